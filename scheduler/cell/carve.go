@@ -17,7 +17,7 @@ func (s *Layout) topFor(v int32, k int, w within) int32 {
 		return v
 	}
 	best, top := int32(-1), int32(-1)
-	var most []int // what best leaves; made when somebody asks
+	var most []int // what best leaves; made on first use
 	for c := v + 1; c < at.end; c = s.vs[c].end {
 		kid := &s.vs[c]
 		if kid.size() < k || best >= 0 && (kid.size() > s.vs[best].size() || kid.class == s.vs[best].class) {

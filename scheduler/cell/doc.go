@@ -22,7 +22,7 @@
 // Up to 64 devices a State is a few machine words, and all ways to cut a free cell are made once,
 // with the Layout: Find, Take and Give take tens to hundreds of nanoseconds. Above, a State keeps a
 // count for each vertex: Take and Give cost the depth of the tree, Find the number of its vertices.
-// DESIGN.md says more.
+// DESIGN.md has more.
 //
 // # Example
 //
@@ -33,7 +33,7 @@
 // # Never
 //
 // This package knows no names, tenants or priorities, and no other node. It does not
-// panic on input, asks neither clock nor chance, takes no lock and starts no goroutine.
+// panic on input, uses neither clock nor randomness, takes no lock and starts no goroutine.
 //
 // Source: semantics part 2, "Buddy allocation", "topology", "Shares", "Bad GPUs". The
 // cells of a cluster, and whose they are, are decided elsewhere.

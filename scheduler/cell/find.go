@@ -22,7 +22,7 @@ type Request struct {
 	// 4): devices left over under one vertex of the level are taken together before
 	// another free cell is cut.
 	Gather bool
-	// Allowed says which devices match; nil is all. The others count as not free.
+	// Allowed is the set of devices that match; nil is all. The others count as not free.
 	Allowed func(device int) bool
 }
 
@@ -34,7 +34,7 @@ type Choice struct {
 }
 
 // Find returns the devices that a request gets, and false if there are none for it. It takes
-// nothing. The same State and Request always give the same Choice.
+// nothing. The same State and Request always return the same Choice.
 //
 // Devices under one vertex of the level are tried first, then of the next higher one
 // and so on, unless the level is required. At each level: a free cell of the smallest

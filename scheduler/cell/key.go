@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// readableKey is the longest key that says the structure itself; a longer one is
+// readableKey is the longest key that states the structure itself; a longer one is
 // hashed.
 const readableKey = 64
 

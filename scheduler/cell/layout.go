@@ -20,11 +20,11 @@ const (
 
 // Vertex is one place in a tree of devices. Without children it is a device.
 type Vertex struct {
-	Level    string   // one of the levels given to [NewLayout]
+	Level    string   // one of the levels passed to [NewLayout]
 	Children []Vertex // each of a strictly lower level
 }
 
-// Link says that two devices are linked directly (NVLink).
+// Link is a direct link of two devices (NVLink).
 type Link struct {
 	A, B  int // devices
 	Lanes int // how many lanes: 1 to MaxLanes
@@ -172,7 +172,7 @@ func (b *builder) nameLevels(levels []string) {
 	}
 }
 
-// classify gives subtrees of equal structure the same class. Children come before
+// classify assigns subtrees of equal structure the same class. Children come before
 // their parents here.
 func (b *builder) classify() {
 	s := b.layout

@@ -151,7 +151,7 @@ func newGrower(s *Layout, cells []int32, before []int) *grower {
 	return g
 }
 
-// grow picks want cells, the one at start first, and gives their lanes.
+// grow picks want cells, the one at start first, and returns their lanes.
 func (g *grower) grow(start, want int) int {
 	copy(g.gain, g.base)
 	clear(g.in)

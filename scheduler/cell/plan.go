@@ -8,7 +8,7 @@ import (
 
 // A cell that is wholly free is always cut in the same way: what is taken of it depends on its
 // subtree alone. So for up to wordDevices devices all cuts are made once, with the Layout, and
-// finding devices only looks them up. Larger trees are cut when asked.
+// finding devices only looks them up. Larger trees are cut on each call.
 
 // tryAll is up to how many devices a vertex' cuts are found by trying all of them.
 // Real switches, sockets and nodes have at most 8. Trying 2^12 takes about a

@@ -13,7 +13,7 @@ import (
 
 // A topology below the level of nodes (a switch, a socket) keeps all devices of a gang
 // under one cell of one node, whatever their kinds: a network card as well as a GPU.
-// Members that ask for no devices are on that node. Source: semantics part 2, "topology".
+// Members that request no devices are on that node. Source: semantics part 2, "topology".
 
 // newCell makes the domain of a cell within a node.
 func newCell(level, id string, n *structs.Node, devices map[string]bool) *feasible.Domain {
@@ -71,7 +71,7 @@ func devicesOf(a *structs.Allocation) (ids []string) {
 	return ids
 }
 
-// gangDeviceRequests returns what devices the members of a gang that are to be placed ask for.
+// gangDeviceRequests returns the device requests of the members of a gang that are to be placed.
 func gangDeviceRequests(gw *reconcile.GangWork) (requests []feasible.DeviceRequest) {
 	for _, work := range gw.Works {
 		if len(work.Place) == 0 {
@@ -90,7 +90,7 @@ func keptInCells(gw *reconcile.GangWork, level string) bool {
 	return level != structs.LevelNode && len(gangDeviceRequests(gw)) > 0
 }
 
-// freeIn counts the free devices under a cell that the gang may ask for.
+// freeIn counts the free devices under a cell that the gang may request.
 func freeIn(d *feasible.Domain, n *world.NodeState, requests []feasible.DeviceRequest, m *feasible.Matcher) (free int64) {
 	for at, t := range n.Capacity.Trees {
 		for i, id := range t.IDs {

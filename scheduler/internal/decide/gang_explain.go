@@ -74,7 +74,7 @@ type GangReason struct {
 	Rooms []*Room
 }
 
-// reason says in one sentence how much of the gang would have found room.
+// reason returns one sentence on how much of the gang would have found room.
 func (x *GangPlacer) reason() string { return x.Why().Text }
 
 // Why returns why the gang found no place when it was tried last.

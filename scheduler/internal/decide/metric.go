@@ -100,7 +100,7 @@ func (x explanation) node(s *search.Search, n *world.NodeState) bool {
 	return what == ""
 }
 
-// explain says why a request finds no node, of every node.
+// explain counts for every node why a request does not fit.
 func explain(s *search.Search) *structs.AllocMetric {
 	x := newExplanation(s.Fit.Job)
 	x.classes(s, func(c *world.NodeSet) { x.set(s, c, nil) })

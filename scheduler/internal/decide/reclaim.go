@@ -10,53 +10,53 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Taking from lower bands (semantics part 3): what found no free room is given nodes one
-// by one, each the node that loses least by it, and goes on there while it has room. When
-// all have a node, who must leave is planned anew on each of these nodes for all that came
-// there, so that what is left over in the end is given back. Only then is anything done.
+// Preemption of lower bands (semantics part 3): instances that found no free room are assigned
+// nodes one by one, each time the node with the least loss, which is used while it has room. When
+// all have a node, each of these nodes is planned anew for all newcomers there, so that what is
+// left over in the end is returned. Only then does the plan change.
 
 const reclaimSuspend = structs.ReclaimSuspend
 
-// mayReclaim reports whether the job may take from lower bands.
+// mayReclaim reports whether the job may preempt lower bands.
 func (s *Scheduler) mayReclaim() bool {
 	return s.Input.Job != nil && s.Input.Config.Preempts(s.Input.Job.Type) && s.Input.Job.Partial != string(preempt.PartialFree) &&
 		s.Input.Config.Band(s.Input.Job.Priority) > 0
 }
 
-// newcomer is an instance that has a node, and is to have room there.
+// newcomer is an instance that has been assigned a node and needs room there.
 type newcomer struct {
 	run *groupRun
 	p   reconcile.Placement
 }
 
-// reclaimer gives nodes to newcomers, and then room.
+// reclaimer assigns nodes to newcomers, then makes room there.
 type reclaimer struct {
 	s     *Scheduler
 	e     *world.Edit
-	below int // bands that may be taken from
+	below int // bands below this may be preempted
 	most  int // the highest priority that may be
 	on    map[string]*touched
-	order []*touched // in which nodes were first given
+	order []*touched // in which nodes were first assigned
 	usage world.UsageSums
 }
 
-// touched is a node that newcomers were given.
+// touched is a node that newcomers were assigned.
 type touched struct {
 	id    string
 	come  []newcomer
-	loss  preempt.Loss // with those that were given it so far
-	gangs bool         // some of what may be taken there is of a gang
+	loss  preempt.Loss // with those that were assigned to it so far
+	gangs bool         // some of what may be preempted there is of a gang
 }
 
-// reclaimer returns one for an edit.
+// reclaimer returns a new reclaimer for an edit.
 func (s *Scheduler) reclaimer(e *world.Edit) *reclaimer {
 	r := &reclaimer{s: s, e: e, below: s.Input.Config.Band(s.Input.Job.Priority), most: structs.JobMaxPriority, on: map[string]*touched{}}
 	world.Flush(e)
 	return r
 }
 
-// reclaim gives room to the instances of a group that found none free, and tells how many
-// of them count as taken. Those that find none even so are explained.
+// reclaim makes room for the instances of a group that found none free, and returns how many
+// of them count as placed. Those that find none even so are explained.
 func (g *groupRun) reclaim() (taken int) {
 	if len(g.short) == 0 {
 		return 0
@@ -89,17 +89,17 @@ func (g *groupRun) reclaim() (taken int) {
 	return taken
 }
 
-// reclaimOne gives room to one instance that found none free. It reports whether it did.
+// reclaimOne makes room for one instance that found none free. It reports whether it did.
 func (g *groupRun) reclaimOne(p reconcile.Placement) bool {
 	r := g.s.reclaimer(g.search.Edit)
 	return r.assign(r.finder(g), p) && len(r.settle()) == 0
 }
 
-// countsOnly reports whether nobody wants to know who has to leave, and nothing is decided after it
-// that depends on it. That there is room on the nodes that were given is known.
+// countsOnly reports whether only the number of placed instances matters, and no later decision
+// depends on what is preempted. It is known that the assigned nodes have room.
 func (s *Scheduler) countsOnly() bool { return s.Input.CountOnly && len(s.Input.Job.TaskGroups) == 1 }
 
-// assign gives an instance a node, if there is one that can be freed.
+// assign assigns an instance a node that can be freed, if there is one.
 func (r *reclaimer) assign(find *reclaimSearch, p reconcile.Placement) bool {
 	g := find.run
 	var instance *reclaimInstance
@@ -126,7 +126,7 @@ func (r *reclaimer) assign(find *reclaimSearch, p reconcile.Placement) bool {
 	return true
 }
 
-// loss plans one node with one more newcomer, and tells what is lost there then in all;
+// loss plans one node with one more newcomer, and returns the total loss there;
 // false: it finds no room.
 func (r *reclaimer) loss(n *world.NodeState, a *search.Request) (total preempt.Loss, gangs, ok bool) {
 	requests := []*search.Request{}
@@ -169,9 +169,9 @@ func (r *reclaimer) requests(rooms *reclaimRooms) *reclaimRequests {
 	return of
 }
 
-// settle plans all nodes that newcomers were given, frees what the plan takes, and places the
-// newcomers. It returns those that found no room after all. Nodes on which a gang may be taken from
-// are planned together, as it holds more than one of them.
+// settle plans all nodes that newcomers were assigned, frees what the plan preempts, and places the
+// newcomers. It returns those that found no room after all. Nodes on which a gang may be preempted
+// are planned together, as the gang may be on more than one of them.
 func (r *reclaimer) settle() (left []newcomer) {
 	var together []*touched
 	for _, t := range r.order {
@@ -223,8 +223,8 @@ func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
 	return left
 }
 
-// putBack gives back what was taken on a node for those that another group has brought
-// there, as far as it has its place: who must leave is planned anew for all together.
+// putBack returns what was preempted on a node for newcomers of an earlier group, as far as it
+// still fits in place: preemption is planned anew for all newcomers together.
 func (r *reclaimer) putBack(node string) {
 	if !r.s.settled[node] {
 		return
@@ -245,7 +245,7 @@ func (r *reclaimer) putBack(node string) {
 	}
 }
 
-// putBackAll gives back what was taken where those that are replaced have left room since.
+// putBackAll returns what was preempted where replaced allocations have left room since.
 func (g *groupRun) putBackAll() {
 	if len(g.s.reclaimed) == 0 {
 		return

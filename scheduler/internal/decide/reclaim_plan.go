@@ -90,7 +90,7 @@ func (o *outcome) spare() {
 // have reserved of the node for later: newcomers that came beside it were refused that.
 func mayHaveBack(n *world.NodeState, u *world.Usage) bool { return n.LacksUse(u, &world.Taker{}) == "" }
 
-// stop writes into the plan who gives back what he holds, and for whom.
+// stop adds the preempted allocations to the plan, with the newcomers that they are stopped for.
 func (o *outcome) stop() {
 	if o.inVain() {
 		return
@@ -159,7 +159,7 @@ func (s *Scheduler) preemptions() {
 		told[job] = true
 		ev := s.newEval(structs.EvalTriggerPreemption, structs.EvalStatusPending)
 		ev.Namespace, ev.JobID, ev.Priority = job.Namespace, job.ID, d.use.Owner.Terms.Priority
-		ev.Type, ev.JobModifyIndex = structs.JobTypeService, 0 // the state knows the job, and says
+		ev.Type, ev.JobModifyIndex = structs.JobTypeService, 0 // the FSM fills these in from the job
 		ev.StatusDescription = "created because instances of the job were preempted"
 		s.plan.Evals = append(s.plan.Evals, ev)
 	}

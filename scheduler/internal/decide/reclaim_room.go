@@ -30,7 +30,7 @@ type reclaimVictim struct {
 	at  int          // its room
 }
 
-// reclaimRooms is what the planner asks (preempt.Rooms).
+// reclaimRooms implements preempt.Rooms.
 type reclaimRooms struct {
 	list    []*reclaimRoom
 	victims []reclaimVictim

@@ -27,7 +27,7 @@ type need struct {
 }
 
 // RequestKeyOf returns the request key of the groups of a job that wait, with what the job has
-// already. holds tells that room is reserved for the job: where nobody else can, it may find room.
+// already. holds reports that nodes are reserved for the job: it may find room there where no other job can.
 func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, fits bool) RequestKey {
 	// What stands on room of its own needs less than its groups say, and only there.
 	stands := standsOn(job, groups, has)
@@ -85,7 +85,7 @@ func standsOn(job *structs.Job, groups []string, has []*structs.Allocation) bool
 	})
 }
 
-// apart reports whether constraints look at where the job's own instances are.
+// apart reports whether constraints depend on where the job's own instances are.
 func apart(list []*structs.Constraint) bool {
 	return slices.ContainsFunc(list, func(c *structs.Constraint) bool {
 		return c.Operand == structs.ConstraintDistinctHosts || c.Operand == structs.ConstraintDistinctProperty
@@ -186,7 +186,7 @@ func (s *Scheduler) why(found *search.Search) *structs.AllocMetric {
 	return explain(found)
 }
 
-// stored is what a blocked evaluation says of a group already, where that will do.
+// stored returns the metrics that a blocked evaluation has of a group already, where they suffice.
 func (s *Scheduler) stored(group string) *structs.AllocMetric {
 	m := s.eval.FailedTGAllocs[group]
 	if !s.Input.Brief || s.eval.Status != structs.EvalStatusBlocked || m == nil {

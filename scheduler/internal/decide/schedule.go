@@ -29,7 +29,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	s := NewScheduler(w, eval, &in)
 
 	// 1. Compare what the job wants with what there is: what to stop, what to keep,
-	// what to update in place, what to place, and what to look at again later.
+	// what to update in place, what to place, and what to evaluate again later.
 	r := s.Reconcile()
 
 	// 2. What is stopped is free for what is placed.
@@ -234,7 +234,7 @@ func (s *Scheduler) newSearch(group *structs.TaskGroup, e *world.Edit, f *feasib
 	return found
 }
 
-// place places one instance, or counts that it was not. It tells which.
+// place places one instance, or counts it as not placed. It reports whether it was placed.
 func (g *groupRun) place(p reconcile.Placement) bool {
 	if p.NodeID == "" && (g.s.failed[g.work.Group.Name] != nil || len(g.short) > 0) {
 		g.lack(p) // nothing was freed since another of the group found no room
@@ -438,7 +438,7 @@ func (s *Scheduler) followUp(list []reconcile.Later) {
 		}
 		s.plan.Stop = append(s.plan.Stop, st)
 		if l.At.Equal(structs.Forever) {
-			continue // there is no time to look at it again
+			continue // no time is known at which to evaluate it again
 		}
 		if ev == nil || l.Away != first.Away || l.At.Sub(first.At) > followUpWindow {
 			ev = s.newEval(structs.EvalTriggerRetryFailed, structs.EvalStatusPending)
@@ -493,7 +493,7 @@ func (s *Scheduler) finish() {
 	s.requests(blocked.ID)
 }
 
-// eligibility says which classes could take what a blocked evaluation waits for.
+// eligibility records which classes could run what a blocked evaluation waits for.
 // A class that is not named has no ready node now.
 func (s *Scheduler) eligibility(blocked *structs.Evaluation) {
 	blocked.ClassEligibility = map[string]bool{}

@@ -19,7 +19,7 @@ type AllocInput struct {
 	Config structs.SchedulerConfiguration
 	// By is the allocation that took its place; nil: none did, or it is gone.
 	By *structs.Allocation
-	// Leaving are the allocations on its node that were asked to stop and have not ended.
+	// Leaving are the allocations on its node that are to stop and have not ended.
 	Leaving []*structs.Allocation
 	Node    *structs.Node // nil: it is gone
 }
@@ -54,7 +54,7 @@ func policyOf(job *structs.Job, config *structs.SchedulerConfiguration) string {
 	return config.NodeOrder()
 }
 
-// policyTexts say of each policy which of the nodes that fit it takes.
+// policyTexts describes for each policy which of the fitting nodes it chooses.
 var policyTexts = map[string]string{
 	search.PolicyBinpack: "the one with least room, and of devices the smallest free cell", search.PolicySpread: "the one with most room",
 	search.PolicyFirstFit: "the first by ID", search.PolicyNextFit: "the next by ID after the last one chosen", search.PolicyRandom: "any, each as likely",
@@ -127,7 +127,7 @@ func devicesReserved(x *structs.AllocExplanation, a *structs.Allocation, say fun
 	}
 }
 
-// topologyRequested is what a task asked for its device number i; nil: nothing.
+// topologyRequested returns the topology constraint of a task's i-th device request, or nil.
 func topologyRequested(a *structs.Allocation, task string, i int) *structs.TopologyConstraint {
 	g := reconcile.GroupOf(a)
 	if g == nil {
@@ -141,7 +141,7 @@ func topologyRequested(a *structs.Allocation, task string, i int) *structs.Topol
 	return nil
 }
 
-// termsOf are by what right an allocation is held; without terms, its job's.
+// termsOf returns the terms of an allocation, or its job's terms if it has none.
 func termsOf(a *structs.Allocation) structs.AllocTerms {
 	if r := a.AllocatedResources; r != nil && r.Shared.Terms != nil {
 		return *r.Shared.Terms
@@ -152,7 +152,7 @@ func termsOf(a *structs.Allocation) structs.AllocTerms {
 	return structs.AllocTerms{}
 }
 
-// lostTo says what has taken the allocation's place.
+// lostTo explains which allocation preempted this one.
 func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any)) {
 	a := in.Alloc
 	suspended := a.DesiredStatus == structs.AllocDesiredSuspend
@@ -178,7 +178,7 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any
 	}
 }
 
-// threats say what the allocation may lose its place to.
+// threats explains what may preempt the allocation.
 func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, say func(string, ...any)) {
 	how := cmp.Or(t.Reclaim, structs.ReclaimRequeue)
 	if !feasible.Suspends(in.Node, &t) {
@@ -216,7 +216,7 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 	}
 }
 
-// waitsFor says which allocations have to let go before this one can start.
+// waitsFor names the allocations that must end before this one can start.
 func waitsFor(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any)) {
 	if in.Alloc.ClientStatus != structs.AllocClientPending {
 		return

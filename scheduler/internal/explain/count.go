@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// reasonOrder is the order in which reasons are told: what a node is, then what it has.
+// reasonOrder is the order in which reasons are reported: what a node is, then what it has.
 var reasonOrder = []string{
 	structs.ReasonDown, structs.ReasonDisconnected, structs.ReasonNotReady, structs.ReasonDraining, structs.ReasonIneligible,
 	structs.ReasonDiskFull, structs.ReasonDatacenter, structs.ReasonDriver, structs.ReasonConstraint, structs.ReasonVolume, structs.ReasonDeviceKind,
@@ -23,14 +23,14 @@ var reasonOrder = []string{
 	structs.ReasonOther, structs.ReasonTopology, structs.ReasonGang,
 }
 
-// survey is what every node of the World says to one more instance of a group.
+// survey checks every node of the World for one more instance of a group.
 type survey struct {
 	find   *search.Search
 	about  *nodeReasons
 	wide   *nodeReasons // about devices of any model; nil: not wanted yet
 	counts structs.NodeCounts
 	tally  map[reason]*structs.NodeReason
-	// said counts, for each driver that nodes lack, what they say of it.
+	// said counts, for each driver that nodes lack, the health descriptions that they report.
 	said map[string]map[string]int
 	// drivers are those that any node reports, working or not; nil: not wanted yet.
 	drivers []string
@@ -38,7 +38,7 @@ type survey struct {
 	holding map[string]bool
 
 	refused map[string]*refusedSet // by what refuses them; looked up only
-	last    *refusedSet            // of the node looked at before, mostly
+	last    *refusedSet            // of the previous node, mostly
 	sets    []*refusedSet          // in the order in which they were found
 	short   []shortNode            // that nothing refuses, and that lack something
 	fitting []*world.NodeState
@@ -61,7 +61,7 @@ type shortNode struct {
 // setNodes bounds the nodes that a refusedSet names.
 const setNodes = 64
 
-// newSurvey asks all nodes.
+// newSurvey returns a new survey of all nodes.
 func newSurvey(find *search.Search, holding map[string]bool) *survey {
 	x := &survey{
 		find: find, about: newNodeReasons(find), tally: map[reason]*structs.NodeReason{}, said: map[string]map[string]int{},
@@ -124,7 +124,7 @@ func (x *survey) count(r reason, n *structs.Node) *structs.NodeReason {
 	return t
 }
 
-// hear counts what a node says of a driver that it lacks.
+// hear counts what a node reports of a driver that it lacks.
 func (x *survey) hear(r reason, n *structs.Node) {
 	if r.kind != structs.ReasonDriver {
 		return
@@ -199,7 +199,7 @@ func (x *survey) otherwise(list []reason) *nodeReasons {
 	return x.wide
 }
 
-// reasons gives what was counted, in the order in which it is told.
+// reasons returns the counted reasons, in the order in which they are reported.
 func (x *survey) reasons() []structs.NodeReason {
 	out := make([]structs.NodeReason, 0, len(x.tally))
 	for _, t := range x.tally { // sorted below
@@ -307,7 +307,7 @@ func (x *survey) knows(driver string) bool {
 	return slices.Contains(x.drivers, driver)
 }
 
-// strange says that no node knows a driver, and which may have been meant.
+// strange returns the text for a driver that no node knows, with the nearest known name.
 func (x *survey) strange(driver string) string {
 	text := fmt.Sprintf("no node knows driver %q", driver)
 	if near := structs.Nearest(driver, x.drivers); near != "" {
@@ -319,7 +319,7 @@ func (x *survey) strange(driver string) string {
 	return text
 }
 
-// heard is what most of the nodes that lack a driver and say anything of it say.
+// heard returns the most frequent health description that nodes report of a driver that they lack.
 func (x *survey) heard(t *structs.NodeReason) string {
 	said, most := x.said[t.Subject], ""
 	for _, text := range slices.Sorted(maps.Keys(said)) {

@@ -14,7 +14,7 @@ import (
 )
 
 // Bounds of the look into the future: how many allocations with a time limit are let
-// end, one after the other, and how many of them where the scheduler itself is asked.
+// end, one after the other, and how many of them where the scheduler itself decides.
 const (
 	maxEndings  = 4096
 	maxScripted = 256
@@ -101,7 +101,7 @@ func endOneByOne(exp *structs.Expected, sv *survey, endings []ending, left int) 
 	return last
 }
 
-// scripted asks the scheduler on Worlds of later times: for what must be placed
+// scripted runs the scheduler on Worlds of later times: for what must be placed
 // together, or depends on where the others are.
 func (x *explainer) scripted(exp *structs.Expected, endings []ending, group string) *ending {
 	before := x.queued(x.after, group)
@@ -138,7 +138,7 @@ func (x *explainer) queued(w *world.World, group string) int {
 	return queuedOn(w, in, group)
 }
 
-// queuedOn asks the scheduler how many instances of a group find no room.
+// queuedOn runs the scheduler and returns how many instances of a group find no room.
 func queuedOn(w *world.World, in search.Input, group string) int {
 	in.Brief, in.CountOnly = true, true
 	eval := evaluation(in.Job, &in)

@@ -21,7 +21,7 @@ type Input struct {
 	Queue *structs.QueuePlace
 	// Evals are the job's evaluations that are still open.
 	Evals []*structs.Evaluation
-	// Leaving are allocations of anybody that were asked to stop and have not ended, on
+	// Leaving are allocations of anybody that are to stop and have not ended, on
 	// nodes where the job has allocations that have not started.
 	Leaving []*structs.Allocation
 	// Group: only this one; "": all.
@@ -30,15 +30,15 @@ type Input struct {
 	NoRemedies bool
 }
 
-// nodesNamed bounds the nodes that an explanation says a group runs on, allocsNamed the
+// nodesNamed bounds the nodes that an explanation lists for a group, allocsNamed the
 // allocations that it names in one place.
 const (
 	nodesNamed  = 100
 	allocsNamed = 20
 )
 
-// Job returns why a job is placed as it is and what holds the rest: it has the real scheduler
-// decide, looks at every node for what it could not place, and asks it again on altered worlds. It
+// Job returns why a job is placed as it is and why the rest waits: it has the real scheduler
+// decide, checks every node for what it could not place, and has it decide again on altered worlds. It
 // is a function as Schedule is, and as little changes its World.
 func Job(w *world.World, in Input) (*structs.JobExplanation, error) {
 	if in.Job == nil || in.NewID == nil {
@@ -77,7 +77,7 @@ type explainer struct {
 	works  map[string]*reconcile.GroupWork
 }
 
-// evaluation is the one that a job is looked at with, to see what would happen.
+// evaluation returns the evaluation with which a job is decided, to see what would happen.
 func evaluation(job *structs.Job, in *search.Input) *structs.Evaluation {
 	return &structs.Evaluation{
 		ID: in.NewID(), Namespace: job.Namespace, JobID: job.ID, Priority: job.Priority, Type: job.Type,
@@ -195,7 +195,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	return out
 }
 
-// survey asks all nodes about one more instance of a group.
+// survey checks all nodes for one more instance of a group.
 func (x *explainer) survey(g *structs.TaskGroup) *survey {
 	find := search.New(x.s.Edit, search.NewRequest(x.s.Input, g), x.s.Fit(g), &x.s.Random, x.s.Input.Policy())
 	find.Refusals = x.s.Fit(g).Refusals(&x.s.Census, x.s.Live)
@@ -211,7 +211,7 @@ func (x *explainer) survey(g *structs.TaskGroup) *survey {
 	return newSurvey(find, holding)
 }
 
-// count says how a group's allocations stand now.
+// count counts a group's allocations by state.
 func (x *explainer) count(out *structs.GroupExplanation) {
 	on := map[string]*structs.PlacedOn{}
 	var list []*structs.PlacedOn

@@ -56,8 +56,8 @@ func newNodeReasons(find *search.Search) *nodeReasons {
 	return &nodeReasons{find: find, byClass: map[string]*classRefusals{}, rng: &world.Random{State: 1}}
 }
 
-// refuse gives everything that refuses a node by what it is. Of a node of another pool
-// it says what would refuse it in the job's.
+// refuse returns every reason that refuses a node by what it is. Of a node of another pool
+// it returns what would refuse it in the job's pool.
 func (x *nodeReasons) refuse(n *structs.Node) (inPool bool, out []reason) {
 	f := x.find.Fit
 	c := x.class(n)
@@ -177,7 +177,7 @@ func missingVolumes(group *structs.TaskGroup, n *structs.Node) (out []string) {
 	return slices.Compact(out)
 }
 
-// deviceRefusals is why no device of a node is of the kind that is asked for.
+// deviceRefusals is why no device of a node is of the requested kind.
 func deviceRefusals(want *feasible.DeviceRequest, m *feasible.Matcher, n *structs.Node) (out []reason) {
 	var named []*structs.NodeDeviceResource
 	if n.NodeResources != nil {
@@ -216,8 +216,8 @@ func deviceConstraint(d *structs.RequestedDevice, c *structs.Constraint) string 
 // devicePrefix begins the subject of a constraint on devices.
 const devicePrefix = "device "
 
-// lacks gives everything that a node lacks for one more instance; nil: it would take
-// one. Of a reservation it tells where without it there would be enough.
+// lacks returns everything that a node lacks for one more instance; nil: it would take
+// one. It reports a reservation where without it there would be enough.
 func (x *nodeReasons) lacks(n *world.NodeState) (out []lack) {
 	if n.Capacity == nil {
 		return []lack{{reason: reason{structs.ReasonOther, "it has no resources"}}}
@@ -249,7 +249,7 @@ func (x *nodeReasons) lacks(n *world.NodeState) (out []lack) {
 // lacksMost is more than a node mostly lacks.
 const lacksMost = 16
 
-// hopeless tells, of a node that lacks something, whether that can be seen without looking
+// hopeless reports whether a node lacks something, if that can be seen without checking
 // at what has names. It is wrong in one direction only.
 func hopeless(a *search.Request, n *world.NodeState) bool {
 	return n.Capacity == nil || n.Lacks(a.Amount, &a.By) != "" || int64(n.FreeDevices()) < a.Need[world.DimGPUs]
@@ -347,7 +347,7 @@ func lackOfDevices(want *feasible.DeviceRequest, number int, n *world.NodeState,
 	return l
 }
 
-// freeDevicesFor counts a node's free devices of the kind that is asked for: the most
+// freeDevicesFor counts a node's free devices of the requested kind: the most
 // of one group, the largest part that is left of any, and all.
 func freeDevicesFor(want *feasible.DeviceRequest, n *world.NodeState, cells []*cell.State, m *feasible.Matcher) (most, part, sum int) {
 	for at, t := range n.Capacity.Trees {
@@ -375,7 +375,7 @@ func freeDevicesFor(want *feasible.DeviceRequest, n *world.NodeState, cells []*c
 	return most, part, sum
 }
 
-// ports tries each port that is asked for.
+// ports tries each requested port.
 func (r *roomCheck) ports(rng *world.Random) {
 	g := search.Grant{Usage: &world.Usage{}}
 	for _, want := range r.a.Networks {

@@ -13,12 +13,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// The smallest change that would place what is missing, found by asking the real
-// scheduler on altered worlds. What is tried comes from what the nodes said, so that it
-// is little and likely; whether it helps only the scheduler says.
+// The smallest change that would place what is missing, found by running the real
+// scheduler on altered worlds. The candidates come from what the nodes lack, so that they
+// are few and likely; only the scheduler decides whether one helps.
 
-// Bounds of the search: how often the scheduler is asked, by how many instances it
-// would place each time; and how many remedies are told.
+// Bounds of the search: how often the scheduler is run, how many instances it
+// places each time, and how many remedies are reported.
 const (
 	maxTries     = 160
 	minTries     = 24
@@ -26,7 +26,7 @@ const (
 	remediesTold = 12
 )
 
-// prober asks the scheduler about alterations of one group's job, its nodes and settings.
+// prober runs the scheduler on alterations of one group's job, its nodes and settings.
 type prober struct {
 	x      *explainer
 	g      *structs.TaskGroup
@@ -85,7 +85,7 @@ type alteration struct {
 	config func(*structs.SchedulerConfiguration)
 }
 
-// try asks how many instances would wait; false: the tries are used up.
+// try returns how many instances would wait; false: the tries are used up.
 func (p *prober) try(alt alteration) (queued int, ok bool) {
 	if p.tries >= p.most {
 		return p.before, false
@@ -168,7 +168,7 @@ func (p *prober) taskPath(task int) string { return fmt.Sprintf("%s/Tasks/%d", p
 // copied is the group in a copy of the job.
 func (p *prober) copied(j *structs.Job) *structs.TaskGroup { return j.TaskGroups[p.at] }
 
-// fewer asks for fewer instances.
+// fewer tries fewer instances.
 func (p *prober) fewer() {
 	if p.x.in.Job.PerNode() || p.g.Count < 2 {
 		return
@@ -214,7 +214,7 @@ func (p *prober) largest(most int, alt func(n int) alteration) int {
 	})
 }
 
-// smallerGang asks that fewer be placed at once.
+// smallerGang tries a smaller Min of the gang.
 func (p *prober) smallerGang() {
 	if p.g.Gang == nil {
 		return
@@ -285,7 +285,7 @@ func (p *prober) preempt() {
 	}
 }
 
-// partial lets the job take what it can from others, where it says that it takes less.
+// partial tries partial = "preempt" where the job states that it preempts less.
 func (p *prober) partial() {
 	was := p.x.in.Job.Partial
 	if was != structs.PartialFree && was != structs.PartialNone {
@@ -311,7 +311,7 @@ func switches(c *structs.PreemptionConfig) map[string]*bool {
 	}
 }
 
-// unpause is the remedy while the configuration holds all evaluations.
+// unpause is the remedy while the configuration pauses all evaluations.
 func unpause(missing int) structs.Remedy {
 	return structs.Remedy{
 		Kind: structs.RemedyUnpause, Text: "go on with evaluations (PauseEvalBroker)", Places: missing, All: true,

@@ -18,7 +18,7 @@ import (
 // dropSets bounds the sets of reasons that are tried.
 const dropSets = 16
 
-// topology asks for a wider cell, or none: of an instance's devices, and of the gang.
+// topology tries a wider cell, or none: of an instance's devices, and of the gang.
 func (p *prober) topology(sv *survey) {
 	seen := map[int]bool{}
 	for i := range sv.short {
@@ -58,7 +58,7 @@ func (p *prober) deviceTopology(sv *survey, n *world.NodeState, number int) {
 	})
 }
 
-// widen tries the levels above the one that is asked for, then not to require any.
+// widen tries the levels above the requested one, then no required level.
 func (p *prober) widen(t *structs.TopologyConstraint, levels []string, path, of string, find func(*structs.TaskGroup) *structs.TopologyConstraint) {
 	at := slices.Index(levels, t.Level)
 	for i, level := range levels[at+1:] {
@@ -80,7 +80,7 @@ func (p *prober) widen(t *structs.TopologyConstraint, levels []string, path, of 
 	})
 }
 
-// portPlace is where a static port is asked for.
+// portPlace is where the job requests a static port.
 type portPlace struct {
 	path string
 	port *structs.Port
@@ -112,7 +112,7 @@ func (p *prober) staticPorts() (out []portPlace) {
 // portsAhead bounds how far a free port is looked for.
 const portsAhead = 64
 
-// ports asks for another static port, the next one that is free on enough nodes.
+// ports tries another static port, the next one that is free on enough nodes.
 func (p *prober) ports(sv *survey) {
 	places := p.staticPorts()
 	for _, at := range places {
@@ -323,7 +323,7 @@ func (p *prober) constraintLists(visit func(path, prefix string, list []*structs
 	}
 }
 
-// otherModel asks for a kind of device without its model.
+// otherModel tries a device request without its model.
 func (d *dropping) otherModel(name string) bool {
 	parts := strings.SplitN(name, "/", 3)
 	if len(parts) < 3 {

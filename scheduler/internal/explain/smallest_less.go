@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Asking for less of what nodes lack.
+// Requesting less of what nodes lack.
 
 // lessKinds bounds the sets of dimensions that are tried.
 const lessKinds = 6
@@ -25,7 +25,7 @@ type shortage struct {
 	share float64
 }
 
-// less asks for less of each dimension that is in the way.
+// less tries a smaller request in each dimension that is exhausted.
 func (p *prober) less(sv *survey) {
 	var list []*shortage
 	var last *shortage
@@ -44,7 +44,7 @@ func (p *prober) less(sv *survey) {
 			}
 		}
 		if s != nil && share >= s.share {
-			continue // the more so when its devices are looked at
+			continue // the more so when its devices are checked
 		}
 		if share, ok = p.measure(sv, n, &kinds, true); !ok {
 			continue
@@ -101,10 +101,10 @@ func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (
 	return share, true
 }
 
-// mostDevices is how many devices a node would give to a request that gets none now.
+// mostDevices returns how many devices of a node a request could get that gets none now.
 func mostDevices(find *search.Search, n *world.NodeState, number int) int {
 	want := find.Request.Devices[number]
-	// A job may ask for any number: what the node has not is not tried.
+	// A job may request any number: what the node has not is not tried.
 	for want.Count = min(want.Count-1, n.FreeDevices()); want.Count > 0; want.Count-- {
 		want.Find.Count = want.Count
 		if c := find.Request.Choose(n, &want, n.Cells, find.Fit.Matcher); c.Tree != nil {
@@ -130,7 +130,7 @@ func (p *prober) alter(cuts []cut) alteration {
 	}}
 }
 
-// lessOf asks for as much as the node has that lacks least; if that does not place all,
+// lessOf requests as much as the node has that lacks least; if that does not place all,
 // for less of the one dimension, if it is one.
 func (p *prober) lessOf(sv *survey, s *shortage) {
 	cuts, ok := p.cuts(sv, s)
@@ -150,7 +150,7 @@ func (p *prober) lessOf(sv *survey, s *shortage) {
 	p.note(queued, p.cutRemedy(cuts))
 }
 
-// cutForAll finds the most that can be asked so that all are placed.
+// cutForAll returns the most that can be requested so that all are placed.
 func (p *prober) cutForAll(sv *survey, c cut) (cut, bool) {
 	places := func(n int) bool {
 		c.now = n
@@ -271,7 +271,7 @@ func (p *prober) cuts(sv *survey, s *shortage) (out []cut, ok bool) {
 	return out, len(out) > 0
 }
 
-// cutCPU asks for fewer MHz, or, where whole cores are asked, for fewer of them.
+// cutCPU requests fewer MHz, or fewer cores where whole cores are requested.
 func (p *prober) cutCPU(l *lack, n *world.NodeState) []cut {
 	by := l.need - l.have
 	if cuts := p.cutTasks(by, "cpu", "CPU", 1, func(r *structs.Resources) *int {
@@ -288,7 +288,7 @@ func (p *prober) cutCPU(l *lack, n *world.NodeState) []cut {
 	return nil
 }
 
-// cutTasks takes an amount from the tasks that ask most; nil: they ask too little.
+// cutTasks takes an amount from the tasks that request most; nil: they request too little.
 func (p *prober) cutTasks(by int64, noun, field string, least int, of func(*structs.Resources) *int) (out []cut) {
 	order := make([]int, 0, len(p.g.Tasks))
 	for i, t := range p.g.Tasks {
@@ -328,7 +328,7 @@ func (p *prober) cutDisk(l *lack) []cut {
 	}}
 }
 
-// cutDevice asks for fewer devices of a kind, or for a smaller share.
+// cutDevice requests fewer devices of a kind, or for a smaller share.
 func (p *prober) cutDevice(sv *survey, l *lack) []cut {
 	at, ok := p.device(sv, l.device)
 	if !ok {
@@ -347,7 +347,7 @@ func (p *prober) cutDevice(sv *survey, l *lack) []cut {
 	}}
 }
 
-// devicePlace is where a device is asked for.
+// devicePlace is where the job requests a device.
 type devicePlace struct{ task, device int }
 
 func (at devicePlace) of(g *structs.TaskGroup) *structs.RequestedDevice {
@@ -358,7 +358,7 @@ func (at devicePlace) path(p *prober) string {
 	return fmt.Sprintf("%s/Resources/Devices/%d", p.taskPath(at.task), at.device)
 }
 
-// device finds where a request's device number n is asked for.
+// device returns where the job has a request's n-th device request.
 func (p *prober) device(sv *survey, n int) (devicePlace, bool) {
 	req := sv.find.Request.Devices[n].Request
 	for i, t := range p.g.Tasks {

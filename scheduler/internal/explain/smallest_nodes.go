@@ -65,7 +65,7 @@ func (p *prober) end(sv *survey) {
 	p.note(queued, p.endRemedy(list[:p.fewest(most, queued, ending)]))
 }
 
-// nearNode is a node with how much of one instance it lacks: parts of what is asked, summed.
+// nearNode is a node with how much of one instance it lacks: parts of what is requested, summed.
 type nearNode struct {
 	n     *world.NodeState
 	lacks float64
@@ -251,7 +251,7 @@ func nodesOf(like *structs.Node, has *world.Capacity) func(n int) alteration {
 	}
 }
 
-// nodesLike tries so many nodes like one; as few as will do are told.
+// nodesLike tries so many nodes like one; as few as will do are reported.
 func (p *prober) nodesLike(like *world.NodeState) bool {
 	alt := nodesOf(like.Node, like.Capacity)
 	name := cmp.Or(like.Node.Name, structs.ShortID(like.ID))
@@ -292,7 +292,7 @@ func (p *prober) nodes(alt func(n int) alteration, remedy func(n int) structs.Re
 	return true
 }
 
-// newRequestKey tries a node that is made of what the job asks, if there may be one.
+// newRequestKey tries a node that is made of what the job requests, if there may be one.
 func (p *prober) newRequestKey(sv *survey) {
 	if a := sv.find.Request; int64(a.Reserved) > newParts || a.Need[world.DimCores] > newParts {
 		return
@@ -330,7 +330,7 @@ func devicesText(n *structs.Node) (text string) {
 func requestKeyFor(job *structs.Job, g *structs.TaskGroup, a *search.Request) *structs.Node {
 	cores := make([]uint16, a.Need[world.DimCores])
 	for i := range cores {
-		cores[i] = uint16(i) //nolint:gosec // as many as one task asks
+		cores[i] = uint16(i) //nolint:gosec // as many as one task requests
 	}
 	n := &structs.Node{
 		ID: structs.DeriveID("new node", 0), Datacenter: "dc1", NodePool: cmp.Or(job.NodePool, structs.DefaultNodePool),

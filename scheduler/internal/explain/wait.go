@@ -15,9 +15,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// What holds a group as a whole, beside what nodes lack.
+// Why a group as a whole waits, apart from what nodes lack.
 
-// idle reports whether nothing of a group is wanted, and says why.
+// idle reports whether nothing of a group is wanted, and explains why.
 func (x *explainer) idle(out *structs.GroupExplanation) bool {
 	say := func(kind, text string) bool {
 		out.Waits = append(out.Waits, structs.Wait{Kind: kind, Text: text})
@@ -34,7 +34,7 @@ func (x *explainer) idle(out *structs.GroupExplanation) bool {
 	return false
 }
 
-// wait says what holds instances that no node holds.
+// wait explains why instances wait for a reason that no node has.
 func (x *explainer) wait(out *structs.GroupExplanation) {
 	if x.in.Config.PauseEvalBroker && out.Missing > 0 {
 		out.Waits = append(out.Waits, structs.Wait{
@@ -63,7 +63,7 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 	x.leaving(out)
 }
 
-// allAtOnceText is what says that a job wants all at once.
+// allAtOnceText returns the setting by which a job must be placed all at once.
 func allAtOnceText(job *structs.Job) string {
 	if job.AllAtOnce {
 		return "all_at_once"
@@ -97,7 +97,7 @@ func allocations(n int) string {
 	return fmt.Sprintf("%d allocations", n)
 }
 
-// letGo returns what is waited for on a node where allocations were asked to give way.
+// letGo returns the text for n allocations that are being preempted and must end first.
 func letGo(n int) string {
 	if n == 1 {
 		return "1 allocation that is being preempted has ended"
@@ -105,7 +105,7 @@ func letGo(n int) string {
 	return fmt.Sprintf("%d allocations that are being preempted have ended", n)
 }
 
-// updates says which instances of older versions are not replaced yet.
+// updates reports the instances of older versions that are not replaced yet.
 func (x *explainer) updates(out *structs.GroupExplanation) {
 	var old []string
 	for _, a := range x.allocs {
@@ -134,7 +134,7 @@ func (x *explainer) updates(out *structs.GroupExplanation) {
 	add(room, "of an older version; there is no room for what is to replace them, and until then they keep running")
 }
 
-// away says which instances are on nodes that are disconnected, and for how long they are waited for.
+// away reports the instances on disconnected nodes, and until when they are awaited.
 func (x *explainer) away(out *structs.GroupExplanation) {
 	waits := map[string]*structs.Wait{}
 	for _, a := range x.allocs {
@@ -178,7 +178,7 @@ func (x *explainer) away(out *structs.GroupExplanation) {
 	}
 }
 
-// failures says which failed instances are tried again, and when, and which are not.
+// failures reports which failed instances are rescheduled, and when, and which are not.
 func (x *explainer) failures(out *structs.GroupExplanation) {
 	var later, never []string
 	until := int64(0)
@@ -214,7 +214,7 @@ func (x *explainer) failures(out *structs.GroupExplanation) {
 	add(structs.ReasonGaveUp, "failed, and not placed again: the attempts of the reschedule policy are used up", never, 0)
 }
 
-// leaving says which allocations have to let go before placed ones can start.
+// leaving reports the allocations that must end before placed ones can start.
 func (x *explainer) leaving(out *structs.GroupExplanation) {
 	ours := map[string]bool{}
 	for _, a := range x.in.Allocs {
@@ -240,7 +240,7 @@ func (x *explainer) leaving(out *structs.GroupExplanation) {
 	})
 }
 
-// gang says how much room a gang has, that must have all of it at once.
+// gang reports how much room there is for a gang, which must be placed all at once.
 func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
 	work := x.works[out.Group]
 	if work == nil || work.Gang == nil || !work.Gang.Whole || work.Gang.First() == 0 {
@@ -249,7 +249,7 @@ func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
 	p := decide.NewGangPlacer(x.s, work.Gang)
 	if t := p.Place(); t != nil {
 		p.Undo(t)
-		return // there is room: something else holds it
+		return // there is room: it waits for another reason
 	}
 	why := p.Why()
 	r := structs.NodeReason{Kind: structs.ReasonGang, Nodes: sv.counts.Fitting, Text: why.Text}
@@ -272,7 +272,7 @@ func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
 	out.Reasons = append(out.Reasons, r)
 }
 
-// preemption says who would have to give way, and why nobody does.
+// preemption explains why nothing is preempted for the group.
 func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	if len(sv.short) == 0 {
 		return
@@ -325,14 +325,14 @@ func (x *explainer) own(u *world.Usage) bool {
 	return u.Owner.Namespace == x.in.Job.Namespace && u.Owner.Job == x.in.Job.ID
 }
 
-// compareVictims orders what would give way first: the lowest priority, the latest
+// compareVictims orders allocations, the first to be preempted first: the lowest priority, the latest
 // submitted of one (semantics part 3).
 func compareVictims(a, b *world.Usage) int {
 	return cmp.Or(cmp.Compare(a.Owner.Terms.Priority, b.Owner.Terms.Priority), cmp.Compare(b.Owner.Terms.Submitted, a.Owner.Terms.Submitted),
 		strings.Compare(a.ID, b.ID))
 }
 
-// keepFirst puts a usage into the sorted list of the first ones to give way, which is bounded.
+// keepFirst puts a usage into the sorted list of the first ones to be preempted, which is bounded.
 func keepFirst(list []*world.Usage, u *world.Usage) []*world.Usage {
 	if len(list) == allocsNamed && compareVictims(u, list[allocsNamed-1]) >= 0 {
 		return list

@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// DeviceRequest is the devices that a task asks for.
+// DeviceRequest is one request of a task for devices.
 type DeviceRequest struct {
 	Task               string
 	Request            *structs.RequestedDevice
@@ -19,7 +19,7 @@ type DeviceRequest struct {
 	Within             *Domain // the cell of a node whose devices alone may be taken; nil: any
 }
 
-// Whole is how many whole devices are asked for.
+// Whole returns how many whole devices are requested.
 func (a *DeviceRequest) Whole() int {
 	if a.Share < world.WholeDevice {
 		return 0
@@ -27,7 +27,7 @@ func (a *DeviceRequest) Whole() int {
 	return a.Count
 }
 
-// DeviceRequests returns what devices a task asks for, in the order of its job file.
+// DeviceRequests returns the device requests of a task, in the order of its job file.
 func DeviceRequests(t *structs.Task) []DeviceRequest {
 	if t.Resources == nil {
 		return nil
@@ -57,7 +57,7 @@ func DeviceRequests(t *structs.Task) []DeviceRequest {
 	return out
 }
 
-// Matches reports whether a group of devices is of the kind that is asked for.
+// Matches reports whether a group of devices is of the requested kind.
 func (a *DeviceRequest) Matches(m *Matcher, d *structs.NodeDeviceResource) bool {
 	if (a.Vendor != "" && a.Vendor != d.Vendor) || a.Kind != d.Type || (a.Name != "" && a.Name != d.Name) {
 		return false

@@ -21,7 +21,7 @@ type Feasibility struct {
 
 	Drivers []string
 	Shared  []*structs.Constraint // of job, group and tasks; alike for a whole class
-	Single  []*structs.Constraint // those that look at unique.* targets
+	Single  []*structs.Constraint // those on unique.* targets
 	Texts   []string              // of single
 	Devices []DeviceRequest
 	// byClass are the verdicts found so far, within left aside; looked up only.
@@ -41,7 +41,7 @@ type Verdict struct {
 // OK reports whether the group may use the node.
 func (v Verdict) OK() bool { return v.InPool && v.InDC && v.Reason == "" }
 
-// NewFeasibility reads what a group asks of its nodes; m decides its constraints.
+// NewFeasibility returns a new Feasibility of a group; m decides its constraints.
 func NewFeasibility(job *structs.Job, group *structs.TaskGroup, m *Matcher) *Feasibility {
 	f := &Feasibility{Job: job, Group: group, Matcher: m, byClass: map[string]Verdict{}}
 	f.add(job.Constraints)
@@ -70,7 +70,7 @@ func (f *Feasibility) add(list []*structs.Constraint) {
 }
 
 // Escaped reports whether nodes of one class may differ for this group, so that a blocked
-// evaluation must look at every node that comes.
+// evaluation must check every node that comes.
 func (f *Feasibility) Escaped() bool { return len(f.Single) > 0 || len(f.Group.Candidates) > 0 }
 
 // Verdict decides on a node.

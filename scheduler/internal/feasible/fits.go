@@ -12,7 +12,7 @@ import (
 // many classes of nodes each of them.
 const MaxRemembered = 4096
 
-// Fits are the feasibilities of the groups of one job, each found when it is first asked for.
+// Fits are the feasibilities of the groups of one job, each computed on first use.
 type Fits struct {
 	job     *structs.Job
 	Matcher *Matcher
@@ -42,7 +42,7 @@ func (f *Fits) Of(g *structs.TaskGroup) *Feasibility {
 	return fit
 }
 
-// Named gives what was found of a group, by its name; nil: nothing was.
+// Named returns what was computed of the named group, or nil.
 func (f *Fits) Named(group string) *Feasibility {
 	for _, fit := range f.list {
 		if fit.Group.Name == group {
@@ -112,8 +112,8 @@ func (f *FitMemory) Of(job *structs.Job, group *structs.TaskGroup) *RememberedFi
 	return g
 }
 
-// alikeForNodes reports whether groups of two jobs may use the same nodes, as far as their jobs say
-// so. It may say no where they may.
+// alikeForNodes reports whether groups of two jobs may use the same nodes, as far as their jobs
+// determine it. It may return false where they may.
 func alikeForNodes(a, b *structs.Job) bool {
 	return a == b || a.NodePool == b.NodePool && slices.Equal(a.Datacenters, b.Datacenters) &&
 		len(a.Constraints)+len(b.Constraints)+len(a.Affinities)+len(b.Affinities)+len(a.Spreads)+len(b.Spreads) == 0

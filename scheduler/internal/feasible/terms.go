@@ -7,7 +7,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Terms are by what right the instances of a group will hold what they get.
+// Terms are by what right the instances of a group will use their resources.
 func Terms(job *structs.Job, group *structs.TaskGroup) *structs.AllocTerms {
 	t := &structs.AllocTerms{Priority: job.Priority, Submitted: job.CreateIndex}
 	if job.Reclaim == structs.ReclaimSuspend {

@@ -13,7 +13,7 @@ import (
 // places there, refuses all of it: those placements, and the stops that stand
 // for them, are left out of holds, and the node is named. What counted on the room
 // of such a stop is refused as well, and so is all that would leave in part a gang of
-// which others are left out. reason says why the first one refused. A plan that is
+// which others are left out. reason is why the first one refused. A plan that is
 // AllAtOnce holds whole or not at all.
 //
 // The plan's evaluations hold only if everything does, except delayed follow-ups:
@@ -39,7 +39,7 @@ func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refuse
 type judgement struct {
 	e            *world.Edit
 	plan         *structs.Plan
-	freed        map[string]*world.Usage // what the plan's stops gave back, by allocation
+	freed        map[string]*world.Usage // what the plan's stops released, by allocation
 	taken        []string                // allocations that were placed
 	byNode       map[string][]instanceRef
 	refused      map[string]bool // by node
@@ -292,7 +292,7 @@ func (j *judgement) undo(node string) {
 	}
 }
 
-// undoUpdates gives back what the plan changed in place on a node what it held before.
+// undoUpdates restores the usages that the plan changed in place on a node.
 func (j *judgement) undoUpdates(node string) {
 	before := map[string]bool{}
 	for _, old := range j.updated {

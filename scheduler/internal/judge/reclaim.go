@@ -60,7 +60,7 @@ func (j *judgement) reclaim(s *structs.AllocStop) {
 type takenGang struct {
 	name    world.GangName
 	victims []*structs.AllocStop
-	moved   bool // more or fewer of it run on than when it was last looked at
+	moved   bool // more or fewer of it run on than when it was last checked
 }
 
 // mayReclaim refuses the nodes of newcomers for which the plan takes from a band that is
@@ -77,7 +77,7 @@ func (j *judgement) mayReclaim() {
 		}
 	}
 	j.refuseParted()
-	for by := range j.reclaims { // each is looked at alone: the order cannot show
+	for by := range j.reclaims { // each is checked alone: the order does not matter
 		if _, placed := j.homes()[by]; !placed {
 			j.stray = true
 		}
@@ -162,7 +162,7 @@ func (j *judgement) refuseFor(newcomer, why string) {
 	}
 }
 
-// keepReclaimed gives back what was taken for newcomers on a node that has refused.
+// keepReclaimed undoes preemptions for newcomers on a node that has refused.
 func (j *judgement) keepReclaimed(node string) {
 	for _, s := range j.victims {
 		if home, placed := j.homes()[s.PreemptedBy]; !placed || home == node {

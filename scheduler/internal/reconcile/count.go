@@ -122,7 +122,7 @@ func (r *reconciler) outdated(a *structs.Allocation) bool {
 	return a.JobVersion != r.in.Job.Version || (a.Job != nil && a.Job.CreateIndex != r.in.Job.CreateIndex)
 }
 
-// leave notes what the next holder of an instance stands for: the newest one.
+// leave notes which allocation the next one of an instance replaces: the newest.
 func (s *slots) leave(p Placement) {
 	if before, known := s.leaving[p.Index]; known && before.Previous.CreateIndex > p.Previous.CreateIndex {
 		return
@@ -188,7 +188,7 @@ func (r *reconciler) rescheduledStop(a *structs.Allocation) *structs.AllocStop {
 	}
 }
 
-// settleSlots keeps the best holder of each instance and stops the others, and
+// settleSlots keeps the best allocation of each instance and stops the others, and
 // those above count.
 func (r *reconciler) settleSlots(work *GroupWork, s *slots, count int) []*structs.Allocation {
 	slices.SortStableFunc(s.owners, func(a, b *structs.Allocation) int {
@@ -208,7 +208,7 @@ func (r *reconciler) settleSlots(work *GroupWork, s *slots, count int) []*struct
 	return reserved
 }
 
-// better orders two holders of one instance, the one to keep first: what has
+// better orders two allocations of one instance, the one to keep first: what has
 // ended well, then the newest version, what runs, what came last; where an instance was
 // replaced while its node was disconnected, its group may want it otherwise.
 func (r *reconciler) better(a, b *structs.Allocation) int {
@@ -272,7 +272,7 @@ func scoreOf(a *structs.Allocation) float64 {
 	return 0
 }
 
-// fillSlots places the instances that nobody holds.
+// fillSlots places the instances that have no allocation.
 func (r *reconciler) fillSlots(work *GroupWork, s *slots, reserved []*structs.Allocation, count int) {
 	next := 0
 	for i := range count {

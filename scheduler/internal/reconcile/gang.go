@@ -61,7 +61,7 @@ type roster struct {
 	work *GroupWork
 	spec *feasible.GangGroup
 	all  []*structs.Allocation
-	// occupied are the holders of instances, one each: they run, or have completed.
+	// occupied are the allocations of instances, one each: they run, or have completed.
 	occupied []*structs.Allocation
 	surplus  []*structs.Allocation // run, and are not wanted
 	gone     []*structs.Allocation // are lost, and not wanted
@@ -164,7 +164,7 @@ func (r *reconciler) enlist(m *roster, a *structs.Allocation) {
 	}
 }
 
-// owe notes what the next holder of an instance stands for: the newest one.
+// owe notes which allocation the next one of an instance replaces: the newest.
 func (m *roster) owe(a *structs.Allocation) {
 	if before := m.owed[a.Index()]; before == nil || before.CreateIndex <= a.CreateIndex {
 		m.owed[a.Index()] = a
@@ -490,7 +490,7 @@ func (n *renewal) leave(m *roster, a *structs.Allocation, why string) {
 	}
 }
 
-// fill places every instance that nobody holds; those that make up min first.
+// fill places every instance that has no allocation; those that make up min first.
 func (n *renewal) fill(m *roster, done map[int]bool) {
 	work := m.work
 	for i := range work.Group.Count {

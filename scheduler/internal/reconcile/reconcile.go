@@ -170,7 +170,7 @@ func (r *reconciler) awaited(a *structs.Allocation) (*structs.Node, bool) {
 	return n, known && n.Status == structs.NodeStatusDisconnected && !a.ClientTerminal()
 }
 
-// await has an allocation that is awaited looked at again when it is to be lost; false: it is not awaited.
+// await schedules an evaluation of an awaited allocation for when it is to be lost; false: it is not awaited.
 func (r *reconciler) await(a *structs.Allocation) bool {
 	n, is := r.awaited(a)
 	if !is {
@@ -255,7 +255,7 @@ func (r *reconciler) updateInPlace(a *structs.Allocation) {
 	})
 }
 
-// succeed says that a placement stands for an allocation of before.
+// succeed records that a placement replaces an earlier allocation.
 func succeed(a *structs.Allocation, index int) Placement {
 	return Placement{Index: index, Previous: a, Tracker: a.RescheduleTracker}
 }

@@ -69,7 +69,7 @@ func EightGPUs(n *structs.Node) {
 	n.NodeResources.Devices, n.NodeResources.Topology = []*structs.NodeDeviceResource{group}, t
 }
 
-// GPUJob asks one device per instance.
+// GPUJob returns a job that requests one device per instance.
 func GPUJob(count int, d structs.RequestedDevice) *structs.Job {
 	return Job(structs.JobTypeBatch, count, func(j *structs.Job) {
 		Task(j).Resources.Devices = []*structs.RequestedDevice{&d}

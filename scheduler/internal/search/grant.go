@@ -29,7 +29,7 @@ type Grant struct {
 
 // Grant finds what an instance would get of a node, without taking it. The second
 // answer is what the node lacks; "" if it fits. The same node and the same state
-// of rng give the same grant.
+// of rng return the same grant.
 func (a *Request) Grant(n *world.NodeState, m *feasible.Matcher, rng *world.Random) (Grant, string) {
 	if what := n.Lacks(a.Amount, &a.By); what != "" {
 		return Grant{}, what

@@ -32,11 +32,11 @@ type Input struct {
 	// Past are those of the allocations' follow-up evaluations that are not to come any more: they have had their turn, and
 	// what has failed and found no room then, or was looked at with a clock that was ahead, is due since.
 	Past map[string]bool
-	// Requests is what is known of the job's requests; Plan.Requests says what changes of it.
+	// Requests are the job's pending requests; Plan.Requests has their changes.
 	Requests []*structs.PendingRequest
 	// Brief: why a blocked evaluation finds no room is not counted again.
 	Brief bool
-	// CountOnly: only how many find no room is asked, not who gets what.
+	// CountOnly: only the number that find no room is needed, not the placements.
 	CountOnly bool
 }
 

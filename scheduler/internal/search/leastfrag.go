@@ -26,7 +26,7 @@ const (
 	// two of the lists of the trace fall by 2 and 4 points; two of the fullest are worth 0.03.
 	weighMost  = 2
 	weighLeast = 1
-	// weighTries is how many nodes of an order are looked at in vain.
+	// weighTries is how many nodes of an order are checked in vain.
 	weighTries = 16
 	// lossStep, in thousandths of a device: what differs by less is a tie, and the fuller
 	// node is taken.
@@ -58,9 +58,9 @@ type weighing struct {
 	// remember: neither the set nor its nodes were changed by this evaluation, so that what
 	// is found of them holds for others too.
 	remember bool
-	// kinds is what is typically asked of the set's nodes; nil: not looked up yet.
+	// kinds is the typical requests for the set's nodes; nil: not looked up yet.
 	kinds *kinds
-	// plain: nothing is asked of their devices, or they have none, so that all lose alike.
+	// plain: no request is for their devices, or they have none, so that all lose alike.
 	plain bool
 }
 

@@ -27,25 +27,25 @@ type Request struct {
 	// common is what plain instances take; shared by all of them.
 	common world.Usage
 	tasks  map[string]*structs.AllocatedTaskResources
-	frag   *leastFrag // says which device a share goes to; nil: the fullest
+	frag   *leastFrag // chooses the device that a share goes to; nil: the fullest
 	// Resources is the batch's part: what every instance takes.
 	Resources *structs.AllocatedResources
 }
 
-// CoreRequest is the whole cores that a task asks for.
+// CoreRequest is a task's request for whole cores.
 type CoreRequest struct {
 	task string
 	n    int
 }
 
-// NewRequest returns what one instance of a group takes, asked for by an evaluation.
+// NewRequest returns a new Request of one instance of a group, for an evaluation.
 func NewRequest(in *Input, group *structs.TaskGroup) *Request {
 	a := newNodeSetKey(&in.Config, group)
 	a.requestedBy(in)
 	return a
 }
 
-// newNodeSetKey is what instances of a group take, whichever evaluation asks for it.
+// newNodeSetKey returns what instances of a group need, whichever evaluation places them.
 func newNodeSetKey(c *structs.SchedulerConfiguration, group *structs.TaskGroup) *Request {
 	a := &Request{Group: group, tasks: make(map[string]*structs.AllocatedTaskResources, len(group.Tasks))}
 	for _, t := range group.Tasks {
@@ -83,7 +83,7 @@ func newNodeSetKey(c *structs.SchedulerConfiguration, group *structs.TaskGroup) 
 	return a
 }
 
-// requestedBy says who asks, and until when.
+// requestedBy sets which job requests, and until when.
 func (a *Request) requestedBy(in *Input) {
 	shared := structs.AllocatedSharedResources{DiskMB: a.Amount.DiskMB, Terms: feasible.Terms(in.Job, a.Group)}
 	a.By = world.Taker{RequestName: world.RequestName{Namespace: in.Job.Namespace, Job: in.Job.ID, Group: a.Group.Name}}
@@ -95,14 +95,14 @@ func (a *Request) requestedBy(in *Input) {
 	a.common = world.Usage{Owner: world.NewOwner(a.By.RequestName, a.Resources), Amount: a.Amount, Ends: a.By.Ends}
 }
 
-// copy gives the request to another evaluation, which may narrow down its devices.
+// copy returns a copy for another evaluation, which may narrow down its devices.
 func (a *Request) copy() *Request {
 	c := *a
 	c.Devices = slices.Clone(a.Devices)
 	return &c
 }
 
-// bound says what the indexes must show.
+// bound returns what the indexes must show.
 func (a *Request) bound(preferred []int) {
 	a.Need[world.DimCPU], a.Need[world.DimMemory], a.Need[world.DimDisk] = a.Amount.CPU, a.Amount.MemoryMB, a.Amount.DiskMB
 	for _, c := range a.Cores {

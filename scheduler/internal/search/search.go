@@ -122,7 +122,7 @@ func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Fe
 	return s
 }
 
-// AllSets returns the sets that the search goes over: classes if the group looks at meta, else
+// AllSets returns the sets that the search goes over: classes if the group has constraints on meta, else
 // families.
 func (s *Search) AllSets() *world.Tree[string, *world.NodeSet] {
 	if s.ByClass {
@@ -302,7 +302,7 @@ func (s *Search) keepOrder() {
 }
 
 // onReserved tries reserved nodes. Those that do not fit, or are reserved no more, are
-// not looked at again.
+// not checked again.
 func (s *Search) onReserved(list *[]string, avoid []string) (Found, bool) {
 	for i := 0; i < len(*list); {
 		id := (*list)[i]
@@ -354,7 +354,7 @@ func (s *Search) betterCandidate(a, b Found) bool {
 	return s.before(a, b)
 }
 
-// Take gives a found node to an instance.
+// Take assigns a found node to an instance.
 func (s *Search) Take(f Found) {
 	n := f.Node
 	world.TakeLater(s.Edit, n.ID, f.Grant.Usage)

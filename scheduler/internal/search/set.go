@@ -152,7 +152,7 @@ func (s *Search) leftover(c *SetCursor, phase int, avoid []string) (Found, bool)
 	return Found{}, false
 }
 
-// query is what a phase asks of an index.
+// query returns the index query of a phase.
 func (s *Search) query(p *phase) bucket.Query[*world.NodeState] {
 	q := bucket.Query[*world.NodeState]{Need: s.Request.Need, Policy: bucket.BestFit, Order: s.order}
 	if s.Policy == PolicySpread {

@@ -16,7 +16,7 @@ func (s *Search) SetOf(n *world.NodeState) string {
 	return n.Indexed.Family
 }
 
-// Tests are what the index can tell of what a node lacks, and what it is called, in the
+// Tests are what the index can decide of what a node lacks, and what it is called, in the
 // order in which grant finds it out. What passes them may lack something all the same.
 func (a *Request) Tests() (tests []bucket.Test, lacking []string) {
 	add := func(t bucket.Test, what string) { tests, lacking = append(tests, t), append(lacking, what) }

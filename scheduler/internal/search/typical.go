@@ -18,13 +18,13 @@ const (
 	// maxTypical is how many requests count: the commonest. Each costs a few nanoseconds for each
 	// node that is weighed.
 	maxTypical = 128
-	// maxFamilies is for how many families of nodes it is decided what is asked of them.
+	// maxFamilies is for how many families of nodes their typical requests are computed.
 	maxFamilies = 4096
 	// memoBits is for how many states of nodes their ability is measured: 2^memoBits.
 	memoBits = 12
 )
 
-// Typical is what the cluster is typically asked for, made ready for the policy
+// Typical is the typical requests of the cluster, prepared for the policy
 // least-fragmentation. It remembers what it measured, which makes it faster and changes no
 // answer; so it is for one goroutine at a time.
 type Typical struct {
@@ -32,7 +32,7 @@ type Typical struct {
 	total    int64
 	m        *feasible.Matcher
 	kinds    map[family]*kinds
-	cores    bool // some ask for whole cores: what those are differs by node
+	cores    bool // some request whole cores: what those are differs by node
 	made     uint32
 	memo     []measured
 	// requestKeys number the requests that came, and weighed is what was found for the like of
@@ -128,7 +128,7 @@ func (t *Typical) requestKeyOf(s *Search) uint32 {
 	return number
 }
 
-// newList gives memory for what is weighed of a large set.
+// newList returns memory for what is weighed of a large set.
 func (t *Typical) newList() []weighed {
 	const most, lists = weighMost + 2*weighLeast, 32
 	if len(t.lists) < most {
@@ -156,20 +156,20 @@ type typicalRequest struct {
 	weight  int64
 }
 
-// family is nodes that typical requests cannot tell apart.
+// family is nodes that typical requests cannot distinguish.
 type family struct {
 	name       string
-	mhzPerCore int64 // 0 if nobody asks for cores
+	mhzPerCore int64 // 0 if no request is for cores
 }
 
-// kinds is what is typically asked of the devices of a family's nodes.
+// kinds is the typical requests for the devices of a family's nodes.
 type kinds struct {
 	list []*kind
-	// wanted reports whether any of the devices is asked for; it is looked up once.
+	// wanted reports whether any of the devices is requested; it is looked up once.
 	wanted, looked bool
 }
 
-// plain reports whether a node of the family has no devices that anybody asks for.
+// plain reports whether a node of the family has no devices that any request is for.
 func (k *kinds) plain(t *Typical, n *world.NodeState) bool {
 	if !k.looked {
 		k.looked = true
@@ -180,7 +180,7 @@ func (k *kinds) plain(t *Typical, n *world.NodeState) bool {
 	return !k.wanted
 }
 
-// kind is the devices of a node that requests cannot tell apart.
+// kind is the devices of a node that requests cannot distinguish.
 type kind struct {
 	vendor, kind, name string
 	key                uint64 // see KindKey
@@ -211,7 +211,7 @@ func NewTypical(requests []structs.TypicalRequest) *Typical {
 // read returns what a request wants; false: it wants no devices.
 func (t *Typical) read(a *structs.TypicalRequest) (typicalRequest, bool) {
 	out := typicalRequest{fit: feasible.NewFeasibility(a.Job, a.Group, t.m), weight: a.Weight, request: frag.Request{Weight: a.Weight}}
-	// Meta differs within a family: whatever is asked of it is taken for met.
+	// Meta differs within a family: constraints on it are assumed to be met.
 	out.fit.Shared = slices.DeleteFunc(out.fit.Shared, func(c *structs.Constraint) bool { return feasible.IsMeta(c.LTarget) || feasible.IsMeta(c.RTarget) })
 	for _, task := range a.Group.Tasks {
 		if r := task.Resources; r != nil {
@@ -238,10 +238,10 @@ func (t *Typical) read(a *structs.TypicalRequest) (typicalRequest, bool) {
 	return out, out.request.Count > 0
 }
 
-// some reports whether any devices are typically asked for.
+// some reports whether any devices are typically requested.
 func (t *Typical) some() bool { return t != nil && len(t.requests) > 0 }
 
-// of returns what is typically asked of the devices of a node's family.
+// of returns the typical requests for the devices of a node's family.
 func (t *Typical) of(n *world.NodeState) *kinds {
 	name := family{name: n.Capacity.Family}
 	if t.cores {

@@ -43,13 +43,13 @@ func MovedMembers(e *Edit) bool { return e.w.members == e.tok }
 // Owns reports whether a set of nodes was made by this edit, which may change it again.
 func Owns(e *Edit, c *NodeSet) bool { return c.Owner == e.tok }
 
-// TakeLater has a usage taken of a node before anything is looked at again.
+// TakeLater adds a usage to a node before the edit is read again.
 func TakeLater(e *Edit, nodeID string, u *Usage) {
 	e.settle()
 	e.from, e.owedNode, e.owed = nil, nodeID, u
 }
 
-// settle takes what is owed.
+// settle adds the usages that TakeLater has deferred.
 func (e *Edit) settle() {
 	if u := e.owed; u != nil {
 		e.owed = nil
@@ -57,7 +57,7 @@ func (e *Edit) settle() {
 	}
 }
 
-// World ends the edit and gives its result. The Edit may be gone on with: what
+// World ends the edit and returns its result. The Edit may still be used: what
 // it changes then is seen by Worlds taken later only. If nothing has changed, it is
 // the same World as before.
 func (e *Edit) World() *World {
@@ -199,7 +199,7 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 	return c
 }
 
-// Configure says how room is compared from now on, which the bands are, and whether it
+// Configure sets how room is compared from now on, which the bands are, and whether it
 // must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
@@ -298,7 +298,7 @@ func Take(e *Edit, u *Usage) {
 	e.enlist(u)
 }
 
-// Release forgets an allocation's use and gives it; nil if it did not count.
+// Release removes an allocation's usage and returns it, or nil if it was not counted.
 func Release(e *Edit, id string) *Usage {
 	old, found := e.w.allocs.Get(id)
 	if !found {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// The one fit check. The scheduler asks it while it looks for nodes, and the
-// plan applier asks it again through package judge. Each answer is "" if it fits,
+// The one fit check. The scheduler uses it while it searches nodes, and the
+// plan applier uses it again through package judge. Each result is "" if it fits,
 // else what is lacking, in the words of AllocMetric.DimensionExhausted.
 
 // What a node can lack.
@@ -54,7 +54,7 @@ func (n *NodeState) PortTaken(p HostPort) bool {
 	return false
 }
 
-// PortInUse says that a port is lacking.
+// PortInUse returns the reason for a port that is in use.
 func PortInUse(port int) string { return "network: port " + strconv.Itoa(port) + " already in use" }
 
 // CoreTaken reports whether a core of the node is not to be had.

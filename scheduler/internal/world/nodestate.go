@@ -189,7 +189,7 @@ func (n *NodeState) Device(id string) (*cell.State, int, bool) {
 	return nil, 0, false
 }
 
-// setCapacity says what the node has from now on; nil: it is not known any more.
+// setCapacity sets the node's resources; nil: the node is no longer known.
 func (n *NodeState) setCapacity(c *Capacity) {
 	n.Capacity, n.Cells = c, nil
 	if c == nil {
@@ -230,7 +230,7 @@ func (n *NodeState) Take(u *Usage) {
 	}
 }
 
-// Give takes a usage away that was taken before.
+// Give removes a usage that was added before.
 func (n *NodeState) Give(u *Usage) {
 	if at, found := slices.BinarySearchFunc(n.Usages, u.ID, compareUse); found {
 		n.Usages = slices.Delete(n.Usages, at, at+1)

@@ -45,7 +45,7 @@ func (n *NodeState) onePool() (o OnePool) {
 	return o
 }
 
-// KindKey is the same for devices that typical requests cannot tell apart.
+// KindKey is the same for devices that typical requests cannot distinguish.
 func KindKey(vendor, kind, name string) uint64 {
 	h := fnv.New64a()
 	for _, part := range [...]string{vendor, kind, name} {
@@ -63,7 +63,7 @@ func (d *IdleDevices) Pack(idle []int32) {
 	}
 }
 
-// AppendTo gives what was packed.
+// AppendTo appends what was packed.
 func (d *IdleDevices) AppendTo(idle []int32) []int32 {
 	for i := range d.Count {
 		idle = append(idle, int32(d.Words[i/IdlePerWord]>>(idleBits*(i%IdlePerWord))&(1<<idleBits-1))) //nolint:gosec // 10 bits
@@ -71,7 +71,7 @@ func (d *IdleDevices) AppendTo(idle []int32) []int32 {
 	return idle
 }
 
-// Pool is the devices of one tree of a node that requests cannot tell apart.
+// Pool is the devices of one tree of a node that requests cannot distinguish.
 type Pool struct {
 	At    int // which of the node's trees
 	Tree  *DeviceTree

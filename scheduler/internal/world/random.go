@@ -1,7 +1,7 @@
 package world
 
 // Random is a small generator (SplitMix64, Steele, Lea and Flood 2014): the same
-// seed gives the same numbers on every machine and with every Go version.
+// seed yields the same numbers on every machine and with every Go version.
 type Random struct{ State uint64 }
 
 // Next returns the next number.

@@ -28,7 +28,7 @@ func newReservation(r *structs.Reservation) *Reservation {
 	}
 }
 
-// Taker is who asks a node for room: reservations of others bind it, unless its work
+// Taker is the job that requests room of a node: reservations of others bind it, unless its work
 // ends before the reserved room is due.
 type Taker struct {
 	RequestName

@@ -68,7 +68,7 @@ func (u *Usage) Equal(o *Usage) bool {
 		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)
 }
 
-// NewOwner says by what right resources are held; without terms, by the least.
+// NewOwner returns a new Owner with an allocation's terms; without terms, with the least.
 func NewOwner(name RequestName, r *structs.AllocatedResources) *Owner {
 	h := &Owner{RequestName: name}
 	if r != nil && r.Shared.Terms != nil {

@@ -82,7 +82,7 @@ func Classes(w *World) *Tree[string, *NodeSet] { return &w.classes }
 // Families are the ready nodes by family.
 func Families(w *World) *Tree[string, *NodeSet] { return &w.families }
 
-// MembersToken says who changed last which nodes are in which class and family: while it is the same,
+// MembersToken identifies the last change of which nodes are in which class and family: while it is the same,
 // they are.
 func MembersToken(w *World) *Token { return w.members }
 
@@ -99,13 +99,13 @@ func KeepsUsage(w *World) bool { return w.usagesKept }
 // unless that is kept.
 func UsageSets(w *World) *Tree[UsageKey, *UsageSet] { return &w.usages }
 
-// UsageRefs says in which of the sets by priority a node is, by its ID.
+// UsageRefs returns in which of the sets by priority a node is, by its ID.
 func UsageRefs(w *World) *Tree[string, *UsageRef] { return &w.places }
 
 // Bands are the bands of priorities; empty: the default.
 func Bands(w *World) []structs.PriorityBand { return w.bands }
 
-// IndexConfig says how room is compared.
+// IndexConfig returns how room is compared.
 func IndexConfig(w *World) bucket.Config { return w.config }
 
 // Node returns a node by its ID.
