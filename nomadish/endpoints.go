@@ -25,7 +25,7 @@ type endpoints struct {
 	clients *client.Endpoint
 }
 
-// openEndpoints gives the methods of all services to the server's mux.
+// openEndpoints registers the methods of all services with the server's mux.
 func (s *Server) openEndpoints(servers *membership.RaftServers) {
 	cfg := s.cfg
 	conf := cfg.RPC

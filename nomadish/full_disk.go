@@ -12,7 +12,7 @@ import (
 // fullDiskCheckInterval is how often a leader with a full disk looks for another that could lead.
 const fullDiskCheckInterval = time.Second
 
-// stepDownWhileFull tells the others when the disk is full, and when there is room again, and transfers
+// stepDownWhileFull reports to the others when the disk is full, and when there is room again, and transfers
 // leadership meanwhile, to one that has room.
 func (s *Server) stepDownWhileFull(ctx context.Context) {
 	room := s.raft.Disk()

@@ -193,7 +193,7 @@ func (l *leaderParts) caughtUp(ctx context.Context) bool {
 	}
 }
 
-// found gives a new cluster its identity and its configurations; what is set already is
+// found sets a new cluster's identity and its configurations; what is set already is
 // never touched. It returns whether the cluster had no identity.
 func (l *leaderParts) found(ctx context.Context) (isNew bool) {
 	snap, now := l.store.Snapshot(), time.Now().UnixNano()

@@ -236,14 +236,14 @@ func (s *Server) Stats() map[string]map[string]string {
 	return out
 }
 
-// Failed gives an error when the server cannot go on as it was told to: no server was
+// Failed delivers an error when the server cannot go on as configured: no server was
 // found to join. It should be ended then.
 func (s *Server) Failed() <-chan error { return s.failed }
 
 // transferWait bounds the wait for another server to lead. Raft itself takes no longer than an election for it.
 const transferWait = 10 * time.Second
 
-// transferAway gives leadership to another server, if this one has it and there is another.
+// transferAway transfers leadership to another server, if this one leads and there is another.
 func (s *Server) transferAway() {
 	f := s.raft.GetConfiguration()
 	if s.raft.State() != raft.Leader || f.Error() != nil {

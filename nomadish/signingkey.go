@@ -17,7 +17,7 @@ import (
 // servers of the region can read it.
 const signingKeyRetry = 30 * time.Second
 
-// makeSigningKey gives the cluster a key to sign with if it has none. It ends then, or with ctx. A cluster that is not new
+// makeSigningKey makes the cluster's signing key if it has none. It ends then, or with ctx. A cluster that is not new
 // has none because it is being upgraded, or has just been set back to an earlier state: it gets one a while later.
 func (l *leaderParts) makeSigningKey(ctx context.Context, isNew bool) {
 	retry := time.NewTicker(signingKeyRetry)

@@ -114,7 +114,7 @@ type ServerHealth struct {
 	Healthy     bool
 	Voter       bool
 	StableSince time.Time // when Healthy changed last
-	// Reason says why it is not healthy, if it said so itself: its disk is full.
+	// Reason is why it is not healthy, if it reported so itself: its disk is full.
 	Reason string `json:",omitempty"`
 }
 
@@ -153,14 +153,14 @@ type ClusterMeta struct {
 
 // What servers ask each other about their cluster, and operators about it.
 type (
-	// FoundRequest asks a server to let Candidate bootstrap the cluster: it then lets nobody else do
+	// FoundRequest requests that a server let Candidate bootstrap the cluster: it then lets nobody else do
 	// so. Release takes that back.
 	FoundRequest struct {
 		Region    string
 		Candidate string `codec:"Founder"` // Raft ID
 		Name      string // of the candidate
 		Release   bool
-		// Try numbers the founder's tries, so that what comes late undoes nothing of a later one. 0: it does not say.
+		// Try numbers the bootstrapper's tries, so that a late message does not undo a later try. 0: not stated.
 		Try uint64
 		// Voters are the Raft IDs of the servers that it bootstraps the cluster with, whose Raft is
 		// let in until there is one.
@@ -172,7 +172,7 @@ type (
 		HasState bool   // it belongs to a cluster already
 		VotedFor string `codec:"Promised"` // the name of the other candidate that it has agreed to
 	}
-	// RaftStateRequest asks for a server's view of Raft. Claim: the cluster that would add it;
+	// RaftStateRequest requests a server's view of Raft. Claim: the cluster that would add it;
 	// a server that belongs to none agrees, and then to no other.
 	RaftStateRequest struct {
 		Claim  string
@@ -187,9 +187,9 @@ type (
 		LastContact time.Duration // with the leader; 0 on the leader, negative: never
 		LastTerm    uint64        // of its last log entry
 		LastIndex   uint64
-		DiskFull    string // why it steps aside; empty: there is room
+		DiskFull    string // why it steps down; empty: there is room
 	}
-	// JoinRequest tells a server to join others by gossip: of its own region, or, with WAN, of others.
+	// JoinRequest requests that a server join others by gossip: of its own region, or, with WAN, of others.
 	JoinRequest struct {
 		Addresses []string
 		WAN       bool

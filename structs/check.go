@@ -43,7 +43,7 @@ func CheckRules() []string {
 }
 
 type (
-	// CheckRequest asks a server to check one consistent snapshot of its state.
+	// CheckRequest requests that a server check one consistent snapshot of its state.
 	CheckRequest struct{ QueryOptions }
 	// CheckReply answers it.
 	CheckReply struct {

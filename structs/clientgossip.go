@@ -3,7 +3,7 @@ package structs
 import "time"
 
 type (
-	// ClientGossip tells a client how to join the gossip of its region's clients.
+	// ClientGossip describes to a client how to join the gossip of its region's clients.
 	ClientGossip struct {
 		Addrs []string // host:port of members
 		// Spread is the time over which clients that start together join, each at a moment of its own.
@@ -21,18 +21,18 @@ type (
 		Prints  []string
 	}
 
-	// NodeProbeRequest asks whether a node can be reached; a client is asked to probe its neighbour by gossip.
+	// NodeProbeRequest requests a probe of whether a node can be reached; a client probes its neighbour by gossip.
 	NodeProbeRequest struct {
 		NodeID string
 		QueryOptions
 	}
-	// NodeProbeReply says by which ways it was.
+	// NodeProbeReply states by which ways the node was reached.
 	NodeProbeReply struct {
 		Session bool // it answered over its RPC session
 		Gossip  bool // it answered a probe of the gossip
 	}
 
-	// NodeSuspectRequest tells the leader of nodes whose sessions a server has lost.
+	// NodeSuspectRequest reports to the leader the nodes whose sessions a server has lost.
 	NodeSuspectRequest struct {
 		NodeIDs []string
 		WriteRequest

@@ -9,7 +9,7 @@ type DiskLimit struct {
 	Percent float64 // of the disk's size
 }
 
-// How full a disk may get before those who live on it step aside. What is left then must do for what
+// How full a disk may get before the servers and clients that use it step down. What is left then must do for what
 // they go on writing meanwhile.
 var (
 	DefaultServerDiskLimit = DiskLimit{MB: 64, Percent: 5}

@@ -38,7 +38,7 @@ const (
 	EvalTriggerMaxDisconnect   = "max-disconnect-timeout" // a node that is disconnected is not waited for any longer
 )
 
-// Evaluation says: look at this job. JSON names are Nomad's.
+// Evaluation is a request to schedule a job again. JSON names are Nomad's.
 type Evaluation struct {
 	_struct sparse `entry:",omitempty"`
 

@@ -330,7 +330,7 @@ type LostTo struct {
 
 // Requests for explanations.
 type (
-	// JobExplainRequest asks why a job is placed as it is. Group asks for one group only,
+	// JobExplainRequest requests why a job is placed as it is. Group requests one group only,
 	// NoRemedies leaves out the search for the smallest change.
 	JobExplainRequest struct {
 		ID         string

@@ -64,7 +64,7 @@ type NamespacedID struct {
 	Namespace string
 }
 
-// String gives namespace/id.
+// String returns namespace/id.
 func (n NamespacedID) String() string { return fmt.Sprintf("%s/%s", n.Namespace, n.ID) }
 
 // AllocName is the name of instance index of a job's group, as Nomad writes it.

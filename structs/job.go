@@ -118,16 +118,16 @@ type Job struct {
 	NomadTokenID string
 	// ParentID is the periodic or parameterized job that launched this one.
 	ParentID string
-	// Dispatched says that this is a dispatched instance of a parameterized job.
+	// Dispatched reports that this is a dispatched instance of a parameterized job.
 	Dispatched bool
 	// DispatchIdempotencyToken makes repeated dispatches one.
 	DispatchIdempotencyToken string
 	// Payload is what a dispatched job was given.
 	Payload []byte
 
-	// Stop says that the job is to be stopped, and is kept only to be read.
+	// Stop reports that the job is to be stopped, and is kept only to be read.
 	Stop bool
-	// Stable says that this version ran well and may be reverted to.
+	// Stable reports that this version ran well and may be reverted to.
 	Stable bool
 	// Version counts the changes of the specification, from 0.
 	Version uint64

@@ -168,7 +168,7 @@ func namesOf(t reflect.Type) *fieldNames {
 	return names
 }
 
-// foldKeys gives by the names of fields what an object has under the same names in another case; nil: nothing. Of names that
+// foldKeys returns by the names of fields what an object has under the same names in another case; nil: nothing. Of names that
 // differ in case only, the one that sorts last wins, so that the result never hangs on chance.
 func foldKeys(object map[string]any, names *fieldNames) map[string]any {
 	var out map[string]any

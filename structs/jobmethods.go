@@ -34,20 +34,20 @@ func (g *TaskGroup) LookupTask(name string) *Task {
 	return nil
 }
 
-// Stopped says that nothing of the job is wanted any more. A job that is gone
+// Stopped reports whether nothing of the job is wanted any more. A job that is gone
 // (nil) is stopped too.
 func (j *Job) Stopped() bool { return j == nil || j.Stop }
 
-// PerNode says that the job runs on every fitting node, not count times.
+// PerNode reports whether the job runs on every fitting node, not count times.
 func (j *Job) PerNode() bool { return j.Type == JobTypeSystem || j.Type == JobTypeSysBatch }
 
-// RunsToCompletion says that a successful end is what is wanted of the job.
+// RunsToCompletion reports whether a successful end is what is wanted of the job.
 func (j *Job) RunsToCompletion() bool { return j.Type == JobTypeBatch || j.Type == JobTypeSysBatch }
 
-// IsPeriodic says that the job launches others by the clock and never runs itself.
+// IsPeriodic reports whether the job launches others by the clock and never runs itself.
 func (j *Job) IsPeriodic() bool { return j.Periodic != nil && j.ParentID == "" }
 
-// IsParameterized says that the job waits to be dispatched and never runs itself.
+// IsParameterized reports whether the job waits to be dispatched and never runs itself.
 func (j *Job) IsParameterized() bool { return j.ParameterizedJob != nil && !j.Dispatched }
 
 // CombinedMeta is the meta that a task of the job sees: its own before the

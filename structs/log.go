@@ -2,7 +2,7 @@ package structs
 
 import "fmt"
 
-// LogType tells what a Raft log entry holds: its first byte. Numbers are written
+// LogType is the type of a Raft log entry: its first byte. Numbers are written
 // to disk: append only, never reuse one.
 type LogType uint8
 
@@ -208,7 +208,7 @@ type (
 		Evals   []*Evaluation
 		Time    int64
 	}
-	// AllocTransitionEntry asks for transitions of allocations.
+	// AllocTransitionEntry requests transitions of allocations.
 	AllocTransitionEntry struct {
 		Transitions map[string]*DesiredTransition // by allocation ID
 		Evals       []*Evaluation
@@ -233,7 +233,7 @@ type (
 		ClusterID string
 		Time      int64
 	}
-	// JobStabilityEntry says of a version of a job that it runs well and may be reverted to, or takes that back.
+	// JobStabilityEntry marks a version of a job as stable, so that it may be reverted to, or as not stable.
 	JobStabilityEntry struct {
 		Namespace string
 		JobID     string

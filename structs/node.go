@@ -54,7 +54,7 @@ type Node struct {
 
 	Status            string
 	StatusDescription string
-	// DiskFull says why the node's disk counts as full, as its client has found: it takes no new work, and what
+	// DiskFull is why the node's disk counts as full, as its client has found: it takes no new work, and what
 	// runs goes on. Empty: there is room.
 	DiskFull        string `json:",omitempty"`
 	StatusUpdatedAt int64  // Unix seconds

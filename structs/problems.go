@@ -37,7 +37,7 @@ func shortPath(path string) string {
 // Problems is everything that is wrong with a specification.
 type Problems []Problem
 
-// Strings gives each problem in one line.
+// Strings returns each problem in one line.
 func (ps Problems) Strings() []string {
 	out := make([]string, len(ps))
 	for i, p := range ps {

@@ -7,7 +7,7 @@ import (
 )
 
 // PendingRequest is an unplaced group of a job: one line of the queue (semantics part 7).
-// Evaluations say "look at this job"; what is wanted and not had is state, and lives as long as its
+// Evaluations request that a job be scheduled; what is wanted and not had is state, and lives as long as its
 // job, so that what it has waited and how often it was reclaimed is not forgotten when it is
 // placed.
 type PendingRequest struct {

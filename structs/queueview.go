@@ -18,10 +18,10 @@ const (
 
 // Requests and answers about the queue.
 type (
-	// QueueRequest asks for the queue. A page has at most 1,000 entries, however many
+	// QueueRequest requests the queue. A page has at most 1,000 entries, however many
 	// are asked for: QueryMeta.NextToken is the next. Prefix is that of job IDs.
 	QueueRequest struct {
-		// NodePool asks for one pool's queue; empty: those of all pools, one after the other.
+		// NodePool requests one pool's queue; empty: those of all pools, one after the other.
 		NodePool string
 		QueryOptions
 	}

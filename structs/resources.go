@@ -41,7 +41,7 @@ type NUMAResource struct {
 // DeviceShareWhole is a whole device, in thousandths.
 const DeviceShareWhole = 1000
 
-// RequestedDevice asks for devices of a kind.
+// RequestedDevice is a request for devices of a kind.
 type RequestedDevice struct {
 	_struct sparse `entry:",omitempty"`
 
@@ -63,7 +63,7 @@ const shareOfNothing = math.MinInt32
 // SetDefaults fills what a device has when it states nothing.
 func (d *RequestedDevice) SetDefaults() { d.Share = DeviceShareWhole }
 
-// AfterDecode tells a share of 0 that was stated from one that was not.
+// AfterDecode distinguishes a stated share of 0 from one that is not stated.
 func (d *RequestedDevice) AfterDecode() {
 	if d.Share == 0 {
 		d.Share = shareOfNothing

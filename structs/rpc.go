@@ -23,7 +23,7 @@ type QueryOptions struct {
 	Reverse       bool
 }
 
-// AllNamespaces asks a list for every namespace.
+// AllNamespaces requests a list of every namespace.
 const AllNamespaces = "*"
 
 // QueryMeta comes with every answer to a read.
@@ -41,7 +41,7 @@ type WriteRequest struct {
 	AuthToken string
 }
 
-// Routing says who may answer: servers of the region, "" for whichever is asked, and none but its leader.
+// Routing states which servers may answer: servers of the region, "" for whichever is asked, and none but its leader.
 func (w WriteRequest) Routing() (region string, stale bool) { return w.Region, false }
 
 // WriteMeta comes with every answer to a write.
@@ -61,7 +61,7 @@ type (
 		QueryOptions
 		Fields map[string]bool // extra columns: resources, task_states, os, meta
 	}
-	// EmptyRequest asks for something that needs no argument.
+	// EmptyRequest is a request without arguments.
 	EmptyRequest struct{ QueryOptions }
 	// StringReply is one string.
 	StringReply struct {
@@ -84,7 +84,7 @@ type (
 		PolicyOverride    bool
 		EvalPriority      int // 0: the job's
 		Submission        *JobSubmission
-		// OneRegion says that a multiregion job is the copy for the region of the request. Servers
+		// OneRegion reports that a multiregion job is the copy for the region of the request. Servers
 		// set it for each other; no caller of the HTTP API can.
 		OneRegion bool `codec:"OneRegion" json:"-"`
 		WriteRequest
@@ -152,7 +152,7 @@ type (
 		EnforcePriorVersion *uint64
 		WriteRequest
 	}
-	// JobStabilityRequest says of a version that it runs well, or takes that back.
+	// JobStabilityRequest marks a version as stable or not stable.
 	JobStabilityRequest struct {
 		JobID      string
 		JobVersion uint64
@@ -164,14 +164,14 @@ type (
 		JobModifyIndex uint64
 		WriteMeta
 	}
-	// JobPlanRequest asks what a registration would do.
+	// JobPlanRequest requests a dry run of a registration.
 	JobPlanRequest struct {
 		Job            *Job
 		Diff           bool
 		PolicyOverride bool
 		WriteRequest
 	}
-	// JobPlanReply says what a registration would do.
+	// JobPlanReply is what a registration would do.
 	JobPlanReply struct {
 		JobModifyIndex     uint64
 		CreatedEvals       []*Evaluation
@@ -293,7 +293,7 @@ type (
 		Filter  string
 		WriteRequest
 	}
-	// EvalDeleteReply says how many were forgotten.
+	// EvalDeleteReply has the number of deleted evaluations.
 	EvalDeleteReply struct {
 		Count int
 		WriteMeta

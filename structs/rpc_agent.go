@@ -3,7 +3,7 @@ package structs
 // What operators ask of an agent's own process. A request with a NodeID is answered by the agent of that node, one with a
 // ServerID by that server's agent, and one with neither by the agent that was asked. They exclude each other.
 type (
-	// AgentMonitorRequest asks for the log lines of an agent from now on.
+	// AgentMonitorRequest requests the log lines of an agent from now on.
 	AgentMonitorRequest struct {
 		NodeID             string // the whole ID
 		ServerID           string // the ID of a server, its name with or without the region, or ServerLeader
@@ -12,7 +12,7 @@ type (
 		LogIncludeLocation bool   // each line says where in the code it comes from
 		QueryOptions
 	}
-	// AgentHostRequest asks what the machine of an agent is.
+	// AgentHostRequest requests a description of an agent's machine.
 	AgentHostRequest struct {
 		NodeID   string
 		ServerID string
@@ -23,7 +23,7 @@ type (
 		AgentID  string // the ID of the agent's node, or the name of its server
 		HostData *HostData
 	}
-	// AgentProfileRequest asks for a runtime profile of an agent.
+	// AgentProfileRequest requests a runtime profile of an agent.
 	AgentProfileRequest struct {
 		NodeID   string
 		ServerID string

@@ -18,7 +18,7 @@ type (
 		Stats *AllocResourceUsage
 		QueryMeta
 	}
-	// ClientHostStatsRequest asks a node for its own usage; empty: the one called.
+	// ClientHostStatsRequest requests a node's resource usage; empty: the one called.
 	ClientHostStatsRequest struct {
 		NodeID string
 		QueryOptions

@@ -10,7 +10,7 @@ type (
 		GossipKeys *GossipKeys `json:",omitempty"` // nil: it does not gossip, or in the clear
 		WriteRequest
 	}
-	// NodeHeartbeatRequest says that a node lives. Status: what it takes itself to be in.
+	// NodeHeartbeatRequest reports that a node lives. Status: what it takes itself to be in.
 	NodeHeartbeatRequest struct {
 		NodeID     string
 		SecretID   string

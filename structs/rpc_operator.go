@@ -84,7 +84,7 @@ type (
 	}
 	// GCRequest forces a collection.
 	GCRequest struct{ WriteRequest }
-	// ReconcileReply says what was found wrong in derived state, and put right.
+	// ReconcileReply lists the errors in derived state that were corrected.
 	ReconcileReply struct {
 		Differences []string
 		WriteMeta

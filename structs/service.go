@@ -42,7 +42,7 @@ const (
 	ServiceCheckGRPC   = "grpc"
 )
 
-// ServiceCheck asks again and again whether a service is well.
+// ServiceCheck checks periodically whether a service is healthy.
 type ServiceCheck struct {
 	_struct sparse `entry:",omitempty"`
 

@@ -49,7 +49,7 @@ type SnapshotInfo struct {
 }
 
 type (
-	// SnapshotSaveRequest asks a server for an archive of its state.
+	// SnapshotSaveRequest requests an archive of a server's state.
 	SnapshotSaveRequest struct{ QueryOptions }
 	// SnapshotChunk is a piece of it. The first has no Data but says what comes.
 	SnapshotChunk struct {
@@ -78,7 +78,7 @@ type (
 		ID string
 		WriteRequest
 	}
-	// SnapshotRestoreReply says what was restored.
+	// SnapshotRestoreReply describes what was restored.
 	SnapshotRestoreReply struct {
 		Info *SnapshotInfo
 		WriteMeta

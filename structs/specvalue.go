@@ -137,7 +137,7 @@ func sameAny(a, b reflect.Value) bool {
 	return a.Comparable() && a.Equal(b)
 }
 
-// sameWhole tells apart whole numbers too large for a float64.
+// sameWhole compares whole numbers that are too large for a float64.
 func sameWhole(a, b reflect.Value) bool {
 	x, xok := asInt(a)
 	y, yok := asInt(b)

@@ -64,7 +64,7 @@ type Gang struct {
 	OnLoss string `hcl:"on_loss" check:"oneof=gang|member"`
 }
 
-// TopologyConstraint says under which cell GPUs are wanted: on a device, one
+// TopologyConstraint is the cell under which GPUs are wanted: on a device, one
 // instance's; on a group, those of its whole gang.
 type TopologyConstraint struct {
 	// Level is a level of the topology tree: "gpu", "pcie", "socket", "node", …

@@ -4,12 +4,12 @@ import "slices"
 
 // Requests and answers about the topology: who holds which device, and what is free.
 type (
-	// TopologyRequest asks for the cells of nodes. A page has at most 1,000 nodes, or
+	// TopologyRequest requests the cells of nodes. A page has at most 1,000 nodes, or
 	// 128 with details, however many are asked for: QueryMeta.NextToken is the next.
 	TopologyRequest struct {
-		// NodeID asks for one node, with details; empty: those that QueryOptions say.
+		// NodeID requests one node, with details; empty: the nodes that QueryOptions select.
 		NodeID string
-		// Details asks for every cell and device, not only their numbers.
+		// Details requests every cell and device, not only their numbers.
 		Details bool
 		QueryOptions
 	}

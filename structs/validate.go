@@ -11,7 +11,7 @@ import (
 // maxNameLength bounds IDs and names, in bytes.
 const maxNameLength = 512
 
-// Validate says everything that is wrong with a canonical job. A job with
+// Validate returns everything that is wrong with a canonical job. A job with
 // problems must not be stored.
 func (j *Job) Validate() Problems {
 	var list problemList

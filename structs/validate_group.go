@@ -229,7 +229,7 @@ func (g *TaskGroup) validateNetworks(r reporter) {
 	r.unique("network", "ports", g.portNames())
 }
 
-// ipAddress tells addresses from names; what it is exactly, the node finds out.
+// ipAddress distinguishes addresses from names; what it is exactly, the node finds out.
 var ipAddress = compiled(`^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F:.]*(%[a-zA-Z0-9]+)?)$`)
 
 func (n *NetworkResource) validate(r reporter) {

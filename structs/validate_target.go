@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// hasReference says that a value holds ${…}, which only a node can fill in.
+// hasReference reports whether a value contains ${…}, which only a node can fill in.
 func hasReference(s string) bool { return strings.Contains(s, "${") }
 
 func validateConstraints(r reporter, constraints []*Constraint) {

@@ -104,7 +104,7 @@ func (j *Job) WarningList() Problems {
 	return list.all
 }
 
-// states says that a value is neither empty nor the default.
+// states reports whether a value is neither empty nor the default.
 func states(v reflect.Value, means string) bool {
 	// the others hold nothing of interest here.
 	//exhaustive:ignore

@@ -27,7 +27,7 @@ const Day = 24 * time.Hour
 // Pair is a certificate and its key, as PEM.
 type Pair struct{ Cert, Key []byte }
 
-// CARequest says what an authority shall be.
+// CARequest describes the authority to make.
 type CARequest struct {
 	// Subject is its name. Without a common name it is called Nomadish Agent CA.
 	Subject pkix.Name
@@ -138,7 +138,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	}
 }
 
-// Request says what a certificate shall be.
+// Request describes the certificate to make.
 type Request struct {
 	Role   string // structs.CertServer, CertClient or CertCLI
 	Region string

@@ -38,7 +38,7 @@ func setting(role string) string {
 	return settingClient
 }
 
-// sameKey says what to look at where keys differ: the agent's own setting first.
+// sameKey describes what to check where keys differ: the agent's own setting first.
 func sameKey(role string) string {
 	own, other := "client { "+settingClient+" }", "server { "+settingServer+" }"
 	if role == RoleServer {

@@ -64,17 +64,17 @@ func (e *encoder) encode(v any) error {
 	return nil
 }
 
-// release gives the encoder back. What it holds is another's from then on.
+// release returns the encoder to the pool. The caller must not use it afterwards.
 func (e *encoder) release() {
 	if cap(e.body)+cap(e.frame) <= keptRoom {
 		e.pool.Put(e)
 	}
 }
 
-// Encode gives v as msgpack.
+// Encode returns v as msgpack.
 func Encode(v any) ([]byte, error) { return Append(nil, v) }
 
-// EncodeRow gives a row of the state as msgpack. Decode makes the same row of it, whatever is empty in it.
+// EncodeRow returns a row of the state as msgpack. Decode makes the same row of it, whatever is empty in it.
 func EncodeRow(v any) ([]byte, error) { return appendBy(ofRows, nil, v) }
 
 // Append adds v as msgpack to what is to be written.

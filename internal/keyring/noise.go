@@ -11,7 +11,7 @@ import (
 // them, with any address as their source.
 const noisePerMinute = 5
 
-// Noise says which warnings and errors of a pool's libraries are logged: each kind once an hour from each address, and a few a minute of
+// Noise decides which warnings and errors of a pool's libraries are logged: each kind once an hour from each address, and a few a minute of
 // all. The zero value is ready; it is safe for use by many goroutines.
 type Noise struct {
 	// First reports whether a warning is the first of its kind for a while; nil: a memory of its own says so.

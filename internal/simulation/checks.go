@@ -209,7 +209,7 @@ func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 	}
 }
 
-// overcommitted says what of a node was given away twice, by sums of its own; "": nothing.
+// overcommitted returns which resources of a node were allocated twice, by sums of its own; "": none.
 func overcommitted(snap *state.Snapshot, nodeID string) string {
 	node := snap.Node(nil, nodeID)
 	if node == nil {
@@ -455,7 +455,7 @@ func (c *checks) untilCalm() {
 	})
 }
 
-// unrest says what has not come to rest; "": everything has.
+// unrest returns what is still changing; "": nothing is.
 func (c *checks) unrest() string {
 	l := c.leader
 	if l == nil || l.over {
@@ -549,7 +549,7 @@ func open(snap *state.Snapshot, id structs.NamespacedID) string {
 	return out.String() + notices(snap, id)
 }
 
-// disagree says in what servers and clients do not agree on what runs; "": in nothing.
+// disagree returns where servers and clients do not agree on what runs; "": nowhere.
 func (c *checks) disagree(snap *state.Snapshot) string {
 	for _, n := range c.clients {
 		for _, a := range snap.AllocsByNode(nil, n.node.ID) {

@@ -19,7 +19,7 @@ type Timer struct {
 
 var timers []*Timer
 
-// wanted says that somebody looks at the timers.
+// wanted reports whether anything reads the timers.
 var wanted atomic.Bool
 
 // forward takes each observation as well; nil: nobody does.

@@ -31,7 +31,7 @@ type header struct {
 	Keep   bool `codec:",omitempty"` // one answer is expected, and the stream may carry another call then: see kept
 }
 
-// Via says why a server passed a call on, so that the next one does not pass it on in
+// Via is why a server passed a call on, so that the next one does not pass it on in
 // turn.
 type Via string
 

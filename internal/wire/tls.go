@@ -17,7 +17,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TLSOptions say how connections are guarded.
+// TLSOptions are the options of TLS on connections.
 type TLSOptions struct {
 	// CAFile has the authorities whose certificates are believed, CertFile and KeyFile
 	// this agent's own, all in PEM. Without CAFile nobody can be verified: only HTTPS that

@@ -193,7 +193,7 @@ func faultOf(err error) string {
 	return ""
 }
 
-// forbids says why a peer may not carry a protocol; empty: it may.
+// forbids returns why a peer may not carry a protocol; empty: it may.
 func (s *tlsState) forbids(p Peer, proto byte) string {
 	own := func(role string) string { return structs.CertName(role, s.Region) }
 	switch {
@@ -306,7 +306,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// answered says what a connection will carry and waits for the server's consent.
+// answered states what a connection will carry and waits for the server's consent.
 func answered(conn net.Conn, proto byte) error {
 	if _, err := conn.Write([]byte{proto}); err != nil {
 		return fmt.Errorf("refused our certificate: %w", err)

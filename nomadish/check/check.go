@@ -16,7 +16,7 @@ import (
 // given to end: for the way to the node and back.
 const DefaultGrace = time.Minute
 
-// Options say what the caller knows. The zero value is right for a check of what needs
+// Options are what the caller knows. The zero value is right for a check of what needs
 // no time.
 type Options struct {
 	// Now is the caller's time, near that of the servers that made the log entries.
@@ -24,7 +24,7 @@ type Options struct {
 	Now time.Time
 	// Grace is how much later than allowed something may be; 0: DefaultGrace.
 	Grace time.Duration
-	// FixedNodes says that no node ever loses what it has: an allocation that exceeds its
+	// FixedNodes reports that no node ever loses what it has: an allocation that exceeds its
 	// node is then a fault even where the node has changed since, not a note.
 	FixedNodes bool
 }

@@ -104,14 +104,14 @@ type Keys struct {
 	logger  hclog.Logger
 }
 
-// Connect gives it the servers' gossip. It is called before Change and KeepSame.
+// Connect sets the servers' gossip. It is called before Change and KeepSame.
 func (k *Keys) Connect(servers ServerGossip) {
 	if k != nil {
 		k.servers = servers
 	}
 }
 
-// Lead gives it what reports whether this server leads.
+// Lead sets the function that reports whether this server leads.
 func (k *Keys) Lead(leading func() bool) {
 	if k != nil {
 		k.leads.Store(&leading)
@@ -147,7 +147,7 @@ func OpenKeys(clients *Pool, store State, own ...*keyring.Ring) *Keys {
 	return k
 }
 
-// Refuse tells why the servers' gossip must not have a key.
+// Refuse returns why the servers' gossip must not have a key.
 func (k *Keys) Refuse(key []byte) error {
 	if k != nil && k.clients.ring != nil && k.clients.ring.State().Has(key) {
 		return errShared("clients", "any client could speak as a server")
@@ -155,7 +155,7 @@ func (k *Keys) Refuse(key []byte) error {
 	return nil
 }
 
-// refuseKey tells why the clients' gossip must not have a key.
+// refuseKey returns why the clients' gossip must not have a key.
 func (k *Keys) refuseKey(key []byte) error {
 	if slices.ContainsFunc(k.own, func(r *keyring.Ring) bool { return r != nil && r.State().Has(key) }) {
 		return errShared("servers", "its owner can act as a server")
@@ -222,7 +222,7 @@ type clientKeyReport struct {
 	clients *clientCount // nil: no leader answered
 }
 
-// query asks all servers of the region.
+// query queries all servers of the region.
 func (k *Keys) query(ctx context.Context, c clientKeyCommand) (*clientKeyReport, error) {
 	payload, err := json.Marshal(c)
 	if err != nil {
@@ -327,7 +327,7 @@ func (k *Keys) Change(ctx context.Context, op string, key []byte) (*structs.Keyr
 	return reply, nil
 }
 
-// allow gives the ring that an operation leads to, or says what is against it.
+// allow returns the ring that an operation leads to, or an error if it is not allowed.
 func (r *clientKeyReport) allow(op string, key []byte) (keyring.State, error) {
 	conflict := func(format string, args ...any) *structs.Error {
 		return structs.Errorf(structs.CodeConflict, "nothing was changed: "+format, args...)
@@ -357,7 +357,7 @@ func (r *clientKeyReport) allow(op string, key []byte) (keyring.State, error) {
 	return next, err
 }
 
-// list tells which keys all members have.
+// list returns the keys that all members have.
 func (r *clientKeyReport) list() *structs.KeyringReply {
 	reply := &structs.KeyringReply{Messages: maps.Clone(r.failed), Keys: map[string]int{}, PrimaryKeys: map[string]int{}, NumNodes: len(r.states) + len(r.failed)}
 	prints := map[string]string{}
@@ -394,7 +394,7 @@ func (r *clientKeyReport) list() *structs.KeyringReply {
 	return reply
 }
 
-// count says what the clients have of the key with a fingerprint; nil: this server does not lead, and nobody tells it.
+// count returns how many clients have the key with a fingerprint; nil: this server does not lead, so it does not know.
 func (k *Keys) count(print string) *clientCount {
 	s := k.clients
 	s.mu.Lock()
@@ -441,7 +441,7 @@ func (k *Keys) count(print string) *clientCount {
 	return c
 }
 
-// tellKeys says in the answer to a client's heartbeat what it needs of the servers' ring, and remembers which keys it has.
+// tellKeys adds to the answer to a client's heartbeat what it needs of the servers' ring, and remembers which keys it has.
 func (s *Pool) tellKeys(nodeID string, has *structs.GossipKeys, to *structs.ClientGossip) {
 	s.mu.Lock()
 	if has == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Options say whether and how a server gossips with the clients.
+// Options are whether and how a server gossips with the clients.
 type Options struct {
 	On        bool
 	Addr      string // host:port to gossip on; port 0: any free one
@@ -76,7 +76,7 @@ type Pool struct {
 	noticed wire.Once
 	// servers are those of the servers' own pool.
 	servers Servers
-	// suspect tells the leader, whoever it is.
+	// suspect reports suspects to the leader.
 	suspect func(ctx context.Context, nodeIDs []string) error
 
 	mu     sync.Mutex
@@ -114,7 +114,7 @@ func Open(o Options) (*Pool, error) {
 	return s, nil
 }
 
-// Connect tells the pool which servers there are, and how the leader is told of nodes that may be lost. It is called before Run and
+// Connect sets how the pool lists the servers, and how it reports suspects to the leader. It is called before Run and
 // before Probers' result is used.
 func (s *Pool) Connect(servers Servers, suspect func(ctx context.Context, nodeIDs []string) error) {
 	if s != nil {
@@ -196,7 +196,7 @@ func (s *Pool) meet() {
 	}
 }
 
-// unmask tells of members that call themselves servers and are none.
+// unmask logs members that claim to be servers and are not.
 func (s *Pool) unmask() {
 	known := map[string]bool{}
 	for _, one := range s.servers.Servers() {
@@ -215,7 +215,7 @@ func (s *Pool) Lost(nodeIDs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range nodeIDs {
-		if len(s.lost) < lostLimit { // heartbeats tell of the others
+		if len(s.lost) < lostLimit { // missed heartbeats show the others
 			s.lost[id] = true
 		}
 	}

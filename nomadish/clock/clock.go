@@ -7,7 +7,7 @@ package clock
 
 import "time"
 
-// Clock tells the time and does things later. It is safe for use by many goroutines.
+// Clock returns the time and runs functions later. It is safe for use by many goroutines.
 type Clock interface {
 	// Now is the time.
 	Now() time.Time

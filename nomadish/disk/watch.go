@@ -29,7 +29,7 @@ type Options struct {
 // State is what is known of the disk.
 type State struct {
 	Room structs.DiskRoom // as it was measured last
-	// Full says why nothing should be written that can wait; empty: all is well.
+	// Full is why nothing should be written that can wait; empty: there is room.
 	Full string
 }
 
@@ -63,7 +63,7 @@ func NewWatch(o Options) *Watch {
 	return &Watch{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 }
 
-// Measure asks the system how much room there is where dir is.
+// Measure returns the room on the file system of dir.
 func Measure(dir string) (structs.DiskRoom, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -101,13 +101,13 @@ func (w *Watch) State() State {
 	return w.state
 }
 
-// Full says why the disk counts as full; empty: there is room.
+// Full returns why the disk counts as full; empty: there is room.
 func (w *Watch) Full() string { return w.State().Full }
 
 // Changed gets a word when Full has changed since the last word was taken.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Failed tells of a write to the disk that went wrong: it counts as full from now on, whatever is measured, until
+// Failed reports a failed write to the disk: it counts as full from now on, whatever is measured, until
 // something can be written again.
 func (w *Watch) Failed(err error) {
 	if w == nil || err == nil {

@@ -95,7 +95,7 @@ func moving(a *structs.Allocation) bool {
 	return a.ServerTerminal() || a.DesiredTransition.ShouldMigrate()
 }
 
-// move asks for an allocation to be moved, once. What is left of a job that is gone
+// move requests the migration of an allocation, once. What is left of a job that is gone
 // is stopped without our asking.
 func (p *pass) move(a *structs.Allocation) {
 	job := p.snap.Job(nil, a.Namespace, a.JobID)

@@ -359,7 +359,7 @@ func (m *moved) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Read gives the copy.
+// Read returns the copy.
 func (m *moved) Read(p []byte) (int, error) {
 	if len(m.head) == 0 && m.rest == 0 {
 		if m.done {

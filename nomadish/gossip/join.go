@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/internal/keyring"
 )
 
-// JoinConfig says how a server goes on trying to join.
+// JoinConfig configures how a server retries to join.
 type JoinConfig struct {
 	Addrs []string // host or host:port
 	// Max bounds the tries; 0: no bound. The quick ones within the first Interval are

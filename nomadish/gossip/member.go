@@ -47,7 +47,7 @@ type Server struct {
 	Expect     int    // servers that bootstrap the cluster; 0: it joins one that is there
 	WANAddr    string // host:port of its place in the pool of all regions; empty: none
 	Status     string // structs.MemberAlive and so on
-	DiskFull   bool   // it says that it is not to lead
+	DiskFull   bool   // it reports that it must not lead
 	// Clients is where its part of the clients' gossip is reached, host:port; empty: it has none.
 	Clients string
 	// Entries is the last type of log entries that it knows, as it says; of one that says nothing structs.LogTypeFirst.

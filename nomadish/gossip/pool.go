@@ -21,7 +21,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Kind says over what distance a pool gossips.
+// Kind is the distance over which a pool gossips.
 type Kind int
 
 // The kinds.

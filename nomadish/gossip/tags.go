@@ -2,7 +2,7 @@ package gossip
 
 import "maps"
 
-// TagDisk says of a server that its disk is full, in a few words; without it there is room.
+// TagDisk reports that a server's disk is full, with a short description; without it there is room.
 const TagDisk = "disk"
 
 // SetTag changes a tag of this server, at once and until the next start; empty: it removes the tag.

@@ -122,7 +122,7 @@ func New(opts Options, apply Applier) *Timers {
 	}
 }
 
-// Beat says that a node lives; it must say so again within the time given.
+// Beat records a heartbeat of a node; the next one is due within the returned time.
 func (t *Timers) Beat(nodeID string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *Timers) set(nodeID string, in time.Duration) {
 	t.timers[nodeID] = timer
 }
 
-// expire says that a node's time is over.
+// expire records that a node's heartbeat is overdue.
 func (t *Timers) expire(nodeID string) {
 	t.expired[nodeID] = true
 	select {

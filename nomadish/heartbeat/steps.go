@@ -72,7 +72,7 @@ func (s *Steps) Checked(c Check, session, gossip bool) {
 	s.watch.take(result{id: c.NodeID, began: c.began, session: session, gossip: gossip})
 }
 
-// Pulse says that the process runs. When it was not called for much longer than it is to be,
+// Pulse records that the process runs. When it was not called for much longer than it is to be,
 // the process stood still, and nodes get their time anew.
 func (s *Steps) Pulse() { s.t.pulse() }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // RaftGate returns what reports whether a server may take part in Raft: when it belongs to a cluster, or has
-// promised itself to one. Raft calls addresses, not IDs, and a server without a configuration
+// voted for one. Raft calls addresses, not IDs, and a server without a configuration
 // votes for anybody: one that lost its disk would vote as the one that it was, against what that
 // one had acknowledged.
 func RaftGate(r quorum.Bootstrap, p quorum.VoteStore) func() bool {
@@ -30,7 +30,7 @@ func RaftGate(r quorum.Bootstrap, p quorum.VoteStore) func() bool {
 	}
 }
 
-// VoteOf returns where the server keeps to whom it has promised itself.
+// VoteOf returns the store of the server's vote for a bootstrapper.
 func VoteOf(o *Options) quorum.VoteStore {
 	if o.Dir != "" {
 		return quorum.FileVote(filepath.Join(o.Dir, "founder"))
@@ -38,7 +38,7 @@ func VoteOf(o *Options) quorum.VoteStore {
 	return &quorum.MemoryVote{}
 }
 
-// Caller asks other servers by RPC. It implements quorum.Caller.
+// Caller calls other servers by RPC. It implements quorum.Caller.
 type Caller struct{ pool *wire.Pool }
 
 // NewCaller returns one that calls through a pool.
@@ -58,7 +58,7 @@ func (a Caller) RaftState(ctx context.Context, addr string, args *structs.RaftSt
 
 // Includes reports whether a server is of the cluster: whom Raft's configuration names, or gossip knows in this region, as a
 // configuration may be older than the servers that lead by now. Who belongs to no cluster yet is spoken to by those
-// that it promised itself to, which admits reports: see RaftGate.
+// that it voted for, which admits reports: see RaftGate.
 func (c *RaftServers) Includes(id, region string, admits func(id string) bool) bool {
 	f := c.GetConfiguration()
 	if f.Error() != nil {

@@ -19,7 +19,7 @@ const (
 	KeyringWAN = "serf_wan.keyring"
 )
 
-// openKeyring gives the keys of a gossip, which are kept in a file; nil: there are none. first is that of the configuration,
+// openKeyring returns the keys of a gossip, which are kept in a file; nil: there are none. first is that of the configuration,
 // where its name is setting.
 func openKeyring(o *Options, file, setting string, first []byte) (*keyring.Ring, error) {
 	path := ""
@@ -33,7 +33,7 @@ func openKeyring(o *Options, file, setting string, first []byte) (*keyring.Ring,
 	return ring, nil
 }
 
-// OpenKeyrings gives the keys of the servers' gossips; nil: that one goes in the clear.
+// OpenKeyrings returns the keys of the servers' gossips; nil: that gossip is not encrypted.
 func OpenKeyrings(o *Options) (lan, wan *keyring.Ring, err error) {
 	if lan, err = openKeyring(o, KeyringLAN, "encrypt", o.Key); err == nil && o.WAN.Addr != "" {
 		wan, err = openKeyring(o, KeyringWAN, "encrypt", o.Key)
@@ -45,7 +45,7 @@ func OpenKeyrings(o *Options) (lan, wan *keyring.Ring, err error) {
 type ClientKeys interface {
 	// Change does one of the operations of structs.KeyringRequest with a key.
 	Change(ctx context.Context, op string, key []byte) (*structs.KeyringReply, error)
-	// Refuse tells why the servers' gossip must not have a key.
+	// Refuse returns why the servers' gossip must not have a key.
 	Refuse(key []byte) error
 }
 
@@ -122,7 +122,7 @@ func (all KeyPools) each(f func(i int, p *KeyPool) error) error {
 	return nil
 }
 
-// check tells how many members of a pool have the key, or what is against the operation.
+// check returns how many members of a pool have the key, or an error if the operation is not allowed.
 func (p *KeyPool) check(ctx context.Context, op string, key []byte) (int, error) {
 	r, err := p.Pool.Query(ctx, structs.KeyList, nil)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Options say how a server finds the others and forms a cluster with them.
+// Options are how a server finds the others and forms a cluster with them.
 type Options struct {
 	// LAN is the gossip of the server's region, WAN that with servers of other regions. Without an address for the WAN this
 	// server takes no part in it, and knows its own region only.
@@ -37,7 +37,7 @@ type Options struct {
 	Logger     hclog.Logger
 }
 
-// PoolOptions say how a server takes part in one gossip.
+// PoolOptions are the options of a server's part in one gossip.
 type PoolOptions struct {
 	Addr      string        // host:port to gossip on; port 0: any free one
 	Advertise string        // host:port that others reach the gossip at; empty: as bound
@@ -55,7 +55,7 @@ type PoolOptions struct {
 type Hooks struct {
 	WANAddr     string // host:port of the server's place in the WAN; empty: none
 	ClientsAddr string // host:port of its part of the clients' gossip; empty: none
-	// RefuseKey tells why a key is not to be installed.
+	// RefuseKey returns why a key is not to be installed.
 	RefuseKey func(key []byte) error
 	// OnQuery is given queries that are not for the keys of the gossip; it must not wait. May be nil.
 	OnQuery func(*serf.Query)

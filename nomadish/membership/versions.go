@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Readable gives an error that names the servers of Raft's configuration which do not know a type of log entries, or of which
+// Readable returns an error that names the servers of Raft's configuration which do not know a type of log entries, or of which
 // that is not known: they would stop at such an entry.
 func (c *RaftServers) Readable(t structs.LogType) error {
 	f := c.GetConfiguration()

@@ -106,7 +106,7 @@ func countOf(groups []groupCount, of *structs.RequestUpdate) int {
 	return 0
 }
 
-// before says what is missing while what comes later is not committed.
+// before returns what is missing while what comes later is not committed.
 func (s shortages) before(later []*structs.PlacementBatch) (out []*structs.RequestUpdate) {
 	counts := countGroups(later)
 	for i := range s {

@@ -23,7 +23,7 @@ var (
 	refusedConnCount = telemetry.NewCount("nomad.rpc.refused_conn")
 )
 
-// Options say where a server listens and whom it serves.
+// Options are where a server listens and whom it serves.
 type Options struct {
 	Addr      string // host:port to listen on; port 0: any free one
 	Advertise string // host:port that others reach us at; empty: Addr

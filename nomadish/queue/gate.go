@@ -153,7 +153,7 @@ func (b *Broker) more(it *item) bool {
 func (b *Broker) Gates() <-chan struct{} { return b.gates.opened }
 
 // SendBack takes an evaluation from its worker, whose plan would have overtaken others,
-// and gives it out again when its rank allows.
+// and makes it available again when its rank allows.
 func (b *Broker) SendBack(evalID, token string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -178,7 +178,7 @@ func (g *gates) moved(p *pool) {
 	}
 }
 
-// letOn gives out again what was sent back and is behind nothing any more.
+// letOn makes available again what was sent back and is now first in its order.
 func (g *gates) letOn(p *pool) {
 	if p.moving {
 		return

@@ -114,7 +114,7 @@ type freed struct {
 	floor  uint64 // releases up to this index are not all remembered: any class may have had one
 }
 
-// freedClass says when room last came free in a class.
+// freedClass returns when resources of a class last came free.
 type freedClass struct {
 	class string
 	index uint64

@@ -380,7 +380,7 @@ func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply
 			return &structs.FoundReply{VotedFor: to.Name}, err
 		}
 		if args.Try > 0 && args.Try < f.called[args.Candidate] {
-			return &structs.FoundReply{}, nil // it came late: a later try has the promise
+			return &structs.FoundReply{}, nil // it came late: a later try has the vote
 		}
 		return &structs.FoundReply{}, f.vote.Store(Vote{})
 	}
@@ -469,7 +469,7 @@ func (f *Bootstrapper) voteFor(bootstrapper Vote) (other string, err error) {
 	return "", f.vote.Store(bootstrapper)
 }
 
-// mayReturn reports whether a founder that has our promise may still found, or have
+// mayReturn reports whether a bootstrapper that has our vote may still bootstrap, or have
 // bootstrapped, the cluster: all but those that are known to have left for good, or to have
 // come back anew, with another ID.
 func (f *Bootstrapper) mayReturn(to Vote) bool {

@@ -32,7 +32,7 @@ type PeerReconcilerOptions struct {
 	Cluster func() string
 	// Config is the replicated configuration as it is now.
 	Config func() structs.AutopilotConfiguration
-	// Full says why this server's disk counts as full; empty: it does not. Nil: it never does.
+	// Full returns why this server's disk counts as full; empty: it does not. Nil: it never does.
 	Full func() string
 	// Update is how often the servers' health is looked at (2 s), Reconcile how often
 	// something is done about it (10 s), unless members change.

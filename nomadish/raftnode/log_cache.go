@@ -26,7 +26,7 @@ type logCache struct {
 // CacheLog returns a log that keeps the newest entries of another in memory.
 func CacheLog(log raft.LogStore) raft.LogStore { return &logCache{LogStore: log} }
 
-// IsMonotonic says what the store says: whether its log must have no gaps.
+// IsMonotonic reports whether the store's log must have no gaps.
 func (c *logCache) IsMonotonic() bool {
 	store, ok := c.LogStore.(raft.MonotonicLogStore)
 	return ok && store.IsMonotonic()

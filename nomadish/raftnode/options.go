@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Options say how a server takes part in Raft.
+// Options are the options of a server's part in Raft.
 type Options struct {
 	// Dir is where a server keeps what must outlive it; the log and the snapshots are under raft/. Empty: all in memory.
 	Dir string
@@ -19,7 +19,7 @@ type Options struct {
 
 	// LogReserve is how many bytes of a new log's file are written ahead, as far as there is room; 0: none.
 	LogReserve int64
-	// Disk says when the disk of Dir counts as full: this server does not lead then if another can.
+	// Disk reports when the disk of Dir counts as full: this server does not lead then if another can.
 	// MeasureDisk measures it; nil: the system's word counts.
 	Disk        structs.DiskLimit
 	MeasureDisk func(dir string) (structs.DiskRoom, error)

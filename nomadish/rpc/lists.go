@@ -63,7 +63,7 @@ func PageAllocs(opts *structs.QueryOptions, meta *structs.QueryMeta, allocs []*s
 	}, func(a *structs.AllocListStub) string { return a.ID })
 }
 
-// ShowNetwork says what the network of an allocation is that shares its node's, once its client has heard of it: the node's
+// ShowNetwork fills in the network of an allocation that shares its node's, once its client has received it: the node's
 // address. It is not kept, because it follows from the node. The allocation is changed.
 func ShowNetwork(snap *state.Snapshot, a *structs.Allocation) {
 	if a.NetworkStatus != nil || len(a.TaskStates) == 0 || a.Job == nil {

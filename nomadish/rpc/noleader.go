@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// NoLeader says why nobody leads, as far as this server knows, and what to do. It begins in Nomad's words, which programs
+// NoLeader returns why there is no leader, as far as this server knows, and what to do. It begins in Nomad's words, which programs
 // look for.
 func (r *Router) NoLeader() error {
 	why, todo := r.leaderless()

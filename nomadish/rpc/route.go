@@ -122,7 +122,7 @@ type Applier interface {
 	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
 }
 
-// notYet says that nobody has answered and nothing was done.
+// notYet returns the error for a call that no server has answered and that had no effect.
 type notYet struct{ why error } // nil: nobody leads, as Router.NoLeader says it at length
 
 func (n *notYet) Error() string {

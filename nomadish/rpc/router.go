@@ -24,7 +24,7 @@ type Gossip interface {
 
 // Bootstrap is how the cluster comes to be.
 type Bootstrap interface {
-	// Unfounded says why this server belongs to no cluster yet, and what to do; empty: it does.
+	// Unfounded returns why this server belongs to no cluster yet, and what to do; empty: it does.
 	Unfounded() (why, todo string)
 }
 

@@ -128,7 +128,7 @@ func Read(ctx context.Context, from io.ReaderAt, size int64) (*structs.SnapshotI
 	return info, nil
 }
 
-// State gives the state in an archive that Read has found whole.
+// State returns the state in an archive that Read has found whole.
 func State(from io.ReaderAt, size int64) (io.Reader, error) {
 	a, err := open(from, size)
 	if err != nil {

@@ -185,7 +185,7 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 	x.put(TableSummaries, now)
 }
 
-// fitSummary gives every group of the job a line, sets what is queued (as queued
+// fitSummary adds a line for every group of the job, sets what is queued (as queued
 // says, unless it is nil), and removes lines of other groups that count nothing.
 func fitSummary(groups map[string]structs.TaskGroupSummary, job *structs.Job, queued map[string]int) {
 	known := map[string]bool{}

@@ -40,7 +40,7 @@ var exported = []struct {
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
-// NewRow gives an empty row of a table to decode an exported one into.
+// NewRow returns an empty row of a table to decode an exported one into.
 func NewRow(table string) (any, error) {
 	for _, e := range exported {
 		if e.table == table {
@@ -50,7 +50,7 @@ func NewRow(table string) (any, error) {
 	return nil, fmt.Errorf("table %q: unknown; the snapshot was written by a newer version", table)
 }
 
-// Export gives every row that is kept, in an order that is the same on every
+// Export returns every row that is kept, in an order that is the same on every
 // replica, until yield fails.
 func (s *Snapshot) Export(yield func(table string, row any) error) error {
 	for _, e := range exported {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Kind says what a Change is about.
+// Kind is what a Change is about.
 type Kind uint8
 
 // The kinds, with what Change.Old and Change.New hold.
@@ -37,7 +37,7 @@ type Changes struct {
 	Items []Change
 }
 
-// ErrFellBehind says that the changes which a consumer has not seen are gone: too
+// ErrFellBehind reports that the changes that a consumer has not seen are gone: too
 // many came meanwhile, or a restore replaced the state. Read all of a snapshot and
 // take a new feed from its index.
 var ErrFellBehind = errors.New("feed: fell behind; start again from a snapshot")
@@ -97,7 +97,7 @@ type Feed struct {
 	epoch uint64
 }
 
-// Feed gives a feed of the commits after an index: a snapshot's, usually.
+// Feed returns a feed of the commits after an index: a snapshot's, usually.
 func (s *Store) Feed(after uint64) *Feed {
 	s.ring.mu.Lock()
 	defer s.ring.mu.Unlock()
@@ -134,7 +134,7 @@ func (f *Feed) Poll() (next Changes, found bool, err error) {
 	return next, err == nil && more == nil, err
 }
 
-// take gives the next commit, or the channel to wait on.
+// take returns the next commit, or the channel to wait on.
 func (f *Feed) take() (Changes, <-chan struct{}, error) {
 	r := f.ring
 	r.mu.Lock()

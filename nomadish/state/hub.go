@@ -19,7 +19,7 @@ type hub struct {
 // maxPrefix bounds a watched prefix; what is longer is watched by so much of it.
 const maxPrefix = indexkey.UUIDLen
 
-// subjectKind says what a waiter waits for.
+// subjectKind is what a waiter waits for.
 type subjectKind uint8
 
 const (

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// mark says when a table was changed last, and tells when it is changed again. Marks are no table of memdb: nearly every entry
+// mark records when a table was changed last, and notifies waiters when it changes again. Marks are no table of memdb: nearly every entry
 // changes several, and each would cost it as much as a row that somebody reads.
 type mark struct {
 	index   uint64
@@ -59,7 +59,7 @@ func (m *marks) set(tables *tableSet, index uint64, was *marks) {
 	}
 }
 
-// wake tells those that wait for the tables whose mark is another one now.
+// wake notifies waiters of the tables whose mark has changed.
 func (m *marks) wake(now *marks) {
 	for i := range m {
 		if m[i].changed != now[i].changed {
@@ -78,7 +78,7 @@ func (m *marks) put(r *indexRow) error {
 	return nil
 }
 
-// all gives the marks as rows, by table.
+// all returns the marks as rows, by table.
 func (m *marks) all(yield func(*indexRow) bool) {
 	for i, name := range tableNames {
 		if m[i].index > 0 && !yield(&indexRow{Table: name, Index: m[i].index}) {

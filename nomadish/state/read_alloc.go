@@ -57,7 +57,7 @@ func (a *attacher) version(r *alloctable.Row) *structs.Job {
 	return job
 }
 
-// group gives the allocations of a group that were created at an index or later.
+// group returns the allocations of a group that were created at an index or later.
 func (s *Snapshot) group(ws *WatchSet, kind alloctable.GroupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
 	ws.addAllocs(s.v, subjectKind(kind), key.String())
 	return s.attacher().group(s, kind, key, since)

@@ -275,7 +275,7 @@ func (w requestRows) mendRequests() {
 	}
 }
 
-// requestFaults says which asks are of nobody.
+// requestFaults returns the pending requests that belong to no group.
 func requestFaults(r reader) (out []string) {
 	for a := range rows[structs.PendingRequest](r, false, TableRequests, byID) {
 		job := get[structs.Job](r, TableJobs, byID, a.Namespace, a.JobID)

@@ -25,7 +25,7 @@ func (x *txn) reserve(r *structs.Reservation) {
 	note(x, KindReservation, r.NodeID, was, &now)
 }
 
-// unreserve gives the room back that a node keeps, if it keeps any.
+// unreserve removes a node's reservation, if it has one.
 func (x *txn) unreserve(nodeID string) {
 	was := get[structs.Reservation](x, TableReservations, byID, nodeID)
 	if was == nil {

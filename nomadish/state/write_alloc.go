@@ -111,7 +111,7 @@ func (x *txn) report(u *structs.AllocClientUpdate) {
 	x.putAlloc(was, &now, false)
 }
 
-// AllocTransition asks for transitions of allocations; unknown ones are passed over.
+// AllocTransition sets transitions of allocations; it ignores unknown allocations.
 func (w *Writer) AllocTransition(index uint64, e *structs.AllocTransitionEntry) error {
 	return w.commit(index, e.Time, "AllocationUpdateDesiredStatus", "", func(x *txn) error {
 		for _, id := range slices.Sorted(maps.Keys(e.Transitions)) {

@@ -76,7 +76,7 @@ func (x *txn) upsertEval(e *structs.Evaluation) {
 	}
 }
 
-// ofVictim says of what type a job is that instances were taken back from: whoever took
+// ofVictim sets the type of a job whose instances were preempted: whoever took
 // them does not know the job.
 func (x *txn) ofVictim(e *structs.Evaluation) {
 	if e.TriggeredBy != structs.EvalTriggerPreemption {

@@ -62,7 +62,7 @@ func checkJob(job *structs.Job) error {
 	return nil
 }
 
-// JobStability says of a version of a job that it runs well, or takes that back.
+// JobStability marks a version of a job as stable or not stable.
 func (w *Writer) JobStability(index uint64, e *structs.JobStabilityEntry) error {
 	return w.commit(index, e.Time, "JobRegistered", "", func(x *txn) error {
 		job := x.job(e.Namespace, e.JobID)

@@ -99,7 +99,7 @@ func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error 
 	})
 }
 
-// heardAgain tells what allocations do whose node was disconnected: what it last said of
+// heardAgain updates the allocations of a node that was disconnected: what it last said of
 // them. What has changed since it says next.
 func (x *txn) heardAgain(was, now *structs.Node) {
 	if was == nil || was.Status != structs.NodeStatusDisconnected || now.Status == structs.NodeStatusDisconnected || now.Terminal() {

@@ -59,7 +59,7 @@ func (w *Writer) AutopilotConfig(index uint64, e *structs.AutopilotConfigEntry) 
 	})
 }
 
-// ClusterMeta gives the cluster its identity, once.
+// ClusterMeta sets the cluster's identity, once.
 func (w *Writer) ClusterMeta(index uint64, e *structs.ClusterMetaEntry) error {
 	return w.commit(index, e.Time, "", "", func(x *txn) error {
 		if get[structs.ClusterMeta](x, TableCluster, byID) == nil {
@@ -241,7 +241,7 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 	return edit
 }
 
-// Differences says in what a snapshot's derived parts (World, summaries, tallies,
+// Differences returns where a snapshot's derived parts (World, summaries, tallies,
 // job statuses) differ from what its tables say. None is right; any is a fault of
 // ours that a LogReconcile entry mends.
 func Differences(s *Snapshot) []string {

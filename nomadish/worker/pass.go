@@ -235,7 +235,7 @@ func (p *Pass) submit(ctx context.Context, out []sent) {
 	}
 }
 
-// learn says what became of a plan.
+// learn records the result of a plan.
 func (p *Pass) learn(ctx context.Context, s sent, result *structs.PlanResult, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, structs.ErrNoLeader) && !errors.Is(err, structs.ErrStale) {
 		p.opts.Logger.Error("commit the plan of a request; it will be tried again", "eval", s.lease.Eval.ID, "job", s.lease.Eval.JobID, "error", err)

@@ -53,7 +53,7 @@ func (p *Pass) Walk(ctx context.Context) (decided []Decision, again bool) {
 	return decided, again
 }
 
-// Learn says what became of a plan.
+// Learn records the result of a plan.
 func (p *Pass) Learn(ctx context.Context, t Decision, result *structs.PlanResult, err error) {
 	p.learn(ctx, t.s, result, err)
 }

@@ -225,7 +225,7 @@ func (e *Endpoint) deregisterEverywhere(ctx context.Context, args *structs.JobDe
 	return reply, nil
 }
 
-// outcome says what was done in which regions, and what not.
+// outcome returns which regions were changed and which were not.
 func outcome(verb string, regions []structs.JobRegionReply) string {
 	var done, failed, left []string
 	for _, r := range regions {

@@ -94,7 +94,7 @@ func event(subsystem, message string, now time.Time) *structs.NodeEvent {
 	return &structs.NodeEvent{Subsystem: subsystem, Message: message, Timestamp: now}
 }
 
-// nodeReply says when the node must be heard of again and whom it can reach.
+// nodeReply returns when the node's next heartbeat is due and which servers it can reach.
 func (e *Endpoint) nodeReply(id string, index uint64, has *structs.GossipKeys) *structs.NodeUpdateReply {
 	reply := &structs.NodeUpdateReply{
 		HeartbeatTTL: e.Heartbeats.Beat(id), NodeModifyIndex: index, EvalCreateIndex: index,
@@ -463,7 +463,7 @@ func runs(was string, now *structs.AllocClientUpdate) bool {
 		(now.DeploymentStatus == nil || now.DeploymentStatus.Healthy == nil)
 }
 
-// triggerOf says why a report makes its job worth a look; empty: it does not.
+// triggerOf returns why a report triggers an evaluation of its job; empty: it does not.
 func triggerOf(job *structs.Job, was *structs.Allocation, now *structs.AllocClientUpdate) string {
 	batch := was.Job != nil && (was.Job.Type == structs.JobTypeBatch || was.Job.Type == structs.JobTypeSysBatch)
 	switch {
@@ -509,7 +509,7 @@ func (e *Endpoint) events(ctx context.Context, args *structs.NodeEventsRequest) 
 	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
 }
 
-// hello says that a node is behind the session that it comes over. The node has
+// hello registers the session that it comes over as the node's. The node has
 // registered; that may still be on its way here. A call is only ever passed to a node
 // whose hello carried the stored secret.
 func (e *Endpoint) hello(ctx context.Context, call *wire.Call) error {

@@ -25,7 +25,7 @@ const (
 	maxExplaining = 2
 )
 
-// jobExplain says why a job is placed as it is. What an explanation looks at is nearly
+// jobExplain returns why a job is placed as it is. What an explanation reads is nearly
 // everything, so a blocking query waits for any change of it, and is computed once, when
 // it is answered.
 func (e *Endpoint) jobExplain(ctx context.Context, args *structs.JobExplainRequest) (*structs.JobExplainReply, error) {
@@ -169,7 +169,7 @@ func nearJobs(snap *state.Snapshot, ns, id string) (near []string) {
 	return near
 }
 
-// allocExplain says why an allocation is where it is.
+// allocExplain returns why an allocation is where it is.
 func (e *Endpoint) allocExplain(ctx context.Context, args *structs.IDRequest) (*structs.AllocExplainReply, error) {
 	if err := rpc.CheckUUID("allocation", args.ID); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNo
 	return v.out
 }
 
-// ownersOf gives, by device, who holds it. An allocation that has ended, or that the
+// ownersOf returns, by device, which allocations use it. An allocation that has ended, or that the
 // servers have told to end, holds nothing, as in the scheduler. One that is suspended is
 // listed, after those that hold the device.
 func ownersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceUsage {

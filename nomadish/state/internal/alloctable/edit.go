@@ -49,7 +49,7 @@ func (e *Edit) Commit() *Table {
 	return &t
 }
 
-// NextEntry says that what follows is of another log entry: what shares a batch must not
+// NextEntry begins another log entry: what shares a batch must not
 // depend on what is applied together.
 func (e *Edit) NextEntry() { e.derived = nil }
 

@@ -38,7 +38,7 @@ type Table struct {
 	next     rowRef
 }
 
-// GroupKind says what the rows of a group have in common.
+// GroupKind is what the rows of a group have in common.
 type GroupKind uint8
 
 // The kinds of groups, with the keys that they go by; GroupKinds is how many there are.
