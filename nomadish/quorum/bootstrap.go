@@ -129,7 +129,7 @@ func (f *Bootstrapper) Run(ctx context.Context) {
 		case f.opts.Expect > 1:
 			err = f.try(ctx)
 		case time.Since(begun) >= patience:
-			if why, todo := f.Unfounded(); why != "" {
+			if why, todo := f.WhyNotBootstrapped(); why != "" {
 				f.say(hclog.Warn, "this server has not joined a cluster yet", why+"; "+todo)
 			}
 		}
@@ -216,8 +216,8 @@ func firstError(err error, otherwise string) error {
 	return structs.Errorf(structs.CodeConflict, "%s", otherwise)
 }
 
-// Unfounded returns why this server belongs to no cluster yet, and what to do; empty: it belongs to one.
-func (f *Bootstrapper) Unfounded() (why, todo string) {
+// WhyNotBootstrapped returns why this server belongs to no cluster yet, and what to do; empty: it belongs to one.
+func (f *Bootstrapper) WhyNotBootstrapped() (why, todo string) {
 	if bootstrapped, err := f.raft.Bootstrapped(); err != nil || bootstrapped {
 		return "", ""
 	}

@@ -401,11 +401,11 @@ func TestNamesakesAreNamed(t *testing.T) {
 	}
 	f, name := tn.homes[0].bootstrapper(3), ""
 	f.opts.Namesakes = func() string { return name }
-	if why, todo := f.Unfounded(); strings.Contains(why, "called") || !strings.Contains(todo, "start the others") {
+	if why, todo := f.WhyNotBootstrapped(); strings.Contains(why, "called") || !strings.Contains(todo, "start the others") {
 		t.Errorf("without namesakes: %s; %s", why, todo)
 	}
 	name = "same.r"
-	if why, todo := f.Unfounded(); !strings.Contains(why, "two servers are called same.r") || strings.Contains(todo, "start the others") {
+	if why, todo := f.WhyNotBootstrapped(); !strings.Contains(why, "two servers are called same.r") || strings.Contains(todo, "start the others") {
 		t.Errorf("with namesakes: %s; %s", why, todo)
 	}
 }

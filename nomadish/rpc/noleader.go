@@ -22,7 +22,7 @@ func (r *Router) NoLeader() error {
 // leaderless is why nobody can lead, as far as this server knows, and what to do; empty: it knows of nothing.
 func (r *Router) leaderless() (why, todo string) {
 	if r.Bootstrap != nil {
-		if why, todo = r.Bootstrap.Unfounded(); why != "" {
+		if why, todo = r.Bootstrap.WhyNotBootstrapped(); why != "" {
 			return why, todo
 		}
 	}

@@ -24,8 +24,8 @@ type Gossip interface {
 
 // Bootstrap is how the cluster comes to be.
 type Bootstrap interface {
-	// Unfounded returns why this server belongs to no cluster yet, and what to do; empty: it does.
-	Unfounded() (why, todo string)
+	// WhyNotBootstrapped returns why this server belongs to no cluster yet, and what to do; empty: it does.
+	WhyNotBootstrapped() (why, todo string)
 }
 
 // Config describes this server, and what else the router needs.
