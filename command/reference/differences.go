@@ -69,7 +69,7 @@ var Differences = []struct {
 		{
 			"Clients gossip with each other and with the servers, at port 4650. A client that this gossip still hears keeps its work when it cannot be called.",
 			"Heartbeats alone tell of a lost client.",
-			"A dead client is known within seconds, and one that only lost its connection is not taken for dead ([clients](../clients.md#two-witnesses)).",
+			"A dead client is known within seconds, and one that only lost its connection is not taken for dead ([clients](../clients.md#how-the-loss-of-a-client-is-detected)).",
 		},
 		{
 			"Heartbeats of clients: 3 s and 3 s of grace, 250 a second of all clients together. A new leader waits for 30 s.",

@@ -224,15 +224,15 @@ type Join struct {
 	RetryIntervalWAN time.Duration `hcl:"retry_interval_wan"`
 }
 
-// ClientLiveness says when a client that gossips counts as lost; 0: the default.
+// ClientLiveness configures when a client that gossips counts as lost. Zero values mean the defaults.
 type ClientLiveness struct {
-	Check             time.Duration `hcl:"check"`        // how long one that is missed may take to answer
-	Silence           time.Duration `hcl:"silence"`      // of its RPC, with gossip alive, before it is disconnected
-	Keep              time.Duration `hcl:"keep"`         // how long its work is kept then, where the group does not say it
-	MassFailureShare  float64       `hcl:"storm_share"`  // of the clients in doubt at once: nobody is declared lost
-	MassFailureMin    int           `hcl:"storm_min"`    // clients in doubt that make a storm at least
-	MassFailureWindow time.Duration `hcl:"storm_window"` // what was declared within it counts for a storm
-	MassFailureLimit  time.Duration `hcl:"storm_hold"`   // how long a storm keeps clients from being declared lost
+	Check             time.Duration `hcl:"check"`                                  // how long a suspect may take to answer a probe
+	Silence           time.Duration `hcl:"silence"`                                // how long RPC may be silent while gossip is alive, before the client is disconnected
+	Keep              time.Duration `hcl:"keep"`                                   // how long its allocations are kept then, where the group states no lost_after
+	MassFailureShare  float64       `hcl:"mass_failure_share" was:"storm_share"`   // of the clients; more suspects at once are a mass failure
+	MassFailureMin    int           `hcl:"mass_failure_min" was:"storm_min"`       // the least number of suspects that are a mass failure
+	MassFailureWindow time.Duration `hcl:"mass_failure_window" was:"storm_window"` // clients declared lost within it count as suspects
+	MassFailureLimit  time.Duration `hcl:"mass_failure_limit" was:"storm_hold"`    // how long a mass failure keeps clients from being declared lost
 }
 
 // DefaultSchedulerConfig is what a new cluster's scheduler starts with.

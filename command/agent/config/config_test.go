@@ -186,6 +186,8 @@ func TestRefusedFiles(t *testing.T) {
 			}
 		}
 	}
+	f("server {\n client_liveness {\n storm_hold = \"1m\"\n}\n}", `c.hcl:3: server.client_liveness.storm_hold: renamed; write "mass_failure_limit"`)
+	f("server {\n client_liveness {\n storm_share = 0.5\n}\n}", `storm_share: renamed; write "mass_failure_share"`)
 	f("regoin = \"x\"", `c.hcl:1: regoin: unknown; did you mean "region"?`)
 	f("\n\nserver {\n  enabeld = true\n}", `c.hcl:4: server.enabeld: unknown; did you mean "enabled"?`)
 	f(`zzzzzzzz = 1`, "c.hcl:1: zzzzzzzz: unknown; this is not a name of the agent's configuration")

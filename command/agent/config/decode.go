@@ -25,16 +25,18 @@ import (
 //	…,refused           known, decoded, and refused by Validate where it is set
 //	like:"x = [1]"      how it is written, for who wrote it otherwise
 //	effect:"a,b"        the only keys of a map that have an effect: a warning for others
+//	was:"a"             the name of an earlier version: refused with an error that names the new one
 //
 // and on a field named _, lists of further names that are accepted unread:
 //
 //	inert:"a,b"         without effect yet: a warning
-//	moot:"a,b"          without effect, rightly: what they ask for is so anyway
+//	moot:"a,b"          without effect, rightly: what they request is always so
 type schema struct {
 	fields map[string]schemaField
 	names  []string // all, sorted
 	inert  map[string]bool
 	moot   map[string]bool
+	was    map[string]string // names of earlier versions, with the new ones
 	label  []int
 }
 
@@ -63,7 +65,7 @@ func fieldsOf(t reflect.Type) []reflect.StructField {
 }
 
 func schemaOf(t reflect.Type) *schema {
-	s := &schema{fields: map[string]schemaField{}, inert: map[string]bool{}, moot: map[string]bool{}}
+	s := &schema{fields: map[string]schemaField{}, inert: map[string]bool{}, moot: map[string]bool{}, was: map[string]string{}}
 	for _, f := range fieldsOf(t) {
 		for _, tag := range []struct {
 			name string
@@ -89,6 +91,9 @@ func schemaOf(t reflect.Type) *schema {
 		}
 		if keys := f.Tag.Get("effect"); keys != "" {
 			field.effect = strings.Split(keys, ",")
+		}
+		if old := f.Tag.Get("was"); old != "" {
+			s.was[old] = parts[0]
 		}
 		s.fields[parts[0]] = field
 		s.names = append(s.names, parts[0])
@@ -162,7 +167,9 @@ func (d *decoder) object(v reflect.Value, t *tree, path string) {
 		case s.moot[f.name]:
 		default:
 			text := fmt.Sprintf("%s: unknown; this is not a name of the agent's configuration", at)
-			if near := structs.Nearest(f.name, s.names); near != "" {
+			if now := s.was[f.name]; now != "" {
+				text = fmt.Sprintf("%s: renamed; write %q", at, now)
+			} else if near := structs.Nearest(f.name, s.names); near != "" {
 				text = fmt.Sprintf("%s: unknown; did you mean %q?", at, near)
 			}
 			d.unread = append(d.unread, at)

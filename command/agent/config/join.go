@@ -161,15 +161,15 @@ func (k *checker) clientGossip() {
 	k.addrs("client.gossip_join", c.Client.GossipJoin)
 	l := c.Server.ClientLiveness
 	for path, n := range map[string]float64{
-		"check": float64(l.Check), "silence": float64(l.Silence), "keep": float64(l.Keep), "storm_min": float64(l.MassFailureMin),
-		"storm_window": float64(l.MassFailureWindow), "storm_hold": float64(l.MassFailureLimit), "storm_share": l.MassFailureShare,
+		"check": float64(l.Check), "silence": float64(l.Silence), "keep": float64(l.Keep), "mass_failure_min": float64(l.MassFailureMin),
+		"mass_failure_window": float64(l.MassFailureWindow), "mass_failure_limit": float64(l.MassFailureLimit), "mass_failure_share": l.MassFailureShare,
 	} {
 		if n < 0 {
 			k.bad("server.client_liveness."+path, ": must not be negative")
 		}
 	}
 	if l.MassFailureShare > 1 {
-		k.bad("server.client_liveness.storm_share", " %v: must be from 0 to 1", l.MassFailureShare)
+		k.bad("server.client_liveness.mass_failure_share", " %v: must be from 0 to 1", l.MassFailureShare)
 	}
 }
 
