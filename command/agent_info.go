@@ -11,7 +11,7 @@ import (
 
 func agentInfo() spec {
 	return spec{
-		synopsis: "Show what the agent counts", example: "", output: true,
+		synopsis: "Show agent runtime statistics", example: "", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {

@@ -80,10 +80,10 @@ func allocRestart() spec {
 
 func allocStop() spec {
 	return spec{
-		synopsis: "Stop allocations; their jobs place others",
+		synopsis: "Stop allocations; their jobs place replacements",
 		usage:    "<allocation>...", example: "5f3a9c01",
-		details: "More than one is stopped after a question, where a terminal can answer it, or with -yes. So is one of which\n" +
-			"less is given than the short ID that lists print; where nobody can answer, that is refused.",
+		details: "When stdin is a terminal, the command asks for confirmation before it stops more than one allocation; -yes answers yes.\n" +
+			"It also asks when an ID is shorter than the short ID that lists print. Without a terminal, both are refused unless -yes is set.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			b := bulk{guards: true}
 			b.flags(fs, "allocations")

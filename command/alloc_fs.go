@@ -16,7 +16,7 @@ func allocFS() spec {
 	return spec{
 		synopsis: "List an allocation's directory, or print a file of it",
 		usage:    "<allocation> [<path>]", example: "5f3a9c01 alloc/logs/", output: true,
-		details: "A directory is listed, a file printed. With -job, an allocation of a job is taken.",
+		details: "A directory is listed, a file is printed. With -job, the newest running allocation of the job is used.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o tailOptions
 			o.flags(fs)

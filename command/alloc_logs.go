@@ -29,7 +29,7 @@ type tailOptions struct {
 }
 
 func (o *tailOptions) flags(fs *flag.FlagSet) {
-	fs.BoolVar(&o.follow, "f", false, "go on as more is written")
+	fs.BoolVar(&o.follow, "f", false, "follow the file as it grows")
 	fs.BoolVar(&o.tail, "tail", false, "only the end")
 	fs.Int64Var(&o.lines, "n", 0, "only the last `N` lines (10 with -tail)")
 	fs.Int64Var(&o.bytes, "c", 0, "only the last `N` bytes")
@@ -93,14 +93,14 @@ func lastLines(text string, n int64) (string, bool) {
 
 func allocLogs() spec {
 	return spec{
-		synopsis: "Print what a task has written",
+		synopsis: "Print the logs of a task",
 		usage:    "<allocation> [<task>]", example: "-f -tail 5f3a9c01 web",
-		details: "With -job, the newest running allocation of a job is taken; standard error says which, if\nthere are several.",
+		details: "With -job, the newest running allocation of the job is used. If several run, standard error names the one\nthat was chosen.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o tailOptions
 			o.flags(fs)
-			stderr := fs.Bool("stderr", false, "what it wrote to standard error")
-			stdout := fs.Bool("stdout", false, "what it wrote to standard output (this is so anyway)")
+			stderr := fs.Bool("stderr", false, "the task's standard error")
+			stdout := fs.Bool("stdout", false, "the task's standard output (the default)")
 			task := fs.String("task", "", "the `task`, if there are several")
 			job := fs.Bool("job", false, "a job is named instead of an allocation")
 			group := fs.String("group", "", "with -job: an allocation of this `group`")

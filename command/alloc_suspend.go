@@ -11,10 +11,10 @@ import (
 
 func allocSuspend() spec {
 	return spec{
-		synopsis: "Freeze an allocation's tasks in place; others get its processor and devices",
+		synopsis: "Suspend an allocation's tasks in place and free its CPU and devices",
 		usage:    "<allocation>", example: "5f3a9c01",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			detach := fs.Bool("detach", false, "do not wait until the tasks are frozen")
+			detach := fs.Bool("detach", false, "do not wait until the tasks are suspended")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 {
@@ -38,7 +38,7 @@ func allocSuspend() spec {
 
 func allocResume() spec {
 	return spec{
-		synopsis: "Let a suspended allocation go on where it was",
+		synopsis: "Resume a suspended allocation in place",
 		usage:    "<allocation>", example: "5f3a9c01",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not follow the evaluation")

@@ -32,9 +32,9 @@ func (b *bulk) flags(fs *flag.FlagSet, what string) {
 
 func (b *bulk) yesText() string {
 	if b.guards {
-		return "do not ask back before more than one is changed, or one whose ID was not given whole"
+		return "do not ask for confirmation before more than one is changed, or one given by a short prefix of its ID"
 	}
-	return "do not ask back before more than one is changed"
+	return "do not ask for confirmation before more than one is changed"
 }
 
 // target is a job or an allocation that a command is for.

@@ -23,8 +23,8 @@ func checkCommand() spec {
 	return spec{
 		synopsis: "Check the health of an agent",
 		usage:    "", example: "-min-peers 2",
-		details: "Exit code 0: the agent is healthy; 1: a warning, as a server that knows no leader; 2: it is not healthy or does not\n" +
-			"answer. Nagios and programs like it read these codes.",
+		details: "Exit code 0: the agent is healthy. 1: a warning, for example a server that knows no leader. 2: the agent is unhealthy\n" +
+			"or does not answer. Nagios and similar programs read these codes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var c healthCheck
 			fs.IntVar(&c.minPeers, "min-peers", 0, "how many other `servers` a server must know at least")

@@ -82,8 +82,8 @@ func (r *runner) flags(e *env) (*flag.FlagSet, func(context.Context, *env, []str
 	fs.SetOutput(io.Discard)
 	if !r.spec.local {
 		fs.StringVar(&e.address, "address", "", "the agent's `URL` (NOMADISH_ADDR, NOMAD_ADDR; default "+api.DefaultAddress+")")
-		fs.StringVar(&e.region, "region", "", "the `region` to ask (NOMADISH_REGION)")
-		fs.StringVar(&e.namespace, "namespace", "", "the `namespace` to ask, * for all (NOMADISH_NAMESPACE)")
+		fs.StringVar(&e.region, "region", "", "the `region` of the request (NOMADISH_REGION)")
+		fs.StringVar(&e.namespace, "namespace", "", "the `namespace` of the request, * for all (NOMADISH_NAMESPACE)")
 		fs.StringVar(&e.token, "token", "", "the access `token` (NOMADISH_TOKEN)")
 		e.tlsFlags(fs)
 		fs.BoolVar(&e.noColor, "no-color", false, "no colours (NO_COLOR)")

@@ -11,9 +11,9 @@ func configValidate() spec {
 	return spec{
 		synopsis: "Check the configuration of an agent without starting it",
 		usage:    "PATH…", example: "/etc/nomadish.d", local: true,
-		details: "PATH is a file in HCL or JSON, or a directory, of which all files whose names end in .hcl or .json are taken. Several\n" +
-			"are laid over each other in their order, as by `agent -config`. Exits 1, with every problem and its place, if an agent\n" +
-			"would not start with them.",
+		details: "PATH is a file in HCL or JSON, or a directory; of a directory, all files whose names end in .hcl or .json are read. Later\n" +
+			"files override earlier ones, as with `agent -config`. Exits 1 and prints every problem with its file and line if an agent\n" +
+			"would not start with these files.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(_ context.Context, e *env, args []string) int {
 				if len(args) == 0 {

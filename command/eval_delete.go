@@ -13,19 +13,19 @@ import (
 
 func evalDelete() spec {
 	return spec{
-		synopsis: "Delete evaluations that wait in a backlog",
+		synopsis: "Delete pending evaluations",
 		usage:    "[<evaluation> ...]", example: `-filter 'Status == "pending" and JobID == "web"'`,
-		details: `This is for an outage in which so many evaluations have gathered that it is quicker to be rid
-of them. The servers must hand none out meanwhile: "operator scheduler set-config
--pause-eval-broker=true" before, and =false afterwards. Jobs are not evaluated again for what was
-deleted until something of them changes, or "job eval" asks for it.
-
-An evaluation whose allocations have not ended, or are still needed by its job, is not deleted:
-one that is named is refused, one that -filter finds is passed over. One of which less is named
-than the short ID that lists print is deleted after a question, or with -yes.`,
+		details: "Use this after an outage that left so many evaluations that deleting them is faster than processing them. The\n" +
+			"evaluation broker must be paused meanwhile: run \"operator scheduler set-config -pause-eval-broker=true\" before, and\n" +
+			"=false afterwards. A job whose evaluation was deleted is not evaluated again until the job changes or\n" +
+			"\"job eval\" is run.\n" +
+			"\n" +
+			"An evaluation is not deleted if its allocations are still running or its job still needs them. If such an evaluation is\n" +
+			"named, the command fails; if -filter selects it, it is skipped. When an ID is shorter than the short ID that lists\n" +
+			"print, the command asks for confirmation, or needs -yes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			filter := fs.String("filter", "", "delete those that match an `expression`")
-			yes := fs.Bool("yes", false, "do not ask back")
+			yes := fs.Bool("yes", false, "do not ask for confirmation")
 			return func(ctx context.Context, e *env, args []string) int {
 				if (len(args) == 0) == (*filter == "") {
 					return e.usage("either evaluations or -filter are needed")

@@ -19,7 +19,7 @@ func (e *env) query() *api.Query { return &api.Query{Namespace: e.namespace} }
 
 // staleFlag is -stale of a command that only reads; asked is called when the command runs.
 func staleFlag(fs *flag.FlagSet) (requested func(e *env)) {
-	stale := fs.Bool("stale", false, "show what the server that is asked knows, even if there is no leader; it may be old")
+	stale := fs.Bool("stale", false, "show the state of the server at -address, even without a leader; it may be out of date")
 	return func(e *env) {
 		if *stale {
 			e.client = e.client.Stale()

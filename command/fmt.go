@@ -30,9 +30,9 @@ func fmtCommand() spec {
 	return spec{
 		synopsis: "Rewrite job files and agent configuration in the canonical style",
 		usage:    "[PATH|-]…", example: "-check -recursive jobs", local: true,
-		details: "PATH is a file whose name ends in .nomad or .hcl, or a directory, of which all such files are taken; without any it\n" +
-			"is the current directory. Only white space is changed. \"-\" formats standard input and writes the result to standard\n" +
-			"output. Exits 1 if a file could not be formatted, and with -check also if one needs to be.",
+		details: "PATH is a file whose name ends in .nomad or .hcl, or a directory, of which all such files are formatted. The default is\n" +
+			"the current directory. Only white space is changed. \"-\" formats standard input and writes the result to standard\n" +
+			"output. Exits 1 if a file could not be formatted, and with -check also if a file is not in the canonical style.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var f formatter
 			fs.BoolVar(&f.check, "check", false, "only check: exit 1 if a file is not in the canonical style; nothing is written")

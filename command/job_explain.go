@@ -12,11 +12,11 @@ import (
 
 func jobExplain() spec {
 	return spec{
-		synopsis: "Say why a job is placed as it is, or is not",
+		synopsis: "Explain why a job was placed on its nodes, or why it was not placed",
 		usage:    "<job>", example: "-group workers train", output: true,
-		details: "Each reason is told with how many nodes it holds for; a node counts under every reason\n" +
-			"that it has. The changes were tried: with each, the scheduler places what waits. Amounts\n" +
-			"are exact: memory and disk in MiB, cpu in MHz, shares in thousandths of a device.",
+		details: "Each reason is printed with the number of nodes to which it applies; a node counts once under every reason that applies\n" +
+			"to it. Each suggested change was tried: with that change, the scheduler places the pending instances. Amounts are exact:\n" +
+			"memory and disk in MiB, CPU in MHz, shares in thousandths of a device.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			group := fs.String("group", "", "only this `group`")
 			verbose := fs.Bool("verbose", false, "print whole IDs, every change and every node")

@@ -16,10 +16,10 @@ const exitPlanError = 255
 
 func jobPlan() spec {
 	return spec{
-		synopsis: "Say what a submission would change and where it would be placed, without doing it",
+		synopsis: "Show what submitting a job would change and where it would be placed, without submitting it",
 		usage:    "<file>", accepts: fileFlags, example: "web.nomad.hcl",
-		details: "Exit codes: 0 nothing would be placed or stopped, 1 something would, 255 an error. With -json-output and -t\n" +
-			"the plan is the API's answer; of a multiregion job, an object with that of each region.",
+		details: "Exit codes: 0: no allocations would be created or stopped; 1: some would; 255: an error. -json-output and -t print the\n" +
+			"plan as the API returns it; for a multiregion job they print an object with the plan of each region.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
 			file.flags(fs, "json")

@@ -13,13 +13,14 @@ func jobRun() spec {
 	return spec{
 		synopsis: "Submit a job, or a new version of one, and follow it",
 		usage:    "<file>...", accepts: append([]string{"ui"}, fileFlags...), example: "-var count=3 web.nomad.hcl",
-		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. Unless -detach is\n" +
-			"given, the evaluation and its allocations are followed until they run, or, of\n" +
-			"batch work, have finished. It goes to the region of -region, else to the one that it\n" +
-			"states, else to the agent's; with a multiregion block, to all that this names. Of several files all\n" +
-			"are read before the first job is submitted, and one that is refused keeps no other back.\n" +
-			"Exit code 1: it was not submitted, or batch work failed; 2: not all of it could be placed, or an instance of\n" +
-			"other work failed, or did not run within 5 minutes; 130: interrupted while following, and the job goes on.",
+		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. Unless -detach is set, the command follows the\n" +
+			"evaluation until the allocations run or, for batch jobs, have finished. The job is registered in the region of\n" +
+			"-region, else in the region that the job states, else in the agent's. A job with a multiregion block is registered in all regions\n" +
+			"that the block names. If several files are given, all are read before the first job is submitted; if one job is\n" +
+			"rejected, the others are still submitted.\n" +
+			"\n" +
+			"Exit code 1: the job was not submitted, or a batch job failed. 2: some instances could not be placed, or an instance of\n" +
+			"another type of job failed or did not run within 5 minutes. 130: interrupted while following; the job continues.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
 			file.flags(fs, "json")

@@ -20,7 +20,7 @@ type groupScaling struct {
 
 func jobScalingEvents() spec {
 	return spec{
-		synopsis: "List how the groups of a job were scaled",
+		synopsis: "List the scaling events of a job",
 		usage:    "<job>", example: "-verbose web", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			verbose := fs.Bool("verbose", false, "print errors, messages and evaluations too, and whole IDs")

@@ -18,7 +18,7 @@ import (
 
 func jobValidate() spec {
 	return spec{
-		synopsis: "Check a job file, here and with a server if one answers",
+		synopsis: "Validate a job file, locally and with a server if one answers",
 		usage:    "<file>", accepts: fileFlags, example: "web.nomad.hcl",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file jobFile
@@ -73,10 +73,11 @@ func jobStop() spec {
 	return spec{
 		synopsis: "Stop jobs",
 		usage:    "<job>...", example: "-purge web",
-		details: "More than one is stopped after a question, where a terminal can answer it, or with -yes. So is one of which\n" +
-			"only the beginning of its ID is given; where nobody can answer, that is refused.\n" +
-			"With -purge the job is forgotten as well. One of the same name that comes later counts on from its\n" +
-			"versions, and its summary has what is left of this one, until `system gc`.",
+		details: "When stdin is a terminal, the command asks for confirmation before it stops more than one job, or a job of whose ID only a\n" +
+			"prefix is given; -yes answers yes. Without a terminal, both are refused unless -yes is set.\n" +
+			"\n" +
+			"-purge also deletes the job from the state. If a job of the same name is registered later, its versions continue the\n" +
+			"old numbering, and its summary includes the remaining allocations of the old job until `system gc` runs.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			b := bulk{guards: true}
 			b.flags(fs, "jobs")
@@ -130,8 +131,8 @@ func jobInspect() spec {
 	return spec{
 		synopsis: "Print a job as it is stored",
 		usage:    "<job>", example: "-version 2 web", output: true,
-		details: "Without -json and -t it is printed as a request that registers it, {\"Job\": …}. -json prints\n" +
-			"the job alone, and a template of -t sees the job.",
+		details: "By default the job is printed as a request that registers it, {\"Job\": …}. -json prints the job alone, and -t applies its\n" +
+			"template to the job.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			version := fs.Int64("version", -1, "an older `version`")
 			source := fs.Bool("hcl", false, "print the file that it was submitted from")
@@ -178,7 +179,7 @@ func jobInspect() spec {
 
 func jobRevert() spec {
 	return spec{
-		synopsis: "Make an older version of a job the newest",
+		synopsis: "Revert a job to an older version",
 		usage:    "<job> <version>", example: "web 3",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
@@ -304,9 +305,9 @@ func groupNames(job *structs.Job) string {
 
 func jobEval() spec {
 	return spec{
-		synopsis: "Have the scheduler look at jobs again",
+		synopsis: "Evaluate jobs again",
 		usage:    "<job>...", example: "-force-reschedule web",
-		details: "More than one is evaluated after a question, where a terminal can answer it, or with -yes.",
+		details: "When stdin is a terminal, the command asks for confirmation before it evaluates more than one job; -yes answers yes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var b bulk
 			b.flags(fs, "jobs")

@@ -10,8 +10,8 @@ func jobStart() spec {
 	return spec{
 		synopsis: "Start stopped jobs again",
 		usage:    "<job>...", example: "web",
-		details: "A job is started as its newest version that was not stopped, which becomes a new version. More than one is started\n" +
-			"after a question, where a terminal can answer it, or with -yes.",
+		details: "The newest version of the job that was not stopped is registered as a new version. When stdin is a terminal, the command\n" +
+			"asks for confirmation before it starts more than one job; -yes answers yes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var b bulk
 			b.flags(fs, "jobs")

@@ -53,7 +53,7 @@ func jobStatus() spec {
 	return spec{
 		synopsis: "List jobs, or show one with its allocations",
 		usage:    "[<job>]", accepts: []string{"ui"}, example: "-verbose web", output: true,
-		details: "What could not be placed is explained: which constraint or which resource kept it\nfrom how many nodes.",
+		details: "If some instances could not be placed, the output states for each constraint and resource how many nodes it excluded.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o jobStatusOptions
 			fs.BoolVar(&o.short, "short", false, "only the head")

@@ -17,14 +17,13 @@ func monitorCmd() spec {
 	return spec{
 		synopsis: "Stream the log of an agent",
 		usage:    "", example: "-log-level debug -server-id leader",
-		details: `Prints the log lines that an agent writes from now on, until Ctrl-C. It is the agent at
--address, or that of the node or the server named. -log-level is independent of the level
-that the agent itself logs at. If lines come faster than they can be read, some are dropped,
-and a line says how many.`,
+		details: "Prints the log lines that an agent writes from now on, until Ctrl-C. The agent is the one at -address, or that of the\n" +
+			"node or server named by -node-id or -server-id. -log-level is independent of the level at which the agent itself logs.\n" +
+			"If the agent logs faster than the lines can be read, some are dropped, and a line reports how many.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o api.MonitorOptions
 			fs.StringVar(&o.LogLevel, "log-level", "INFO", "the lowest `level` of lines: TRACE, DEBUG, INFO, WARN or ERROR")
-			fs.BoolVar(&o.IncludeLocation, "log-include-location", false, "each line says where in the code it comes from")
+			fs.BoolVar(&o.IncludeLocation, "log-include-location", false, "add the place in the code to each line")
 			fs.StringVar(&o.NodeID, "node-id", "", "the agent of this `node`, by the beginning of its ID or by its name")
 			fs.StringVar(&o.ServerID, "server-id", "", "the agent of this `server`, by its name, or \"leader\"")
 			fs.BoolVar(&o.JSON, "json", false, "each line is a JSON object")

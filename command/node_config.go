@@ -10,9 +10,9 @@ func nodeConfig() spec {
 	return spec{
 		synopsis: "Show or set the servers that a client knows",
 		usage:    "[<server address> ...]", example: "-update-servers server1:4647 server2",
-		details: `It is about the agent that is asked, which must run a client. The servers tell it of others
-by themselves; setting them helps one that has lost them all, or that is to move. Nothing is
-changed unless one of those named answers. Without a port it is 4647.`,
+		details: "The agent at -address must run a client. Servers send their clients the addresses of the other servers. Set the addresses by\n" +
+			"hand when a client has lost all its servers, or to move it to other servers. Nothing is changed unless one of the named\n" +
+			"servers answers. The default port is 4647.",
 		output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			show := fs.Bool("servers", false, "show the servers that it knows")

@@ -30,10 +30,14 @@ type drainOptions struct {
 
 func nodeDrain() spec {
 	return spec{
-		synopsis: "Move the work of a node elsewhere, before maintenance",
+		synopsis: "Migrate all allocations off a node, before maintenance",
 		usage:    "<node>", example: "-enable -deadline 30m gpu-3",
-		details: "Work moves as its job's migrate block allows; what is still there at the deadline\nis stopped. The node stays ineligible afterwards until `node eligibility -enable`.\nUnless -detach is given, the drain is followed until the node is empty.\n" +
-			"If only the beginning of a node's ID is given, -enable and -disable ask first; where nobody can\nanswer, they are refused without -yes.",
+		details: "Allocations are migrated as the migrate block of their job allows; those that remain at the deadline are stopped. The\n" +
+			"node stays ineligible afterwards until `node eligibility -enable`. Unless -detach is set, the command follows the drain\n" +
+			"until the node is empty.\n" +
+			"\n" +
+			"If only a prefix of a node's ID is given, -enable and -disable ask for confirmation when stdin is a terminal; otherwise\n" +
+			"they are refused unless -yes is set.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o drainOptions
 			fs.BoolVar(&o.enable, "enable", false, "drain the node")
@@ -46,7 +50,7 @@ func nodeDrain() spec {
 			fs.BoolVar(&o.detach, "detach", false, "do not follow the drain")
 			fs.BoolVar(&o.monitor, "monitor", false, "follow a drain that is going on")
 			fs.BoolVar(&o.self, "self", false, "the agent's own node")
-			fs.BoolVar(&o.yes, "yes", false, "do not ask back")
+			fs.BoolVar(&o.yes, "yes", false, "do not ask for confirmation")
 			fs.StringVar(&o.message, "m", "", "a `message` to remember, as the drain's meta \"message\"")
 			fs.Var(&o.pairs, "meta", "something to remember of the drain, as `key=value`; repeatable")
 			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs")

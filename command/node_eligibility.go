@@ -7,7 +7,7 @@ import (
 
 func nodeEligibility() spec {
 	return spec{
-		synopsis: "Let a node take new work, or not",
+		synopsis: "Set whether new allocations are placed on a node",
 		usage:    "<node>", example: "-disable gpu-3",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			enable := fs.Bool("enable", false, "it takes new work")

@@ -14,10 +14,10 @@ func nodeMetaApply() spec {
 	return spec{
 		synopsis: "Change the metadata of a node while it runs",
 		usage:    "[<key>=<value> ...]", example: "-node-id gpu-3 -unset canary rack=r7",
-		details: `What is set so lies over the metadata of the agent's configuration, and is kept when the agent
-starts again. The node registers with it at once, or within a second of a change before it.`,
+		details: "Values set here override the metadata of the agent's configuration and survive a restart of the agent. The node\n" +
+			"registers the change at once, or within a second of an earlier change.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			node := fs.String("node-id", "", "the `node`; if it is not stated, the one of the agent that is asked")
+			node := fs.String("node-id", "", "the `node` (default: the node of the agent at -address)")
 			unset := fs.String("unset", "", "`keys` to unset, with commas between them; also those of the configuration")
 			return func(ctx context.Context, e *env, args []string) int {
 				change, err := metaChange(args, *unset)
@@ -74,11 +74,12 @@ func (e *env) metaNode(ctx context.Context, stated string) (string, error) {
 
 func nodeMetaRead() spec {
 	return spec{
-		synopsis: "Show the metadata of a node, as its client has it",
+		synopsis: "Show the metadata of a node, read from its client",
 		usage:    "", example: "-node-id gpu-3", output: true,
-		details: "What the servers schedule by is shown by \"node status -verbose\"; a change reaches them within\na second or so.",
+		details: "`node status -verbose` shows the metadata that the servers schedule by. A change reaches the servers within about a\n" +
+			"second.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			node := fs.String("node-id", "", "the `node`; if it is not stated, the one of the agent that is asked")
+			node := fs.String("node-id", "", "the `node` (default: the node of the agent at -address)")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given; a node is named with -node-id", len(args))

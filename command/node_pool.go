@@ -71,7 +71,7 @@ func nodePoolList() spec {
 	return spec{
 		synopsis: "List the node pools",
 		usage:    "", example: "-filter 'Meta.owner == \"sre\"'", output: true,
-		details: "Every node is in the pool all, and those that name no other are in the pool default.",
+		details: "Every node is in the pool \"all\". A node that states no pool is in the pool \"default\".",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var l listFlags
 			l.flags(fs)
@@ -104,7 +104,7 @@ func nodePoolInfo() spec {
 	return spec{
 		synopsis: "Show a node pool",
 		usage:    "<node-pool>", example: "gpu", output: true,
-		details: "The pool is named by its name, or by the beginning of it.",
+		details: "The pool is given by its name or a prefix of it.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
@@ -158,7 +158,7 @@ func nodePoolNodes() spec {
 	return spec{
 		synopsis: "List the nodes of a node pool",
 		usage:    "<node-pool>", example: "-verbose gpu", output: true,
-		details: "The pool is named by its name, or by the beginning of it.",
+		details: "The pool is given by its name or a prefix of it.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			verbose := fs.Bool("verbose", false, "print whole IDs, and more")
 			return pageOfNodePool(fs, "No nodes", api.NodePools.ListNodes, func(e *env, nodes []*structs.NodeListStub) [][]string {
@@ -172,7 +172,8 @@ func nodePoolJobs() spec {
 	return spec{
 		synopsis: "List the jobs that name a node pool",
 		usage:    "<node-pool>", example: "-namespace '*' gpu", output: true,
-		details: "The pool is named by its name, or by the beginning of it. Jobs of the pool all are listed for\nthat pool only, though they may run on the nodes of others.",
+		details: "The pool is given by its name or a prefix of it. Jobs of the pool \"all\" are listed for that pool only, although they may\n" +
+			"run on nodes of other pools.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			return pageOfNodePool(fs, "No jobs", api.NodePools.ListJobs, jobRows)
 		},
@@ -183,7 +184,7 @@ func nodePoolDelete() spec {
 	return spec{
 		synopsis: "Delete a node pool",
 		usage:    "<node-pool>", example: "gpu",
-		details: "No node may be in it, and no job that is not dead may name it. Those that are built in stay.",
+		details: "The pool must have no nodes, and no job that is not dead may use it. The built-in pools cannot be deleted.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
@@ -201,10 +202,10 @@ func nodePoolDelete() spec {
 
 func nodePoolApply() spec {
 	return spec{
-		synopsis: "Make a node pool, or change one",
+		synopsis: "Create or update a node pool",
 		usage:    "<file>", example: "gpu.nomad.hcl",
-		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. What it does not state the\n" +
-			"pool has no more. `nomadish node pool init` writes an example.",
+		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. The file replaces the whole pool: a field that it does not state is\n" +
+			"cleared. `nomadish node pool init` writes an example.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			isJSON := fs.Bool("json", false, "the file is JSON, not HCL")
 			return func(ctx context.Context, e *env, args []string) int {

@@ -167,7 +167,7 @@ func nodePoolOfJSON(src []byte) (*structs.NodePool, error) {
 
 func nodePoolInit() spec {
 	return spec{
-		synopsis: "Write an example of a node pool's file",
+		synopsis: "Write an example node pool file",
 		usage:    "[<file>]", example: "gpu.nomad.hcl", local: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			asJSON := fs.Bool("json", false, "write JSON, not HCL")

@@ -17,15 +17,15 @@ import (
 
 func operatorAPI() spec {
 	return spec{
-		synopsis: "Ask the HTTP API anything and print the answer as it is",
+		synopsis: "Send a raw HTTP request and print the response",
 		usage:    "<path>", example: "-X PUT -d @job.json /v1/jobs",
-		details: "Exit code 1 if the answer is an error. A body makes it a PUT unless -X says otherwise.",
+		details: "Exits 1 if the response is an error. A request with a body uses PUT unless -X sets another method.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var headers listFlag
 			method := fs.String("X", "", "the `method`; GET, or PUT with a body")
 			body := fs.String("d", "", "the body: `text`, @file, or - for standard input")
 			filter := fs.String("filter", "", "the filter `expression`")
-			dry := fs.Bool("dryrun", false, "only print what would be asked")
+			dry := fs.Bool("dryrun", false, "print the request without sending it")
 			verbose := fs.Bool("verbose", false, "print the answer's status and headers to stderr")
 			fs.Var(&headers, "H", "a `header`, as Name: value; repeatable")
 			return func(ctx context.Context, e *env, args []string) int {

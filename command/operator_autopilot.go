@@ -13,7 +13,7 @@ import (
 
 func autopilotGetConfig() spec {
 	return spec{
-		synopsis: "Show how the leader looks after the servers",
+		synopsis: "Show the Autopilot configuration",
 		usage:    "", example: "-json", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(ctx context.Context, e *env) int {
@@ -39,7 +39,7 @@ func autopilotGetConfig() spec {
 
 func autopilotSetConfig() spec {
 	return spec{
-		synopsis: "Change how the leader looks after the servers; what is not named stays",
+		synopsis: "Change the Autopilot configuration; options that are not set stay as they are",
 		usage:    "", example: "-min-quorum 3",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var wanted structs.AutopilotConfiguration
@@ -93,7 +93,7 @@ func autopilotSetConfig() spec {
 
 func autopilotHealth() spec {
 	return spec{
-		synopsis: "Show the servers' health, as the leader sees it",
+		synopsis: "Show the servers' health as determined by the leader",
 		usage:    "", example: "", output: true, details: "The exit code is 1 while a server is not healthy.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(ctx context.Context, e *env) int {

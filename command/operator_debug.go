@@ -35,18 +35,16 @@ const (
 
 func operatorDebug() spec {
 	return spec{
-		synopsis: "Gather what helps to find a fault into an archive",
+		synopsis: "Collect debug information about the cluster into an archive",
 		usage:    "", example: "-duration 30s -server-id leader -node-id 5f3a9c02",
-		details: `For -duration it streams the logs of servers and nodes into files. Every -interval it saves
-lists of jobs, allocations, evaluations, nodes and the queue with metrics, and every
--pprof-interval runtime profiles of agents that have enable_debug. It adds the agent's
-configuration without secrets, members, Raft and scheduler configuration, the servers'
-health and the machines of the agents.
-
-What fails is noted in errors.txt of the archive and on the screen, and does not stop the
-rest. Ctrl-C ends it early; what was gathered until then is kept. Job files, environments
-and variables are not gathered. Logs may still tell what is not for everybody: read
-the archive before you pass it on.`,
+		details: "For -duration the command streams the logs of servers and nodes into files. Every -interval it saves lists of jobs,\n" +
+			"allocations, evaluations, nodes and the queue, and metrics. Every -pprof-interval it saves runtime profiles of agents that have\n" +
+			"enable_debug. It adds the agent's configuration without secrets, the members, the Raft and scheduler configuration, the\n" +
+			"servers' health and host information of the agents.\n" +
+			"\n" +
+			"Failures are printed, recorded in errors.txt of the archive, and do not stop the rest. Ctrl-C ends the command early; the\n" +
+			"archive contains what was collected until then. Job files, environments and variables are not collected. Logs may still\n" +
+			"contain confidential data: review the archive before you share it.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o debugOptions
 			fs.DurationVar(&o.duration, "duration", 5*time.Minute, "how `long` logs are streamed")
@@ -54,7 +52,7 @@ the archive before you pass it on.`,
 			fs.DurationVar(&o.pprofDuration, "pprof-duration", time.Second, "how `long` a profile of the CPU and a trace are taken")
 			fs.DurationVar(&o.pprofInterval, "pprof-interval", 30*time.Second, "the `time` between two profiles")
 			fs.StringVar(&o.logLevel, "log-level", "DEBUG", "the lowest `level` of log lines")
-			fs.BoolVar(&o.logLocation, "log-include-location", false, "log lines say where in the code they come from")
+			fs.BoolVar(&o.logLocation, "log-include-location", false, "add the place in the code to each log line")
 			fs.IntVar(&o.maxNodes, "max-nodes", 10, "the most `nodes` that are gathered; 0: all")
 			fs.StringVar(&o.nodeIDs, "node-id", "all", "`nodes`, by the beginnings of their IDs, separated by commas; \"all\", \"none\"")
 			fs.StringVar(&o.nodeClass, "node-class", "", "only nodes of this `class`")
@@ -62,7 +60,7 @@ the archive before you pass it on.`,
 			fs.StringVar(&o.topics, "event-topic", "none", "event `topics`, Topic or Topic:key, separated by commas; events are saved without their payload")
 			fs.Uint64Var(&o.eventIndex, "event-index", 0, "the `index` that events begin at")
 			fs.StringVar(&o.output, "output", "", "a `directory` to make a directory of the files in, instead of an archive; it is made if it is not there")
-			fs.BoolVar(&o.stale, "stale", false, "ask the server at -address even if there is no leader")
+			fs.BoolVar(&o.stale, "stale", false, "read from the server at -address even without a leader")
 			fs.BoolVar(&o.verbose, "verbose", false, "print each file that is saved")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {

@@ -15,18 +15,16 @@ import (
 
 func debugCheck() spec {
 	return spec{
-		synopsis: "Check whether the cluster's state is in order",
+		synopsis: "Check the consistency of the cluster's state",
 		usage:    "", example: "-stale -address http://10.0.0.2:4646", output: true,
-		details: `A server goes through one consistent snapshot of its state and counts by hand: that no
-node gives more than it has, no core, port or GPU is given twice, no gang runs by halves,
-nothing runs on after it was stopped or without its job or node, counters equal what they
-count, what the scheduler sees equals the tables, what waits has an evaluation, reserved
-room has a reason, and no index is ahead of the state. Exits 1 if anything is wrong.
-Notes are what looks wrong and may have a good reason; they do not change the exit code.
-
-The hash is over all that is kept: servers at one index have the same one.`,
+		details: "A server reads one consistent snapshot of its state and verifies it. No node may be overcommitted; no core, port or GPU\n" +
+			"may be assigned twice; no gang may run in part; no allocation may run after it was stopped, or without its job or node.\n" +
+			"Counters must equal what they count, the scheduler's view must equal the tables, every pending request must have an\n" +
+			"evaluation, every reservation must have a request, and no index may be ahead of the state. Exits 1 if a check fails.\n" +
+			"Notes report unusual findings that may have a good reason; they do not change the exit code. The hash covers the whole\n" +
+			"state: servers at the same index have the same hash.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			stale := fs.Bool("stale", false, "check the state of the server that is asked, not the leader's")
+			stale := fs.Bool("stale", false, "check the state of the server at -address, not the leader's")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))

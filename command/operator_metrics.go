@@ -32,7 +32,7 @@ type metric struct {
 
 func operatorMetrics() spec {
 	return spec{
-		synopsis: "Show what the agent has measured",
+		synopsis: "Show the agent's metrics",
 		usage:    "", example: "-format prometheus", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			format := fs.String("format", "", "`prometheus`: as Prometheus reads it")

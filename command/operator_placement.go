@@ -65,7 +65,7 @@ func placementFlags(fs *flag.FlagSet) map[string]setting {
 	fs.String("granularity", "", "the steps in which room is compared, as `cpu=500,memory=1024`; those not named stay")
 	fs.String("levels", "", "the topology above nodes, lowest first, as `rack=META,pod=META`; \"none\" for none")
 	fs.String("preferred-cells", "", "`sizes` in GPUs whose free cells are cut before larger ones, as 2,8")
-	fs.String("reservation-after", "", "how long an ask waits before it reserves room: a `duration`, or \"never\"")
+	fs.String("reservation-after", "", "how long a request waits before it reserves resources: a `duration`, or \"never\"")
 	fs.String("reservation-ttl", "", "how long it holds it: a `duration`")
 	return map[string]setting{
 		"policy": func(c *structs.SchedulerConfiguration, text string) error {

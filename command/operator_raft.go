@@ -125,7 +125,8 @@ func raftRemovePeer() spec {
 	return spec{
 		synopsis: "Remove a server that will not come back from the Raft cluster",
 		usage:    "[NAME]", example: "server-3",
-		details: "The server is named by its name, or by -peer-id or -peer-address. One that is alive is refused: it would be added again at once.",
+		details: "The server is given by its name, or by -peer-id or -peer-address. A server that is alive is refused, because the leader would add it\n" +
+			"again at once.",
 		setup: peerCommand(func(ctx context.Context, e *env, p *peer) error {
 			return e.client.Operator().RaftRemovePeer(ctx, p.id, p.address)
 		}, "Removed peer"),
@@ -134,7 +135,7 @@ func raftRemovePeer() spec {
 
 func raftTransfer() spec {
 	return spec{
-		synopsis: "Hand leadership to another server",
+		synopsis: "Transfer leadership to another server",
 		usage:    "[NAME]", example: "server-2",
 		details: "The server is named by its name, or by -peer-id or -peer-address.",
 		setup: peerCommand(func(ctx context.Context, e *env, p *peer) error {

@@ -45,7 +45,7 @@ func offline(do func(ctx context.Context, e *env, d *raftdata.Data) error) func(
 
 func raftInfo() spec {
 	return spec{
-		synopsis: "Summarize the Raft log and the snapshots of a server that does not run",
+		synopsis: "Summarize the Raft log and the snapshots of a stopped server",
 		usage:    "PATH", example: "/var/lib/nomadish", local: true, details: offlineDetails,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int { return offline(showRaftInfo) },
 	}
@@ -106,7 +106,7 @@ type raftEntry struct {
 
 func raftLogs() spec {
 	return spec{
-		synopsis: "Print the Raft log of a server that does not run as JSON",
+		synopsis: "Print the Raft log of a stopped server as JSON",
 		usage:    "PATH", example: "-pretty /var/lib/nomadish", local: true,
 		details: offlineDetails + "\n\nEach entry is printed in one line. The secrets of nodes and private keys are left out. The last entries may not have\n" +
 			"been committed.",
@@ -159,7 +159,7 @@ func writeJSON(to io.Writer, v any, pretty bool) error {
 
 func raftState() spec {
 	return spec{
-		synopsis: "Print the state of a server that does not run as JSON",
+		synopsis: "Print the state of a stopped server as JSON",
 		usage:    "PATH", example: "-last-index -1 /var/lib/nomadish", local: true,
 		details: offlineDetails + "\n\nThe state is rebuilt from the newest snapshot and the log after it, of which the last entries may not have been\n" +
 			"committed. It is an object with a list of rows for each table. The secrets of nodes and private keys are left out.",

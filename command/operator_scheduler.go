@@ -72,7 +72,7 @@ func switches(c *structs.SchedulerConfiguration) map[string]*bool {
 
 func schedulerSetConfig() spec {
 	return spec{
-		synopsis: "Change the scheduler's configuration; what is not named stays",
+		synopsis: "Change the scheduler's configuration; options that are not set stay as they are",
 		usage:    "", example: "-scheduler-algorithm spread",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var wanted structs.SchedulerConfiguration
@@ -80,8 +80,8 @@ func schedulerSetConfig() spec {
 			own := ownFlags(fs)
 			fs.UintVar(&wanted.NodeLimitForFeasibilityChecks, "node-limit", 0, "how many `nodes` affinities and spreads score")
 			texts := map[string]string{
-				"memory-oversubscription": "tasks may use more memory than they ask", "reject-job-registration": "refuse new jobs",
-				"pause-eval-broker": "decide nothing", "keep-whole": "of what is taken, give back whole jobs first",
+				"memory-oversubscription": "tasks may use more memory than they reserve", "reject-job-registration": "refuse new jobs",
+				"pause-eval-broker": "pause the evaluation broker: nothing is scheduled", "keep-whole": "when resources are returned after a preemption, restore whole jobs first",
 				"preempt-system-scheduler":  "system jobs may preempt",
 				"preempt-service-scheduler": "service jobs may preempt", "preempt-batch-scheduler": "batch jobs may preempt",
 				"preempt-sysbatch-scheduler": "sysbatch jobs may preempt",

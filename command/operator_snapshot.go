@@ -19,15 +19,14 @@ import (
 
 func snapshotSave() spec {
 	return spec{
-		synopsis: "Save the cluster's whole state in a file",
+		synopsis: "Save the cluster's state to a file",
 		usage:    "[FILE]", example: "backup.snap",
-		details: `The file holds everything that the servers keep: nodes, jobs, allocations, evaluations,
-the queue, the scheduler's configuration. It is compressed and carries checksums; it is
-checked when it has arrived. Without FILE it is named after the time. An existing file is
-not overwritten. Keep it as safe as the cluster: it tells what jobs tell, and the
-nodes' secrets.`,
+		details: "The file contains the servers' whole state: nodes, jobs, allocations, evaluations, the queue, the scheduler's configuration.\n" +
+			"It is compressed and carries checksums, which the command verifies after the download. If FILE is not given, the name\n" +
+			"contains the time. An existing file is not overwritten. Protect the file like the cluster itself: it contains job\n" +
+			"files and the secrets of nodes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			stale := fs.Bool("stale", false, "save the state of the server that is asked, even if there is no leader")
+			stale := fs.Bool("stale", false, "save the state of the server at -address, even without a leader; it may be out of date")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 1 {
 					return e.usage("one file is written, %d are named", len(args))
@@ -113,13 +112,12 @@ func settle(part, name string) error {
 
 func snapshotRestore() spec {
 	return spec{
-		synopsis: "Put a saved state in place of the cluster's",
+		synopsis: "Replace the cluster's state with a snapshot",
 		usage:    "FILE", example: "backup.snap",
-		details: `Everything that the cluster knows is replaced by what is in FILE; what happened since it
-was saved is forgotten, and what runs that the saved state does not know is stopped. The
-file is checked from its first byte to its last before anything is changed, here and by
-the leader. The cluster's servers stay as they are, so a state may be restored into a new
-cluster. No write is taken while it is restored.`,
+		details: "The contents of FILE replace the whole state of the cluster. Changes made after the snapshot was saved are lost, and\n" +
+			"allocations that are not in the snapshot are stopped. The command and the leader both verify the whole file before\n" +
+			"anything is changed. The cluster keeps its servers, so a snapshot can be restored into a new cluster. Writes are refused\n" +
+			"during the restore.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 {
@@ -172,9 +170,9 @@ func openArchive(name string) (*os.File, int64, error) {
 
 func snapshotInspect() spec {
 	return spec{
-		synopsis: "Check a saved state and show what is in it",
+		synopsis: "Verify a snapshot file and show its contents",
 		usage:    "FILE", example: "backup.snap", local: true, output: true,
-		details: "Needs no agent. Exits 1 if the file is not whole.",
+		details: "No agent is needed. Exits 1 if the file is damaged or incomplete.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 {

@@ -13,11 +13,11 @@ import (
 
 func queueCmd() spec {
 	return spec{
-		synopsis: "Show what waits, in the order in which it is tried, and why",
+		synopsis: "Show the requests that wait for placement, in queue order, with the reason",
 		usage:    "", example: "-namespace '*' -node-pool gpu", output: true,
-		details: `Every group of a job that is not fully placed, by its place in the queue of its node pool.
-The priority is the effective one: the job's own, more the longer it waits and the
-more often it was requeued; -verbose shows what it is made of.`,
+		details: "Lists every group of a job that is not fully placed, with its position in the queue of its node pool. The priority shown is the\n" +
+			"effective priority: the job's own, plus a bonus that grows with the time the group waits and with each requeue. -verbose\n" +
+			"shows the parts.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			pool := fs.String("node-pool", "", "only the queue of a node `pool`")
 			job := fs.String("job", "", "only jobs whose ID begins with a `prefix`")

@@ -22,8 +22,8 @@ func regionList() spec {
 	return spec{
 		synopsis: "List the regions that the agent's servers know",
 		usage:    "", example: "", output: true,
-		details: "What is asked with -region NAME, or NOMADISH_REGION, is passed on to that region. A region\n" +
-			"is known once one of its servers and one of this region have joined: `nomadish server join -wan`.",
+		details: "The agent forwards requests with -region NAME, or NOMADISH_REGION, to that region. A region is known once one of its\n" +
+			"servers has joined a server of this region: `nomadish server join -wan`.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {

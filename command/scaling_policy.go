@@ -15,7 +15,8 @@ func scalingPolicyList() spec {
 	return spec{
 		synopsis: "List the scaling policies of jobs",
 		usage:    "", example: "-job web", output: true,
-		details: "A policy is the scaling block of a group. An autoscaler reads them and scales jobs by them; the servers\nkeep it, and \"job scale\", between min and max.",
+		details: "A policy is the scaling block of a group. An autoscaler reads the policies and scales the jobs. The servers keep every\n" +
+			"count, also one of \"job scale\", between min and max.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			job := fs.String("job", "", "only those of a `job`")
 			kind := fs.String("type", "", "only those of a `type`: there is horizontal")

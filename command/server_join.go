@@ -12,12 +12,13 @@ import (
 
 func serverJoin() spec {
 	return spec{
-		synopsis: "Tell the agent's server to join others by gossip",
+		synopsis: "Join the agent's server to other servers by gossip",
 		usage:    "ADDRESS…", example: "10.0.0.2 10.0.0.3:4648",
-		details: "One server that is reached is enough: it tells of all others. The port is that of gossip, 4648 by default.\n" +
-			"Only servers of the same region join each other so. A server that belongs to another cluster is not taken over.\n" +
-			"With -wan, servers of other regions are joined: from then on each region passes on what is asked of the others. Their\n" +
-			"port is 4649 by default.",
+		details: "One reachable server is enough: it passes on the addresses of all others. The port is the gossip port, 4648 by default.\n" +
+			"Only servers of the same region can join each other without -wan. A server that belongs to another cluster is refused.\n" +
+			"\n" +
+			"With -wan, the agent's server joins servers of other regions. The regions then forward requests to each other. The\n" +
+			"default port is 4649.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			wan := fs.Bool("wan", false, "join servers of another region")
 			return func(ctx context.Context, e *env, args []string) int {
@@ -43,9 +44,10 @@ func serverJoin() spec {
 
 func serverForceLeave() spec {
 	return spec{
-		synopsis: "Make a failed server count as one that left for good",
+		synopsis: "Force a failed server into the left state",
 		usage:    "NAME", example: "server-3.global",
-		details: "A failed server is waited for; this ends that, and the leader removes it from Raft. One that is alive is refused: it would come back by itself.",
+		details: "The cluster waits for a failed server to come back. This command ends the wait, and the leader removes the server from\n" +
+			"Raft. A server that is alive is refused, because it would rejoin by itself.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			prune := fs.Bool("prune", false, "forget the server altogether")
 			return func(ctx context.Context, e *env, args []string) int {

@@ -17,11 +17,11 @@ import (
 
 func serverMembers() spec {
 	return spec{
-		synopsis: "List the servers, those of other regions too",
+		synopsis: "List the servers, including those of other regions",
 		usage:    "", example: "-verbose", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			verbose := fs.Bool("verbose", false, "show the servers' tags")
-			fs.BoolVar(verbose, "detailed", false, "the same, as older scripts say it")
+			fs.BoolVar(verbose, "detailed", false, "the same, for older scripts")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
 					return e.usage("no arguments are taken, %d given", len(args))

@@ -16,12 +16,13 @@ func simNodes() spec {
 	return spec{
 		synopsis: "Attach simulated nodes to a cluster, until interrupted",
 		usage:    "", example: "-count 1000 -shape dgx.hcl",
-		details: "The nodes register, send heartbeats, report GPUs and run mock_driver tasks. They go\nwhen this command ends. With -ca-cert, -client-cert and -client-key, those of a client,\nthey speak TLS with the servers.",
+		details: "The nodes register, send heartbeats, report GPUs and run mock_driver tasks. They are removed when this command ends.\n" +
+			"With -ca-cert, -client-cert and -client-key of a client, they use TLS to the servers.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o agent.SimOptions
 			var servers listFlag
-			fs.IntVar(&o.Count, "count", 0, "how `many` in all (default: as the file says; 1 without one)")
-			fs.StringVar(&o.LayoutFile, "shape", "", "a `file` that says what the nodes have")
+			fs.IntVar(&o.Count, "count", 0, "how `many` nodes in all (default: as in the -shape file; 1 without a file)")
+			fs.StringVar(&o.LayoutFile, "shape", "", "a `file` that describes the nodes' resources")
 			fs.Var(&servers, "server", "a server's RPC `host:port`, several with commas (default: the leader that the agent knows)")
 			fs.StringVar(&o.Datacenter, "dc", "dc1", "the nodes' `datacenter`")
 			return func(ctx context.Context, e *env, args []string) int {

@@ -11,9 +11,10 @@ import (
 
 func simHealth() spec {
 	return spec{
-		synopsis: "Make a simulated node or GPU bad, or good again",
+		synopsis: "Mark a simulated node or GPU as bad or good",
 		usage:    "<node or GPU> bad|good", example: "dgx-0-gpu-3 bad",
-		details: "A GPU is named <node>-gpu-<number>, a slice of it <GPU>-mig-<number>. A node that is\nbad is down until it is good again. Whichever process simulates it, is told.",
+		details: "A GPU is named <node>-gpu-<number>, a MIG slice <GPU>-mig-<number>. A node that is made bad is down until it is made good\n" +
+			"again. The command reaches whichever process simulates the node.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 2 || args[1] != "bad" && args[1] != "good" {

@@ -34,16 +34,16 @@ func simRun() spec {
 		synopsis: "Replay a workload trace on the real scheduler in virtual time",
 		usage:    "", example: "-nodes examples/trace-nodes.hcl -trace examples/trace-small.csv -policy binpack,spread -out report",
 		local: true,
-		details: "No cluster is needed. Each policy is replayed with each seed, on all cores; what is found\n" +
-			"goes into a folder: figures.json, figures.csv and report.html, which are the same whenever\n" +
-			"the input is, and timing.json. docs/simulation.md describes files and figures.",
+		details: "No cluster is needed. Each policy is replayed with each seed, on all cores. The results are written to a directory:\n" +
+			"figures.json, figures.csv and report.html, which are identical for identical input, and timing.json.\n" +
+			"docs/simulation.md describes files and figures.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o simRunOptions
 			fs.StringVar(&o.nodes, "nodes", "", "a `file`: shapes as `sim nodes` reads them (.hcl), or an OpenB node list (.csv)")
 			fs.StringVar(&o.trace, "trace", "", "the trace, a CSV `file`, gzip or plain")
 			fs.StringVar(&o.format, "format", tracefile.FormatAuto, "its `format`: "+strings.Join(tracefile.Formats(), ", "))
-			fs.StringVar(&o.order, "order", "", "a `file` that says by seed in which order the rows arrive; implies -drop")
-			fs.StringVar(&o.nodeRank, "node-rank", "", "a `file` that settles equal scores of "+policyBestFit+" by seed and node")
+			fs.StringVar(&o.order, "order", "", "a `file` with the order of arrival of the rows for each seed; implies -drop")
+			fs.StringVar(&o.nodeRank, "node-rank", "", "a `file` that breaks ties between equal scores of "+policyBestFit+" by seed and node")
 			fs.StringVar(&o.policies, "policy", "", "`policies`, with commas: "+strings.Join(simPolicies(), ", ")+" (default: the configuration's)")
 			fs.StringVar(&o.seeds, "seed", "1", "`seeds`, with commas or as a range: 42-51")
 			fs.StringVar(&o.until, "until", "", "end when the demand for GPUs that arrived is so much of all there are: `130%`")

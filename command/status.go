@@ -43,9 +43,9 @@ func statusCommand() spec {
 	return spec{
 		synopsis: "Show a job, an evaluation, an allocation or a node, or list the jobs",
 		usage:    "[<ID, the beginning of one, or a part of a name>]", accepts: []string{"ui"}, example: "5f3a9c01", output: true,
-		details: "What it is that has the ID or name is found out; the output is that of the kind's own command, such as\n" +
-			"`node status`. Without an argument it is `job status`. What is found of several kinds is listed by kind, and the\n" +
-			"exit code is 1.",
+		details: "The command finds out what kind of object has the ID or name, and prints what the command of that kind prints, such as\n" +
+			"`node status`. Without an argument it runs `job status`. If objects of several kinds match, they are listed by kind, and\n" +
+			"the exit code is 1.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			jobs := jobStatus().setup(fs)
 			own := map[string]bool{}

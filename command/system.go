@@ -7,7 +7,7 @@ import (
 
 func systemGC() spec {
 	return spec{
-		synopsis: "Forget what has ended, whatever its age",
+		synopsis: "Run garbage collection on all finished objects, whatever their age",
 		usage:    "", example: "",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(ctx context.Context, e *env) int {
@@ -23,7 +23,7 @@ func systemGC() spec {
 
 func systemReconcile() spec {
 	return spec{
-		synopsis: "Rebuild the job summaries, and say what was wrong in them",
+		synopsis: "Rebuild the job summaries, and report what was wrong in them",
 		usage:    "", example: "", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(ctx context.Context, e *env) int {

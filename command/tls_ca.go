@@ -84,8 +84,9 @@ func tlsCACreate() spec {
 	return spec{
 		synopsis: "Create a certificate authority for a cluster",
 		usage:    "", example: "-days 730", local: true,
-		details: "It is written to nomad-agent-ca.pem, which every agent and command line needs, and\n" +
-			"nomad-agent-ca-key.pem, which makes certificates: keep that one off the cluster's\nmachines. What exists is not written over.",
+		details: "The certificate is written to nomad-agent-ca.pem, which every agent and command line needs. The key is written to\n" +
+			"nomad-agent-ca-key.pem, which signs certificates: keep it off the cluster's machines. Existing files are not\n" +
+			"overwritten.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o caOptions
 			o.flags(fs)
@@ -115,7 +116,7 @@ func tlsCACreate() spec {
 
 func tlsCAInfo() spec {
 	return spec{
-		synopsis: "Show what a certificate authority says",
+		synopsis: "Show the fields of a CA certificate",
 		usage:    "[<CA file>]", example: "nomad-agent-ca.pem", local: true, output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(_ context.Context, e *env, args []string) int {

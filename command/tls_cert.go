@@ -25,9 +25,9 @@ type certOptions struct {
 func (o *certOptions) flags(fs *flag.FlagSet) {
 	fs.BoolVar(&o.server, "server", false, "for a server")
 	fs.BoolVar(&o.client, "client", false, "for a client")
-	fs.BoolVar(&o.cli, "cli", false, "for a command line or another program that asks agents")
+	fs.BoolVar(&o.cli, "cli", false, "for a command line or another program that calls agents")
 	fs.StringVar(&o.region, "region", structs.DefaultRegion, "the `region` that it is for")
-	fs.StringVar(&o.region, "cluster-region", structs.DefaultRegion, "the same `region`, as scripts made for Nomad say it")
+	fs.StringVar(&o.region, "cluster-region", structs.DefaultRegion, "the same `region`, for scripts made for Nomad")
 	fs.StringVar(&o.domain, "domain", structs.CertDomain, "the cluster's `domain`; it names the files")
 	fs.IntVar(&o.days, "days", 365, "how many `days` it is valid, unless the CA ends sooner")
 	fs.StringVar(&o.caFile, "ca", "", "the CA's `file` (default: DOMAIN-agent-ca.pem)")
@@ -136,9 +136,9 @@ func tlsCertCreate() spec {
 	return spec{
 		synopsis: "Create a certificate for a server, a client or a command line",
 		usage:    "-server|-client|-cli", example: "-server -region global", local: true,
-		details: "It is signed by the CA in this directory, and written to REGION-ROLE-DOMAIN.pem, its\n" +
-			"key to REGION-ROLE-DOMAIN-key.pem. Its name, such as server.global.nomad, is its role:\n" +
-			"agents check it where `verify_server_hostname` is set. What exists is not written over.",
+		details: "The CA in the current directory signs the certificate. It is written to REGION-ROLE-DOMAIN.pem, its key to\n" +
+			"REGION-ROLE-DOMAIN-key.pem. The name in the certificate, such as server.global.nomad, states its role; agents check\n" +
+			"the role where `verify_server_hostname` is set. Existing files are not overwritten.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o certOptions
 			o.flags(fs)
@@ -161,7 +161,7 @@ func tlsCertCreate() spec {
 
 func tlsCertInfo() spec {
 	return spec{
-		synopsis: "Show what a certificate says",
+		synopsis: "Show the fields of a certificate",
 		usage:    "<certificate file>", example: "global-server-nomad.pem", local: true, output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(_ context.Context, e *env, args []string) int {

@@ -18,12 +18,12 @@ const (
 
 func topologyCmd() spec {
 	return spec{
-		synopsis: "Show the cells of the topology, who holds what, and what is free",
+		synopsis: "Show the topology: its cells, the allocations that use them, and what is free",
 		usage:    "", example: "-node dgx-0", output: true,
-		details: "The cells of the site (say racks) come first, nodes beneath, then what is in them down\n" +
-			"to single devices, with who holds them. Up to 64 nodes are drawn with their trees, up\n" +
-			"to 1,000 with a line each, of more only the cells above them. Free cells are counted at\n" +
-			"the end: each as large as it can be, so that no device counts twice.",
+		details: "The cells of the site (such as racks) come first, then nodes, then the cells in each node down to single devices, with the\n" +
+			"allocations that use them. Up to 64 nodes are drawn with their trees, up to 1,000 with one line each; with more, only\n" +
+			"the cells above nodes are drawn. The summary of free cells counts each cell at its largest size, so that no device\n" +
+			"counts twice.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			node := fs.String("node", "", "one `node`, by its ID, the beginning of it, or its name")
 			verbose := fs.Bool("verbose", false, "draw every device of every node; print whole IDs and links")

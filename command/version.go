@@ -64,7 +64,7 @@ func VersionString() string { return "Nomadish v" + semantic() }
 
 func version() spec {
 	return spec{
-		synopsis: "Print what this binary is", example: "-json", local: true, output: true,
+		synopsis: "Print the version", example: "-json", local: true, output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return withoutArgs(func(_ context.Context, e *env) int {
 				b := thisBuild()
