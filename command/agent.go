@@ -20,8 +20,8 @@ func agentSpec() spec {
 // executorSpec is what a client starts its tasks' keeper with; people do not.
 func executorSpec() spec {
 	return spec{
-		synopsis: "Keep a node's tasks, for the agent", example: "-dir /var/lib/nomadish/executor",
-		help: "Usage: nomadish executor [options]\n\n  Keeps a node's tasks and their output while its agent is away. The agent starts it.\n",
+		synopsis: "Run a node's tasks, for the agent", example: "-dir /var/lib/nomadish/executor",
+		help: "Usage: nomadish executor [options]\n\n  Runs a node's tasks and keeps their output while the agent restarts. The agent starts this process.\n",
 		raw: func(ctx context.Context, args []string, _, err io.Writer) int {
 			return agent.Executor(ctx, args, err)
 		},

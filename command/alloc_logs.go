@@ -180,7 +180,7 @@ func (e *env) allocOfJob(ctx context.Context, job, group string) (string, error)
 		if group != "" {
 			what += fmt.Sprintf(" group %q", group)
 		}
-		return "", fmt.Errorf("%s has no allocations (`nomadish job status %s` says why)", what, printable.EscapeLine(shellWord(id)))
+		return "", fmt.Errorf("%s has no allocations (`nomadish job status %s` shows why)", what, printable.EscapeLine(shellWord(id)))
 	}
 	allocs = newestFirst(allocs)
 	running := slices.DeleteFunc(slices.Clone(allocs), func(a *structs.AllocListStub) bool { return a.ClientStatus != structs.AllocClientRunning })

@@ -112,7 +112,7 @@ func showAlloc(ctx context.Context, e *env, a *structs.Allocation, o allocStatus
 		used, err = e.client.Allocations().Stats(limited, a.ID)
 		cancel()
 		if err != nil && o.stats {
-			code = e.fail(fmt.Errorf("what the allocation uses cannot be told: %w", err))
+			code = e.fail(fmt.Errorf("read the resource usage of the allocation: %w", err))
 		}
 	}
 	for _, task := range taskNames(a) {

@@ -72,7 +72,7 @@ func (b *bulk) targets(
 		return found, nil
 	}
 	if len(args) > 0 && !b.prefix {
-		return nil, fmt.Errorf("-filter and the names of %ss exclude each other: give -prefix too, to filter those whose IDs begin so", what)
+		return nil, fmt.Errorf("-filter and the names of %ss exclude each other: add -prefix to filter by a prefix of the IDs", what)
 	}
 	if len(args) == 0 {
 		args = []string{""}
@@ -145,7 +145,7 @@ func (b *bulk) agreed(e *env, verb, what string, all []target) error {
 	if !ui.IsTerminal(e.in) {
 		switch { // what was not named whole may be more, or something else, than was meant
 		case unnamed:
-			return errors.New("nothing was done: give -yes, as nobody can be asked here")
+			return errors.New("nothing was done: standard input is no terminal, so nobody can confirm; use -yes")
 		case guess >= 0:
 			return notSure(what, all[guess].guess, all[guess].id)
 		}
@@ -169,7 +169,7 @@ func (e *env) sure(action, kind, given, id string) error {
 }
 
 func notSure(kind, given, id string) error {
-	return fmt.Errorf("nothing was done: %q is only the beginning of the ID of %s %q; give its whole ID, or -yes, as nobody can be asked here", given, kind, id)
+	return fmt.Errorf("nothing was done: %q is only a prefix of the ID of %s %q, and nobody can confirm here, as standard input is no terminal; use the whole ID, or -yes", given, kind, id)
 }
 
 // guessed is what was given, if the thing that it found has another ID and another name, else "".

@@ -32,7 +32,7 @@ func TestBulkCommands(t *testing.T) {
 	check("job stop -detach -yes -prefix web", exitDone, both, "Job \"web\":\nEvaluation ID: "+evalA+"\nJob \"webhook\":\nEvaluation ID: ")
 	check("job stop -detach web", exitDone, both[:1], "")
 	check("alloc stop -detach -yes -prefix 5f3a9c0", exitDone, []string{"PUT /v1/allocation/" + allocA + "/stop"}, `Allocation "`+allocA+` web.front[0]":`)
-	check("job stop -detach -prefix web", exitFailed, nil, "give -yes") // names were not given, and nobody can be asked
+	check("job stop -detach -prefix web", exitFailed, nil, "use -yes") // names were not given, and nobody can be asked
 	check("job stop -detach -yes -namespace * -filter NAME", exitDone, both, "")
 	check("job stop -detach web nobody", exitFailed, nil, "no job is named") // all are found before the first is stopped
 	check("job stop -detach -yes -filter NAME web", exitFailed, nil, "exclude each other")

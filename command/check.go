@@ -66,7 +66,7 @@ func (c *healthCheck) server(e *env, stats map[string]map[string]string) int {
 	peers, err := strconv.Atoi(stats["raft"]["num_peers"])
 	switch {
 	case err != nil:
-		e.eprintf("the server does not say how many others it knows: num_peers is %q\n", stats["raft"]["num_peers"])
+		e.eprintf("the server's answer has no valid number of peers: num_peers is %q\n", stats["raft"]["num_peers"])
 		return healthCritical
 	case peers < c.minPeers:
 		e.eprintf("known peers: %d, expected are at least %d\n", peers, c.minPeers)

@@ -81,7 +81,7 @@ func deleteFiltered(ctx context.Context, e *env, filter string, yes bool) int {
 		case len(evals) == 0:
 			return e.fail(errors.New("no evaluation is of that kind"))
 		case !ui.IsTerminal(e.in):
-			return e.fail(fmt.Errorf("nothing was done to %s: give -yes, as nobody can be asked here", plural(len(evals), "evaluation")))
+			return e.fail(fmt.Errorf("nothing was done to %s: standard input is no terminal, so nobody can confirm; use -yes", plural(len(evals), "evaluation")))
 		}
 		if e.confirm(fmt.Sprintf("Do you want to list evals (%d) before deletion? [y/N] ", len(evals))) {
 			listForDeletion(e, evals)

@@ -75,9 +75,9 @@ func one[T any](e *env, k kind[T], prefix string) (T, error) {
 	case 1:
 		return found[0], nil
 	}
-	message := fmt.Sprintf("%s have IDs that start with %q; give more of it:", plural(len(found), k.word), prefix)
+	message := fmt.Sprintf("%s have IDs that start with %q; use a longer prefix:", plural(len(found), k.word), prefix)
 	if named {
-		message = fmt.Sprintf("%s are named %q; give the ID of one:", plural(len(found), k.word), prefix)
+		message = fmt.Sprintf("%s are named %q; use the ID of one:", plural(len(found), k.word), prefix)
 	}
 	return zero, errors.New(message + "\n\n" + k.table(found))
 }

@@ -84,8 +84,8 @@ func (f *fake) changes() []string { return append(f.requests("DELETE"), f.reques
 func TestWhatIsNamedByAPrefixIsNotStoppedUnasked(t *testing.T) {
 	node := nodeA[:len(nodeA)-10]
 	for line, refused := range map[string]string{
-		"job stop -detach webh":                   `"webh" is only the beginning of the ID of job "webhook"`,
-		"job stop -detach -purge webh":            "give its whole ID, or -yes",
+		"job stop -detach webh":                   `"webh" is only a prefix of the ID of job "webhook"`,
+		"job stop -detach -purge webh":            "use the whole ID, or -yes",
 		"stop -detach -purge webh":                "nothing was done",
 		"job stop -detach web webh":               `job "webhook"`, // the first is not stopped either
 		"job stop -namespace * webh":              `job "webhook"`,

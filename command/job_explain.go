@@ -250,7 +250,7 @@ func showPlaced(e *env, g *structs.GroupExplanation, verbose bool) {
 	if g.OnNodes == 0 {
 		return
 	}
-	e.printf("\nPlaced on %s (`nomadish alloc status <allocation>` says why):\n", plural(g.OnNodes, "node"))
+	e.printf("\nPlaced on %s (`nomadish alloc status <allocation>` shows why):\n", plural(g.OnNodes, "node"))
 	rows := [][]string{{"Node ID", "Node Name", "Instances"}}
 	for i, p := range g.On {
 		if i == nodesShown && !verbose {

@@ -45,21 +45,21 @@ func jobRestart() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o restartOptions
 			size := fs.String("batch-size", "1", "how many allocations are restarted at once, a `number or a percentage` of those that run, rounded up")
-			wait := fs.String("batch-wait", "0s", "the `time` to wait between batches, or \"ask\": ask before each batch, where a time may be answered too; that needs a terminal")
-			fs.StringVar(&o.onError, "on-error", confirmWord, "what to `do` when a batch has errors: \"ask\" whether to go on, or \"fail\"")
+			wait := fs.String("batch-wait", "0s", "the `time` to wait between batches, or \"ask\": ask for confirmation before each batch (the answer may be a time); \"ask\" needs a terminal")
+			fs.StringVar(&o.onError, "on-error", confirmWord, "what to `do` when a batch has errors: \"ask\" whether to continue, or \"fail\"")
 			fs.Var(&o.groups, "group", "only allocations of this `group`; repeatable")
 			fs.Var(&o.tasks, "task", "only this `task`; repeatable")
 			fs.BoolVar(&o.allTasks, "all-tasks", false, "also tasks that have ended")
 			fs.BoolVar(&o.reschedule, "reschedule", false, "stop the allocations and have others placed instead")
 			fs.BoolVar(&o.noShutdownDelay, "no-shutdown-delay", false, "with -reschedule, do not wait for shutdown_delay; a restart in place never does")
-			fs.BoolVar(&o.yes, "yes", false, "answer yes to questions, also to those of -batch-wait ask, and go on after errors unless -on-error is given")
+			fs.BoolVar(&o.yes, "yes", false, "answer yes to questions, also to those of -batch-wait ask, and continue after errors unless -on-error is set")
 			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
 				if err := o.parse(fs, *size, *wait); err != nil {
 					return e.usage("%v", err)
 				}
 				if o.confirm && !ui.IsTerminal(e.in) { // before the first batch, not between two of them
-					return e.usage("-batch-wait %q needs a terminal at which somebody can answer; give a time, or -yes", confirmWord)
+					return e.usage("-batch-wait %q needs a terminal; use a time, or -yes", confirmWord)
 				}
 				r := &restarter{e: e, o: &o, confirms: &confirmer{e: e}}
 				id, err := e.jobName(ctx, args)

@@ -362,7 +362,7 @@ func (a *confirmer) confirm(ctx context.Context, question string) (string, error
 	case answer, ok := <-a.lines:
 		if !ok {
 			a.e.eprintf("\n")
-			return "", errors.New("ended before the last batch: nobody can be asked here; give -yes, -batch-wait or -on-error")
+			return "", errors.New("ended before the last batch: standard input is no terminal, so nobody can confirm; use -yes, -batch-wait or -on-error")
 		}
 		return strings.TrimSpace(answer), nil
 	}

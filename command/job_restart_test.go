@@ -113,7 +113,7 @@ func TestJobRestartAndErrors(t *testing.T) {
 		}
 		wants(t, got.out+got.err, want)
 	}
-	fails("", 1, "nobody can be asked here") // asks by default
+	fails("", 1, "nobody can confirm") // asks by default
 	fails("n\n", 1, "Go on with the next batch? [y/N]")
 	fails("\n", 1, "ended before the last batch")
 	fails("y\n", 3, "Finished job restart, with errors in 1 allocation")

@@ -38,7 +38,7 @@ func jobRun() spec {
 				case len(args) > 1 && *check >= 0:
 					return e.usage("-check-index is of one job: submit the files one by one")
 				case len(args) > 1 && *output:
-					return e.usage("-output prints one job: give one file")
+					return e.usage("-output prints one job: name exactly one file")
 				}
 				files, err := file.readAll(ctx, e, args)
 				if err != nil {

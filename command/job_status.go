@@ -270,7 +270,7 @@ func showFailed(e *env, failed map[string]*structs.AllocMetric, namespace, job s
 
 // explainHint names the command that goes deeper than what an evaluation found.
 func explainHint(namespace, job string) string {
-	return fmt.Sprintf("`nomadish job explain %s%s` tells every reason, and the smallest change that would place it", inNamespace(namespace), shellWord(job))
+	return fmt.Sprintf("`nomadish job explain %s%s` lists every reason and the smallest change that would place it", inNamespace(namespace), shellWord(job))
 }
 
 // newestFirst sorts allocations for people: what was made last stands on top.

@@ -77,7 +77,7 @@ func TestJobRunSaysWhatWasNotPlaced(t *testing.T) {
 	}
 	wants(t, got.out, "failed to place all allocations", `Task Group "back" (failed to place 2 allocations)`,
 		`Constraint "${attr.kernel.name} = windows": 3 nodes excluded by filter`, `Dimension "memory" exhausted on 1 node`,
-		"`nomadish job explain web` tells every reason", `"01976c1d-0002-7b00" waiting for additional capacity`)
+		"`nomadish job explain web` lists every reason", `"01976c1d-0002-7b00" waiting for additional capacity`)
 }
 
 func TestJobRunOfAnEvaluationThatFails(t *testing.T) {

@@ -72,7 +72,7 @@ func staleHint(fs *flag.FlagSet) string {
 	if fs.Lookup("stale") == nil || stale(fs) {
 		return ""
 	}
-	return "\nWith -stale the server that is asked answers by itself, without a leader; what it knows may be old."
+	return "\nWith -stale the server at -address answers by itself, without a leader; the answer may be out of date."
 }
 
 // unfounded reports whether the server that was asked belongs to no cluster yet, as its error says: it knows nothing, however old.
@@ -109,10 +109,10 @@ func (s *staleness) tell(e *env) {
 	switch {
 	case s.last == nil:
 	case s.last.LastContact > staleFrom:
-		e.eprintf("The server that was asked has not heard a leader for %s: what it shows may be that old.\n", ui.Short(s.last.LastContact))
+		e.eprintf("The server has had no contact with a leader for %s: this output may be that old.\n", ui.Short(s.last.LastContact))
 	case !s.last.KnownLeader && s.last.LastContact == 0:
-		e.eprintf("The server that was asked knows no leader, and cannot say for how long: what it shows may be old.\n")
+		e.eprintf("The server knows no leader, and does not know since when: this output may be out of date.\n")
 	case !s.last.KnownLeader:
-		e.eprintf("The server that was asked knows no leader at present.\n")
+		e.eprintf("The server knows no leader at present.\n")
 	}
 }

@@ -56,7 +56,7 @@ func TestWaitingForALeaderIsSaid(t *testing.T) {
 	f := newFake(t).on("GET /v1/status/leader", noLeader).on("GET /v1/jobs", noLeader)
 	code, text := impatient(t, f, make(chan struct{}))
 	const want = "waiting for a leader …\nNo cluster leader: 1 of 3 servers can be seen (HTTP 500)\n" +
-		"With -stale the server that is asked answers by itself, without a leader; what it knows may be old.\n"
+		"With -stale the server at -address answers by itself, without a leader; the answer may be out of date.\n"
 	if code != exitFailed || text != want {
 		t.Errorf("exit code %d, stderr\n%s\nwant\n%s", code, text, want)
 	}
@@ -102,9 +102,9 @@ func TestStaleSaysHowOld(t *testing.T) {
 		}
 	}
 	const (
-		old    = "The server that was asked has not heard a leader for 1m5s: what it shows may be that old.\n"
-		unsure = "The server that was asked knows no leader, and cannot say for how long: what it shows may be old.\n"
-		alone  = "The server that was asked knows no leader at present.\n"
+		old    = "The server has had no contact with a leader for 1m5s: this output may be that old.\n"
+		unsure = "The server knows no leader, and does not know since when: this output may be out of date.\n"
+		alone  = "The server knows no leader at present.\n"
 	)
 	f("false", "65000", old, "job", "status", "-stale")
 	f("true", "65000", old, "job", "status", "-stale") // it has not noticed yet

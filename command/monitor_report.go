@@ -108,7 +108,7 @@ func (m *monitor) failed(allocs []*structs.AllocListStub) {
 	if left > 0 {
 		m.e.printf("      * and %d more: `nomadish job allocs %s%s` lists them\n", left, inNamespace(m.ns), shellWord(m.jobID))
 	}
-	m.e.printf("    `nomadish alloc status %s%s` says more\n", inNamespace(m.ns), short(bad[0].ID, m.verbose))
+	m.e.printf("    `nomadish alloc status %s%s` shows more\n", inNamespace(m.ns), short(bad[0].ID, m.verbose))
 }
 
 // alikeOf puts those together that failed in the same way, in the order of their first ones.

@@ -91,7 +91,7 @@ func TestJobRunOfBatchThatFails(t *testing.T) {
 		t.Errorf("exit code %d, want %d", got.code, exitFailed)
 	}
 	wants(t, got.out, "1 of 2 allocations failed:", `* web.front[0] "5f3a9c01" on node "gpu-1": Failed tasks; task "serve": Out of memory`,
-		"`nomadish alloc status 5f3a9c01` says more")
+		"`nomadish alloc status 5f3a9c01` shows more")
 
 	if got := run(unplaced(batchEval()), broken(allocA, "Failed tasks", "x")); got.code != exitIncomplete {
 		t.Errorf("not all placed: exit code %d, want %d", got.code, exitIncomplete)

@@ -39,7 +39,7 @@ func pageError(perPage int) error {
 
 // errNothingFollows is of a page that is empty although a token said where it begins.
 func errNothingFollows(token string) error {
-	return fmt.Errorf("nothing follows -page-token %q: it is not one that this list gave, or all behind it is gone", token)
+	return fmt.Errorf("nothing follows -page-token %q: the token is not from this list, or everything after it was removed", token)
 }
 
 // more says where the next page begins, if there is one.

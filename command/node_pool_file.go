@@ -68,7 +68,7 @@ func otherLanguage(path string, src []byte, isJSON bool, err error) error {
 	case isJSON && !begins && len(text) > 0:
 		return fmt.Errorf("%s: it looks like HCL, not JSON: leave -json out", path)
 	case !isJSON && begins:
-		return fmt.Errorf("%s: it looks like JSON, not HCL: give -json", path)
+		return fmt.Errorf("%s: it looks like JSON, not HCL: use -json", path)
 	}
 	return err
 }

@@ -15,7 +15,7 @@ func TestNodePoolFileOfTheOtherLanguage(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"-json x.hcl": "x.hcl: it looks like HCL, not JSON: leave -json out", "x.json": "x.json: it looks like JSON, not HCL: give -json", "-json bad.json": "bad.json:",
+		"-json x.hcl": "x.hcl: it looks like HCL, not JSON: leave -json out", "x.json": "x.json: it looks like JSON, not HCL: use -json", "-json bad.json": "bad.json:",
 	} {
 		for _, command := range []string{"node pool apply ", "job run "} {
 			got := newFake(t).run(t, strings.Fields(command+line)...)

@@ -24,7 +24,7 @@ func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions)
 		host, err = e.client.Nodes().Stats(limited, n.ID)
 		cancel()
 		if err != nil && o.stats {
-			code = e.fail(fmt.Errorf("what the machine uses cannot be told: %w", err))
+			code = e.fail(fmt.Errorf("read the resource usage of the node: %w", err))
 		}
 	}
 	showNodeHead(e, n, host)

@@ -125,7 +125,7 @@ func autopilotHealth() spec {
 				ui.Table(e.out, rows)
 				for i := range h.Servers {
 					if s := &h.Servers[i]; s.Reason != "" {
-						e.printf("\n%s has stepped aside: %s\n", ui.OrNone(s.Name), s.Reason)
+						e.printf("\n%s does not take leadership: %s\n", ui.OrNone(s.Name), s.Reason)
 					}
 				}
 				return code

@@ -35,7 +35,7 @@ func debugCheck() spec {
 				report, err := e.client.Operator().Check(ctx, q)
 				p.stop()
 				if err == nil && report == nil {
-					err = fmt.Errorf("the server gave no report")
+					err = fmt.Errorf("the server returned no report")
 				}
 				if err != nil {
 					return e.fail(err)

@@ -44,17 +44,17 @@ brings a new one to servers that run.`,
 }
 
 func gossipKeyringInstall() spec {
-	return gossipKeyringChange(structs.KeyInstall, "Installing new gossip encryption key...", "Bring a new key to all servers, without using it yet",
+	return gossipKeyringChange(structs.KeyInstall, "Installing new gossip encryption key...", "Install a new key on all servers, without using it yet",
 		"The servers then understand gossip that is encrypted with it. \"operator gossip keyring use\" is the\nnext step, once all have it.")
 }
 
 func gossipKeyringUse() spec {
-	return gossipKeyringChange(structs.KeyUse, "Changing primary gossip encryption key...", "Encrypt gossip with another of the keys that are installed",
+	return gossipKeyringChange(structs.KeyUse, "Changing primary gossip encryption key...", "Encrypt gossip with another installed key",
 		"It is refused while a server or, with -clients, a client lacks the key, or a server has failed. The key before it stays installed until it is\nremoved.")
 }
 
 func gossipKeyringRemove() spec {
-	return gossipKeyringChange(structs.KeyRemove, "Removing gossip encryption key...", "Take a key off all servers",
+	return gossipKeyringChange(structs.KeyRemove, "Removing gossip encryption key...", "Remove a key from all servers",
 		"It is refused for the key in use, and while a server has failed. One that left, and knows that key alone,\ncannot come back with it: "+
 			"remove server/serf.keyring from its data_dir and put the new key into its configuration.")
 }

@@ -54,9 +54,9 @@ func (p *peer) flags(fs *flag.FlagSet) {
 func (p *peer) named(args []string) (string, error) {
 	switch {
 	case p.id != "" && p.address != "":
-		return "", errors.New("-peer-id and -peer-address both name a server: give one of them")
+		return "", errors.New("-peer-id and -peer-address exclude each other: use one of them")
 	case len(args) > 1, len(args) == 1 && p.id+p.address != "":
-		return "", fmt.Errorf("one server is needed, more are named (%s): give one", strings.TrimSpace(p.id+p.address+" "+strings.Join(args, " ")))
+		return "", fmt.Errorf("exactly one server is needed, but several are named (%s)", strings.TrimSpace(p.id+p.address+" "+strings.Join(args, " ")))
 	case len(args) == 0 && p.id+p.address == "":
 		return "", errors.New("a server is needed: its NAME, -peer-id or -peer-address (`nomadish operator raft list-peers` lists them)")
 	case len(args) == 1:
@@ -91,7 +91,7 @@ func (p *peer) find(ctx context.Context, e *env, args []string) error {
 	case n == 0:
 		return fmt.Errorf("no server %q in the Raft configuration; there are %s", args[0], printable.EscapeLine(strings.Join(all, ", ")))
 	case n > 1:
-		return fmt.Errorf("%d servers are named %q: give the ID of one; there are %s", n, args[0], printable.EscapeLine(strings.Join(all, ", ")))
+		return fmt.Errorf("%d servers are named %q: use the ID of one; the servers are %s", n, args[0], printable.EscapeLine(strings.Join(all, ", ")))
 	}
 	return nil
 }

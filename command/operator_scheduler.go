@@ -32,7 +32,7 @@ func schedulerGetConfig() spec {
 				}
 				c := reply.SchedulerConfig
 				if c == nil {
-					return e.fail(fmt.Errorf("the server gave no scheduler configuration"))
+					return e.fail(fmt.Errorf("the server returned no scheduler configuration"))
 				}
 				if done, code := e.formatted(schedulerAnswer{
 					SchedulerConfig: c, LastIndex: meta.Index, LastContact: meta.LastContact, KnownLeader: meta.KnownLeader,
@@ -108,10 +108,10 @@ func setSchedulerConfig(
 		return e.fail(err)
 	}
 	if now == nil {
-		return e.fail(fmt.Errorf("the server gave no scheduler configuration"))
+		return e.fail(fmt.Errorf("the server returned no scheduler configuration"))
 	}
 	if a, p := wanted.SchedulerAlgorithm, fs.Lookup("policy").Value.String(); a != "" && p != "" && p != "default" && p != a {
-		return e.usage("-scheduler-algorithm %s and -policy %s contradict each other: both say in which order nodes are tried; state one of them", a, p)
+		return e.usage("-scheduler-algorithm %s and -policy %s contradict each other: both set the order in which nodes are tried; use one of them", a, p)
 	}
 	to, from := switches(now), switches(wanted)
 	changed, bad := false, error(nil)

@@ -138,7 +138,7 @@ func snapshotRestore() spec {
 				body := p.reader(io.NewSectionReader(file, 0, size))
 				reply, err := e.client.Operator().SnapshotRestore(ctx, body, size)
 				if err == nil && reply.Info == nil {
-					err = errors.New("the server did not say what it restored")
+					err = errors.New("the server's answer does not state what it restored")
 				}
 				if err != nil {
 					return e.fail(err)

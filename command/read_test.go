@@ -156,7 +156,7 @@ Allocations
 ID        Node ID             Node Name  Task Group  Version  Desired  Status    Created   Modified
 5f3a9c01  01976c1c-5f3a-7c11  gpu-1      front       3        run      running   5m0s ago  2s ago
 5f3a9c02  01976c1c-5f3b-7c11  gpu-1      front       3        run      complete  5m0s ago  2s ago
-`, ui.Time(ago(time.Hour)), "`nomadish job explain web` tells every reason, and the smallest change that would place it")
+`, ui.Time(ago(time.Hour)), "`nomadish job explain web` lists every reason and the smallest change that would place it")
 	if got.out != want {
 		t.Errorf("got\n%s\nwant\n%s\nstderr %s", got.out, want, got.err)
 	}
@@ -227,7 +227,7 @@ func TestAllocStatusWithoutFigures(t *testing.T) {
 	if got.code != exitFailed {
 		t.Errorf("-stats that could not be had: exit code %d", got.code)
 	}
-	wants(t, got.err, "what the allocation uses cannot be told")
+	wants(t, got.err, "read the resource usage of the allocation")
 	wants(t, got.out, "500 MHz", "256 MiB")
 }
 
@@ -277,7 +277,7 @@ func TestTwoNodesOfOneName(t *testing.T) {
 	if got.code != exitFailed {
 		t.Errorf("exit code %d", got.code)
 	}
-	wants(t, got.err, `2 nodes are named "gpu-1"; give the ID of one:`, short(nodeA, false)+" ", short(nodeB, false)+" ")
+	wants(t, got.err, `2 nodes are named "gpu-1"; use the ID of one:`, short(nodeA, false)+" ", short(nodeB, false)+" ")
 }
 
 // What an ambiguous beginning of an ID matches is listed as the list of its kind has it, each once.

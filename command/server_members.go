@@ -52,7 +52,7 @@ func serverMembers() spec {
 				ui.Table(e.out, rows)
 				for _, m := range members {
 					if disk := m.Tags["disk"]; disk != "" && m.Status == structs.MemberAlive {
-						e.printf("\n%s has stepped aside: its disk is %s\n", m.Name, disk)
+						e.printf("\n%s does not take leadership: its disk is %s\n", m.Name, disk)
 					}
 				}
 				for _, region := range lost {

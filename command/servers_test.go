@@ -72,8 +72,8 @@ func TestRaftPeers(t *testing.T) {
 		for args, want := range map[string]string{
 			"":                                "list-peers",
 			"-peer-id id-1 -peer-address a:1": "-peer-id and -peer-address",
-			"server-1 -peer-id id-1":          "give one",
-			"server-1 server.2":               "give one",
+			"server-1 -peer-id id-1":          "exactly one server is needed",
+			"server-1 server.2":               "exactly one server is needed",
 			"server":                          "server-1.global (id-1 at 10.0.0.1:4647)",
 			"(unknown)":                       "2 servers",
 		} {

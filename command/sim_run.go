@@ -140,12 +140,12 @@ func (p *simPlan) together() (err error) {
 	case o.drop && p.trace.Len() < 0:
 		return fmt.Errorf("-drop and -order: the trace is kept in memory, and has over %d rows; allow more with -sort-rows", o.sortRows)
 	case o.drop && o.order == "" && p.until == 0:
-		return errors.New("-drop without -order draws rows without end: say with -until when to stop, such as -until 130%")
+		return errors.New("-drop without -order draws rows without end: set the end with -until, such as -until 130%")
 	case !o.drop && p.until > 0:
 		return errors.New("-until: counts the demand that arrives while nobody leaves: use it with -drop, or with -order FILE; " +
 			"without them a replay ends when all work is done")
 	case !o.drop && p.trace.Timeless:
-		return errors.New("the trace does not say when its rows arrive (creation_time is missing): use -drop, or -order FILE")
+		return errors.New("the trace has no arrival times (creation_time is missing): use -drop, or -order FILE")
 	case p.until > 0 && tracefile.MostGPUs(p.nodes) == 0:
 		return errors.New("-until: it counts GPUs, and no node has any")
 	case !o.drop && slices.Contains(p.policies, policyBestFit):

@@ -46,7 +46,7 @@ func readSchedulerConfig(path string) (structs.SchedulerConfiguration, error) {
 	has, none := &agent.Server, &config.Default().Server
 	if reflect.DeepEqual(has.Scheduling, none.Scheduling) && reflect.DeepEqual(has.DefaultScheduler, none.DefaultScheduler) &&
 		reflect.DeepEqual(has.Topology, none.Topology) {
-		return structs.SchedulerConfiguration{}, fmt.Errorf("-config %s: says nothing of the scheduler; it needs server { scheduling { … } }, "+
+		return structs.SchedulerConfiguration{}, fmt.Errorf("-config %s: has no configuration of the scheduler; it needs server { scheduling { … } }, "+
 			"default_scheduler_config or topology; leave -config out for a new cluster's configuration", path)
 	}
 	c, err := agent.Server.SchedulerConfig()
@@ -76,7 +76,7 @@ func knownKeys(src []byte, t reflect.Type, path string) error {
 		return nil //nolint:nilerr // no object: what reads it into the struct says so
 	}
 	if len(object) == 0 && path == "" {
-		return errors.New("says nothing of the scheduler; write it as `nomadish operator scheduler get-config -json` prints it, " +
+		return errors.New("has no configuration of the scheduler; write it as `nomadish operator scheduler get-config -json` prints it, " +
 			"or leave -config out for a new cluster's configuration")
 	}
 	var known []string

@@ -111,7 +111,7 @@ func (p *simPlan) finish(e *env, replays []*simReplay) int {
 func (p *simPlan) notes() (out []string) {
 	if p.trace.Format == tracefile.FormatPhilly {
 		most := tracefile.MostGPUs(p.nodes)
-		out = append(out, "Philly names no machines: these were chosen. It states neither processor nor memory, so that GPUs alone are asked.",
+		out = append(out, "Philly names no machines: these were chosen. It states neither CPU nor memory, so only GPUs are requested.",
 			fmt.Sprintf("A job of more than %d GPUs is a gang of equal members of at most %d GPUs each.", most, most))
 	}
 	if p.trace.Format == tracefile.FormatOpenB {

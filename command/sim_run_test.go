@@ -71,9 +71,9 @@ func TestSimRunConfigurations(t *testing.T) {
 		}
 	}
 	for bad, want := range map[string]string{
-		put("e.json", "{}"):                                           "says nothing of the scheduler",
-		put("n.json", "null"):                                         "says nothing of the scheduler",
-		put("e.hcl", "server {\n  enabled = true\n}\n"):               "says nothing of the scheduler",
+		put("e.json", "{}"):                                           "has no configuration of the scheduler",
+		put("n.json", "null"):                                         "has no configuration of the scheduler",
+		put("e.hcl", "server {\n  enabled = true\n}\n"):               "has no configuration of the scheduler",
 		put("k.json", `{"SchedulerAlgoritm": "spread"}`):              `SchedulerAlgoritm: is not known; did you mean "SchedulerAlgorithm"?`,
 		put("p.json", `{"PreemptionConfig": {"BatchEnabled": true}}`): "PreemptionConfig.BatchEnabled: is not known",
 	} {
@@ -147,11 +147,11 @@ func TestSimRunRefuses(t *testing.T) {
 	f(`-until "0%": must be`, with("-until", "0%")...)
 	f(`format "swf": must be`, with("-format", "swf")...)
 	f("missing columns: timestamp", with("-format", "philly")...)
-	f("say with -until when to stop", with("-drop")...)
+	f("set the end with -until", with("-drop")...)
 	f("is for packing only", with("-policy", "openb-bestfit")...)
 	f("kept in memory", with("-drop", "-until", "1", "-sort-rows", "3")...)
 	f("has no order of that seed", with("-order", order, "-seed", "43")...)
-	f("does not say when its rows arrive", "-nodes", exampleNodes, "-trace", timeless, "-out", dir)
+	f("has no arrival times", "-nodes", exampleNodes, "-trace", timeless, "-out", dir)
 	f("no such file", with("-nodes", filepath.Join(dir, "none.csv"))...)
 	f("no such file", with("-node-rank", filepath.Join(dir, "none.csv"))...)
 	if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {

@@ -58,7 +58,7 @@ func (o *caOptions) request() (certs.CARequest, error) {
 		}
 	}
 	if len(o.additional) > 0 && !o.constraint {
-		return r, errors.New("-additional-domain: says nothing without -name-constraint")
+		return r, errors.New("-additional-domain: has no effect without -name-constraint")
 	}
 	if o.constraint { // roles are stated under nomad, whatever the domain
 		for _, d := range append([]string{o.domain, structs.CertDomain, "localhost"}, o.additional...) {

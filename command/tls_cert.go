@@ -48,7 +48,7 @@ func (o *certOptions) role() (string, error) {
 		}
 	}
 	if len(roles) != 1 {
-		return "", errors.New("one of -server, -client and -cli is needed: the role that the certificate gives")
+		return "", errors.New("one of -server, -client and -cli is needed: the role of the certificate")
 	}
 	return roles[0], nil
 }
@@ -100,7 +100,7 @@ func (o *certOptions) create(e *env, r certs.Request) error {
 		return err
 	}
 	if r.Role == structs.CertServer {
-		e.printf("==> WARNING: A server certificate lets its holder act as a server of region %s:\n"+
+		e.printf("==> WARNING: A server certificate lets its owner act as a server of region %s:\n"+
 			"    read and change all state. Keep it on servers only, as safe as the CA's key.\n", r.Region)
 	}
 	e.printf("==> Using CA file %s and CA key %s\n", o.caFile, o.keyFile)

@@ -134,7 +134,7 @@ func TestTLSRefused(t *testing.T) {
 	f(`-additional-dnsname "a b"`, "cert", "create", "-client", "-additional-dnsname", "a b")
 	f(`-additional-ipaddress "10.0.0": must be an IP`, "cert", "create", "-client", "-additional-ipaddress", "10.0.0")
 	f("of the role server too", "cert", "create", "-client", "-additional-dnsname", "server.global.nomad")
-	f("says nothing without -name-constraint", "ca", "create", "-additional-domain", "x.org")
+	f("has no effect without -name-constraint", "ca", "create", "-additional-domain", "x.org")
 	f(`-additional-domain "x/y"`, "ca", "create", "-name-constraint", "-additional-domain", "x/y")
 	f("not that of the authority", "cert", "create", "-server", "-key", "other-agent-ca-key.pem")
 	f("no certificate authority", "cert", "create", "-server", "-ca", "global-cli-nomad.pem", "-key", "global-cli-nomad-key.pem")

@@ -145,7 +145,7 @@ func (p *topologyPrinter) many(nodes []*structs.TopologyNode) []*branch {
 		out = append(out, &branch{text: plural(devices, "node") + " with devices"})
 	}
 	if reserved > 0 {
-		out = append(out, &branch{text: plural(reserved, "node") + " reserved for asks that wait"})
+		out = append(out, &branch{text: plural(reserved, "node") + " reserved for pending requests"})
 	}
 	return out
 }

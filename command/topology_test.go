@@ -241,7 +241,7 @@ func TestReservationsAreShown(t *testing.T) {
 		}
 		nodes = append(nodes, n)
 	}
-	wants(t, newFake(t).on("GET /v1/topology", siteOf(nodes...)).run(t, "topology").out, "1001 nodes with devices\n3 nodes reserved for asks that wait")
+	wants(t, newFake(t).on("GET /v1/topology", siteOf(nodes...)).run(t, "topology").out, "1001 nodes with devices\n3 nodes reserved for pending requests")
 }
 
 // Colours only where they are wanted.

@@ -363,14 +363,14 @@ func TestNetServerDiskFull(t *testing.T) {
 	c.agree()
 }
 
-// aside waits until a server says of itself, and others of it, that it has stepped aside because its disk is full; or that
+// aside waits until a server says of itself, and others of it, that it does not take leadership because its disk is full; or that
 // it has not.
 func aside(t *testing.T, full, other *agent, want bool) {
 	t.Helper()
 	within(t, 60*time.Second, fmt.Sprintf("the server with the full disk standing aside: %t", want), func(context.Context) error {
 		for _, args := range [][]string{{"server", "members"}, {"operator", "autopilot", "health"}} {
 			out, _ := other.cli(args...)
-			if strings.Contains(out, "has stepped aside") != want || want && !strings.Contains(out, "left") {
+			if strings.Contains(out, "does not take leadership") != want || want && !strings.Contains(out, "left") {
 				return fmt.Errorf("%s: %s", strings.Join(args, " "), out)
 			}
 		}

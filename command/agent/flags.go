@@ -17,9 +17,9 @@ import (
 // Usage is the command's help.
 const Usage = `Usage: nomadish agent [options]
 
-  Starts the agent, which runs a server, a client, or both, until it is told to
-  end. Configuration comes from files in HCL or JSON and from the flags below,
-  which win.
+  Starts the agent, which runs a server, a client, or both, until it receives
+  an interrupt. Configuration comes from files in HCL or JSON and from the flags
+  below, which take precedence.
 
   A whole cluster in one process, for trying things out:
 
@@ -32,42 +32,42 @@ const Usage = `Usage: nomadish agent [options]
 General options:
 
   -config=PATH           A file, or a directory whose .hcl and .json files are read.
-                         May be given many times; later files win over earlier ones.
-  -dev                   Server and client in one process on loopback, the server's
-                         state in memory. Not for work that matters.
+                         Repeatable; later files override earlier ones.
+  -dev                   Server and client in one process on loopback, with the server's
+                         state in memory. For development only.
   -server                Run a server.
   -client                Run a client.
   -bind=ADDR             Address to listen on. Default 127.0.0.1, which only this machine
-                         reaches. Any other needs TLS and keys of gossip, or -insecure.
-  -insecure              Start although other machines can reach the agent without proving
-                         who they are. Only for a network that is trusted: whoever reaches
-                         the agent can run programs on every node.
+                         can reach. Other addresses need TLS and gossip keys, or -insecure.
+  -insecure              Start even if other machines can reach the agent without
+                         authentication. Only for trusted networks: anyone who can reach the
+                         agent can run programs on every node.
   -http-port=PORT        Port of the HTTP API. Default 4646; 0 takes any free one.
   -rpc-port=PORT         Port of RPC. Default 4647; 0 takes any free one.
   -serf-port=PORT        Port of gossip among servers. Default 4648, with -dev any free one.
   -serf-wan-port=PORT    Port of gossip with servers of other regions. Default 4649 where
                          that of -serf-port is its default, else off; -1 switches it off.
-  -data-dir=PATH         Directory for what must outlive the agent; absolute.
+  -data-dir=PATH         Directory of the agent's persistent state; an absolute path.
   -region=NAME           Default global.
   -dc=NAME               Datacenter. Default dc1.
   -node=NAME             Name of this agent. Default: the host's.
   -log-level=LEVEL       TRACE, DEBUG, INFO, WARN, ERROR or OFF. Default INFO.
   -log-json              Log in JSON.
-  -log-include-location  Log where in the code each line comes from.
+  -log-include-location  Add the place in the code to each log line.
 
 Server options:
 
-  -bootstrap-expect=N    How many servers found the cluster. Default 1; with servers to join
-                         0: the cluster is there.
-  -retry-join=ADDR       Gossip address of a server to join, host or host:port, tried until
-                         it is reached. Repeatable.
-  -retry-max=N           How often; 0 is for ever, as by default.
-  -retry-interval=TIME   Time between tries. Default 30s; the first ones come quicker.
+  -bootstrap-expect=N    Number of servers that bootstrap the cluster. Default 1; if servers
+                         to join are given, 0: the cluster exists.
+  -retry-join=ADDR       Gossip address of a server to join, host or host:port; the agent
+                         retries until it reaches the server. Repeatable.
+  -retry-max=N           Number of retries. Default 0: no limit.
+  -retry-interval=TIME   Time between retries. Default 30s; the first retries come sooner.
   -retry-join-wan=ADDR   The same for a server of another region, whose port is 4649 by default.
-  -join=ADDR             As -retry-join, but the agent does not start if none is reached.
-  -rejoin                Go back to the servers known before, even after leaving.
-  -encrypt=KEY           Key of the gossip among servers, in base64. Better in a file:
-                         others can see the command line.
+  -join=ADDR             Like -retry-join, but the agent does not start if no server is reached.
+  -rejoin                Rejoin the previously known servers, even after a leave.
+  -encrypt=KEY           Key of the gossip between servers, in base64. Prefer a file: other
+                         users can see the command line.
 
 Client options:
 
@@ -78,8 +78,8 @@ Client options:
   -node-pool=NAME        Pool of the node. Default "default".
   -meta=KEY=VALUE        Meta of the node. Repeatable.
   -network-interface=IF  Interface whose address tasks get.
-  -simulate=FILE         Simulated nodes of the shapes in FILE, instead of this machine.
-  -simulate-beside       The simulated nodes beside this machine.
+  -simulate=FILE         Simulated nodes as described in FILE, instead of this machine.
+  -simulate-beside       Run the simulated nodes in addition to this machine.
 `
 
 // flags are the command line: files, and changes that are laid over them.

@@ -99,15 +99,15 @@ func (r *Report) Columns() []string {
 func (r *Report) Meanings() (lines []string) {
 	if drops(r.Runs[0]) {
 		lines = []string{
-			"allocated: GPUs that are held, of all there are: when as many had been asked for as there are (100 %; –: no arrival was at that percent), and at the last arrival.",
-			"fragmentation: idle GPUs that the typical asks cannot use, of all there are, at the last arrival.",
+			"allocated: the share of all GPUs that is allocated, when the requested GPUs equal the capacity (100 %; –: no arrival at that percentage), and at the last arrival.",
+			"fragmentation: the share of all GPUs that is idle and that typical requests cannot use, at the last arrival.",
 			"jobs placed, dropped: how many found all their room when they arrived, how many did not and were turned away.",
 		}
 	} else {
 		lines = []string{
 			"GPUs in use, CPU in use: what was held of all there are, mean over the time from the start to the last arrival.",
 			"wait: from a job's arrival until all its instances had a place for the first time; 95 of 100 jobs waited p95 or less.",
-			"fragmentation: idle GPUs that the typical asks cannot use, of all there are, mean over time.",
+			"fragmentation: the share of all GPUs that is idle and that typical requests cannot use, mean over time.",
 			"jobs placed, never placed: jobs; requeued, suspended: instances, each time that one was taken back.",
 			"GPU h redone: what requeued instances had held and were to do again: it is within GPUs in use.",
 			"all done after: virtual time until the last work had ended.",
@@ -167,7 +167,7 @@ func (v *view) dropPlots() {
 		"Allocation by arrived demand", "Nobody leaves; what does not fit is dropped. Grey: all that arrived.",
 		svg(r.byArrived("Allocation by arrived demand", "allocated, of all GPUs", true, func(p *trace.Point) float64 { return p.Allocated })), true, false,
 	}, plotView{
-		"Fragmentation by arrived demand", "Idle GPUs that the typical ask cannot use, in parts of all.",
+		"Fragmentation by arrived demand", "The share of all GPUs that is idle and that typical requests cannot use.",
 		svg(r.byArrived("Fragmentation by arrived demand", "of all GPUs", false, func(p *trace.Point) float64 { return p.Fragmentation })), true, false,
 	})
 }
@@ -188,7 +188,7 @@ func (v *view) timePlots() {
 		v.Plots = append(v.Plots,
 			plotView{"Demand over time", "GPUs held and waited for, in parts of all.",
 				svg(r.overTime("Demand over time", "held and waited for", percent, 0, func(s *trace.Sample) float64 { return s.GPU + s.WaitingGPU })), true, false},
-			plotView{"Fragmentation over time", "Idle GPUs that the typical ask cannot use, in parts of all.",
+			plotView{"Fragmentation over time", "The share of all GPUs that is idle and that typical requests cannot use.",
 				svg(r.overTime("Fragmentation over time", "of all GPUs", percent, 0, func(s *trace.Sample) float64 { return s.Fragmentation })), true, false})
 	}
 	v.Plots = append(v.Plots,

@@ -40,7 +40,7 @@ func OpenNodes(path string) ([]*structs.Node, error) {
 func readNodes(path string, r io.Reader) ([]*structs.Node, error) {
 	t, err := newTable(path, r, nodeColumns)
 	if err != nil {
-		return nil, fmt.Errorf("%w; or give a file of shapes that ends in .hcl", err)
+		return nil, fmt.Errorf("%w; or use a file of node shapes whose name ends in .hcl", err)
 	}
 	var out []*structs.Node
 	seen := map[string]int{}

@@ -153,7 +153,7 @@ func (k *checker) scheduling() {
 	for _, name := range preemptionNames {
 		ours, theirs := *s.Scheduling.Preemption.at(name), *s.DefaultScheduler.Preemption.at(name)
 		if ours != nil && theirs != nil && *ours != *theirs {
-			k.bad("server.scheduling.preemption."+name, " = %t: default_scheduler_config.preemption_config says %t; state it in one place", *ours, *theirs)
+			k.bad("server.scheduling.preemption."+name, " = %t: default_scheduler_config.preemption_config sets %t; state it in one place", *ours, *theirs)
 		}
 	}
 	parts := []struct {

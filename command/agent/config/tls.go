@@ -39,11 +39,11 @@ func (k *checker) tls() {
 	// What asks for safety must not be without effect.
 	for path, verifies := range map[string]bool{"tls.verify_server_hostname": t.VerifyServerHostname, "tls.rpc_upgrade_mode": t.RPCUpgradeMode} {
 		if verifies && !t.RPC {
-			k.bad(path, ": says nothing without rpc = true")
+			k.bad(path, ": has no effect without rpc = true")
 		}
 	}
 	if t.VerifyHTTPSClient && !t.HTTP {
-		k.bad("tls.verify_https_client", ": says nothing without http = true")
+		k.bad("tls.verify_https_client", ": has no effect without http = true")
 	}
 	if !t.On() {
 		return
@@ -54,6 +54,6 @@ func (k *checker) tls() {
 		}
 	}
 	if t.CAFile == "" && (t.RPC || t.VerifyHTTPSClient) {
-		k.bad("tls.ca_file", ": missing; it says whose certificates are believed (`nomadish tls ca create` makes one)")
+		k.bad("tls.ca_file", ": missing; it names the CA whose certificates are trusted (`nomadish tls ca create` makes one)")
 	}
 }

@@ -81,11 +81,11 @@ func (k *checker) acl() {
 	hint := `other machines can reach it: bind_addr = "127.0.0.1" keeps them out, or tls with http, rpc and verify_https_client those without a certificate (docs/tls.md)`
 	switch t := c.TLS; {
 	case IsLoopback(c.BindAddr) && !c.onLoopback():
-		hint = "other machines can reach it by what the block addresses names beside loopback; without that they cannot (or ask them for certificates: tls with http, rpc and verify_https_client, docs/tls.md)"
+		hint = "other machines can reach it at the addresses that the block addresses names besides loopback; remove those, or require certificates: tls with http, rpc and verify_https_client (docs/tls.md)"
 	case c.onLoopback():
 		hint = "it listens on loopback only, so that nobody but the users of this machine reaches it, who all may do anything"
 	case t.HTTP && t.VerifyHTTPSClient && t.RPC && !t.RPCUpgradeMode:
-		hint = "its tls block asks everybody for a certificate, and what each may do is by the role that it states"
+		hint = "its tls block requires a certificate of every caller, and the role in the certificate decides what the caller may do"
 	}
 	k.bad("acl.enabled", ": access control is not there yet, and an agent that should have it does not start without. To run it without, leave the block acl out: %s", hint)
 }
@@ -115,7 +115,7 @@ func IsLoopback(host string) bool {
 func (k *checker) basics() {
 	c := k.c
 	if !c.Server.Enabled && !c.Client.Enabled {
-		k.bad("server.enabled", ", client.enabled: neither is set; say -dev, -server or -client, or enable one in a file")
+		k.bad("server.enabled", ", client.enabled: neither is set; use -dev, -server or -client, or enable one in a file")
 	}
 	levels := []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF"}
 	if !slices.Contains(levels, strings.ToUpper(c.LogLevel)) {
@@ -408,6 +408,6 @@ func (k *checker) client() {
 		}
 	}
 	if cl.SimulateBeside && cl.Simulate == "" {
-		k.bad("client.simulate_beside", ": says nothing without simulate")
+		k.bad("client.simulate_beside", ": has no effect without simulate")
 	}
 }

@@ -79,7 +79,7 @@ func agentHealth(r *request) (any, error) {
 
 func agentServers(r *request) (any, error) {
 	if !r.s.cfg.Agent.Self().Client {
-		return nil, structs.Errorf(structs.CodeUnsupported, "this agent runs no client; the servers are at /v1/status/peers").WithHint("to ask a client, give the address of its agent (-address)")
+		return nil, structs.Errorf(structs.CodeUnsupported, "this agent runs no client; the servers are at /v1/status/peers").WithHint("to query a client, set the address of its agent (-address)")
 	}
 	return list(r.s.cfg.Agent.Servers()), nil
 }

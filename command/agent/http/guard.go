@@ -79,7 +79,7 @@ func (g *guard) check(r *http.Request) error {
 func (g *guard) checkCostly(r *http.Request) error {
 	changing := *r
 	changing.Method = http.MethodPost // for which the origin counts
-	refused := structs.Errorf(structs.CodeForbidden, "a web page of another site cannot ask for this").
+	refused := structs.Errorf(structs.CodeForbidden, "a web page of another site cannot make this request").
 		WithHint(`use a program such as curl or the nomadish command; if the page is yours, add its origin to http_config { trusted_origins = ["https://NAME"] } in the agent's configuration`)
 	if g.origins.Check(&changing) != nil {
 		return refused

@@ -80,7 +80,7 @@ func parseOptions(query url.Values, header http.Header, defaultWait, maxWait tim
 		return o, err
 	}
 	if consistent && o.AllowStale {
-		return o, badRequest("stale and consistent cannot both be asked for")
+		return o, badRequest("stale and consistent exclude each other; set one of them")
 	}
 	if o.Reverse, err = boolParam(query, "reverse", false); err != nil {
 		return o, err

@@ -47,7 +47,7 @@ func (r *request) onServer() error {
 	if r.s.cfg.Agent.Self().Server {
 		return nil
 	}
-	return structs.Errorf(structs.CodeUnsupported, "this agent runs no server; ask the agent of one (-address)")
+	return structs.Errorf(structs.CodeUnsupported, "this agent runs no server; use the address of a server's agent (-address)")
 }
 
 // joined answers a join as Nomad does: what went wrong is within an answer that is well.

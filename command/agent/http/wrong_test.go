@@ -74,7 +74,7 @@ func TestWrongRequests(t *testing.T) {
 	f("GET", "/v1/jobs?stale=perhaps", "", 400, "stale")
 	f("GET", "/v1/jobs?reverse=2", "", 400, "reverse")
 	f("GET", "/v1/jobs?pretty=very", "", 400, "pretty")
-	f("GET", "/v1/jobs?stale&consistent", "", 400, "cannot both")
+	f("GET", "/v1/jobs?stale&consistent", "", 400, "exclude each other")
 	f("GET", "/v1/jobs?meta=x", "", 400, "meta")
 	f("GET", "/v1/jobs?prefix=%zz", "", 400, "query")
 	f("GET", "/v1/jobs?filter="+strings.Repeat("x", maxQuery), "", 400, "at most")

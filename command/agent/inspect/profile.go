@@ -133,7 +133,7 @@ type bounded struct {
 // Write implements io.Writer.
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.Len()+len(p) > b.most {
-		b.err = structs.Errorf(structs.CodeTooLarge, "the profile has more than %d MiB", b.most>>20).WithHint("ask for fewer seconds")
+		b.err = structs.Errorf(structs.CodeTooLarge, "the profile has more than %d MiB", b.most>>20).WithHint("use fewer seconds")
 		return 0, errors.New("too large")
 	}
 	return b.Buffer.Write(p)

@@ -152,7 +152,7 @@ func read(out []byte) (*Job, error) {
 	job, rest, ok := bytes.Cut(out, []byte("\n"))
 	var a answer
 	if !ok || json.Unmarshal(rest, &a) != nil {
-		return nil, structs.Errorf(structs.CodeInternal, "parse a job file: the process gave no answer")
+		return nil, structs.Errorf(structs.CodeInternal, "parse a job file: the parser process returned no result")
 	}
 	if a.Problem != "" {
 		return nil, structs.Errorf(structs.CodeBadRequest, "%s", a.Problem)

@@ -272,7 +272,7 @@ func TestNoProcess(t *testing.T) {
 	p.program = "/bin/false"
 	f(p, "exit status 1")
 	p.program = "/bin/true"
-	f(p, "gave no answer")
+	f(p, "returned no result")
 	f(newTestPool(Config{Memory: 1 << 20}), "bytes of memory are too few")
 }
 

@@ -65,7 +65,7 @@ func (s *Scope) readVariables(f *File, blocks []*hclsyntax.Block, opts Options) 
 		case v.hasDefault:
 			s.vars[v.name] = v.byDefault
 		default:
-			r.addf(v.at, "variable %q has no value: give it a default, or one with -var %s=VALUE or NOMAD_VAR_%s", v.name, v.name, v.name)
+			r.addf(v.at, "variable %q has no value: add a default, or set it with -var %s=VALUE or NOMAD_VAR_%s", v.name, v.name, v.name)
 		}
 		if value, ok := s.vars[v.name]; ok && sizeOf(value) > s.limits.ValueBytes {
 			r.addf(v.at, "the value of variable %q is larger than the limit of %d bytes", v.name, s.limits.ValueBytes)
