@@ -107,7 +107,7 @@ func queueRows(entries []*structs.QueueEntry, verbose bool) [][]string {
 		if pools {
 			cell("Pool", x.NodePool)
 		}
-		cell("Place", fmt.Sprint(x.Place))
+		cell("Position", fmt.Sprint(x.Place))
 		if spaces {
 			cell("Namespace", x.Namespace)
 		}

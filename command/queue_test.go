@@ -29,9 +29,9 @@ func smallQueue() []*structs.QueueEntry {
 func TestQueue(t *testing.T) {
 	f := newFake(t).on("GET /v1/queue", smallQueue())
 	got := f.run(t, "queue", "-node-pool", "default", "-job", "t", "-filter", "Missing > 0", "-per-page", "7", "-page-token", "tok")
-	want := `Place  Job ID  Group    Priority  Missing  Waited  State                     Reason
-1      train   workers  95        4 of 8   1m0s    reserved room on 2 nodes  memory exhausted on 3 nodes
-2      late    g        30        1 of 1   3s      not tried yet             <none>
+	want := `Position  Job ID  Group    Priority  Missing  Waited  State                     Reason
+1         train   workers  95        4 of 8   1m0s    reserved room on 2 nodes  memory exhausted on 3 nodes
+2         late    g        30        1 of 1   3s      not tried yet             <none>
 `
 	if got.code != exitDone || got.out != want {
 		t.Errorf("code %d, %s\nhave\n%s\nwant\n%s", got.code, got.err, got.out, want)
@@ -43,12 +43,12 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	got = f.run(t, "queue", "-verbose")
-	wants(t, got.out, "Pool     Place  Namespace", "71-100  95 = 72 + 3 waited + 2 x 10 requeued  opportunistic", "1-40    30 ", evalA)
+	wants(t, got.out, "Pool     Position  Namespace", "71-100  95 = 72 + 3 waited + 2 x 10 requeued  opportunistic", "1-40    30 ", evalA)
 
 	two := smallQueue()
 	two[1].Namespace, two[1].NodePool, two[1].Suspended, two[1].State, two[1].Place = "team", "gpu", 3, structs.QueueSuspended, 1
 	got = newFake(t).on("GET /v1/queue", two).run(t, "queue", "-namespace", "*")
-	wants(t, got.out, "Pool     Place  Namespace  Job ID", "gpu      1      team       late", "3 suspended")
+	wants(t, got.out, "Pool     Position  Namespace  Job ID", "gpu      1         team       late", "3 suspended")
 }
 
 func TestEmptyQueue(t *testing.T) {

@@ -44,7 +44,7 @@ var reads = []struct {
 	{"scaling policy info " + policyID, []string{"cooldown", "20"}},
 	{"topology", []string{"rack r1", "free cell of 2"}},
 	{"topology -node gpu-1", []string{"5f3a9c01 web.front[0]", "Free Cells"}},
-	{"queue", []string{"Place", "memory exhausted on 3 nodes", "not tried yet"}},
+	{"queue", []string{"Position", "memory exhausted on 3 nodes", "not tried yet"}},
 	{"region list", []string{"global", "1 of 1 alive", "10.0.0.1:4647", "mars", "0 of 1 alive"}},
 	{"server members", []string{"s1.global", "alive", "true"}},
 	{"operator autopilot get-config", []string{"MinQuorum", "3", "1s"}},

@@ -18,7 +18,7 @@ client {
 }
 
 # raw_exec runs processes as the agent's own user unless a task names another, with nothing between them and the machine: it is
-# off unless asked for. client { users { denied = ["root"] } } refuses tasks of root (docs/clients.md).
+# off by default. client { users { denied = ["root"] } } refuses tasks of root (docs/clients.md).
 plugin "raw_exec" {
   config {
     enabled = true

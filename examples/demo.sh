@@ -96,7 +96,7 @@ echo "what the processes of the batch job printed:"
 done
 show alloc logs -job clock
 echo
-echo "where the 40 instances of training landed:"
+echo "where the 40 instances of training were placed:"
 "$BIN" job allocs -t '{{range .}}{{.NodeName}}{{"\n"}}{{end}}' training | sed '/^$/d' | sort | uniq -c
 echo
 echo "and where the two GPUs of pair lie, under one switch:"

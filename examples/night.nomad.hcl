@@ -1,4 +1,4 @@
-# Work that anybody more important may interrupt: of the lowest band, and frozen in place instead of stopped where its memory can
+# Work that any more important job may preempt: of the lowest band, and suspended in place instead of stopped where its memory can
 # stay. Try with examples/machine.hcl: nomadish job run -detach examples/night.nomad.hcl
 job "night" {
   type     = "batch"

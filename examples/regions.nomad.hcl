@@ -1,4 +1,4 @@
-# One job in two regions: two instances in west, one in east, each region with a copy of its own. docs/regions.md tells how two
+# One job in two regions: two instances in west, one in east, each region with a copy of its own. docs/regions.md describes how two
 # regions are started on one machine. Try: nomadish job run -detach examples/regions.nomad.hcl, then nomadish job status web
 job "web" {
   type = "service"
@@ -20,7 +20,7 @@ job "web" {
   }
 
   group "web" {
-    count = 0 # what the region says
+    count = 0 # set by the region's block
 
     task "serve" {
       driver = "raw_exec"

@@ -1,4 +1,4 @@
-# A server that says how nodes are chosen and what lies above them. Try: nomadish agent -config examples/server.hcl
+# A server with settings of the scheduler and of the topology above nodes. Try: nomadish agent -config examples/server.hcl
 # Both blocks only seed a new cluster; from then on `operator scheduler set-config` changes them.
 name      = "server-1"
 data_dir  = "/var/lib/nomadish"
@@ -26,7 +26,7 @@ server {
     dimensions        = ["gpus", "cpu", "memory"]    # the order in which room is compared
     granularity       = { cpu = 500, memory = 1024 } # and its steps, in MHz and MiB
     preferred_cells   = [8, 2]                       # sizes in GPUs whose free cells are cut before larger ones
-    reservation_after = "5m"                         # an ask that waits longer reserves room, see docs/topology.md; "-1s": never
+    reservation_after = "5m"                         # a request that waits longer makes a reservation, see docs/topology.md; "-1s": never
     reservation_ttl   = "1h"                         # a reservation ends then at the latest
 
     # Who may take from whom, and who goes first, see docs/preemption.md and docs/queue.md.

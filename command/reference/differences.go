@@ -131,7 +131,7 @@ var Differences = []struct {
 		{
 			"`disconnect { replace = false }` beside `lost_after` replaces the instance when that time is over.",
 			"It is never replaced.",
-			"`replace = false` alone says never; together with a time it says until then ([clients](../clients.md#what-a-job-says-of-it-disconnect)).",
+			"`replace = false` alone says never; together with a time it says until then ([clients](../clients.md#jobs-on-disconnected-clients-the-disconnect-block)).",
 		},
 		{
 			"A job without `region`, or with `global` where no region has that name, goes to the region of the agent that is asked.",

@@ -1,4 +1,4 @@
-# Forty instances for the simulated machines. Their driver only pretends to run: it is there to see where things land.
+# Forty instances for the simulated machines. Their driver only pretends to run: it shows where instances are placed.
 job "training" {
   type = "batch"
 
