@@ -65,7 +65,7 @@ func readOrder(path string, r io.Reader, rows int) (Order, error) {
 	return out, nil
 }
 
-// InOrder gives the rows of a trace in an order, a second apart.
+// InOrder returns the rows of a trace in an order, a second apart.
 func (t *Trace) InOrder(order []int32) iter.Seq2[*trace.Row, error] {
 	return func(yield func(*trace.Row, error) bool) {
 		for pos, at := range order {
@@ -83,7 +83,7 @@ func (t *Trace) leftAlone(at, pos int) *trace.Row {
 	return &row
 }
 
-// Drawn gives the rows of a trace in an order drawn by a seed, all of them again and
+// Drawn returns the rows of a trace in an order drawn by a seed, all of them again and
 // again in new orders, without end.
 func (t *Trace) Drawn(seed uint64) iter.Seq2[*trace.Row, error] {
 	return func(yield func(*trace.Row, error) bool) {

@@ -177,7 +177,7 @@ func (t *table) fail(name, format string, args ...any) {
 	t.err = fmt.Errorf("%s:%d:%d: %s", t.path, line, col, fmt.Sprintf(format, args...))
 }
 
-// text gives a column of the row; "" if there is none.
+// text returns a column of the row; "" if there is none.
 func (t *table) text(name string) string {
 	if i, has := t.at[name]; has {
 		return strings.TrimSpace(t.row[i])
@@ -185,7 +185,7 @@ func (t *table) text(name string) string {
 	return ""
 }
 
-// whole gives a whole number; unset where the column is absent or empty.
+// whole returns a whole number; unset where the column is absent or empty.
 func (t *table) whole(name string, unset, low, high int) int {
 	s := t.text(name)
 	if s == "" {

@@ -33,7 +33,7 @@ type Options struct {
 // maxWords bounds the words that are kept once for all rows that have them.
 const maxWords = 10_000
 
-// word gives a string that equal ones share.
+// word returns a string that equal ones share.
 func (o *Options) word(s string) string {
 	if w, known := o.words[s]; known || s == "" {
 		return w
@@ -45,7 +45,7 @@ func (o *Options) word(s string) string {
 	return s
 }
 
-// name gives a string of its own, not a part of the whole line.
+// name returns a string of its own, not a part of the whole line.
 func (o *Options) name(s string) string { return strings.Clone(s) }
 
 func (o *Options) models(s string) []string {
@@ -220,11 +220,11 @@ func (t *Trace) Len() int {
 	return len(t.list)
 }
 
-// At gives a row by its number from 0, in the order of the file; only of traces of which
+// At returns a row by its number from 0, in the order of the file; only of traces of which
 // Len is known.
 func (t *Trace) At(i int) *trace.Row { return t.list[i] }
 
-// Rows gives the rows in the order of their arrival; those that arrive at once in the
+// Rows returns the rows in the order of their arrival; those that arrive at once in the
 // order of the file.
 func (t *Trace) Rows() iter.Seq2[*trace.Row, error] {
 	if t.list != nil {

@@ -278,7 +278,7 @@ func TestNodes(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
 		}
 	}
-	f("a,b\n", "missing columns: sn, cpu_milli, memory_mib, gpu; the first line must name sn,cpu_milli,memory_mib,gpu,[model]; or give a file of shapes")
+	f("a,b\n", "missing columns: sn, cpu_milli, memory_mib, gpu; the first line must name sn,cpu_milli,memory_mib,gpu,[model]; or use a file of node shapes")
 	f("sn,cpu_milli,memory_mib,gpu,model\n", "has no nodes")
 	f("sn,cpu_milli,memory_mib,gpu,model\na,1,1,1,\n", "n.csv:2:9: model \"\": a node with GPUs has one model")
 	f("sn,cpu_milli,memory_mib,gpu,model\na,1,1,0,\na,1,1,0,\n", `n.csv:3:1: sn "a": stands in line 2 too`)
