@@ -65,7 +65,7 @@ func (a AllocFS) Cat(ctx context.Context, id, path string) (io.ReadCloser, error
 	return a.client.Raw(ctx, "/v1/client/fs/cat/"+seg(id), (&Query{}).with("path", path))
 }
 
-// LogOptions says what of a task's log is wanted.
+// LogOptions specifies what of a task's log is wanted.
 type LogOptions struct {
 	Task   string
 	Type   string // stdout or stderr

@@ -19,7 +19,7 @@ import (
 // DefaultAddress is where an agent on this machine listens.
 const DefaultAddress = "http://127.0.0.1:4646"
 
-// Config tells a client whom to ask, and as whom.
+// Config specifies the agent that a client calls, and its credentials.
 type Config struct {
 	Address   string // http://host:port, or https://; empty: DefaultAddress
 	Region    string
@@ -60,7 +60,7 @@ func (c Config) FromEnv() Config {
 	return c
 }
 
-// Client asks an agent. It is safe for use by many goroutines.
+// Client calls an agent's HTTP API. It is safe for use by many goroutines.
 type Client struct {
 	config   Config
 	base     *url.URL
@@ -113,20 +113,20 @@ func (c *Client) Stale() *Client {
 }
 
 // Answered is a client that tells seen of the Meta of each good answer that has one, before what was asked for is read. seen
-// may be called by several goroutines at once. What the client asks of other regions (see In) is not told of.
+// may be called by several goroutines at once. Requests to other regions (see In) are not reported.
 func (c *Client) Answered(seen func(Meta)) *Client {
 	other := *c
 	other.answered = seen
 	return &other
 }
 
-// Region is the region that the client asks for; empty: the agent's own.
+// Region is the region of the client's requests; empty: the agent's own.
 func (c *Client) Region() string { return c.config.Region }
 
 // Address is where the client asks.
 func (c *Client) Address() string { return c.base.String() }
 
-// Query goes with a read. The zero value, and nil, ask for the present state.
+// Query goes with a read. The zero value, and nil, mean the current state.
 type Query struct {
 	Namespace string
 	// Index makes it a blocking query: answered when something has moved past it, or after Wait.
@@ -156,7 +156,7 @@ type Error struct {
 	Msg    string
 }
 
-// Error gives the server's message.
+// Error returns the server's message.
 func (e *Error) Error() string { return fmt.Sprintf("%s (HTTP %d)", e.Msg, e.Status) }
 
 // IsNotFound reports whether err says that the thing does not exist.
@@ -177,12 +177,12 @@ type Unreachable struct {
 	Err     error
 }
 
-// Error says where nobody answered and what to do.
+// Error returns where nobody answered and what to do.
 func (e *Unreachable) Error() string {
 	return fmt.Sprintf("no agent answers at %s: %v\nStart one with `nomadish agent -dev`, or name another with -address or NOMADISH_ADDR.", e.Address, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Unreachable) Unwrap() error { return e.Err }
 
 func (c *Client) values(q *Query) url.Values {

@@ -138,7 +138,7 @@ func (a Agent) Members(ctx context.Context) ([]Member, error) {
 	return reply.Members, err
 }
 
-// Join tells the agent's server to join others of its region by gossip, at host or host:port. It
+// Join makes the agent's server join others of its region by gossip, at host or host:port. It
 // gives how many were reached.
 func (a Agent) Join(ctx context.Context, addrs ...string) (int, error) {
 	return a.client.Agent().join(ctx, url.Values{"address": addrs})

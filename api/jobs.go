@@ -120,7 +120,7 @@ func (j Jobs) Submission(ctx context.Context, id string, version uint64, q *Quer
 	return sub, err
 }
 
-// with gives a copy of q with one more parameter; q may be nil.
+// with returns a copy of q with one more parameter; q may be nil.
 func (q *Query) with(key, value string) *Query {
 	c := Query{}
 	if q != nil {

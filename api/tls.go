@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// TLSConfig says how an agent that speaks HTTPS proves itself, and the caller to it. All
+// TLSConfig specifies how an agent that speaks HTTPS proves itself, and the caller to it. All
 // are paths of PEM files. The zero value believes the authorities that this machine does.
 type TLSConfig struct {
 	CACert        string // the authorities of the agent's certificate
@@ -89,15 +89,15 @@ type TLSError struct {
 	Hint    string // what to do
 }
 
-// Error says what is wrong and what to do.
+// Error returns what is wrong and what to do.
 func (e *TLSError) Error() string {
 	return fmt.Sprintf("no safe connection to the agent at %s: %v\n%s", e.Address, e.Err, e.Hint)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *TLSError) Unwrap() error { return e.Err }
 
-// tlsHint says what to do about an error of TLS; empty: it is none.
+// tlsHint returns what to do about an error of TLS; empty: it is none.
 func (c *Client) tlsHint(err error) string {
 	const call = "Show the agent a certificate of its CA with -client-cert and -client-key, or NOMADISH_CLIENT_CERT and NOMADISH_CLIENT_KEY."
 	var unknown x509.UnknownAuthorityError

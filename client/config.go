@@ -32,7 +32,7 @@ type Agent interface {
 type Config struct {
 	// Region is where the client and its servers are. Default "global".
 	Region string
-	// Node says what the node is called and what it is for.
+	// Node specifies what the node is called and what it is for.
 	Node NodeConfig
 	// Version is ours, reported as the attributes nomad.version and nomadish.version.
 	Version string
@@ -42,11 +42,11 @@ type Config struct {
 	Servers []string
 	// HTTPAddr is the agent's HTTP address as others reach it.
 	HTTPAddr string
-	// TLSEnabled says that HTTPAddr speaks TLS.
+	// TLSEnabled is true if HTTPAddr speaks TLS.
 	TLSEnabled bool
-	// Metrics says what is measured for metrics.
+	// Metrics specifies what is measured for metrics.
 	Metrics MetricsConfig
-	// Gossip says how the client gossips; the zero value: it does not.
+	// Gossip specifies how the client gossips; the zero value: it does not.
 	Gossip GossipConfig
 	// RPC tunes the sessions.
 	RPC wire.Config
@@ -57,7 +57,7 @@ type Config struct {
 	StateDir string
 	AllocDir string
 
-	// Disk says when the disks of StateDir and AllocDir count as full; the zero value:
+	// Disk specifies when the disks of StateDir and AllocDir count as full; the zero value:
 	// structs.DefaultClientDiskLimit. DiskRoom measures them; nil: the system's word counts.
 	Disk     structs.DiskLimit
 	DiskRoom func(dir string) (structs.DiskRoom, error)
@@ -68,7 +68,7 @@ type Config struct {
 	LookInterval   time.Duration
 	ChangeInterval time.Duration
 
-	// GPUs says how the machine's GPUs are watched; the zero value: as they should be.
+	// GPUs specifies how the machine's GPUs are watched; the zero value: as they should be.
 	// NoGPUs: they are not looked for.
 	GPUs   gpu.Options
 	NoGPUs bool
@@ -77,10 +77,10 @@ type Config struct {
 	// simulated nodes.
 	Drivers []driver.Driver
 
-	// Machine says what of the machine is for tasks.
+	// Machine specifies what of the machine is for tasks.
 	Machine MachineConfig
 
-	// Users says as whom tasks may run. The zero value: as anybody.
+	// Users specifies as whom tasks may run. The zero value: as anybody.
 	Users users.Policy
 	// AllocGroups are the IDs of groups that allocations get of which tasks run as other users than the agent's.
 	AllocGroups GroupRange
@@ -94,7 +94,7 @@ type Config struct {
 	// two after a quiet time go at once. Default 25 ms.
 	ReportInterval time.Duration
 
-	// GC says when what is left of ended allocations goes.
+	// GC specifies when what is left of ended allocations goes.
 	GC GCConfig
 
 	// Simulate makes simulated nodes. They replace the real node unless
@@ -119,7 +119,7 @@ type NodeConfig struct {
 	DefaultIneligible bool
 }
 
-// MachineConfig says what of a machine is for tasks, and corrects what is found of it.
+// MachineConfig specifies what of a machine is for tasks, and corrects what is found of it.
 type MachineConfig struct {
 	// Reserved is kept from tasks. ReservedHostPorts is a list like "22,8500-8600".
 	Reserved structs.NodeReservedResources
@@ -144,7 +144,7 @@ type MachineConfig struct {
 // GroupRange is a range of group IDs. Default 2100000000 to 2100065535; Min negative: none.
 type GroupRange struct{ Min, Max int }
 
-// GCConfig says when what is left of ended allocations is removed.
+// GCConfig specifies when what is left of ended allocations is removed.
 type GCConfig struct {
 	Interval           time.Duration // between two looks (default 1 min)
 	MaxAllocs          int           // kept on the node (default 50) before the oldest ended ones go

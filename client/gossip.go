@@ -18,7 +18,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// GossipConfig says whether and how the client gossips with the other clients and the servers of its region.
+// GossipConfig specifies whether and how the client gossips with the other clients and the servers of its region.
 type GossipConfig struct {
 	On bool
 	// BindAddr is host:port; port 0: any free one. Advertise is what others learn; empty: as bound.
@@ -185,7 +185,7 @@ func (g *gossiper) takeKeys(sealed []byte) error {
 	return err
 }
 
-// close says that the node goes, and ends its gossip.
+// close leaves the gossip in order, and ends it.
 func (g *gossiper) close() error {
 	if g == nil {
 		return nil

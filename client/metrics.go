@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// MetricsConfig says which series there are of what costs something to measure.
+// MetricsConfig specifies which series there are of what costs something to measure.
 type MetricsConfig struct {
 	Allocations bool // what each task uses
 	Nodes       bool // what the machine does

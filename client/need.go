@@ -21,7 +21,7 @@ func (r room) within(o room) bool { return r.cpu <= o.cpu && r.memory <= o.memor
 
 // need is what an allocation needs of its node while it runs.
 type need struct {
-	names   []string       // ports and cores, which have one holder
+	names   []string       // ports and cores, which only one allocation can use
 	devices map[string]int // thousandths of each
 	room    room
 	// after are allocations that were taken back for it: it starts when those of them

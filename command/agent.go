@@ -17,7 +17,7 @@ func agentSpec() spec {
 	}
 }
 
-// executorSpec is what a client starts its tasks' keeper with; people do not.
+// executorSpec is the command by which a client starts its executor; users do not call it.
 func executorSpec() spec {
 	return spec{
 		synopsis: "Run a node's tasks, for the agent", example: "-dir /var/lib/nomadish/executor",

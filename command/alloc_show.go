@@ -187,7 +187,7 @@ func showUsage(e *env, u *structs.ResourceUsage) {
 	}
 }
 
-// showWhy says why the allocation is where it is, and what it may lose its place to. A
+// showWhy prints why the allocation is where it is, and what it may lose its place to. A
 // server that does not know leaves it out.
 func showWhy(ctx context.Context, e *env, a *structs.Allocation) {
 	limited, cancel := context.WithTimeout(ctx, statsPatience)
@@ -202,7 +202,7 @@ func showWhy(ctx context.Context, e *env, a *structs.Allocation) {
 	}
 }
 
-// showMetrics says how the node was chosen.
+// showMetrics prints how the node was chosen.
 func showMetrics(e *env, m *structs.AllocMetric) {
 	if m == nil {
 		return

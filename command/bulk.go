@@ -16,7 +16,7 @@ import (
 // maxListed is how many of the things that a command is about to change are listed before it asks.
 const maxListed = 20
 
-// bulk says which jobs or allocations a command is for, where it is for more than one.
+// bulk specifies which jobs or allocations a command is for, where it is for more than one.
 type bulk struct {
 	filter string
 	prefix bool

@@ -16,7 +16,7 @@ const (
 	healthCritical = 2
 )
 
-// healthCheck is what check asks of an agent.
+// healthCheck is what the check command requires of an agent.
 type healthCheck struct{ minPeers, minServers int }
 
 func checkCommand() spec {

@@ -127,7 +127,7 @@ func (r *runner) Help() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// defaultText says what a flag is if it is not given, where that is more than nothing.
+// defaultText returns what a flag is if it is not given, where that is more than nothing.
 func defaultText(value string) string {
 	switch value {
 	case "", "0", "-1", "false":
@@ -246,7 +246,7 @@ func (e *env) fail(err error) int {
 	return exitFailed
 }
 
-// usage says what is wrong with the command line.
+// usage prints what is wrong with the command line, and returns the exit code.
 func (e *env) usage(format string, args ...any) int {
 	e.eprintf(format+"\nSee `nomadish %s -help`.\n", append(args, e.name)...)
 	return exitFailed

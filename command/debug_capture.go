@@ -85,7 +85,7 @@ func (c *capture) begin(ctx context.Context) error {
 	return nil
 }
 
-// show says what is about to be done.
+// show prints what is about to be done.
 func (c *capture) show() {
 	servers, nodes := 0, 0
 	for _, a := range c.agents {

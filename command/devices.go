@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// gangText says which member of its gang an allocation is.
+// gangText returns which member of its gang an allocation is.
 func gangText(g *structs.AllocGang) string {
 	text := fmt.Sprintf("rank %d of %d", g.Rank, g.Size)
 	if g.Level != "" {

@@ -21,7 +21,7 @@ type program struct {
 	ctx      context.Context
 }
 
-// requested is what a command line asks for.
+// requested is what a command line requests.
 type recorded struct {
 	name       string   // of a command or group; the first word if there is none of that name, "" if there is no word
 	args       []string // what follows the name
@@ -32,7 +32,7 @@ type recorded struct {
 	install, uninstall bool // completion, in the user's shell
 }
 
-// run gives the exit code.
+// run returns the exit code.
 func (p *program) run(args []string) int {
 	if os.Getenv("COMP_LINE") != "" { // a shell asks what may follow
 		c := complete.New("nomadish", p.completion(""))

@@ -14,7 +14,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// query is the read options that the flags ask for.
+// query returns the read options that the flags set.
 func (e *env) query() *api.Query { return &api.Query{Namespace: e.namespace} }
 
 // staleFlag is -stale of a command that only reads; asked is called when the command runs.

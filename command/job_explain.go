@@ -63,7 +63,7 @@ func showExplanation(e *env, x *structs.JobExplanation, verbose bool) {
 	}
 }
 
-// queueSentence says the job's place, and what its priority is made of.
+// queueSentence returns the job's position in the queue, and what its priority is made of.
 func queueSentence(x *structs.JobExplanation) string {
 	q := x.Queue
 	p := &q.Priority
@@ -108,7 +108,7 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%d%s", n, end)
 }
 
-// groupSentence says how many are placed, and how many wait.
+// groupSentence returns how many are placed, and how many wait.
 func groupSentence(x *structs.JobExplanation, g *structs.GroupExplanation) string {
 	parts := []string{fmt.Sprintf("%d of %d placed", g.Placed, g.Wanted)}
 	if g.Running > 0 {

@@ -36,7 +36,7 @@ func (e *env) followRegions(ctx context.Context, regions []structs.JobRegionRepl
 	return code
 }
 
-// showRegions says how a multiregion job fares in each of its regions, as far as they answer.
+// showRegions prints how a multiregion job fares in each of its regions, as far as they answer.
 func showRegions(ctx context.Context, e *env, job *structs.Job) {
 	if job.Multiregion == nil {
 		return
@@ -74,7 +74,7 @@ func showRegions(ctx context.Context, e *env, job *structs.Job) {
 	}
 }
 
-// regionError says in a word why a region shows no job, and, if that is a fault, the reason in full.
+// regionError returns in a word why a region shows no job, and, if that is a fault, the reason in full.
 func regionError(err error) (status, reason string) {
 	var said *api.Error
 	switch {

@@ -285,7 +285,7 @@ func listText(names []string) string {
 	return strings.Join(names, ", ") + more
 }
 
-// noGroup says which groups there are if a job was refused for having none of that
+// noGroup returns which groups there are if a job was refused for having none of that
 // name; any other error stays as it is.
 func (e *env) noGroup(ctx context.Context, id, group string, err error) error {
 	job, _, readErr := e.client.Jobs().Info(ctx, id, e.query())

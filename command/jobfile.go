@@ -198,7 +198,7 @@ func (j *jobFile) options(path string) (jobspec.Options, error) {
 	return o, nil
 }
 
-// placed says where in the file that is written which a server refuses, as only it can.
+// placed returns where in the file that is written which a server refuses, as only it can.
 func (j *jobFile) placed(err error) error {
 	var refusal *api.Error
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {

@@ -217,7 +217,7 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (int, erro
 	}
 }
 
-// outcome says what has failed of allocations of which there is nothing to wait for, and returns the exit code.
+// outcome prints what has failed of allocations of which there is nothing to wait for, and returns the exit code.
 func (m *monitor) outcome(allocs []*structs.AllocListStub, completes bool) int {
 	switch {
 	case m.stopping || !slices.ContainsFunc(allocs, unwell):

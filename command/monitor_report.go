@@ -126,7 +126,7 @@ func alikeOf(bad []*structs.AllocListStub) (out [][]*structs.AllocListStub) {
 	return out
 }
 
-// likeIt says how many more than the first of a list failed as that did, and how many are tried again.
+// likeIt returns how many more than the first of a list failed as that did, and how many are tried again.
 func likeIt(list []*structs.AllocListStub) string {
 	again := 0
 	for _, a := range list {
@@ -154,7 +154,7 @@ func (m *monitor) named(a *structs.AllocListStub) string {
 	return fmt.Sprintf("%s %q on node %q", a.Name, short(a.ID, m.verbose), a.NodeName)
 }
 
-// trouble says why something goes wrong as soon as it does: of each group the first
+// trouble prints why something goes wrong as soon as it does: of each group the first
 // instance with a task that has ended and is started again, and of many, which are only
 // counted otherwise, the first that has failed.
 func (m *monitor) trouble(allocs []*structs.AllocListStub) {

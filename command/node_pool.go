@@ -29,7 +29,7 @@ func (l *listFlags) query(e *env) *api.Query {
 	return q
 }
 
-// pageError says what is wrong with a page that is asked for, before it is.
+// pageError returns what is wrong with the flags for a page, before the request.
 func pageError(perPage int) error {
 	if perPage < 0 {
 		return fmt.Errorf("-per-page %d: allowed are 0 and more", perPage)
@@ -42,7 +42,7 @@ func errNothingFollows(token string) error {
 	return fmt.Errorf("nothing follows -page-token %q: the token is not from this list, or everything after it was removed", token)
 }
 
-// more says where the next page begins, if there is one.
+// more prints where the next page begins, if there is one.
 func (e *env) more(meta api.Meta) {
 	if meta.NextToken != "" {
 		e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)

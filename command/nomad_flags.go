@@ -35,7 +35,7 @@ func acceptFlags(fs *flag.FlagSet, names []string) {
 	}
 }
 
-// warnNoEffect says of each flag that was given and has nothing to do that it has no effect.
+// warnNoEffect warns of each flag that was set and has no effect.
 func (e *env) warnNoEffect(fs *flag.FlagSet, names []string) {
 	fs.Visit(func(f *flag.Flag) {
 		if slices.Contains(names, f.Name) && (nomadFlags[f.Name].preset || f.Value.String() != f.DefValue) {

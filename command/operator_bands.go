@@ -21,7 +21,7 @@ func bandText(bands []structs.PriorityBand) string {
 	return strings.Join(out, ",")
 }
 
-// strayText says which priorities no band names, and which band they belong to; "" if
+// strayText returns which priorities no band names, and which band they belong to; "" if
 // there are none.
 func strayText(c *structs.SchedulerConfiguration) string {
 	bands := c.PriorityBands()

@@ -91,7 +91,7 @@ func (e *env) keep(ctx context.Context, name string, from io.Reader, size int64)
 	return info, nil
 }
 
-// settle gives a file its name, and never overwrites another.
+// settle renames a file to its final name, and never overwrites another.
 func settle(part, name string) error {
 	err := os.Link(part, name) // unlike a rename it does not overwrite
 	switch {

@@ -77,7 +77,7 @@ func (p *progress) line(since time.Duration) {
 	_, _ = fmt.Fprintf(p.to, "%s (%s)\n", what, since.Round(time.Second))
 }
 
-// now says what is being done, instead of how many bytes are through; empty: these again.
+// now sets the step that is shown, instead of how many bytes are through; empty: these again.
 func (p *progress) now(doing string) { p.doing.Store(&doing) }
 
 func (p *progress) stop() {

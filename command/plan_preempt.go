@@ -13,7 +13,7 @@ import (
 // by job.
 const preemptedShown = 10
 
-// showPreempted says who would have to give way for what a plan places.
+// showPreempted prints which allocations a plan would preempt.
 func showPreempted(e *env, a *structs.PlanAnnotations, verbose bool) {
 	if a == nil || len(a.PreemptedAllocs) == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 // them; more are counted.
 const preemptedRequested = 32
 
-// preemptedText says whose allocations were taken back for others: "3 allocations of job
+// preemptedText returns which allocations were preempted: "3 allocations of job
 // "night"". ns is the taker's namespace; jobs of others are named with theirs. Empty: none
 // was.
 func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string {
@@ -64,7 +64,7 @@ func preemptedFor(allocs []*structs.AllocListStub) (ids []string) {
 	return ids
 }
 
-// took says of allocations that are new to the monitor whom they were placed instead of.
+// took prints which allocations were preempted for those that are new to the monitor.
 func (m *monitor) took(ctx context.Context, allocs []*structs.AllocListStub) {
 	var ids []string
 	for _, a := range allocs {

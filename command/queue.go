@@ -132,7 +132,7 @@ func queueRows(entries []*structs.QueueEntry, verbose bool) [][]string {
 	return rows
 }
 
-// priorityParts says what an effective priority is made of: "83 = 60 + 3 waited + 2 x 10 requeued".
+// priorityParts returns what an effective priority is made of: "83 = 60 + 3 waited + 2 x 10 requeued".
 func priorityParts(p *structs.EffectivePriority) string {
 	text := fmt.Sprint(p.Total)
 	if p.Total == int64(p.Declared) {

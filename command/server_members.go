@@ -67,7 +67,7 @@ func serverMembers() spec {
 	}
 }
 
-// noLeaderNow says in the server's words why there is no leader, and what of it for those who had one.
+// noLeaderNow returns in the server's words why there is no leader, and what of it for those who had one.
 func noLeaderNow(err error) error {
 	var said *api.Error
 	if errors.As(err, &said) {

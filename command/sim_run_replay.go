@@ -152,7 +152,7 @@ func (p *simPlan) replay(ctx context.Context, x *simReplay, progress *replayProg
 	x.took = time.Since(start)
 }
 
-// rows gives the rows as they arrive with a seed.
+// rows returns the rows as they arrive with a seed.
 func (p *simPlan) rows(seed uint64) iter.Seq2[*trace.Row, error] {
 	switch {
 	case p.order != nil:

@@ -229,7 +229,7 @@ func takesWork(n *structs.TopologyNode) bool {
 	return n.Status == structs.NodeStatusReady && !n.Drain && n.SchedulingEligibility != structs.NodeIneligible
 }
 
-// reserved says for whom a node keeps room; empty for nobody.
+// reserved returns for which request a node is reserved; empty: none.
 func (p *topologyPrinter) reserved(r *structs.Reservation) string {
 	if r == nil {
 		return ""

@@ -120,7 +120,7 @@ func withhold(n *structs.TopologyNode) {
 	n.Withheld, n.Free, n.FreeCells = n.Cells.Withheld, 0, nil
 }
 
-// inUse gives a device to an allocation.
+// inUse assigns a device to an allocation.
 func inUse(d *structs.DeviceView, alloc, name string, share int) *structs.DeviceUsage {
 	h := &structs.DeviceUsage{AllocID: alloc, Namespace: "default", Name: name, Task: "t", Share: share}
 	d.Usages, d.FreeShare = append(d.Usages, h), d.FreeShare-share

@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// unknown says that no command follows the group ("": the program's own name) as args
+// unknown returns the error that no command follows the group ("": the program's own name) as args
 // have it, and which may have been meant.
 func unknown(group string, args []string, all commands) string {
 	if at := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); at >= 0 {

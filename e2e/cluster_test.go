@@ -297,7 +297,7 @@ func leadersKilled(t testing.TB, rounds int) []time.Duration {
 	return times
 }
 
-// allOnce says which jobs have not exactly one allocation that shall run and runs. An
+// allOnce returns which jobs have not exactly one allocation that shall run and runs. An
 // instance that stands twice will not get better.
 func allOnce(ctx context.Context, c *api.Client, jobs []string) error {
 	allocs, _, err := c.Allocations().List(ctx, nil)

@@ -246,7 +246,7 @@ func (a *agent) cliProxied(address string, args ...string) (out string, code int
 }
 
 // TestDoorSlowBody: a hundred requests whose bodies come a byte at a time are over soon after http_body_timeout, whatever they
-// ask for, and their connections are closed. What only waits for an answer is not ended.
+// ask for, and their connections are closed. A request that only waits for a response is not ended.
 func TestDoorSlowBody(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second

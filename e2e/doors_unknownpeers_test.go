@@ -44,7 +44,7 @@ const (
 	openAll     = "or set insecure = true (-insecure)"
 )
 
-// TestDoorUnknownPeers: an agent that other machines can reach starts only if strangers cannot use it, or if the operator says that
+// TestDoorUnknownPeers: an agent that other machines can reach starts only if unauthenticated callers cannot use it, or if the operator says that
 // they may.
 func TestDoorUnknownPeers(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	nomad "github.com/hashicorp/nomad/api"
 )
 
-// coverage says which fields of the answers were filled. An answer type is covered
+// coverage specifies which fields of the answers were filled. An answer type is covered
 // by all the answers of it together: no single allocation is at once rescheduled,
 // moved and running.
 type coverage struct {

@@ -233,7 +233,7 @@ const layouts = `shape "small" {
 }
 `
 
-// simulate gives the client block of an agent with simulated nodes.
+// simulate returns the client block of an agent with simulated nodes.
 func simulate(t testing.TB, layouts string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "shapes.hcl")
@@ -389,7 +389,7 @@ func TestLostNode(t *testing.T) {
 	}
 }
 
-// states gives every allocation's statuses.
+// states returns every allocation's statuses.
 func states(t *testing.T, a *agent) map[string]string {
 	t.Helper()
 	allocs, _, err := a.api.Allocations().List(t.Context(), nil)

@@ -99,7 +99,7 @@ func TestGangLosesANode(t *testing.T) {
 	watch.agrees(t, a)
 }
 
-// owners tells who holds each GPU, and how much of it.
+// owners returns who holds each GPU, and how much of it.
 func (v *gpuView) owners() map[string]string {
 	out := map[string]string{}
 	for _, g := range v.gpus {

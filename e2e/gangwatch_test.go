@@ -231,7 +231,7 @@ func (w *gangWatch) list(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-// at gives the statuses of all allocations at an index, as the watcher saw them.
+// at returns the statuses of all allocations at an index, as the watcher saw them.
 func (w *gangWatch) at(index uint64) map[string]string {
 	out := map[string]string{}
 	for id, moments := range w.history {
@@ -333,7 +333,7 @@ func TestGangWatchSees(t *testing.T) {
 		list{alloc("d", "one", "stop", "running", "g1")}, list{alloc("c", "one", "run", "running", "g1")})
 }
 
-// decided gives an error while evaluations are pending.
+// decided returns an error while evaluations are pending.
 func (a *agent) decided(ctx context.Context) error {
 	evals, _, err := a.api.Evaluations().List(ctx, &api.Query{Params: map[string]string{"status": structs.EvalStatusPending}, PerPage: 1})
 	if err == nil && len(evals) > 0 {

@@ -124,7 +124,7 @@ func (l *logBuffer) tail(n int) string {
 // portsGiven are those that this process has chosen: none is given twice, whoever listens on it by now.
 var portsGiven sync.Map
 
-// freePort gives a port that nobody listens on, of those that neither the system gives to
+// freePort returns a port that nobody listens on, of those that neither the system gives to
 // who connects nor an agent to its tasks.
 func freePort(t testing.TB) int {
 	t.Helper()
@@ -363,7 +363,7 @@ func (a *agent) job(name, text string) string {
 	return path
 }
 
-// within tries f until it succeeds, for as long as scaled says of the stated limit. That is the product's own promise where there is
+// within tries f until it succeeds, for as long as scaled says of the stated limit. That is the product's own guarantee where there is
 // one, and else what the thing takes, with some room, where nothing else runs.
 func within(t testing.TB, stated time.Duration, what string, f func(ctx context.Context) error) {
 	t.Helper()
@@ -408,7 +408,7 @@ func slowness() float64 {
 // scaled returns how long to wait for what takes d at most on a machine that does nothing else, without the race detector.
 func scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * slowness()) }
 
-// lostWithin is the product's promise of when a client that is dead is known to be, and its work runs elsewhere (docs/clients.md):
+// lostWithin is the product's guaranteed time until a client that is dead is known to be, and its work runs elsewhere (docs/clients.md):
 // it is missed after 6 s by its heartbeats alone, and after 5 s where it gossips; the rest is for placing and starting the work.
 // A client that gossip alone hears is disconnected by then too.
 const lostWithin = 10 * time.Second

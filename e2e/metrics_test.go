@@ -237,7 +237,7 @@ func measured(t *testing.T) *agent {
 	return a
 }
 
-// TestMetricsOfDashboards: every series that published dashboards for Nomad ask for is there, with its labels and a sensible
+// TestMetricsOfDashboards: every series that published dashboards for Nomad read is there, with its labels and a sensible
 // value; what is there beside them is documented, with its type and its labels; and series of a job that is gone are gone.
 func TestMetricsOfDashboards(t *testing.T) {
 	t.Parallel()

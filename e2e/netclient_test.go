@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// run registers a job of sleepers and waits until all run.
+// run registers a job of sleeping tasks and waits until all run.
 func (a *agent) run(job string, count int) []*structs.AllocListStub {
 	a.t.Helper()
 	if out, code := a.cli("job", "run", "-detach", a.job(job, restful(job, count))); code != 0 {
@@ -158,7 +158,7 @@ func TestNetBadLinks(t *testing.T) {
 	client := w.hosts[1].agent("node-1", fmt.Sprintf("client {\n  enabled = true\n  servers = [%q]\n}\n", server.rpc))
 	client.start()
 	server.ready(1)
-	// a client's agent forwards what it is asked, through the weather
+	// a client's agent forwards requests while the network fails
 	r := newRegisters(t, "register", 3, server, client)
 	clear := w.hosts[1].lossy(20)
 	still := w.hosts[1].relay(badLinks{delay: 50 * time.Millisecond, reorder: 5})

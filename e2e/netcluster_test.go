@@ -140,7 +140,7 @@ func steadily(t *testing.T, all servers, perSecond int) *load {
 	return l
 }
 
-// accepted gives the time until a write is accepted by one of some servers.
+// accepted returns the time until a write is accepted by one of some servers.
 func accepted(t *testing.T, some servers, id string) time.Duration {
 	t.Helper()
 	began := time.Now()

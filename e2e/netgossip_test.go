@@ -99,7 +99,7 @@ func TestNetRPCCut(t *testing.T) {
 }
 
 // TestNetRPCCutLeaderKilled: so it is when the leader, with which that client has its session, is killed at the same moment: the next
-// one has never heard it, and asks both witnesses.
+// one has never heard it, and probes by RPC and by gossip.
 func TestNetRPCCutLeaderKilled(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, 3, 0, "  failover_heartbeat_ttl = \"8s\"\n")

@@ -168,7 +168,7 @@ func newRegisters(t *testing.T, prefix string, n int, agents ...*agent) *registe
 	return &registers{history: newHistory(), t: t, prefix: prefix, agents: agents, values: make([]atomic.Int64, n)}
 }
 
-// holding is the job that is a register with a value. It asks for nothing to run.
+// holding is the job that is a register with a value. It has nothing to run.
 func holding(id string, value int) *nomad.Job {
 	job := officialJob(id, "true")
 	job.TaskGroups[0].Count = ptr(0)

@@ -55,7 +55,7 @@ func ownedName(what string) string {
 	return fmt.Sprintf("nd%d.%s-%s", os.Getpid(), startOf(os.Getpid()), what)
 }
 
-// startOf gives the time at which a process started, in the kernel's ticks; empty: there is no such process.
+// startOf returns the time at which a process started, in the kernel's ticks; empty: there is no such process.
 func startOf(pid int) string {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -36,7 +36,7 @@ type change struct {
 	alloc *structs.Allocation
 }
 
-// is tells the two statuses of an allocation, "run/running".
+// is returns the two statuses of an allocation, "run/running".
 func (c change) is() string { return c.alloc.DesiredStatus + "/" + c.alloc.ClientStatus }
 
 // watchRoom watches until the test ends. What it saw wrong fails the test.
@@ -202,7 +202,7 @@ func (w *roomWatch) of(id string, since uint64) (out []change) {
 	return out
 }
 
-// stopped gives the allocations of a job that servers have asked to give way since an index, with the index of that.
+// stopped returns the allocations of a job that servers have asked to give way since an index, with the index of that.
 func (w *roomWatch) stopped(job, desired string, since uint64) map[string]uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +217,7 @@ func (w *roomWatch) stopped(job, desired string, since uint64) map[string]uint64
 	return out
 }
 
-// placed gives the allocations of a job that came since an index, with the index of that.
+// placed returns the allocations of a job that came since an index, with the index of that.
 func (w *roomWatch) placed(job string, since uint64) map[string]uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

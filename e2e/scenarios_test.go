@@ -20,7 +20,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// scenario is a file of testdata/scenarios: jobs, steps, and what Nomad's documentation promises of their end.
+// scenario is a file of testdata/scenarios: jobs, steps, and the end state that Nomad's documentation specifies.
 //
 // It begins with what it shows. "-- job NAME --" begins the HCL of a job whose ID is the file's name, "-- steps --" the
 // steps, one a line:

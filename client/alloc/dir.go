@@ -62,7 +62,7 @@ func ValidTaskName(name string) error {
 	return nil
 }
 
-// access says who may enter an allocation's directories beside the agent.
+// access specifies who may enter an allocation's directories beside the agent.
 type access struct {
 	// uid is the only user beside the agent's that tasks run as, -1 if there are several.
 	uid int

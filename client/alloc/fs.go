@@ -144,7 +144,7 @@ func bare(err error) error {
 	return err
 }
 
-// ReadRequest says what of a file to read.
+// ReadRequest specifies what of a file to read.
 type ReadRequest struct {
 	Path   string
 	Offset int64

@@ -67,7 +67,7 @@ type move struct {
 	from  int // whySibling: the task that failed
 }
 
-// halt says whether the allocation is wanted stopped.
+// halt reports whether the allocation is wanted stopped.
 type halt int
 
 const (
@@ -76,7 +76,7 @@ const (
 	haltNow       // everything at once, poststop tasks too
 )
 
-// moves says which tasks to start and to end now. It is called again after every
+// moves returns which tasks to start and to end now. It is called again after every
 // change, until all are dead.
 func moves(tasks []view, stop halt) []move {
 	if stop == haltNow {

@@ -49,7 +49,7 @@ type Config struct {
 	// BaseEnv is beneath every task's environment.
 	BaseEnv        map[string]string
 	MaxKillTimeout time.Duration
-	// Users says as whom tasks may run. Groups keeps apart the allocations of tasks that do not run as the agent's user;
+	// Users specifies as whom tasks may run. Groups keeps apart the allocations of tasks that do not run as the agent's user;
 	// nil: those of one user are not kept apart.
 	Users  users.Policy
 	Groups *GroupPool

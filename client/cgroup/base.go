@@ -57,7 +57,7 @@ type Base struct {
 	unified string
 	// of is its directory in the hierarchy of each controller that it can set limits with.
 	of map[string]string
-	// missing says why a controller is not in of.
+	// missing states why a controller is not in of.
 	missing map[string]error
 }
 
@@ -72,7 +72,7 @@ func (b *Base) Limited() []string {
 	return out
 }
 
-// Missing says why not everything can be limited; empty if it can.
+// Missing returns why not everything can be limited; empty if it can.
 func (b *Base) Missing() string {
 	var reasons, nowhere []string
 	for _, c := range controllers() {

@@ -45,7 +45,7 @@ func (s *System) Events(g *Group) Events {
 	return e
 }
 
-// Text says in words which limits a task with these events has reached; empty: none.
+// Text returns in words which limits a task with these events has reached; empty: none.
 func (g *Group) Text(e Events) string {
 	var out []string
 	switch {

@@ -60,7 +60,7 @@ func Measure(dir string) (structs.DiskRoom, error) {
 	return r, nil
 }
 
-// Full says why a disk counts as full, in words that stay the same while it does; empty: there is room.
+// Full returns why a disk counts as full, in words that stay the same while it does; empty: there is room.
 func (w *Watch) Full() string {
 	if w == nil {
 		return ""

@@ -170,7 +170,7 @@ type Resources struct {
 	MemoryMaxMB int
 }
 
-// LogConfig says how the task's output is kept.
+// LogConfig specifies how the task's output is kept.
 type LogConfig struct {
 	// MaxFiles is how many files each stream keeps; 0 means DefaultMaxFiles.
 	MaxFiles int
@@ -193,12 +193,12 @@ type ExitResult struct {
 	ExitCode int
 	// Signal is the number of the signal that ended the task, or 0.
 	Signal int
-	// OOMKilled says that the kernel ended the task for want of memory.
+	// OOMKilled is true if the kernel ended the task for want of memory.
 	OOMKilled bool
-	// Unknown says that the task has ended but nobody was there to see how;
+	// Unknown is true if the task has ended but nobody was there to see how;
 	// ExitCode and Signal mean nothing then and Err says why.
 	Unknown bool
-	// Message says what else is known of the end, such as a limit that was reached; it makes no failure of it.
+	// Message states what else is known of the end, such as a limit that was reached; it makes no failure of it.
 	Message string
 	// Err is a failure of the driver's own while the task ran, or nil.
 	Err error
@@ -239,7 +239,7 @@ const (
 // Fingerprint is a driver's state on this node.
 type Fingerprint struct {
 	Health Health
-	// Description says in one line why the health is what it is.
+	// Description states in one line why the health is what it is.
 	Description string
 	// Attributes are the node attributes that the driver stands for
 	// ("driver.raw_exec" = "1"); empty unless detected.

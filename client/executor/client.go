@@ -25,7 +25,7 @@ const (
 // ErrClosed is returned by a Client that was closed.
 var ErrClosed = errors.New("executor client is closed")
 
-// Config says where the executor is and how to start it.
+// Config specifies where the executor is and how to start it.
 type Config struct {
 	// Dir is the executor's directory, absolute, below the agent's data directory;
 	// it is made if need be. One executor serves it.

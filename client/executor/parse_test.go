@@ -108,7 +108,7 @@ func TestAdoptRecords(t *testing.T) {
 	}
 }
 
-// Where the kernel tells a stranger how a process ended, it tells the truth.
+// Where the kernel reports the exit code of a process to one that is not its parent, the code is right.
 func TestExitInfo(t *testing.T) {
 	f := func(script string, want Exit) {
 		t.Helper()

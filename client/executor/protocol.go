@@ -108,7 +108,7 @@ func readFrame(r io.Reader, v any) error {
 	if n > maxFrame {
 		return fmt.Errorf("%w: %d bytes, at most %d", errTooLong, n, maxFrame)
 	}
-	// Grow with what really arrives, not with what the length promises.
+	// Grow with what really arrives, not by the length that was announced.
 	body, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	if err != nil {
 		return fmt.Errorf("read frame: %w", err)

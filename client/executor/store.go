@@ -28,7 +28,7 @@ type record struct {
 	CgroupV2   string
 	// Cgroup are the task's own control groups, written down before they are made; nil: it has none.
 	Cgroup *cgroup.Group `json:",omitempty"`
-	// Suspended says that the task was suspended, or was about to be (the record keeps the first name); Freezer is the file
+	// Suspended is true if the task was suspended, or was about to be (the record keeps the first name); Freezer is the file
 	// by which its cgroup was suspended, empty if its processes were stopped one by one.
 	Suspended bool   `json:"Frozen,omitempty"`
 	Freezer   string `json:",omitempty"`

@@ -20,7 +20,7 @@ import (
 // cannot be caught, and what is stopped forks no more.
 //
 // A process that waits in the kernel for a child that it forked with vfork(2), and that
-// is stopped now, neither stops nor freezes until that child goes on. It does not run
+// is stopped now, neither stops nor suspends until that child goes on. It does not run
 // either: a process that was sent SIGSTOP, and is in the kernel at a later look, counts
 // as stopped.
 const (
@@ -72,7 +72,7 @@ func (s *server) suspend(ctx context.Context, t *task) error {
 	return nil
 }
 
-// groupFreezer returns the file by which the kernel freezes the task's own control group, or "" if it has none.
+// groupFreezer returns the file by which the kernel suspends the task's own control group, or "" if it has none.
 func (t *task) groupFreezer() string {
 	if t.rec.Cgroup == nil || t.rec.Cgroup.Unified == "" {
 		return ""
@@ -286,7 +286,7 @@ func ownFreezer(pid int, owns func(pid int) bool) (string, error) {
 	return "", nil
 }
 
-// freezersOf lists the files that may freeze a process, best first: those of cgroups
+// freezersOf lists the files that may suspend a process, best first: those of cgroups
 // that the executor itself is not in. its and mine are /proc/<pid>/cgroup, mounts is
 // /proc/self/mountinfo.
 func freezersOf(its, mine, mounts string) (files []string) {
@@ -359,7 +359,7 @@ func allInKernel(tasks string) bool {
 	return true
 }
 
-// setFreezer freezes or unfreezes a cgroup and waits until it is.
+// setFreezer suspends or resumes a cgroup and waits until the kernel reports it.
 func setFreezer(ctx context.Context, file string, suspend bool) error {
 	word, want := "0", "frozen 0"
 	look := filepath.Join(filepath.Dir(file), "cgroup.events")

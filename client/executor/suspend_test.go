@@ -200,7 +200,7 @@ func TestFreezersOf(t *testing.T) {
 	f("0::/tasks/a\n", "0::/agent\n", v2, "/sys/fs/cgroup/tasks/a/cgroup.freeze")
 	f("0::/agent\n", "0::/agent\n", v2)
 	f("0::/\n", "0::/agent\n", v2)
-	f("0::/up\n", "0::/up/agent\n", v2) // it would freeze the executor too
+	f("0::/up\n", "0::/up/agent\n", v2) // it would suspend the executor too
 	f("0::/upper\n", "0::/up/agent\n", v2, "/sys/fs/cgroup/upper/cgroup.freeze")
 	f("6:freezer:/a\n0::/agent\n", "6:freezer:/\n0::/agent\n", hybrid, "/sys/fs/cgroup/freezer/a/freezer.state")
 	f("6:cpu,freezer:/a\n0::/b\n", "6:cpu,freezer:/\n0::/\n", hybrid, "/sys/fs/cgroup/unified/b/cgroup.freeze", "/sys/fs/cgroup/freezer/a/freezer.state")

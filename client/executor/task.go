@@ -267,7 +267,7 @@ func forkExec(spec *Spec, attr *syscall.ProcAttr, groups *groups, group *cgroup.
 	return pid, err
 }
 
-// hint says what is probably wrong, where the kernel's word alone would mislead.
+// hint returns what is probably wrong, where the kernel's word alone would mislead.
 func hint(spec *Spec, err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):

@@ -48,7 +48,7 @@ type Spec struct {
 	Logs   LogSpec
 }
 
-// LogSpec says where a task's output goes.
+// LogSpec specifies where a task's output goes.
 type LogSpec struct {
 	// Disabled throws the output away; the rest is not looked at then.
 	Disabled bool
@@ -126,7 +126,7 @@ type Status struct {
 	// boot): Pid and StartTicks together are never used twice in one boot.
 	StartTicks uint64
 	StartedAt  time.Time
-	// Adopted says that an earlier executor started the process, so that its exit
+	// Adopted is true if an earlier executor started the process, so that its exit
 	// code may not be to be had.
 	Adopted bool
 	// Dropped counts the bytes of output that could not be written to the files.
@@ -141,7 +141,7 @@ type Exit struct {
 	Code, Signal int
 	// OOMKilled: the kernel says that the process's cgroup ran out of memory.
 	OOMKilled bool
-	// Message says which of its limits the task has reached; empty: none.
+	// Message states which of its limits the task has reached; empty: none.
 	Message string `json:",omitempty"`
 	// Unknown: it has ended, but nobody saw how; Reason says why nobody did.
 	Unknown    bool

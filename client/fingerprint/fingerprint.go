@@ -107,7 +107,7 @@ func Drivers(ctx context.Context, registry *driver.Registry, now time.Time) (inf
 	return infos, attributes
 }
 
-// suspends says whether a driver can suspend its tasks, as the attribute has it.
+// suspends reports whether a driver can suspend its tasks, as the attribute has it.
 func suspends(d driver.Driver) string {
 	if f, ok := d.(driver.SuspendCapable); ok && f.CanSuspend() {
 		return "1"

@@ -15,7 +15,7 @@ var embedded embed.FS
 // maxProgram bounds the probe's size in bytes; it has about 2 MiB.
 const maxProgram = 64 << 20
 
-// ErrNoProbe says that the agent was built without its probe.
+// ErrNoProbe reports that the agent was built without its probe.
 var ErrNoProbe = errors.New("this agent was built without its GPU probe and sees no GPUs; build it with `make build`")
 
 // Program is the probe that is embedded in this binary.

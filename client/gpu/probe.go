@@ -30,7 +30,7 @@ const (
 	maxWords   = 2 << 10 // kept of what a probe says on standard error
 )
 
-// ErrSilent says that the driver did not answer in time.
+// ErrSilent reports that the driver did not answer in time.
 var ErrSilent = errors.New("the NVIDIA driver does not answer")
 
 // Probe is the probe program, started by the first Look and again after it
@@ -198,7 +198,7 @@ func (r *process) query(ctx context.Context) (*nvml.Snapshot, error) {
 	}
 }
 
-// died says why a program ended.
+// died returns why a program ended.
 func (r *process) died() error {
 	<-r.ended
 	return fmt.Errorf("the GPU probe ended (%v): %s", r.cmd.ProcessState, r.words.first())

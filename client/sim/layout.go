@@ -23,7 +23,7 @@ type GPUs struct {
 	Sockets           int    `hcl:"sockets"`             // default 1
 	SwitchesPerSocket int    `hcl:"switches_per_socket"` // default 1
 	Memory            int64  `hcl:"memory"`              // MiB each
-	// Switches says how many GPUs each switch has, all under one socket: an uneven
+	// Switches specifies how many GPUs each switch has, all under one socket: an uneven
 	// tree. Instead of Sockets and SwitchesPerSocket, which are 1 then.
 	Switches []int `hcl:"switches"`
 	NVLink   bool  `hcl:"nvlink"` // all GPUs of the block are linked with each other

@@ -42,7 +42,7 @@ func fixedEvent(kind string, now time.Time) *structs.TaskEvent {
 	return &e
 }
 
-// terminatedEvent says how a run of the task ended.
+// terminatedEvent returns how a run of the task ended.
 func terminatedEvent(res driver.ExitResult, now time.Time) *structs.TaskEvent {
 	display := fmt.Sprintf("Exit Code: %d", res.ExitCode)
 	e := NewEvent(structs.TaskTerminated, now, "")

@@ -63,7 +63,7 @@ type Restarts struct {
 	Since time.Time // the interval's begin; zero: none yet
 }
 
-// Decision says what becomes of a task that has ended.
+// Decision specifies what becomes of a task that has ended.
 type Decision struct {
 	Restart bool
 	Delay   time.Duration // before the restart

@@ -36,9 +36,9 @@ type Config struct {
 	Task    *structs.Task
 	Policy  Policy
 	Driver  driver.Driver
-	// DriverErr says why Driver is nil.
+	// DriverErr is the reason why Driver is nil.
 	DriverErr error
-	// Durable says that Save keeps something.
+	// Durable is true if Save keeps something.
 	Durable bool
 	// MaxKillTimeout bounds the task's kill_timeout.
 	MaxKillTimeout time.Duration

@@ -20,9 +20,9 @@ type State struct {
 	Restarts Restarts
 	// RestartAt is when a task that waits for its restart is due; zero: it does not.
 	RestartAt time.Time
-	// Ran says that the task was running at least once.
+	// Ran is true if the task was running at least once.
 	Ran bool
-	// Suspended says that the running task was suspended, or was about to be, and was not
+	// Suspended is true if the running task was suspended, or was about to be, and was not
 	// resumed since. It is stored under its first name.
 	Suspended bool `codec:"Frozen"`
 

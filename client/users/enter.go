@@ -22,7 +22,7 @@ type ClosedError struct {
 	Owner string
 }
 
-// Error says which directory it is, why the user cannot enter it, and how to open it.
+// Error returns which directory it is, why the user cannot enter it, and how to open it.
 func (e *ClosedError) Error() string {
 	return fmt.Sprintf("user %q cannot enter %s (mode %04o, owner %s): allow it with chmod %o %[2]s, or set client { alloc_dir } to a directory that all users of tasks can enter",
 		e.User, e.Dir, e.Mode, e.Owner, e.Mode|0o111)

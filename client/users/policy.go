@@ -67,7 +67,7 @@ func (s Set) Has(u User) bool {
 	})
 }
 
-// Policy says as whom tasks may run. The zero Policy allows everybody.
+// Policy specifies as whom tasks may run. The zero Policy allows everybody.
 type Policy struct {
 	// Allowed are the only users that may, unless it is empty; Denied may not in any case.
 	Allowed, Denied Set

@@ -23,12 +23,12 @@ const lookupTimeout = 5 * time.Second
 type exposure struct {
 	what string // what answers there
 	addr string // host:port, or a host alone before its port is known
-	lack string // why strangers are let in, for a warning
+	lack string // why unauthenticated callers are accepted, for a warning
 	set  string // what keeps them out; empty: the agent starts as it is
 	via  bool   // the address is advertised and the service listens on loopback: somebody else forwards connections to it
 }
 
-// guard is what keeps strangers out of a listener: lack and set as in exposure, both empty if nothing is missing.
+// guard is what keeps unauthenticated callers out of a listener: lack and set as in exposure, both empty if nothing is missing.
 type guard struct{ lack, set string }
 
 // keyed is the guard of a gossip pool.
@@ -207,7 +207,7 @@ func (e *exposedError) Error() string {
 	return b.String()
 }
 
-// checkExposed refuses a configuration in which strangers could reach the agent, unless it says that they may.
+// checkExposed refuses a configuration in which unauthenticated callers could reach the agent, unless it allows them.
 func checkExposed(c *config.Config) error {
 	if c.Insecure {
 		return nil
@@ -277,7 +277,7 @@ func (a *Agent) exposed() []exposure {
 	return exposures(&c)
 }
 
-// warnExposed says at each start who can reach the agent without showing who they are.
+// warnExposed logs at each start who can reach the agent without showing who they are.
 func (a *Agent) warnExposed(w io.Writer) {
 	var rows []string
 	callable := false

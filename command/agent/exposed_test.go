@@ -35,7 +35,7 @@ const (
 	keyringText = "[\"MDEyMzQ1Njc4OWFiY2RlZg==\"]\n"
 )
 
-// Which addresses strangers could reach, and what is missing at each: an agent starts only if nothing is.
+// Which addresses unauthenticated callers could reach, and what protection each lacks: an agent starts only if nothing is.
 func TestExposures(t *testing.T) {
 	// Each row names what is refused: "HTTP 1.2.3.4:4646".
 	f := func(text string, want ...string) {

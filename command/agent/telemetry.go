@@ -78,7 +78,7 @@ func startTelemetry(cfg *config.Config, logger hclog.Logger) (*telemetry, error)
 	return t, nil
 }
 
-// metricsConfig says how go-metrics names and filters.
+// metricsConfig returns how go-metrics names and filters.
 func metricsConfig(cfg *config.Config) *metrics.Config {
 	conf := metrics.DefaultConfig("nomad") // Nomad's prefix: dashboards made for it work
 	conf.EnableRuntimeMetrics = false      // its goroutine never ends; ours does

@@ -87,7 +87,7 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 	return c, nil
 }
 
-// clientGossip says how the client gossips.
+// clientGossip returns how the client gossips.
 func clientGossip(cfg *config.Config) (client.GossipConfig, error) {
 	g := client.GossipConfig{On: cfg.ClientGossips(), MayMiss: !cfg.ClientGossipPortStated(), Join: cfg.GossipAddrs(), Simulated: cfg.Client.SimulateGossip}
 	if !g.On {
@@ -247,7 +247,7 @@ func deniedEnv(cfg *config.Config) []string {
 	return out
 }
 
-// rawExecLimits says how tasks of raw_exec are limited, and where the agent's control groups are. dir is its executor's
+// rawExecLimits returns how tasks of raw_exec are limited, and where the agent's control groups are. dir is its executor's
 // directory, which is made if need be: it tells the agents of one machine apart.
 func rawExecLimits(cfg *config.Config, dir string) (rawexec.Limits, error) {
 	var limits rawexec.Limits

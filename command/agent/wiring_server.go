@@ -77,7 +77,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 	return c, nil
 }
 
-// gossipConfig says how the server finds the others.
+// gossipConfig returns how the server finds the others.
 func gossipConfig(c *nomadish.Config, cfg *config.Config) error {
 	c.Membership.LAN.Addr = joinHostPort(hostOr(cfg.Addresses.Serf, cfg.BindAddr), cfg.Ports.Serf)
 	var err error
@@ -104,7 +104,7 @@ func gossipConfig(c *nomadish.Config, cfg *config.Config) error {
 	return nil
 }
 
-// wanConfig says how the server finds those of other regions.
+// wanConfig returns how the server finds those of other regions.
 func wanConfig(c *nomadish.Config, cfg *config.Config) error {
 	port := cfg.WANPort()
 	if port < 0 {
@@ -130,7 +130,7 @@ func wanConfig(c *nomadish.Config, cfg *config.Config) error {
 	return nil
 }
 
-// clientsConfig says how the server gossips with clients.
+// clientsConfig returns how the server gossips with clients.
 func clientsConfig(c *nomadish.Config, cfg *config.Config) error {
 	bind, advertise, err := clientGossipAddrs(cfg)
 	if err != nil {

@@ -168,7 +168,7 @@ func setVault(g *structs.TaskGroup, vault *structs.Vault, d *hclfile.Decoder, fr
 	}
 }
 
-// missing gives copies of the secrets whose names the task does not have.
+// missing returns copies of the secrets whose names the task does not have.
 func missing(all, has []*structs.Secret) []*structs.Secret {
 	var out []*structs.Secret
 	for _, s := range all {

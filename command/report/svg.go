@@ -110,7 +110,7 @@ const colours = 8
 // px prints a place with one digit behind the point.
 func px(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
-// roundStep gives the next of 1, 2, 5 times a power of ten.
+// roundStep returns the next of 1, 2, 5 times a power of ten.
 func roundStep(v float64) float64 {
 	if v <= 0 {
 		return 1

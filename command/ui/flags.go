@@ -75,7 +75,7 @@ func nearFlag(fs *flag.FlagSet, name string, nearest func(string, []string) stri
 	return strings.ReplaceAll(nearest(name, known), "_", "-")
 }
 
-// kindOf says which values a flag takes; empty: its own error does.
+// kindOf returns which values a flag takes; empty: its own error does.
 func kindOf(v flag.Value) string {
 	if b, ok := v.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
 		return "must be true or false"

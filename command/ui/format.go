@@ -7,7 +7,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Ago says how long ago a time (Unix nanoseconds) was, as "2m5s ago"; "<none>" for 0.
+// Ago returns how long ago a time (Unix nanoseconds) was, as "2m5s ago"; "<none>" for 0.
 func Ago(nanos int64, now time.Time) string {
 	if nanos == 0 {
 		return "<none>"

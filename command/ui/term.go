@@ -12,7 +12,7 @@ import (
 // Style prints with colours where they are wanted: it marks text, and a [Writer] makes colours of the marks.
 type Style struct{ on bool }
 
-// StyleFor says whether w is a terminal that wants colours: NO_COLOR turns them off.
+// StyleFor returns the style for w: with colours if w is a terminal and NO_COLOR is not set.
 func StyleFor(w io.Writer) Style {
 	if os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return Style{}

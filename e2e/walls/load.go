@@ -145,12 +145,12 @@ func goCmd(dir string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// Packages gives the packages in the order of their paths.
+// Packages returns the packages in the order of their paths.
 func (t *Tree) Packages() []*Package {
 	return slices.SortedFunc(maps.Values(t.pkgs), func(a, b *Package) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// Match gives the packages whose path is one of the patterns. A pattern that ends in "/..." matches the folder itself
+// Match returns the packages whose path is one of the patterns. A pattern that ends in "/..." matches the folder itself
 // and all below it.
 func (t *Tree) Match(patterns ...string) []*Package {
 	var found []*Package
@@ -215,7 +215,7 @@ func (t *Tree) With(file, src string) (*Tree, error) {
 	return &c, nil
 }
 
-// Without gives a copy of the tree in which the package has no test functions.
+// Without returns a copy of the tree in which the package has no test functions.
 func (t *Tree) Without(pkg string) *Tree {
 	c := *t
 	c.pkgs = maps.Clone(t.pkgs)

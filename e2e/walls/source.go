@@ -175,7 +175,7 @@ func sortedLoops(f *ast.File) map[*ast.RangeStmt]bool {
 	return fine
 }
 
-// collects gives the name of the slice that the loop's only statement appends to.
+// collects returns the name of the slice that the loop's only statement appends to.
 func collects(loop *ast.RangeStmt) string {
 	if len(loop.Body.List) != 1 {
 		return ""

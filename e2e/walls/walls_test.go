@@ -33,7 +33,7 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// TestGuardsSee breaks every wall and asks for the breach. A row is a file that is added to the module as it stands, and
+// TestGuardsSee breaks every wall and requires the breach to be reported. A row is a file that is added to the module as it stands, and
 // what its guard must say; .ci/walls-break puts the same files into a copy of the tree.
 func TestGuardsSee(t *testing.T) {
 	clean := map[string]bool{}
@@ -168,7 +168,7 @@ func TestLinksOfLibraries(t *testing.T) {
 	}
 }
 
-// TestPackageDocs asks of every package that it says what it is for.
+// TestPackageDocs requires of every package a doc comment that states its purpose.
 func TestPackageDocs(t *testing.T) {
 	for _, p := range load(t).Packages() {
 		text, files := "", 0

@@ -41,7 +41,7 @@ func (p logDest) write(stream, words string) error {
 	return errors.Join(err, w.Close())
 }
 
-// speak says the first words of a fresh task. A task that says nothing and a node that keeps no logs cost
+// speak writes the first output of a new task. A task without output and a node that keeps no logs cost
 // nothing.
 func (h *handle) speak(fresh bool) error {
 	p := h.s.Logs

@@ -17,11 +17,11 @@ import (
 // machine, so that a job meets the same limit on each node.
 const defaultPids = 1024
 
-// Limits says how the driver's tasks are limited.
+// Limits specifies how the driver's tasks are limited.
 type Limits struct {
 	// Parent is where the agent's control groups are, below the root of each hierarchy; empty: tasks are not limited.
 	Parent string
-	// Reason says why Parent is empty.
+	// Reason states why Parent is empty.
 	Reason string
 	// Pids is how many processes and threads a task may have; 0: the default, -1: as many as it likes.
 	Pids int

@@ -30,7 +30,7 @@ import (
 // Name is the word that a job's task writes after "driver =".
 const Name = "raw_exec"
 
-// switchedOff says how to switch the driver on where it is off. The block stands
+// switchedOff specifies how to switch the driver on where it is off. The block stands
 // on one line so that it can be taken over as it is.
 const switchedOff = `switched off, as it is unless asked for, since its tasks can do whatever the agent can; to have it, put ` +
 	`plugin "raw_exec" { config = { enabled = true } } into the configuration of the node's agent and restart that`
@@ -52,7 +52,7 @@ type Options struct {
 	AllowCgroupOverride bool
 	// DeniedUIDs and DeniedGIDs are those that no task runs with.
 	DeniedUIDs, DeniedGIDs users.Set
-	// Limits says how tasks are limited; the zero value: not at all.
+	// Limits specifies how tasks are limited; the zero value: not at all.
 	Limits Limits
 }
 

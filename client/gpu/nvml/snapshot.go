@@ -14,7 +14,7 @@ const Request = `{"Op":"look"}`
 // Snapshot is all GPUs at one moment.
 type Snapshot struct {
 	Protocol int
-	// Absent says that there is no driver or no GPU: normal, and no error. Why is in
+	// Absent is true if there is no driver or no GPU: normal, and no error. Why is in
 	// Error.
 	Absent bool   `json:",omitempty"`
 	Error  string `json:",omitempty"` // why nothing could be read; the probe ends after it

@@ -82,7 +82,7 @@ var needed = []string{
 	"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetPciInfo_v3",
 }
 
-// errNoLibrary says that the library is nowhere: there is no driver here.
+// errNoLibrary reports that the library is nowhere: there is no driver here.
 var errNoLibrary = errors.New("the NVIDIA driver's library is not there")
 
 // open loads the first library of the paths that is there.

@@ -63,7 +63,7 @@ type LaterBlocks struct {
 	Eventlog  eventlog  `hcl:"eventlog,block"`
 }
 
-// Logging says what the agent logs.
+// Logging specifies what the agent logs.
 type Logging struct {
 	LogLevel string `hcl:"log_level"`
 	LogJSON  bool   `hcl:"log_json"`
@@ -71,7 +71,7 @@ type Logging struct {
 	LogLocation bool `hcl:"log_include_location"`
 }
 
-// Leaving says when an agent that ends leaves the cluster for good.
+// Leaving specifies when an agent that ends leaves the cluster for good.
 type Leaving struct {
 	// LeaveOnInterrupt and LeaveOnTerminate hand over leadership before the end.
 	LeaveOnInterrupt bool `hcl:"leave_on_interrupt"`
@@ -128,7 +128,7 @@ type Server struct {
 	EventBufferSize  int                    `hcl:"event_buffer_size"`
 	DefaultScheduler DefaultSchedulerConfig `hcl:"default_scheduler_config,block"`
 
-	// Join says how to find the other servers, as Joining does.
+	// Join specifies how to find the other servers, as Joining does.
 	Join Join `hcl:"server_join,block"`
 	// Encrypt is the key of the gossip among servers, in base64.
 	Encrypt string `hcl:"encrypt"`
@@ -162,7 +162,7 @@ type RaftSettings struct {
 	RaftTrailingLogs      uint64        `hcl:"raft_trailing_logs"`
 }
 
-// ServerGC says how long a server keeps what is finished and old; 0: the default.
+// ServerGC specifies how long a server keeps what is finished and old; 0: the default.
 type ServerGC struct {
 	NodeGCThreshold      time.Duration `hcl:"node_gc_threshold"`
 	JobGCInterval        time.Duration `hcl:"job_gc_interval"`
@@ -207,7 +207,7 @@ type Joining struct {
 	RejoinAfterLeave bool          `hcl:"rejoin_after_leave"`
 }
 
-// Join says how to find the other servers.
+// Join specifies how to find the other servers.
 type Join struct {
 	// StartJoin are addresses of gossip that must be joined for the agent to start.
 	StartJoin []string `hcl:"start_join,append"`
@@ -245,7 +245,7 @@ type DefaultSchedulerConfig struct {
 	Preemption                    Preemption `hcl:"preemption_config,block"`
 }
 
-// Preemption says which job types may preempt; nil: as in a new cluster without it, where
+// Preemption specifies which job types may preempt; nil: as in a new cluster without it, where
 // system jobs alone may.
 type Preemption struct {
 	System   *bool `hcl:"system_scheduler_enabled"`
@@ -262,7 +262,7 @@ type Topology struct {
 	Level  []TopologyLevel `hcl:"level,block"`
 }
 
-// TopologyLevel says what makes nodes share a cell of a level.
+// TopologyLevel specifies what makes nodes share a cell of a level.
 type TopologyLevel struct {
 	Name string `hcl:"name,label"`
 	Meta string `hcl:"meta"` // a key of the nodes' meta; default: the level's name
@@ -337,7 +337,7 @@ type Client struct {
 	_ struct{} `inert:"alloc_mounts_dir,host_volumes_dir,host_volume_plugin_dir,common_plugin_dir,chroot_env,preferred_address_family,network_speed,cpu_disable_dmidecode,client_max_port,client_min_port,gc_inode_usage_threshold,gc_volumes_on_node_gc,no_host_uuid,disable_remote_exec,template,cni_path,cni_config_dir,bridge_network_name,bridge_network_subnet,bridge_network_subnet_ipv6,bridge_network_hairpin_mode,host_network,bind_wildcard_default_host_network,nomad_service_discovery,node_max_allocs,log_file,fingerprint,stats"`
 }
 
-// Machine says what of the machine is offered to tasks, where that is not to be found out.
+// Machine specifies what of the machine is offered to tasks, where that is not to be found out.
 type Machine struct {
 	NetworkInterface string `hcl:"network_interface"`
 	CPUTotalCompute  int    `hcl:"cpu_total_compute"` // MHz
@@ -349,7 +349,7 @@ type Machine struct {
 	MaxDynamicPort   int    `hcl:"max_dynamic_port"`
 }
 
-// ClientGC says when a client forgets allocations that have ended.
+// ClientGC specifies when a client forgets allocations that have ended.
 type ClientGC struct {
 	GCInterval           time.Duration `hcl:"gc_interval"`
 	GCParallelDestroys   int           `hcl:"gc_parallel_destroys"`
@@ -366,7 +366,7 @@ type Reserved struct {
 	Cores         string `hcl:"cores"`
 }
 
-// Users says as whom a node runs tasks. All but Nomad's names, which have no effect yet, is ours.
+// Users specifies as whom a node runs tasks. All but Nomad's names, which have no effect yet, is ours.
 type Users struct {
 	// Allowed are the only users, unless it is empty; Denied are never. Both hold names, numbers and ranges of numbers.
 	Allowed []string `hcl:"allowed,append"`
@@ -399,7 +399,7 @@ type ACL struct {
 	_ struct{} `inert:"token_ttl,policy_ttl,role_ttl,replication_token,token_min_expiration_ttl,token_max_expiration_ttl"`
 }
 
-// Telemetry says how metrics are kept and shown. They are always there at
+// Telemetry specifies how metrics are kept and shown. They are always there at
 // /v1/metrics, in both formats.
 type Telemetry struct {
 	InMemoryInterval  time.Duration `hcl:"in_memory_collection_interval"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// HTTP says which requests the HTTP API answers.
+// HTTP specifies which requests the HTTP API answers.
 type HTTP struct {
 	// AllowedHosts are names by which callers may address the agent, beside its own: "nomad.example.com", "*.example.com"
 	// (all names below it), or "*" (every name; any web page can then use the API by its reader's browser).

@@ -11,7 +11,7 @@ import (
 type Setting struct {
 	Block string // that it stands in, as "server.search"; empty: none
 	Name  string
-	Moot  bool // what it asks for is so anyway, and nobody is warned
+	Moot  bool // what it requests is always so, and there is no warning
 }
 
 // SettingsWithoutEffect returns the settings that are accepted and have no effect, by their blocks and, in each, by their names.

@@ -63,7 +63,7 @@ func opensBlock(before hclsyntax.TokenType) bool {
 	return before == hclsyntax.TokenIdent || before == hclsyntax.TokenCQuote
 }
 
-// isQuotedName tells whether the quote at i begins a line's "name" = .
+// isQuotedName reports whether the quote at i begins a line's "name" = .
 func isQuotedName(tokens hclsyntax.Tokens, i int) bool {
 	if i+3 >= len(tokens) || tokens[i+1].Type != hclsyntax.TokenQuotedLit || tokens[i+2].Type != hclsyntax.TokenCQuote ||
 		tokens[i+3].Type != hclsyntax.TokenEqual {

@@ -31,7 +31,7 @@ const (
 	jobMaxSize   = 4 << 20
 )
 
-// RaftClocks are the clocks of Raft. A follower that hears nothing for Heartbeat asks for votes.
+// RaftClocks are the clocks of Raft. A follower that hears nothing for Heartbeat starts an election.
 type RaftClocks struct {
 	Heartbeat, Election, Lease, Commit time.Duration
 }

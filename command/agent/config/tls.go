@@ -2,7 +2,7 @@ package config
 
 import "github.com/nomadish/nomadish/internal/wire"
 
-// TLS says which connections are guarded by certificates, and how.
+// TLS specifies which connections are guarded by certificates, and how.
 type TLS struct {
 	HTTP bool `hcl:"http"` // the HTTP API is HTTPS
 	RPC  bool `hcl:"rpc"`  // RPC and Raft, on both sides
@@ -36,7 +36,7 @@ func (k *checker) tls() {
 	if _, err := wire.ParseCipherSuites(t.CipherSuites); err != nil {
 		k.bad("tls.tls_cipher_suites", " %v", err)
 	}
-	// What asks for safety must not be without effect.
+	// A setting that is meant to protect must not be without effect.
 	for path, verifies := range map[string]bool{"tls.verify_server_hostname": t.VerifyServerHostname, "tls.rpc_upgrade_mode": t.RPCUpgradeMode} {
 		if verifies && !t.RPC {
 			k.bad(path, ": has no effect without rpc = true")

@@ -58,7 +58,7 @@ type Problem struct {
 	Text string
 }
 
-// String gives file:line: text.
+// String returns file:line: text.
 func (p Problem) String() string {
 	switch {
 	case p.File == "":
@@ -72,7 +72,7 @@ func (p Problem) String() string {
 // Problems are all that were found. It is an error when there are any.
 type Problems []Problem
 
-// Error gives a problem a line.
+// Error returns a problem a line.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -137,7 +137,7 @@ func parse(name string, src []byte) (*tree, Problems) {
 	return t, r.problems
 }
 
-// tooDeep gives the line where brackets nest too deep, 0 if they do not. It
+// tooDeep returns the line where brackets nest too deep, 0 if they do not. It
 // looks into strings too, which no sensible file fills with open brackets.
 func tooDeep(src []byte) int {
 	depth := 0

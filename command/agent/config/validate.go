@@ -45,7 +45,7 @@ func (c *Config) Stated(path, flag string) {
 	c.origins[path] = Problem{File: "flag -" + flag}
 }
 
-// Validate says all that keeps the agent from starting with c. The error is Problems.
+// Validate returns all that keeps the agent from starting with c. The error is Problems.
 func (c *Config) Validate() error { return (&checker{c: c}).all() }
 
 // ValidateRead says, after Load has given Problems, what is wrong with the values that could be read, so that everybody sees all
@@ -313,7 +313,7 @@ func (k *checker) server() {
 }
 
 // priorities checks the priorities that jobs have and may state. Nomad takes a job_max_priority of up to 32766; here no job's priority
-// is above 100, so that one of more would promise what no job can have.
+// is above 100, so that a higher limit would allow what no job can have.
 func (k *checker) priorities() {
 	def, most := cmp.Or(k.c.Server.JobDefaultPriority, structs.JobDefaultPriority), cmp.Or(k.c.Server.JobMaxPriority, structs.JobMaxPriority)
 	switch {

@@ -57,7 +57,7 @@ func (r *request) setMeta(m structs.QueryMeta) {
 	}
 }
 
-// setContact says how the server that answered knew its leader, in whole milliseconds: 0 is of one that leads, or never heard one.
+// setContact sets the headers that state how the server that answered knew its leader, in whole milliseconds: 0 is of one that leads, or never heard one.
 // A server of an earlier version may not have said it: nil.
 func (r *request) setContact(m *structs.QueryMeta) {
 	if m == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// allocExec says why no command can be run in an allocation. Callers speak WebSocket: they are told in the message that closes
+// allocExec answers why no command can be run in an allocation. Callers speak WebSocket: they get the reason in the message that closes
 // it, as Nomad's clients show that text alone.
 func allocExec(r *request) (any, error) {
 	var reply structs.AllocReply

@@ -7,7 +7,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// jobExplain says why a job is placed as it is, and what would place the rest: of one
+// jobExplain answers why a job is placed as it is, and what would place the rest: of one
 // group with ?group=, without changes that would help with ?remedies=false.
 func jobExplain(r *request) (any, error) {
 	remedies, err := r.bool("remedies", true)
@@ -33,7 +33,7 @@ func jobExplain(r *request) (any, error) {
 	return x, nil
 }
 
-// allocExplain says why an allocation is where it is, and what it may lose that to.
+// allocExplain answers why an allocation is where it is, and what it may lose that to.
 func allocExplain(r *request) (any, error) {
 	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
 	var reply structs.AllocExplainReply

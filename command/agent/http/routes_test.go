@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Every route that the API promises calls the right method with the right ID.
+// Every documented route of the API calls the right method with the right ID.
 func TestRoutes(t *testing.T) {
 	fk := newFake()
 	fk.answer[wire.MethodJobGet] = structs.JobReply{Job: &structs.Job{ID: "j"}}

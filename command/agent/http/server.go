@@ -46,7 +46,7 @@ type Agent interface {
 	Reload() error
 }
 
-// Self says who an agent is.
+// Self identifies an agent.
 type Self struct {
 	Name       string
 	Region     string

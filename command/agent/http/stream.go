@@ -48,7 +48,7 @@ func receive[T any](ctx context.Context, from wire.Receiver, ahead int) (items <
 	}
 }
 
-// relay gives a stream's items to write until the stream or the request ends.
+// relay passes a stream's items to write until the stream or the request ends.
 // While nothing comes, beat is called every interval, and once after headerWait;
 // nil: no heartbeats, and the answer waits for the first item however long it takes. Up to ahead items that come faster than
 // the caller reads are sent with the one before them: each sending is a packet, and wakes it.

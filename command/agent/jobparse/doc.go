@@ -1,4 +1,4 @@
-// Package jobparse parses the job files of strangers in a process of its own, with limits.
+// Package jobparse parses untrusted job files in a process of its own, with limits.
 //
 // A job file is a program: for expressions, functions and dynamic blocks make much of little text, and no count of
 // what a file holds bounds what it costs. [Pool] therefore starts this binary again for each file, with the hidden

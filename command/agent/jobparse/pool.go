@@ -160,7 +160,7 @@ func read(out []byte) (*Job, error) {
 	return &Job{JSON: job, Warnings: a.Warnings}, nil
 }
 
-// refusal says why a process ended without an answer.
+// refusal returns why a process ended without an answer.
 func (p *Pool) refusal(state *os.ProcessState, said string, err error) error {
 	const smaller = "make it smaller: nested for expressions and dynamic blocks multiply what they go through"
 	used := state.UserTime() + state.SystemTime()

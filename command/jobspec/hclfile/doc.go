@@ -13,6 +13,6 @@
 // The package never reads files by itself, except in the functions that
 // [Options.AllowFS] turns on, never asks the environment, and never panics on
 // input. What it costs is bounded by [Limits], but for nested for expressions,
-// whose cost is the product of what they go through. Files of strangers are
+// whose cost is the product of what they go through. Untrusted files are
 // therefore parsed by package jobparse.
 package hclfile

@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// expand gives the blocks of a body, with dynamic ones replaced by what they make:
+// expand returns the blocks of a body, with dynamic ones replaced by what they make:
 //
 //	dynamic "port" {
 //	  for_each = var.ports

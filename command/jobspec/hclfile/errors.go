@@ -16,7 +16,7 @@ type Problem struct {
 	Text         string // what is wrong, and what is allowed
 }
 
-// String gives file:line:column: text.
+// String returns file:line:column: text.
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return p.File + ": " + p.Text
@@ -30,7 +30,7 @@ type Problems []Problem
 // shownProblems bounds an error message; the list itself holds all.
 const shownProblems = 30
 
-// Error gives one problem a line.
+// Error returns one problem a line.
 func (ps Problems) Error() string {
 	var b strings.Builder
 	for i, p := range ps {

@@ -107,7 +107,7 @@ func (f *File) text(rng hcl.Range) string {
 	return string(f.src[rng.Start.Byte:rng.End.Byte])
 }
 
-// sortedAttrs gives a body's attributes in the order of the file.
+// sortedAttrs returns a body's attributes in the order of the file.
 func sortedAttrs(body *hclsyntax.Body) []*hclsyntax.Attribute {
 	out := make([]*hclsyntax.Attribute, 0, len(body.Attributes))
 	for _, a := range body.Attributes {
@@ -119,5 +119,5 @@ func sortedAttrs(body *hclsyntax.Body) []*hclsyntax.Attribute {
 	return out
 }
 
-// Attributes gives the attributes at the top of the file, in its order.
+// Attributes returns the attributes at the top of the file, in its order.
 func (f *File) Attributes() []*hclsyntax.Attribute { return sortedAttrs(f.Body) }

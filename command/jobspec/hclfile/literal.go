@@ -94,7 +94,7 @@ func iteratorOf(b *hclsyntax.Block) string {
 	return b.Labels[0]
 }
 
-// expr gives what replaces an expression that stands outside a template.
+// expr returns what replaces an expression that stands outside a template.
 func (l *literalizer) expr(e hclsyntax.Expression, bound names) hclsyntax.Expression {
 	switch e := e.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
@@ -162,7 +162,7 @@ func (l *literalizer) forExpr(e *hclsyntax.ForExpr, bound names) {
 	}
 }
 
-// part gives what replaces a part of a template: ${NAME} on its own may be
+// part returns what replaces a part of a template: ${NAME} on its own may be
 // anything, for the task's environment is not known here.
 func (l *literalizer) part(e hclsyntax.Expression, bound names) hclsyntax.Expression {
 	if t, ok := e.(*hclsyntax.ScopeTraversalExpr); ok {

@@ -136,7 +136,7 @@ func keysOf[V any](m map[string]V) []string {
 	return out
 }
 
-// attrOf gives the name after var or local.
+// attrOf returns the name after var or local.
 func attrOf(t hcl.Traversal) string {
 	if len(t) < 2 {
 		return ""
