@@ -15,7 +15,7 @@ var Differences = []struct {
 }{
 	{"security and networks", []Difference{
 		{
-			"An agent listens on 127.0.0.1 unless `bind_addr` says otherwise.",
+			"An agent listens on 127.0.0.1 unless `bind_addr` sets another address.",
 			"It listens on all addresses.",
 			"Whoever reaches an agent without ACLs can run programs on its machines.",
 		},
@@ -25,12 +25,12 @@ var Differences = []struct {
 			"A cluster that is open by mistake should not start ([TLS](../tls.md)).",
 		},
 		{
-			"Off loopback, HTTPS asks everybody for a certificate. Its name says what the caller may do: `cli.REGION.nomad` everything, another name jobs and nodes only. Calls of operators need the former.",
-			"Every certificate of the CA may connect; ACL tokens say who may do what.",
-			"There are no ACLs yet, so the certificate is all that tells callers apart ([TLS](../tls.md#roles)).",
+			"Off loopback, HTTPS requires a certificate of every caller. Its name decides what the caller may do: `cli.REGION.nomad` everything, another name jobs and nodes only. Calls of operators need the former.",
+			"Every certificate of the CA may connect; ACL tokens decide who may do what.",
+			"There are no ACLs yet, so only the certificate distinguishes callers ([TLS](../tls.md#roles)).",
 		},
 		{
-			"The HTTP API of a client's agent refuses what people ask of the cluster, with `verify_server_hostname`. Ask a server's agent, or set `tls { client_requests = true }` on the servers.",
+			"The HTTP API of a client's agent refuses users' requests to the cluster, with `verify_server_hostname`. Use a server's agent, or set `tls { client_requests = true }` on the servers.",
 			"Every agent passes on every request.",
 			"Whoever steals the certificate of one node could otherwise run jobs on all.",
 		},
@@ -68,7 +68,7 @@ var Differences = []struct {
 		},
 		{
 			"Clients gossip with each other and with the servers, at port 4650. A client that this gossip still hears keeps its work when it cannot be called.",
-			"Heartbeats alone tell of a lost client.",
+			"A lost client is detected by heartbeats alone.",
 			"A dead client is known within seconds, and one that only lost its connection is not taken for dead ([clients](../clients.md#how-the-loss-of-a-client-is-detected)).",
 		},
 		{
@@ -99,7 +99,7 @@ var Differences = []struct {
 			"Large and old requests would otherwise be overtaken for ever ([queue](../queue.md)).",
 		},
 		{
-			"A job takes room from lower bands of priority only (1–40, 41–70, 71–100 by default). With `reclaim = \"suspend\"` the work that gives way is frozen in place.",
+			"A job takes room from lower bands of priority only (1–40, 41–70, 71–100 by default). With `reclaim = \"suspend\"` the preempted allocations are suspended in place.",
 			"It takes from every job whose priority is lower by 10 or more.",
 			"Between jobs of one band the queue decides, so that small differences of priority stop nothing ([preemption](../preemption.md)).",
 		},
@@ -134,7 +134,7 @@ var Differences = []struct {
 			"`replace = false` alone says never; together with a time it says until then ([clients](../clients.md#jobs-on-disconnected-clients-the-disconnect-block)).",
 		},
 		{
-			"A job without `region`, or with `global` where no region has that name, goes to the region of the agent that is asked.",
+			"A job without `region`, or with `global` where no region has that name, goes to the region of the agent that receives it.",
 			"It goes to `global`.",
 			"An agent should take a job that names no other place ([regions](../regions.md)).",
 		},
@@ -183,7 +183,7 @@ var Differences = []struct {
 		{
 			"GPUs of NVIDIA are found without a plugin. The plugin's block `nomad-device-nvidia` is read.",
 			"The plugin is a program of its own.",
-			"The scheduler needs their place in the machine, which the plugin does not tell ([GPUs](../gpus.md)).",
+			"The scheduler needs their place in the machine, which the plugin does not report ([GPUs](../gpus.md)).",
 		},
 	}},
 	{"command line", []Difference{
@@ -200,7 +200,7 @@ var Differences = []struct {
 		{
 			"`operator metrics` prints tables; `operator metrics -json` prints JSON.",
 			"It prints JSON.",
-			"Every command prints for people unless it is told otherwise. Scripts that read JSON give `-json`.",
+			"Every command prints for people by default. Scripts that read JSON use `-json`.",
 		},
 	}},
 }
