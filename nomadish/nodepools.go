@@ -23,7 +23,7 @@ func (l *leaderParts) makeNodePools(ctx context.Context) {
 			return
 		}
 		known := l.raft.Readable(structs.LogNodePoolUpsert) == nil
-		missing := l.store.Snapshot().MissingNodePools()
+		missing := l.store.Snapshot().NodePools().Missing()
 		switch {
 		case known && len(missing) > 0:
 			entry := &structs.NodePoolUpsertEntry{IfAbsent: true, Time: time.Now().UnixNano()}

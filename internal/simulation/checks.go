@@ -537,7 +537,7 @@ func open(snap *state.Snapshot, id structs.NamespacedID) string {
 			fmt.Fprintf(&out, "\n      %s: %+v", g, *e.FailedTGAllocs[g])
 		}
 	}
-	for _, a := range snap.JobRequests(nil, id.Namespace, id.ID) {
+	for _, a := range snap.Requests().OfJob(nil, id.Namespace, id.ID) {
 		fmt.Fprintf(&out, "\n    ask %+v", *a)
 	}
 	for r := range snap.Reservations(nil) {

@@ -169,7 +169,7 @@ func (s *Series) deriveBlocked(snap *state.Snapshot) {
 	s.blocked, s.byCenter = nil, nil
 	var of *structs.Job // neighbours are of one job
 	centers := map[string]int{}
-	for request := range snap.WaitingRequests(nil, structs.AllNamespaces) {
+	for request := range snap.Requests().Waiting(nil, structs.AllNamespaces) {
 		if of == nil || of.ID != request.JobID || of.Namespace != request.Namespace {
 			if of = snap.Job(nil, request.Namespace, request.JobID); of == nil {
 				continue

@@ -284,7 +284,7 @@ func TestCutPlanAtEveryIndex(t *testing.T) {
 				snap := b.store.Snapshot()
 				placed := snap.AllocsByJob(nil, "default", "job-1", true)
 				missing := 0
-				if a := snap.PendingRequest(nil, "default", "job-1", "g"); a != nil {
+				if a := snap.Requests().Get(nil, "default", "job-1", "g"); a != nil {
 					missing = a.Missing
 				}
 				if missing+len(placed) != len(nodes) {
@@ -324,7 +324,7 @@ func TestMissingOfARefusedPlan(t *testing.T) {
 		p.Requests = []*structs.RequestUpdate{{Namespace: "default", JobID: "job-1", Group: "g", Missing: 2, EvalID: "new"}}
 		b.submit(planOf("other", 60, "node-001")).want("other", 1, 0)
 		b.submit(p).want("1", 2, 1)
-		if a := b.store.Snapshot().PendingRequest(nil, "default", "job-1", "g"); a == nil || a.Missing != 3 || a.EvalID != "before-job-1" || a.Since != 5 {
+		if a := b.store.Snapshot().Requests().Get(nil, "default", "job-1", "g"); a == nil || a.Missing != 3 || a.EvalID != "before-job-1" || a.Since != 5 {
 			b.Fatalf("it waits in %+v", a)
 		}
 	})

@@ -87,7 +87,7 @@ func (k known) Of(allocID string) (job structs.NamespacedID, node string, found 
 }
 
 func (k known) RequestOf(ns, job, group string) *structs.PendingRequest {
-	return k.snap.PendingRequest(nil, ns, job, group)
+	return k.snap.Requests().Get(nil, ns, job, group)
 }
 
 // result returns what became of a plan whose last part was committed at index, or that

@@ -31,7 +31,7 @@ func poolOf(job *structs.Job) string { return cmp.Or(job.NodePool, structs.Defau
 
 // Watch registers with ws all that an order is made of.
 func Watch(ws *state.WatchSet, snap *state.Snapshot) {
-	snap.WaitingRequests(ws, structs.AllNamespaces)
+	snap.Requests().Waiting(ws, structs.AllNamespaces)
 	snap.OpenEvals(ws, structs.EvalStatusPending)
 	snap.OpenEvals(ws, structs.EvalStatusBlocked)
 	snap.SchedulerConfig(ws)
@@ -44,7 +44,7 @@ func Watch(ws *state.WatchSet, snap *state.Snapshot) {
 func Order(snap *state.Snapshot, now int64) []*Line {
 	config := snap.SchedulerConfig(nil)
 	q := &queue{snap: snap, jobs: map[structs.NamespacedID]*waiting{}}
-	for request := range snap.WaitingRequests(nil, structs.AllNamespaces) {
+	for request := range snap.Requests().Waiting(nil, structs.AllNamespaces) {
 		if w := q.of(request.Job()); w != nil {
 			w.add(request.Group, request, request.EvalID != "")
 		}
@@ -159,7 +159,7 @@ func (q *queue) pending(ev *structs.Evaluation) {
 // group has waited before counts.
 func (q *queue) stand(ev *structs.Evaluation, group string, missing int) *structs.PendingRequest {
 	request := structs.PendingRequest{Namespace: ev.Namespace, JobID: ev.JobID, Group: group}
-	if was := q.snap.PendingRequest(nil, ev.Namespace, ev.JobID, group); was != nil {
+	if was := q.snap.Requests().Get(nil, ev.Namespace, ev.JobID, group); was != nil {
 		request = *was
 	}
 	request.Missing, request.Since, request.EvalID, request.ModifyIndex = missing, ev.CreateTime, ev.ID, ev.ModifyIndex

@@ -27,7 +27,7 @@ type Series struct{ Pool, Class string }
 func Count(snap *state.Snapshot) map[Series]Figures {
 	out := map[Series]Figures{}
 	var last *structs.Job // neighbours are of one job
-	for request := range snap.WaitingRequests(nil, structs.AllNamespaces) {
+	for request := range snap.Requests().Waiting(nil, structs.AllNamespaces) {
 		if last == nil || last.ID != request.JobID || last.Namespace != request.Namespace {
 			last = snap.Job(nil, request.Namespace, request.JobID)
 		}

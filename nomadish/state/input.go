@@ -33,7 +33,7 @@ func (s *Snapshot) EvalInput(e *structs.Evaluation, o *InputOptions) scheduler.I
 func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*structs.Allocation, o *InputOptions) scheduler.Input {
 	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: s.SchedulerConfig(nil), Now: o.Now, Seed: o.Seed, NewID: o.NewID, SnapshotIndex: s.Index(),
-		Requests: s.JobRequests(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, Brief: o.Brief, Annotate: o.Annotate,
+		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, Brief: o.Brief, Annotate: o.Annotate,
 	}
 	if o.Typical != nil {
 		in.Typical = o.Typical(s, job, &in.Config)

@@ -16,17 +16,23 @@ const (
 	eventNodePoolDeleted  = "NodePoolDeleted"
 )
 
-// NodePool is a node pool, one that is built in among them; nil if there is none of the name.
-func (s *Snapshot) NodePool(ws *WatchSet, name string) *structs.NodePool {
-	if p := one[structs.NodePool](s.v, ws, TableNodePools, byID, name); p != nil {
+// NodePools reads the node pools of a snapshot.
+type NodePools struct{ snap *Snapshot }
+
+// NodePools returns the reads of node pools.
+func (s *Snapshot) NodePools() NodePools { return NodePools{s} }
+
+// Get returns a node pool, one that is built in among them; nil if there is none of the name.
+func (n NodePools) Get(ws *WatchSet, name string) *structs.NodePool {
+	if p := one[structs.NodePool](n.snap.v, ws, TableNodePools, byID, name); p != nil {
 		return p
 	}
 	return structs.BuiltInNodePool(name)
 }
 
-// NodePools walks the node pools whose name begins with prefix, those that are built in among them, by name, or backwards.
-func (s *Snapshot) NodePools(ws *WatchSet, prefix string, reverse bool) iter.Seq[*structs.NodePool] {
-	all := collect(many[structs.NodePool](s.v, ws, false, TableNodePools, byPrefix, prefix))
+// List walks the node pools whose name begins with prefix, those that are built in among them, by name, or backwards.
+func (n NodePools) List(ws *WatchSet, prefix string, reverse bool) iter.Seq[*structs.NodePool] {
+	all := collect(many[structs.NodePool](n.snap.v, ws, false, TableNodePools, byPrefix, prefix))
 	for _, name := range []string{structs.NodePoolAll, structs.NodePoolDefault} {
 		if strings.HasPrefix(name, prefix) {
 			all = append(all, structs.BuiltInNodePool(name))
@@ -39,27 +45,28 @@ func (s *Snapshot) NodePools(ws *WatchSet, prefix string, reverse bool) iter.Seq
 	return slices.Values(all)
 }
 
-// HasNodePool reports whether a job may name a node pool: there is one of the name, or a node is in it. The latter without the former
+// Has reports whether a job may name a node pool: there is one of the name, or a node is in it. The latter without the former
 // is a region that is being upgraded from a version that did not keep node pools.
-func (s *Snapshot) HasNodePool(name string) bool {
-	return s.NodePool(nil, name) != nil || nodesIn(s.v.txn, name) > 0
+func (n NodePools) Has(name string) bool {
+	return n.Get(nil, name) != nil || nodesIn(n.snap.v.txn, name) > 0
 }
 
-// MissingNodePools are the names of the pools that nodes or jobs that are not dead name and that there are not, in order, as far as
-// there may be more. They are those of a region that is being upgraded, see HasNodePool.
-func (s *Snapshot) MissingNodePools() []string {
+// Missing returns the names of the pools that nodes or jobs that are not dead name and that there are not, in order, as far as
+// there may be more. They are those of a region that is being upgraded, see Has.
+func (n NodePools) Missing() []string {
+	txn := n.snap.v.txn
 	named := map[string]bool{}
-	for n := range rows[structs.Node](s.v.txn, false, TableNodes, byID) {
-		named[n.NodePool] = true
+	for node := range rows[structs.Node](txn, false, TableNodes, byID) {
+		named[node.NodePool] = true
 	}
-	for j := range rows[structs.Job](s.v.txn, false, TableJobs, byID) {
+	for j := range rows[structs.Job](txn, false, TableJobs, byID) {
 		if j.Status != structs.JobStatusDead {
 			named[j.NodePool] = true
 		}
 	}
-	maps.DeleteFunc(named, func(name string, _ bool) bool { return !structs.ValidNodePool(name) || s.NodePool(nil, name) != nil })
+	maps.DeleteFunc(named, func(name string, _ bool) bool { return !structs.ValidNodePool(name) || n.Get(nil, name) != nil })
 	missing := slices.Sorted(maps.Keys(named))
-	return missing[:min(len(missing), max(0, structs.MaxNodePoolsOfNodes-countNodePools(s.v.txn)))]
+	return missing[:min(len(missing), max(0, structs.MaxNodePoolsOfNodes-countNodePools(txn)))]
 }
 
 func countNodePools(r reader) (n int) {

@@ -11,7 +11,7 @@ import (
 // poolNames are the names of node pools that a walk gives.
 func poolNames(s *Snapshot, prefix string, reverse bool) string {
 	var names []string
-	for p := range s.NodePools(nil, prefix, reverse) {
+	for p := range s.NodePools().List(nil, prefix, reverse) {
 		names = append(names, p.Name)
 	}
 	return strings.Join(names, " ")
@@ -30,11 +30,11 @@ func TestNodePools(t *testing.T) {
 	check(t, "backwards", poolNames(snap, "", true), "gpu dev default all")
 	check(t, "by prefix", poolNames(snap, "de", false), "default dev")
 	snap = w.must(upsert(&structs.NodePool{Name: "gpu", Description: "new"}))
-	got := snap.NodePool(nil, "gpu")
+	got := snap.NodePools().Get(nil, "gpu")
 	check(t, "replaced", fmt.Sprint(got.Description, got.Meta, got.CreateIndex, got.ModifyIndex), "newmap[] 1 2")
 	snap = w.must(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "gpu"}, {Name: "cpu"}}, IfAbsent: true})
-	check(t, "left alone", snap.NodePool(nil, "gpu").Description, "new")
-	check(t, "made where there was none", snap.NodePool(nil, "cpu").CreateIndex, 3)
+	check(t, "left alone", snap.NodePools().Get(nil, "gpu").Description, "new")
+	check(t, "made where there was none", snap.NodePools().Get(nil, "cpu").CreateIndex, 3)
 
 	for _, bad := range []*structs.NodePool{
 		nil, {}, {Name: "a b"}, {Name: strings.Repeat("x", 129)}, {Name: "all"}, {Name: "default"}, {Name: "x", NodeIdentityTTL: -1},
@@ -86,7 +86,7 @@ func TestNodePoolsAreKept(t *testing.T) {
 	other.w.Commit(in, snap.Index())
 	now := other.store.Snapshot()
 	check(t, "hash", now.Hash(), snap.Hash())
-	check(t, "meta", now.NodePool(nil, "gpu").Meta["a"], "b")
+	check(t, "meta", now.NodePools().Get(nil, "gpu").Meta["a"], "b")
 	if err := CheckRow(TableNodePools, &structs.NodePool{Name: "a b"}); err == nil {
 		t.Error("a pool that there cannot be is imported")
 	}
@@ -109,7 +109,7 @@ func TestNodePoolsAreNotWithoutEnd(t *testing.T) {
 		n.NodePool = id
 		w.must(&structs.NodeRegisterEntry{Node: n, EvalSeed: id})
 	}
-	check(t, "missing, as far as there is room", fmt.Sprint(w.store.Snapshot().MissingNodePools()), "[a]")
+	check(t, "missing, as far as there is room", fmt.Sprint(w.store.Snapshot().NodePools().Missing()), "[a]")
 	w.refuses(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "a"}, {Name: "b"}}, IfAbsent: true}, structs.CodeTooLarge)
 	w.must(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "a"}, {Name: "a"}}, IfAbsent: true})
 	w.refuses(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "b"}}, IfAbsent: true}, structs.CodeTooLarge)
@@ -136,9 +136,9 @@ func TestMissingNodePools(t *testing.T) {
 		w.register(j)
 	}
 	w.must(&structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{{Name: "kept"}}})
-	check(t, "missing", fmt.Sprint(w.store.Snapshot().MissingNodePools()), "[gpu waits]")
+	check(t, "missing", fmt.Sprint(w.store.Snapshot().NodePools().Missing()), "[gpu waits]")
 	snap := w.store.Snapshot()
 	for name, want := range map[string]bool{"gpu": true, "kept": true, "all": true, "default": true, "waits": false, "gone": false} {
-		check(t, name+" may be named", snap.HasNodePool(name), want)
+		check(t, name+" may be named", snap.NodePools().Has(name), want)
 	}
 }

@@ -19,34 +19,40 @@ const (
 // maxAged bounds Ask.Aged, so that no clock or setting can make it overflow.
 const maxAged = 1 << 40
 
-// PendingRequest is what is known of a job's group in the queue; nil if it never waited, or left
+// Requests reads the requests of jobs' groups that a snapshot has: the queue, and what is remembered of it.
+type Requests struct{ snap *Snapshot }
+
+// Requests returns the reads of requests.
+func (s *Snapshot) Requests() Requests { return Requests{s} }
+
+// Get returns what is known of a job's group in the queue; nil if it never waited, or left
 // nothing to remember when it was placed.
-func (s *Snapshot) PendingRequest(ws *WatchSet, ns, job, group string) *structs.PendingRequest {
-	return one[structs.PendingRequest](s.v, ws, TableRequests, byID, ns, job, group)
+func (r Requests) Get(ws *WatchSet, ns, job, group string) *structs.PendingRequest {
+	return one[structs.PendingRequest](r.snap.v, ws, TableRequests, byID, ns, job, group)
 }
 
-// JobRequests are a job's requests by group, those that do not wait as well.
-func (s *Snapshot) JobRequests(ws *WatchSet, ns, job string) []*structs.PendingRequest {
-	return collect(many[structs.PendingRequest](s.v, ws, false, TableRequests, byID+"_prefix", ns, job, ""))
+// OfJob returns a job's requests by group, those that do not wait as well.
+func (r Requests) OfJob(ws *WatchSet, ns, job string) []*structs.PendingRequest {
+	return collect(many[structs.PendingRequest](r.snap.v, ws, false, TableRequests, byID+"_prefix", ns, job, ""))
 }
 
-// PendingRequests walks all requests of a namespace ("*": all), those that do not wait as well, by
+// List walks all requests of a namespace ("*": all), those that do not wait as well, by
 // namespace, job and group.
-func (s *Snapshot) PendingRequests(ws *WatchSet, ns string) iter.Seq[*structs.PendingRequest] {
-	return s.requests(ws, byID, ns)
+func (r Requests) List(ws *WatchSet, ns string) iter.Seq[*structs.PendingRequest] {
+	return r.list(ws, byID, ns)
 }
 
-// WaitingRequests walks the asks of a namespace ("*": all) that wait, by namespace, job and
+// Waiting walks the requests of a namespace ("*": all) that wait, by namespace, job and
 // group. Their order in the queue is that of their ranks.
-func (s *Snapshot) WaitingRequests(ws *WatchSet, ns string) iter.Seq[*structs.PendingRequest] {
-	return s.requests(ws, byWaiting, ns)
+func (r Requests) Waiting(ws *WatchSet, ns string) iter.Seq[*structs.PendingRequest] {
+	return r.list(ws, byWaiting, ns)
 }
 
-func (s *Snapshot) requests(ws *WatchSet, index, ns string) iter.Seq[*structs.PendingRequest] {
+func (r Requests) list(ws *WatchSet, index, ns string) iter.Seq[*structs.PendingRequest] {
 	if ns == structs.AllNamespaces {
-		return many[structs.PendingRequest](s.v, ws, false, TableRequests, index)
+		return many[structs.PendingRequest](r.snap.v, ws, false, TableRequests, index)
 	}
-	return many[structs.PendingRequest](s.v, ws, false, TableRequests, index+"_prefix", ns, "")
+	return many[structs.PendingRequest](r.snap.v, ws, false, TableRequests, index+"_prefix", ns, "")
 }
 
 // requestRows are the rows of requests as a transaction changes them: what plans and jobs say of groups that wait.

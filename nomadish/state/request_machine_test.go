@@ -249,7 +249,7 @@ func (m *requestModel) compare(t *rapid.T) {
 	waiting := 0
 	for _, id := range []string{"a", "ab", "b"} {
 		for _, group := range []string{"db", "web"} {
-			want, have := m.oracle.row([2]string{id, group}), snap.PendingRequest(nil, "default", id, group)
+			want, have := m.oracle.row([2]string{id, group}), snap.Requests().Get(nil, "default", id, group)
 			if have != nil {
 				bare := *have
 				bare.CreateIndex, bare.ModifyIndex = 0, 0
@@ -263,7 +263,7 @@ func (m *requestModel) compare(t *rapid.T) {
 			}
 		}
 	}
-	if n := len(slices.Collect(snap.WaitingRequests(nil, "*"))); n != waiting {
+	if n := len(slices.Collect(snap.Requests().Waiting(nil, "*"))); n != waiting {
 		t.Fatalf("index %d: %d wait, not %d", m.index, n, waiting)
 	}
 	if d := Differences(snap); len(d) > 0 {

@@ -40,7 +40,7 @@ func TestEffectivePriorityOfARequeuedJob(t *testing.T) {
 	priority := func(s *Snapshot, cycles int64) int64 {
 		t.Helper()
 		c := s.SchedulerConfig(nil)
-		rank := c.Rank(s.Job(nil, "default", "web"), s.PendingRequest(nil, "default", "web", "web"), 0)
+		rank := c.Rank(s.Job(nil, "default", "web"), s.Requests().Get(nil, "default", "web", "web"), 0)
 		return c.EffectivePriority(&rank, (cycles+1000)*cycle)
 	}
 	snap := w.at(0, &structs.JudgedPlan{Requests: missing20(1, "b")})
@@ -63,31 +63,31 @@ func TestRequestWaitsAndIsPlaced(t *testing.T) {
 	w := newWorld(t)
 	w.register(job("web"))
 	snap := w.at(0, &structs.JudgedPlan{Requests: missing20(0, "")})
-	check(t, "an ask placed at once has a row", snap.PendingRequest(nil, "default", "web", "web") == nil, true)
+	check(t, "an ask placed at once has a row", snap.Requests().Get(nil, "default", "web", "web") == nil, true)
 	snap = w.at(1, &structs.JudgedPlan{Requests: []*structs.RequestUpdate{{
 		Namespace: "default", JobID: "web", Group: "web", Missing: 2, Since: 1000*cycle + 5, EvalID: "b1",
 	}}})
 	want := structs.PendingRequest{
 		Namespace: "default", JobID: "web", Group: "web", Missing: 2, Since: 1000*cycle + 5, EvalID: "b1", CreateIndex: w.index, ModifyIndex: w.index,
 	}
-	check(t, "it waits", *snap.PendingRequest(nil, "default", "web", "web"), want)
+	check(t, "it waits", *snap.Requests().Get(nil, "default", "web", "web"), want)
 	snap = w.at(2, &structs.JudgedPlan{Requests: []*structs.RequestUpdate{{
 		Namespace: "default", JobID: "web", Group: "web", Missing: 1, Since: 1002 * cycle, EvalID: "b2",
 	}}})
 	want.Missing, want.EvalID, want.ModifyIndex = 1, "b2", w.index
-	check(t, "a part is placed: it has waited as long", *snap.PendingRequest(nil, "default", "web", "web"), want)
+	check(t, "a part is placed: it has waited as long", *snap.Requests().Get(nil, "default", "web", "web"), want)
 	changed := snap.TableIndex(TableRequests)
 	snap = w.at(3, &structs.JudgedPlan{Requests: missing20(1, "b2")})
-	check(t, "the same again changes the row", *snap.PendingRequest(nil, "default", "web", "web"), want)
+	check(t, "the same again changes the row", *snap.Requests().Get(nil, "default", "web", "web"), want)
 	check(t, "and the table", snap.TableIndex(TableRequests), changed)
-	check(t, "those that wait", len(slices.Collect(snap.WaitingRequests(nil, "*"))), 1)
-	check(t, "of another namespace", len(slices.Collect(snap.WaitingRequests(nil, "other"))), 0)
+	check(t, "those that wait", len(slices.Collect(snap.Requests().Waiting(nil, "*"))), 1)
+	check(t, "of another namespace", len(slices.Collect(snap.Requests().Waiting(nil, "other"))), 0)
 	snap = w.at(10, &structs.JudgedPlan{Requests: missing20(0, "")})
 	want.Missing, want.Since, want.Aged, want.EvalID, want.ModifyIndex = 0, 0, 10, "", w.index
-	check(t, "it is placed, and remembers", *snap.PendingRequest(nil, "default", "web", "web"), want)
-	check(t, "those that wait", len(slices.Collect(snap.WaitingRequests(nil, "default"))), 0)
-	check(t, "all", len(slices.Collect(snap.PendingRequests(nil, "default"))), 1)
-	check(t, "of the job", len(snap.JobRequests(nil, "default", "web")), 1)
+	check(t, "it is placed, and remembers", *snap.Requests().Get(nil, "default", "web", "web"), want)
+	check(t, "those that wait", len(slices.Collect(snap.Requests().Waiting(nil, "default"))), 0)
+	check(t, "all", len(slices.Collect(snap.Requests().List(nil, "default"))), 1)
+	check(t, "of the job", len(snap.Requests().OfJob(nil, "default", "web")), 1)
 }
 
 func TestReclaimedRequestGoesBack(t *testing.T) {
@@ -97,7 +97,7 @@ func TestReclaimedRequestGoesBack(t *testing.T) {
 	ids := w.place("web", 0, "n", "s", 6)
 	request := func(s *Snapshot) structs.PendingRequest {
 		t.Helper()
-		a := *s.PendingRequest(nil, "default", "web", "web")
+		a := *s.Requests().Get(nil, "default", "web", "web")
 		a.CreateIndex, a.ModifyIndex = 0, 0
 		return a
 	}
@@ -148,7 +148,7 @@ func TestSuspendedAllocation(t *testing.T) {
 	snap = w.at(2, &structs.JudgedPlan{Update: []*structs.AllocInPlace{{AllocID: id, EvalID: "e3", Resources: whole, Resume: true}}, Requests: missing20(0, "")})
 	a = snap.Alloc(nil, id)
 	check(t, "resumed", [3]string{a.DesiredStatus, a.DesiredDescription, a.PreemptedByAllocation}, [3]string{structs.AllocDesiredRun, "", ""})
-	check(t, "what it has waited", snap.PendingRequest(nil, "default", "web", "web").Aged, 2)
+	check(t, "what it has waited", snap.Requests().Get(nil, "default", "web", "web").Aged, 2)
 	snap = w.at(3, &structs.JudgedPlan{Stop: reclaimed(structs.ReclaimSuspend, structs.AllocDesiredSuspend, id)})
 	check(t, "suspended again", snap.Alloc(nil, id).DesiredStatus, structs.AllocDesiredSuspend)
 	snap = w.must(&structs.NodeDeregisterEntry{NodeIDs: []string{"n"}, Time: w.now(), EvalSeed: "gone"})
@@ -163,7 +163,7 @@ func TestRequestsFollowTheirJob(t *testing.T) {
 	}
 	requests := func(s *Snapshot) map[string]int {
 		out := map[string]int{}
-		for a := range s.PendingRequests(nil, "*") {
+		for a := range s.Requests().List(nil, "*") {
 			out[a.JobID+"/"+a.Group] = a.Missing
 		}
 		return out
@@ -261,8 +261,8 @@ func TestWatchedRequests(t *testing.T) {
 		t.Helper()
 		all, one := NewWatchSet(), NewWatchSet()
 		snap := w.store.Snapshot()
-		snap.WaitingRequests(all, "*")
-		snap.JobRequests(one, "default", "web")
+		snap.Requests().Waiting(all, "*")
+		snap.Requests().OfJob(one, "default", "web")
 		w.plan(p)
 		check(t, what+": the queue's watcher wakes", wakes(all), queue)
 		check(t, what+": the job's watcher wakes", wakes(one), ofJob)

@@ -172,10 +172,10 @@ func TestRequestsAreWritten(t *testing.T) {
 		c.register(t, busy)
 		e := c.register(t, job("two", structs.NodePoolDefault, 50, 2, 400, 400))
 		synctest.Wait()
-		if a := c.store.Snapshot().PendingRequest(nil, "default", "busy", "g"); a != nil {
+		if a := c.store.Snapshot().Requests().Get(nil, "default", "busy", "g"); a != nil {
 			t.Fatalf("placed at once, but %+v", a)
 		}
-		a := c.store.Snapshot().PendingRequest(nil, "default", "two", "g")
+		a := c.store.Snapshot().Requests().Get(nil, "default", "two", "g")
 		if a == nil || a.Missing != 1 || a.Since != e.CreateTime {
 			t.Fatalf("ask %+v, want one missing since %d", a, e.CreateTime)
 		}
@@ -185,7 +185,7 @@ func TestRequestsAreWritten(t *testing.T) {
 		time.Sleep(5 * time.Second) // short of a cycle, or in the next: both may be
 		c.deregister(t, busy)
 		synctest.Wait()
-		if a := c.store.Snapshot().PendingRequest(nil, "default", "two", "g"); a != nil && a.Missing != 0 {
+		if a := c.store.Snapshot().Requests().Get(nil, "default", "two", "g"); a != nil && a.Missing != 0 {
 			t.Fatalf("all is placed, but %+v", a)
 		}
 	})

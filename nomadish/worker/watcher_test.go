@@ -213,7 +213,7 @@ func (w *watcher) rank(snap *state.Snapshot, j *structs.Job) structs.Rank {
 	}
 	config := snap.SchedulerConfig(nil)
 	best := config.Rank(j, nil, since)
-	for _, request := range snap.JobRequests(nil, j.Namespace, j.ID) {
+	for _, request := range snap.Requests().OfJob(nil, j.Namespace, j.ID) {
 		if r := config.Rank(j, request, since); r.Compare(&best) < 0 {
 			best = r
 		}

@@ -216,7 +216,7 @@ func (e *Endpoint) withdraw(ctx context.Context, evals []*structs.Evaluation) er
 		idle[id] = !slices.ContainsFunc(snap.EvalsByJob(nil, id.Namespace, id.ID), func(ev *structs.Evaluation) bool {
 			return !ev.Terminal() && !chosen[ev.ID]
 		})
-		for _, request := range snap.JobRequests(nil, id.Namespace, id.ID) {
+		for _, request := range snap.Requests().OfJob(nil, id.Namespace, id.ID) {
 			if idle[id] && request.Missing > 0 {
 				requests = append(requests, &structs.RequestUpdate{Namespace: request.Namespace, JobID: request.JobID, Group: request.Group})
 			}

@@ -177,7 +177,7 @@ func (d deleting) place(n int, job string) string {
 
 func (d deleting) queued() (waiting, reserved []string) {
 	snap := d.Store.Snapshot()
-	for request := range snap.WaitingRequests(nil, "*") {
+	for request := range snap.Requests().Waiting(nil, "*") {
 		waiting = append(waiting, request.JobID)
 	}
 	for r := range snap.Reservations(nil) {

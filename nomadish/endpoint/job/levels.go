@@ -69,7 +69,7 @@ func reportedLevels(snap *state.Snapshot, known []string) []string {
 
 // checkNodePool refuses a job whose node pool does not exist: it would wait for ever.
 func (e *Endpoint) checkNodePool(job *structs.Job) error {
-	if e.Router.Snapshot().HasNodePool(job.NodePool) {
+	if e.Router.Snapshot().NodePools().Has(job.NodePool) {
 		return nil
 	}
 	return structs.Errorf(structs.CodeBadRequest, "job %q: node_pool: node pool %q does not exist", job.ID, job.NodePool).

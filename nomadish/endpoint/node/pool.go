@@ -29,7 +29,7 @@ func (e *Endpoint) poolList(ctx context.Context, args *structs.ListRequest) (*st
 	reply := &structs.NodePoolListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		var err error
-		reply.NodePools, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.NodePools(ws, args.Prefix, args.Reverse),
+		reply.NodePools, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.NodePools().List(ws, args.Prefix, args.Reverse),
 			func(p *structs.NodePool) string { return p.Name })
 		return snap.TableIndex(state.TableNodePools), err
 	})
@@ -38,7 +38,7 @@ func (e *Endpoint) poolList(ctx context.Context, args *structs.ListRequest) (*st
 func (e *Endpoint) poolGet(ctx context.Context, args *structs.IDRequest) (*structs.NodePoolReply, error) {
 	reply := &structs.NodePoolReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		reply.NodePool = snap.NodePool(ws, args.ID)
+		reply.NodePool = snap.NodePools().Get(ws, args.ID)
 		if reply.NodePool == nil {
 			return snap.TableIndex(state.TableNodePools), nil
 		}
@@ -49,7 +49,7 @@ func (e *Endpoint) poolGet(ctx context.Context, args *structs.IDRequest) (*struc
 func (e *Endpoint) poolNodes(ctx context.Context, args *structs.NodePoolListRequest) (*structs.NodeListReply, error) {
 	reply := &structs.NodeListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		if !snap.HasNodePool(args.Name) {
+		if !snap.NodePools().Has(args.Name) {
 			return 0, rpc.NotFound("node pool", args.Name)
 		}
 		var err error
@@ -73,7 +73,7 @@ func pageNodes(args *structs.ListRequest, meta *structs.QueryMeta, nodes iter.Se
 func (e *Endpoint) poolJobs(ctx context.Context, args *structs.NodePoolListRequest) (*structs.JobListReply, error) {
 	reply := &structs.JobListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		if !snap.HasNodePool(args.Name) {
+		if !snap.NodePools().Has(args.Name) {
 			return 0, rpc.NotFound("node pool", args.Name)
 		}
 		var err error
@@ -111,7 +111,7 @@ func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*
 // makeNodePool makes the pool that a node names, if there is none of the name. While some server of the region does not know node
 // pools the node does without: the leader makes it later.
 func (e *Endpoint) makeNodePool(ctx context.Context, name string) error {
-	if e.Router.Snapshot().NodePool(nil, name) != nil {
+	if e.Router.Snapshot().NodePools().Get(nil, name) != nil {
 		return nil
 	}
 	_, err := e.applyInTurn(ctx, structs.LogNodePoolUpsert, &structs.NodePoolUpsertEntry{

@@ -55,7 +55,7 @@ func TestNodeMakesItsPool(t *testing.T) {
 	if names, _ := s.pools(structs.QueryOptions{}); names != "all default gpu kept" {
 		t.Errorf("the pools are %q", names)
 	}
-	if got := s.Store.Snapshot().NodePool(nil, "kept"); got.Description != "own" {
+	if got := s.Store.Snapshot().NodePools().Get(nil, "kept"); got.Description != "own" {
 		t.Errorf("a node changed %+v", got)
 	}
 	for _, bad := range []string{"all", "a b", strings.Repeat("x", 129)} {

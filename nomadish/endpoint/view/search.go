@@ -89,7 +89,7 @@ func (e *Endpoint) searchKind(snap *state.Snapshot, kind string, args *structs.S
 			}
 		}
 	case "node_pools":
-		for p := range snap.NodePools(nil, prefix, false) {
+		for p := range snap.NodePools().List(nil, prefix, false) {
 			if !add(p.Name, p.Name) {
 				break
 			}
