@@ -29,8 +29,8 @@ func taskNames(a *structs.Allocation) []string {
 	return slices.Sorted(maps.Keys(a.TaskStates))
 }
 
-func showTaskStates(e *env, a *structs.Allocation) {
-	e.printf("\n%s\n", e.style.Bold("Tasks"))
+func showTaskStates(p *printer, a *structs.Allocation) {
+	p.printf("\n%s\n", p.style.Bold("Tasks"))
 	rows := [][]string{{"Name", "State", "Last Event", "Time"}}
 	for _, name := range taskNames(a) {
 		row := []string{name, "pending", "<none>", "<none>"}
@@ -42,7 +42,7 @@ func showTaskStates(e *env, a *structs.Allocation) {
 		}
 		rows = append(rows, row)
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }
 
 // taskWord is what a task does: what runs in an allocation that is suspended is suspended.
@@ -54,11 +54,11 @@ func taskWord(a *structs.Allocation, s *structs.TaskState) string {
 }
 
 // showAddresses lists the allocation's ports.
-func showAddresses(e *env, a *structs.Allocation) {
+func showAddresses(to *printer, a *structs.Allocation) {
 	if a.AllocatedResources == nil || len(a.AllocatedResources.Shared.Ports) == 0 {
 		return
 	}
-	e.printf("\n%s\n", e.style.Bold("Allocation Addresses:"))
+	to.printf("\n%s\n", to.style.Bold("Allocation Addresses:"))
 	rows := [][]string{{"Label", "Dynamic", "Address"}}
 	for _, p := range a.AllocatedResources.Shared.Ports {
 		dynamic := "yes"
@@ -71,7 +71,7 @@ func showAddresses(e *env, a *structs.Allocation) {
 		}
 		rows = append(rows, []string{p.Label, dynamic, address})
 	}
-	ui.Table(e.out, rows)
+	ui.Table(to.out, rows)
 }
 
 // static reports whether the job asked for that very port.
@@ -91,7 +91,7 @@ func static(a *structs.Allocation, label string) bool {
 	return false
 }
 
-func showTask(e *env, a *structs.Allocation, name string, used *structs.AllocResourceUsage, o allocStatusOptions) {
+func showTask(p *printer, a *structs.Allocation, name string, used *structs.AllocResourceUsage, o allocStatusOptions) {
 	state := a.TaskStates[name]
 	if state == nil {
 		state = &structs.TaskState{State: structs.TaskStatePending}
@@ -99,22 +99,22 @@ func showTask(e *env, a *structs.Allocation, name string, used *structs.AllocRes
 	text := taskWord(a, state)
 	switch {
 	case text == structs.AllocClientSuspended:
-		text = e.style.Yellow(text)
+		text = p.style.Yellow(text)
 	case state.Failed:
-		text = e.style.Red(text + " (failed)")
+		text = p.style.Red(text + " (failed)")
 	case state.State == structs.TaskStateRunning:
-		text = e.style.Green(text)
+		text = p.style.Green(text)
 	}
-	e.printf("\n%s is %s\n", e.style.Bold(fmt.Sprintf("Task %q", name)), text)
+	p.printf("\n%s is %s\n", p.style.Bold(fmt.Sprintf("Task %q", name)), text)
 	var usage *structs.ResourceUsage
 	if used != nil && used.Tasks[name] != nil {
 		usage = used.Tasks[name].ResourceUsage
 	}
-	showTaskResources(e, a, name, usage)
+	showTaskResources(p, a, name, usage)
 	if o.stats && usage != nil {
-		showUsage(e, usage)
+		showUsage(p, usage)
 	}
-	e.printf("\nTask Events:\n")
+	p.printf("\nTask Events:\n")
 	pairs := []ui.Pair{
 		{Key: "Started At", Value: timeOrNone(state.StartedAt)}, {Key: "Finished At", Value: timeOrNone(state.FinishedAt)},
 		{Key: "Total Restarts", Value: fmt.Sprint(state.Restarts)}, {Key: "Last Restart", Value: timeOrNone(state.LastRestart)},
@@ -122,16 +122,16 @@ func showTask(e *env, a *structs.Allocation, name string, used *structs.AllocRes
 	if code, ended := state.ExitCode(); ended {
 		pairs = append(pairs, ui.Pair{Key: "Exit Code", Value: fmt.Sprint(code)})
 	}
-	ui.Pairs(e.out, pairs)
+	ui.Pairs(p.out, pairs)
 	if len(state.Events) == 0 {
 		return
 	}
-	e.printf("\nRecent Events:\n")
+	p.printf("\nRecent Events:\n")
 	rows := [][]string{{"Time", "Type", "Description"}}
 	for _, ev := range slices.Backward(state.Events) {
 		rows = append(rows, []string{ui.Time(ev.Time), ev.Type, ui.OrNone(eventText(ev))})
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }
 
 func timeOrNone(t time.Time) string {
@@ -142,7 +142,7 @@ func timeOrNone(t time.Time) string {
 }
 
 // showTaskResources is what the task was given, and what it uses of it.
-func showTaskResources(e *env, a *structs.Allocation, name string, usage *structs.ResourceUsage) {
+func showTaskResources(p *printer, a *structs.Allocation, name string, usage *structs.ResourceUsage) {
 	if a.AllocatedResources == nil || a.AllocatedResources.Tasks[name] == nil {
 		return
 	}
@@ -162,22 +162,22 @@ func showTaskResources(e *env, a *structs.Allocation, name string, usage *struct
 	if given.Memory.MemoryMaxMB > 0 {
 		head, row = append(head, "Memory Max"), append(row, ui.MiB(given.Memory.MemoryMaxMB))
 	}
-	e.printf("Task Resources:\n")
-	ui.Table(e.out, [][]string{head, row})
-	showTaskDevices(e, given.Devices)
+	p.printf("Task Resources:\n")
+	ui.Table(p.out, [][]string{head, row})
+	showTaskDevices(p, given.Devices)
 }
 
-func showUsage(e *env, u *structs.ResourceUsage) {
+func showUsage(p *printer, u *structs.ResourceUsage) {
 	if m := u.MemoryStats; m != nil {
-		e.printf("\nMemory Stats\n")
-		ui.Table(e.out, [][]string{
+		p.printf("\nMemory Stats\n")
+		ui.Table(p.out, [][]string{
 			{"RSS", "Cache", "Swap", "Usage", "Max Usage"},
 			{ui.Bytes(m.RSS), ui.Bytes(m.Cache), ui.Bytes(m.Swap), ui.Bytes(m.Usage), ui.Bytes(m.MaxUsage)},
 		})
 	}
 	if c := u.CpuStats; c != nil {
-		e.printf("\nCPU Stats\n")
-		ui.Table(e.out, [][]string{
+		p.printf("\nCPU Stats\n")
+		ui.Table(p.out, [][]string{
 			{"Percent", "User", "System", "MHz", "Throttled Periods"},
 			{
 				fmt.Sprintf("%.2f%%", c.Percent), fmt.Sprintf("%.2f%%", c.UserMode), fmt.Sprintf("%.2f%%", c.SystemMode),
@@ -203,17 +203,17 @@ func showWhy(ctx context.Context, e *env, a *structs.Allocation) {
 }
 
 // showMetrics prints how the node was chosen.
-func showMetrics(e *env, m *structs.AllocMetric) {
+func showMetrics(p *printer, m *structs.AllocMetric) {
 	if m == nil {
 		return
 	}
-	e.printf("\n%s\n", e.style.Bold("Placement Metrics"))
-	e.printf("  * %s looked at, %d filtered, %d without room\n", plural(m.NodesEvaluated, "node"), m.NodesFiltered, m.NodesExhausted)
+	p.printf("\n%s\n", p.style.Bold("Placement Metrics"))
+	p.printf("  * %s looked at, %d filtered, %d without room\n", plural(m.NodesEvaluated, "node"), m.NodesFiltered, m.NodesExhausted)
 	if m.AllocationTime > 0 {
-		e.printf("  * Decided in %s\n", m.AllocationTime.Round(time.Microsecond))
+		p.printf("  * Decided in %s\n", m.AllocationTime.Round(time.Microsecond))
 	}
 	for _, line := range explain(m) {
-		e.printf("  * %s\n", line)
+		p.printf("  * %s\n", line)
 	}
 	if len(m.ScoreMetaData) == 0 {
 		return
@@ -233,5 +233,5 @@ func showMetrics(e *env, m *structs.AllocMetric) {
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%.3g", s.NormScore)))
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }

@@ -68,13 +68,13 @@ func listAllocs(ctx context.Context, e *env, filter string, verbose bool) int {
 		e.printf("No allocations placed\n")
 		return exitDone
 	}
-	ui.Table(e.out, allocJobRows(e, allocs, verbose))
+	ui.Table(e.out, allocJobRows(&e.printer, allocs, verbose))
 	return exitDone
 }
 
 // allocJobRows is allocRows of allocations of more than one job.
-func allocJobRows(e *env, allocs []*structs.AllocListStub, verbose bool) [][]string {
-	rows := allocRows(e, allocs, verbose)
+func allocJobRows(p *printer, allocs []*structs.AllocListStub, verbose bool) [][]string {
+	rows := allocRows(p, allocs, verbose)
 	rows[0] = append(rows[0], "Job ID")
 	for i, a := range newestFirst(allocs) {
 		rows[i+1] = append(rows[i+1], a.JobID)
@@ -83,7 +83,7 @@ func allocJobRows(e *env, allocs []*structs.AllocListStub, verbose bool) [][]str
 }
 
 func showAlloc(ctx context.Context, e *env, a *structs.Allocation, o allocStatusOptions) int {
-	pairs := allocHead(e, a, o.verbose)
+	pairs := allocHead(&e.printer, a, o.verbose)
 	if text := e.preemptedText(ctx, a.PreemptedAllocations, a.Namespace); text != "" {
 		ids := make([]string, 0, len(a.PreemptedAllocations))
 		for _, id := range a.PreemptedAllocations {
@@ -99,10 +99,10 @@ func showAlloc(ctx context.Context, e *env, a *structs.Allocation, o allocStatus
 		return exitDone
 	}
 	if o.short {
-		showTaskStates(e, a)
+		showTaskStates(&e.printer, a)
 		return exitDone
 	}
-	showAddresses(e, a)
+	showAddresses(&e.printer, a)
 	showWhy(ctx, e, a)
 	var used *structs.AllocResourceUsage
 	code := exitDone
@@ -116,16 +116,16 @@ func showAlloc(ctx context.Context, e *env, a *structs.Allocation, o allocStatus
 		}
 	}
 	for _, task := range taskNames(a) {
-		showTask(e, a, task, used, o)
+		showTask(&e.printer, a, task, used, o)
 	}
 	if o.verbose {
-		showMetrics(e, a.Metrics)
+		showMetrics(&e.printer, a.Metrics)
 	}
 	return code
 }
 
-func allocHead(e *env, a *structs.Allocation, verbose bool) []ui.Pair {
-	now := e.now()
+func allocHead(p *printer, a *structs.Allocation, verbose bool) []ui.Pair {
+	now := p.now()
 	pairs := []ui.Pair{
 		{Key: "ID", Value: a.ID}, {Key: "Eval ID", Value: short(a.EvalID, verbose)}, {Key: "Name", Value: a.Name},
 		{Key: "Node ID", Value: short(a.NodeID, verbose)}, {Key: "Node Name", Value: a.NodeName},

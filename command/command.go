@@ -51,11 +51,11 @@ type spec struct {
 
 // env is what a command works with.
 type env struct {
-	in       io.Reader
-	out, err io.Writer // what comes from the cluster is printed by printf, eprintf and the functions of ui, which escape it
-	style    ui.Style
-	client   *api.Client
-	name     string
+	printer
+	in     io.Reader
+	err    io.Writer
+	client *api.Client
+	name   string
 
 	address, region, namespace, token string
 	tls                               api.TLSConfig
@@ -63,7 +63,13 @@ type env struct {
 	template                          string
 	noColor                           bool
 	leaderless                        string // what to add where there is no leader
-	now                               func() time.Time
+}
+
+// printer prints what a command shows. What comes from the cluster is printed by printf and the functions of ui, which escape it.
+type printer struct {
+	out   io.Writer
+	style ui.Style
+	now   func() time.Time
 }
 
 // runner runs a command as its spec says.
@@ -156,7 +162,7 @@ func (r *runner) Run(args []string) int {
 	if r.spec.raw != nil {
 		return r.spec.raw(r.ctx, args, ui.NewWriter(r.out), ui.NewWriter(r.err))
 	}
-	e := &env{in: r.in, out: ui.NewWriter(r.out), err: ui.NewWriter(r.err), name: r.name, now: r.now}
+	e := &env{printer: printer{out: ui.NewWriter(r.out), now: r.now}, in: r.in, err: ui.NewWriter(r.err), name: r.name}
 	fs, run := r.flags(e)
 	positional, err := parseMixed(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -223,7 +229,7 @@ func parseMixed(fs *flag.FlagSet, args []string) ([]string, error) {
 }
 
 // printf prints to standard output, with each argument in one line: what is not printable in it is escaped.
-func (e *env) printf(format string, args ...any) { ui.Fprintf(e.out, format, args...) }
+func (p *printer) printf(format string, args ...any) { ui.Fprintf(p.out, format, args...) }
 
 // eprintf is printf to standard error.
 func (e *env) eprintf(format string, args ...any) { ui.Fprintf(e.err, format, args...) }

@@ -228,7 +228,7 @@ func FuzzParseMixed(f *testing.F) {
 
 func TestInterruptedIsSilent(t *testing.T) {
 	var out, errOut bytes.Buffer
-	e := &env{out: &out, err: &errOut}
+	e := &env{printer: printer{out: &out}, err: &errOut}
 	if code := e.fail(errors.Join(context.Canceled)); code != exitFailed || errOut.Len() != 0 {
 		t.Errorf("exit code %d, stderr %q", code, errOut.String())
 	}

@@ -19,11 +19,11 @@ func gangText(g *structs.AllocGang) string {
 }
 
 // showTaskDevices lists the devices that a task was given, and how near they are.
-func showTaskDevices(e *env, devices []*structs.AllocatedDeviceResource) {
+func showTaskDevices(p *printer, devices []*structs.AllocatedDeviceResource) {
 	if len(devices) == 0 {
 		return
 	}
-	e.printf("\nTask Devices:\n")
+	p.printf("\nTask Devices:\n")
 	rows := [][]string{{"Name", "Share", "Level", "IDs"}}
 	for _, d := range devices {
 		share := "whole"
@@ -32,17 +32,17 @@ func showTaskDevices(e *env, devices []*structs.AllocatedDeviceResource) {
 		}
 		rows = append(rows, []string{d.Vendor + "/" + d.Type + "/" + d.Name, share, ui.OrNone(d.Level), strings.Join(d.DeviceIDs, ",")})
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }
 
 // showDevices counts a node's devices by kind, and names what is not well; each with
 // who holds it, if asked for.
-func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose bool) {
+func showDevices(p *printer, n *structs.Node, allocs []*structs.Allocation, verbose bool) {
 	if n.NodeResources == nil || len(n.NodeResources.Devices) == 0 {
 		return
 	}
 	owners := deviceOwners(allocs, verbose)
-	e.printf("\n%s\n", e.style.Bold("Devices"))
+	p.printf("\n%s\n", p.style.Bold("Devices"))
 	rows := [][]string{{"Name", "All", "Used", "Free", "Unhealthy"}}
 	each := [][]string{{"ID", "PCI Bus ID", "Health", "Held By"}}
 	var bad []string
@@ -71,14 +71,14 @@ func showDevices(e *env, n *structs.Node, allocs []*structs.Allocation, verbose 
 			group.Vendor + "/" + group.Type + "/" + group.Name, fmt.Sprint(len(group.Instances)), fmt.Sprint(used), fmt.Sprint(free), fmt.Sprint(unwell),
 		})
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 	if verbose {
-		e.printf("\n")
-		ui.Table(e.out, each)
+		p.printf("\n")
+		ui.Table(p.out, each)
 		return
 	}
 	for _, line := range bad {
-		e.printf("%s\n", e.style.Red(line))
+		p.printf("%s\n", p.style.Red(line))
 	}
 }
 

@@ -84,7 +84,7 @@ func deleteFiltered(ctx context.Context, e *env, filter string, yes bool) int {
 			return e.fail(fmt.Errorf("nothing was done to %s: standard input is no terminal, so nobody can confirm; use -yes", plural(len(evals), "evaluation")))
 		}
 		if e.confirm(fmt.Sprintf("Do you want to list evals (%d) before deletion? [y/N] ", len(evals))) {
-			listForDeletion(e, evals)
+			listForDeletion(&e.printer, evals)
 		}
 		if !e.confirm(fmt.Sprintf("Are you sure you want to delete %s? [y/N] ", plural(len(evals), "eval"))) {
 			return e.fail(errors.New("nothing was done"))
@@ -94,10 +94,10 @@ func deleteFiltered(ctx context.Context, e *env, filter string, yes bool) int {
 	return deleteEvals(ctx, e, nil, matched, q)
 }
 
-func listForDeletion(e *env, evals []*structs.Evaluation) {
-	e.printf("\n")
-	ui.Table(e.out, evalRows(evals, false))
-	e.printf("\n")
+func listForDeletion(p *printer, evals []*structs.Evaluation) {
+	p.printf("\n")
+	ui.Table(p.out, evalRows(evals, false))
+	p.printf("\n")
 }
 
 func deleteEvals(ctx context.Context, e *env, ids []string, matched int, q *api.Query) int {

@@ -39,15 +39,15 @@ func evalStatus() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				showEval(e, ev, allocs, *verbose)
+				showEval(&e.printer, ev, allocs, *verbose)
 				return exitDone
 			}
 		},
 	}
 }
 
-func showEval(e *env, ev *structs.Evaluation, allocs []*structs.AllocListStub, verbose bool) {
-	now := e.now()
+func showEval(p *printer, ev *structs.Evaluation, allocs []*structs.AllocListStub, verbose bool) {
+	now := p.now()
 	pairs := []ui.Pair{
 		{Key: "ID", Value: short(ev.ID, verbose)}, {Key: "Create Time", Value: ui.Ago(ev.CreateTime, now)},
 		{Key: "Modify Time", Value: ui.Ago(ev.ModifyTime, now)}, {Key: "Status", Value: ev.Status},
@@ -70,16 +70,16 @@ func showEval(e *env, ev *structs.Evaluation, allocs []*structs.AllocListStub, v
 	if !ev.WaitUntil.IsZero() {
 		more("Wait Until", ui.Time(ev.WaitUntil.UnixNano()))
 	}
-	ui.Pairs(e.out, pairs)
+	ui.Pairs(p.out, pairs)
 	if len(ev.FailedTGAllocs) > 0 {
-		e.printf("\n%s\n", e.style.Bold(e.style.Yellow("Failed Placements")))
-		showFailed(e, ev.FailedTGAllocs, ev.Namespace, ev.JobID)
+		p.printf("\n%s\n", p.style.Bold(p.style.Yellow("Failed Placements")))
+		showFailed(p, ev.FailedTGAllocs, ev.Namespace, ev.JobID)
 	}
 	if ev.BlockedEval != "" {
-		e.printf("\nEvaluation %q waiting for additional capacity to place remainder\n", short(ev.BlockedEval, verbose))
+		p.printf("\nEvaluation %q waiting for additional capacity to place remainder\n", short(ev.BlockedEval, verbose))
 	}
 	if len(allocs) > 0 {
-		e.printf("\n%s\n", e.style.Bold("Placed Allocations"))
-		ui.Table(e.out, allocRows(e, allocs, verbose))
+		p.printf("\n%s\n", p.style.Bold("Placed Allocations"))
+		ui.Table(p.out, allocRows(p, allocs, verbose))
 	}
 }

@@ -124,7 +124,7 @@ func (e *env) oneAlloc(ctx context.Context, prefix string) (*structs.AllocListSt
 		id:   func(a *structs.AllocListStub) string { return a.ID },
 		name: func(a *structs.AllocListStub) string { return a.Name },
 		rows: func(allocs []*structs.AllocListStub, verbose bool) [][]string {
-			return allocJobRows(e, allocs, verbose)
+			return allocJobRows(&e.printer, allocs, verbose)
 		},
 	}, prefix)
 }
@@ -152,7 +152,7 @@ func (e *env) oneNode(ctx context.Context, prefix string) (*structs.NodeListStub
 		id:   func(n *structs.NodeListStub) string { return n.ID },
 		name: func(n *structs.NodeListStub) string { return n.Name },
 		rows: func(nodes []*structs.NodeListStub, verbose bool) [][]string {
-			return nodeRows(e, nodes, nil, nodeStatusOptions{verbose: verbose})
+			return nodeRows(&e.printer, nodes, nil, nodeStatusOptions{verbose: verbose})
 		},
 	}, prefix)
 }

@@ -32,7 +32,7 @@ func jobExplain() spec {
 				if done, code := e.formatted(x); done {
 					return code
 				}
-				showExplanation(e, x, *verbose)
+				showExplanation(&e.printer, x, *verbose)
 				return exitDone
 			}
 		},
@@ -45,21 +45,21 @@ const (
 	nodesShown    = 5
 )
 
-func showExplanation(e *env, x *structs.JobExplanation, verbose bool) {
-	e.printf("%s\n", e.style.Bold(fmt.Sprintf("Job %q (%s, %s, node pool %s)", x.JobID, x.Type, x.Status, x.NodePool)))
+func showExplanation(p *printer, x *structs.JobExplanation, verbose bool) {
+	p.printf("%s\n", p.style.Bold(fmt.Sprintf("Job %q (%s, %s, node pool %s)", x.JobID, x.Type, x.Status, x.NodePool)))
 	if x.Queue != nil {
-		e.printf("%s\n", queueSentence(x))
+		p.printf("%s\n", queueSentence(x))
 	}
 	for _, g := range x.Groups {
-		e.printf("\n%s\n", e.style.Bold(fmt.Sprintf("Group %q", g.Group)))
-		e.printf("%s\n", groupSentence(x, g))
+		p.printf("\n%s\n", p.style.Bold(fmt.Sprintf("Group %q", g.Group)))
+		p.printf("%s\n", groupSentence(x, g))
 		for _, w := range g.Waits {
-			e.printf("  * %s\n", waitSentence(&w, verbose))
+			p.printf("  * %s\n", waitSentence(&w, verbose))
 		}
-		showReasons(e, g, verbose)
-		showRemedies(e, g, verbose)
-		showExpected(e, g)
-		showPlaced(e, g, verbose)
+		showReasons(p, g, verbose)
+		showRemedies(p, g, verbose)
+		showExpected(p, g)
+		showPlaced(p, g, verbose)
 	}
 }
 
@@ -175,11 +175,11 @@ func are(n int) string {
 	return fmt.Sprintf("%d are", n)
 }
 
-func showReasons(e *env, g *structs.GroupExplanation, verbose bool) {
+func showReasons(p *printer, g *structs.GroupExplanation, verbose bool) {
 	if len(g.Reasons) == 0 {
 		return
 	}
-	e.printf("\n")
+	p.printf("\n")
 	rows := [][]string{{"Nodes", "Reason"}}
 	for _, r := range g.Reasons {
 		rows = append(rows, []string{fmt.Sprint(r.Nodes), r.Text + classesText(r.Classes)})
@@ -190,7 +190,7 @@ func showReasons(e *env, g *structs.GroupExplanation, verbose bool) {
 			rows = append(rows, []string{"", fmt.Sprintf("%s %s has room for %d of %d", room.Level, room.Name, room.Room, room.Want)})
 		}
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }
 
 func classesText(classes map[string]int) string {
@@ -204,17 +204,17 @@ func classesText(classes map[string]int) string {
 	return " (by class: " + pairsText(text) + ")"
 }
 
-func showRemedies(e *env, g *structs.GroupExplanation, verbose bool) {
+func showRemedies(p *printer, g *structs.GroupExplanation, verbose bool) {
 	if len(g.Smallest) == 0 {
 		if g.Missing > g.PlacedNow {
-			e.printf("\nNone of the changes that were tried would place it by itself (tried: %d).\n", g.Tries)
+			p.printf("\nNone of the changes that were tried would place it by itself (tried: %d).\n", g.Tries)
 		}
 		return
 	}
-	e.printf("\nThe smallest change that would place it:\n")
+	p.printf("\nThe smallest change that would place it:\n")
 	for i, r := range g.Smallest {
 		if i == remediesShown && !verbose {
-			e.printf("  (%s, with -verbose)\n", plural(len(g.Smallest)-i, "other change"))
+			p.printf("  (%s, with -verbose)\n", plural(len(g.Smallest)-i, "other change"))
 			return
 		}
 		text := r.Text
@@ -225,32 +225,32 @@ func showRemedies(e *env, g *structs.GroupExplanation, verbose bool) {
 		if i == 0 {
 			lead = "->"
 		}
-		e.printf("  %s %s\n", lead, text)
+		p.printf("  %s %s\n", lead, text)
 	}
 }
 
-func showExpected(e *env, g *structs.GroupExplanation) {
+func showExpected(p *printer, g *structs.GroupExplanation) {
 	x := g.Expected
 	if x == nil {
 		return
 	}
 	switch {
 	case x.Known && x.First < x.All:
-		e.printf("\nExpected start: from %s, all by %s: %s\n", ui.Time(x.First), ui.Time(x.All), x.Because)
+		p.printf("\nExpected start: from %s, all by %s: %s\n", ui.Time(x.First), ui.Time(x.All), x.Because)
 	case x.Known:
-		e.printf("\nExpected start: %s: %s\n", ui.Time(x.All), x.Because)
+		p.printf("\nExpected start: %s: %s\n", ui.Time(x.All), x.Because)
 	case x.First > 0:
-		e.printf("\nExpected start: the first at %s; %s\n", ui.Time(x.First), x.Because)
+		p.printf("\nExpected start: the first at %s; %s\n", ui.Time(x.First), x.Because)
 	default:
-		e.printf("\nExpected start: %s\n", x.Because)
+		p.printf("\nExpected start: %s\n", x.Because)
 	}
 }
 
-func showPlaced(e *env, g *structs.GroupExplanation, verbose bool) {
+func showPlaced(to *printer, g *structs.GroupExplanation, verbose bool) {
 	if g.OnNodes == 0 {
 		return
 	}
-	e.printf("\nPlaced on %s (`nomadish alloc status <allocation>` shows why):\n", plural(g.OnNodes, "node"))
+	to.printf("\nPlaced on %s (`nomadish alloc status <allocation>` shows why):\n", plural(g.OnNodes, "node"))
 	rows := [][]string{{"Node ID", "Node Name", "Instances"}}
 	for i, p := range g.On {
 		if i == nodesShown && !verbose {
@@ -258,8 +258,8 @@ func showPlaced(e *env, g *structs.GroupExplanation, verbose bool) {
 		}
 		rows = append(rows, []string{short(p.NodeID, verbose), p.NodeName, fmt.Sprint(p.Instances)})
 	}
-	ui.Table(e.out, rows)
+	ui.Table(to.out, rows)
 	if more := g.OnNodes - len(rows) + 1; more > 0 {
-		e.printf("and %s\n", plural(more, "other node"))
+		to.printf("and %s\n", plural(more, "other node"))
 	}
 }

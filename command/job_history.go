@@ -67,10 +67,10 @@ func showHistory(e *env, id string, reply *structs.JobVersionsReply, o historyOp
 		switch {
 		case base != nil && base.Version != job.Version:
 			e.printf("Diff        =\n")
-			showJobDiff(e, base.Diff(job, false), false)
+			showJobDiff(&e.printer, base.Diff(job, false), false)
 		case o.diffs && i < len(reply.Diffs):
 			e.printf("Diff        =\n")
-			showJobDiff(e, reply.Diffs[i], false)
+			showJobDiff(&e.printer, reply.Diffs[i], false)
 		}
 		if o.full {
 			e.printf("Full        =\n")

@@ -106,7 +106,7 @@ func formattedPlan(printed int, reply *structs.JobPlanReply) int {
 // showPlan prints a plan; again is how `job run` is told of the same file, if it may be told of an index. It gives the exit code.
 func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) int {
 	if reply.Diff != nil {
-		showJobDiff(e, reply.Diff, verbose)
+		showJobDiff(&e.printer, reply.Diff, verbose)
 	}
 	e.printf("%s\n", e.style.Bold("Scheduler dry-run:"))
 	if len(reply.FailedTGAllocs) == 0 {
@@ -122,7 +122,7 @@ func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) i
 		}
 	}
 	e.printf("\n")
-	showPreempted(e, reply.Annotations, verbose)
+	showPreempted(&e.printer, reply.Annotations, verbose)
 	e.warn(reply.Warnings)
 	e.printf("%s %d\n", e.style.Bold("Job Modify Index:"), reply.JobModifyIndex)
 	if again == "" {
@@ -150,10 +150,10 @@ func planCode(a *structs.PlanAnnotations) int {
 	return 0
 }
 
-func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
-	e.printf("%s Job: %q\n", mark(e, d.Type), d.ID)
+func showJobDiff(p *printer, d *structs.JobDiff, verbose bool) {
+	p.printf("%s Job: %q\n", mark(p, d.Type), d.ID)
 	if detailed(d.Type, verbose) {
-		showFields(e, d.Fields, d.Objects, 0, verbose)
+		showFields(p, d.Fields, d.Objects, 0, verbose)
 	}
 	for _, g := range d.TaskGroups {
 		updates := ""
@@ -163,9 +163,9 @@ func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
 		if updates != "" {
 			updates = " (" + updates[2:] + ")"
 		}
-		e.printf("%s Task Group: %q%s\n", mark(e, g.Type), g.Name, updates)
+		p.printf("%s Task Group: %q%s\n", mark(p, g.Type), g.Name, updates)
 		if detailed(g.Type, verbose) {
-			showFields(e, g.Fields, g.Objects, 2, verbose)
+			showFields(p, g.Fields, g.Objects, 2, verbose)
 		}
 		for _, t := range g.Tasks {
 			if t.Type == "None" && !verbose {
@@ -175,13 +175,13 @@ func showJobDiff(e *env, d *structs.JobDiff, verbose bool) {
 			if len(t.Annotations) > 0 {
 				note = " (" + strings.Join(t.Annotations, ", ") + ")"
 			}
-			e.printf("  %s Task: %q%s\n", mark(e, t.Type), t.Name, note)
+			p.printf("  %s Task: %q%s\n", mark(p, t.Type), t.Name, note)
 			if detailed(t.Type, verbose) {
-				showFields(e, t.Fields, t.Objects, 4, verbose)
+				showFields(p, t.Fields, t.Objects, 4, verbose)
 			}
 		}
 	}
-	e.printf("\n")
+	p.printf("\n")
 }
 
 // detailed reports whether the fields of a job, a group or a task are shown. All fields of what is new or gone differ:
@@ -190,19 +190,19 @@ func detailed(kind string, verbose bool) bool {
 	return verbose || (kind != structs.DiffTypeAdded && kind != structs.DiffTypeDeleted)
 }
 
-func mark(e *env, kind string) string {
+func mark(p *printer, kind string) string {
 	switch kind {
 	case "Added":
-		return e.style.Green("+")
+		return p.style.Green("+")
 	case "Deleted":
-		return e.style.Red("-")
+		return p.style.Red("-")
 	case "Edited":
-		return e.style.Yellow("+/-")
+		return p.style.Yellow("+/-")
 	}
 	return " "
 }
 
-func showFields(e *env, fields []*structs.FieldDiff, objects []*structs.ObjectDiff, depth int, verbose bool) {
+func showFields(p *printer, fields []*structs.FieldDiff, objects []*structs.ObjectDiff, depth int, verbose bool) {
 	pad := strings.Repeat(" ", depth)
 	for _, f := range fields {
 		note := ""
@@ -211,14 +211,14 @@ func showFields(e *env, fields []*structs.FieldDiff, objects []*structs.ObjectDi
 		}
 		switch f.Type {
 		case "Added":
-			e.printf("%s%s %s: %q%s\n", pad, mark(e, "Added"), f.Name, f.New, note)
+			p.printf("%s%s %s: %q%s\n", pad, mark(p, "Added"), f.Name, f.New, note)
 		case "Deleted":
-			e.printf("%s%s %s: %q%s\n", pad, mark(e, "Deleted"), f.Name, f.Old, note)
+			p.printf("%s%s %s: %q%s\n", pad, mark(p, "Deleted"), f.Name, f.Old, note)
 		case "Edited":
-			e.printf("%s%s %s: %q => %q%s\n", pad, mark(e, "Edited"), f.Name, f.Old, f.New, note)
+			p.printf("%s%s %s: %q => %q%s\n", pad, mark(p, "Edited"), f.Name, f.Old, f.New, note)
 		default:
 			if verbose {
-				e.printf("%s  %s: %q\n", pad, f.Name, f.Old)
+				p.printf("%s  %s: %q\n", pad, f.Name, f.Old)
 			}
 		}
 	}
@@ -226,8 +226,8 @@ func showFields(e *env, fields []*structs.FieldDiff, objects []*structs.ObjectDi
 		if o.Type == "None" && !verbose {
 			continue
 		}
-		e.printf("%s%s %s {\n", pad, mark(e, o.Type), o.Name)
-		showFields(e, o.Fields, o.Objects, depth+2, verbose)
-		e.printf("%s  }\n", pad)
+		p.printf("%s%s %s {\n", pad, mark(p, o.Type), o.Name)
+		showFields(p, o.Fields, o.Objects, depth+2, verbose)
+		p.printf("%s  }\n", pad)
 	}
 }

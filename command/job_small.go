@@ -356,7 +356,7 @@ func jobAllocs() spec {
 					e.printf("No allocations placed\n")
 					return exitDone
 				}
-				ui.Table(e.out, allocRows(e, allocs, *verbose))
+				ui.Table(e.out, allocRows(&e.printer, allocs, *verbose))
 				return exitDone
 			}
 		},
@@ -364,9 +364,9 @@ func jobAllocs() spec {
 }
 
 // allocRows is a table of allocations, newest first.
-func allocRows(e *env, allocs []*structs.AllocListStub, verbose bool) [][]string {
+func allocRows(p *printer, allocs []*structs.AllocListStub, verbose bool) [][]string {
 	rows := [][]string{{"ID", "Node ID", "Node Name", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}}
-	now := e.now()
+	now := p.now()
 	for _, a := range newestFirst(allocs) {
 		rows = append(rows, []string{
 			short(a.ID, verbose), short(a.NodeID, verbose), a.NodeName, a.TaskGroup, fmt.Sprint(a.JobVersion), a.DesiredStatus,

@@ -184,12 +184,12 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 		return
 	}
 	showRegions(ctx, e, j)
-	showSummary(e, r)
+	showSummary(&e.printer, r)
 	if o.evals || o.verbose {
 		e.printf("\n%s\n", e.style.Bold("Evaluations"))
 		ui.Table(e.out, evalRows(r.Evaluations, o.verbose))
 	}
-	showUnplaced(e, r)
+	showUnplaced(&e.printer, r)
 	if text := e.preemptedText(ctx, preemptedFor(r.Allocations), j.Namespace); text != "" {
 		e.printf("\n%s\nIts allocations took the place of %s\n", e.style.Bold("Preemptions"), text)
 	}
@@ -198,13 +198,13 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 		e.printf("No allocations placed\n")
 		return
 	}
-	ui.Table(e.out, allocRows(e, r.Allocations, o.verbose))
+	ui.Table(e.out, allocRows(&e.printer, r.Allocations, o.verbose))
 }
 
 // showSummary counts the instances of each group, each once. One that is suspended is
 // starting for the servers, and missing too, as it waits in the queue: here it has a
 // column of its own, where there are any.
-func showSummary(e *env, r *jobReport) {
+func showSummary(p *printer, r *jobReport) {
 	if r.Summary == nil || len(r.Summary.Summary) == 0 {
 		return
 	}
@@ -218,7 +218,7 @@ func showSummary(e *env, r *jobReport) {
 			waiting[a.TaskGroup]++
 		}
 	}
-	e.printf("\n%s\n", e.style.Bold("Summary"))
+	p.printf("\n%s\n", p.style.Bold("Summary"))
 	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost", "Unknown"}}
 	if len(suspended) > 0 {
 		rows[0] = append(rows[0], "Suspended")
@@ -235,12 +235,12 @@ func showSummary(e *env, r *jobReport) {
 		}
 		rows = append(rows, row)
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }
 
 // showUnplaced explains what waits for room: as the newest evaluation that has been
 // decided found it, or, while one is blocked, the newest that could not place all.
-func showUnplaced(e *env, r *jobReport) {
+func showUnplaced(p *printer, r *jobReport) {
 	if r.Job.Stop {
 		return
 	}
@@ -248,8 +248,8 @@ func showUnplaced(e *env, r *jobReport) {
 	for _, ev := range r.Evaluations { // newest first
 		decided := ev.Status == structs.EvalStatusComplete || ev.Status == structs.EvalStatusFailed
 		if len(ev.FailedTGAllocs) > 0 && (blocked || decided) {
-			e.printf("\n%s\n", e.style.Bold(e.style.Yellow("Placement Failure")))
-			showFailed(e, ev.FailedTGAllocs, r.Job.Namespace, r.Job.ID)
+			p.printf("\n%s\n", p.style.Bold(p.style.Yellow("Placement Failure")))
+			showFailed(p, ev.FailedTGAllocs, r.Job.Namespace, r.Job.ID)
 			return
 		}
 		if decided && !blocked {
@@ -258,14 +258,14 @@ func showUnplaced(e *env, r *jobReport) {
 	}
 }
 
-func showFailed(e *env, failed map[string]*structs.AllocMetric, namespace, job string) {
+func showFailed(p *printer, failed map[string]*structs.AllocMetric, namespace, job string) {
 	for _, group := range slices.Sorted(maps.Keys(failed)) {
-		e.printf("Task Group %q (failed to place %s):\n", group, plural(failed[group].CoalescedFailures+1, "allocation"))
+		p.printf("Task Group %q (failed to place %s):\n", group, plural(failed[group].CoalescedFailures+1, "allocation"))
 		for _, line := range explain(failed[group]) {
-			e.printf("  * %s\n", line)
+			p.printf("  * %s\n", line)
 		}
 	}
-	e.printf("%s\n", explainHint(namespace, job))
+	p.printf("%s\n", explainHint(namespace, job))
 }
 
 // explainHint names the command that goes deeper than what an evaluation found.

@@ -95,14 +95,14 @@ func nodeMetaRead() spec {
 				if done, code := e.formatted(meta); done {
 					return code
 				}
-				showNodeMeta(e, meta)
+				showNodeMeta(&e.printer, meta)
 				return exitDone
 			}
 		},
 	}
 }
 
-func showNodeMeta(e *env, meta *structs.NodeMeta) {
+func showNodeMeta(p *printer, meta *structs.NodeMeta) {
 	dynamic := make(map[string]string, len(meta.Dynamic))
 	for key, value := range meta.Dynamic {
 		dynamic[key] = "<unset>"
@@ -115,13 +115,13 @@ func showNodeMeta(e *env, meta *structs.NodeMeta) {
 		pairs map[string]string
 	}{{"All Meta", meta.Meta}, {"Dynamic Meta", dynamic}, {"Static Meta", meta.Static}} {
 		if i > 0 {
-			e.printf("\n")
+			p.printf("\n")
 		}
-		e.printf("%s\n", e.style.Bold(part.title))
+		p.printf("%s\n", p.style.Bold(part.title))
 		if len(part.pairs) == 0 {
-			e.printf("<none>\n")
+			p.printf("<none>\n")
 			continue
 		}
-		showPairs(e, part.pairs)
+		showPairs(p, part.pairs)
 	}
 }

@@ -26,21 +26,21 @@ func healthyDrivers(n *structs.Node) []string {
 	return names
 }
 
-func showHostVolumes(e *env, n *structs.Node) {
+func showHostVolumes(p *printer, n *structs.Node) {
 	if len(n.HostVolumes) == 0 {
 		return
 	}
-	e.printf("\n%s\n", e.style.Bold("Host Volumes"))
+	p.printf("\n%s\n", p.style.Bold("Host Volumes"))
 	rows := [][]string{{"Name", "ReadOnly", "Source"}}
 	for _, name := range slices.Sorted(maps.Keys(n.HostVolumes)) {
 		if v := n.HostVolumes[name]; v != nil {
 			rows = append(rows, []string{name, fmt.Sprint(v.ReadOnly), ui.OrNone(v.Path)})
 		}
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }
 
-func showHostNetworks(e *env, n *structs.Node) {
+func showHostNetworks(p *printer, n *structs.Node) {
 	rows := [][]string{{"Name", "Device", "Address", "Speed"}}
 	if n.NodeResources != nil {
 		for _, network := range n.NodeResources.NodeNetworks {
@@ -57,8 +57,8 @@ func showHostNetworks(e *env, n *structs.Node) {
 	if len(rows) == 1 {
 		return
 	}
-	e.printf("\n%s\n", e.style.Bold("Host Networks"))
-	ui.Table(e.out, rows)
+	p.printf("\n%s\n", p.style.Bold("Host Networks"))
+	ui.Table(p.out, rows)
 }
 
 // showAllocationsUse is what the node's running allocations use together. It is left out where the node does not

@@ -124,7 +124,7 @@ func nodePoolInfo() spec {
 				if len(pool.Meta) == 0 {
 					e.printf("\n%s\nNo metadata\n", e.style.Bold("Metadata"))
 				}
-				showMap(e, "Metadata", pool.Meta)
+				showMap(&e.printer, "Metadata", pool.Meta)
 				return exitDone
 			}
 		},
@@ -162,7 +162,7 @@ func nodePoolNodes() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			verbose := fs.Bool("verbose", false, "print whole IDs, and more")
 			return pageOfNodePool(fs, "No nodes", api.NodePools.ListNodes, func(e *env, nodes []*structs.NodeListStub) [][]string {
-				return nodeRows(e, nodes, nil, nodeStatusOptions{verbose: *verbose})
+				return nodeRows(&e.printer, nodes, nil, nodeStatusOptions{verbose: *verbose})
 			})
 		},
 	}

@@ -27,35 +27,35 @@ func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions)
 			code = e.fail(fmt.Errorf("read the resource usage of the node: %w", err))
 		}
 	}
-	showNodeHead(e, n, host)
+	showNodeHead(&e.printer, n, host)
 	if !o.short {
 		if o.verbose {
-			showHostVolumes(e, n)
-			showHostNetworks(e, n)
+			showHostVolumes(&e.printer, n)
+			showHostNetworks(&e.printer, n)
 		}
-		showDrivers(e, n)
-		showNodeEvents(e, n)
-		showAllocated(e, n, allocs)
-		showDevices(e, n, allocs, o.verbose)
+		showDrivers(&e.printer, n)
+		showNodeEvents(&e.printer, n)
+		showAllocated(&e.printer, n, allocs)
+		showDevices(&e.printer, n, allocs, o.verbose)
 		if host != nil {
 			showAllocationsUse(ctx, e, n, allocs)
-			showHost(e, n, host, o.stats)
+			showHost(&e.printer, n, host, o.stats)
 		}
 	}
 	e.printf("\n%s\n", e.style.Bold("Allocations"))
 	if len(allocs) == 0 {
 		e.printf("No allocations placed\n")
 	} else {
-		ui.Table(e.out, nodeAllocRows(e, allocs, o.verbose))
+		ui.Table(e.out, nodeAllocRows(&e.printer, allocs, o.verbose))
 	}
 	if o.verbose {
-		showMap(e, "Attributes", n.Attributes)
-		showMap(e, "Meta", n.Meta)
+		showMap(&e.printer, "Attributes", n.Attributes)
+		showMap(&e.printer, "Meta", n.Meta)
 	}
 	return code
 }
 
-func showNodeHead(e *env, n *structs.Node, host *structs.HostStats) {
+func showNodeHead(p *printer, n *structs.Node, host *structs.HostStats) {
 	pairs := []ui.Pair{
 		{Key: "ID", Value: n.ID}, {Key: "Name", Value: n.Name}, {Key: "Node Pool", Value: n.NodePool},
 		{Key: "Class", Value: ui.OrNone(n.NodeClass)}, {Key: "DC", Value: n.Datacenter},
@@ -73,7 +73,7 @@ func showNodeHead(e *env, n *structs.Node, host *structs.HostStats) {
 	if host != nil {
 		pairs = append(pairs, ui.Pair{Key: "Uptime", Value: ui.Short(time.Duration(host.Uptime) * time.Second)}) //nolint:gosec // far below the limit
 	}
-	ui.Pairs(e.out, pairs)
+	ui.Pairs(p.out, pairs)
 }
 
 func drainText(n *structs.Node) string {
@@ -89,8 +89,8 @@ func drainText(n *structs.Node) string {
 	return "true; no deadline"
 }
 
-func showDrivers(e *env, n *structs.Node) {
-	e.printf("\n%s\n", e.style.Bold("Drivers"))
+func showDrivers(p *printer, n *structs.Node) {
+	p.printf("\n%s\n", p.style.Bold("Drivers"))
 	rows := [][]string{{"Driver", "Detected", "Healthy", "Message", "Time"}}
 	var absent []string
 	for _, name := range slices.Sorted(maps.Keys(n.Drivers)) {
@@ -103,20 +103,20 @@ func showDrivers(e *env, n *structs.Node) {
 		}
 	}
 	if len(rows) == 1 {
-		e.printf("No drivers: nothing can run here\n")
+		p.printf("No drivers: nothing can run here\n")
 	} else {
-		ui.Table(e.out, rows)
+		ui.Table(p.out, rows)
 	}
 	for _, line := range absent {
-		e.printf("%s\n", line)
+		p.printf("%s\n", line)
 	}
 }
 
-func showNodeEvents(e *env, n *structs.Node) {
+func showNodeEvents(p *printer, n *structs.Node) {
 	if len(n.Events) == 0 {
 		return
 	}
-	e.printf("\n%s\n", e.style.Bold("Node Events"))
+	p.printf("\n%s\n", p.style.Bold("Node Events"))
 	rows := [][]string{{"Time", "Subsystem", "Message", "Details"}}
 	for _, ev := range slices.Backward(n.Events) {
 		var details []string
@@ -125,11 +125,11 @@ func showNodeEvents(e *env, n *structs.Node) {
 		}
 		rows = append(rows, []string{timeOrNone(ev.Timestamp), ev.Subsystem, ev.Message, ui.OrNone(strings.Join(details, ", "))})
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }
 
 // showAllocated is what of the node has been given away.
-func showAllocated(e *env, n *structs.Node, allocs []*structs.Allocation) {
+func showAllocated(p *printer, n *structs.Node, allocs []*structs.Allocation) {
 	if n.NodeResources == nil {
 		return
 	}
@@ -150,15 +150,15 @@ func showAllocated(e *env, n *structs.Node, allocs []*structs.Allocation) {
 	if r := n.ReservedResources; r != nil {
 		allCPU, allMemory, allDisk = allCPU-int64(r.Cpu.CpuShares), allMemory-r.Memory.MemoryMB, allDisk-r.Disk.DiskMB //nolint:gosec // MHz fit
 	}
-	e.printf("\n%s\n", e.style.Bold("Allocated Resources"))
-	ui.Table(e.out, [][]string{{"CPU", "Cores", "Memory", "Disk"}, {
+	p.printf("\n%s\n", p.style.Bold("Allocated Resources"))
+	ui.Table(p.out, [][]string{{"CPU", "Cores", "Memory", "Disk"}, {
 		fmt.Sprintf("%d/%d MHz", cpu, allCPU), fmt.Sprintf("%d/%d", cores, len(total.Cpu.ReservableCpuCores)),
 		ui.MiB(memory) + "/" + ui.MiB(allMemory), ui.MiB(disk) + "/" + ui.MiB(allDisk),
 	}})
 }
 
-func showHost(e *env, n *structs.Node, h *structs.HostStats, detailed bool) {
-	e.printf("\n%s\n", e.style.Bold("Host Resource Utilization"))
+func showHost(p *printer, n *structs.Node, h *structs.HostStats, detailed bool) {
+	p.printf("\n%s\n", p.style.Bold("Host Resource Utilization"))
 	memory, disk, total := "<none>", "<none>", int64(0)
 	if n.NodeResources != nil {
 		total = n.NodeResources.Cpu.CpuShares
@@ -169,31 +169,31 @@ func showHost(e *env, n *structs.Node, h *structs.HostStats, detailed bool) {
 	if d := h.AllocDirStats; d != nil {
 		disk = fmt.Sprintf("%s/%s (%s)", ui.Bytes(d.Used), ui.Bytes(d.Size), d.Mountpoint)
 	}
-	ui.Table(e.out, [][]string{{"CPU", "Memory", "Disk"}, {fmt.Sprintf("%.0f/%d MHz", h.CPUTicksConsumed, total), memory, disk}})
+	ui.Table(p.out, [][]string{{"CPU", "Memory", "Disk"}, {fmt.Sprintf("%.0f/%d MHz", h.CPUTicksConsumed, total), memory, disk}})
 	if !detailed {
 		return
 	}
-	e.printf("\n%s\n", e.style.Bold("CPU Stats"))
+	p.printf("\n%s\n", p.style.Bold("CPU Stats"))
 	rows := [][]string{{"CPU", "User", "System", "Idle"}}
 	for _, c := range h.CPU {
 		rows = append(rows, []string{c.CPU, fmt.Sprintf("%.2f%%", c.User), fmt.Sprintf("%.2f%%", c.System), fmt.Sprintf("%.2f%%", c.Idle)})
 	}
-	ui.Table(e.out, rows)
-	e.printf("\n%s\n", e.style.Bold("Disk Stats"))
+	ui.Table(p.out, rows)
+	p.printf("\n%s\n", p.style.Bold("Disk Stats"))
 	rows = [][]string{{"Device", "MountPoint", "Size", "Used", "Available", "Used %"}}
 	for _, d := range h.DiskStats {
 		rows = append(rows, []string{d.Device, d.Mountpoint, ui.Bytes(d.Size), ui.Bytes(d.Used), ui.Bytes(d.Available), fmt.Sprintf("%.1f%%", d.UsedPercent)})
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }
 
-func nodeAllocRows(e *env, allocs []*structs.Allocation, verbose bool) [][]string {
+func nodeAllocRows(p *printer, allocs []*structs.Allocation, verbose bool) [][]string {
 	stubs := make([]*structs.AllocListStub, 0, len(allocs))
 	for _, a := range allocs {
 		stubs = append(stubs, a.Stub(false, false))
 	}
 	rows := [][]string{{"ID", "Job ID", "Task Group", "Version", "Desired", "Status", "Created", "Modified"}}
-	now := e.now()
+	now := p.now()
 	for _, a := range newestFirst(stubs) {
 		rows = append(rows, []string{
 			short(a.ID, verbose), a.JobID, a.TaskGroup, fmt.Sprint(a.JobVersion), a.DesiredStatus, a.ClientStatus,
@@ -203,18 +203,18 @@ func nodeAllocRows(e *env, allocs []*structs.Allocation, verbose bool) [][]strin
 	return rows
 }
 
-func showMap(e *env, title string, m map[string]string) {
+func showMap(p *printer, title string, m map[string]string) {
 	if len(m) == 0 {
 		return
 	}
-	e.printf("\n%s\n", e.style.Bold(title))
-	showPairs(e, m)
+	p.printf("\n%s\n", p.style.Bold(title))
+	showPairs(p, m)
 }
 
-func showPairs(e *env, m map[string]string) {
+func showPairs(p *printer, m map[string]string) {
 	var pairs []ui.Pair
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		pairs = append(pairs, ui.Pair{Key: key, Value: m[key]})
 	}
-	ui.Pairs(e.out, pairs)
+	ui.Pairs(p.out, pairs)
 }

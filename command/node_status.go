@@ -131,7 +131,7 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 			running[a.NodeID]++
 		}
 	}
-	ui.Table(e.out, nodeRows(e, nodes, running, o))
+	ui.Table(e.out, nodeRows(&e.printer, nodes, running, o))
 	for _, n := range nodes {
 		if n.StatusDescription != "" && n.Status == structs.NodeStatusReady {
 			e.printf("\n%s takes no new work: %s\n", n.Name, n.StatusDescription)
@@ -143,7 +143,7 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 	return exitDone
 }
 
-func nodeRows(e *env, nodes []*structs.NodeListStub, running map[string]int, o nodeStatusOptions) [][]string {
+func nodeRows(p *printer, nodes []*structs.NodeListStub, running map[string]int, o nodeStatusOptions) [][]string {
 	head := []string{"ID", "Node Pool", "DC", "Name", "Class"}
 	if o.os {
 		head = append(head, "OS")

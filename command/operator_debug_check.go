@@ -42,7 +42,7 @@ func debugCheck() spec {
 				}
 				done, code := e.formatted(report)
 				if !done {
-					showCheck(e, report)
+					showCheck(&e.printer, report)
 				}
 				if code == exitDone && !report.Healthy() {
 					return exitFailed
@@ -53,12 +53,12 @@ func debugCheck() spec {
 	}
 }
 
-func showCheck(e *env, r *structs.CheckReport) {
+func showCheck(p *printer, r *structs.CheckReport) {
 	var rows []string
 	for _, table := range slices.Sorted(maps.Keys(r.Rows)) {
 		rows = append(rows, fmt.Sprintf("%d %s", r.Rows[table], table))
 	}
-	ui.Pairs(e.out, []ui.Pair{
+	ui.Pairs(p.out, []ui.Pair{
 		{Key: "Server", Value: ui.OrNone(r.Server)},
 		{Key: "Index", Value: fmt.Sprint(r.StateIndex)},
 		{Key: "Hash", Value: r.Hash},
@@ -67,26 +67,26 @@ func showCheck(e *env, r *structs.CheckReport) {
 		{Key: "Faults", Value: fmt.Sprint(len(r.Faults))},
 		{Key: "Notes", Value: fmt.Sprint(len(r.Notes))},
 	})
-	showFindings(e, "Faults", r.Faults)
-	showFindings(e, "Notes", r.Notes)
+	showFindings(p, "Faults", r.Faults)
+	showFindings(p, "Notes", r.Notes)
 	for _, rule := range structs.CheckRules() {
 		if n := r.Found[rule]; n > structs.CheckKept {
-			e.printf("\nOf rule %s %d were found; the first %d are shown.\n", rule, n, structs.CheckKept)
+			p.printf("\nOf rule %s %d were found; the first %d are shown.\n", rule, n, structs.CheckKept)
 		}
 	}
 	if r.Healthy() {
-		e.printf("\nThe state is in order.\n")
+		p.printf("\nThe state is in order.\n")
 	}
 }
 
-func showFindings(e *env, title string, list []structs.CheckFinding) {
+func showFindings(p *printer, title string, list []structs.CheckFinding) {
 	if len(list) == 0 {
 		return
 	}
-	e.printf("\n%s\n", title)
+	p.printf("\n%s\n", title)
 	rows := [][]string{{"Rule", "Kind", "ID", "What"}}
 	for _, f := range list {
 		rows = append(rows, []string{f.Rule, f.Kind, ui.OrNone(f.ID), f.What})
 	}
-	ui.Table(e.out, rows)
+	ui.Table(p.out, rows)
 }

@@ -61,7 +61,7 @@ func operatorMetrics() spec {
 				if err := json.Unmarshal(raw, &m); err != nil {
 					return e.fail(fmt.Errorf("metrics: %w", err))
 				}
-				showMetricTables(e, &m)
+				showMetricTables(&e.printer, &m)
 				return exitDone
 			})
 		},
@@ -82,8 +82,8 @@ func prometheusMetrics(ctx context.Context, e *env) int {
 	return exitDone
 }
 
-func showMetricTables(e *env, m *metrics) {
-	e.printf("%s\n", e.style.Bold("Interval of "+m.Timestamp))
+func showMetricTables(p *printer, m *metrics) {
+	p.printf("%s\n", p.style.Bold("Interval of "+m.Timestamp))
 	number := func(f float64) string { return fmt.Sprintf("%.6g", f) }
 	table := func(title string, all []metric, heads []string, cells func(metric) []string) {
 		if len(all) == 0 {
@@ -92,7 +92,7 @@ func showMetricTables(e *env, m *metrics) {
 		slices.SortStableFunc(all, func(a, b metric) int {
 			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(pairsText(a.Labels), pairsText(b.Labels)))
 		})
-		e.printf("\n%s\n", e.style.Bold(title))
+		p.printf("\n%s\n", p.style.Bold(title))
 		rows := [][]string{append([]string{"Name"}, heads...)}
 		for _, one := range all {
 			name := one.Name
@@ -101,7 +101,7 @@ func showMetricTables(e *env, m *metrics) {
 			}
 			rows = append(rows, append([]string{name}, cells(one)...))
 		}
-		ui.Table(e.out, rows)
+		ui.Table(p.out, rows)
 	}
 	table("Gauges", m.Gauges, []string{"Value"}, func(g metric) []string { return []string{number(g.Value)} })
 	table("Counters", m.Counters, []string{"Count", "Sum"}, func(c metric) []string {

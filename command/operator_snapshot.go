@@ -193,14 +193,14 @@ func snapshotInspect() spec {
 				if done, code := e.formatted(info); done {
 					return code
 				}
-				showSnapshot(e, info)
+				showSnapshot(&e.printer, info)
 				return exitDone
 			}
 		},
 	}
 }
 
-func showSnapshot(e *env, info *structs.SnapshotInfo) {
+func showSnapshot(p *printer, info *structs.SnapshotInfo) {
 	m := &info.Meta
 	var servers []string
 	for _, s := range m.Servers {
@@ -210,7 +210,7 @@ func showSnapshot(e *env, info *structs.SnapshotInfo) {
 		}
 		servers = append(servers, s.ID+" at "+s.Address+voter)
 	}
-	ui.Pairs(e.out, []ui.Pair{
+	ui.Pairs(p.out, []ui.Pair{
 		{Key: "Index", Value: fmt.Sprint(m.Index)},
 		{Key: "Term", Value: fmt.Sprint(m.Term)},
 		{Key: "Created", Value: m.Created.Format(time.RFC3339)},
@@ -220,12 +220,12 @@ func showSnapshot(e *env, info *structs.SnapshotInfo) {
 		{Key: "Size", Value: fmt.Sprintf("%s, %s uncompressed", bytesText(info.Bytes), bytesText(m.StateBytes))},
 		{Key: "SHA-256", Value: info.Digest},
 	})
-	e.printf("\n")
+	p.printf("\n")
 	rows, bytes := 0, int64(0)
 	table := [][]string{{"Table", "Rows", "Size"}}
 	for _, t := range info.Tables {
 		table = append(table, []string{t.Name, fmt.Sprint(t.Rows), bytesText(t.Bytes)})
 		rows, bytes = rows+t.Rows, bytes+t.Bytes
 	}
-	ui.Table(e.out, append(table, []string{"total", fmt.Sprint(rows), bytesText(bytes)}))
+	ui.Table(p.out, append(table, []string{"total", fmt.Sprint(rows), bytesText(bytes)}))
 }

@@ -14,18 +14,18 @@ import (
 const preemptedShown = 10
 
 // showPreempted prints which allocations a plan would preempt.
-func showPreempted(e *env, a *structs.PlanAnnotations, verbose bool) {
+func showPreempted(p *printer, a *structs.PlanAnnotations, verbose bool) {
 	if a == nil || len(a.PreemptedAllocs) == 0 {
 		return
 	}
-	e.printf("%s\n", e.style.Bold("Preemptions:"))
+	p.printf("%s\n", p.style.Bold("Preemptions:"))
 	if verbose || len(a.PreemptedAllocs) <= preemptedShown {
 		rows := [][]string{{"Alloc ID", "Job ID", "Task Group", "Node", "How"}}
 		for _, s := range a.PreemptedAllocs {
 			rows = append(rows, []string{short(s.ID, verbose), s.JobID, s.TaskGroup, s.NodeName, reclaimWord(s)})
 		}
-		ui.Table(e.out, rows)
-		e.printf("\n")
+		ui.Table(p.out, rows)
+		p.printf("\n")
 		return
 	}
 	type line struct{ namespace, job, group, how string }
@@ -44,8 +44,8 @@ func showPreempted(e *env, a *structs.PlanAnnotations, verbose bool) {
 	for _, l := range lines {
 		rows = append(rows, []string{l.namespace, l.job, l.group, strconv.Itoa(counts[l]), l.how})
 	}
-	ui.Table(e.out, rows)
-	e.printf("\n")
+	ui.Table(p.out, rows)
+	p.printf("\n")
 }
 
 // reclaimWord is how an allocation would give back what it holds.

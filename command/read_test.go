@@ -166,8 +166,8 @@ func TestPlacementFailureIsOfWhatWaits(t *testing.T) {
 	f := func(shown, stopped bool, evals ...*structs.Evaluation) {
 		t.Helper()
 		var out strings.Builder
-		e := &env{out: &out}
-		showUnplaced(e, &jobReport{Job: &structs.Job{Stop: stopped}, Evaluations: evals})
+		e := &env{printer: printer{out: &out}}
+		showUnplaced(&e.printer, &jobReport{Job: &structs.Job{Stop: stopped}, Evaluations: evals})
 		if strings.Contains(out.String(), "Placement Failure") != shown {
 			t.Errorf("shown %v, want %v: %s", !shown, shown, out.String())
 		}

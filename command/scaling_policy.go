@@ -101,15 +101,15 @@ func scalingPolicyInfo() spec {
 				if done, code := e.formatted(p); done {
 					return code
 				}
-				showScalingPolicy(e, p)
+				showScalingPolicy(&e.printer, p)
 				return exitDone
 			}
 		},
 	}
 }
 
-func showScalingPolicy(e *env, p *structs.ScalingPolicy) {
-	ui.Pairs(e.out, []ui.Pair{
+func showScalingPolicy(to *printer, p *structs.ScalingPolicy) {
+	ui.Pairs(to.out, []ui.Pair{
 		{Key: "ID", Value: p.ID}, {Key: "Enabled", Value: fmt.Sprint(p.Enabled)}, {Key: "Target", Value: scalingTarget(p.Target)},
 		{Key: "Min", Value: fmt.Sprint(p.Min)}, {Key: "Max", Value: fmt.Sprint(p.Max)},
 	})
@@ -117,8 +117,8 @@ func showScalingPolicy(e *env, p *structs.ScalingPolicy) {
 	if policy == nil {
 		policy = map[string]any{}
 	}
-	e.printf("\n%s\n", e.style.Bold("Policy:"))
-	if err := ui.JSON(e.out, policy); err != nil {
-		e.printf("%s\n", err)
+	to.printf("\n%s\n", to.style.Bold("Policy:"))
+	if err := ui.JSON(to.out, policy); err != nil {
+		to.printf("%s\n", err)
 	}
 }

@@ -43,7 +43,7 @@ func (p *simPlan) run(ctx context.Context, e *env) int {
 			replays = append(replays, &simReplay{policy: policy, seed: seed})
 		}
 	}
-	progress := newReplayProgress(e, len(replays), p.trace.Len())
+	progress := newReplayProgress(&e.printer, len(replays), p.trace.Len())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	next := make(chan *simReplay)
@@ -93,7 +93,7 @@ func (p *simPlan) finish(e *env, replays []*simReplay) int {
 	if err := report.WriteTiming(p.o.out, timings(replays)); err != nil {
 		return e.fail(err)
 	}
-	printPolicies(e, r)
+	printPolicies(&e.printer, r)
 	var decisions int64
 	var deciding time.Duration
 	for _, x := range replays {
@@ -164,15 +164,15 @@ func (p *simPlan) rows(seed uint64) iter.Seq2[*trace.Row, error] {
 }
 
 // printPolicies prints the table of policies.
-func printPolicies(e *env, r *report.Report) {
+func printPolicies(to *printer, r *report.Report) {
 	rows := [][]string{append([]string{"Policy", "Seeds"}, r.Columns()...)}
 	for _, p := range r.Policies {
 		rows = append(rows, append([]string{p.Policy, strconv.Itoa(p.Seeds)}, r.Cells(p)...))
 	}
-	ui.Table(e.out, rows)
-	e.printf("\n")
+	ui.Table(to.out, rows)
+	to.printf("\n")
 	for _, line := range r.Meanings() {
-		e.printf("  %s\n", line)
+		to.printf("  %s\n", line)
 	}
 }
 
@@ -221,8 +221,8 @@ type replayProgress struct {
 	order []*simReplay
 }
 
-func newReplayProgress(e *env, all, rows int) *replayProgress {
-	return &replayProgress{out: e.out, live: ui.NewLive(e.out), all: all, rows: rows, now: map[*simReplay]trace.Progress{}}
+func newReplayProgress(p *printer, all, rows int) *replayProgress {
+	return &replayProgress{out: p.out, live: ui.NewLive(p.out), all: all, rows: rows, now: map[*simReplay]trace.Progress{}}
 }
 
 // redrawEvery bounds how often the terminal is drawn.

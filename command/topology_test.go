@@ -247,7 +247,7 @@ func TestReservationsAreShown(t *testing.T) {
 // Colours only where they are wanted.
 func TestTopologyColours(t *testing.T) {
 	var b strings.Builder
-	e := &env{out: ui.NewWriter(&b)}
+	e := &env{printer: printer{out: ui.NewWriter(&b)}}
 	newTopologyPrinter(e, twoRacks(), false, false).print()
 	if strings.Contains(b.String(), "\x1b") {
 		t.Error("colours without a terminal")
