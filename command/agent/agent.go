@@ -344,8 +344,8 @@ func (a *Agent) Reload() error {
 		a.logger.Error("the configuration was not reloaded; the old one stays", "error", err.Error())
 		return structs.Errorf(structs.CodeBadRequest, "reload: the old configuration stays: %w", err)
 	}
-	a.logger.SetLevel(hclog.LevelFromString(fresh.LogLevel))
-	a.logger.Info("configuration reloaded: the log level and the certificates are taken over", "log_level", fresh.LogLevel)
+	a.logger.SetLevel(hclog.LevelFromString(fresh.Logging.LogLevel))
+	a.logger.Info("configuration reloaded: the log level and the certificates are taken over", "log_level", fresh.Logging.LogLevel)
 	if left := a.needRestart(fresh); len(left) > 0 {
 		a.logger.Warn("settings have changed that need a restart of the agent; until then the old ones stay", "settings", strings.Join(left, ", "))
 	}
@@ -466,7 +466,7 @@ func (a *Agent) banner(w io.Writer) {
 	}
 	lines := [][2]string{
 		{"Advertise Addrs", advertise}, {"Bind Addrs", bind}, {"Client", fmt.Sprint(a.client != nil)},
-		{"Log Level", strings.ToUpper(a.cfg.LogLevel)},
+		{"Log Level", strings.ToUpper(a.cfg.Logging.LogLevel)},
 	}
 	if a.client != nil {
 		lines = append(lines, [2]string{"Node Id", a.client.nodeID})

@@ -151,9 +151,9 @@ func parseFlags(args []string) (*flags, error) {
 	text("region", "region", func(c *config.Config) *string { return &c.Region })
 	text("dc", "datacenter", func(c *config.Config) *string { return &c.Datacenter })
 	text("node", "name", func(c *config.Config) *string { return &c.Name })
-	text("log-level", "log_level", func(c *config.Config) *string { return &c.LogLevel })
-	yes("log-json", "log_json", func(c *config.Config) *bool { return &c.LogJSON })
-	yes("log-include-location", "log_include_location", func(c *config.Config) *bool { return &c.LogLocation })
+	text("log-level", "log_level", func(c *config.Config) *string { return &c.Logging.LogLevel })
+	yes("log-json", "log_json", func(c *config.Config) *bool { return &c.Logging.LogJSON })
+	yes("log-include-location", "log_include_location", func(c *config.Config) *bool { return &c.Logging.LogLocation })
 	number("serf-port", "ports.serf", func(c *config.Config) *int { return &c.Ports.Serf })
 	number("serf-wan-port", "ports.serf_wan", func(c *config.Config) *int {
 		if c.Ports.SerfWAN == nil {

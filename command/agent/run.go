@@ -48,14 +48,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, p parts, 
 		return 1
 	}
 	out := stdout
-	if cfg.LogJSON {
+	if cfg.Logging.LogJSON {
 		out = stderr // so that stdout is JSON only
 	}
 	for _, w := range warnings {
 		_, _ = fmt.Fprintf(out, "==> WARNING: %s\n", w)
 	}
-	if len(cfg.Files) > 0 {
-		_, _ = fmt.Fprintf(out, "==> Loaded configuration from %s\n", strings.Join(cfg.Files, ", "))
+	if len(cfg.Sources.Files) > 0 {
+		_, _ = fmt.Fprintf(out, "==> Loaded configuration from %s\n", strings.Join(cfg.Sources.Files, ", "))
 	} else {
 		_, _ = fmt.Fprintln(out, "==> No configuration files loaded")
 	}
@@ -99,7 +99,7 @@ func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr 
 				_ = a.Reload() // it logs what is wrong
 				continue
 			}
-			leave = (sig == syscall.SIGINT && a.cfg.LeaveOnInterrupt) || (sig == syscall.SIGTERM && a.cfg.LeaveOnTerminate)
+			leave = (sig == syscall.SIGINT && a.cfg.Leaving.LeaveOnInterrupt) || (sig == syscall.SIGTERM && a.cfg.Leaving.LeaveOnTerminate)
 			over = true
 		}
 	}

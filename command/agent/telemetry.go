@@ -176,6 +176,6 @@ func acceptsGzip(requested http.Header) bool {
 // newLogger makes the agent's logger, which can be monitored. Whatever is logged is printable and, each time, one line.
 func newLogger(cfg *config.Config, out io.Writer) hclog.Logger {
 	return hclog.NewInterceptLogger(&hclog.LoggerOptions{
-		Name: "agent", Level: hclog.LevelFromString(cfg.LogLevel), Output: &logLines{to: out, json: cfg.LogJSON}, JSONFormat: cfg.LogJSON, IncludeLocation: cfg.LogLocation,
+		Name: "agent", Level: hclog.LevelFromString(cfg.Logging.LogLevel), Output: &logLines{to: out, json: cfg.Logging.LogJSON}, JSONFormat: cfg.Logging.LogJSON, IncludeLocation: cfg.Logging.LogLocation,
 	})
 }

@@ -18,14 +18,14 @@ const (
 // Config is an agent's configuration. The hcl names are Nomad's, unless a
 // comment says that they are ours.
 type Config struct {
-	Region     string `hcl:"region"`
-	Datacenter string `hcl:"datacenter"`
-	Name       string `hcl:"name"` // default: the host's name
-	DataDir    string `hcl:"data_dir"`
-	BindAddr   string `hcl:"bind_addr"` // default: loopback
-	Logging
-	EnableDebug bool `hcl:"enable_debug"`
-	Leaving
+	Region      string  `hcl:"region"`
+	Datacenter  string  `hcl:"datacenter"`
+	Name        string  `hcl:"name"` // default: the host's name
+	DataDir     string  `hcl:"data_dir"`
+	BindAddr    string  `hcl:"bind_addr"` // default: loopback
+	Logging     Logging `hcl:",inline"`
+	EnableDebug bool    `hcl:"enable_debug"`
+	Leaving     Leaving `hcl:",inline"`
 	// Insecure (ours) lets the agent start although other machines can reach it without showing who they are.
 	Insecure        bool              `hcl:"insecure"`
 	ResponseHeaders map[string]string `hcl:"http_api_response_headers"`
@@ -42,15 +42,15 @@ type Config struct {
 	HTTP      HTTP               `hcl:"http_config,block"` // ours
 	Plugins   map[string]*Plugin `hcl:"plugin,block"`
 
-	Autopilot Autopilot `hcl:"autopilot,block"`
-	LaterBlocks
+	Autopilot   Autopilot   `hcl:"autopilot,block"`
+	LaterBlocks LaterBlocks `hcl:",inline"`
 
 	_ struct{} `inert:"plugin_dir,log_file,log_rotate_duration,log_rotate_bytes,log_rotate_max_files,enable_syslog,syslog_facility,keyring,consul,vault"`
 	_ struct{} `moot:"disable_update_check,disable_anonymous_signature"`
 
 	// Dev is the -dev flag: one process, in memory, on loopback.
-	Dev bool
-	Sources
+	Dev     bool
+	Sources Sources
 }
 
 // LaterBlocks are blocks of Nomad's of which little or nothing has an effect yet.
@@ -487,7 +487,7 @@ func (c *Config) EnableBoth() { c.Server.Enabled, c.Client.Enabled = true, true 
 func (c *Config) SetDev() {
 	c.Dev = true
 	c.BindAddr = "127.0.0.1"
-	c.LogLevel = "DEBUG"
+	c.Logging.LogLevel = "DEBUG"
 	c.EnableDebug = true
 	c.EnableBoth()
 	one := 1

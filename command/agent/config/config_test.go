@@ -40,7 +40,7 @@ func TestFull(t *testing.T) {
 	fromHCL, warnings := load("full.hcl")
 	c := fromHCL
 	for name, good := range map[string]bool{
-		"basics":    c.Region == "eu" && c.Datacenter == "dc2" && c.Name == "n1" && c.LogLevel == "warn" && c.LogJSON,
+		"basics":    c.Region == "eu" && c.Datacenter == "dc2" && c.Name == "n1" && c.Logging.LogLevel == "warn" && c.Logging.LogJSON,
 		"ports":     c.Ports == Ports{HTTP: 14646, RPC: 0, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
 		"addresses": c.Addresses.HTTP == "127.0.0.1 ::1" && c.Advertise.RPC == "10.0.0.1:14647",
 		"headers":   c.ResponseHeaders["X-Frame-Options"] == "deny",
@@ -64,7 +64,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	fromJSON, jsonWarnings := load("full.json")
-	fromHCL.origins, fromJSON.origins, fromHCL.Files, fromJSON.Files = nil, nil, nil, nil
+	fromHCL.Sources.origins, fromJSON.Sources.origins, fromHCL.Sources.Files, fromJSON.Sources.Files = nil, nil, nil, nil
 	if !reflect.DeepEqual(fromHCL, fromJSON) {
 		t.Errorf("JSON differs:\n%+v\n%+v", fromHCL, fromJSON)
 	}
@@ -149,8 +149,8 @@ func TestDirectories(t *testing.T) {
 	if _, err := c.Load(dir); err != nil {
 		t.Fatal(err)
 	}
-	if c.Region != "b" || c.Datacenter != "from-a" || len(c.Files) != 2 {
-		t.Errorf("%q %q %v", c.Region, c.Datacenter, c.Files)
+	if c.Region != "b" || c.Datacenter != "from-a" || len(c.Sources.Files) != 2 {
+		t.Errorf("%q %q %v", c.Region, c.Datacenter, c.Sources.Files)
 	}
 	if warnings, err := Default().Load(t.TempDir()); err != nil || len(warnings) != 1 {
 		t.Errorf("empty directory: %v %v", warnings, err)

@@ -15,11 +15,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// The tags of configuration structs, of whose embedded structs the fields stand in the same block:
+// The tags of configuration structs:
 //
 //	hcl:"name"          a value; a map or list of values
 //	hcl:"name,block"    a struct; []T: any number; map[string]*T: by label
 //	hcl:"name,label"    the label of a repeated block
+//	hcl:",inline"       a struct whose fields stand in the same block, as those of an embedded one do
 //	…,append            a list to which later files add
 //	…,later             known, decoded, without effect yet: a warning
 //	…,refused           known, decoded, and refused by Validate where it is set
@@ -47,12 +48,12 @@ type schemaField struct {
 	effect        []string // nil: every key
 }
 
-// fieldsOf returns the fields of a struct, and in the place of those that it embeds their fields. Each has its index in t.
+// fieldsOf returns the fields of a struct, and in the place of those that it embeds, or that are inline, their fields. Each has its index in t.
 func fieldsOf(t reflect.Type) []reflect.StructField {
 	var out []reflect.StructField
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if !f.Anonymous {
+		if !f.Anonymous && f.Tag.Get("hcl") != ",inline" {
 			out = append(out, f)
 			continue
 		}

@@ -90,13 +90,13 @@ func (c *Config) ClientGossips() bool {
 
 // ClientGossipPortStated reports whether somebody chose the port: then there is no going on without it.
 func (c *Config) ClientGossipPortStated() bool {
-	_, stated := c.origins["ports.client_gossip"]
+	_, stated := c.Sources.origins["ports.client_gossip"]
 	return stated
 }
 
 // BindAddrStated reports whether somebody chose where to listen.
 func (c *Config) BindAddrStated() bool {
-	_, stated := c.origins["bind_addr"]
+	_, stated := c.Sources.origins["bind_addr"]
 	return stated || c.Addresses != (Addresses{})
 }
 

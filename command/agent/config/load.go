@@ -35,7 +35,7 @@ func (c *Config) Load(paths ...string) (Problems, error) {
 			if errors.As(err, &ps) {
 				problems = append(problems, ps...)
 			}
-			c.Files = append(c.Files, file)
+			c.Sources.Files = append(c.Sources.Files, file)
 		}
 	}
 	return warnings, problems.Err()
@@ -46,15 +46,15 @@ func (c *Config) Load(paths ...string) (Problems, error) {
 func (c *Config) Merge(name string, src []byte) (Problems, error) {
 	t, problems := parse(name, src)
 	if t == nil {
-		c.unparsed = true
+		c.Sources.unparsed = true
 		return nil, problems
 	}
-	if c.origins == nil {
-		c.origins = map[string]Problem{}
+	if c.Sources.origins == nil {
+		c.Sources.origins = map[string]Problem{}
 	}
-	d := &decoder{origins: c.origins}
+	d := &decoder{origins: c.Sources.origins}
 	d.object(reflect.ValueOf(c).Elem(), t, "")
-	c.unread = append(c.unread, d.unread...)
+	c.Sources.unread = append(c.Sources.unread, d.unread...)
 	problems = append(problems, d.problems...)
 	slices.SortStableFunc(problems, func(a, b Problem) int { return a.Line - b.Line }) // of one file
 	return d.warnings, problems.Err()

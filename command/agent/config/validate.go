@@ -23,8 +23,8 @@ type checker struct {
 }
 
 func (k *checker) bad(path, format string, args ...any) {
-	p, stated := k.c.origins[path]
-	if k.read && (!stated || slices.ContainsFunc(k.c.unread, func(other string) bool { return within(path, other) || within(other, path) })) {
+	p, stated := k.c.Sources.origins[path]
+	if k.read && (!stated || slices.ContainsFunc(k.c.Sources.unread, func(other string) bool { return within(path, other) || within(other, path) })) {
 		return
 	}
 	p.Text = path + fmt.Sprintf(format, args...)
@@ -39,10 +39,10 @@ func within(path, outer string) bool {
 
 // Stated records that a flag set the value at path, for messages.
 func (c *Config) Stated(path, flag string) {
-	if c.origins == nil {
-		c.origins = map[string]Problem{}
+	if c.Sources.origins == nil {
+		c.Sources.origins = map[string]Problem{}
 	}
-	c.origins[path] = Problem{File: "flag -" + flag}
+	c.Sources.origins[path] = Problem{File: "flag -" + flag}
 }
 
 // Validate returns all that keeps the agent from starting with c. The error is Problems.
@@ -52,7 +52,7 @@ func (c *Config) Validate() error { return (&checker{c: c}).all() }
 // problems of their files at once. What is not stated, or stated in a block of which something could not be read, may be missing for
 // that reason alone: nothing is said of it. The error is Problems.
 func (c *Config) ValidateRead() error {
-	if c.unparsed {
+	if c.Sources.unparsed {
 		return nil
 	}
 	return (&checker{c: c, read: true}).all()
@@ -118,8 +118,8 @@ func (k *checker) basics() {
 		k.bad("server.enabled", ", client.enabled: neither is set; use -dev, -server or -client, or enable one in a file")
 	}
 	levels := []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "OFF"}
-	if !slices.Contains(levels, strings.ToUpper(c.LogLevel)) {
-		k.bad("log_level", " %q: must be one of %s", c.LogLevel, strings.Join(levels, ", "))
+	if !slices.Contains(levels, strings.ToUpper(c.Logging.LogLevel)) {
+		k.bad("log_level", " %q: must be one of %s", c.Logging.LogLevel, strings.Join(levels, ", "))
 	}
 	if !structs.ValidRegion(c.Region) {
 		k.bad("region", " %q: must be 1 to 128 letters, digits, dashes or underscores", c.Region)
