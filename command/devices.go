@@ -44,7 +44,7 @@ func showDevices(p *printer, n *structs.Node, allocs []*structs.Allocation, verb
 	owners := deviceOwners(allocs, verbose)
 	p.printf("\n%s\n", p.style.Bold("Devices"))
 	rows := [][]string{{"Name", "All", "Used", "Free", "Unhealthy"}}
-	each := [][]string{{"ID", "PCI Bus ID", "Health", "Held By"}}
+	each := [][]string{{"ID", "PCI Bus ID", "Health", "Used By"}}
 	var bad []string
 	for _, group := range n.NodeResources.Devices {
 		used, free, unwell := 0, 0, 0

@@ -240,7 +240,7 @@ func TestQueueEvents(t *testing.T) {
 			mu.Lock()
 			for _, e := range line.Events {
 				var payload struct {
-					Request structs.PendingRequest `json:"Ask"`
+					Request structs.PendingRequest `json:"Request"`
 				}
 				raw, _ := json.Marshal(e.Payload)
 				if err := json.Unmarshal(raw, &payload); err != nil || e.Topic != structs.TopicQueue {

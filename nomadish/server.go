@@ -295,7 +295,7 @@ func (s *Server) Leave() error {
 }
 
 // Shutdown stops everything and waits for it. What was acknowledged is on disk. A leader
-// hands over first. The server stays a member, and may come back.
+// transfers leadership first. The server stays a member, and may come back.
 func (s *Server) Shutdown() error {
 	var err error
 	s.stopped.Do(func() {

@@ -144,7 +144,7 @@ type AutopilotHealth struct {
 	Voters           []string // IDs
 }
 
-// ClusterMeta is what a cluster is known by, from its founding on.
+// ClusterMeta is what a cluster is known by, from its bootstrap on.
 type ClusterMeta struct {
 	ClusterID   string
 	CreateTime  int64 // Unix nanoseconds

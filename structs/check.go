@@ -25,7 +25,7 @@ const (
 	// CheckWorld: what the scheduler sees equals what the tables say.
 	CheckWorld = "world"
 	// CheckRequests: the queue's rows are of jobs that want them, and each waits in an evaluation.
-	CheckRequests = "asks"
+	CheckRequests = "requests"
 	// CheckBlocked: blocked evaluations wait for something that is missing.
 	CheckBlocked = "blocked"
 	// CheckReservations: room is reserved for requests that wait, and ends.

@@ -45,7 +45,7 @@ func EventPayload(name string) any {
 		return &NodePool{}
 	case "SchedulerConfiguration":
 		return &SchedulerConfiguration{}
-	case "Ask":
+	case "Request":
 		return &PendingRequest{}
 	}
 	return nil

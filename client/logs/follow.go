@@ -78,7 +78,7 @@ func Follow(ctx context.Context, src Source, opts Options, fn func(Chunk) error)
 	}
 }
 
-// drain hands over everything up to the stream's end.
+// drain sends everything up to the stream's end.
 func drain(ctx context.Context, r *Reader, fn func(Chunk) error) error {
 	for {
 		if err := ctx.Err(); err != nil {

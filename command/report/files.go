@@ -137,7 +137,7 @@ func (c *lines) run(f *trace.Figures) {
 		{"cut short", f.Counts.CutShort}, {"dropped", f.Counts.Dropped}, {"never placed", f.Counts.Never}, {"starts", f.Counts.Starts},
 		{"requeued", f.Counts.Requeued}, {"suspended", f.Counts.Suspended}, {"resumed", f.Counts.Resumed},
 		{"decisions", f.Counts.Decisions}, {"reservations", f.Counts.Reserved},
-		{"arrived GPU thousandths", f.Counts.Arrived}, {"held GPU thousandths", f.Final.GPUMilli},
+		{"arrived GPU thousandths", f.Counts.Arrived}, {"used GPU thousandths", f.Final.GPUMilli},
 	} {
 		c.put("count", "", n.name, float64(n.value))
 	}

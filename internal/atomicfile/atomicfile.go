@@ -1,4 +1,4 @@
-// Package atomicfile replaces small files that an agent's identity, promises and keys are
+// Package atomicfile replaces small files that an agent's identity, votes and keys are
 // kept in: after a crash either the old or the new text is there. It must never be used for
 // what is large or written often: each write waits for the disk twice.
 package atomicfile

@@ -132,7 +132,7 @@ func (s rateLimitedLog) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	if host := keyring.UnknownHost(text); host != "" {
-		if dropped, ok := s.p.noise.Allow("stranger", host, time.Now()); ok {
+		if dropped, ok := s.p.noise.Allow("unknown host", host, time.Now()); ok {
 			s.p.logger.Warn("refused gossip that no key of this agent decrypts: "+sameKey(s.p.config.Role)+"; more of it from there is not logged for an hour",
 				append(keyring.More(dropped), "from", host)...)
 		}

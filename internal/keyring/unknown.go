@@ -123,7 +123,7 @@ func (s *unknownHosts) Write(line []byte) (int, error) {
 	host := UnknownHost(string(line))
 	switch {
 	case host != "":
-		if dropped, ok := s.noise.Allow("stranger", host, s.now()); ok {
+		if dropped, ok := s.noise.Allow("unknown host", host, s.now()); ok {
 			s.logger.Warn("refused gossip that no key of this agent decrypts; more of it from there is not logged for an hour", append(More(dropped), "from", host)...)
 		}
 	case warns:

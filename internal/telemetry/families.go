@@ -80,7 +80,7 @@ var leaderFamilies = []Family{
 	{"nomad.heartbeat.active", Gauge, "nodes", "", "Nodes whose heartbeats are awaited"},
 	{"nomad.heartbeat.invalidate", Counter, "nodes", "", "Nodes that were marked down because they were silent"},
 	{"nomad.heartbeat.gossip_lost", Counter, "nodes", "", "Nodes that are heard by RPC and not by gossip"},
-	{"nomad.heartbeat.storm", Gauge, "boolean", "", "1 while too many nodes are silent at once to mark them down"},
+	{"nomad.heartbeat.mass_failure", Gauge, "boolean", "", "1 while too many nodes are silent at once to mark them down"},
 	{"nomad.autopilot.healthy", Gauge, "boolean", "", "1 if all servers are healthy"},
 	{"nomad.autopilot.failure_tolerance", Gauge, "servers", "", "Servers that may be lost while the cluster goes on"},
 	{"nomad.leader.barrier", Summary, "ms", "", "Waiting for all earlier entries to be applied"},

@@ -135,7 +135,7 @@ func (c *checker) row(table string, row any) error {
 	case *structs.PendingRequest:
 		j := c.job(r.Job())
 		j.requests = append(j.requests, r)
-		c.index(table, "ask", requestID(r), r.CreateIndex, r.ModifyIndex)
+		c.index(table, "request", requestID(r), r.CreateIndex, r.ModifyIndex)
 	case *structs.Allocation:
 		c.allocation(r)
 	}

@@ -13,17 +13,17 @@ func (c *checker) checkRequests(j *job) {
 	for _, a := range j.requests {
 		switch {
 		case a.Missing < 0:
-			c.fault(structs.CheckRequests, "ask", requestID(a), "it waits for %d instances", a.Missing)
+			c.fault(structs.CheckRequests, "request", requestID(a), "it waits for %d instances", a.Missing)
 		case a.Missing == 0:
 			if a.EvalID != "" || a.Since != 0 {
-				c.fault(structs.CheckRequests, "ask", requestID(a), "it does not wait, and names a time or an evaluation")
+				c.fault(structs.CheckRequests, "request", requestID(a), "it does not wait, and names a time or an evaluation")
 			}
 		case !j.waits():
-			c.fault(structs.CheckRequests, "ask", requestID(a), "it waits for %d instances, and no evaluation of its job is open", a.Missing)
+			c.fault(structs.CheckRequests, "request", requestID(a), "it waits for %d instances, and no evaluation of its job is open", a.Missing)
 		default:
 			// What it names may have ended since, and left another behind.
 			if e := c.snap.Eval(nil, a.EvalID); e != nil && e.Job() != j.id {
-				c.fault(structs.CheckRequests, "ask", requestID(a), "it waits in evaluation %s, which is of job %s", a.EvalID, e.Job())
+				c.fault(structs.CheckRequests, "request", requestID(a), "it waits in evaluation %s, which is of job %s", a.EvalID, e.Job())
 			}
 		}
 	}

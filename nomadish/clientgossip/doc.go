@@ -1,7 +1,7 @@
 // Package clientgossip is a server's part in the gossip of a region's clients: who of them is heard, and with which keys.
 //
-// The servers are members of one pool with all clients that gossip. What the pool says of a client is one of two witnesses of its
-// life, beside its sessions; the leader's heartbeats ask both before a client counts as lost (Probers). A server that loses
+// The servers are members of one pool with all clients that gossip. Whether the pool has a client as a member is one of two
+// probes of it, its sessions being the other; the leader's heartbeats use both before a client counts as lost (Probers). A server that loses
 // sessions to clients tells the leader of them, whoever that is.
 //
 // Anybody with the clients' key may take part, so that nothing in the pool is believed of servers: which there are says the servers'

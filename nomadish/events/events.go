@@ -98,7 +98,7 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 			request.Missing, request.Since, request.EvalID, request.ModifyIndex = 0, 0, "", index
 		}
 		ev.Topic, ev.Key, ev.Namespace = structs.TopicQueue, v.JobID, v.Namespace
-		ev.Payload = map[string]any{"Ask": &request}
+		ev.Payload = map[string]any{"Request": &request}
 	default:
 		return ev, false
 	}

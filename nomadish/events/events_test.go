@@ -23,7 +23,7 @@ func TestQueueTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, ev := range filter.Events(changes).Events {
-			request := ev.Payload["Ask"].(*structs.PendingRequest)
+			request := ev.Payload["Request"].(*structs.PendingRequest)
 			out += fmt.Sprintf("%s %s %s/%s %d;", ev.Topic, ev.Type, ev.Namespace, ev.Key, request.Missing)
 		}
 		return out
@@ -47,17 +47,17 @@ func TestQueueTopic(t *testing.T) {
 	queue := map[string][]string{structs.TopicQueue: {"*"}}
 	apply(&structs.NodeRegisterEntry{Node: &structs.Node{ID: "n", Status: structs.NodeStatusReady}})
 	apply(&structs.JobRegisterEntry{Job: &structs.Job{ID: "web", Namespace: "default", Type: "service", TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 4}}}})
-	f(queue, "", plan(100, 4), "Queue AskWaiting default/web 4;")
-	f(map[string][]string{structs.TopicQueue: {"web"}}, "*", plan(101, 3), "Queue AskWaiting default/web 3;")
+	f(queue, "", plan(100, 4), "Queue RequestWaiting default/web 4;")
+	f(map[string][]string{structs.TopicQueue: {"web"}}, "*", plan(101, 3), "Queue RequestWaiting default/web 3;")
 	f(map[string][]string{structs.TopicQueue: {"db"}}, "", plan(102, 2), "")
 	f(queue, "team", plan(103, 1), "")
-	f(map[string][]string{"*": {"web"}}, "default", plan(104, 0), "Queue AskPlaced default/web 0;")
+	f(map[string][]string{"*": {"web"}}, "default", plan(104, 0), "Queue RequestPlaced default/web 0;")
 	b := &structs.PlacementBatch{Namespace: "default", JobID: "web", Group: "g", Seed: "s", Nodes: []structs.PlacedNode{{ID: "n"}}, Instances: []structs.Instance{{}}}
 	apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: []*structs.PlacementBatch{b}}}})
 	f(queue, "", &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: 105 * second, Stop: []*structs.AllocStop{{
 		AllocID: structs.DeriveID("s", 0), DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue,
-	}}}}}, "Queue AskReclaimed default/web 1;")
-	f(queue, "", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 106 * second}, "Queue AskWithdrawn default/web 0;")
+	}}}}}, "Queue RequestReclaimed default/web 1;")
+	f(queue, "", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 106 * second}, "Queue RequestWithdrawn default/web 0;")
 }
 
 // TestNodePoolTopic: the topic NodePool reports what is made, changed and deleted, by the names of pools.

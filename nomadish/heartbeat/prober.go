@@ -251,7 +251,7 @@ func (t *Timers) mayDeclareLost(now time.Time) bool {
 	if calm {
 		gauge = 0
 	}
-	metrics.SetGauge([]string{"nomad", "heartbeat", "storm"}, gauge)
+	metrics.SetGauge([]string{"nomad", "heartbeat", "mass_failure"}, gauge)
 	return calm
 }
 

@@ -352,7 +352,7 @@ func (b *Broker) expect(it *item) {
 func (b *Broker) leased(id, token string) (*item, error) {
 	it, ok := b.known[id]
 	if !ok || token == "" || it.token != token || it.ends > 0 {
-		return nil, structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not held with that token (any more)", id).
+		return nil, structs.Errorf(structs.CodeStaleRequest, "evaluation %s is not leased with that token (any more)", id).
 			WithHint("its worker took too long, or the leader changed; it is given out again")
 	}
 	return it, nil

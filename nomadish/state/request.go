@@ -10,10 +10,10 @@ import (
 
 // What the feed and the event stream call the changes of requests.
 const (
-	RequestWaiting   = "AskWaiting"   // it waits: for the first time, again, or for another number
-	RequestPlaced    = "AskPlaced"    // all of it is placed
-	RequestReclaimed = "AskReclaimed" // instances of it were taken back for somebody else
-	RequestWithdrawn = "AskWithdrawn" // it is not wanted any more: its job or group is gone or stopped
+	RequestWaiting   = "RequestWaiting"   // it waits: for the first time, again, or for another number
+	RequestPlaced    = "RequestPlaced"    // all of it is placed
+	RequestReclaimed = "RequestReclaimed" // instances of it were taken back for somebody else
+	RequestWithdrawn = "RequestWithdrawn" // it is not wanted any more: its job or group is gone or stopped
 )
 
 // maxAged bounds Ask.Aged, so that no clock or setting can make it overflow.

@@ -300,14 +300,14 @@ func TestFeedTellsOfRequests(t *testing.T) {
 		p.Time = (1000 + cycles) * cycle
 		return &structs.PlanCommit{Plans: []*structs.JudgedPlan{p}}
 	}
-	f("AskWaiting default/web/web false true;", plan(0, &structs.JudgedPlan{Requests: missing20(1, "b")}))
+	f("RequestWaiting default/web/web false true;", plan(0, &structs.JudgedPlan{Requests: missing20(1, "b")}))
 	f("", plan(0, &structs.JudgedPlan{Requests: missing20(1, "b")}))
-	f("AskPlaced default/web/web true false;", plan(0, &structs.JudgedPlan{Requests: missing20(0, "")}))
-	f("AskReclaimed default/web/web false true;", plan(1, &structs.JudgedPlan{Stop: reclaimed(structs.ReclaimRequeue, "evict", id)}))
-	f("AskPlaced default/web/web true true;", plan(2, &structs.JudgedPlan{Requests: missing20(0, "")}))
-	f("AskWaiting default/web/web true true;", plan(3, &structs.JudgedPlan{Requests: missing20(1, "b")}))
-	f("AskWithdrawn default/web/web true true;", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Time: 1004 * cycle})
-	f("AskWithdrawn default/web/web true false;", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 1004 * cycle})
+	f("RequestPlaced default/web/web true false;", plan(0, &structs.JudgedPlan{Requests: missing20(0, "")}))
+	f("RequestReclaimed default/web/web false true;", plan(1, &structs.JudgedPlan{Stop: reclaimed(structs.ReclaimRequeue, "evict", id)}))
+	f("RequestPlaced default/web/web true true;", plan(2, &structs.JudgedPlan{Requests: missing20(0, "")}))
+	f("RequestWaiting default/web/web true true;", plan(3, &structs.JudgedPlan{Requests: missing20(1, "b")}))
+	f("RequestWithdrawn default/web/web true true;", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Time: 1004 * cycle})
+	f("RequestWithdrawn default/web/web true false;", &structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: 1004 * cycle})
 }
 
 // wakes reports whether something that the set watches has changed.

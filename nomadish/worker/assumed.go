@@ -53,9 +53,9 @@ func (f *Assumed) launch(p *structs.Plan) (land func(whole bool)) {
 	}
 }
 
-// world returns a snapshot's World with what the submitted plans place; foreseen reports
+// world returns a snapshot's World with what the submitted plans place; assumed reports
 // whether that is any more than the snapshot contains. What they stop is not free yet.
-func (f *Assumed) world(snap *state.Snapshot) (w *scheduler.World, foreseen bool) {
+func (f *Assumed) world(snap *state.Snapshot) (w *scheduler.World, assumed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.inFlight) == 0 {

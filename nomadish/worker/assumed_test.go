@@ -60,15 +60,15 @@ func TestAssumedIsGoneOnWith(t *testing.T) {
 			"change": func(*rapid.T) { b.gpuNode(nodes[0]) },
 			"": func(rt *rapid.T) {
 				snap := b.store.Snapshot()
-				got, foreseen := f.world(snap)
+				got, assumed := f.world(snap)
 				want := snap.World().Edit()
 				for _, x := range inAir {
 					for _, batch := range x.plan.Place {
 						want.UpsertAlloc(batch.Allocation(0))
 					}
 				}
-				if foreseen != (len(inAir) > 0) {
-					rt.Fatalf("%d plans are in the air, foreseen %v", len(inAir), foreseen)
+				if assumed != (len(inAir) > 0) {
+					rt.Fatalf("%d plans are in the air, assumed %v", len(inAir), assumed)
 				}
 				if diff := got.Diff(want.World()); len(diff) > 0 {
 					rt.Fatalf("with %d plans in the air: %v", len(inAir), diff)

@@ -280,9 +280,9 @@ func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, inde
 	}
 	w.deciding.Lock()
 	defer w.deciding.Unlock()
-	world, foreseen := w.opts.Assumed.world(snap)
+	world, assumed := w.opts.Assumed.world(snap)
 	plan, err := w.schedule(world, snap, eval, round)
-	if err == nil && foreseen && len(unplaced(plan)) > 0 {
+	if err == nil && assumed && len(unplaced(plan)) > 0 {
 		plan, err = w.schedule(snap.World(), snap, eval, round)
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ type Query[V any] struct {
 	Order []int
 	// After is the ID where the last search ended, for NextFit. Empty: from the start.
 	After string
-	// First are nodes reserved for the asker, with their availability for it: those
+	// First are nodes reserved for the request, with their availability for it: those
 	// that fit are offered first, in policy order, and none of them is offered again.
 	First []Entry[V]
 	// Candidates, when not nil, are all that may be offered: with the availability

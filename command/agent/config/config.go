@@ -73,7 +73,7 @@ type Logging struct {
 
 // Leaving specifies when an agent that ends leaves the cluster for good.
 type Leaving struct {
-	// LeaveOnInterrupt and LeaveOnTerminate hand over leadership before the end.
+	// LeaveOnInterrupt and LeaveOnTerminate transfer leadership before the end.
 	LeaveOnInterrupt bool `hcl:"leave_on_interrupt"`
 	LeaveOnTerminate bool `hcl:"leave_on_terminate"`
 }

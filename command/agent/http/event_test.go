@@ -19,7 +19,7 @@ func TestEventsReadAlikeFromEveryServer(t *testing.T) {
 		{Topic: structs.TopicNode, Payload: map[string]any{"Node": &structs.Node{ID: "n"}}},
 		{Topic: structs.TopicEvaluation, Payload: map[string]any{"Evaluation": &structs.Evaluation{ID: "e"}}},
 		{Topic: structs.TopicOperator, Payload: map[string]any{"SchedulerConfiguration": &structs.SchedulerConfiguration{}}},
-		{Topic: structs.TopicQueue, Payload: map[string]any{"Ask": &structs.PendingRequest{}}},
+		{Topic: structs.TopicQueue, Payload: map[string]any{"Request": &structs.PendingRequest{}}},
 	}}
 	sent, err := codec.Encode(&own)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	// the search ends at the first node that loses no more.
 	ReclaimLook = 64
 	// reclaimTries is how many nodes of a priority are planned in vain, as coordinates
-	// promise more than ports, cells or gangs allow. It is counted anew for each priority,
+	// admit more than ports, cells or gangs allow. It is counted anew for each priority,
 	// and a node is planned once for all instances of a group, and once more for each that
 	// comes there: a group costs at most as many plans in vain as there are priorities times
 	// this, and ReclaimLook and two more for each instance.

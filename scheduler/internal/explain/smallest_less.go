@@ -179,7 +179,7 @@ func (p *prober) cutForAll(sv *survey, c cut) (cut, bool) {
 }
 
 // freeOfAll is what each node that nothing refuses has free, before the decision; nil where
-// that does not bound what may be placed: others may give way, or instances of the job are
+// that does not bound what may be placed: others may be preempted, or instances of the job are
 // there, which may be replaced.
 func (p *prober) freeOfAll(sv *survey) []decide.Amount {
 	if p.x.in.Config.Preempts(p.x.in.Job.Type) || len(p.x.in.Allocs) > 0 {
