@@ -158,11 +158,10 @@ type AllocInPlace struct {
 type PlanResult struct {
 	_struct sparse `entry:",omitempty"`
 
-	// Committed is what was committed; nil batches were refused whole.
 	AllocIndex uint64 // the log index of the commit; 0: nothing was committed
 	// RefreshIndex is set when a part was refused: retry on a state at least this new.
 	RefreshIndex  uint64
-	RefusedNodes  []string // the nodes whose placements did not fit any more
+	RefusedNodes  []string // the nodes whose placements were refused, for any reason
 	Placed        int
 	Refused       int
 	RefusedReason string

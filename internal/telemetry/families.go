@@ -76,7 +76,7 @@ var leaderFamilies = []Family{
 	{"nomad.plan.apply", Summary, "ms", "", "Committing plans"},
 	{"nomad.plan.node_rejected", Counter, "nodes", "", "Nodes that plans were refused for"},
 	{"nomad.plan.refused", Counter, "plans", "", "Plans that were refused in whole or in part"},
-	{"nomad.plan.overtook", Counter, "plans", "", "Plans that waited at the gate of their pool's queue"},
+	{"nomad.plan.overtook", Counter, "plans", "", "Plans sent back because a higher-ranked request had not been tried"},
 	{"nomad.heartbeat.active", Gauge, "nodes", "", "Nodes whose heartbeats are awaited"},
 	{"nomad.heartbeat.invalidate", Counter, "nodes", "", "Nodes that were marked down because they were silent"},
 	{"nomad.heartbeat.gossip_lost", Counter, "nodes", "", "Nodes that are heard by RPC and not by gossip"},

@@ -343,7 +343,7 @@ func (p *pipeline) settle(ctx context.Context) bool {
 	return false
 }
 
-// take judges a plan that has waited.
+// take retains a plan's lease and parks it; admit judges it.
 func (p *pipeline) take(w *waiting) {
 	seed := ""
 	if len(w.plan.Place) > 0 {
@@ -359,7 +359,7 @@ func (p *pipeline) take(w *waiting) {
 
 func (p *pipeline) judge(j *judged) {
 	start := p.opts.Clock.Now()
-	if j.refused = p.ofAnother(j.plan); len(j.refused) > 0 {
+	if j.refused = p.nodesOfPurgedJob(j.plan); len(j.refused) > 0 {
 		j.accepted, j.reason = &structs.JudgedPlan{EvalID: j.plan.EvalID}, "the job was purged since, and may have been registered anew"
 	} else {
 		j.accepted, j.refused, j.reason = scheduler.Judge(p.open.edit, j.plan)
@@ -377,8 +377,8 @@ func (p *pipeline) judge(j *judged) {
 	refused := 0
 	if len(j.refused) > 0 {
 		refused = 1
-		p.stale = true // what refused it may be past
-		p.opts.Logger.Debug("a plan was refused in part", "eval", j.plan.EvalID, "nodes", len(j.refused), "reason", j.reason)
+		p.stale = true // the cause may be gone already: the next round starts from a new snapshot
+		p.opts.Logger.Debug("plan refused", "eval", j.plan.EvalID, "job", j.plan.JobID, "nodes", len(j.refused), "reason", j.reason)
 	}
 	// Counted for accepted plans too: the mean of "refused" is the rate of refusals.
 	refusedCount.Add(refused)
@@ -386,9 +386,9 @@ func (p *pipeline) judge(j *judged) {
 	evaluateTime.Since(start)
 }
 
-// ofAnother returns the nodes of a plan for a job that was purged since. If one of the same name was registered meanwhile, even
+// nodesOfPurgedJob returns the nodes of a plan for a job that was purged since. If one of the same name was registered meanwhile, even
 // its version may be the same, and what was to be placed is not of it.
-func (p *pipeline) ofAnother(plan *structs.Plan) (nodes []string) {
+func (p *pipeline) nodesOfPurgedJob(plan *structs.Plan) (nodes []string) {
 	for _, b := range plan.Place {
 		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Submitted == 0 {
 			continue

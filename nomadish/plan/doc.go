@@ -27,6 +27,10 @@
 // What frees room without a decision, as nobody is left to decide (Withdraw), is committed beside the rounds: to a plan that is
 // being judged the room is still taken.
 //
+// # Why a plan is refused
+//
+// docs/design/queue.md lists the reasons, where each is decided, and what an operator sees of it.
+//
 // It runs on the leader. It must never place anything that a plan did not request,
 // and is the only package that proposes structs.LogPlanApply.
 package plan

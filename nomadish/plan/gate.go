@@ -94,7 +94,7 @@ func (p *pipeline) sendBack(j *judged) {
 	p.opts.Gate.SendBack(j.plan.EvalID, j.plan.EvalToken)
 	j.done <- answer{result: &structs.PlanResult{
 		Overtook: true, Refused: instances(j.plan.Place), RefreshIndex: max(p.open.base, p.last),
-		RefusedReason: "a request ahead of it in the queue has not been tried since resources came free",
+		RefusedReason: "a higher-ranked request in the node pool must be tried first",
 	}}
 }
 

@@ -41,8 +41,8 @@ func missingOf(j *judged, known facts) (out shortages) {
 	return out
 }
 
-// without is what a plan would place and does not, as a part of it was refused, but for
-// successors of what goes on running instead.
+// without returns the refused placements, except replacements whose old allocation keeps
+// running.
 func without(p *structs.Plan, accepted *structs.JudgedPlan) (out []*structs.PlacementBatch) {
 	if instances(p.Place) == instances(accepted.Place) {
 		return nil

@@ -120,8 +120,8 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	return a
 }
 
-// Judged records that a plan of an evaluation has been judged, whether all of it was accepted or
-// not: then it is to be decided again, and so are those that were tried beside it. left
+// Judged records whether the whole plan of an evaluation was accepted. If not, the evaluation stays in
+// the gate; if the pass submitted the plan, all blocked requests of the pool are tried again. left
 // is the blocked evaluation in which the rest waits; nil: there is none. It has not been
 // tried if room came free after the state that it was decided on.
 func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation) {

@@ -223,7 +223,7 @@ func (k *work) learn(ctx context.Context, result *structs.PlanResult, failed err
 		return false, nil
 	}
 	planRefusedCount.Add(1)
-	k.opts.Logger.Debug("a plan was refused in part; deciding again", "eval", k.got.Eval.ID, "refused", result.Refused,
+	k.opts.Logger.Debug("plan refused; deciding again", "eval", k.got.Eval.ID, "job", k.got.Eval.JobID, "placed", result.Placed, "refused", result.Refused,
 		"reason", result.RefusedReason)
 	if k.left--; result.Placed > 0 {
 		k.left = k.attempts
@@ -335,8 +335,8 @@ func seedOf(id string, round int) uint64 {
 	return h.Sum64()
 }
 
-// giveUp ends an evaluation whose plans others kept overtaking, and has its job
-// looked at again a little later.
+// giveUp marks an evaluation failed whose plans were refused too often, and creates a
+// follow-up evaluation.
 func (w *Worker) giveUp(ctx context.Context, got *structs.EvalDequeueReply, tried int) error {
 	now := w.opts.Clock.Now()
 	done := got.Eval.Copy()

@@ -10,10 +10,10 @@ import (
 
 // Judge finds what of a plan holds on this edit, and applies that to it. A node
 // that is not ready, or lacks room, a port, a core or a device for what the plan
-// places there, refuses all of it: those placements, and the stops that stand
-// for them, are left out of holds, and the node is named. What counted on the room
-// of such a stop is refused as well, and so is all that would leave in part a gang of
-// which others are left out. reason is why the first one refused. A plan that is
+// places there, refuses all of it: those placements, and the stops that they
+// replace, are left out of valid, and the node is named. What counted on the room
+// of such a stop is refused as well. A preemption that would leave a gang below its
+// minimum is refused, too. reason is why the first one refused. A plan that is
 // AllAtOnce holds whole or not at all.
 //
 // The plan's evaluations hold only if everything does, except delayed follow-ups:
@@ -21,7 +21,7 @@ import (
 func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refusedNodes []string, reason string) {
 	plan = takenOnce(plan)
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
-	j.beside()
+	j.refuseOrphans()
 	j.unreserve()
 	j.stop()
 	j.mayReclaim()
@@ -74,9 +74,9 @@ func (j *judgement) refuse(node, why string) {
 	}
 }
 
-// beside refuses what would join members of a gang of whom nobody is there any more: a plan of another job has taken all of it
-// back, say.
-func (j *judgement) beside() {
+// refuseOrphans refuses new members of a gang if none of the members that they were placed to join runs any more: another plan may
+// have preempted all of them.
+func (j *judgement) refuseOrphans() {
 	for _, gang := range j.plan.Beside {
 		if slices.ContainsFunc(gang, func(id string) bool {
 			_, there := world.Usages(world.Base(j.e)).Get(id)

@@ -7,8 +7,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// A placement and what is taken back for it hold together or not at all, whatever nodes
-// they are on (semantics part 3); and what is taken back is so on the latest terms.
+// A placement and what is preempted for it hold together or not at all, whatever nodes
+// they are on (semantics part 3); and preemption is checked against the latest state.
 
 // takenOnce is a plan whose stops name each allocation once that it takes back. One that is suspended for a newcomer may have
 // to go for the next, and is named for both: what was decided last holds for it.
@@ -85,10 +85,9 @@ func (j *judgement) mayReclaim() {
 }
 
 // refuseParted refuses the nodes of all newcomers for which the plan takes from a gang of
-// which too few would run on. Keeping back what was taken for a node that has refused may
-// part a gang, so this is asked again after it. Keeping back more never parts a gang of
-// which enough run on, and one that was parted is kept back whole: no gang is looked at
-// often, however long a chain they make.
+// which too few would run on. Restoring the victims of a node that has refused may split
+// a gang, so this runs again after it. It terminates: restoring victims never splits a
+// gang of which enough members run on, and a split gang is restored whole.
 func (j *judgement) refuseParted() {
 	for _, g := range j.gangList {
 		if !g.moved {
