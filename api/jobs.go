@@ -26,7 +26,7 @@ func (j Jobs) Register(ctx context.Context, req *structs.JobRegisterRequest) (re
 	return reply, err
 }
 
-// Plan says what a registration would do.
+// Plan returns what a registration would do.
 func (j Jobs) Plan(ctx context.Context, req *structs.JobPlanRequest) (reply *structs.JobPlanReply, err error) {
 	_, err = j.client.Put(ctx, "/v1/job/"+seg(req.Job.ID)+"/plan", &Query{Namespace: req.Job.Namespace}, req, &reply)
 	return reply, err

@@ -14,7 +14,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// SnapshotSave gives an archive of the leader's state, or with q.Stale of that of the
+// SnapshotSave returns an archive of the leader's state, or with q.Stale of that of the
 // server that is asked, and its size in bytes. Reading fails at its end if it did not
 // arrive as it was sent. The caller closes it.
 func (o Operator) SnapshotSave(ctx context.Context, q *Query) (archive io.ReadCloser, size int64, err error) {

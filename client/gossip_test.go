@@ -15,7 +15,7 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 )
 
-// authority gives identities by one certificate authority, which check what they are shown but no roles, unless strict.
+// authority returns identities by one certificate authority, which check what they are shown but no roles, unless strict.
 func authority(t *testing.T) func(role, region string, strict bool) *wire.TLS {
 	t.Helper()
 	must := func(err error) {

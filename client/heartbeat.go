@@ -85,7 +85,7 @@ type heartbeat struct {
 	ttl time.Duration // until when the next one must come
 }
 
-// heartbeatStats says when the servers last answered a node, and how often it must be heard.
+// heartbeatStats is when the servers last answered a node, and how often it must be heard.
 func (n *node) heartbeatStats(into map[string]string) {
 	if last := n.beaten.Load(); last != nil {
 		into["last_heartbeat"] = time.Since(last.at).Round(time.Millisecond).String()

@@ -16,7 +16,7 @@ import (
 // a leader at all: servers wait longer for one than people like to look at nothing.
 const leaderPatience = 2 * time.Second
 
-// leaderWatch tells who waits for an answer that there is no leader to give it.
+// leaderWatch tells a user who waits for an answer that there is no leader to give it.
 type leaderWatch struct {
 	after  time.Duration
 	leader func(context.Context) (string, error)
@@ -27,7 +27,7 @@ type leaderWatch struct {
 	stop func() // ends the watch over the request that was sent last, and waits for that end
 }
 
-// watchLeader gives a context whose requests are watched until end is called.
+// watchLeader returns a context whose requests are watched until end is called.
 func (e *env) watchLeader(ctx context.Context, after time.Duration) (watched context.Context, end func()) {
 	w := &leaderWatch{
 		after: after, leader: e.client.Status().Leader, stop: func() {},
@@ -102,7 +102,7 @@ func (s *staleness) see(m api.Meta) {
 	s.last = &m
 }
 
-// tell says, beside what was printed, that it may be old. A server that hears its leader has what is shown from just now.
+// tell prints, beside the answer, that it may be old. A server that hears its leader has what is shown from just now.
 func (s *staleness) tell(e *env) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

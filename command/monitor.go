@@ -89,7 +89,7 @@ func (m *monitor) eval(ctx context.Context, id string) int {
 	return code
 }
 
-// failures says, for each group that was not placed, what kept it from which nodes.
+// failures prints, for each group that was not placed, what kept it from which nodes.
 func (m *monitor) failures(ev *structs.Evaluation) {
 	m.line("Evaluation %q finished with status %q but failed to place all allocations:", short(ev.ID, m.verbose), ev.Status)
 	for _, group := range slices.Sorted(maps.Keys(ev.FailedTGAllocs)) {

@@ -27,7 +27,7 @@ type groupCount struct {
 	said   time.Time // zero: no line about its progress yet
 }
 
-// progress says for each group, where it has changed, how many of its instances are
+// progress prints for each group, where it has changed, how many of its instances are
 // in which status: all that there is to say when done, else no more than a line
 // every progressEvery. It gives the time after which to look again, changed or not.
 func (m *monitor) progress(allocs []*structs.AllocListStub, done bool) time.Duration {
@@ -266,7 +266,7 @@ func inNamespace(namespace string) string {
 	return "-namespace " + shellWord(namespace) + " "
 }
 
-// stopped says why following ended early and gives the exit code. An interrupt ends
+// stopped prints why following ended early and returns the exit code. An interrupt ends
 // only the following: it says so, and how to stop the job.
 func (m *monitor) stopped(err error) int {
 	if !errors.Is(err, context.Canceled) {

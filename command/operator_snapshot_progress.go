@@ -19,7 +19,7 @@ const (
 
 var progressAfter = 2 * time.Second // constant but for tests
 
-// progress tells on the error output how far something is.
+// progress prints on the error output how far something is.
 type progress struct {
 	to    io.Writer
 	verb  string

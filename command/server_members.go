@@ -91,7 +91,7 @@ func regionsOf(members []api.Member) []string {
 	return names
 }
 
-// leaders gives the RPC addresses of the leaders of regions, and which of the others than the one asked
+// leaders returns the RPC addresses of the leaders of regions, and which of the others than the one asked
 // have none that is known. The error is of the region asked.
 func (e *env) leaders(ctx context.Context, names []string) (leaders map[string]string, lost []string, err error) {
 	leaders = map[string]string{}

@@ -105,7 +105,7 @@ func (v *gpuView) walk(n *structs.TopologyNode, c *structs.CellView) {
 	}
 }
 
-// of gives the GPUs that a job's allocations hold.
+// of returns the GPUs that a job's allocations hold.
 func (v *gpuView) of(job string) (out []gpu) {
 	for _, g := range v.gpus {
 		if slices.ContainsFunc(g.owners, func(h *structs.DeviceUsage) bool { return h.JobID == job }) {
@@ -219,7 +219,7 @@ func (a *agent) waits(job string, want ...string) {
 	})
 }
 
-// live gives the allocations of a job that are to run.
+// live returns the allocations of a job that are to run.
 func (a *agent) live(ctx context.Context, job string) (out []*structs.AllocListStub, err error) {
 	all, _, err := a.api.Jobs().Allocations(ctx, job, true, nil)
 	for _, alloc := range all {

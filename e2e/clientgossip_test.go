@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stat gives one of an agent's numbers for people; empty: there is none.
+// stat returns one of an agent's numbers for people; empty: there is none.
 func (a *agent) stat(section, name string) (string, error) {
 	self, err := a.nomad.Agent().Self()
 	if err != nil {

@@ -364,7 +364,7 @@ func patch(in any, e structs.Edit) error {
 	return nil
 }
 
-// patchAt gives what becomes of a value.
+// patchAt returns what becomes of a value.
 func patchAt(in any, path []string, op string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil

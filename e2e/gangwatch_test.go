@@ -286,7 +286,7 @@ func differ(a, b map[string]string) string {
 	return ""
 }
 
-// said gives how many indexes it has seen, and how many lists.
+// said returns how many indexes it has seen, and how many lists.
 func (w *gangWatch) said() (lines, lists int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

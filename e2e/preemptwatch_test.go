@@ -190,7 +190,7 @@ func (w *roomWatch) upTo(t *testing.T, index uint64) {
 	}
 }
 
-// of gives what has been made of an allocation since an index.
+// of returns what has been made of an allocation since an index.
 func (w *roomWatch) of(id string, since uint64) (out []change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -38,7 +38,7 @@ type beater struct {
 	ring    *keyring.Ring
 }
 
-// beat gives what a server tells of the gossip.
+// beat returns what a server tells of the gossip.
 func (b *beater) beat() *structs.ClientGossip {
 	b.t.Helper()
 	var reply *structs.NodeUpdateReply

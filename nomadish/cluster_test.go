@@ -30,7 +30,7 @@ type fleet struct {
 
 var portsTaken sync.Map
 
-// port gives one that nobody listens on, not even in another test, and that the system does not give to who connects.
+// port returns one that nobody listens on, not even in another test, and that the system does not give to who connects.
 func port(t *testing.T) string {
 	t.Helper()
 	for range 1000 {

@@ -17,7 +17,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// save gives an archive of a server's state.
+// save returns an archive of a server's state.
 func save(t *testing.T, s *Server) []byte {
 	t.Helper()
 	from, err := s.Stream(t.Context(), wire.MethodSnapshotSave, &structs.SnapshotSaveRequest{})

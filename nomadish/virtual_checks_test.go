@@ -255,7 +255,7 @@ func (c *virtualCluster) lives(among []int, what string) {
 	c.checks.fail("%s: for %s nobody has led and taken a write (%s)", what, mended, c.describe())
 }
 
-// describe says what the servers think of themselves.
+// describe returns what the servers think of themselves.
 func (c *virtualCluster) describe() string {
 	var out []string
 	for _, s := range c.servers {

@@ -194,7 +194,7 @@ func (c *virtualCluster) member(id string) bool {
 	return false
 }
 
-// enter gives a server's present life, which does not end before leave; nil: it is down.
+// enter returns a server's present life, which does not end before leave; nil: it is down.
 func (s *virtualServer) enter() *virtualLife {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ func newFar(t *testing.T, s *Server) *far {
 	return f
 }
 
-// dequeue gives what there is to be decided within a time; nil: nothing.
+// dequeue returns what there is to be decided within a time; nil: nothing.
 func (f *far) dequeue(wait time.Duration) *structs.EvalDequeueReply {
 	f.t.Helper()
 	reply := &structs.EvalDequeueReply{}

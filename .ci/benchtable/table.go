@@ -86,7 +86,7 @@ func (r *Row) verdict(v float64) string {
 	return missedMust
 }
 
-// missed says what must be mended. A smoke run judges no figure, a partial one
+// missed returns what must be mended. A smoke run judges no figure, a partial one
 // wants no row.
 func missed(lines []Line, r *Results, smoke, partial bool) (out []string) {
 	for _, l := range lines {

@@ -447,7 +447,7 @@ func (a *Agent) clientGossip() string {
 	return ""
 }
 
-// banner tells people what was started.
+// banner prints what was started.
 func (a *Agent) banner(w io.Writer) {
 	var bound []string
 	for _, l := range a.listeners {

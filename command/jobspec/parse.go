@@ -90,7 +90,7 @@ func ParsePlaces(filename string, src []byte, opts Options) (*structs.Job, Warni
 	return job, place(d, f.Name, canonical.WarningList()), &Places{d}, nil
 }
 
-// findJob gives the one job block of a file.
+// findJob returns the one job block of a file.
 func findJob(f *hclfile.File, blocks []*hclsyntax.Block) (*hclsyntax.Block, hclfile.Problems) {
 	known := []string{"job", "variable", "variables", "locals"}
 	var found *hclsyntax.Block

@@ -79,7 +79,7 @@ func found(dir, name string) string {
 	return path
 }
 
-// openB gives what part of all GPUs is allocated when as much was asked for as there is.
+// openB returns what part of all GPUs is allocated when as much was asked for as there is.
 func openB(
 	b *testing.B, nodes []*structs.Node, rows *tracefile.Trace, order tracefile.Order, with func(*trace.Config),
 ) float64 {

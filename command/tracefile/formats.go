@@ -127,7 +127,7 @@ func openbRow(t *table, o *Options) (trace.Row, time.Time) {
 	return r, time.Time{}
 }
 
-// formatOf tells the format by the names of columns.
+// formatOf returns the format by the names of columns.
 func formatOf(names []string) (string, bool) {
 	has := func(name string) bool { return slices.Contains(names, name) }
 	switch {

@@ -199,7 +199,7 @@ func (t *table) whole(name string, unset, low, high int) int {
 	return int(v)
 }
 
-// seconds gives a time; false where the column is absent or empty.
+// seconds returns a time; false where the column is absent or empty.
 func (t *table) seconds(name string, most time.Duration) (time.Duration, bool) {
 	s := t.text(name)
 	if s == "" {

@@ -100,7 +100,7 @@ func Open(path string, o Options) (*Trace, error) {
 	return t, t.load()
 }
 
-// detect tells the format of a file.
+// detect returns the format of a file.
 func detect(path string, r io.Reader) (string, error) {
 	names, err := newTable(path, r, nil)
 	if err != nil {

@@ -180,7 +180,7 @@ func (t *Tree) ours(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, t.Module+"/")
 }
 
-// With gives a copy of the tree in which the file (path from the module's root, like "structs/x.go") holds src besides
+// With returns a copy of the tree in which the file (path from the module's root, like "structs/x.go") holds src besides
 // what is there. It serves the test of the guards themselves.
 func (t *Tree) With(file, src string) (*Tree, error) {
 	f, err := parser.ParseFile(t.fset, file, src, parser.ParseComments)

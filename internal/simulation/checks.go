@@ -483,7 +483,7 @@ func (c *checks) unrest() string {
 	return ""
 }
 
-// left says what of a job can be done that is not: it is decided anew, and nothing may come
+// left returns what of a job can be done that is not: it is decided anew, and nothing may come
 // of that.
 func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
 	in := snap.Input(job.NamespacedID(), job, snap.AllocsByJob(nil, job.Namespace, job.ID, true), &state.InputOptions{

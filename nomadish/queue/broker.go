@@ -85,7 +85,7 @@ type Broker struct {
 	blocked *blocked
 	chores  *chores
 	config  structs.SchedulerConfiguration
-	// snapshot gives the newest state, fed how far the feed will tell of it.
+	// snapshot returns the newest state, fed the index up to which the feed has its changes.
 	snapshot func() *state.Snapshot
 	fed      func() uint64
 
@@ -358,7 +358,7 @@ func (b *Broker) leased(id, token string) (*item, error) {
 	return it, nil
 }
 
-// Ack says that an evaluation has been dealt with. One that is still pending in the
+// Ack records that an evaluation has been processed. One that is still pending in the
 // state has not been: that is an error, and counts as a Nack.
 func (b *Broker) Ack(id, token string) error {
 	b.mu.Lock()
@@ -375,7 +375,7 @@ func (b *Broker) Ack(id, token string) error {
 	return nil
 }
 
-// Nack says that an evaluation could not be dealt with: it is given out again, later
+// Nack records that an evaluation could not be processed: it is delivered again, later
 // each time, until it has failed too often.
 func (b *Broker) Nack(id, token string) error {
 	b.mu.Lock()

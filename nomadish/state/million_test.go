@@ -72,7 +72,7 @@ func (f *filled) apply(entry any) {
 
 func (f *filled) nodeID(i int) string { return structs.DeriveID("node", uint64(i%*benchNodes)) } //nolint:gosec // not negative
 
-// decoded gives a log entry as it comes from the log: shared with nobody.
+// decoded returns a log entry as it comes from the log: shared with nobody.
 func decoded[T any](b *testing.B, entry *T) *T {
 	b.Helper()
 	data, err := codec.Encode(entry)

@@ -215,7 +215,7 @@ func (x *Index[V]) remove(e *edit[V]) bool {
 	return true
 }
 
-// widen gives every page columns for the dimensions that the vector uses. It
+// widen adds to every page columns for the dimensions that the vector uses. It
 // copies all pages, which happens at most MaxDims times in the life of an index.
 func (x *Index[V]) widen(t *Token, at *Vector) {
 	width := MaxDims

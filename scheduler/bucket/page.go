@@ -89,7 +89,7 @@ func (p *page[V]) inner(t *Token, lanes []int32, kids *[fan]*page[V]) *page[V] {
 	return p
 }
 
-// divide gives an inner page its separators.
+// divide sets the separators of an inner page.
 func (p *page[V]) divide(s *separators) { p.seps, p.names = s, &s.names }
 
 // own returns a page that the token may change: the page itself or a copy of it. The separators are

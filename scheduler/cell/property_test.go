@@ -132,7 +132,7 @@ func (m *machine) find(t *rapid.T, a Request) {
 	}
 }
 
-// differ says in what a choice differs from the oracle's. Where several cells are
+// differ returns in what a choice differs from the oracle's. Where several cells are
 // taken and some are linked, and in large trees, only what is left must agree.
 func (m *machine) differ(a Request, got, want Choice) error {
 	if m.st.Layout().inWord() && (want.Cell > 0 || !m.links) {

@@ -56,7 +56,7 @@ func (r *replay) pass() error {
 	return nil
 }
 
-// hopeless tells that a job finds no room, as less is free in all than it must have at
+// hopeless reports that a job finds no room, as less is free in all than it must have at
 // once: then it need not be decided. What may take from others, or reserve, is decided.
 func (r *replay) hopeless(j *job) bool {
 	if r.mayReserve(j) || r.config.Preempts(structs.JobTypeBatch) {

@@ -105,7 +105,7 @@ func (q *queue) leave(j *job) {
 	s.at = -1
 }
 
-// released says that resources came free: all that waits may be tried again.
+// released records that resources came free: all that waits may be tried again.
 func (q *queue) released() {
 	q.release++
 	q.allOpen = true

@@ -54,7 +54,7 @@ func newSeries(start int64) *series {
 	return &series{stretch: firstStretch, from: start, at: start, start: start}
 }
 
-// advance says that levels held until a time; frag gives the fragmentation, when a
+// advance records that levels were such until a time; frag returns the fragmentation, when a
 // sample ends.
 func (s *series) advance(to int64, now levels, frag func() float64) {
 	if to <= s.at {

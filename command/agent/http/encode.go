@@ -107,5 +107,5 @@ func (r *request) change(method string, args, reply any, index *uint64) error {
 
 func notFound(what string) error { return structs.Errorf(structs.CodeNotFound, "%s not found", what) }
 
-// nothing tells what a caller gets where the agent has no such thing.
+// nothing describes what a caller gets where the agent has no such thing.
 var null = json.RawMessage("null")

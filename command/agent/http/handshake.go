@@ -45,7 +45,7 @@ type shakingListener struct {
 	limit time.Duration
 }
 
-// Accept gives the next connection, which is closed if it is still in its handshake when the time is over.
+// Accept returns the next connection, which is closed if it is still in its handshake when the time is over.
 func (l *shakingListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {

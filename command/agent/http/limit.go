@@ -32,7 +32,7 @@ const tooManyConns = "Your IP is issuing too many concurrent connections, please
 var tooManyAnswer = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nConnection: close\r\n" +
 	"Content-Length: " + strconv.Itoa(len(tooManyConns)) + "\r\n\r\n" + tooManyConns
 
-// Accept gives the next connection that is within its client's bound.
+// Accept returns the next connection that is within its client's bound.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()

@@ -84,7 +84,7 @@ func schedulerConfigSet(r *request) (any, error) {
 	return &reply, nil
 }
 
-// absent gives those of names that a JSON object does not have, whatever their case.
+// absent returns those of names that a JSON object does not have, whatever their case.
 func absent(object []byte, names []string) ([]string, error) {
 	var fields map[string]json.RawMessage
 	if err := decodeJSON(object, &fields); err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// queueList gives the queue in its order, a page of it: of one node pool with
+// queueList returns the queue in its order, a page of it: of one node pool with
 // ?node_pool=…, else those of all pools one after the other.
 func queueList(r *request) (any, error) {
 	var reply structs.QueueReply

@@ -366,7 +366,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap gives http.ResponseController the writer below.
+// Unwrap returns the writer below, for http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // statusError is an error of HTTP itself, for which structs has no code.

@@ -5,7 +5,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// topologyGet gives the cells of all nodes, a page of them: with ?details=true every
+// topologyGet returns the cells of all nodes, a page of them: with ?details=true every
 // device with who holds it, else the numbers only. It belongs to no namespace.
 func topologyGet(r *request) (any, error) {
 	details, err := r.bool("details", false)

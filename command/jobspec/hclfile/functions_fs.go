@@ -81,7 +81,7 @@ func expandHome(path string) (string, error) {
 	return home + path[1:], err
 }
 
-// fileSet gives the regular files in a directory that match a pattern.
+// fileSet returns the regular files in a directory that match a pattern.
 func fileSet(dir, pattern string) (cty.Value, error) {
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {

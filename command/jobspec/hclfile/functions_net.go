@@ -43,7 +43,7 @@ func cidrFunc(numbers []string, f func(prefix netip.Prefix, n []int64) (string, 
 	})
 }
 
-// addTo gives base + n·2^shift as an address.
+// addTo returns base + n·2^shift as an address.
 func addTo(base netip.Addr, n int64, shift uint) (netip.Addr, error) {
 	sum := new(big.Int).SetBytes(base.AsSlice())
 	sum.Add(sum, new(big.Int).Lsh(big.NewInt(n), shift))

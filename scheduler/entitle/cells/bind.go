@@ -210,7 +210,7 @@ func (e *Edit) setUnder(s *site, under bool) {
 	})
 }
 
-// leave gives a cell back to what is free.
+// leave returns a cell to what is free.
 func (e *Edit) leave(b *Binding) {
 	if b.Cell.Site != "" {
 		s := e.ownSite(b.Cell.Site)

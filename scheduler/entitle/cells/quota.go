@@ -45,7 +45,7 @@ func (c *Chain) Short(changes ...Change) (kind Kind, short int) {
 	return after.lacking(after.left(counted))
 }
 
-// Give gives an owner quota cells, admitted after all others. Whether there are enough is for [Chain.Short] to say.
+// Give adds quota cells to an owner, admitted after all others. Whether there are enough is for [Chain.Short] to say.
 func (e *Edit) Give(name string, k Kind, count int) {
 	if count < 1 {
 		return

@@ -50,7 +50,7 @@ func (x *GangPlacer) reasons() []string {
 	return reasons
 }
 
-// explainGang says of every node why it does not do. What would do for one instance
+// explainGang records for every node why it does not fit. What would do for one instance
 // does not for the gang.
 func explainGang(s *search.Search, reasons []string) *structs.AllocMetric {
 	x := newExplanation(s.Fit.Job)

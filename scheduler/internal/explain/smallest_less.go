@@ -65,7 +65,7 @@ func (p *prober) less(sv *survey) {
 	}
 }
 
-// measure tells of which dimensions a node has too little, if it is only of such that
+// measure returns of which dimensions a node has too little, if it is only of such that
 // can be asked less of, and how much of them in all. Of devices it says that only where it
 // is to be exact, which takes a while; else it may say less.
 func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (share float64, ok bool) {
