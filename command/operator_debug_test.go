@@ -93,7 +93,7 @@ func TestOperatorDebug(t *testing.T) {
 	f := cluster(t).on("GET /v1/agent/monitor", `{"Data":"b25lCg=="}`).on("GET /v1/event/stream", string(events)).
 		on("GET /v1/agent/host", map[string]any{"AgentID": "x"}).on("GET /v1/agent/pprof/heap", "heap of it").
 		on("GET /v1/agent/pprof/goroutine", "all of them").on("GET /v1/agent/pprof/profile", refusal{500, "another one is taken"})
-	got := f.run(t, "operator", "debug", "-duration", "20ms", "-interval", "20ms", "-event-topic", "Job,Node:x", "-event-index", "3", "-max-nodes", "1")
+	got := f.run(t, "operator", "debug", "-duration", "2s", "-interval", "2s", "-event-topic", "Job,Node:x", "-event-index", "3", "-max-nodes", "1")
 	const name = "nomadish-debug-2026-11-21-120000Z"
 	if got.code != exitDone || !strings.Contains(got.out, "Saved "+name+".tar.gz") || !strings.Contains(got.out, "Snapshot 0000") {
 		t.Fatalf("exit code %d\n%s\n%s", got.code, got.out, got.err)

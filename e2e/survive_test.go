@@ -77,6 +77,20 @@ func TestLeave(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.running("left", 1, 10*time.Second)
+		sleeping := func() (n int) {
+			for _, pid := range processesOf(a.dir) {
+				if text, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "cmdline")); err == nil && strings.HasPrefix(string(text), "sleep") {
+					n++
+				}
+			}
+			return n
+		}
+		within(t, 10*time.Second, "the task's shell to become sleep", func(context.Context) error { // it runs before it is that
+			if n := sleeping(); n != 1 {
+				return errorf("%d processes are sleep", n)
+			}
+			return nil
+		})
 		if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -89,13 +103,7 @@ func TestLeave(t *testing.T) {
 		case <-time.After(scaled(endsWithin)):
 			t.Fatalf("dev %v: it does not end on SIGTERM", dev)
 		}
-		left := 0
-		for _, pid := range processesOf(a.dir) {
-			if text, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "cmdline")); err == nil && strings.HasPrefix(string(text), "sleep") {
-				left++
-			}
-		}
-		return left
+		return sleeping()
 	}
 	if n := f(false, serverAndClient); n != 1 {
 		t.Errorf("%d tasks outlive the agent, want the one", n)
