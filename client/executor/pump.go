@@ -187,7 +187,7 @@ func (p *pump) read(fd int) (int, error) {
 	}
 }
 
-// note says in the file what was lost, if anything was, and reports whether the
+// note writes into the file what was lost, if anything was, and reports whether the
 // file can be written again.
 func (p *pump) note(now time.Time, last bool) bool {
 	if p.failed.IsZero() || (last && p.lost == 0) {

@@ -120,7 +120,7 @@ func (g GPUs) group() *structs.NodeDeviceResource {
 	return d
 }
 
-// validate says what cannot be a block of GPUs.
+// validate returns why this cannot be a block of GPUs.
 func (g GPUs) validate(bad func(format string, args ...any)) {
 	within := func(name string, v, low, high int) {
 		if v < low || v > high {
