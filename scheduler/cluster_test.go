@@ -340,6 +340,9 @@ func (c *cluster) checkWorld() {
 func (c *cluster) rebuilt() *scheduler.World {
 	e := scheduler.NewWorld().Edit()
 	e.Configure(&c.config)
+	if owned := c.w.Quotas("default"); len(owned) > 0 {
+		e.RestoreQuotas(map[string][]world.Quota{"default": owned})
+	}
 	for _, a := range c.allocs {
 		e.UpsertAlloc(a)
 	}

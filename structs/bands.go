@@ -71,6 +71,24 @@ type AllocTerms struct {
 	// members must run: taken back are those above it one by one, the others all together.
 	Gang    string `json:",omitempty" codec:",omitempty"`
 	GangMin int    `json:",omitempty" codec:",omitempty"`
+	// Claim is the kind of claim that it uses, one of the Claim constants; empty: it is opportunistic, and may be reclaimed for
+	// any claim.
+	Claim string `json:",omitempty" codec:",omitempty"`
+	// CellLevel and CellSize name the kind of cells of its namespace that it uses: those of this level that its devices lie
+	// in; CellSize is how many nodes a cell above nodes has.
+	CellLevel string `json:",omitempty" codec:",omitempty"`
+	CellSize  int    `json:",omitempty" codec:",omitempty"`
+}
+
+// Kinds of claims: what an owner is guaranteed (semantics part 0).
+const (
+	ClaimCells = "cells" // of a virtual cluster
+)
+
+// Opportunistic returns the terms without a claim.
+func (t AllocTerms) Opportunistic() AllocTerms {
+	t.Claim, t.CellLevel, t.CellSize = "", "", 0
+	return t
 }
 
 // Equal reports whether two are the same; nil is equal to nil alone.

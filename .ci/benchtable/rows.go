@@ -101,6 +101,11 @@ func decisions() []Row {
 
 		info("OpenB trace, binpack: GPU allocation, %", "OpenB/(.*)/binpack", "%-allocated"),
 		info("OpenB trace: a decision, mean", "OpenB/(.*)", "µs/decision-mean"),
+		row("1 GPU of 100 virtual clusters' cells", "Claims/guaranteed/(nodes=.*)/gpus=1", perEvaluation, "4,200 HiveD at 10,000", 50, 30),
+		row("8 GPUs of 100 virtual clusters' cells", "Claims/guaranteed/(nodes=.*)/gpus=8", perEvaluation, "12,600 HiveD at 10,000", 100, 50),
+		info("1 GPU, opportunistic, beside 100 virtual clusters", "Claims/opportunistic-beside/(nodes=.*)/gpus=1", perEvaluation),
+		info("1 GPU, opportunistic, without any", "Claims/opportunistic-alone/(nodes=.*)/gpus=1", perEvaluation),
+
 		info("least-fragmentation, many instances", "LeastFrag/many/(.*)", perPlacement),
 		info("least-fragmentation, one instance", "LeastFrag/one/(.*)", perEvaluation),
 		info("high priority onto a full cluster, 100k nodes", "Preempt/one/(.*=100k)", perEvaluation),

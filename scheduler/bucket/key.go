@@ -88,7 +88,7 @@ func bounds(v, grain int64) (lo, hi int64) {
 	return hi - grain + 1, hi
 }
 
-// edge says on which side of the entries with its coordinates a key stands.
+// edge is on which side of the entries with its coordinates a key stands.
 type edge int8
 
 const (

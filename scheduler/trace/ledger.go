@@ -147,7 +147,7 @@ func (m *Machine) may(r *Row) bool {
 	return r.GPUs == 0 || m.Model != "" && (len(r.Models) == 0 || slices.Contains(r.Models, m.Model))
 }
 
-// giveMemory gives back what a suspended instance holds.
+// giveMemory returns what a suspended instance holds.
 func (l *Ledger) giveMemory(node int, row *Row) {
 	memory := Amounts{MemoryMB: int64(row.MemoryMB)}
 	l.Machines[node].Left.add(memory, 1)

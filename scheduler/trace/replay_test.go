@@ -109,7 +109,14 @@ func TestReclaimed(t *testing.T) {
 	if f.Counts.Requeued != 1 || f.Counts.Starts != 3 || f.Span.End != 150 || f.Counts.LostGPUHrs != round(80.0/3600, 6) {
 		t.Errorf("counts %+v, span %+v", f.Counts, f.Span)
 	}
-	p = preempt(replayOf(machines(1, 8000, 8000, 2), gpuRow(0, 100, 2).with(low).with(func(r *Row) { r.Reclaim = structs.ReclaimSuspend }), gpuRow(40, 10, 2).with(high)))
+	suspend := func(r *Row) { r.Reclaim = structs.ReclaimSuspend }
+	p = preempt(replayOf(machines(1, 8000, 8000, 2), gpuRow(0, 100, 2).with(low).with(suspend), gpuRow(40, 10, 2).with(high)))
+	// A suspended process keeps the memory of its GPUs.
+	if f = p.run(t); f.Counts.Suspended != 0 || f.Counts.Requeued != 1 {
+		t.Errorf("counts %+v", f.Counts)
+	}
+	cpus := func(r *Row) { r.GPUs, r.CPU = 0, 8000 }
+	p = preempt(replayOf(machines(1, 8000, 8000, 2), gpuRow(0, 100, 0).with(low).with(suspend).with(cpus), gpuRow(40, 10, 0).with(high).with(cpus)))
 	f = p.run(t)
 	// It goes on at 50 with the 60 s that were left.
 	if f.Counts.Suspended != 1 || f.Counts.Resumed != 1 || f.Counts.Requeued != 0 || f.Counts.Completed != 2 || f.Span.End != 110 {

@@ -251,10 +251,15 @@ func (e *Edit) depart(b Binding) {
 func (e *Edit) rebind(n *node) (lost []Binding) {
 	away := n.away
 	n.away = nil
-	lost = e.rebindAll(away)
-	for _, key := range e.c.keysOf(n.Sites) {
+	return append(e.rebindAll(away), e.rebindSites(n.Sites)...)
+}
+
+// rebindSites binds again what was bound of site cells before they ceased to be ready, or to have their nodes.
+func (e *Edit) rebindSites(names []string) (lost []Binding) {
+	var away []Binding
+	for _, key := range e.c.keysOf(names) {
 		s := e.ownSite(key.key)
-		if len(s.away) == 0 || !e.c.ready(Cell{Site: s.key}) {
+		if s == nil || len(s.away) == 0 || !e.c.ready(Cell{Site: s.key}) {
 			continue
 		}
 		away, s.away = s.away, nil

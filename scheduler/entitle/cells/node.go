@@ -72,7 +72,7 @@ func (e *Edit) uncount(n *node) {
 
 // PutNode stores a node. Cells of one that is not ready are unbound, and bound again when it is: those for which their
 // owner has no room by then are returned, and are not bound any more. A site cell whose number of nodes changes is
-// another kind: what was bound of it is unbound until it has its nodes back.
+// another kind: what was bound of it is unbound until it has as many nodes again.
 func (e *Edit) PutNode(n Node) (lost []Binding) {
 	defer e.finish()
 	n.Sites = trimSites(n.Sites, len(e.c.sites))
@@ -84,11 +84,13 @@ func (e *Edit) PutNode(n Node) (lost []Binding) {
 		e.attach(old)
 		e.count(old)
 	case !slices.Equal(old.Sites, n.Sites):
+		left := old.Sites
 		e.vacate(old)
 		e.detach(old)
 		old.Node = n
 		e.attach(old)
 		e.count(old)
+		defer func() { lost = append(lost, e.rebindSites(left)...) }()
 	default:
 		if !n.Ready {
 			e.vacate(old)
@@ -103,11 +105,12 @@ func (e *Edit) PutNode(n Node) (lost []Binding) {
 	return lost
 }
 
-// DeleteNode forgets a node and what is bound of it.
-func (e *Edit) DeleteNode(id string) {
+// DeleteNode forgets a node and what is bound of it. Site cells that have as many nodes again as when they were bound are bound
+// again; those for which their owner has no room by then are returned.
+func (e *Edit) DeleteNode(id string) (lost []Binding) {
 	n := e.ownNode(id)
 	if n == nil {
-		return
+		return nil
 	}
 	defer e.finish()
 	e.vacate(n)
@@ -123,6 +126,7 @@ func (e *Edit) DeleteNode(id string) {
 	}
 	e.c.nodes.remove(e.tok, id)
 	delete(e.moved, id)
+	return e.rebindSites(n.Sites)
 }
 
 // SetUsers states what uses devices of a node without a right to them. The list must not be changed afterwards.

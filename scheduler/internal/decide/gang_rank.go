@@ -226,7 +226,7 @@ func (g *seating) sit(rank int, host string) {
 	g.hosts[rank] = host
 }
 
-// closeUp gives the ranks that nobody has to those of the highest ranks, in a gang that
+// closeUp assigns the ranks that nobody has to those of the highest ranks, in a gang that
 // starts with less than all of its members: no peer looks for one that is not there. What
 // has completed stays.
 func (g *seating) closeUp(placed []sitter) {

@@ -208,7 +208,7 @@ type gangReclaim struct {
 	mark  mark
 }
 
-// makeRoom gives a member that found no free room a node that others can leave.
+// makeRoom finds a node that others can leave for a member that found no free room.
 func (t *Trial) makeRoom(x *GangPlacer, run *groupRun, p reconcile.Placement) bool {
 	if !x.taking {
 		return false

@@ -65,7 +65,7 @@ func (o *outcome) place(room int, t *touched, fit int) (left []newcomer) {
 	return left
 }
 
-// spare gives back what has its very place beside the newcomers after all: they have been
+// spare returns what has its very place beside the newcomers after all: they have been
 // given their ports and devices only now.
 func (o *outcome) spare() {
 	for i := len(o.taken) - 1; i >= 0; i-- {

@@ -158,7 +158,7 @@ type reclaimRequests struct {
 func (a *reclaimRequests) gather(n *world.NodeState) {
 	room, first := a.at[n.ID], len(a.list)
 	for _, u := range n.Usages {
-		if u.Owner.Namespace == a.s.eval.Namespace && u.Owner.Job == a.s.eval.JobID || a.s.band(u) >= a.below {
+		if u.Owner.Namespace == a.s.eval.Namespace && u.Owner.Job == a.s.eval.JobID || a.s.protected(a.e, u, a.below) || a.s.band(u) >= a.below {
 			continue
 		}
 		if g, some := u.Owner.Gang(); some {
@@ -175,6 +175,15 @@ func (a *reclaimRequests) gather(n *world.NodeState) {
 		}
 		a.add(i, u, n.Node, room)
 	}
+}
+
+// protected reports whether a usage must not be taken from by whoever may take from bands below: for a claim, what uses bound cells; else
+// whatever is guaranteed.
+func (s *Scheduler) protected(e *world.Edit, u *world.Usage, below int) bool {
+	if !u.Guaranteed() || below < preempt.EveryBand {
+		return u.Guaranteed()
+	}
+	return world.Protected(e, u)
 }
 
 // band is that of what somebody holds.

@@ -136,7 +136,7 @@ func (r *reclaimer) fitsEmptied(n *world.NodeState, requests []*search.Request) 
 		return false, false
 	}
 	mayGo := func(u *world.Usage) bool {
-		return (u.Owner.Namespace != r.s.eval.Namespace || u.Owner.Job != r.s.eval.JobID) && r.s.band(u) < r.below
+		return (u.Owner.Namespace != r.s.eval.Namespace || u.Owner.Job != r.s.eval.JobID) && !r.s.protected(r.e, u, r.below) && r.s.band(u) < r.below
 	}
 	var few [16]*world.Usage
 	stay := few[:0]

@@ -58,6 +58,9 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		s.suspendAgain(r.Groups)
 	}
 
+	// Running allocations use what their namespace owns and nobody waits for.
+	s.raise()
+
 	// 5. Delayed replacements wait in evaluations of their own.
 	s.followUp(r.Later)
 	s.rollOn(r.Groups)
@@ -198,26 +201,36 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	run := s.newRun(work, s.Edit, s.Fit(work.Group))
 	run.metrics.classes(run.search, nil)
 	taken := 0
+	claims := run.claims()
 	for _, p := range work.Place {
-		if run.place(p) || p.Unwell {
+		if claims.place(p) || claims.mayDoWithout(p) && run.place(p) || p.Unwell {
 			taken++
 		}
+	}
+	if len(work.Update)+len(run.short) > 0 {
+		claims.rewind()
 	}
 	taken += run.reclaim()
 	work.Withheld(taken)
 	for _, p := range work.Update {
-		run.replace(p)
+		run.replace(p, claims)
 	}
 	if len(work.Update) > 0 {
 		run.putBackAll()
 	}
-	if run.batch != nil {
-		run.batch.Metrics = run.metrics.AllocMetric
-		s.plan.Place = append(s.plan.Place, run.batch)
-	}
+	claims.batches()
+	run.addBatch()
 	c := work.Counts
 	if perNode && work.Group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
 		world.PutInto(&s.failed, work.Group.Name, s.why(run.search)) // no node fits it at all
+	}
+}
+
+// addBatch adds what was placed to the plan.
+func (g *groupRun) addBatch() {
+	if g.batch != nil {
+		g.batch.Metrics = g.metrics.AllocMetric
+		g.s.plan.Place = append(g.s.plan.Place, g.batch)
 	}
 }
 
@@ -295,10 +308,14 @@ func avoided(p reconcile.Placement) []string {
 
 // replace places the successor of a running instance, on the same node if that
 // fits. If there is no room others may have to make some; else the old one keeps running.
-func (g *groupRun) replace(p reconcile.Placement) {
+func (g *groupRun) replace(p reconcile.Placement, claims *claimRun) {
 	old := p.Previous
 	use := world.Release(g.s.Edit, old.ID)
 	g.s.Census.Move(old.TaskGroup, old.NodeID, -1)
+	if claims.placeAgain(p) {
+		return
+	}
+	claims.rewind()
 	f, ok := g.search.On(old.NodeID)
 	if !ok && p.NodeID == "" {
 		g.search.Rewind() // the old one's room is free
@@ -353,6 +370,7 @@ func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
 		g.search.Edit.Unreserve(f.Node.ID)
 	}
 	g.search.Take(f)
+	world.Claim(g.search.Edit, f.Grant.Usage)
 	s.Census.Move(g.work.Group.Name, f.Node.ID, 1)
 	if g.batch == nil {
 		g.batch = &structs.PlacementBatch{

@@ -61,7 +61,11 @@ func (s *Scheduler) full(work *reconcile.GroupWork, a *structs.Allocation) *stru
 	if reserved == nil {
 		reserved = &structs.AllocatedResources{}
 	}
-	reserved.Shared.Terms, reserved.Shared.TimeLimit = feasible.Terms(s.Input.Job, work.Group), 0
+	terms := feasible.Terms(s.Input.Job, work.Group)
+	if was := reserved.Shared.Terms; was != nil {
+		terms.Claim, terms.CellLevel, terms.CellSize = was.Claim, was.CellLevel, was.CellSize
+	}
+	reserved.Shared.Terms, reserved.Shared.TimeLimit = terms, 0
 	if limit := work.Group.MaxRunDuration; limit > 0 {
 		reserved.Shared.TimeLimit = max(0, s.Input.Now.Sub(time.Unix(0, a.CreateTime))) + limit
 	}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -59,6 +60,7 @@ type judgement struct {
 	gangs        map[world.GangName]*takenGang
 	gangList     []*takenGang      // in the order of the plan
 	ended        map[string]bool   // allocations that were to be taken back
+	protected    map[string]bool   // allocations that were to be taken back and use bound cells
 	home         map[string]string // see homes
 	stray        bool              // something is taken back for nobody
 }
@@ -164,7 +166,7 @@ func (j *judgement) update() {
 				j.refuse(old.NodeID, "it is not known any more")
 				continue
 			}
-			if what := s.LacksUse(u, nil); what != "" {
+			if what := cmp.Or(s.LacksUse(u, nil), world.ClaimLacks(j.e, u)); what != "" {
 				world.Take(j.e, old)
 				j.refuse(old.NodeID, what)
 				continue
@@ -221,7 +223,10 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 		id := structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal))
 		u := world.InstanceUse(batch, at.instance, id, common[at.batch])
 		s, _ = world.StateOf(j.e, node)
-		if what := s.LacksUse(u, &world.Taker{RequestName: world.RequestName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, Ends: u.Ends}); what != "" {
+		by := world.Taker{
+			RequestName: world.RequestName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, Ends: u.Ends, Entitled: u.Guaranteed(),
+		}
+		if what := cmp.Or(s.LacksUse(u, &by), world.ClaimLacks(j.e, u)); what != "" {
 			for _, id := range placed {
 				world.Release(j.e, id)
 			}

@@ -34,6 +34,9 @@ func takenOnce(plan *structs.Plan) *structs.Plan {
 // reclaim takes back what a plan takes from others. What has ended meanwhile gives its
 // room without that.
 func (j *judgement) reclaim(s *structs.AllocStop) {
+	if u, counts := world.Usages(world.Base(j.e)).Get(s.AllocID); counts && world.Protected(j.e, u) {
+		world.PutInto(&j.protected, s.AllocID, true)
+	}
 	u := world.Release(j.e, s.AllocID)
 	if u == nil {
 		j.ended[s.AllocID] = true
@@ -71,8 +74,13 @@ func (j *judgement) mayReclaim() {
 	}
 	rules := &structs.SchedulerConfiguration{Bands: world.Bands(world.Base(j.e))}
 	band := rules.Band(j.priority())
+	entitled := j.entitled()
 	for _, s := range j.victims {
-		if rules.Band(j.freed[s.AllocID].Owner.Terms.Priority) >= band {
+		if u := j.freed[s.AllocID]; j.protected[s.AllocID] || u.Guaranteed() && !entitled[s.PreemptedBy] {
+			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
+			continue
+		}
+		if !entitled[s.PreemptedBy] && rules.Band(j.freed[s.AllocID].Owner.Terms.Priority) >= band {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of no lower band")
 		}
 	}
@@ -82,6 +90,20 @@ func (j *judgement) mayReclaim() {
 			j.stray = true
 		}
 	}
+}
+
+// entitled returns the newcomers that use a claim: bands do not restrict what these take.
+func (j *judgement) entitled() map[string]bool {
+	ids := map[string]bool{}
+	for _, b := range j.plan.Place {
+		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Claim == "" {
+			continue
+		}
+		for i := range b.Instances {
+			ids[structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal))] = true
+		}
+	}
+	return ids
 }
 
 // refuseParted refuses the nodes of all newcomers for which the plan takes from a gang of

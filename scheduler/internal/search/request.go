@@ -95,6 +95,18 @@ func (a *Request) requestedBy(in *Input) {
 	a.common = world.Usage{Owner: world.NewOwner(a.By.RequestName, a.Resources), Amount: a.Amount, Ends: a.By.Ends}
 }
 
+// Claiming returns the request as one that uses cells of its namespace: those of a level and, above nodes, of a size.
+func (a *Request) Claiming(level string, size int) *Request {
+	c := a.copy()
+	terms := *a.Resources.Shared.Terms
+	terms.Claim, terms.CellLevel, terms.CellSize = structs.ClaimCells, level, size
+	resources := *a.Resources
+	resources.Shared.Terms = &terms
+	c.Resources, c.By.Entitled = &resources, true
+	c.common.Owner = world.NewOwner(a.By.RequestName, &resources)
+	return c
+}
+
 // copy returns a copy for another evaluation, which may narrow down its devices.
 func (a *Request) copy() *Request {
 	c := *a

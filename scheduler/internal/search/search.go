@@ -122,6 +122,13 @@ func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Fe
 	return s
 }
 
+// ForNamed returns a search that tries named nodes only, for another request of the same group.
+func (s *Search) ForNamed(a *Request) *Search {
+	c := *s
+	c.Request, c.Sets, c.frag, c.Scorer, c.last = a, nil, nil, nil, nil
+	return &c
+}
+
 // AllSets returns the sets that the search goes over: classes if the group has constraints on meta, else
 // families.
 func (s *Search) AllSets() *world.Tree[string, *world.NodeSet] {

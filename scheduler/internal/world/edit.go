@@ -28,6 +28,7 @@ type Edit struct {
 	owed     *Usage
 	owedNode string
 	of       *Owner // of the allocation last upserted
+	claims   claimsEdit
 }
 
 // Begin begins an edit of a World in memory that the caller has, with a token of its own.
@@ -64,6 +65,7 @@ func (e *Edit) World() *World {
 	if e.from != nil {
 		return e.from
 	}
+	ledger{e}.closeChains()
 	Flush(e)
 	e.tok, e.over = &Token{}, nil
 	w := e.w
@@ -205,6 +207,7 @@ func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
 	e.w.bands = slices.Clone(c.Bands)
 	e.keepUsage(reclaims(c))
+	ledger{e}.setSites(c.SiteLevels())
 	config := indexConfig(c)
 	if e.w.config.Granularity == config.Granularity && slices.Equal(e.w.config.Order, config.Order) {
 		return
@@ -240,8 +243,10 @@ func PutNode(e *Edit, n *structs.Node, has *Capacity) {
 	s := StateToChange(e, n.ID)
 	e.forgetName(s)
 	e.w.names.Put(e.tok, NodeName{n.Name, n.ID}, struct{}{})
+	move := ledger{e}.beginMove(s, n, has)
 	s.Node = n
 	s.setCapacity(has)
+	ledger{e}.endMove(s, move)
 }
 
 func (e *Edit) forgetName(s *NodeState) {
@@ -258,8 +263,10 @@ func (e *Edit) DeleteNode(id string) {
 	}
 	s := StateToChange(e, id)
 	e.forgetName(s)
+	move := ledger{e}.beginMove(s, nil, nil)
 	s.Node = nil
 	s.setCapacity(nil)
+	ledger{e}.endMove(s, move)
 }
 
 // UpsertAlloc counts an allocation while it is not terminal, and forgets it when
@@ -290,10 +297,14 @@ func Take(e *Edit, u *Usage) {
 		if old.Equal(u) {
 			return
 		}
+		Unclaim(e, old)
 		StateToChange(e, old.NodeID).Give(old)
 		e.dismiss(old)
+		ledger{e}.markUsage(old)
 	}
+	u = ledger{e}.claimFor(u)
 	StateToChange(e, u.NodeID).Take(u)
+	ledger{e}.markUsage(u)
 	e.w.allocs.Put(e.tok, u.ID, u)
 	e.enlist(u)
 }
@@ -304,8 +315,10 @@ func Release(e *Edit, id string) *Usage {
 	if !found {
 		return nil
 	}
+	Unclaim(e, old)
 	StateToChange(e, old.NodeID).Give(old)
 	e.w.allocs.Delete(e.tok, id)
 	e.dismiss(old)
+	ledger{e}.markUsage(old)
 	return old
 }

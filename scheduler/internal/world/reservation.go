@@ -33,11 +33,13 @@ func newReservation(r *structs.Reservation) *Reservation {
 type Taker struct {
 	RequestName
 	Ends int64 // Unix nanoseconds; 0: nobody knows
+	// Entitled: it takes what its owner is guaranteed; no request's reservation binds it.
+	Entitled bool
 }
 
 // Free reports whether a reservation does not bind a taker; nobody is bound by no reservation.
 func (h *Reservation) Free(t *Taker) bool {
-	return h == nil || t == nil || h.RequestName == t.RequestName || (t.Ends > 0 && t.Ends <= h.Due)
+	return h == nil || t == nil || h.RequestName == t.RequestName || t.Entitled || (t.Ends > 0 && t.Ends <= h.Due)
 }
 
 // Reserve keeps room on a node, in place of what was reserved there before.

@@ -192,6 +192,14 @@ func (e *Edit) usageSet(key UsageKey) *UsageSet {
 	return c
 }
 
+// reclaimPriority is the priority by which others may take from a usage: above all that a job may have if it is guaranteed.
+func (u *Usage) reclaimPriority() int {
+	if u.Guaranteed() {
+		return structs.JobMaxPriority + 1
+	}
+	return u.Owner.Terms.Priority
+}
+
 // withoutReserved gives, for each priority that something of the node is held by, what it
 // would have without that and all below. Devices count that somebody of those holds last.
 func (n *NodeState) withoutReserved() []UsageAt {
@@ -221,7 +229,7 @@ func (x *UsageSums) by(priority int) *bucket.Vector {
 func (x *UsageSums) Without(n *NodeState) []UsageAt {
 	x.list = x.list[:0]
 	for _, u := range n.Usages {
-		v := x.by(u.Owner.Terms.Priority)
+		v := x.by(u.reclaimPriority())
 		v[DimCPU] += u.Amount.CPU
 		v[DimMemory] += u.Amount.MemoryMB
 		v[DimDisk] += u.Amount.DiskMB
@@ -256,8 +264,8 @@ func (x *UsageSums) devices(u *Usage, v *bucket.Vector) {
 		if x.highest == nil {
 			x.highest = map[string]int{}
 		}
-		if p, reserved := x.highest[d.ID]; !reserved || p < u.Owner.Terms.Priority {
-			x.highest[d.ID] = u.Owner.Terms.Priority
+		if p, reserved := x.highest[d.ID]; !reserved || p < u.reclaimPriority() {
+			x.highest[d.ID] = u.reclaimPriority()
 		}
 	}
 }
@@ -276,7 +284,7 @@ func UsagePriorities(w *World) (list []int) {
 	for _, n := range w.nodes.All {
 		last := -1
 		for _, u := range n.Usages {
-			if p := u.Owner.Terms.Priority; n.Indexed.Family != "" && p != last {
+			if p := u.reclaimPriority(); n.Indexed.Family != "" && p != last {
 				seen[p], last = true, p
 			}
 		}

@@ -77,9 +77,11 @@ func NewOwner(name RequestName, r *structs.AllocatedResources) *Owner {
 	return h
 }
 
-// Suspended is what is left of a usage while it is suspended: memory and disk.
+// Suspended is what is left of a usage while it is suspended: memory, disk and devices, whose memory a suspended process keeps.
 func (u *Usage) Suspended() *Usage {
-	return &Usage{ID: u.ID, NodeID: u.NodeID, Owner: u.Owner, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}}
+	return &Usage{
+		ID: u.ID, NodeID: u.NodeID, Owner: u.Owner, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}, Devices: u.Devices,
+	}
 }
 
 // NewUse reads what an allocation holds.

@@ -41,7 +41,9 @@ type World struct {
 	usages     Tree[UsageKey, *UsageSet]
 	places     Tree[string, *UsageRef] // where usages has a node, by its ID
 	usagesKept bool
-	bands      []structs.PriorityBand // empty: the default
+	bands      []structs.PriorityBand  // empty: the default
+	sites      []structs.TopologyLevel // the levels above nodes, lowest first
+	claims     *claims                 // nil: nobody owns anything
 }
 
 // NodeName is a node by its name, which others may have too.
@@ -64,6 +66,7 @@ func New() *World {
 		usages:       newTree[UsageKey, *UsageSet](compareUsageKeys),
 		places:       newTree[string, *UsageRef](strings.Compare),
 		config:       indexConfig(&structs.SchedulerConfiguration{}),
+		sites:        (&structs.SchedulerConfiguration{}).SiteLevels(),
 	}
 }
 
@@ -185,6 +188,7 @@ func (w *World) Diff(other *World) []string {
 		}
 		return fmt.Sprintf("usage %+v, not %+v", *a, *b)
 	})
+	diffClaims(&out, w.claims, other.claims)
 	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
 	return out
 }

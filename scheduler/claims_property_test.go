@@ -1,0 +1,202 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestClaimsHold moves Worlds in which tenants own cells by random jobs, ends, losses of nodes and of GPUs and edits of what is
+// owned. After each step whatever fits what is free of a tenant's own is requested of the real scheduler, on a copy of the World,
+// and must be placed at once; less than nothing is left of no kind of cells; and nobody has taken what another is guaranteed.
+func TestClaimsHold(t *testing.T) {
+	counts := map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &tenantsMachine{t: rt, quotas: map[string][]world.Quota{}, nodes: map[string]*structs.Node{}, counts: counts}
+		e := scheduler.NewWorld().Edit()
+		for i := range 2 + rapid.IntRange(0, 3).Draw(rt, "nodes") {
+			n := eightGPUs(fmt.Sprint("n", i), func(n *structs.Node) { n.Meta["rack"] = fmt.Sprint("r", i/2) })
+			m.nodes[n.ID] = n
+			e.UpsertNode(n)
+		}
+		m.w = e.World()
+		for range rapid.IntRange(0, 12).Draw(rt, "given") { // often until nothing is left
+			m.give()
+		}
+		for range 25 {
+			m.step()
+			m.check()
+		}
+	})
+	for _, what := range []string{"guaranteed", "opportunistic", "reclaimed", "lost", "requested"} {
+		if counts[what] == 0 {
+			t.Errorf("nothing was %s: the test tries nothing", what)
+		}
+	}
+	t.Log(counts)
+}
+
+type tenantsMachine struct {
+	t      *rapid.T
+	w      *scheduler.World
+	nodes  map[string]*structs.Node
+	quotas map[string][]world.Quota
+	order  uint64
+	jobs   int
+	ids    int
+	counts map[string]int
+}
+
+func (m *tenantsMachine) draw(label string, n int) int {
+	return rapid.IntRange(0, n-1).Draw(m.t, label)
+}
+
+func (m *tenantsMachine) tenant() string {
+	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(m.t, "tenant")
+}
+
+func (m *tenantsMachine) edit(change func(e *scheduler.Edit)) {
+	e := m.w.Edit()
+	change(e)
+	m.w = e.World()
+	m.counts["lost"] += len(e.LostClaims())
+}
+
+func (m *tenantsMachine) step() {
+	switch m.draw("step", 10) {
+	case 0, 1:
+		m.give()
+	case 2:
+		var ids []string
+		for id := range world.Usages(m.w).All {
+			ids = append(ids, id)
+		}
+		if len(ids) > 0 {
+			id := ids[m.draw("ends", len(ids))]
+			m.edit(func(e *scheduler.Edit) { e.DeleteAlloc(id, "") })
+		}
+	case 3:
+		n := m.nodes[fmt.Sprint("n", m.draw("node", len(m.nodes)))].Copy()
+		if m.draw("change", 2) == 0 {
+			n.Status = rapid.SampledFrom([]string{structs.NodeStatusReady, structs.NodeStatusDown}).Draw(m.t, "status")
+		} else {
+			one := n.NodeResources.Devices[0].Instances[m.draw("device", 8)]
+			one.Healthy = !one.Healthy
+		}
+		n.ComputeClass()
+		m.nodes[n.ID] = n
+		m.edit(func(e *scheduler.Edit) { e.UpsertNode(n) })
+	default:
+		m.jobs++
+		plan := m.decide(m.tenant(), fmt.Sprint("j", m.jobs), 1+m.draw("count", 5), 1<<m.draw("gpus", 4), "auto", 1+m.draw("priority", 100))
+		pass := scheduler.NewPass(m.w)
+		if err := pass.Follow(plan); err != nil {
+			m.t.Fatal(err)
+		}
+		for _, s := range plan.Stop {
+			if u, _ := world.Usages(m.w).Get(s.AllocID); world.Protected(m.w.Edit(), u) {
+				m.t.Fatalf("%+v is guaranteed, and was taken", u)
+			}
+			m.counts["reclaimed"]++
+		}
+		g, o := classes(plan)
+		m.counts["guaranteed"], m.counts["opportunistic"] = m.counts["guaranteed"]+g, m.counts["opportunistic"]+o
+		m.w = pass.World()
+	}
+}
+
+// give changes what a tenant owns: more if there is enough, or less.
+func (m *tenantsMachine) give() {
+	owner := m.tenant()
+	list := slices.Clone(m.quotas[owner])
+	if len(list) > 0 && m.draw("less", 3) == 0 {
+		list = list[:len(list)-1]
+	} else {
+		m.order++
+		q := world.Quota{Count: 1 + m.draw("cells", 2), Order: m.order, Level: rapid.SampledFrom([]string{"gpu", "pcie", "socket", "node", "rack"}).Draw(m.t, "level")}
+		if q.Level == "rack" {
+			q.Size = 1 + m.draw("size", 2)
+		}
+		for key, c := range m.chains() {
+			q.Chain = key
+			k, _ := c.KindOf(q.Level, q.Size)
+			if _, short := c.Short(cells.Change{Kind: k, Count: q.Count}); short > 0 || c.Ownable(k) != nil {
+				return
+			}
+		}
+		list = append(list, q)
+	}
+	m.quotas[owner] = list
+	m.edit(func(e *scheduler.Edit) { e.SetQuotas(owner, list) })
+}
+
+// chains are those of the World, and what they would be if somebody owned something.
+func (m *tenantsMachine) chains() func(yield func(world.ChainKey, *cells.Chain) bool) {
+	e := m.w.Edit()
+	for key := range m.w.Chains {
+		_ = key
+		return m.w.Chains
+	}
+	e.SetQuotas("nobody", []world.Quota{{Level: "node", Count: 1}})
+	return e.World().Chains
+}
+
+func (m *tenantsMachine) decide(namespace, id string, count, gpus int, class string, priority int) *structs.Plan {
+	job := gpuJobOf(namespace, id, count, gpus)
+	job.Class, job.Priority = class, priority
+	plan, err := scheduler.Schedule(m.w, &structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, inputOf(job, &m.ids))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return plan
+}
+
+// check requests whatever fits what is free of each tenant's own.
+func (m *tenantsMachine) check() {
+	if err := m.w.CheckClaims(); err != nil {
+		m.t.Fatal(err)
+	}
+	for key, c := range m.w.Chains {
+		for _, b := range c.Balances() {
+			if b.Left < 0 {
+				m.t.Fatalf("%+v: less than nothing is left", b)
+			}
+		}
+		for _, owner := range slices.Sorted(maps.Keys(m.quotas)) {
+			largest := 0
+			for _, a := range c.Accounts(owner) {
+				if a.Unbound() > 0 {
+					largest = max(largest, min(8, c.Devices(a.Kind)))
+				}
+			}
+			world.Rooms(m.w.Edit(), key, owner, 0, func(r world.Room) bool {
+				largest = max(largest, c.Levels()[r.Level].Devices)
+				return true
+			})
+			if largest == 0 {
+				continue
+			}
+			m.counts["requested"]++
+			plan := m.decide(owner, "promise", 1, largest, structs.ClassGuaranteed, 1)
+			if g, _ := classes(plan); g != 1 {
+				m.t.Fatalf("%s: %d GPUs fit what is free of its own, and are not placed: accounts %+v, balances %+v, quotas %v, used %v", owner, largest, c.Accounts(owner), c.Balances(), m.quotas, m.dump())
+			}
+		}
+	}
+}
+
+// dump describes who uses what.
+func (m *tenantsMachine) dump() (list []string) {
+	for _, u := range world.Usages(m.w).All {
+		list = append(list, fmt.Sprintf("%s of %s at %d (%s): %v", u.NodeID, u.Owner.Namespace, u.Owner.Terms.Priority, u.Owner.Terms.CellLevel, u.Devices))
+	}
+	return list
+}

@@ -1,0 +1,352 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+)
+
+// claimsEdit is what an Edit changes of what is owned and bound.
+type claimsEdit struct {
+	open  map[ChainKey]*cells.Edit
+	dirty map[string]bool // nodes whose rooms and users have to be moved on
+	lost  []string        // allocations whose claim did not hold
+}
+
+// ledger is an Edit as what changes what is owned and bound of it.
+type ledger struct{ e *Edit }
+
+// LostClaims returns the allocations, by ID, that have lost their claim since the last call: they run on, opportunistic, and
+// the World counts them so. Whoever keeps their rows changes these.
+func (e *Edit) LostClaims() (ids []string) {
+	ids, e.claims.lost = e.claims.lost, nil
+	return ids
+}
+
+// ownClaims returns the claims to change; nil while nobody owns anything.
+func (l ledger) ownClaims() *claims {
+	c := l.e.w.claims
+	if c == nil {
+		return nil
+	}
+	if c.owner != l.e.tok {
+		own := *c
+		own.owner = l.e.tok
+		c, l.e.w.claims = &own, &own
+	}
+	return c
+}
+
+// ChainEdit returns an edit of a chain as it is now; nil if there is none. Only what Take, Release and Claim change is kept in
+// the World: others must not change it.
+func ChainEdit(e *Edit, key ChainKey) *cells.Edit {
+	if open := e.claims.open[key]; open != nil {
+		return open
+	}
+	if e.w.claims == nil {
+		return nil
+	}
+	c, found := e.w.claims.chains.Get(key)
+	if !found {
+		return nil
+	}
+	PutInto(&e.claims.open, key, c.Edit())
+	return e.claims.open[key]
+}
+
+// changeChain returns an edit of a chain, made for a tree if need be.
+func (l ledger) changeChain(key ChainKey, t *DeviceTree) *cells.Edit {
+	if open := ChainEdit(l.e, key); open != nil || t == nil {
+		return open
+	}
+	c := l.ownClaims()
+	names := make([]string, len(c.sites))
+	for i, l := range c.sites {
+		names[i] = l.Name
+	}
+	chain, err := cells.NewChain(ChainLevels(t), names)
+	if err != nil {
+		return nil // a site level is named as one within nodes: nothing of it can be owned
+	}
+	c.chains.Put(l.e.tok, key, chain)
+	ed := ChainEdit(l.e, key)
+	for _, q := range inOrder(&c.quotas) {
+		if k, ok := chain.KindOf(q.Level, q.Size); ok && q.Chain == key {
+			ed.Give(q.owner, k, q.Count)
+		}
+	}
+	return ed
+}
+
+// dropChain forgets a chain that has no node any more.
+func (l ledger) dropChain(key ChainKey) {
+	delete(l.e.claims.open, key)
+	l.ownClaims().chains.Delete(l.e.tok, key)
+}
+
+// markClaims notes that what is used of a node has changed.
+func (l ledger) markClaims(nodeID string) {
+	if l.e.w.claims != nil {
+		PutInto(&l.e.claims.dirty, nodeID, true)
+	}
+}
+
+// markUsage notes that a usage came or went.
+func (l ledger) markUsage(u *Usage) {
+	if len(u.Devices) > 0 {
+		l.markClaims(u.NodeID)
+	}
+}
+
+// markCell notes that a cell was bound or unbound.
+func (l ledger) markCell(c *cells.Chain, cell cells.Cell) {
+	c.NodesOf(cell, func(id string) bool {
+		l.markClaims(id)
+		return true
+	})
+}
+
+// markSites notes that the site cells of a node may have been bound or unbound.
+func (l ledger) markSites(s *NodeState) {
+	keys, _ := nodeChains(s.Node, s.Capacity)
+	for _, key := range keys {
+		ed := ChainEdit(l.e, key)
+		if ed == nil {
+			continue
+		}
+		for _, level := range l.e.w.claims.sites {
+			if k, ok := ed.View().KindOf(level.Name, 1); ok {
+				for _, cell := range ed.View().CellsOf(s.ID, k, 1) {
+					l.markCell(ed.View(), cell)
+				}
+			}
+		}
+	}
+}
+
+// FlushClaims moves on what follows from the usages: the free rooms in bound cells, and who uses devices without a claim.
+func FlushClaims(e *Edit) {
+	if len(e.claims.dirty) == 0 || e.w.claims == nil {
+		return
+	}
+	e.settle()
+	ids := make([]string, 0, len(e.claims.dirty))
+	for id := range e.claims.dirty { // sorted below
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	clear(e.claims.dirty)
+	c := ledger{e}.ownClaims()
+	for _, id := range ids {
+		var rooms []Room
+		if n, known := StateOf(e, id); known && n.Node != nil {
+			for _, t := range n.Capacity.Trees {
+				if key, ok := ChainOf(n.Node, t); ok {
+					if ed := ChainEdit(e, key); ed != nil {
+						ed.SetUsers(id, n.users(e, t))
+						rooms = append(rooms, n.roomsOn(key, ed.View(), t)...)
+					}
+				}
+			}
+		}
+		was, _ := c.on.Get(id)
+		if slices.Equal(was, rooms) {
+			continue
+		}
+		for _, r := range was {
+			c.rooms.Delete(e.tok, r)
+		}
+		for _, r := range rooms {
+			c.rooms.Put(e.tok, r, struct{}{})
+		}
+		if len(rooms) == 0 {
+			c.on.Delete(e.tok, id)
+		} else {
+			c.on.Put(e.tok, id, rooms)
+		}
+	}
+}
+
+// closeChains ends the edits of chains.
+func (l ledger) closeChains() {
+	FlushClaims(l.e)
+	if len(l.e.claims.open) > 0 && l.e.w.claims != nil {
+		c := l.ownClaims()
+		for key, open := range l.e.claims.open { // each has its own place: the order cannot show
+			c.chains.Put(l.e.tok, key, open.Chain())
+		}
+	}
+	l.e.claims.open = nil
+}
+
+// Rooms calls yield for the free cells of at least a level within what an owner has bound of a chain, the smallest first,
+// until it returns false. FlushClaims comes before it, and the edit must not change meanwhile.
+func Rooms(e *Edit, key ChainKey, owner string, level int, yield func(Room) bool) {
+	if e.w.claims == nil {
+		return
+	}
+	e.w.claims.rooms.Ascend(Room{Chain: key, Owner: owner, Level: level}, func(r Room, _ struct{}) bool {
+		return r.Chain == key && r.Owner == owner && yield(r)
+	})
+}
+
+// treeOf returns the tree and the chain of the devices of a usage; false if its node is not known, or they are of none.
+func (l ledger) treeOf(u *Usage) (*DeviceTree, ChainKey, bool) {
+	n, known := StateOf(l.e, u.NodeID)
+	if !known || n.Node == nil {
+		return nil, ChainKey{}, false
+	}
+	for _, t := range n.Capacity.Trees {
+		if DeviceMask(t, u) != 0 {
+			key, ok := ChainOf(n.Node, t)
+			return t, key, ok
+		}
+	}
+	return nil, ChainKey{}, false
+}
+
+// cellsOf returns the chain and the cells of a usage's claim.
+func (l ledger) cellsOf(u *Usage) (ed *cells.Edit, k cells.Kind, list []cells.Cell) {
+	t, key, ok := l.treeOf(u)
+	if !ok {
+		return nil, k, nil
+	}
+	if ed = ChainEdit(l.e, key); ed == nil {
+		return nil, k, nil
+	}
+	if k, ok = ed.View().KindOf(u.Owner.Terms.CellLevel, u.Owner.Terms.CellSize); !ok {
+		return nil, k, nil
+	}
+	return ed, k, ed.View().CellsOf(u.NodeID, k, DeviceMask(t, u))
+}
+
+// known reports whether a usage's node is known. What is claimed of another is bound when it is registered again.
+func (l ledger) known(nodeID string) bool {
+	n, found := StateOf(l.e, nodeID)
+	return found && n.Node != nil
+}
+
+// ClaimLacks returns why a usage cannot use its claim now; "" if it can, or if it makes no claim. The owner's cell must be bound,
+// or binding it must leave what all others own.
+func ClaimLacks(e *Edit, u *Usage) string {
+	if !u.claimed() {
+		return ""
+	}
+	ed, k, list := ledger{e}.cellsOf(u)
+	if len(list) == 0 {
+		return "claim: no cell of level " + u.Owner.Terms.CellLevel + " is owned there"
+	}
+	if len(list) > 1 { // they are bound one after the other, on a copy
+		ed = ed.View().Edit()
+	}
+	for _, cell := range list {
+		if b, _, bound := ed.View().Binding(cell, k); bound {
+			if b.Owner != u.Owner.Namespace {
+				return fmt.Sprintf("claim: the cell of level %s is bound by %s", u.Owner.Terms.CellLevel, b.Owner)
+			}
+			continue
+		}
+		if err := ed.Safe(cell, k, u.Owner.Namespace); err != nil {
+			return "claim: cell of level " + u.Owner.Terms.CellLevel + ": " + err.Error()
+		}
+		if len(list) > 1 {
+			if err := ed.Bind(cell, k, u.Owner.Namespace, false); err != nil {
+				return "claim: cell of level " + u.Owner.Terms.CellLevel + ": " + err.Error()
+			}
+		}
+	}
+	return ""
+}
+
+// Protected reports whether a usage uses cells that are bound, so that nothing may take from it. One whose cells are unbound for now, as
+// a node of its rack is not ready, is like an opportunistic one to those who claim the cells that are left.
+func Protected(e *Edit, u *Usage) bool {
+	if !u.claimed() {
+		return u.Guaranteed()
+	}
+	ed, k, list := ledger{e}.cellsOf(u)
+	for _, cell := range list {
+		if _, away, bound := ed.View().Binding(cell, k); !bound || away {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// Claim binds the cells of a usage's claim, or counts one more use of them. It reports whether it did: false leaves them as
+// they were. Whether that is safe is for ClaimLacks to say.
+func Claim(e *Edit, u *Usage) bool {
+	if !u.claimed() {
+		return true
+	}
+	ledger{e}.ownClaims()
+	ed, k, list := ledger{e}.cellsOf(u)
+	for i, cell := range list {
+		b, _, bound := ed.View().Binding(cell, k)
+		ok := bound && b.Owner == u.Owner.Namespace
+		if !bound {
+			ok = bind(ed, cell, k, u.Owner.Namespace) == nil
+		}
+		if !ok {
+			for _, back := range list[:i] {
+				_ = ed.Release(back, k) // was counted just now
+			}
+			return false
+		}
+		_ = ed.Use(cell, k) // is bound
+		ledger{e}.markCell(ed.View(), cell)
+	}
+	return len(list) > 0
+}
+
+// bind binds a cell without a use. One that is not ready needs no quota cell until it is.
+func bind(ed *cells.Edit, cell cells.Cell, k cells.Kind, owner string) error {
+	if ed.View().Ready(cell, k) {
+		return ed.Bind(cell, k, owner, false)
+	}
+	return ed.Restore(cells.Binding{Cell: cell, Kind: k, Owner: owner})
+}
+
+// Unclaim counts one use less of the cells of a usage's claim.
+func Unclaim(e *Edit, u *Usage) {
+	if !u.claimed() || e.w.claims == nil {
+		return
+	}
+	ledger{e}.ownClaims()
+	ed, k, list := ledger{e}.cellsOf(u)
+	for _, cell := range list {
+		_ = ed.Release(cell, k) // one that is not bound any more has been lost
+		ledger{e}.markCell(ed.View(), cell)
+	}
+}
+
+// claimFor binds what a usage claims, and returns the usage as it counts: without its claim if that does not hold. What
+// is claimed of a node that is not known is bound when it is registered.
+func (l ledger) claimFor(u *Usage) *Usage {
+	if !u.claimed() || l.e.w.claims != nil && (!l.known(u.NodeID) || Claim(l.e, u)) {
+		return u
+	}
+	l.e.claims.lost = append(l.e.claims.lost, u.ID)
+	return u.opportunistic()
+}
+
+// opportunistic returns the usage without its claim.
+func (u *Usage) opportunistic() *Usage {
+	o := *u
+	o.Owner = &Owner{RequestName: u.Owner.RequestName, Terms: u.Owner.Terms.Opportunistic()}
+	return &o
+}
+
+// loseClaim lets a usage that counts go on without its claim. Its cells are unbound already.
+func (l ledger) loseClaim(u *Usage) {
+	o := u.opportunistic()
+	n := StateToChange(l.e, u.NodeID)
+	n.Give(u)
+	l.e.dismiss(u)
+	n.Take(o)
+	l.e.w.allocs.Put(l.e.tok, o.ID, o)
+	l.e.enlist(o)
+	l.e.claims.lost = append(l.e.claims.lost, u.ID)
+	l.markClaims(u.NodeID)
+}
