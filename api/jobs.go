@@ -82,7 +82,7 @@ func (j Jobs) Revert(ctx context.Context, id string, version uint64, q *Query) (
 	return reply, err
 }
 
-// Stable says of a version of a job that it runs well, or takes that back. All servers must be of a version that knows how
+// Stable marks a version of a job as one that runs well, or takes that back. All servers must be of a version that knows how
 // (structs.CodeUnsupported).
 func (j Jobs) Stable(ctx context.Context, id string, version uint64, stable bool, q *Query) (reply *structs.JobStabilityReply, err error) {
 	body := map[string]any{"JobID": id, "JobVersion": version, "Stable": stable}

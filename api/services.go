@@ -13,6 +13,8 @@ type (
 	Evaluations struct{ client *Client }
 	// Nodes reads nodes, drains them and changes their metadata.
 	Nodes struct{ client *Client }
+	// Namespaces reads and changes namespaces.
+	Namespaces struct{ client *Client }
 	// NodePools reads and changes node pools.
 	NodePools struct{ client *Client }
 	// Agent reads and changes the agent that is connected to, and the members that it knows.
@@ -43,6 +45,9 @@ func (c *Client) Evaluations() Evaluations { return Evaluations{c} }
 
 // Nodes returns the methods that concern nodes.
 func (c *Client) Nodes() Nodes { return Nodes{c} }
+
+// Namespaces returns the methods that concern namespaces.
+func (c *Client) Namespaces() Namespaces { return Namespaces{c} }
 
 // NodePools returns the methods that concern node pools.
 func (c *Client) NodePools() NodePools { return NodePools{c} }

@@ -58,6 +58,7 @@ type env struct {
 	name   string
 
 	address, region, namespace, token string
+	allByEnv                          bool // it is the environment that says all namespaces: a job file states its own
 	tls                               api.TLSConfig
 	json                              bool
 	template                          string
@@ -179,6 +180,9 @@ func (r *runner) Run(args []string) int {
 	if !r.spec.local {
 		requested := api.Config{Address: e.address, Region: e.region, Namespace: e.namespace, Token: e.token, TLS: e.tls}.FromEnv()
 		e.tls = requested.TLS
+		if e.namespace == "" && requested.Namespace == structs.AllNamespaces {
+			e.namespace, e.allByEnv = structs.AllNamespaces, true
+		}
 		e.client, err = api.New(requested)
 		if err != nil {
 			return e.fail(err)

@@ -87,6 +87,8 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		answer = having(a, func(j *structs.AllocListStub) string { return j.ID }, prefix)
 	case []*structs.NodeListStub:
 		answer = having(a, func(j *structs.NodeListStub) string { return j.ID }, prefix)
+	case []*structs.Namespace:
+		answer = having(a, func(n *structs.Namespace) string { return n.Name }, prefix)
 	case []*structs.NodePool:
 		answer = having(a, func(p *structs.NodePool) string { return p.Name }, prefix)
 	case *structs.Topology:
@@ -272,6 +274,13 @@ func webAlloc(id, status string) *structs.Allocation {
 	}
 }
 
+func teamNamespace() *structs.Namespace {
+	return &structs.Namespace{
+		Name: "team", Description: "Those who train", Meta: map[string]string{"owner": "sre"},
+		Capabilities: &structs.NamespaceCapabilities{EnabledTaskDrivers: []string{"exec", "mock_driver"}, DisabledNetworkModes: []string{"host"}},
+	}
+}
+
 func gpuPool() *structs.NodePool {
 	return &structs.NodePool{Name: "gpu", Description: "Machines with H100", Meta: map[string]string{"owner": "sre"}, NodeIdentityTTL: time.Hour}
 }
@@ -362,6 +371,8 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/nodes", []*structs.NodeListStub{nodeStub(gpu), nodeStub(gpuNode(nodeB, "gpu-2"))}).
 		on("GET /v1/node/"+nodeA, gpu).
 		on("GET /v1/node/"+nodeA+"/allocations", []*structs.Allocation{running}).
+		on("GET /v1/namespaces", []*structs.Namespace{structs.BuiltInNamespace("default"), teamNamespace()}).
+		on("GET /v1/namespace/team", teamNamespace()).
 		on("GET /v1/node/pools", []*structs.NodePool{structs.BuiltInNodePool("all"), structs.BuiltInNodePool("default"), gpuPool()}).
 		on("GET /v1/node/pool/gpu/nodes", []*structs.NodeListStub{nodeStub(gpu)}).
 		on("GET /v1/node/pool/gpu/jobs", []*structs.JobListStub{{ID: "web", Name: "web", Type: "service", Priority: 50, Status: "running"}}).

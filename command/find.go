@@ -17,6 +17,14 @@ import (
 // query returns the read options that the flags set.
 func (e *env) query() *api.Query { return &api.Query{Namespace: e.namespace} }
 
+// jobNamespace returns the namespace that takes the place of the one that a job file states; "": none does.
+func (e *env) jobNamespace() string {
+	if e.allByEnv {
+		return ""
+	}
+	return e.namespace
+}
+
 // staleFlag is -stale of a command that only reads; asked is called when the command runs.
 func staleFlag(fs *flag.FlagSet) (requested func(e *env)) {
 	stale := fs.Bool("stale", false, "show the state of the server at -address, even without a leader; it may be out of date")
@@ -61,10 +69,12 @@ func one[T any](e *env, k kind[T], prefix string) (T, error) {
 			}
 		}
 	}
-	for _, t := range found {
-		if k.id(t) == prefix {
-			return t, nil
-		}
+	exact := slices.DeleteFunc(slices.Clone(found), func(t T) bool { return k.id(t) != prefix })
+	if len(exact) == 1 {
+		return exact[0], nil
+	}
+	if len(exact) > 1 { // IDs are unique in a namespace only
+		return zero, fmt.Errorf("%s have the ID %q; say which with -namespace:\n\n%s", plural(len(exact), k.word), prefix, k.table(exact))
 	}
 	switch len(found) {
 	case 0:
@@ -183,8 +193,17 @@ func (e *env) jobName(ctx context.Context, args []string) (string, error) {
 	return id, err
 }
 
-// foundJob is jobName of one job. guess is what was given, if that is only the beginning of the job's ID.
+// foundJob is jobName of one job. guess is what was given, if that is only the beginning of the job's ID. Where all namespaces are
+// asked for, the command goes on in that of the job.
 func (e *env) foundJob(ctx context.Context, given string) (id, guess string, err error) {
+	if e.namespace == structs.AllNamespaces {
+		stub, err := e.oneJob(ctx, given)
+		if err != nil {
+			return "", "", err
+		}
+		e.namespace = stub.Namespace
+		return stub.ID, guessed(given, stub.ID, stub.Name), nil
+	}
 	if job, _, err := e.client.Jobs().Info(ctx, given, e.query()); err == nil && job != nil {
 		return job.ID, "", nil
 	} else if err != nil && !api.IsNotFound(err) {

@@ -167,7 +167,7 @@ var writes = map[string]string{
 	"operator gossip keyring install": "b2xkLg==", "operator gossip keyring remove": "b2xkLg==", "operator gossip keyring use": "b2xkLg==",
 	"operator snapshot save": "DIR/x.snap", "operator snapshot restore": "testdata/format1.snap", "operator api": "/v1/nowhere",
 	"node meta apply": "a=b", "eval delete": evalA,
-	"node pool apply": "POOL", "node pool delete": "gpu",
+	"namespace apply": "-description x team", "namespace delete": "team", "node pool apply": "POOL", "node pool delete": "gpu",
 	"monitor": "-node-id gpu-1", "operator debug": "-duration 1ms -interval 1ms -verbose -output DIR",
 	"system gc": "", "check": "-min-peers 9", "job start": "-detach web", "job restart": "-yes -verbose web", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
 }

@@ -37,11 +37,11 @@ func jobPlan() spec {
 					e.fail(err)
 					return exitPlanError
 				}
-				if e.namespace != "" {
+				if e.jobNamespace() != "" {
 					job.Namespace = e.namespace
 				}
 				again := file.again(args[0])
-				if e.namespace != "" {
+				if e.jobNamespace() != "" {
 					again = "-namespace " + shellWord(e.namespace) + " " + again
 				}
 				if e.region != "" {

@@ -58,7 +58,7 @@ func jobRun() spec {
 					if *check >= 0 {
 						req.EnforceIndex, req.JobModifyIndex = true, uint64(*check)
 					}
-					if e.namespace != "" {
+					if e.jobNamespace() != "" {
 						f.job.Namespace = e.namespace
 					}
 					requests = append(requests, req)
@@ -87,7 +87,7 @@ func (j *jobFile) readAll(ctx context.Context, e *env, args []string) ([]*readFi
 		if f.job, f.submission, err = f.read(ctx, e, []string{path}); err != nil {
 			return nil, err
 		}
-		id := structs.NamespacedID{Namespace: cmp.Or(e.namespace, f.job.Namespace), ID: f.job.ID}
+		id := structs.NamespacedID{Namespace: cmp.Or(e.jobNamespace(), f.job.Namespace), ID: f.job.ID}
 		if other, twice := paths[id]; twice {
 			return nil, fmt.Errorf("%s and %s both state the job %q: submit them one by one", other, path, f.job.ID)
 		}

@@ -252,7 +252,7 @@ func jobScale() spec {
 	}
 }
 
-// noCount says of the arguments of job scale, which lack a count, which groups there are to scale.
+// noCount returns the error of job scale without a count, which lists the groups that can be scaled.
 func (e *env) noCount(ctx context.Context, args []string) int {
 	id, err := e.jobName(ctx, args[:1])
 	if err != nil {

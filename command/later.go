@@ -19,10 +19,6 @@ var laterFamilies = []laterFamily{
 		"acl token self", "acl token update", "login", "node identity", "node identity get", "node identity renew",
 		"node intro", "node intro create",
 	}},
-	{"only the namespace \"default\" exists", []string{
-		"namespace", "namespace apply", "namespace delete", "namespace inspect", "namespace list",
-		"namespace status",
-	}},
 	{"there are no deployments and canaries yet", []string{
 		"deployment", "deployment fail", "deployment list", "deployment pause", "deployment promote",
 		"deployment resume", "deployment status", "deployment unblock", "job deployments", "job promote",

@@ -16,7 +16,7 @@ import (
 // a leader at all: servers wait longer for one than people like to look at nothing.
 const leaderPatience = 2 * time.Second
 
-// leaderWatch tells a user who waits for an answer that there is no leader to give it.
+// leaderWatch prints, to a user who waits for an answer, that there is no leader to answer.
 type leaderWatch struct {
 	after  time.Duration
 	leader func(context.Context) (string, error)

@@ -67,26 +67,36 @@ func showPage[T any](e *env, items []T, meta api.Meta, token, none string, rows 
 	return exitDone
 }
 
+// pageOfAll is a command without arguments that lists a page: list reads it, none says that there is nothing, and rows are
+// the table.
+func pageOfAll[T any](
+	fs *flag.FlagSet, none string, list func(context.Context, *env, *api.Query) ([]T, api.Meta, error), rows func([]T) [][]string,
+) func(context.Context, *env, []string) int {
+	var l listFlags
+	l.flags(fs)
+	stale := staleFlag(fs)
+	return func(ctx context.Context, e *env, args []string) int {
+		stale(e)
+		if len(args) > 0 {
+			return e.usage("no arguments are taken, %d given", len(args))
+		}
+		items, meta, err := list(ctx, e, l.query(e))
+		if err != nil {
+			return e.fail(err)
+		}
+		return showPage(e, items, meta, l.token, none, func(_ *env, items []T) [][]string { return rows(items) })
+	}
+}
+
 func nodePoolList() spec {
 	return spec{
 		synopsis: "List the node pools",
 		usage:    "", example: "-filter 'Meta.owner == \"sre\"'", output: true,
 		details: "Every node is in the pool \"all\". A node that states no pool is in the pool \"default\".",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			var l listFlags
-			l.flags(fs)
-			stale := staleFlag(fs)
-			return func(ctx context.Context, e *env, args []string) int {
-				stale(e)
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
-				pools, meta, err := e.client.NodePools().List(ctx, l.query(e))
-				if err != nil {
-					return e.fail(err)
-				}
-				return showPage(e, pools, meta, l.token, "No node pools", func(_ *env, pools []*structs.NodePool) [][]string { return poolRows(pools) })
-			}
+			return pageOfAll(fs, "No node pools", func(ctx context.Context, e *env, q *api.Query) ([]*structs.NodePool, api.Meta, error) {
+				return e.client.NodePools().List(ctx, q)
+			}, poolRows)
 		},
 	}
 }

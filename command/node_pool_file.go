@@ -59,8 +59,7 @@ func readNodePool(e *env, path string, isJSON bool) (*structs.NodePool, error) {
 	return pool, nil
 }
 
-// otherLanguage says of a file that cannot be read, with which error, that it is JSON or HCL where the other was expected. It
-// is err if it is not.
+// otherLanguage returns an error that says that a file is JSON or HCL where the other was expected, or err if it is not.
 func otherLanguage(path string, src []byte, isJSON bool, err error) error {
 	text := bytes.TrimSpace(src)
 	begins := len(text) > 0 && bytes.IndexByte([]byte(`{["`), text[0]) >= 0 // as JSON does, and no file of HCL

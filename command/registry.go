@@ -54,6 +54,11 @@ func nodeCommands() commands {
 // clusterCommands are those about regions, servers and the running of a cluster.
 func clusterCommands() commands {
 	return commands{
+		"namespace apply":                   namespaceApply,
+		"namespace delete":                  namespaceDelete,
+		"namespace inspect":                 namespaceInspect,
+		"namespace list":                    namespaceList,
+		"namespace status":                  namespaceStatus,
 		"region list":                       regionList,
 		"server members":                    serverMembers,
 		"server join":                       serverJoin,
@@ -146,6 +151,7 @@ var groups = map[string]string{
 	"config":                  "config <subcommand> [options] [args]\n\n  Check the configuration of agents",
 	"job":                     "job <subcommand> [options] [args]\n\n  Submit, show and change jobs",
 	"alloc":                   "alloc <subcommand> [options] [args]\n\n  Interact with allocations",
+	"namespace":               "namespace <subcommand> [options] [args]\n\n  Show and change namespaces",
 	"node pool":               "node pool <subcommand> [options] [args]\n\n  Show and change node pools",
 	"eval":                    "eval <subcommand> [options] [args]\n\n  Show evaluations and delete a backlog of them",
 	"node":                    "node <subcommand> [options] [args]\n\n  Show and drain nodes, and change their metadata",

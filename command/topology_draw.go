@@ -150,7 +150,7 @@ func (p *topologyPrinter) many(nodes []*structs.TopologyNode) []*branch {
 	return out
 }
 
-// counts says of how many devices what: it adds up.
+// counts returns the numbers of used, free and unusable devices as text; they add up.
 func (p *topologyPrinter) counts(c structs.DeviceCounts) string {
 	style := p.e.style
 	parts := []string{fmt.Sprintf("%d used", c.Used)}

@@ -9,6 +9,7 @@ import (
 	clusterendpoint "github.com/nomadish/nomadish/nomadish/endpoint/cluster"
 	"github.com/nomadish/nomadish/nomadish/endpoint/eval"
 	"github.com/nomadish/nomadish/nomadish/endpoint/job"
+	"github.com/nomadish/nomadish/nomadish/endpoint/namespace"
 	nodeendpoint "github.com/nomadish/nomadish/nomadish/endpoint/node"
 	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
 	"github.com/nomadish/nomadish/nomadish/endpoint/snapshot"
@@ -58,6 +59,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		}),
 		operator.New(operator.Deps{Router: router, Applier: s.raft, Collector: s.leader.collector, Raft: servers, PeerReconciler: s.leader.peerReconciler, Now: time.Now}),
 		snapshot.New(snapshot.Deps{Router: router, State: &snapshots{s.raft, s.leader}, Spool: s.spool, NewID: NewID, Now: time.Now, Logger: s.logger, Version: cfg.Version}),
+		namespace.New(namespace.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
 	)
 }

@@ -60,6 +60,8 @@ var callTimers = func() map[string]*telemetry.Timer {
 		wire.MethodClientMetaApply: "client_meta.apply", wire.MethodClientMetaRead: "client_meta.read", wire.MethodEvalDelete: "eval.delete",
 		wire.MethodNodePoolDelete: "node_pool.delete_node_pools", wire.MethodNodePoolGet: "node_pool.get_node_pool", wire.MethodNodePoolList: "node_pool.list",
 		wire.MethodNodePoolJobs: "node_pool.list_jobs", wire.MethodNodePoolNodes: "node_pool.list_nodes", wire.MethodNodePoolUpsert: "node_pool.upsert_node_pools",
+		wire.MethodNamespaceDelete: "namespace.delete_namespaces", wire.MethodNamespaceGet: "namespace.get_namespace",
+		wire.MethodNamespaceList: "namespace.list_namespace", wire.MethodNamespaceUpsert: "namespace.upsert_namespaces",
 		wire.MethodScalingGet: "scaling.get_policy", wire.MethodScalingList: "scaling.list_policies",
 	} { // order does not matter: a map made of a map
 		out[method] = telemetry.NewTimer("nomad." + name)

@@ -30,6 +30,8 @@ const (
 	LogSigningKey      LogType = 20 // SigningKeyEntry
 	LogNodePoolUpsert  LogType = 21 // NodePoolUpsertEntry
 	LogNodePoolDelete  LogType = 22 // NodePoolDeleteEntry
+	LogNamespaceUpsert LogType = 23 // NamespaceUpsertEntry
+	LogNamespaceDelete LogType = 24 // NamespaceDeleteEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -105,6 +107,10 @@ func NewLogPayload(t LogType) (any, error) {
 		return &NodePoolUpsertEntry{}, nil
 	case LogNodePoolDelete:
 		return &NodePoolDeleteEntry{}, nil
+	case LogNamespaceUpsert:
+		return &NamespaceUpsertEntry{}, nil
+	case LogNamespaceDelete:
+		return &NamespaceDeleteEntry{}, nil
 	}
 	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }

@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 23
+const logTypeEnd = 25

@@ -225,7 +225,7 @@ func differences() []Section {
 // Partly are features of which a part is missing: their names, and what is there.
 var Partly = [][]string{
 	{"Deployments", "Updates are rolling, by `max_parallel` and the health of instances. `/v1/deployments` is empty, and a job has no deployment."},
-	{"Namespaces", "Only `default` exists. A job that names another is refused with 400; `/v1/namespaces` lists `default`."},
+	{"Namespaces", "They have capabilities and metadata. `quota` and `node_pool_config` are refused, and regions do not replicate them."},
 	{"ACLs", "Tokens are accepted and not looked at."},
 	{"Periodic and parameterized jobs", "They are accepted with a warning, kept, and shown with the status `running`. They never start a job."},
 	{"Volumes", "A group with a `volume` is placed only where a client's configuration has a `host_volume` of that name. It is not mounted into tasks yet. No node has CSI volumes."},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// FlagError says of what flag.FlagSet.Parse refuses what is allowed instead: the flag that
+// FlagError returns an error that says what is allowed instead of what flag.FlagSet.Parse refuses: the flag that
 // was most likely meant, or the kind of value. The flag package has no types for its
 // errors, so they are known by their texts; another text stays as it is. nearest gives the
 // known word that a wrong one meant, or "".

@@ -196,6 +196,8 @@ var fsmFamilies = []Family{
 	{"nomad.fsm.apply_wrapped_root_key_upsert", Summary, "ms", "", "Applying a signing key"},
 	{"nomad.fsm.apply_node_pool_upsert", Summary, "ms", "", "Applying node pools"},
 	{"nomad.fsm.apply_node_pool_delete", Summary, "ms", "", "Applying the deletion of node pools"},
+	{"nomad.fsm.apply_namespace_upsert", Summary, "ms", "", "Applying namespaces"},
+	{"nomad.fsm.apply_namespace_delete", Summary, "ms", "", "Applying the deletion of namespaces"},
 	{"nomad.fsm.reconcile", Summary, "ms", "", "Applying a correction of summaries"},
 	{"nomad.fsm.persist", Summary, "ms", "", "Writing a snapshot of the state"},
 }

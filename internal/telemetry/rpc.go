@@ -22,7 +22,8 @@ var serverCalls = []string{
 	"nomad.job.evaluate", "nomad.job.evaluations", "nomad.job.get_job", "nomad.job.get_job_submission", "nomad.job.get_job_versions", "nomad.job.list",
 	"nomad.job.plan", "nomad.job.register", "nomad.job.revert", "nomad.job.scale", "nomad.job.scale_status", "nomad.job.stable", "nomad.job.validate",
 	"nomad.job_summary.get_job_summary", "nomad.keyring.list_public", "nomad.search.prefix_search",
-	"nomad.client_meta.apply", "nomad.client_meta.read", "nomad.eval.delete", "nomad.node_pool.delete_node_pools", "nomad.node_pool.get_node_pool",
+	"nomad.client_meta.apply", "nomad.client_meta.read", "nomad.eval.delete", "nomad.namespace.delete_namespaces",
+	"nomad.namespace.get_namespace", "nomad.namespace.list_namespace", "nomad.namespace.upsert_namespaces", "nomad.node_pool.delete_node_pools", "nomad.node_pool.get_node_pool",
 	"nomad.node_pool.list", "nomad.node_pool.list_jobs", "nomad.node_pool.list_nodes", "nomad.node_pool.upsert_node_pools",
 	"nomad.scaling.get_policy", "nomad.scaling.list_policies",
 }

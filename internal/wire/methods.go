@@ -102,6 +102,11 @@ const (
 	MethodNodePoolJobs   = "NodePool.Jobs"   // NodePoolListRequest → JobListReply
 	MethodNodePoolUpsert = "NodePool.Upsert" // NodePoolUpsertRequest → WriteReply
 	MethodNodePoolDelete = "NodePool.Delete" // NodePoolDeleteRequest → WriteReply
+
+	MethodNamespaceList   = "Namespace.List"   // ListRequest → NamespaceListReply
+	MethodNamespaceGet    = "Namespace.Get"    // IDRequest → NamespaceReply
+	MethodNamespaceUpsert = "Namespace.Upsert" // NamespaceUpsertRequest → WriteReply
+	MethodNamespaceDelete = "Namespace.Delete" // NamespaceDeleteRequest → WriteReply
 )
 
 // Methods that a client serves. A server that is called with one passes it on to the

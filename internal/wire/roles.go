@@ -60,7 +60,6 @@ const (
 	AgentReload      = "agent/reload"
 	AgentDebug       = "agent/debug"       // profiles, logs, the host
 	AgentParse       = "agent/parse"       // a job file
-	AgentNamespaces  = "agent/namespaces"  // what is the same on every agent yet
 	AgentDeployments = "agent/deployments" // likewise: there are none
 	AgentMissing     = "agent/missing"     // a route of Nomad's that is answered with 501
 	AgentOperate     = "agent/operate"     // a route that is for operators, also one that is answered with 501
@@ -129,6 +128,10 @@ var methods = []Method{
 	{MethodNodePoolJobs, forPeople},
 	{MethodNodePoolUpsert, forPeople},
 	{MethodNodePoolDelete, forPeople},
+	{MethodNamespaceList, forPeople},
+	{MethodNamespaceGet, forPeople},
+	{MethodNamespaceUpsert, forPeople},
+	{MethodNamespaceDelete, forPeople},
 	{MethodClientAllocStats, forPeople},
 	{MethodClientAllocRestart, forPeople},
 	{MethodClientAllocSignal, forPeople},
@@ -183,7 +186,6 @@ var methods = []Method{
 	{AgentSelf, forPeople},
 	{AgentServers, forPeople},
 	{AgentParse, forPeople},
-	{AgentNamespaces, forPeople},
 	{AgentDeployments, forPeople},
 	{AgentSetServers, forOperators},
 	{AgentReload, forOperators},

@@ -222,6 +222,15 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, e
 	case structs.LogNodePoolDelete:
 		return t, &structs.NodePoolDeleteEntry{Name: s.pool(), Time: s.time}
+	case structs.LogNamespaceUpsert:
+		e := &structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: s.pool()}, Time: s.time}
+		if s.flip() {
+			e.Namespace.Meta = map[string]string{"a": "b", "c": "d"}
+			e.Namespace.Capabilities = &structs.NamespaceCapabilities{EnabledTaskDrivers: []string{"exec", "mock_driver"}}
+		}
+		return t, e
+	case structs.LogNamespaceDelete:
+		return t, &structs.NamespaceDeleteEntry{Name: s.pool(), Time: s.time}
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},

@@ -16,6 +16,7 @@ var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
 		structs.LogCollect: "delete_eval", structs.LogAutopilotConfig: "autopilot", structs.LogClusterMeta: "cluster_meta",
 		structs.LogJobStability: "apply_job_stability", structs.LogSigningKey: "apply_wrapped_root_key_upsert", structs.LogReconcile: "reconcile",
 		structs.LogNodePoolUpsert: "apply_node_pool_upsert", structs.LogNodePoolDelete: "apply_node_pool_delete",
+		structs.LogNamespaceUpsert: "apply_namespace_upsert", structs.LogNamespaceDelete: "apply_namespace_delete",
 	}
 	for t, name := range names { // order does not matter: each has its own place
 		if t > structs.LogTypeLast { // a build with the tag "earlier" knows fewer

@@ -19,7 +19,9 @@ func PageJobs(args *structs.ListRequest, meta *structs.QueryMeta, ws *state.Watc
 				return
 			}
 		}
-	}, func(j *structs.JobListStub) string { return j.Namespace + "." + j.ID })
+	}, func(j *structs.JobListStub) string {
+		return j.Namespace + "," + j.ID // a comma sorts before whatever names of namespaces consist of: the keys are in the state's order
+	})
 }
 
 func jobStub(j *structs.Job, summary *structs.JobSummary, meta bool) *structs.JobListStub {

@@ -68,6 +68,19 @@ func (r *Router) Newer(t structs.LogType, here wire.Handler) wire.Handler {
 	})
 }
 
+// NewerRead registers a read of what log entries of such a type write. While some server of the region does not know the type there
+// is nothing to read but what is built in, and the server that is queried answers itself: an older leader knows nothing
+// of the method.
+func (r *Router) NewerRead(t structs.LogType, here wire.Handler) wire.Handler {
+	routed := r.Routed(true, here)
+	return r.Regional(true, func(ctx context.Context, call *wire.Call) error {
+		if !r.Leadership.IsLeader() && r.Cluster.Readable(t) != nil {
+			return here(ctx, call)
+		}
+		return routed(ctx, call)
+	})
+}
+
 // Local registers a method that every server answers for itself.
 func Local[A, R any](f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
 	return wire.Unary(f)

@@ -37,6 +37,7 @@ var exported = []struct {
 	{TableAllocs, func() any { return &structs.Allocation{} }},
 	{TableSigningKeys, func() any { return &structs.SigningKey{} }},
 	{TableNodePools, func() any { return &structs.NodePool{} }},
+	{TableNamespaces, func() any { return &structs.Namespace{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 

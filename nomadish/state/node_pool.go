@@ -69,12 +69,7 @@ func (n NodePools) Missing() []string {
 	return missing[:min(len(missing), max(0, structs.MaxNodePoolsOfNodes-countNodePools(txn)))]
 }
 
-func countNodePools(r reader) (n int) {
-	for range rows[structs.NodePool](r, false, TableNodePools, byID) {
-		n++
-	}
-	return n
-}
+func countNodePools(r reader) int { return countRows[structs.NodePool](r, TableNodePools) }
 
 func nodesIn(r reader, pool string) (n int) {
 	for node := range rows[structs.Node](r, false, TableNodes, byID) {

@@ -23,6 +23,9 @@ func (w *Writer) JobRegister(index uint64, e *structs.JobRegisterEntry) error {
 		if err := checkJob(e.Job); err != nil {
 			return err
 		}
+		if e.Job.Namespace != structs.DefaultNamespace && get[structs.Namespace](x, TableNamespaces, byID, e.Job.Namespace) == nil { // it was deleted meanwhile
+			return structs.MissingNamespace(e.Job.Namespace)
+		}
 		was := x.job(e.Job.Namespace, e.Job.ID)
 		if err := enforce(e.EnforceIndex, e.CheckIndex, was); err != nil {
 			return err

@@ -96,6 +96,10 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.NodePoolUpsert(index, p)
 	case *structs.NodePoolDeleteEntry:
 		return w.NodePoolDelete(index, p)
+	case *structs.NamespaceUpsertEntry:
+		return w.NamespaceUpsert(index, p)
+	case *structs.NamespaceDeleteEntry:
+		return w.NamespaceDelete(index, p)
 	case *structs.JobStabilityEntry:
 		return w.JobStability(index, p)
 	case *structs.CollectEntry:

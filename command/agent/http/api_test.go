@@ -139,7 +139,7 @@ func TestJobRegion(t *testing.T) {
 	}
 	fk.mu.Unlock()
 	fk.answer[wire.MethodPing] = structs.Errorf(structs.CodeNoRegion, "No path to region %q", "mars")
-	for _, path := range []string{"/v1/namespaces", "/v1/namespace/default", "/v1/deployments", "/v1/job/j/deployment"} {
+	for _, path := range []string{"/v1/deployments", "/v1/job/j/deployment"} {
 		if resp, _ := post(t, ts, "GET", path, ""); resp.StatusCode != 200 {
 			t.Errorf("%s here: %d", path, resp.StatusCode)
 		}
@@ -439,6 +439,9 @@ func TestOfficialClient(t *testing.T) {
 	}}
 	fk.answer[wire.MethodKeyring] = structs.KeyringReply{Keys: map[string]int{"a2V5": 3}, Messages: map[string]string{"a2.global": "gone"}, NumNodes: 3}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{QueryMeta: meta, Node: &structs.Node{ID: "n", SecretID: "SECRET", DrainStrategy: &structs.DrainStrategy{}}}
+	fk.answer[wire.MethodNamespaceList] = structs.NamespaceListReply{QueryMeta: meta, Namespaces: []*structs.Namespace{{
+		Name: "default", Capabilities: &structs.NamespaceCapabilities{DisabledTaskDrivers: []string{"raw_exec"}},
+	}}}
 	fk.answer[wire.MethodNodePoolList] = structs.NodePoolListReply{QueryMeta: meta, NodePools: []*structs.NodePool{{Name: "gpu", NodeIdentityTTL: time.Hour}}}
 	fk.answer[wire.MethodNodeDrain] = structs.NodeUpdateReply{NodeModifyIndex: 5, EvalIDs: []string{"e"}, WriteMeta: structs.WriteMeta{Index: 5}}
 	fk.answer[wire.MethodSearch] = structs.SearchReply{QueryMeta: meta, Matches: map[string][]string{"jobs": {"j"}},
@@ -518,7 +521,7 @@ func TestOfficialClient(t *testing.T) {
 	latest, _, err := c.Jobs().LatestDeployment("j", nil)
 	ok("deployment", latest == nil, err)
 	spaces, _, err := c.Namespaces().List(nil)
-	ok("namespaces", err == nil && spaces[0].Name == "default", err)
+	ok("namespaces", err == nil && spaces[0].Name == "default" && spaces[0].Capabilities.DisabledTaskDrivers[0] == "raw_exec", err)
 	pools, _, err := c.NodePools().List(nil)
 	ok("pools", err == nil && len(pools) == 1 && pools[0].Name == "gpu" && pools[0].NodeIdentityTTL == time.Hour, err)
 	_, err = c.Jobs().ParseHCL("job", true)

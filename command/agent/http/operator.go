@@ -156,35 +156,3 @@ func historyList(r *request) (any, error) {
 	}
 	return list(reply.Records), nil
 }
-
-// namespace is a namespace as Nomad shows it. There is only the default one yet.
-type namespace struct {
-	Name         string
-	Description  string
-	Quota        string
-	Capabilities *struct{}
-	Meta         map[string]string
-	CreateIndex  uint64
-	ModifyIndex  uint64
-}
-
-var defaultNamespace = &namespace{
-	Name: structs.DefaultNamespace, Description: "Default shared namespace", CreateIndex: 1, ModifyIndex: 1,
-}
-
-func namespaceList(r *request) (any, error) {
-	if err := r.fixed(); err != nil {
-		return nil, err
-	}
-	return []*namespace{defaultNamespace}, nil
-}
-
-func namespaceGet(r *request) (any, error) {
-	if err := r.fixed(); err != nil {
-		return nil, err
-	}
-	if r.id() != structs.DefaultNamespace {
-		return nil, notFound("namespace")
-	}
-	return defaultNamespace, nil
-}

@@ -67,9 +67,6 @@ func laterWith(path, standsFor string, missing func(what string) error) *route {
 	return r.with(h, standsFor, http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete)
 }
 
-// laterMethod answers one method of a route with 501.
-func laterMethod(r *request) (any, error) { return nil, unsupported(r.Method + " " + r.URL.Path) }
-
 // table is every route there is.
 func (s *Server) table() []*route {
 	var all []*route
@@ -212,9 +209,9 @@ func agentRoutes() []*route {
 		put("/v1/search/fuzzy", searchFuzzy, wire.MethodSearch),
 		stream("/v1/event/stream", eventStream, wire.MethodEventStream),
 
-		get("/v1/namespaces", namespaceList, wire.AgentNamespaces),
-		get("/v1/namespace/*", namespaceGet, wire.AgentNamespaces).with(laterMethod, wire.AgentMissing, http.MethodPut, http.MethodPost, http.MethodDelete),
-		later("/v1/namespace"),
+		get("/v1/namespaces", namespaceList, wire.MethodNamespaceList),
+		put("/v1/namespace", namespaceUpsert, wire.MethodNamespaceUpsert),
+		put("/v1/namespace/*", namespaceUpsert, wire.MethodNamespaceUpsert).with(namespaceGet, wire.MethodNamespaceGet, http.MethodGet).with(namespaceDelete, wire.MethodNamespaceDelete, http.MethodDelete),
 		get("/v1/history", historyList, wire.MethodHistoryList),
 	}
 }

@@ -21,6 +21,7 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodAllocExplain] = structs.AllocExplainReply{Explanation: &structs.AllocExplanation{}}
 	fk.answer[wire.MethodAllocGet] = structs.AllocReply{Alloc: &structs.Allocation{}}
 	fk.answer[wire.MethodEvalGet] = structs.EvalReply{Eval: &structs.Evaluation{}}
+	fk.answer[wire.MethodNamespaceGet] = structs.NamespaceReply{Definition: &structs.Namespace{Name: "default"}}
 	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
@@ -154,8 +155,11 @@ func TestRoutes(t *testing.T) {
 	f("PUT", "/v1/search", `{"Prefix":"a","Context":"jobs"}`, wire.MethodSearch)
 	f("POST", "/v1/search/fuzzy", `{"Text":"a","Context":"all"}`, wire.MethodSearch)
 	f("GET", "/v1/event/stream?topic=Job:j&topic=Queue", "", wire.MethodEventStream)
-	f("GET", "/v1/namespaces", "", "")
-	f("GET", "/v1/namespace/default", "", "")
+	f("GET", "/v1/namespaces", "", wire.MethodNamespaceList)
+	f("GET", "/v1/namespace/default", "", wire.MethodNamespaceGet)
+	f("PUT", "/v1/namespace", `{"Name":"team"}`, wire.MethodNamespaceUpsert)
+	f("POST", "/v1/namespace/team", `{"Description":"of a team"}`, wire.MethodNamespaceUpsert)
+	f("DELETE", "/v1/namespace/team", "", wire.MethodNamespaceDelete)
 	f("GET", "/v1/history", "", wire.MethodHistoryList)
 	f("GET", "/v1/operator/scheduler/configuration", "", wire.MethodSchedulerGet)
 	f("PUT", "/v1/operator/scheduler/configuration?cas=4", `{"SchedulerAlgorithm":"spread"}`, wire.MethodSchedulerSet)
@@ -197,7 +201,7 @@ func TestSurface(t *testing.T) {
 		"/v1/agent/monitor/export",
 		"/v1/services", "/v1/service/x", "/v1/operator/license",
 		"/v1/operator/keyring/keys",
-		"/v1/operator/upgrade-check/vault-workload-identity", "/v1/operator/utilization", "/v1/namespace", "/v1/vars", "/v1/var/a/b/c",
+		"/v1/operator/upgrade-check/vault-workload-identity", "/v1/operator/utilization", "/v1/vars", "/v1/var/a/b/c",
 		"/.well-known/openid-configuration", "/v1/sentinel/policies", "/v1/sentinel/policy/x", "/v1/quotas",
 		"/v1/quota-usages", "/v1/quota/x", "/v1/quota", "/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply",
 		"/v1/recommendation/x", "/v1/allocation/a/checks", "/v1/allocation/a/services", "/v1/client/allocation/a/checks",

@@ -153,7 +153,7 @@ func TestWrongRequests(t *testing.T) {
 	f("GET", "/v1/node/pool/x", "", 404, "node pool not found")
 	f("GET", "/v1/namespace/x", "", 404, "namespace not found")
 	f("GET", "/v1/deployment/x", "", 404, "deployment not found")
-	f("PUT", "/v1/namespace/x", "{}", 501, "Nomad has it, this server does not yet")
+	f("PUT", "/v1/namespace/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
 	f("GET", "/v1/projects", "", 501, "planned, and not there yet") // not Nomad's
 	f("DELETE", "/v1/evaluations", "", 400, "empty")
 	f("POST", "/v1/client/metadata", `{"Meta":{}}`, 400, "Meta: missing")

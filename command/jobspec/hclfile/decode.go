@@ -202,7 +202,7 @@ func (d *Decoder) shorthand(a *hclsyntax.Attribute, b block, fields map[string]*
 	return true
 }
 
-// repeats says that blocks of the type may stand more than once.
+// repeats reports whether blocks of the type may stand more than once.
 func repeats(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice || (t.Kind() == reflect.Map && isStruct(t.Elem()))
 }

@@ -219,7 +219,7 @@ func (r *variableReader) give(v *variable, text, where string) {
 	r.set(v, value, Problem{File: where})
 }
 
-// structured says that the default of a variable without a type is no string.
+// structured reports that the default of a variable without a type is no string.
 func (v *variable) structured() bool {
 	return v.hasDefault && !v.byDefault.IsNull() && v.byDefault.Type() != cty.String
 }

@@ -27,6 +27,7 @@ func TestEvalDelete(t *testing.T) {
 	s := newSite(t, testcluster.Node(endpointtest.ID(900), 1000))
 	s.Applier, s.Broker = s, lessee{id: endpointtest.ID(8)}
 	s.Plans = plan.New(plan.Options{}, s.Store, s, nil)
+	s.Put(&structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: "other"}})
 	job := func(ns, id string) {
 		j := &structs.Job{Namespace: ns, ID: id, Type: structs.JobTypeService, TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "d"}}}}}
 		j.Canonicalize()

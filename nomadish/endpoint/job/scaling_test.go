@@ -37,6 +37,7 @@ func TestScalingPolicies(t *testing.T) {
 	}
 	register("default", "web", 2, 5)
 	register("default", "none", 2, 0)
+	s.Put(&structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: "other"}})
 	register("other", "far", 2, 5)
 	web := structs.ScalingPolicyID("default", "web", "g")
 	for _, row := range []struct {

@@ -34,13 +34,17 @@ func (e *Endpoint) admitUpTo(job *structs.Job, ns string, maxPriority int) (warn
 		job.Priority = e.DefaultPriority
 	}
 	job.Canonicalize()
-	if err := e.checkNamespace(job.Namespace); err != nil {
+	namespace, err := e.namespace(job.Namespace)
+	if err != nil {
 		return "", err
 	}
 	if job.Region != e.Router.Region {
 		return "", structs.Errorf(structs.CodeBadRequest, "job %q: region %q: it was sent to region %q", job.ID, job.Region, e.Router.Region)
 	}
 	if err := job.Validate().Err(); err != nil {
+		return "", err
+	}
+	if err := namespace.Admits(job); err != nil {
 		return "", err
 	}
 	if err := e.checkNodePool(job); err != nil {
@@ -59,13 +63,12 @@ func (e *Endpoint) admitUpTo(job *structs.Job, ns string, maxPriority int) (warn
 	return strings.Join(append(job.Warnings(), e.unknownDevices(job)...), "\n"), nil
 }
 
-// checkNamespace: only the default namespace exists until namespaces come.
-func (e *Endpoint) checkNamespace(ns string) error {
-	if ns != structs.DefaultNamespace {
-		return structs.Errorf(structs.CodeBadRequest, "namespace %q does not exist", ns).
-			WithHint("only %q does; leave the namespace out", structs.DefaultNamespace)
+// namespace returns the namespace that a job names, or says that there is none.
+func (e *Endpoint) namespace(name string) (*structs.Namespace, error) {
+	if n := e.Router.Snapshot().Namespaces().Get(nil, name); n != nil {
+		return n, nil
 	}
-	return nil
+	return nil, structs.MissingNamespace(name)
 }
 
 func (e *Endpoint) register(ctx context.Context, args *structs.JobRegisterRequest) (*structs.JobRegisterReply, error) {

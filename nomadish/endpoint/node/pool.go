@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 
-	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -12,18 +11,6 @@ import (
 
 // lastPoolEntry is the newest type of log entry that node pools take.
 const lastPoolEntry = structs.LogNodePoolDelete
-
-// poolRead registers a read of node pools. While some server of the region does not know them, there are only those that are built
-// in, and the called server answers itself: an older leader does not know the method.
-func (e *Endpoint) poolRead(here wire.Handler) wire.Handler {
-	routed := e.Router.Routed(true, here)
-	return e.Router.Regional(true, func(ctx context.Context, call *wire.Call) error {
-		if !e.Router.Leadership.IsLeader() && e.Router.Cluster.Readable(lastPoolEntry) != nil {
-			return here(ctx, call)
-		}
-		return routed(ctx, call)
-	})
-}
 
 func (e *Endpoint) poolList(ctx context.Context, args *structs.ListRequest) (*structs.NodePoolListReply, error) {
 	reply := &structs.NodePoolListReply{}

@@ -15,6 +15,7 @@ import (
 func queueSite(t *testing.T, jobs int) *site {
 	t.Helper()
 	s := newSite(t)
+	s.Put(&structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: "team"}})
 	for i := range jobs {
 		ns := []string{"default", "team"}[i%2]
 		s.Put(&structs.JobRegisterEntry{Job: &structs.Job{

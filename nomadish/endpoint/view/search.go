@@ -15,8 +15,8 @@ const searchLimit = 20
 
 // search finds things by the start of their ID (or, fuzzy, by a part of their name).
 func (e *Endpoint) search(ctx context.Context, args *structs.SearchRequest) (*structs.SearchReply, error) {
-	contexts := []string{"jobs", "evals", "allocs", "nodes", "node_pools"}
-	silent := []string{"all", "", "deployment", "plugins", "volumes", "namespaces", "quotas", "recommendations", "scaling_policy",
+	contexts := []string{"jobs", "evals", "allocs", "nodes", "node_pools", "namespaces"}
+	silent := []string{"all", "", "deployment", "plugins", "volumes", "quotas", "recommendations", "scaling_policy",
 		"variables", "services", "classes", "host_volumes"}
 	within := []string{"groups", "tasks", "images", "commands"} // what jobs consist of: only a fuzzy search finds it
 	if !slices.Contains(contexts, args.Context) && !slices.Contains(silent, args.Context) && !slices.Contains(within, args.Context) {
@@ -85,6 +85,12 @@ func (e *Endpoint) searchKind(snap *state.Snapshot, kind string, args *structs.S
 	case "nodes":
 		for n := range snap.Nodes(nil, prefix, false) {
 			if !add(n.ID, n.Name, n.ID) {
+				break
+			}
+		}
+	case "namespaces":
+		for n := range snap.Namespaces().List(nil, prefix, false) {
+			if !add(n.Name, n.Name) {
 				break
 			}
 		}

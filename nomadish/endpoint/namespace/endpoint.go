@@ -1,0 +1,79 @@
+// Package namespace answers the RPC methods of namespaces, the tenants of a region. It must never look at
+// what is in them: that a namespace is not in use is for the state to say, when it is deleted.
+package namespace
+
+import (
+	"context"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// lastEntry is the newest type of log entry that namespaces take.
+const lastEntry = structs.LogNamespaceDelete
+
+// Deps are the parts that the endpoint works with.
+type Deps struct {
+	Router  *rpc.Router
+	Applier rpc.Applier
+	Now     func() time.Time
+}
+
+// Endpoint answers the methods of namespaces.
+type Endpoint struct{ Deps }
+
+// New returns a new endpoint.
+func New(d Deps) *Endpoint { return &Endpoint{d} }
+
+// Methods returns the table of the methods that the endpoint answers.
+func (e *Endpoint) Methods() []rpc.Method {
+	r := e.Router
+	return []rpc.Method{
+		{Name: wire.MethodNamespaceList, Handler: r.NewerRead(lastEntry, wire.Unary(e.list))},
+		{Name: wire.MethodNamespaceGet, Handler: r.NewerRead(lastEntry, wire.Unary(e.get))},
+		{Name: wire.MethodNamespaceUpsert, Handler: r.Newer(lastEntry, wire.Unary(e.upsert))},
+		{Name: wire.MethodNamespaceDelete, Handler: r.Newer(lastEntry, wire.Unary(e.delete))},
+	}
+}
+
+func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*structs.NamespaceListReply, error) {
+	reply := &structs.NamespaceListReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		var err error
+		reply.Namespaces, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.Namespaces().List(ws, args.Prefix, args.Reverse),
+			func(n *structs.Namespace) string { return n.Name })
+		return snap.TableIndex(state.TableNamespaces), err
+	})
+}
+
+func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.NamespaceReply, error) {
+	reply := &structs.NamespaceReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		if reply.Definition = snap.Namespaces().Get(ws, args.ID); reply.Definition != nil {
+			return reply.Definition.ModifyIndex, nil
+		}
+		return snap.TableIndex(state.TableNamespaces), nil
+	})
+}
+
+func (e *Endpoint) upsert(ctx context.Context, args *structs.NamespaceUpsertRequest) (*structs.WriteReply, error) {
+	if err := args.Definition.Validate(); err != nil {
+		return nil, err
+	}
+	return e.applied(ctx, structs.LogNamespaceUpsert, &structs.NamespaceUpsertEntry{Namespace: args.Definition, Time: e.Now().UnixNano()})
+}
+
+func (e *Endpoint) delete(ctx context.Context, args *structs.NamespaceDeleteRequest) (*structs.WriteReply, error) {
+	return e.applied(ctx, structs.LogNamespaceDelete, &structs.NamespaceDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
+}
+
+func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
+	index, err := e.Applier.Apply(ctx, t, entry)
+	if err != nil {
+		return nil, err
+	}
+	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+}
