@@ -127,7 +127,7 @@ func (c *checks) changed(r *replica, index uint64) uint64 {
 		}
 		for _, v := range []any{change.Old, change.New} {
 			if a, _ := v.(*state.AllocRow); a != nil {
-				c.onNode[a.NodeID()] = index
+				c.onNode[a.NodeID()] = max(c.onNode[a.NodeID()], index) // a replica that is behind applies older entries
 				c.touched = append(c.touched, a.JobID())
 			}
 		}
