@@ -119,7 +119,7 @@ func (j *joiner) keepJoined(ctx context.Context) {
 	}
 }
 
-// begin waits for the first try's time; false: ctx has ended. Who knows a server waits for its answer, as that says how many join.
+// begin waits for the first try's time; false: ctx has ended. Who knows a server waits for its answer, as that states how many join.
 // Who knows none, or reaches none, finds one by the gossip alone: what is configured may be another client's address.
 func (j *joiner) begin(ctx context.Context) bool {
 	if j.known() {

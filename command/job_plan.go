@@ -103,7 +103,7 @@ func formattedPlan(printed int, reply *structs.JobPlanReply) int {
 	return planCode(reply.Annotations)
 }
 
-// showPlan prints a plan; again is how `job run` is told of the same file, if it may be told of an index. It gives the exit code.
+// showPlan prints a plan; again is how `job run` names the same file, if it can be passed an index. It returns the exit code.
 func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) int {
 	if reply.Diff != nil {
 		showJobDiff(&e.printer, reply.Diff, verbose)

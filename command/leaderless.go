@@ -12,7 +12,7 @@ import (
 	"github.com/nomadish/nomadish/command/ui"
 )
 
-// leaderPatience is how long an answer is waited for before somebody asks whether there is
+// leaderPatience is how long an answer is waited for before the command checks whether there is
 // a leader at all: servers wait longer for one than people like to look at nothing.
 const leaderPatience = 2 * time.Second
 
@@ -75,7 +75,7 @@ func staleHint(fs *flag.FlagSet) string {
 	return "\nWith -stale the server at -address answers by itself, without a leader; the answer may be out of date."
 }
 
-// unfounded reports whether the server that was asked belongs to no cluster yet, as its error says: it knows nothing, however old.
+// unfounded reports whether the server that was called belongs to no cluster yet, as its error says: it knows nothing, however old.
 func unfounded(err error) bool {
 	return strings.Contains(err.Error(), "not bootstrapped yet") || strings.Contains(err.Error(), "belongs to no cluster yet")
 }
@@ -90,7 +90,7 @@ func stale(fs *flag.FlagSet) bool {
 // half second at most.
 const staleFrom = 2 * time.Second
 
-// staleness is how old the last answer may be that a server gave by itself.
+// staleness is how old the last answer may be that a server returned by itself.
 type staleness struct {
 	mu   sync.Mutex
 	last *api.Meta // nil: there was none

@@ -16,7 +16,7 @@ import (
 const (
 	// progressEvery is the least time between two lines about the same group.
 	progressEvery = time.Second
-	// failedShown is how many ways to fail are told, each with one allocation.
+	// failedShown is how many ways to fail are reported, each with one allocation.
 	failedShown = 10
 )
 
@@ -29,7 +29,7 @@ type groupCount struct {
 
 // progress prints for each group, where it has changed, how many of its instances are
 // in which status: all that there is to say when done, else no more than a line
-// every progressEvery. It gives the time after which to look again, changed or not.
+// every progressEvery. It returns the time after which to look again, changed or not.
 func (m *monitor) progress(allocs []*structs.AllocListStub, done bool) time.Duration {
 	status, nodes := map[string]map[string]int{}, map[string]map[string]bool{}
 	for _, a := range allocs {

@@ -49,7 +49,7 @@ func (e *env) more(meta api.Meta) {
 	}
 }
 
-// showPage prints a page of a list that begins where token says: as -json or -t ask, else the table of rows, or none if there is
+// showPage prints a page of a list that begins at token: as -json or -t requests, else the table of rows, or none if there is
 // nothing at all.
 func showPage[T any](e *env, items []T, meta api.Meta, token, none string, rows func(*env, []T) [][]string) int {
 	if done, code := e.formatted(items); done {
@@ -141,7 +141,7 @@ func nodePoolInfo() spec {
 	}
 }
 
-// pageOfNodePool is a command that lists a page of what the pool has that its argument names: list asks for it, none says
+// pageOfNodePool is a command that lists a page of what the pool has that its argument names: list requests it, none states
 // that there is nothing, and rows are the table.
 func pageOfNodePool[T any](
 	fs *flag.FlagSet, none string, list func(api.NodePools, context.Context, string, *api.Query) ([]T, api.Meta, error),

@@ -258,7 +258,7 @@ func kindsIn(c *structs.CellView, kinds []string) []string {
 }
 
 // inside is what is in a cell. A free cell within a node is one line, unless all
-// devices are asked for.
+// devices are requested.
 func (p *topologyPrinter) inside(c *structs.CellView, mixed bool) []*branch {
 	var out []*branch
 	for _, kid := range c.Cells {

@@ -12,7 +12,7 @@ const (
 	AllocDesiredStop  = "stop"
 	AllocDesiredEvict = "evict" // stopped to make room for somebody else
 	// AllocDesiredSuspend: suspended in place to make room for somebody else. It keeps its memory
-	// and disk, and gives everything else back until it is resumed.
+	// and disk, and releases everything else until it is resumed.
 	AllocDesiredSuspend = "suspend"
 )
 
@@ -100,7 +100,7 @@ func (a *Allocation) Suspended() bool { return a.DesiredStatus == AllocDesiredSu
 func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
 
 // Occupies reports whether it holds resources on its node: until its client says that it has ended.
-// What the servers have only asked to stop still runs.
+// What the servers have only requested to stop still runs.
 func (a *Allocation) Occupies() bool { return !a.ClientTerminal() }
 
 // TerminalClientStatus reports whether a client status is an end.
@@ -201,7 +201,7 @@ type AllocListStub struct {
 	ModifyTime            int64
 }
 
-// DesiredTransition is what the scheduler is asked to do with an allocation.
+// DesiredTransition is what the scheduler is requested to do with an allocation.
 type DesiredTransition struct {
 	Migrate                 *bool `wire:",omitempty"` // move it to another node
 	Reschedule              *bool `wire:",omitempty"` // it may be rescheduled
@@ -209,14 +209,14 @@ type DesiredTransition struct {
 	NoShutdownDelay         *bool `wire:",omitempty"` // stop without the configured delay
 	MigrateDisablePlacement *bool `wire:",omitempty"` // stop it, without a replacement
 	// Suspend: somebody wants it suspended in place (true), and lets it go on when there is room
-	// for it again (false). What was suspended to make room for others goes on without being asked.
+	// for it again (false). What was suspended to make room for others goes on without a request.
 	Suspend *bool `json:",omitempty" codec:",omitempty"`
 }
 
 // ShouldSuspend reports whether somebody wants the allocation suspended.
 func (d DesiredTransition) ShouldSuspend() bool { return d.Suspend != nil && *d.Suspend }
 
-// ShouldMigrate reports whether the allocation is asked to move.
+// ShouldMigrate reports whether the allocation is requested to move.
 func (d DesiredTransition) ShouldMigrate() bool { return d.Migrate != nil && *d.Migrate }
 
 // ShouldForceReschedule reports whether the allocation must be rescheduled.

@@ -151,7 +151,7 @@ type ClusterMeta struct {
 	CreateIndex uint64
 }
 
-// What servers ask each other about their cluster, and operators about it.
+// What servers query of each other about their cluster, and operators of it.
 type (
 	// FoundRequest requests that a server let Candidate bootstrap the cluster: it then lets nobody else do
 	// so. Release takes that back.

@@ -43,7 +43,7 @@ type Node struct {
 	Attributes map[string]string
 	Meta       map[string]string
 	Links      map[string]string
-	// ComputedClass groups nodes that no constraint can tell apart but by a
+	// ComputedClass groups nodes that no constraint can distinguish but by a
 	// unique.* attribute; derived from the other fields by ComputeClass.
 	ComputedClass string
 
@@ -58,7 +58,7 @@ type Node struct {
 	// runs goes on. Empty: there is room.
 	DiskFull        string `json:",omitempty"`
 	StatusUpdatedAt int64  // Unix seconds
-	// KeptUntil (Unix seconds) is until when the work of a disconnected node is kept whose groups do not say how
+	// KeptUntil (Unix seconds) is until when the work of a disconnected node is kept whose groups do not state how
 	// long: it is still heard by gossip. 0: such work is lost.
 	KeptUntil             int64 `json:",omitempty"`
 	SchedulingEligibility string
@@ -96,7 +96,7 @@ type NodeCpuResources struct {
 	ReservableCpuCores []uint16 // ids of cores that tasks may own through `cores`
 }
 
-// MHzPerCore is what one core counts when a task asks whole cores.
+// MHzPerCore is what one core counts when a task requests whole cores.
 func (c NodeCpuResources) MHzPerCore() int64 {
 	if c.TotalCpuCores == 0 {
 		return 0
@@ -208,7 +208,7 @@ type NodeEvent struct {
 	CreateIndex uint64
 }
 
-// DrainSpec is what an operator asks of a drain.
+// DrainSpec is what an operator requests of a drain.
 type DrainSpec struct {
 	// Deadline after which what still runs is stopped: 0 none, negative at once.
 	Deadline         time.Duration

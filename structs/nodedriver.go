@@ -1,6 +1,6 @@
 package structs
 
-// AttrDriverSuspend names the node attribute that says whether a driver can suspend its tasks
+// AttrDriverSuspend names the node attribute that states whether a driver can suspend its tasks
 // there, so that an allocation of it can be suspended: "1" or "0".
 func AttrDriverSuspend(driver string) string { return "driver." + driver + ".suspend" }
 

@@ -19,7 +19,7 @@ const (
 // Requests and answers about the queue.
 type (
 	// QueueRequest requests the queue. A page has at most 1,000 entries, however many
-	// are asked for: QueryMeta.NextToken is the next. Prefix is that of job IDs.
+	// are requested: QueryMeta.NextToken is the next. Prefix is that of job IDs.
 	QueueRequest struct {
 		// NodePool requests one pool's queue; empty: those of all pools, one after the other.
 		NodePool string
@@ -44,7 +44,7 @@ type QueueEntry struct {
 	Priority EffectivePriority
 	Class    string
 	Missing  int           // instances without a place
-	Wanted   int           // instances that the group asks for in all
+	Wanted   int           // instances that the group requests in all
 	Since    int64         // when it began to wait this time, in Unix nanoseconds
 	Waited   time.Duration // how long that is, at the time of the answer
 	EvalID   string        // the evaluation that it waits in; "": none yet

@@ -64,13 +64,13 @@ type (
 		Key  string // in base64
 		Pool string // PoolServers (empty), PoolClients
 	}
-	// KeyringReply is what came of it, as Nomad gives it.
+	// KeyringReply is what came of it, as Nomad returns it.
 	KeyringReply struct {
 		Messages map[string]string // what is to be known, by member
 		Keys     map[string]int    // of KeyList: how many members have a key, by the key in base64
 		// PrimaryKeys is how many members encrypt with a key.
 		PrimaryKeys map[string]int
-		NumNodes    int // members that were asked
+		NumNodes    int // members that were queried
 		// Clients is how many of them are clients, which have their keys from the answers to their heartbeats: ours, of PoolClients.
 		Clients int `json:",omitempty"`
 		// Behind is how many of those have not said yet that they have the servers' keys.

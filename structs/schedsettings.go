@@ -262,7 +262,7 @@ func (c *SchedulerConfiguration) validateDimensions() error {
 	return nil
 }
 
-// ValidateLevels refuses site levels that could not be told apart from each other or
+// ValidateLevels refuses site levels that could not be distinguished from each other or
 // from the levels within a node.
 func ValidateLevels(levels []TopologyLevel) error {
 	if len(levels) > maxSiteLevels {

@@ -51,7 +51,7 @@ type SnapshotInfo struct {
 type (
 	// SnapshotSaveRequest requests an archive of a server's state.
 	SnapshotSaveRequest struct{ QueryOptions }
-	// SnapshotChunk is a piece of it. The first has no Data but says what comes.
+	// SnapshotChunk is a piece of it. The first has no Data but states what comes.
 	SnapshotChunk struct {
 		Index  uint64 `codec:",omitempty"`
 		Bytes  int64  `codec:",omitempty"`

@@ -8,7 +8,7 @@ import (
 )
 
 // noBehaviour lists the fields that are accepted, kept and given back, but that
-// nothing acts on yet, or not as they ask for (halfEffects), as Type.Field. A value that means the default is not
+// nothing acts on yet, or not as they request (halfEffects), as Type.Field. A value that means the default is not
 // worth a warning: it follows the name after a colon. Whoever makes a field
 // work deletes its row.
 var noBehaviour = sync.OnceValue(func() map[string]string {

@@ -77,7 +77,7 @@ func Release(ctx context.Context, h Handle) error {
 	return nil
 }
 
-// Noter is a Handle that can say what the user of its task should know of the start, such as a limit that the node has lowered.
+// Noter is a Handle that can report what the user of its task should know of the start, such as a limit that the node has lowered.
 type Noter interface {
 	// Notes are sentences for people. They do not change; the handle of a recovered task has none.
 	Notes() []string

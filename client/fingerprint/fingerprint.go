@@ -44,7 +44,7 @@ type Result struct {
 	Attributes map[string]string
 	Resources  *structs.NodeResources
 	Hostname   string
-	// Warnings say what could not be found out.
+	// Warnings describe what could not be found out.
 	Warnings []error
 }
 

@@ -178,7 +178,7 @@ func (r *process) listen(out io.Reader) {
 		}
 	}
 	_ = r.cmd.Process.Kill() // its output is closed, or no line
-	_ = r.cmd.Wait()         // says how it ended, which words say better
+	_ = r.cmd.Wait()         // the error reports how it ended; words explain it better
 	close(r.answers)
 }
 

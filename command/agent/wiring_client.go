@@ -248,7 +248,7 @@ func deniedEnv(cfg *config.Config) []string {
 }
 
 // rawExecLimits returns how tasks of raw_exec are limited, and where the agent's control groups are. dir is its executor's
-// directory, which is made if need be: it tells the agents of one machine apart.
+// directory, which is made if need be: it distinguishes the agents of one machine.
 func rawExecLimits(cfg *config.Config, dir string) (rawexec.Limits, error) {
 	var limits rawexec.Limits
 	if p := cfg.Plugins["raw_exec"]; p != nil {

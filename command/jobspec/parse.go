@@ -180,7 +180,7 @@ func missing(all, has []*structs.Secret) []*structs.Secret {
 	return out
 }
 
-// place points at where the file says what is a problem of the job.
+// place points at the position in the file that a problem of the job is about.
 func place(d *hclfile.Decoder, filename string, in structs.Problems) hclfile.Problems {
 	var out hclfile.Problems
 	for _, p := range in {

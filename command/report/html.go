@@ -95,7 +95,7 @@ func (r *Report) Columns() []string {
 	}
 }
 
-// Meanings say what the columns of the table are, and in what unit.
+// Meanings explain what the columns of the table are, and in what unit.
 func (r *Report) Meanings() (lines []string) {
 	if drops(r.Runs[0]) {
 		lines = []string{

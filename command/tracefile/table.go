@@ -108,7 +108,7 @@ func wanted(columns []column) string {
 }
 
 // noOthers refuses columns that are not known, but for those that begin with "x-": a
-// slip of the pen must not leave out what was meant. It is asked before the first row.
+// slip of the pen must not leave out what was meant. It is called before the first row.
 func (t *table) noOthers(columns []column) error {
 	known := make([]string, len(columns))
 	for i, c := range columns {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// FlagError returns an error that says what is allowed instead of what flag.FlagSet.Parse refuses: the flag that
+// FlagError returns an error that states what is allowed instead of what flag.FlagSet.Parse refuses: the flag that
 // was most likely meant, or the kind of value. The flag package has no types for its
-// errors, so they are known by their texts; another text stays as it is. nearest gives the
+// errors, so they are known by their texts; another text stays as it is. nearest returns the
 // known word that a wrong one meant, or "".
 func FlagError(fs *flag.FlagSet, err error, nearest func(word string, known []string) string) error {
 	if err == nil || errors.Is(err, flag.ErrHelp) {

@@ -276,7 +276,7 @@ func usedAsValues(p *Package) map[types.Object]bool {
 }
 
 var (
-	// setOfNeeds are the names of structs that say what a part needs, and configuration of those that say how it is to work.
+	// setOfNeeds are the names of structs that state what a part needs, and configuration of those that state how it is to work.
 	setOfNeeds    = regexp.MustCompile(`(?i)(deps|parts|config|options)$`)
 	configuration = regexp.MustCompile(`(Config|Options)$`)
 )

@@ -47,7 +47,7 @@ func NewCA(r CARequest) (*Pair, error) {
 		return nil, err
 	}
 	if r.Subject.CommonName == "" {
-		r.Subject.CommonName = "Nomadish Agent CA " + serial.String() // tells authorities apart
+		r.Subject.CommonName = "Nomadish Agent CA " + serial.String() // distinguishes authorities
 	}
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: r.Subject,

@@ -113,7 +113,7 @@ func New(c Config) (*Pool, error) {
 // ErrInUse means that another process listens on the port.
 var ErrInUse = errors.New("the port is taken")
 
-// free reports whether a port can be listened on: Serf gives no cause, and leaves goroutines behind, when it cannot.
+// free reports whether a port can be listened on: Serf reports no cause, and leaves goroutines behind, when it cannot.
 func free(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -34,7 +34,7 @@ func (h *Hub) WriteText(to io.Writer) error {
 			w.value(name, "", host, v.Labels.Text(), v.Value)
 		}
 	})
-	return w.w.Flush() // says what went wrong before
+	return w.w.Flush() // returns what went wrong before
 }
 
 // gathered returns the families that are not derived, by name. One whose name is taken is left out: twice the same name would

@@ -307,7 +307,7 @@ type Stream struct {
 	stop      func() bool
 	once      sync.Once
 	begun     []byte // the status of the next answer, if it was awaited
-	requested bool   // the callee was asked to keep the stream
+	requested bool   // the callee was requested to keep the stream
 	free      bool   // the answer was read whole, and the callee waits for another call; only if requested
 }
 
@@ -337,7 +337,7 @@ func (s *Stream) Recv(v any) error {
 	}
 	if err := st.err(); err != nil {
 		s.release(st)
-		if s.ctx.Err() != nil { // the callee says that we gave up
+		if s.ctx.Err() != nil { // the callee reports that we gave up
 			return s.lost(err)
 		}
 		return err

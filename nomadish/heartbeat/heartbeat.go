@@ -58,7 +58,7 @@ type Options struct {
 	MaxPerSecond float64       // heartbeats of all nodes together (250)
 	NewID        func() string // mints seeds of evaluations; needed
 	Clock        clock.Clock   // (the machine's)
-	// Probers are other ways by which nodes are heard; nil: there are none. Liveness says how they are believed.
+	// Probers are other ways by which nodes are heard; nil: there are none. Liveness states how they are believed.
 	Probers  Probers
 	Liveness Liveness
 	// Jitter returns a number from 0 to below n, at random.
@@ -278,7 +278,7 @@ func (t *Timers) resync(snap *state.Snapshot) {
 		}
 	}
 	t.mu.Lock()
-	t.failover = max(t.opts.Failover, t.ttlOf(up)+t.opts.Grace) // what the last leader gave a node counts still
+	t.failover = max(t.opts.Failover, t.ttlOf(up)+t.opts.Grace) // what the last leader granted a node still counts
 	t.mu.Unlock()
 	for _, id := range known {
 		if snap.Node(nil, id) == nil {

@@ -118,7 +118,7 @@ func (s shortages) before(later []*structs.PlacementBatch) (out []*structs.Reque
 	return out
 }
 
-// last adds to what a plan says what it does not: where its end changes nothing, or a part
+// last adds to what a plan states what it does not: where its end changes nothing, or a part
 // of it was refused.
 func (s shortages) last(says []*structs.RequestUpdate) []*structs.RequestUpdate {
 	for i := range s {
@@ -129,7 +129,7 @@ func (s shortages) last(says []*structs.RequestUpdate) []*structs.RequestUpdate 
 	return says
 }
 
-// tell makes each part say what is missing when it has been committed.
+// tell makes each part state what is missing when it has been committed.
 func (s shortages) tell(parts []*structs.JudgedPlan, says []*structs.RequestUpdate) {
 	var later []*structs.PlacementBatch
 	for i, p := range slices.Backward(parts) {

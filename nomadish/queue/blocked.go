@@ -60,7 +60,7 @@ type groupKey struct{ pool, requestKey, eval string }
 type group struct {
 	key        groupKey
 	requestKey scheduler.RequestKey
-	known      *structs.Evaluation // says which classes can help, as was found last
+	known      *structs.Evaluation // states which classes can help, as was found last
 	entries    *heap[*entry]
 	members    int    // the entries, and those apart
 	freed      uint64 // the last release that may help

@@ -15,7 +15,7 @@
 //	delayed   its WaitUntil has not come
 //	ready     in its type's and pool's queue: the next Dequeue may take it
 //	leased    a worker has it, with a token, until Ack, Nack or the nack timeout; or it is
-//	          blocked and the queue pass has it, until it says what became of it
+//	          blocked and the queue pass has it, until it reports what became of it
 //	backing   it was given back and waits for its next delivery, longer each time
 //	next      behind the ready, leased or backing evaluation of its job. There is room
 //	          for one: the later of two sees all that the earlier would, so the
@@ -33,7 +33,7 @@
 //
 // # The gate
 //
-// A pool's gate is the best rank of what must still be tried; gate.go says what counts.
+// A pool's gate is the best rank of what must still be tried; gate.go defines what counts.
 // A ready evaluation is not given out while an open blocked one goes before it (it is
 // after Options.GateLimit, as it may have something to stop), and the plan applier calls
 // [Broker.Admit] before it judges what a plan places. That is an answer in O(1), and as

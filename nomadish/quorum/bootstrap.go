@@ -203,7 +203,7 @@ func (f *Bootstrapper) try(ctx context.Context) error {
 
 func (f *Bootstrapper) self() Vote { return Vote{ID: f.opts.ID, Name: f.opts.Name} }
 
-// votedFor returns a message that says what keeps a vote and what ends it.
+// votedFor returns a message that states what keeps a vote and what ends it.
 func votedFor(who, bootstrapper string) string {
 	return who + " has voted for " + bootstrapper + ", which may have bootstrapped the cluster; start that server again, or if it is lost for good, " +
 		"`server force-leave` it (or remove the file server/founder in the data_dir of the server that voted)"

@@ -302,7 +302,7 @@ func (n *Node) Metrics(b *telemetry.Batch) {
 	b.Add(lastIndex, float64(n.LastIndex()), nil)
 }
 
-// WrapError returns an error of Raft as one of ours, which says what to do next.
+// WrapError returns an error of Raft as one of ours, which states what to do next.
 func WrapError(err error) error {
 	if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 		return structs.Errorf(structs.CodeNoLeader, "%w: %w", structs.ErrNothingDone, err).WithHint("try again")

@@ -143,7 +143,7 @@ func (w *Writer) Import() *Import {
 	return &Import{db: newDB(), allocs: alloctable.NewImport(), past: (&historyTable{}).edit(), marks: newMarks()}
 }
 
-// Add takes a row, of the type that NewRow gives for its table.
+// Add takes a row, of the type that NewRow returns for its table.
 func (in *Import) Add(table string, row any) error {
 	if err := CheckRow(table, row); err != nil {
 		return err

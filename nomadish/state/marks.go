@@ -33,7 +33,7 @@ func (s *tableSet) add(table string) { s[tableNumber(table)] = true }
 // tableNumber is the place of a table's mark.
 func tableNumber(table string) int {
 	at, found := slices.BinarySearch(tableNames, table)
-	if !found { // our own constants are asked for, nothing from outside
+	if !found { // our own constants are looked up, nothing from outside
 		panic("state: no table is called " + table)
 	}
 	return at

@@ -16,7 +16,7 @@ const (
 	RequestWithdrawn = "RequestWithdrawn" // it is not wanted any more: its job or group is gone or stopped
 )
 
-// maxAged bounds Ask.Aged, so that no clock or setting can make it overflow.
+// maxAged bounds PendingRequest.Aged, so that no clock or setting can make it overflow.
 const maxAged = 1 << 40
 
 // Requests reads the requests of jobs' groups that a snapshot has: the queue, and what is remembered of it.
@@ -105,7 +105,7 @@ func checkRequestRow(a *structs.PendingRequest) error {
 	return nil
 }
 
-// wants reports whether a job still asks for a group.
+// wants reports whether a job still requests a group.
 func wants(job *structs.Job, group string) bool {
 	return job != nil && !job.Stop && job.LookupTaskGroup(group) != nil
 }
@@ -249,7 +249,7 @@ func (w requestRows) noteRequest(was, now *structs.PendingRequest, event string)
 }
 
 // fitRequests lets the requests of a job follow a change of it: of one that is stopped nothing
-// waits any more, and a group that is gone asks for nothing.
+// waits any more, and a group that is gone requests nothing.
 func (w requestRows) fitRequests(job *structs.Job) {
 	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID+"_prefix", job.Namespace, job.ID, "")) {
 		w.fitRequest(job, was)

@@ -110,7 +110,7 @@ func (s *Store) published() {
 // Snapshot is the state now, in O(1).
 func (s *Store) Snapshot() *Snapshot { return &Snapshot{v: s.current.Load()} }
 
-// Fed is the index of the last commit that changed anything the feed tells of: a feed
+// Fed is the index of the last commit that changed anything that the feed reports: a feed
 // has given it, or will without further ado. It covers every snapshot that was taken
 // before the call.
 func (s *Store) Fed() uint64 { return s.fed.Load() }
@@ -118,7 +118,7 @@ func (s *Store) Fed() uint64 { return s.fed.Load() }
 // LatestIndex is the index of the last entry applied.
 func (s *Store) LatestIndex() uint64 { return s.current.Load().index }
 
-// WaitIndex waits until the entry at index was applied, and gives the state then or
+// WaitIndex waits until the entry at index was applied, and returns the state then or
 // later. The error is ctx's.
 func (s *Store) WaitIndex(ctx context.Context, index uint64) (*Snapshot, error) {
 	for {

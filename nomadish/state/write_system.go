@@ -129,7 +129,7 @@ func (x *txn) jobCollectable(id structs.NamespacedID) bool {
 
 // allocCollectable: it has ended (or its node is gone and will never say so), and
 // nothing is to be learned from it: it was replaced or stopped, its version is past,
-// or its job is over. A batch job's ended allocations tell what is done, until then.
+// or its job is over. A batch job's ended allocations show what is done, until then.
 func (x *txn) allocCollectable(a *structs.Allocation, jobs map[structs.NamespacedID]bool) bool {
 	if !a.ClientTerminal() && (!a.ServerTerminal() || x.node(a.NodeID) != nil) {
 		return false
@@ -155,7 +155,7 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 }
 
 // Reconcile makes anew what is derived from the tables: summaries, tallies and the
-// World. Differences, asked before, tells what it mends.
+// World. Differences, called before, returns what it mends.
 func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
 		x.edit = rebuild(x, &x.allocs.Table)

@@ -220,7 +220,7 @@ func idle(p *structs.Plan, was, left *structs.Evaluation) bool {
 	return false
 }
 
-// submit has plans committed and says what became of them.
+// submit has plans committed and returns what became of them.
 func (p *Pass) submit(ctx context.Context, out []sent) {
 	if len(out) == 0 {
 		return

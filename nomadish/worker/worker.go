@@ -165,7 +165,7 @@ func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, fail
 	}
 }
 
-// errOvertook: the evaluation is the worker's no more. The leader gives it out again in
+// errOvertook: the evaluation is the worker's no more. The leader leases it out again in
 // its turn, after what goes before it.
 var errOvertook = errors.New("the plan would have overtaken others")
 

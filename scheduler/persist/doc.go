@@ -51,7 +51,7 @@
 //
 // # Never
 //
-// This package asks neither clock nor chance, takes no lock, and knows nothing of what
+// This package uses neither clock nor chance, takes no lock, and knows nothing of what
 // it holds but the order of keys. A structure is for one goroutine while it is edited;
 // snapshots may be read by any number.
 //

@@ -5,7 +5,7 @@
 //
 // Newcomers need room on nodes that are full. Some of the instances there may be preempted,
 // in a given order. As few as possible are to be stopped, the least important first, and none
-// in vain.
+// needlessly.
 //
 // # Words
 //

@@ -153,7 +153,7 @@ func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, 
 	return freed || len(plan.Unreserve) > 0, nil
 }
 
-// waitOn puts a job back into the queue. What has reserved room is told apart from others of its
+// waitOn puts a job back into the queue. What has reserved room is kept apart from others of its
 // request key.
 func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 	if reserving {

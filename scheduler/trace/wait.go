@@ -118,7 +118,7 @@ func sizeOf(r *Row) int {
 	})
 }
 
-// maxTenants bounds the tenants that are told apart; those that come first after so many
+// maxTenants bounds the tenants that are distinguished; those that come first after so many
 // are counted together.
 const maxTenants = 1000
 

@@ -119,7 +119,7 @@ func (l *limiter) pids(cfg *config) int64 {
 // nodePids is how many processes the node lets a task have; 0: no limit.
 func (l *limiter) nodePids() int { return max(0, cmp.Or(l.Pids, defaultPids)) }
 
-// notes say what a task requests and does not get.
+// notes returns what a task requests and does not get.
 func (l *limiter) notes(c *executor.Cgroup, cfg *config) []string {
 	node := l.nodePids()
 	if c == nil || node == 0 || cfg.pidsLimit <= node {

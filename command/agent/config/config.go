@@ -134,7 +134,7 @@ type Server struct {
 	Encrypt string `hcl:"encrypt"`
 
 	// ClientGossip (on unless it says otherwise), ClientGossipEncrypt and ClientLiveness are ours: whether the server takes
-	// part in the clients' gossip, its key (never that of Encrypt), and how lost clients are told from others.
+	// part in the clients' gossip, its key (never that of Encrypt), and how lost clients are distinguished from others.
 	ClientGossip        *bool          `hcl:"client_gossip"`
 	ClientGossipEncrypt string         `hcl:"client_gossip_encrypt"`
 	ClientLiveness      ClientLiveness `hcl:"client_liveness,block"`
@@ -154,7 +154,7 @@ type Server struct {
 	_ struct{} `moot:"plan_apply_pipeline,enable_event_broker"`
 }
 
-// RaftSettings say how a server takes part in Raft; 0: the default.
+// RaftSettings configure how a server takes part in Raft; 0: the default.
 type RaftSettings struct {
 	RaftMultiplier        int           `hcl:"raft_multiplier"` // of Raft's clocks; default 1
 	RaftSnapshotThreshold uint64        `hcl:"raft_snapshot_threshold"`
@@ -171,7 +171,7 @@ type ServerGC struct {
 	BatchEvalGCThreshold time.Duration `hcl:"batch_eval_gc_threshold"`
 }
 
-// NodeHeartbeats say how nodes show a server that they are there; 0: the default.
+// NodeHeartbeats configure how nodes show a server that they are there; 0: the default.
 type NodeHeartbeats struct {
 	HeartbeatGrace         time.Duration `hcl:"heartbeat_grace"`
 	MinHeartbeatTTL        time.Duration `hcl:"min_heartbeat_ttl"`
@@ -461,7 +461,7 @@ type Limits struct {
 	LogMonitors int `hcl:"log_monitor_max_streams"`
 }
 
-// Default is the configuration of an agent that is told nothing.
+// Default is the configuration of an agent without any settings.
 func Default() *Config {
 	return &Config{
 		Region: "global", Datacenter: "dc1", BindAddr: "127.0.0.1", Logging: Logging{LogLevel: "INFO"},
@@ -492,7 +492,7 @@ func (c *Config) SetDev() {
 	c.EnableBoth()
 	one := 1
 	c.Server.BootstrapExpect = &one
-	c.Ports.Serf = 0 // it is alone unless it is told otherwise; many may run beside each other
+	c.Ports.Serf = 0 // it is alone unless configured otherwise; many may run beside each other
 	c.Server.ClientGossip, c.Client.Gossip = new(bool), new(bool)
 	c.Telemetry.DisableHostname = true
 	c.Telemetry.PublishAllocations, c.Telemetry.PublishNodes = true, true

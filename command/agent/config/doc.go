@@ -11,6 +11,6 @@
 // a warning that names it; an unknown one is refused with its place and the
 // nearest known name.
 //
-// The package must never start anything, ask the network, or know servers and
+// The package must never start anything, use the network, or know servers and
 // clients: what the values mean to those is the agent's wiring.
 package config

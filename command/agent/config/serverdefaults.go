@@ -76,7 +76,7 @@ func (s *Server) WithDefaults() Server {
 	return d
 }
 
-// orDefault gives a setting a value if it has none.
+// orDefault sets a setting to a value if it has none.
 func orDefault[T comparable](setting *T, value T) {
 	*setting = cmp.Or(*setting, value)
 }

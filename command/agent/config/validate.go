@@ -72,7 +72,7 @@ func (k *checker) all() error {
 	return k.problems.Err()
 }
 
-// acl refuses access control, which is not there, and says what keeps others out as long.
+// acl refuses access control, which is not there, and its error names what keeps others out until then.
 func (k *checker) acl() {
 	c := k.c
 	if !c.ACL.Enabled {

@@ -91,7 +91,7 @@ func allocGC(r *request) (any, error) {
 	return r.tellClient(wire.MethodClientAllocGC, &structs.ClientAllocRequest{AllocID: r.id(), QueryOptions: r.opts})
 }
 
-// tellClient makes a call that gives nothing back but that it was done.
+// tellClient makes a call that returns nothing but that it was done.
 func (r *request) tellClient(method string, args any) (any, error) {
 	var reply structs.WriteReply
 	if err := r.change(method, args, &reply, &reply.Index); err != nil {

@@ -181,7 +181,7 @@ func (s *Server) refuse(r *http.Request, err error) error {
 
 // goClientOnly returns h for a GET of Nomad's own Go client, which knows no other method for it; every other request is refused
 // with 405, as a GET should not change anything. No web page can send one: browsers have their own User-Agent, and a page that
-// sets another must ask by OPTIONS first, which is not allowed here. The other headers, which browsers add and that client does
+// sets another must send OPTIONS first, which is not allowed here. The other headers, which browsers add and that client does
 // not, are looked at in case something between has replaced User-Agent.
 func goClientOnly(h handlerFunc) handlerFunc {
 	return func(r *request) (any, error) {

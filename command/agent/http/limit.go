@@ -41,7 +41,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 		if err != nil {
-			return conn, nil //nolint:nilerr // not TCP: a socket file's callers are not told apart
+			return conn, nil //nolint:nilerr // not TCP: a socket file's callers are not distinguished
 		}
 		if l.take(host) {
 			return &limitedConn{Conn: conn, release: func() { l.release(host) }}, nil
@@ -80,7 +80,7 @@ type limitedConn struct {
 	release func()
 }
 
-// Close closes the connection and gives its place free.
+// Close closes the connection and frees its slot.
 func (c *limitedConn) Close() error {
 	c.once.Do(c.release)
 	return c.Conn.Close()

@@ -32,7 +32,7 @@ type Backend interface {
 	Stream(ctx context.Context, method string, args any) (wire.Receiver, error)
 }
 
-// Agent is what the routes under /v1/agent tell of and do to this process. Its
+// Agent is what the routes under /v1/agent show of this process and do to it. Its
 // methods are called from many goroutines and must not block.
 type Agent interface {
 	Self() Self
@@ -115,7 +115,7 @@ type Config struct {
 	CertificateHost func(host string) bool
 	// TrustedOrigins are of pages that may change state although they are of other sites.
 	TrustedOrigins []string
-	// Peer returns who calls, by the certificate; ok is false where no certificate is asked for. Nil: it never is.
+	// Peer returns who calls, by the certificate; ok is false where no certificate is required. Nil: it never is.
 	Peer func(*tls.ConnectionState) (peer wire.Peer, ok bool)
 	// Debug adds /debug/pprof.
 	Debug bool

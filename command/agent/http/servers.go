@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// members asks for the servers that gossip knows: this agent's own server, or the one
+// members requests the servers that gossip knows: this agent's own server, or the one
 // that its client speaks with.
 func (r *request) members() (*structs.MembersReply, error) {
 	var reply structs.MembersReply
@@ -95,7 +95,7 @@ func agentForceLeave(r *request) (any, error) {
 	}
 	args := &structs.ForceLeaveRequest{Name: node, Prune: prune}
 	err = r.s.cfg.Backend.Call(r.Context(), wire.MethodForceLeave, args, &structs.WriteReply{})
-	if structs.CodeOf(err) == structs.CodeNotFound { // it is gone, as was asked; Nomad answers so
+	if structs.CodeOf(err) == structs.CodeNotFound { // it is gone, as requested; Nomad answers so
 		err = nil
 	}
 	return nil, err

@@ -177,7 +177,7 @@ func (d *Decoder) body(b block, v reflect.Value, path string) {
 	}
 }
 
-// shorthand decodes an attribute that is named as an operator: it states the operator, and one field beside it. It tells
+// shorthand decodes an attribute that is named as an operator: it states the operator, and one field beside it. It reports
 // whether the attribute is such a one.
 func (d *Decoder) shorthand(a *hclsyntax.Attribute, b block, fields map[string]*structs.Field, v reflect.Value, path string) bool {
 	short, ok := v.Addr().Interface().(structs.Shorthander)

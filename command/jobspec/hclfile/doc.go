@@ -11,7 +11,7 @@
 // of a step are collected, not only the first.
 //
 // The package never reads files by itself, except in the functions that
-// [Options.AllowFS] turns on, never asks the environment, and never panics on
+// [Options.AllowFS] turns on, never reads the environment, and never panics on
 // input. What it costs is bounded by [Limits], but for nested for expressions,
 // whose cost is the product of what they go through. Untrusted files are
 // therefore parsed by package jobparse.

@@ -14,7 +14,7 @@ import (
 
 // Options are what a file is read with.
 type Options struct {
-	// Vars are values of variables, as -var NAME=VALUE gives them: text for
+	// Vars are values of variables, as -var NAME=VALUE sets them: text for
 	// strings, and HCL for everything else.
 	Vars map[string]string
 	// VarFiles are files of NAME = VALUE; later ones win, and Vars win over all.

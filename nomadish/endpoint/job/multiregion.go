@@ -53,7 +53,7 @@ func forMany(call *wire.Call) (bool, error) {
 
 // registerEverywhere registers a multiregion job in one region after the other, when all of them are
 // there and would take it. It is no transaction: what a region has it keeps when a later one fails,
-// and the answer says which has it. Doing it again changes nothing where it is done.
+// and the answer states which has it. Doing it again changes nothing where it is done.
 func (e *Endpoint) registerEverywhere(ctx context.Context, args *structs.JobRegisterRequest) (*structs.JobRegisterReply, error) {
 	job := args.Job
 	if err := e.checkMulti(job, args.Namespace); err != nil {

@@ -176,7 +176,7 @@ func checkReport(snap *state.Snapshot, row *state.AllocRow, u *structs.AllocClie
 }
 
 const (
-	// maxUnchecked bounds the tasks in a report of an allocation whose job is not known: nothing says which tasks it has.
+	// maxUnchecked bounds the tasks in a report of an allocation whose job is not known: nothing states which tasks it has.
 	maxUnchecked = 256
 )
 

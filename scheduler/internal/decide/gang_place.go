@@ -13,7 +13,7 @@ import (
 )
 
 // MaxNodesTried bounds the nodes that are tried for a gang that must be on one node.
-// The first nearly always does, as all that the members ask fits there together.
+// The first nearly always does, as all that the members request fits there together.
 const MaxNodesTried = 16
 
 // GangPlacer places one gang as a whole.
@@ -47,7 +47,7 @@ func NewGangPlacer(s *Scheduler, gw *reconcile.GangWork) *GangPlacer {
 	return x
 }
 
-// placeGang places what a gang lacks. What it gives is to be looked at later.
+// placeGang places what a gang lacks. What it returns is to be looked at later.
 func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 	for _, work := range gw.Works {
 		world.PutInto(&s.queued, work.Group.Name, 0)

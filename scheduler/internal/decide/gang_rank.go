@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// seat ends the runs, and tells the placed members their ranks and where all are: they
+// seat ends the runs, and sends the placed members their ranks and where all are: they
 // themselves, those that run, and those that have completed, whose work is not done again.
 // Whoever stands for a member has its rank. Only a gang of other counts, none of which
 // runs, is numbered anew: its members in the order of groups and indexes.
@@ -72,7 +72,7 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 }
 
 // sameGang reports whether an allocation was placed in a gang of as many as are wanted now, so that
-// its rank is one of this gang. Its version does not tell alone: what another count left running
+// its rank is one of this gang. Its version is not enough: what another count left running
 // was moved to the newest version in place.
 func sameGang(gw *reconcile.GangWork, a *structs.Allocation) bool {
 	all, rigid := 0, true

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// RequestKey is what the groups of a job that wait need, as far as it can be told without looking
+// RequestKey is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey struct {
 	// Key: of requests with the same key none finds room for an instance where one of them did not.

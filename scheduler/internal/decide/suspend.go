@@ -81,7 +81,7 @@ const (
 )
 
 // lacksToWake takes what an allocation is to hold, if it fits beside the others of its
-// node; else it says what is lacking.
+// node; else it returns what is lacking.
 func (s *Scheduler) lacksToWake(a *structs.Allocation, reserved *structs.AllocatedResources) string {
 	n, known := world.StateOf(s.Edit, a.NodeID)
 	if !known || n.Node == nil || n.Node.Status != structs.NodeStatusReady || n.Node.DrainStrategy != nil {
@@ -187,7 +187,7 @@ func (s *Scheduler) countSuspended() {
 	}
 	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
-		s.Fit(sl.work.Group) // which classes could take it is asked later
+		s.Fit(sl.work.Group) // which classes could take it is looked up later
 		world.PutInto(&s.queued, name, s.queued[name]+1)
 		m := s.failed[name]
 		if m == nil {

@@ -66,7 +66,7 @@ func (p *prober) less(sv *survey) {
 }
 
 // measure returns of which dimensions a node has too little, if it is only of such that
-// can be asked less of, and how much of them in all. Of devices it says that only where it
+// can be requested less, and how much of them in all. Of devices it returns that only where it
 // is to be exact, which takes a while; else it may say less.
 func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (share float64, ok bool) {
 	kinds := (*into)[:0]
@@ -95,7 +95,7 @@ func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (
 	*into = kinds
 	for i := 1; i < len(kinds); i++ {
 		if kinds[i] == kinds[i-1] {
-			return 0, false // which of two to ask less of is not known
+			return 0, false // which of two to request less of is not known
 		}
 	}
 	return share, true
@@ -161,7 +161,7 @@ func (p *prober) cutForAll(sv *survey, c cut) (cut, bool) {
 	if least >= c.now {
 		return c, false
 	}
-	// What cannot be for want of room on all nodes together is not asked.
+	// What cannot be for want of room on all nodes together is not tried.
 	free := p.freeOfAll(sv)
 	most := least - 1 + sort.Search(c.now-least+1, func(i int) bool { return !p.mayPlace(free, c, least+i) })
 	if most < least {

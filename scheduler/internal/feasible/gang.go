@@ -21,7 +21,7 @@ type Gang struct {
 	ByMember bool
 	// Topology is the cell that all of it shall be under; nil: anywhere.
 	Topology *structs.TopologyConstraint
-	// Told: members are informed of each other. Not those of a group that is a gang only
+	// Told: members learn of each other. Not those of a group that is a gang only
 	// because it states a topology.
 	Told bool
 }

@@ -31,7 +31,7 @@ func takenOnce(plan *structs.Plan) *structs.Plan {
 	return &once
 }
 
-// reclaim takes back what a plan takes from others. What has ended meanwhile gives its
+// reclaim takes back what a plan takes from others. What has ended meanwhile frees its
 // room without that.
 func (j *judgement) reclaim(s *structs.AllocStop) {
 	if u, counts := world.Usages(world.Base(j.e)).Get(s.AllocID); counts && world.Protected(j.e, u) {

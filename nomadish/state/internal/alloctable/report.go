@@ -109,7 +109,7 @@ func (u *unpacker) nanos() int64 {
 	return u.last
 }
 
-// Of a time is said how it is written.
+// How a time is written.
 const (
 	noTime    = iota // the zero time
 	nanosTime        // among the times

@@ -145,7 +145,7 @@ func (r *Row) CompareCreated(o *Row) int {
 // Suspended reports whether the servers want it suspended in place.
 func (r *Row) Suspended() bool { return r.DesiredStatus() == structs.AllocDesiredSuspend }
 
-// Transition is what the scheduler is asked to do with it.
+// Transition is what the scheduler is requested to do with it.
 func (r *Row) Transition() structs.DesiredTransition {
 	if r.extra == nil {
 		return structs.DesiredTransition{}
@@ -192,7 +192,7 @@ func (r *Row) name() string {
 	return string(appendName(buf[:0], r.batch, int(r.index)))
 }
 
-// appendName writes what structs.AllocName gives.
+// appendName writes what structs.AllocName returns.
 func appendName(to []byte, b *Batch, index int) []byte {
 	to = append(append(append(to, b.jobID...), '.'), b.group...)
 	return append(strconv.AppendInt(append(to, '['), int64(index), 10), ']')
@@ -240,7 +240,7 @@ func (n *extra) applyTo(a *structs.Allocation) {
 }
 
 // Allocation is instance i of a plan's batch, which has no resources of its own. It is
-// what structs.PlacementBatch.Allocation gives, but shares what is never changed.
+// what structs.PlacementBatch.Allocation returns, but shares what is never changed.
 func (c *Batch) Allocation(p *structs.PlacementBatch, i int, id string) *structs.Allocation {
 	in := &p.Instances[i]
 	a := &structs.Allocation{
