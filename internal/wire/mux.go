@@ -165,7 +165,7 @@ func (c *Call) Send(v any) error {
 	}
 	if errors.Is(err, codec.ErrFrameTooLarge) {
 		return structs.Errorf(structs.CodeTooLarge, "the answer to %s is too large: %w", c.Method, err).
-			WithHint("ask for it page by page (per_page and next_token), or for less by a prefix or a filter")
+			WithHint("request it page by page (per_page and next_token), or less of it by a prefix or a filter")
 	}
 	return err
 }
@@ -254,7 +254,7 @@ func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
 		return err
 	}
 	if err := m.dispatch(ctx, call); err != nil {
-		if cause := ctx.Err(); cause != nil { // the callee says that we gave up
+		if cause := ctx.Err(); cause != nil { // the callee reports that we gave up
 			return cause
 		}
 		return statusOf(err).err()
@@ -326,7 +326,7 @@ func (s *localStream) Recv(v any) error {
 		return s.lost(err)
 	}
 	if err := st.err(); err != nil {
-		if cause := s.ctx.Err(); cause != nil { // the callee says that we gave up
+		if cause := s.ctx.Err(); cause != nil { // the callee reports that we gave up
 			return cause
 		}
 		return err

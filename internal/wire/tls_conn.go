@@ -87,7 +87,7 @@ func (p Peer) String() string {
 	return fmt.Sprintf("of %v", p.names)
 }
 
-// Conn is an accepted connection that has said what it carries.
+// Conn is an accepted connection that has stated what it carries.
 type Conn struct {
 	net.Conn
 	Proto byte // ProtoRPC or ProtoRaft
@@ -166,7 +166,7 @@ func (t *TLS) acceptTLS(ctx context.Context, raw net.Conn) (*Conn, error) {
 	peer := t.peer(conn.ConnectionState().PeerCertificates[0], s.VerifyRoles, false)
 	var proto [1]byte
 	if _, err := io.ReadFull(conn, proto[:]); err != nil {
-		return nil, &Refused{Reason: "it did not say what it carries: " + err.Error(), Gone: true}
+		return nil, &Refused{Reason: "it did not state what it carries: " + err.Error(), Gone: true}
 	}
 	if why := s.forbids(peer, proto[0]); why != "" {
 		answer := binary.BigEndian.AppendUint16([]byte{answerNo}, uint16(min(len(why), maxRefusal))) //nolint:gosec // bounded
@@ -215,7 +215,7 @@ func unexpectedEnd(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || (errors.As(err, &timeout) && timeout.Timeout())
 }
 
-// Dial opens a connection to the server at addr, of a region ("": the own), and says what
+// Dial opens a connection to the server at addr, of a region ("": the own), and states what
 // it will carry. With TLS the server must prove itself before anything is said.
 func (t *TLS) Dial(ctx context.Context, region, addr string, proto byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
