@@ -307,7 +307,7 @@ func (c *Client) SetServers(addrs []string) error {
 			c.logger.Info("the servers were set", "servers", strings.Join(addrs, ", "))
 			return nil
 		}
-		why = moreTelling(why, err)
+		why = moreSpecific(why, err)
 	}
 	return structs.Errorf(structs.CodeBadRequest, "nothing was changed: none of %s answers as a server: %w", strings.Join(addrs, ", "), why).
 		WithHint("name the servers' RPC addresses, as in `server members`; their port is 4647 unless it is configured")

@@ -147,7 +147,7 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 		if tried == nil || answered(tried) || ctx.Err() != nil {
 			return tried
 		}
-		err = moreTelling(err, tried)
+		err = moreSpecific(err, tried)
 		s.giveUp(addr)
 	}
 	for _, addr := range s.unconfirmed() {
@@ -156,15 +156,15 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 			s.adopt(addr)
 			return hinted
 		}
-		if err = moreTelling(err, hinted); ctx.Err() != nil {
+		if err = moreSpecific(err, hinted); ctx.Err() != nil {
 			break
 		}
 	}
 	return err
 }
 
-// moreTelling returns the error that says more: a server's answer rather than that another was not reached.
-func moreTelling(before, now error) error {
+// moreSpecific returns the error that says more: a server's answer rather than that another was not reached.
+func moreSpecific(before, now error) error {
 	if spoke(before) && !spoke(now) {
 		return before
 	}

@@ -192,7 +192,7 @@ func (r *runner) Run(args []string) int {
 			var age staleness
 			e.client = e.client.Answered(age.see)
 			code := run(r.ctx, e, positional)
-			age.tell(e)
+			age.warn(e)
 			return code
 		}
 		ctx, end := e.watchLeader(r.ctx, cmp.Or(r.patience, leaderPatience))

@@ -102,8 +102,8 @@ func (s *staleness) see(m api.Meta) {
 	s.last = &m
 }
 
-// tell prints, beside the answer, that it may be old. A server that hears its leader has what is shown from just now.
-func (s *staleness) tell(e *env) {
+// warn prints, beside the answer, that it may be old. A server that hears its leader has what is shown from just now.
+func (s *staleness) warn(e *env) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -34,13 +34,13 @@ type monitor struct {
 	seen   map[string]string      // allocation → client status last printed
 	quiet  bool                   // only the summary of changes: many instances
 	counts map[string]*groupCount // group → what was last said of it, if quiet
-	told   map[[2]string]bool     // group and what went wrong in it, of which the first was reported
+	shown  map[[2]string]bool     // group and what went wrong in it, of which the first was reported
 }
 
 func newMonitor(e *env, verbose bool) *monitor {
 	return &monitor{
 		e: e, live: ui.NewLive(e.out), verbose: verbose, wait: 5 * time.Minute, linger: 5 * time.Second,
-		seen: map[string]string{}, counts: map[string]*groupCount{}, told: map[[2]string]bool{},
+		seen: map[string]string{}, counts: map[string]*groupCount{}, shown: map[[2]string]bool{},
 	}
 }
 

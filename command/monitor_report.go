@@ -160,8 +160,8 @@ func (m *monitor) named(a *structs.AllocListStub) string {
 func (m *monitor) trouble(allocs []*structs.AllocListStub) {
 	first := func(a *structs.AllocListStub, what string) bool {
 		key := [2]string{a.TaskGroup, what}
-		known := m.told[key]
-		m.told[key] = true
+		known := m.shown[key]
+		m.shown[key] = true
 		return !known
 	}
 	for _, a := range allocs {

@@ -95,15 +95,15 @@ func gossipKeyringChange(op, doing, synopsis, details string) spec {
 }
 
 const (
-	// keyringQuiet is how long members are waited for without a word, keyringTell lies between two words.
-	keyringQuiet = 2 * time.Second
-	keyringTell  = 5 * time.Second
+	// keyringQuiet is how long members are waited for silently, keyringRepeat is the time between two lines.
+	keyringQuiet  = 2 * time.Second
+	keyringRepeat = 5 * time.Second
 	// clientsLook is how often it is looked how many clients have followed, clientsWait how long.
 	clientsLook = 500 * time.Millisecond
 	clientsWait = 30 * time.Second
 )
 
-// keyring does something with keys. What takes a while is said.
+// keyring does something with keys. It prints a line now and then while it waits.
 func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*structs.KeyringReply, error) {
 	var reply *structs.KeyringReply
 	var err error
@@ -124,7 +124,7 @@ func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*struc
 			return reply, err
 		case <-time.After(wait):
 			e.eprintf("    %.0f s: waiting for servers to answer; those that do not will be named\n", time.Since(begun).Seconds())
-			wait = keyringTell
+			wait = keyringRepeat
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (e *env) clientsFollow(ctx context.Context) int {
 		}
 		if waited >= say {
 			e.eprintf("    %.0f s: waiting for %d of %d clients, which follow with their next heartbeats\n", waited.Seconds(), reply.Behind, reply.Clients)
-			say += keyringTell
+			say += keyringRepeat
 		}
 		select {
 		case <-ctx.Done():

@@ -185,10 +185,10 @@ func newServer(cfg *config.Config, secure *wire.TLS, own *inspect.Inspector, log
 
 // bound is where a server listens: the configured address, with the port that it got
 // if any was right.
-func bound(told, reached string) string {
-	if !strings.HasSuffix(told, ":0") {
-		return told
+func bound(configured, reached string) string {
+	if !strings.HasSuffix(configured, ":0") {
+		return configured
 	}
 	at := strings.LastIndex(reached, ":")
-	return strings.TrimSuffix(told, ":0") + reached[at:]
+	return strings.TrimSuffix(configured, ":0") + reached[at:]
 }

@@ -172,7 +172,7 @@ var methods = []Method{
 	{MethodEvalNack, forServers},
 	{MethodEvalUpdate, forServers},
 	{MethodPlanSubmit, forServers},
-	{MethodFound, forServers},
+	{MethodBootstrapVote, forServers},
 	{MethodRaftState, forServers},
 	{MethodHasNode, forServers},
 	{MethodNodeSuspect, forServers},

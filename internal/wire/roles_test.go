@@ -77,7 +77,7 @@ func TestRoles(t *testing.T) {
 	}
 	region, own := []string{MethodJoin, MethodForceLeave}, []string{MethodKeyring}
 	servers := []string{
-		MethodEvalDequeue, MethodEvalAck, MethodEvalNack, MethodEvalUpdate, MethodPlanSubmit, MethodFound, MethodRaftState, MethodHasNode,
+		MethodEvalDequeue, MethodEvalAck, MethodEvalNack, MethodEvalUpdate, MethodPlanSubmit, MethodBootstrapVote, MethodRaftState, MethodHasNode,
 		MethodNodeSuspect, MethodNodeProbe, MethodClientPing, MethodClientProbe,
 	}
 	var people []string // the others

@@ -441,8 +441,8 @@ func (k *Keys) count(print string) *clientCount {
 	return c
 }
 
-// tellKeys adds to the answer to a client's heartbeat what it needs of the servers' ring, and remembers which keys it has.
-func (s *Pool) tellKeys(nodeID string, has *structs.GossipKeys, to *structs.ClientGossip) {
+// answerKeys adds to the answer to a client's heartbeat what it needs of the servers' ring, and remembers which keys it has.
+func (s *Pool) answerKeys(nodeID string, has *structs.GossipKeys, to *structs.ClientGossip) {
 	s.mu.Lock()
 	if has == nil {
 		delete(s.keys, nodeID)

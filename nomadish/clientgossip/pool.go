@@ -168,7 +168,7 @@ func (s *Pool) Run(ctx context.Context) {
 	defer tick.Stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { s.tellLosses(ctx) })
+	wg.Go(func() { s.reportLosses(ctx) })
 	for {
 		s.meet()
 		select {
@@ -225,7 +225,7 @@ func (s *Pool) Lost(nodeIDs []string) {
 	}
 }
 
-func (s *Pool) tellLosses(ctx context.Context) {
+func (s *Pool) reportLosses(ctx context.Context) {
 	for {
 		select {
 		case <-s.losses:
@@ -260,7 +260,7 @@ func (s *Pool) Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientG
 			out.Addrs = append(out.Addrs, one.Clients)
 		}
 	}
-	s.tellKeys(nodeID, has, out)
+	s.answerKeys(nodeID, has, out)
 	return out
 }
 

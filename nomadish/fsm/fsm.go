@@ -47,7 +47,7 @@ func (f *FSM) write(index uint64, t structs.LogType, payload any) error {
 // and must not pass over: it was written by a newer one. From then on the state does not
 // move and cannot be saved, so that after an upgrade the same entries are applied. It is
 // called from Raft's goroutine and must not wait for Raft.
-func (f *FSM) OnHalt(told func(error)) { f.onHalt = told }
+func (f *FSM) OnHalt(report func(error)) { f.onHalt = report }
 
 // unknown deals with the type of an entry that this version does not know: it may be passed
 // over (true), or is the end.

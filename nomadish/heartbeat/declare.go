@@ -46,7 +46,7 @@ func (w *watcher) declare(ctx context.Context) {
 		for _, id := range slices.Concat(dead, away) {
 			if !t.warned[id] {
 				t.warned[id] = true
-				t.tell(id, massFailureLasts)
+				t.addEvent(id, massFailureLasts)
 			}
 		}
 		t.mu.Unlock()

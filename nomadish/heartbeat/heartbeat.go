@@ -85,7 +85,7 @@ type Timers struct {
 	mu      sync.Mutex
 	running bool
 	timers  map[string]clock.Timer
-	told    map[string]time.Duration // within which a node is to send its next heartbeat, as this leader last granted it
+	granted map[string]time.Duration // within which a node is to send its next heartbeat, as this leader last granted it
 	expired map[string]bool
 	alive   time.Time // when this process was last seen running
 	// failover is what a node has for its first heartbeat to this leader.
@@ -117,7 +117,7 @@ func New(opts Options, apply Applier) *Timers {
 	}
 	opts.Liveness = opts.Liveness.withDefaults()
 	return &Timers{
-		opts: opts, apply: apply, timers: map[string]clock.Timer{}, told: map[string]time.Duration{}, expired: map[string]bool{},
+		opts: opts, apply: apply, timers: map[string]clock.Timer{}, granted: map[string]time.Duration{}, expired: map[string]bool{},
 		more: make(chan struct{}, 1), suspectSet: newSuspectSet(),
 	}
 }
@@ -129,7 +129,7 @@ func (t *Timers) Beat(nodeID string) time.Duration {
 	ttl := t.ttl()
 	delete(t.expired, nodeID)
 	if t.running {
-		t.told[nodeID] = ttl
+		t.granted[nodeID] = ttl
 	}
 	if t.running && t.opts.Probers != nil {
 		t.heard[nodeID] = t.opts.Clock.Now()
@@ -193,7 +193,7 @@ func (t *Timers) forget(nodeID string) {
 		timer.Stop()
 		delete(t.timers, nodeID)
 	}
-	delete(t.told, nodeID)
+	delete(t.granted, nodeID)
 	delete(t.expired, nodeID)
 	delete(t.suspects, nodeID)
 	delete(t.heard, nodeID)
@@ -261,7 +261,7 @@ func (t *Timers) stop() {
 		timer.Stop()
 		delete(t.timers, id)
 	}
-	clear(t.told)
+	clear(t.granted)
 	clear(t.expired)
 	t.reset()
 }
@@ -392,8 +392,8 @@ func (t *Timers) excuse() {
 	t.opts.Logger.Warn("this server stood still; nodes get their time anew", "for", stood)
 	t.alive = t.opts.Clock.Now()
 	again := func(id string) {
-		if told, ok := t.told[id]; ok {
-			t.set(id, told+t.opts.Grace)
+		if ttl, ok := t.granted[id]; ok {
+			t.set(id, ttl+t.opts.Grace)
 		} else { // the last leader may have granted it anything
 			t.set(id, max(t.failover, t.opts.Failover))
 		}

@@ -171,12 +171,12 @@ func (t *Timers) Returned(nodeID string) {
 	defer t.mu.Unlock()
 	if t.quiet[nodeID] {
 		delete(t.quiet, nodeID)
-		t.tell(nodeID, "Gossip of the node is heard again")
+		t.addEvent(nodeID, "Gossip of the node is heard again")
 	}
 }
 
-// tell adds an event to a node's.
-func (t *Timers) tell(id, message string) {
+// addEvent adds an event to a node's.
+func (t *Timers) addEvent(id, message string) {
 	t.events[id] = append(t.events[id], &structs.NodeEvent{Subsystem: "Cluster", Message: message, Timestamp: t.opts.Clock.Now()})
 	t.wake()
 }
@@ -200,7 +200,7 @@ func (t *Timers) suspected(now time.Time) (doubtful, all int) {
 		if member || s != nil {
 			all++
 		}
-		silence := max(t.opts.MinTTL, t.told[id]*latest/10) + late
+		silence := max(t.opts.MinTTL, t.granted[id]*latest/10) + late
 		if (member && now.Sub(heard) > silence) || (s != nil && now.Sub(s.since) >= fresh) {
 			doubtful++
 		}
@@ -380,12 +380,12 @@ func (w *watcher) heard(r result, s *suspect) {
 	switch {
 	case r.gossip && t.quiet[r.id]:
 		delete(t.quiet, r.id)
-		t.tell(r.id, "Gossip of the node is heard again")
+		t.addEvent(r.id, "Gossip of the node is heard again")
 	case !r.gossip && !t.quiet[r.id]:
 		t.quiet[r.id] = true
 		gossipLostCount.Add(1)
 		t.opts.Logger.Warn("a node answers by RPC, but is not heard by gossip: is its port for the clients' gossip cut off (UDP and TCP)?", "node_id", r.id)
-		t.tell(r.id, "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?")
+		t.addEvent(r.id, "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?")
 	}
 	if s.again {
 		s.since, s.due, s.again = t.opts.Clock.Now(), t.opts.Clock.Now(), false

@@ -47,7 +47,7 @@ func cut(j *judged, limit int, known facts) []*structs.JudgedPlan {
 	}
 	c.room(sizeOfEvals(first.last))
 	c.part.Evals = append(c.part.Evals, first.last...)
-	requests.tell(c.parts, p.Requests)
+	requests.distribute(c.parts, p.Requests)
 	return c.parts
 }
 

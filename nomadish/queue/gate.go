@@ -82,10 +82,10 @@ func (b *Broker) saw(index uint64) {
 			b.finish(it)
 		}
 	}
-	b.tell()
+	b.wakeWatcher()
 }
 
-func (b *Broker) tell() {
+func (b *Broker) wakeWatcher() {
 	if b.watched != nil {
 		close(b.watched)
 		b.watched = nil

@@ -43,7 +43,7 @@ func (b *Broker) disable() {
 	b.enabled = false
 	b.clear()
 	b.gates.awake()
-	b.tell()
+	b.wakeWatcher()
 }
 
 // resync fills the broker from a snapshot. What is leased stays leased; deliveries

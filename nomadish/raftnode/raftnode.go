@@ -173,8 +173,8 @@ func (n *Node) Bootstrapped() (bool, error) {
 	return len(f.Configuration().Servers) > 0, nil
 }
 
-// Found bootstraps the cluster of these voters.
-func (n *Node) Found(voters raft.Configuration) error {
+// Bootstrap bootstraps the cluster of these voters.
+func (n *Node) Bootstrap(voters raft.Configuration) error {
 	if err := n.BootstrapCluster(voters).Error(); err != nil {
 		return fmt.Errorf("found the cluster: %w", err)
 	}

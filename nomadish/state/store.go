@@ -94,7 +94,7 @@ func (s *Store) publish(v *view, groups []alloctable.GroupRef, feed []Changes, c
 	}
 	s.hub.mu.Lock()
 	old := s.current.Swap(v)
-	s.hub.tell(old, v, groups, feed)
+	s.hub.notify(old, v, groups, feed)
 	s.hub.mu.Unlock()
 	s.publishing.Unlock()
 	old.marks.wake(&v.marks)

@@ -354,7 +354,7 @@ func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsR
 	// many different ones.
 	snap := e.Router.Snapshot()
 	reply.Index = max(snap.NodeAllocsIndex(nil, args.NodeID), 1, snap.Restored())
-	tellNode(reply, snap, args)
+	fillClientAllocs(reply, snap, args)
 	if 0 < args.MinQueryIndex && args.MinQueryIndex < snap.Restored() {
 		// All may be other than it was, with indexes of before: an answer without progress has
 		// the client request everything.
@@ -363,8 +363,8 @@ func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsR
 	return reply, nil
 }
 
-// tellNode fills a node's answer, which contains each version of a job once.
-func tellNode(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *structs.ClientAllocsRequest) {
+// fillClientAllocs fills a node's answer, which contains each version of a job once.
+func fillClientAllocs(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *structs.ClientAllocsRequest) {
 	all, changed := snap.NodeAllocsSince(args.NodeID, args.MinQueryIndex)
 	reply.Allocs = all
 	jobs := map[*structs.Job]bool{}

@@ -236,7 +236,7 @@ func (x *GangPlacer) keep(t *Trial) {
 	s := x.s
 	s.Edit = t.edit
 	s.plan.Stop = append(s.plan.Stop, x.gw.Stops...)
-	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.Spec.Told
+	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.Spec.Informed
 	for _, run := range t.runs {
 		rest := run.work.Place[run.work.First:]
 		if len(rest) > 0 {
@@ -284,7 +284,7 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 	slices.SortFunc(live, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID))
 	})
-	if gw.Spec.Told && len(live) > 0 {
+	if gw.Spec.Informed && len(live) > 0 {
 		ids := make([]string, len(live))
 		for i, a := range live {
 			ids[i] = a.ID

@@ -58,15 +58,15 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 	if len(live) == 0 {
 		g.closeUp(placed)
 	}
-	told := &structs.AllocGang{Size: len(g.hosts), Hosts: g.hosts, Level: g.level()}
+	gang := &structs.AllocGang{Size: len(g.hosts), Hosts: g.hosts, Level: g.level()}
 	for _, c := range placed {
 		if c.instance != nil {
 			c.instance.Rank = c.rank
 		}
 	}
 	for _, run := range runs {
-		if run.batch != nil && gw.Spec.Told {
-			run.batch.Gang = told
+		if run.batch != nil && gw.Spec.Informed {
+			run.batch.Gang = gang
 		}
 	}
 }

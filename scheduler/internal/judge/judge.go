@@ -370,7 +370,7 @@ func (j *judgement) result() *structs.JudgedPlan {
 		}
 	}
 	for _, ev := range j.plan.Evals {
-		if is, stands := j.tellsOfReclaim(ev); is {
+		if is, stands := j.reportsReclaim(ev); is {
 			if stands {
 				valid.Evals = append(valid.Evals, ev)
 			}
