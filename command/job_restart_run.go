@@ -180,7 +180,7 @@ func (r *restarter) batch(ctx context.Context, batch []*structs.AllocListStub) i
 	slots := make(chan struct{}, maxRestarting)
 	for i, a := range batch {
 		wg.Go(func() {
-			slots <- struct{}{} // each that holds one gives it back
+			slots <- struct{}{} // each that holds one releases it
 			defer func() { <-slots }()
 			if ctx.Err() != nil {
 				return

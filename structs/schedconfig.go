@@ -42,7 +42,7 @@ type SchedulerConfiguration struct {
 	// Bands are the ranges of priority, lowest first: a request takes from lower ones only
 	// (semantics part 3). See PriorityBands.
 	Bands []PriorityBand
-	// KeepWhole: when room is given back, a request that gets all of its own is served before any
+	// KeepWhole: when room is returned, a request that gets all of its own is served before any
 	// that gets a part.
 	KeepWhole bool
 	// Cycle is how long a request waits for one more of effective priority (0: 20 s); Aging of 0

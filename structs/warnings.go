@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// noBehaviour lists the fields that are accepted, kept and given back, but that
+// noBehaviour lists the fields that are accepted, kept and returned, but that
 // nothing acts on yet, or not as they request (halfEffects), as Type.Field. A value that means the default is not
 // worth a warning: it follows the name after a colon. Whoever makes a field
 // work deletes its row.

@@ -50,7 +50,7 @@ var Differences = []struct {
 			"An agent that should have access control must not run without ([security](../security.md)).",
 		},
 		{
-			"Sizes are bounded: what a node sends, jobs (1,000 groups, 5,000 tasks, 4 MiB), IDs and names (512 bytes), request bodies and the time that they take, job files that the server parses, answers (64 MiB: ask for pages with `per_page`) and errors (1 KiB).",
+			"Sizes are bounded: what a node sends, jobs (1,000 groups, 5,000 tasks, 4 MiB), IDs and names (512 bytes), request bodies and the time that they take, job files that the server parses, answers (64 MiB: request pages with `per_page`) and errors (1 KiB).",
 			"There are fewer limits.",
 			"One caller or one node must not cost the others the cluster ([operations](../operations.md#what-callers-may-cost)).",
 		},
@@ -193,7 +193,7 @@ var Differences = []struct {
 			"A script can wait for the work by the command alone; `-detach` does not follow.",
 		},
 		{
-			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. On a terminal they ask before they change more than one, or what only the beginning of an ID names. Without a terminal, both, `-prefix` and `-filter` need `-yes`, and whole IDs need nothing.",
+			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. On a terminal they ask for confirmation before they change more than one, or what only the beginning of an ID names. Without a terminal, both, `-prefix` and `-filter` need `-yes`, and whole IDs need nothing.",
 			"`job stop` takes several names, the other two take one. None has `-prefix` or `-filter`.",
 			"What a prefix or a filter finds may be more than was meant ([operations](../operations.md#many-jobs-at-once)).",
 		},

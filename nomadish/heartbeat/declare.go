@@ -157,7 +157,7 @@ func (w *watcher) report(ctx context.Context) {
 
 // sort parts nodes that were not heard of in time: those that gossip are checked first, also by a leader that has never heard them:
 // its predecessor's loss may have taken their session. So are those that are kept as gossip hears them, and which it has lost. The
-// others are given back.
+// others are released.
 func (t *Timers) sort(snap *state.Snapshot, ids []string) []string {
 	if t.opts.Probers == nil {
 		return ids

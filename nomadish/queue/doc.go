@@ -16,7 +16,7 @@
 //	ready     in its type's and pool's queue: the next Dequeue may take it
 //	leased    a worker has it, with a token, until Ack, Nack or the nack timeout; or it is
 //	          blocked and the queue pass has it, until it reports what became of it
-//	backing   it was given back and waits for its next delivery, longer each time
+//	backing   it was returned and waits for its next delivery, longer each time
 //	next      behind the ready, leased or backing evaluation of its job. There is room
 //	          for one: the later of two sees all that the earlier would, so the
 //	          earlier is cancelled

@@ -27,7 +27,7 @@
 // # Example
 //
 // A node of 2 sockets, each with 2 switches of 2 GPUs, all free, is one cell of 8. A request for 2
-// takes devices 0 and 1 and leaves cells of 2 (2, 3) and of 4 (4 to 7). When they are given back
+// takes devices 0 and 1 and leaves cells of 2 (2, 3) and of 4 (4 to 7). When they are released
 // there is one cell of 8 again.
 //
 // # Never

@@ -327,7 +327,7 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 		ran += r.now - x.start
 	}
 	r.lost += float64(x.job.row.instanceMilli()) * float64(ran) / 1e9
-	if x.suspended { // it waits already, and only its memory is left to give back
+	if x.suspended { // it waits already, and only its memory is left to release
 		r.ledger.giveMemory(x.nodes[at.at], x.job.row)
 		return nil
 	}

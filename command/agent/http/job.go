@@ -412,7 +412,7 @@ func noDeployment(r *request) (any, error) {
 	return null, nil
 }
 
-// noDeploymentAllocs answers for any ID: Nomad does not say whether there is such a deployment.
+// noDeploymentAllocs answers for any ID: Nomad does not report whether there is such a deployment.
 func noDeploymentAllocs(r *request) (any, error) { return noDeployments(r) }
 
 func deploymentGet(*request) (any, error) { return nil, notFound("deployment") }

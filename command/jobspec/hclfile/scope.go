@@ -49,7 +49,7 @@ type Scope struct {
 func (s *Scope) Context() *hcl.EvalContext { return s.ctx }
 
 // NewScope evaluates the variable, variables and locals blocks at the top of a
-// file. The other blocks are given back in order.
+// file. The other blocks are returned in order.
 func NewScope(f *File, opts Options) (*Scope, []*hclsyntax.Block, Problems) {
 	s := &Scope{vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, limits: f.limits}
 	s.ctx = &hcl.EvalContext{Functions: functions(opts), Variables: map[string]cty.Value{}}

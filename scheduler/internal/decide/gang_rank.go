@@ -149,7 +149,7 @@ func (g *seating) level() string {
 }
 
 // completed seats the members of a group that have completed. Those that have no rank in
-// this gang are given back.
+// this gang are released.
 func (g *seating) completed(work *reconcile.GroupWork, keeps func(*structs.Allocation) bool) (others []sitter) {
 	for _, a := range work.Done {
 		switch {

@@ -99,7 +99,7 @@ type Scheduler struct {
 	// groups are what is known of the job's groups so far, one of them mostly.
 	groups []groupFound
 	first  [1]groupFound
-	// reclaimed is what others give back; settled are the nodes that it was freed on.
+	// reclaimed is what others release; settled are the nodes that it was freed on.
 	reclaimed []*reclaimed
 	settled   map[string]bool
 }
