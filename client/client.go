@@ -349,8 +349,8 @@ func (c *Client) Stats() map[string]map[string]string {
 }
 
 // StopAll ends all allocations in order and waits for their ends, or for ctx: what
-// an agent that is only for development does before it shuts down. What the servers place from now on, to replace
-// them say, is not run.
+// an agent that is only for development does before it shuts down. What the servers place from now on, for example
+// to replace them, is not run.
 func (c *Client) StopAll(ctx context.Context) error {
 	for _, n := range c.nodes {
 		n.mu.Lock()

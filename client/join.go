@@ -138,7 +138,7 @@ func (j *joiner) begin(ctx context.Context) bool {
 	return sleep(ctx, time.Duration(rand.Int64N(int64(gossipSoon)))) //nolint:gosec // jitter
 }
 
-// part waits for a moment of its own within the time that servers said; false: ctx has ended.
+// part waits for a moment of its own within the time that servers stated; false: ctx has ended.
 func (j *joiner) part(ctx context.Context) bool {
 	j.mu.Lock()
 	spread := j.spread

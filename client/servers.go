@@ -20,7 +20,7 @@ type servers struct {
 	seed []string // as configured, or set since; kept at the end of the list for good
 	list []string // as configured, and as learned from servers; may be empty at first
 	at   int
-	// hints are what gossip says to be servers, newest first: anybody may say so there. They are tried when of
+	// hints are what gossip reports to be servers, newest first: anybody may claim that there. They are tried when of
 	// the list nobody answers.
 	hints []string
 }
@@ -73,7 +73,7 @@ func (s *servers) set(addrs []string) {
 	}
 }
 
-// hint takes the address of what gossip says to be a server.
+// hint takes the address of what gossip reports to be a server.
 func (s *servers) hint(addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 	return err
 }
 
-// moreSpecific returns the error that says more: a server's answer rather than that another was not reached.
+// moreSpecific returns the more specific error: a server's answer rather than that another was not reached.
 func moreSpecific(before, now error) error {
 	if spoke(before) && !spoke(now) {
 		return before

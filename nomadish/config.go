@@ -70,7 +70,7 @@ func (c *Config) serverDir() string {
 }
 
 // KeptKeyrings reports which gossips have keys in the data directory: that of the region's servers, that with other regions and
-// that of the clients. They are encrypted with these, whatever the configuration says.
+// that of the clients. They are encrypted with these, whatever the configuration states.
 func (c *Config) KeptKeyrings() (servers, regions, clients bool) {
 	dir := c.serverDir()
 	if dir == "" {

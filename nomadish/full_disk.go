@@ -47,7 +47,7 @@ func (s *Server) stepDownWhileFull(ctx context.Context) {
 }
 
 // transferToServerWithRoom transfers leadership to a voter that is there and has room, whichever takes it first. It reports whether
-// it has said that there is none.
+// it has reported that there is none.
 func (s *Server) transferToServerWithRoom(ctx context.Context, said bool) bool {
 	f := s.raft.GetConfiguration()
 	if f.Error() != nil {

@@ -16,7 +16,7 @@ const (
 	AllocDesiredSuspend = "suspend"
 )
 
-// What the client says of an allocation.
+// What the client reports about an allocation.
 const (
 	AllocClientPending  = "pending"
 	AllocClientRunning  = "running"
@@ -99,7 +99,7 @@ func (a *Allocation) Suspended() bool { return a.DesiredStatus == AllocDesiredSu
 // Terminal reports whether it has ended or shall end.
 func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
 
-// Occupies reports whether it holds resources on its node: until its client says that it has ended.
+// Occupies reports whether it holds resources on its node: until its client reports that it has ended.
 // What the servers have only requested to stop still runs.
 func (a *Allocation) Occupies() bool { return !a.ClientTerminal() }
 
@@ -205,7 +205,7 @@ type AllocListStub struct {
 type DesiredTransition struct {
 	Migrate                 *bool `wire:",omitempty"` // move it to another node
 	Reschedule              *bool `wire:",omitempty"` // it may be rescheduled
-	ForceReschedule         *bool `wire:",omitempty"` // it must be, whatever its policy says
+	ForceReschedule         *bool `wire:",omitempty"` // it must be, whatever its policy states
 	NoShutdownDelay         *bool `wire:",omitempty"` // stop without the configured delay
 	MigrateDisablePlacement *bool `wire:",omitempty"` // stop it, without a replacement
 	// Suspend: somebody wants it suspended in place (true), and lets it go on when there is room

@@ -22,7 +22,7 @@ const (
 	CheckSurplus = "surplus"
 	// CheckCounters: summaries, tallies and job statuses equal a count of the rows.
 	CheckCounters = "counters"
-	// CheckWorld: what the scheduler sees equals what the tables say.
+	// CheckWorld: what the scheduler sees equals what the tables contain.
 	CheckWorld = "world"
 	// CheckRequests: the queue's rows are of jobs that want them, and each waits in an evaluation.
 	CheckRequests = "requests"

@@ -1,5 +1,5 @@
 // Package structs is the vocabulary of the project: the data that every other
-// package passes around, and what can be said of it without calling anybody.
+// package passes around, and what can be known of it without calling anybody.
 //
 // There is ONE type for each noun. The same [Job] is what a person writes in
 // HCL, what the HTTP API takes and returns as JSON, and what travels in the log

@@ -2,7 +2,7 @@ package structs
 
 import "encoding/json"
 
-// What holds an instance that waits. Kinds are words for programs; Text says the same
+// What holds an instance that waits. Kinds are words for programs; Text states the same
 // for people (semantics part 6).
 const (
 	// Of a node: what it is. Counted over all nodes of the job's pool, each node under
@@ -209,7 +209,7 @@ const (
 	EditRemove  = "remove"
 	EditStop    = "stop" // an allocation
 	EditEnd     = "end"  // an allocation, for good: its job would go first if it requested the room again
-	EditNew     = "new"  // as many nodes as Value says, like node ID
+	EditNew     = "new"  // as many nodes as Value states, like node ID
 )
 
 // Remedy is something that, if it were otherwise, would have instances placed. It was

@@ -64,7 +64,7 @@ func readFast(text []byte, v reflect.Value) bool {
 }
 
 // jsonReader reads JSON straight into values, which fillJSON does with a tree of it. What it reads it takes for what that would;
-// at whatever is wrong, or is written in a way that hardly anybody does, it gives up: fillJSON knows what to say of it.
+// at whatever is wrong, or is written in a way that hardly anybody does, it gives up: fillJSON reports what is wrong.
 type jsonReader struct {
 	text  []byte
 	at    int

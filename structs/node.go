@@ -138,7 +138,7 @@ type NodeDeviceResource struct {
 	Attributes map[string]*Attribute
 }
 
-// NodeDevice is one device, a GPU say.
+// NodeDevice is one device, for example a GPU.
 type NodeDevice struct {
 	_struct sparse `entry:",omitempty"`
 
@@ -182,7 +182,7 @@ type NodeReservedCpuResources struct {
 // NodeReservedNetworkResources lists the ports that tasks never get ("22,80,8500-8600").
 type NodeReservedNetworkResources struct{ ReservedHostPorts string }
 
-// DriverInfo is what a node's driver says of itself.
+// DriverInfo is what a node's driver reports about itself.
 type DriverInfo struct {
 	Attributes        map[string]string
 	Detected          bool
@@ -308,7 +308,7 @@ func (n *Node) Sanitize() *Node {
 var Forever = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // AwaitedUntil is until when an allocation of a group counts as there while its node is disconnected; zero: not at all, [Forever]:
-// without end. A nil group says nothing.
+// without end. A nil group states nothing.
 func (n *Node) AwaitedUntil(g *TaskGroup) time.Time {
 	since := time.Unix(n.StatusUpdatedAt, 0)
 	if g != nil && g.Disconnect != nil {

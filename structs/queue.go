@@ -32,7 +32,7 @@ type PendingRequest struct {
 // Job names the request's job.
 func (a *PendingRequest) Job() NamespacedID { return NamespacedID{ID: a.JobID, Namespace: a.Namespace} }
 
-// RequestUpdate is what a plan says of a group: how many of its instances have no place
+// RequestUpdate is what a plan states about a group: how many of its instances have no place
 // once the plan has been committed.
 type RequestUpdate struct {
 	_struct sparse `entry:",omitempty"`

@@ -138,7 +138,7 @@ func (m *AllocMetric) MainReason() (reason string, nodes int) {
 	var all []count
 	for dimension, n := range m.DimensionExhausted { // order does not matter, here and below: the first is sought
 		what := dimension + " exhausted"
-		if strings.Contains(dimension, ": ") { // it says in full what is not to be had
+		if strings.Contains(dimension, ": ") { // it states in full what is not to be had
 			what = dimension
 		}
 		all = append(all, count{what, n, true})

@@ -51,7 +51,7 @@ type WriteMeta struct{ Index uint64 }
 // takes and returns which.
 type (
 	// IDRequest reads one thing by its ID. An ID may be a unique prefix only where
-	// the method says so.
+	// the method states it.
 	IDRequest struct {
 		ID string
 		QueryOptions

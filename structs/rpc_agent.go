@@ -9,7 +9,7 @@ type (
 		ServerID           string // the ID of a server, its name with or without the region, or ServerLeader
 		LogLevel           string // lines of this level and above; empty: info
 		LogJSON            bool   // each line is a JSON object
-		LogIncludeLocation bool   // each line says where in the code it comes from
+		LogIncludeLocation bool   // each line states where in the code it comes from
 		QueryOptions
 	}
 	// AgentHostRequest requests a description of an agent's machine.

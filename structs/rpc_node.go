@@ -86,7 +86,7 @@ type (
 		SecretID string
 		Updates  []*AllocClientUpdate
 		// KnownIndex is that of the newest answer about its allocations that the node has had, from whichever server: who
-		// takes the report must have come as far. 0: an older build does not say.
+		// takes the report must have come as far. 0: an older build does not state it.
 		KnownIndex uint64
 		WriteRequest
 	}

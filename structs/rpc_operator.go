@@ -25,7 +25,7 @@ type (
 	RaftConfigurationReply struct {
 		Servers []*RaftServer
 		Index   uint64
-		// Meta is how the server knew its leader; nil: it is of an earlier version, and does not say. Its Index is not used.
+		// Meta is how the server knew its leader; nil: it is of an earlier version, and does not state it. Its Index is not used.
 		Meta *QueryMeta `codec:"Meta,omitempty" json:"-"`
 	}
 	// RaftServer is one server of it.
@@ -73,7 +73,7 @@ type (
 		NumNodes    int // members that were queried
 		// Clients is how many of them are clients, which have their keys from the answers to their heartbeats: ours, of PoolClients.
 		Clients int `json:",omitempty"`
-		// Behind is how many of those have not said yet that they have the servers' keys.
+		// Behind is how many of those have not reported yet that they have the servers' keys.
 		Behind int `json:",omitempty"`
 	}
 	// RaftPeerRequest names a server.

@@ -24,7 +24,7 @@ type SchedulerConfiguration struct {
 	// methods give; a change that does not name one of these leaves it as it is.
 
 	// Policy is the order in which nodes are tried, one of Job.Policy's values; "": what
-	// SchedulerAlgorithm says. See NodeOrder.
+	// SchedulerAlgorithm states. See NodeOrder.
 	Policy string
 	// Dimensions is the order in which room is compared: of "gpus", "cpu", "memory".
 	Dimensions []string

@@ -47,7 +47,7 @@ func Policies() []string {
 }
 
 // NodeOrder is the policy in force: Policy if one is stated, else what Nomad's
-// SchedulerAlgorithm says: spread, or packing, which looks at what is left of devices
+// SchedulerAlgorithm states: spread, or packing, which looks at what is left of devices
 // too. Policy "binpack" packs without that.
 func (c *SchedulerConfiguration) NodeOrder() string {
 	switch {

@@ -2,7 +2,7 @@ package structs
 
 import "time"
 
-// SnapshotMeta is what an archive of a cluster's state says of itself: its meta.json.
+// SnapshotMeta is what an archive of a cluster's state states about itself: its meta.json.
 type SnapshotMeta struct {
 	// Format is the archive's. It is raised when an older version would read it wrongly.
 	Format int

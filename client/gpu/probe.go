@@ -27,7 +27,7 @@ const (
 	lookLimit  = 10 * time.Second
 	firstLimit = time.Minute
 	closeLimit = 2 * time.Second
-	maxWords   = 2 << 10 // kept of what a probe says on standard error
+	maxWords   = 2 << 10 // kept of what a probe writes to standard error
 )
 
 // ErrSilent reports that the driver did not answer in time.
@@ -57,7 +57,7 @@ type process struct {
 	queried bool
 }
 
-// words is the beginning of what a program says.
+// words is the beginning of what a program writes.
 type words struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -124,7 +124,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 		case "ENCRYPTED PRIVATE KEY":
 			return nil, errors.New("the key is encrypted; decrypt it first")
-		default: // EC PARAMETERS, say
+		default: // for example EC PARAMETERS
 			continue
 		}
 		if err != nil {

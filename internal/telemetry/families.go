@@ -32,7 +32,7 @@ var agentFamilies = []Family{
 	{"http.request", Summary, "ms", "path,method", "Requests of the HTTP API"},
 }
 
-// The leader has these, but for the ones of which it is said that every server has them.
+// The leader has these, but for the ones whose help states that every server has them.
 var leaderFamilies = []Family{
 	{"nomad.job_summary.queued", Gauge, "allocations", jobLabels, "Allocations of a group that wait for room"},
 	{"nomad.job_summary.complete", Gauge, "allocations", jobLabels, "Allocations of a group that completed"},

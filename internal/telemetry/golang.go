@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// goFamilies are what Go's runtime says of this process, by the names and in the units that Prometheus' own client has for Go
+// goFamilies are what Go's runtime reports about this process, by the names and in the units that Prometheus' own client has for Go
 // programs, on which dashboards rely. They have no label host.
 func goFamilies() []textFamily {
 	gc := debug.GCStats{PauseQuantiles: make([]time.Duration, len(gcQuantiles))}

@@ -197,7 +197,7 @@ func (s *pushedSeries) digest(now time.Time) digest {
 	return s.seen.digest(now)
 }
 
-// helpOf is the help of a family of the table; of others their name, as they say nothing of themselves.
+// helpOf is the help of a family of the table; of others their name, as they have none.
 func helpOf(name string) string {
 	if f := byPrometheusName()[name]; f != nil {
 		return f.Help

@@ -156,7 +156,7 @@ func TypeOf(t TB, payload any) structs.LogType {
 	return 0
 }
 
-// IDs returns a function that makes IDs from the numbers from 1 on, as format says. It may be called by several goroutines at once.
+// IDs returns a function that makes IDs from the numbers from 1 on, as format states. It may be called by several goroutines at once.
 func IDs(format string) func() string {
 	var n atomic.Int64
 	return func() string { return fmt.Sprintf(format, n.Add(1)) }

@@ -51,7 +51,7 @@ func Batch(job, node, seed string, n int) *structs.PlacementBatch {
 	return b
 }
 
-// Place returns the entry that commits placements for an evaluation, which they are said to be of.
+// Place returns the entry that commits placements for an evaluation, to which they are attributed.
 func Place(eval string, time int64, batches ...*structs.PlacementBatch) *structs.PlanCommit {
 	for _, b := range batches {
 		b.EvalID = eval

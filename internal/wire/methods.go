@@ -1,7 +1,7 @@
 package wire
 
 // The servers' RPC methods: argument → answer, both of package structs. All are
-// unary but those that say "stream".
+// unary but those marked "stream".
 const (
 	MethodPing         = "Status.Ping"        // EmptyRequest → WriteReply
 	MethodLeader       = "Status.Leader"      // EmptyRequest → StringReply: the leader's RPC address

@@ -96,7 +96,7 @@ type Call struct {
 	hand    func(v any) error // hands an answer over that is given away; nil: it is encoded
 	limit   int
 	keep    bool     // the caller expects one answer, and keeps the stream then
-	single  bool     // the caller, in the same process, expects one answer: the callee says nothing after it
+	single  bool     // the caller, in the same process, expects one answer: the callee sends nothing after it
 	sent    bool     // an answer was sent, or part of one
 	relayed bool     // something was passed back
 	routing *Routing // nil: not read yet
@@ -120,7 +120,7 @@ func (c *Call) Args(v any) error {
 // Given is the argument if it was given away in the same process; nil: it was not.
 func (c *Call) Given() any { return c.given }
 
-// Routing is the part of every argument that says who may answer.
+// Routing is the part of every argument that states who may answer.
 type Routing struct {
 	Region     string
 	AllowStale bool
@@ -344,7 +344,7 @@ func (s *localStream) Recv(v any) error {
 	return codec.Decode(body, v)
 }
 
-// lost is why nothing more comes, though the callee has not ended the stream: who it was passed on to is gone, say.
+// lost is why nothing more comes, though the callee has not ended the stream: for example, who it was passed on to is gone.
 func (s *localStream) lost(err error) error {
 	if cause := s.ctx.Err(); cause != nil {
 		return cause

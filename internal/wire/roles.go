@@ -253,7 +253,7 @@ func (p Peer) roles(via Via) Role {
 // IsServer reports whether the peer may act as a server of this region: by its certificate, or because no certificates are used.
 func (p Peer) IsServer() bool { return p.roles("")&RoleServer != 0 }
 
-// May returns nil if the peer may call a method, which was passed on as via says, and else an error that says
+// May returns nil if the peer may call a method, which was passed on as via states, and else an error that states
 // which certificates may.
 func (p Peer) May(method string, via Via) error {
 	row, known := byName[method]

@@ -26,7 +26,7 @@ type TLSOptions struct {
 	// Region is this agent's.
 	Region string
 	// Role is what this agent is on RPC, structs.CertServer or CertClient: with VerifyRoles
-	// its own certificate must say so. Empty: TLS is for HTTP only, where any certificate
+	// its own certificate must state it. Empty: TLS is for HTTP only, where any certificate
 	// will do that callers believe.
 	Role string
 	// VerifyRoles lets only certificates of the name server.REGION.nomad act as servers.

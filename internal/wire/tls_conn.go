@@ -31,8 +31,8 @@ const maxRefusal = 1024
 // dialTimeout bounds a dial: the connection, and again the handshake.
 const dialTimeout = 10 * time.Second
 
-// Peer is who is at the other end of an accepted connection, as its certificate says. The
-// zero value is somebody unknown, on a connection on which nobody has to say.
+// Peer is who is at the other end of an accepted connection, as its certificate states. The
+// zero value is somebody unknown, on a connection on which nobody has to identify themselves.
 type Peer struct {
 	verified bool // its roles count
 	https    bool // it calls the HTTP API
@@ -98,7 +98,7 @@ type Conn struct {
 type Refused struct {
 	Reason string
 	Kind   string // the reason without what changes from one connection to the next
-	// Gone: it said nothing, or not in time, which is not worth a line in a log.
+	// Gone: it sent nothing, or not in time, which is not worth a line in a log.
 	Gone bool
 }
 
@@ -216,7 +216,7 @@ func unexpectedEnd(err error) bool {
 }
 
 // Dial opens a connection to the server at addr, of a region ("": the own), and states what
-// it will carry. With TLS the server must prove itself before anything is said.
+// it will carry. With TLS the server must prove itself before anything is sent.
 func (t *TLS) Dial(ctx context.Context, region, addr string, proto byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
 	defer cancel()
@@ -276,7 +276,7 @@ func (s *tlsState) dial(ctx context.Context, raw net.Conn, region, addr string, 
 	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
 	c := s.config()
 	c.ServerName = structs.CertName(structs.CertServer, region)
-	c.InsecureSkipVerify = true // verified below: the chain always, the name as the options say
+	c.InsecureSkipVerify = true // verified below: the chain always, the name as the options state
 	c.VerifyConnection = func(state tls.ConnectionState) error {
 		if err := s.verifyChain(state.PeerCertificates, x509.ExtKeyUsageServerAuth, time.Now()); err != nil {
 			return fmt.Errorf("not verified by tls.ca_file %s: %w", s.CAFile, err)

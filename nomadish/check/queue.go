@@ -8,7 +8,7 @@ import (
 )
 
 // checkRequests checks the queue's rows of a job against its evaluations. That the job
-// wants them package state says, see Run.
+// wants them is stated in package state, see Run.
 func (c *checker) checkRequests(j *job) {
 	for _, a := range j.requests {
 		switch {

@@ -48,14 +48,14 @@ type (
 		State   *keyring.State `json:",omitempty"` // nil: it does in the clear
 		Clients *clientCount   `json:",omitempty"` // of the leader
 	}
-	// clientCount is what the clients that gossip and are ready have said of their keys.
+	// clientCount is what the clients that gossip and are ready have reported about their keys.
 	clientCount struct {
 		Total   int
-		Behind  int               // have not the ring of the leader, or have not said so
+		Behind  int               // have not the ring of the leader, or have not reported it
 		Has     map[string][2]int // by a key's fingerprint: so many have it, so many encrypt with it
 		Lack    some              // the requested key, or have not reported it
 		Use     some              // it
-		Unknown some              // have not said, or have none that is known
+		Unknown some              // have not reported any, or have none that is known
 	}
 	some struct {
 		N     int

@@ -89,7 +89,7 @@ type Pool struct {
 // Open joins the server into the pool of the clients, alone as yet. It returns nil if the server does not gossip with them.
 func Open(o Options) (*Pool, error) {
 	if !o.On {
-		return nil, nil //nolint:nilnil // there is none, as the configuration says
+		return nil, nil //nolint:nilnil // there is none, as the configuration states
 	}
 	s := &Pool{id: o.ID, logger: o.Logger.Named("clients"), lost: map[string]bool{}, keys: map[string]structs.GossipKeys{}, losses: make(chan struct{}, 1)}
 	path := ""

@@ -14,7 +14,7 @@ import (
 
 var invalidateCount = telemetry.NewCount("nomad.heartbeat.invalidate")
 
-// What is said of nodes in their events.
+// The texts of nodes' events.
 const (
 	// Missed is the event of nodes that are judged by heartbeats alone, BothLost of those that neither prober hears, BothAwaited of such that
 	// something of is waited for.

@@ -1,4 +1,4 @@
-// Package heartbeat determines which nodes are alive: each says so again within the time
+// Package heartbeat determines which nodes are alive: each reports so again within the time
 // that it was granted, or is marked down and its work runs elsewhere.
 //
 // It runs on the leader and is memory only. A new leader grants every node that is
@@ -16,7 +16,7 @@
 // nothing else. RPC alone has: it is disconnected after a while, and its work kept, as it still runs. When many are suspect at
 // once, nobody is declared lost for a while: see Liveness.
 //
-// It must never mark a node anything else: that it is back, the node says itself.
+// It must never mark a node anything else: that it is back, the node reports itself.
 package heartbeat
 
 import (
@@ -237,7 +237,7 @@ func (t *Timers) follow(ctx context.Context, feed *state.Feed) {
 	}
 }
 
-// committed takes note of what one commit says of nodes.
+// committed takes note of what one commit contains about nodes.
 func (t *Timers) committed(changes *state.Changes) {
 	for _, c := range changes.Items {
 		if c.Kind == state.KindNode {
@@ -300,7 +300,7 @@ func (t *Timers) seen(id string, node *structs.Node) {
 	}
 	gone := false
 	if t.opts.Probers != nil && !lost(node) {
-		_, gone = t.opts.Probers.Gossips(id) // before this server led, say
+		_, gone = t.opts.Probers.Gossips(id) // for example, before this server led
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

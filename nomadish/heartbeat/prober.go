@@ -29,7 +29,7 @@ type Probers interface {
 type Liveness struct {
 	Check   time.Duration // how long a node that one prober has lost may take to answer (2 s)
 	Silence time.Duration // how long the session may be lost, with gossip alive, before the node is disconnected (5 s)
-	// Keep is how long the work of such a node is kept whose group does not say it (5 min).
+	// Keep is how long the work of such a node is kept whose group does not state it (5 min).
 	Keep time.Duration
 	// More than MassFailureShare (0.2) of the nodes that gossip, and at least MassFailureMin (5), suspect at once are a mass failure: the fault is
 	// rather of the network, or of the servers. Then nobody is declared lost, for MassFailureLimit (5 min) at most. What was declared
@@ -87,11 +87,11 @@ type suspectSet struct {
 	answers  map[string]time.Time // since when a node answers that sends no heartbeats
 	unwell   map[string]bool      // has done so for too long: it is judged by its heartbeats alone
 	quiet    map[string]bool      // answers by RPC, and is not heard by gossip
-	declared map[string]time.Time // lost lately: when that was said first
+	declared map[string]time.Time // lost lately: when that was reported first
 	news     chan struct{}        // has something when there are suspects to be looked at
 
 	massFailure time.Time // since when nobody is declared lost; zero: there is none
-	calm        time.Time // when the last one ended: checks begun before say nothing
+	calm        time.Time // when the last one ended: checks begun before mean nothing
 	spent       bool      // it has lasted too long: they are declared nevertheless
 	warned      map[string]bool
 	events      map[string][]*structs.NodeEvent // to be committed

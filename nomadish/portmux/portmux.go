@@ -29,7 +29,7 @@ type Options struct {
 	Advertise string // host:port that others reach us at; empty: Addr
 	// TLS guards the port and connections to other servers; nil: they are plain.
 	TLS *wire.TLS
-	// HandshakeTimeout is the time for a connection to say who it is and what it carries; it must be positive.
+	// HandshakeTimeout is the time for a connection to state who it is and what it carries; it must be positive.
 	HandshakeTimeout time.Duration
 	// MaxConnsPerClient is how many connections one address may have at once; 0: no limit.
 	MaxConnsPerClient int
@@ -100,7 +100,7 @@ func (l *Listener) Run() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // out of file handles, say: wait for some to come free
+			if err != nil { // for example, out of file handles: wait for some to come free
 				l.logger.Error("accept a connection", "error", err)
 				select {
 				case <-time.After(100 * time.Millisecond):

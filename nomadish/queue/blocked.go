@@ -169,7 +169,7 @@ func missing(e *structs.Evaluation) (groups []string) {
 	return groups
 }
 
-// standing is what a job has. The counts say cheaply of most that wait that they have
+// standing is what a job has. The counts show cheaply of most that wait that they have
 // nothing.
 func standing(snap *state.Snapshot, job *structs.Job) []*structs.Allocation {
 	counts := snap.JobSummary(nil, job.Namespace, job.ID)

@@ -46,7 +46,7 @@
 //     gate.go names.
 //   - Of one job there is never more than one evaluation leased. While a plan of a leased
 //     evaluation is on its way through Raft (see [Broker.Retain]) it stays leased, whatever
-//     its worker says and however long it takes: nobody may decide on a state that
+//     its worker reports and however long it takes: nobody may decide on a state that
 //     lacks that plan.
 //   - Every pending evaluation is delivered until a worker has dealt with it, or has
 //     failed after DeliveryLimit deliveries, with a delayed one that follows it.

@@ -36,7 +36,7 @@ type Requests interface {
 	Await(ctx context.Context) error
 	// Next returns the first that must be tried, to be decided on the state of index; again
 	// reports that one must be, but not on so old a state. It is the pass's until one of
-	// the following is said of it.
+	// the following is reported about it.
 	Next(index uint64) (lease *Lease, again bool)
 	// Tried: there is no room for any of it. left is how it waits on.
 	Tried(lease *Lease, index uint64, left *structs.Evaluation)

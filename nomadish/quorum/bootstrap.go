@@ -86,7 +86,7 @@ type cluster struct {
 	voters       []string
 }
 
-// patience is how long a server that does not bootstrap waits to be taken in before its log says that it still waits.
+// patience is how long a server that does not bootstrap waits to be taken in before it logs that it still waits.
 const patience = 10 * time.Second
 
 // NewBootstrapper returns a new Bootstrapper; Run runs it.

@@ -124,7 +124,7 @@ func (s *Snapshot) Hash() string {
 
 // Import gathers the rows of a snapshot. Readers see nothing of it before Commit.
 type Import struct {
-	// Restored is what Snapshot.Restored says of the new state.
+	// Restored is what Snapshot.Restored returns for the new state.
 	Restored uint64
 
 	db      *memdb.MemDB

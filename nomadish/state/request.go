@@ -55,7 +55,7 @@ func (r Requests) list(ws *WatchSet, index, ns string) iter.Seq[*structs.Pending
 	return many[structs.PendingRequest](r.snap.v, ws, false, TableRequests, index+"_prefix", ns, "")
 }
 
-// requestRows are the rows of requests as a transaction changes them: what plans and jobs say of groups that wait.
+// requestRows are the rows of requests as a transaction changes them: what plans and jobs state about groups that wait.
 type requestRows struct{ txn *txn }
 
 func (w requestRows) request(ns, job, group string) *structs.PendingRequest {
@@ -110,7 +110,7 @@ func wants(job *structs.Job, group string) bool {
 	return job != nil && !job.Stop && job.LookupTaskGroup(group) != nil
 }
 
-// updateRequest takes what a plan says of a group. What a plan that was decided earlier says
+// updateRequest takes what a plan states about a group. What a plan that was decided earlier states
 // of a job that was stopped or purged meanwhile is not so any more.
 func (w requestRows) updateRequest(u *structs.RequestUpdate) {
 	was := w.request(u.Namespace, u.JobID, u.Group)

@@ -158,5 +158,5 @@ func (s *Snapshot) WrittenIndex(table string) uint64 {
 
 // Restored is the index at which an operator put the state of an earlier time in place of
 // the one there was; 0: nobody did. All that is read has changed then, whatever the index
-// says that a row was changed at.
+// states that a row was changed at.
 func (s *Snapshot) Restored() uint64 { return s.v.restored }

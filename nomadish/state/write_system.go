@@ -127,7 +127,7 @@ func (x *txn) jobCollectable(id structs.NamespacedID) bool {
 	return job != nil && job.Status == structs.JobStatusDead && t.Live == 0 && t.Open == 0 && t.Unended == 0
 }
 
-// allocCollectable: it has ended (or its node is gone and will never say so), and
+// allocCollectable: it has ended (or its node is gone and will never report it), and
 // nothing is to be learned from it: it was replaced or stopped, its version is past,
 // or its job is over. A batch job's ended allocations show what is done, until then.
 func (x *txn) allocCollectable(a *structs.Allocation, jobs map[structs.NamespacedID]bool) bool {
@@ -172,7 +172,7 @@ func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 }
 
 // recounted is the job's summary counted anew; nil when it is right already. What
-// is queued stays as the evaluations said last.
+// is queued stays as the evaluations reported last.
 func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
 	was := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
 	now := &structs.JobSummary{
@@ -242,7 +242,7 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 }
 
 // Differences returns where a snapshot's derived parts (World, summaries, tallies,
-// job statuses) differ from what its tables say. None is right; any is a fault of
+// job statuses) differ from what its tables contain. None is right; any is a fault of
 // ours that a LogReconcile entry mends.
 func Differences(s *Snapshot) []string {
 	return slices.Clip(append(s.v.world.Diff(Rebuild(s)), TableDifferences(s)...))

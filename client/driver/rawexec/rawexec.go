@@ -40,7 +40,7 @@ const undoFor = 5 * time.Second
 
 // Options is the driver's plugin configuration.
 type Options struct {
-	// Enabled switches the driver on. It is off unless an operator says so, since
+	// Enabled switches the driver on. It is off unless an operator enables it, since
 	// its tasks can do whatever the agent can.
 	Enabled bool
 	// DeniedEnv are patterns (with * and ?) of environment variables' names that

@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// nodeView makes what the topology says of one node: its tree, who uses what by the
+// nodeView makes what the topology shows of one node: its tree, who uses what by the
 // given allocations, and which cells are free.
 type nodeView struct {
 	node    *structs.Node

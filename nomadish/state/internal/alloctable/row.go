@@ -16,7 +16,7 @@ type Row struct {
 	id          indexkey.UUID // zero: it is no UUID, the notes have it
 	batch       *Batch
 	node        *nodeRef
-	report      *report // what its client said; nil: nothing
+	report      *report // what its client reported; nil: nothing
 	extra       *extra  // what few allocations have; nil: nothing
 	modify      uint64
 	allocModify uint64
@@ -89,7 +89,7 @@ func (r *Row) JobID() structs.NamespacedID {
 // NodeID is the node that it is on.
 func (r *Row) NodeID() string { return r.node.id.String() }
 
-// ClientStatus is what the client says of the allocation.
+// ClientStatus is what the client reports about the allocation.
 func (r *Row) ClientStatus() string {
 	switch {
 	case r.client != otherStatus:
@@ -258,7 +258,7 @@ func (c *Batch) Allocation(p *structs.PlacementBatch, i int, id string) *structs
 	return a
 }
 
-// newRow makes a's row, but for what its client said, with what b shares. was is the row that it follows, whose
+// newRow makes a's row, but for what its client reported, with what b shares. was is the row that it follows, whose
 // parts are shared as far as they stay; it may be nil.
 func newRow(a *structs.Allocation, b *Batch, node *nodeRef, was *Row) *Row {
 	r := &Row{
