@@ -148,7 +148,7 @@ type NodeListStub struct {
 }
 
 // HistoryRecord is what stays of an allocation after it ended, outliving its
-// garbage collection: who, what it held, how long it waited and ran, how it ended.
+// garbage collection: who, what it used, how long it waited and ran, how it ended.
 type HistoryRecord struct {
 	AllocID      string
 	Namespace    string

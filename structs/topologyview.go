@@ -86,7 +86,7 @@ type TopologySite struct {
 	DeviceCounts
 }
 
-// TopologyNode is a node with what is free and held on it. Its numbers are those of
+// TopologyNode is a node with what is free and in use on it. Its numbers are those of
 // DeviceCounts, in fields of its own so that filters can name them.
 type TopologyNode struct {
 	ID                    string

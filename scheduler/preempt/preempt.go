@@ -66,7 +66,7 @@ type Rooms interface {
 	// Put makes an instance hold so much, in its very place. It is false, and nothing
 	// has changed, if another has that place now.
 	Put(victim int, h Holding) bool
-	// Fits returns how many of the newcomers of a room fit there beside what is held now, at most
+	// Fits returns how many of the newcomers of a room fit there beside what is in use now, at most
 	// as many as want to be there.
 	Fits(room int) int
 }

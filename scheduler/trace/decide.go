@@ -284,7 +284,7 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 	return nil
 }
 
-// used counts what instances of a run held until now.
+// used counts what instances of a run used until now.
 func (r *replay) used(x *run, instances int) {
 	for _, w := range r.tally.of(x.job) {
 		w.milliSec += float64(x.job.row.instanceMilli()) * float64(instances) * float64(r.now-x.start) / 1e9

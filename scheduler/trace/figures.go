@@ -17,7 +17,7 @@ type Figures struct {
 	// Loaded are means from the start to the last arrival, All to the end of all work.
 	Loaded Sample
 	All    Sample
-	// Final is what was held when the replay ended.
+	// Final is what was in use when the replay ended.
 	Final Amounts
 	// FinalFragmentation is of what was idle then, in parts of all GPUs.
 	FinalFragmentation float64

@@ -35,7 +35,7 @@ type Machine struct {
 	ids   map[string]int
 }
 
-// Ledger is a second account of what is held, apart from the scheduler's: for figures,
+// Ledger is a second account of what is in use, apart from the scheduler's: for figures,
 // for choosers, and to find an error of either.
 type Ledger struct {
 	Machines []Machine // by name, then ID

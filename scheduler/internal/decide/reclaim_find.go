@@ -74,7 +74,7 @@ func (r *reclaimer) finder(g *groupRun) *reclaimSearch {
 	return f
 }
 
-// mayTake reports whether what is held by a priority may be taken.
+// mayTake reports whether what a priority uses may be taken.
 func (r *reclaimer) mayTake(priority int) bool {
 	return priority <= r.most && r.s.Input.Config.Band(priority) < r.below
 }

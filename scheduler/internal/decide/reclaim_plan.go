@@ -11,7 +11,7 @@ import (
 
 // reclaimed is one allocation that a plan takes back.
 type reclaimed struct {
-	use  *world.Usage // what it held
+	use  *world.Usage // what it used
 	stop *structs.AllocStop
 	run  *groupRun // whose instance it makes room for
 	gang bool      // it goes, or shrinks, with others

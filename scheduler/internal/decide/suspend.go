@@ -10,9 +10,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// A suspended allocation stays on its node, with its memory and disk; all else that it held is
+// A suspended allocation stays on its node, with its memory and disk; all else that it used is
 // others' (semantics parts 0 and 4). It has its instance's place, so nothing is placed in its
-// stead. Each evaluation of its job lets it go on in place if there is room for what it held, under
+// stead. Each evaluation of its job lets it go on in place if there is room for what it used, under
 // the same names: it cannot move, and a process that was given a device cannot be given another.
 // What finds no room is missing, and waits in a blocked evaluation as what is not placed does. What
 // a user suspended is left alone until a user resumes it.

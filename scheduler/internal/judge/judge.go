@@ -50,7 +50,7 @@ type judgement struct {
 	stopsOn      map[string][]string           // allocations by node; likewise
 	moved        map[string]string             // the node that an allocation's successor goes to; likewise
 	back         map[string]bool               // allocations whose stops are kept back
-	updated      []*world.Usage                // what in-place updates held before
+	updated      []*world.Usage                // what in-place updates used before
 	updates      []*structs.AllocInPlace
 	reason       string
 	unreserved   []*world.Reservation
