@@ -26,7 +26,7 @@ type Config struct {
 	Namespace string
 	Token     string
 	TLS       TLSConfig
-	HTTP      *http.Client // nil: one of its own, as TLS says
+	HTTP      *http.Client // nil: one of its own, as TLS states
 
 	badEnv error // what FromEnv could not read
 	stale  bool  // see Client.Stale
@@ -376,7 +376,7 @@ func seg(id string) string { return url.PathEscape(id) }
 const saidMost = 4 << 10
 
 // streamed reads the next of a stream of JSON objects out of dec, which reads body; io.EOF: that was all. An agent that fails
-// amid a stream has no status left to say so with: it writes why behind the last object, and breaks the connection off.
+// amid a stream has no status left to report it with: it writes why behind the last object, and breaks the connection off.
 func streamed(dec *json.Decoder, body io.Reader, v any) error {
 	var raw json.RawMessage // a text may begin as a value does: with an ID's digits, or a name in quotes
 	err := dec.Decode(&raw)

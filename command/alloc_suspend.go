@@ -88,7 +88,7 @@ func (m *monitor) resuming(ctx context.Context, alloc, eval string) int {
 	return m.suspension(ctx, alloc, structs.AllocClientRunning)
 }
 
-// suspension follows an allocation until its client says that it is suspended, or goes
+// suspension follows an allocation until its client reports that it is suspended, or goes
 // on, or has ended. It prints what it waits for.
 func (m *monitor) suspension(ctx context.Context, id, status string) int {
 	ctx, cancel := context.WithTimeout(ctx, m.wait)

@@ -58,7 +58,7 @@ type env struct {
 	name   string
 
 	address, region, namespace, token string
-	allByEnv                          bool // it is the environment that says all namespaces: a job file states its own
+	allByEnv                          bool // it is the environment that names all namespaces: a job file states its own
 	tls                               api.TLSConfig
 	json                              bool
 	template                          string
@@ -73,7 +73,7 @@ type printer struct {
 	now   func() time.Time
 }
 
-// runner runs a command as its spec says.
+// runner runs a command as its spec states.
 type runner struct {
 	name     string
 	spec     spec

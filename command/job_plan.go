@@ -185,7 +185,7 @@ func showJobDiff(p *printer, d *structs.JobDiff, verbose bool) {
 }
 
 // detailed reports whether the fields of a job, a group or a task are shown. All fields of what is new or gone differ:
-// the job's file says them better.
+// the job's file describes them better.
 func detailed(kind string, verbose bool) bool {
 	return verbose || (kind != structs.DiffTypeAdded && kind != structs.DiffTypeDeleted)
 }

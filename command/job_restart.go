@@ -103,7 +103,7 @@ func (o *restartOptions) parse(fs *flag.FlagSet, size, wait string) error {
 	return nil
 }
 
-// batches splits allocations as -batch-size says.
+// batches splits allocations as -batch-size states.
 func (o *restartOptions) batches(allocs []*structs.AllocListStub) [][]*structs.AllocListStub {
 	size := o.size
 	if o.percent {

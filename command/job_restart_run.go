@@ -265,7 +265,7 @@ func (l *listFlag) has(value string) bool {
 	return false
 }
 
-// await waits until an allocation runs and done says so, or it has completed. One that fails or is lost is an error.
+// await waits until an allocation runs and done reports it, or it has completed. One that fails or is lost is an error.
 func (r *restarter) await(ctx context.Context, id, namespace string, done func(*structs.Allocation) bool) error {
 	q := &api.Query{Namespace: namespace}
 	for {

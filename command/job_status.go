@@ -33,7 +33,7 @@ type jobState struct {
 	Evaluations      []*structs.Evaluation
 }
 
-// formattedJobs prints jobs as -json or -t say; false: neither was given.
+// formattedJobs prints jobs as -json or -t request; false: neither was given.
 func formattedJobs(ctx context.Context, e *env, jobs []structs.NamespacedID, all bool) (bool, int) {
 	if !e.json && e.template == "" {
 		return false, 0

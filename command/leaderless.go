@@ -35,7 +35,7 @@ func (e *env) watchLeader(ctx context.Context, after time.Duration) (watched con
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest:         func(httptrace.WroteRequestInfo) { w.sent(ctx) },
-		GotFirstResponseByte: w.answered, // before anybody sees the answer: nothing is said after it
+		GotFirstResponseByte: w.answered, // before anybody sees the answer: nothing is printed after it
 	}), w.answered
 }
 
@@ -75,7 +75,7 @@ func staleHint(fs *flag.FlagSet) string {
 	return "\nWith -stale the server at -address answers by itself, without a leader; the answer may be out of date."
 }
 
-// unfounded reports whether the server that was called belongs to no cluster yet, as its error says: it knows nothing, however old.
+// unfounded reports whether the server that was called belongs to no cluster yet, as its error states: it knows nothing, however old.
 func unfounded(err error) bool {
 	return strings.Contains(err.Error(), "not bootstrapped yet") || strings.Contains(err.Error(), "belongs to no cluster yet")
 }
@@ -86,7 +86,7 @@ func stale(fs *flag.FlagSet) bool {
 	return f != nil && f.Value.String() == "true"
 }
 
-// staleFrom is from when on a server that has not heard its leader is said to show what may be old. Heartbeats come every
+// staleFrom is from when on a server that has not heard its leader is reported to show what may be old. Heartbeats come every
 // half second at most.
 const staleFrom = 2 * time.Second
 

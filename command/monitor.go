@@ -33,7 +33,7 @@ type monitor struct {
 
 	seen   map[string]string      // allocation → client status last printed
 	quiet  bool                   // only the summary of changes: many instances
-	counts map[string]*groupCount // group → what was last said of it, if quiet
+	counts map[string]*groupCount // group → what was last printed about it, if quiet
 	shown  map[[2]string]bool     // group and what went wrong in it, of which the first was reported
 }
 

@@ -213,7 +213,7 @@ type drainFollower struct {
 	e       *env
 	live    *ui.Live
 	verbose bool
-	seen    map[string]string // allocation → what was last said of it
+	seen    map[string]string // allocation → what was last printed about it
 }
 
 func (f *drainFollower) line(format string, args ...any) {

@@ -37,7 +37,7 @@ func pageError(perPage int) error {
 	return nil
 }
 
-// errNothingFollows is of a page that is empty although a token said where it begins.
+// errNothingFollows is of a page that is empty although a token stated where it begins.
 func errNothingFollows(token string) error {
 	return fmt.Errorf("nothing follows -page-token %q: the token is not from this list, or everything after it was removed", token)
 }
@@ -67,7 +67,7 @@ func showPage[T any](e *env, items []T, meta api.Meta, token, none string, rows 
 	return exitDone
 }
 
-// pageOfAll is a command without arguments that lists a page: list reads it, none says that there is nothing, and rows are
+// pageOfAll is a command without arguments that lists a page: list reads it, none states that there is nothing, and rows are
 // the table.
 func pageOfAll[T any](
 	fs *flag.FlagSet, none string, list func(context.Context, *env, *api.Query) ([]T, api.Meta, error), rows func([]T) [][]string,

@@ -199,7 +199,7 @@ func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
 		what = fmt.Sprintf("%d × %s", n.Devices, kinds[0])
 	}
 	counts := n.Counts()
-	counts.Devices, counts.Withheld = counts.Devices-counts.Withheld, 0 // the node's line says why already
+	counts.Devices, counts.Withheld = counts.Devices-counts.Withheld, 0 // the node's line states why already
 	switch {
 	case n.Devices == 0:
 		text += "  no devices"

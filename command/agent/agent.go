@@ -25,7 +25,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Version is what the agent says it is. The command sets it before Run.
+// Version is what the agent reports as its version. The command sets it before Run.
 var Version = "dev"
 
 // serverPart is a running server, as far as the agent needs one.
@@ -109,7 +109,7 @@ func start(cfg *config.Config, p parts, logger hclog.Logger, reload func() (*con
 	return a, nil
 }
 
-// start brings the parts up: the HTTP port first, which says soonest that another
+// start brings the parts up: the HTTP port first, which shows soonest that another
 // agent runs, then the server, the client, and last what answers.
 func (a *Agent) start(p parts) error {
 	if a.cfg.Name == "" {

@@ -163,7 +163,7 @@ func exposures(c *config.Config) []exposure {
 }
 
 // keptKeys reports which gossip pools have keys on this machine's disk, with which they are encrypted whatever the
-// configuration says.
+// configuration states.
 func keptKeys(c *config.Config) (servers, regions, clients bool) {
 	if c.Server.Enabled && !c.Dev {
 		servers, regions, clients = (&nomadish.Config{DataDir: hostOr(c.Server.DataDir, c.DataDir)}).KeptKeyrings()

@@ -25,7 +25,7 @@ const simHeadroom, simMostHeadroom = 64 << 20, 1 << 30
 
 // SimOptions select which simulated nodes to attach to which servers.
 type SimOptions struct {
-	// Count is how many nodes in all; 0: as the shapes say. With several shapes
+	// Count is how many nodes in all; 0: as the shapes state. With several shapes
 	// it is dealt out in the proportion of their counts.
 	Count      int
 	LayoutFile string   // empty: one plain shape, "sim"

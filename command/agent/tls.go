@@ -83,7 +83,7 @@ func (a *Agent) reloadTLS(fresh *config.Config) error {
 	merged.TLS = now
 	merged.TLS.HTTP, merged.TLS.RPC = was.HTTP, was.RPC
 	merged.Insecure = fresh.Insecure
-	if err := merged.Validate(); err != nil { // without what RPC needs, say
+	if err := merged.Validate(); err != nil { // for example, without what RPC needs
 		return err
 	}
 	if err := checkExposed(&merged); err != nil { // the addresses stay, and so must what guards them

@@ -273,7 +273,7 @@ func rawExecLimits(cfg *config.Config, dir string) (rawexec.Limits, error) {
 }
 
 // rawExecEnabled reports whether raw_exec, which runs tasks without isolation, may
-// be used: always in -dev, else only where the configuration says so, in its
+// be used: always in -dev, else only where the configuration enables it, in its
 // plugin block or the older client option.
 func rawExecEnabled(cfg *config.Config) bool {
 	if p := cfg.Plugins["raw_exec"]; p != nil {

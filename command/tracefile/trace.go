@@ -69,7 +69,7 @@ type Trace struct {
 	// list are the rows, if there are few enough; nil: they are read from the file.
 	list []*trace.Row
 	o    Options
-	// Timeless: the file does not say when its rows arrive.
+	// Timeless: the file does not state when its rows arrive.
 	Timeless bool
 }
 

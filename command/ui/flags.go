@@ -48,7 +48,7 @@ func FlagError(fs *flag.FlagSet, err error, nearest func(word string, known []st
 	before, why, _ := strings.Cut(text, " -"+named.Name+": ")
 	_, given, _ := strings.Cut(before, "\"")
 	given = given[:max(0, strings.LastIndex(given, "\""))]
-	why = strings.TrimPrefix(why, fmt.Sprintf("%q: ", given)) // said already
+	why = strings.TrimPrefix(why, fmt.Sprintf("%q: ", given)) // printed already
 	if must := kindOf(named.Value); must != "" {
 		why = must
 	}

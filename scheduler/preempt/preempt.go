@@ -61,7 +61,7 @@ const (
 
 // Rooms are the nodes (or cells) that newcomers are to have room in, with all that is
 // held there. They are the caller's, so that ports, cores, devices and cells are exact.
-// A call changes them at once; Plan leaves them as its Result says.
+// A call changes them at once; Plan leaves them as its Result states.
 type Rooms interface {
 	// Put makes an instance hold so much, in its very place. It is false, and nothing
 	// has changed, if another has that place now.

@@ -77,7 +77,7 @@ func (r *replay) mayReserve(j *job) bool {
 	return r.now >= j.look || j.usages > 0 && j.usages < j.request.Missing
 }
 
-// decide decides one job and does what its plan says. freed: something was taken back.
+// decide decides one job and does what its plan states. freed: something was taken back.
 func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
 	eval := &structs.Evaluation{
 		ID: r.newID(), Namespace: j.spec.Namespace, Priority: j.spec.Priority, Type: j.spec.Type, JobID: j.spec.ID,
@@ -119,7 +119,7 @@ func (r *replay) seed() uint64 {
 	return z ^ (z >> 31)
 }
 
-// carry does what a plan says; the World has done it already.
+// carry does what a plan states; the World has done it already.
 func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, err error) {
 	for _, st := range plan.Stop {
 		if st.KeepRunning {
@@ -291,7 +291,7 @@ func (r *replay) used(x *run, instances int) {
 	}
 }
 
-// takeBack does with an instance what a plan says that takes it back.
+// takeBack does with an instance what a plan states that takes it back.
 func (r *replay) takeBack(st *structs.AllocStop) error {
 	at, known := r.allocs[st.AllocID]
 	if !known {

@@ -92,7 +92,7 @@ func (r *replay) figures() *Figures {
 	if r.ledger.Has.GPUMilli > 0 {
 		f.FinalFragmentation = round(frag/float64(r.ledger.Has.GPUMilli), 6)
 	}
-	if r.c.Drop { // its time says only in which order rows came
+	if r.c.Drop { // its time shows only in which order rows came
 		f.Mode, f.OverTime, f.Loaded, f.All = "drop", nil, Sample{}, Sample{}
 	} else {
 		f.Arrived = nil

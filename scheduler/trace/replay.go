@@ -315,7 +315,7 @@ func (r *replay) drop(j *job) {
 	}
 }
 
-// candidate lets a job go nowhere but where the chooser says.
+// candidate lets a job go nowhere but where the chooser decides.
 func (r *replay) candidate(j *job) bool {
 	at, fits := r.c.Chooser.Choose(r.ledger, j.row)
 	if !fits {

@@ -16,7 +16,7 @@ const (
 )
 
 // Config is an agent's configuration. The hcl names are Nomad's, unless a
-// comment says that they are ours.
+// comment states that they are ours.
 type Config struct {
 	Region      string  `hcl:"region"`
 	Datacenter  string  `hcl:"datacenter"`
@@ -78,7 +78,7 @@ type Leaving struct {
 	LeaveOnTerminate bool `hcl:"leave_on_terminate"`
 }
 
-// Sources say where a configuration comes from.
+// Sources state where a configuration comes from.
 type Sources struct {
 	// Files are those that the configuration was read from, for people.
 	Files []string
@@ -133,7 +133,7 @@ type Server struct {
 	// Encrypt is the key of the gossip among servers, in base64.
 	Encrypt string `hcl:"encrypt"`
 
-	// ClientGossip (on unless it says otherwise), ClientGossipEncrypt and ClientLiveness are ours: whether the server takes
+	// ClientGossip (on by default), ClientGossipEncrypt and ClientLiveness are ours: whether the server takes
 	// part in the clients' gossip, its key (never that of Encrypt), and how lost clients are distinguished from others.
 	ClientGossip        *bool          `hcl:"client_gossip"`
 	ClientGossipEncrypt string         `hcl:"client_gossip_encrypt"`
@@ -181,7 +181,7 @@ type NodeHeartbeats struct {
 	MaxRegistering int `hcl:"max_registering"`
 }
 
-// DiskFull (ours) says when the disk of a server or a client counts as full.
+// DiskFull (ours) states when the disk of a server or a client counts as full.
 type DiskFull struct {
 	// The disk counts as full when less than both is free. 0: the default; MB negative: never.
 	DiskFullMB      int     `hcl:"disk_full_mb"`
@@ -198,7 +198,7 @@ type JobLimits struct {
 	JobTrackedVersions int    `hcl:"job_tracked_versions"`
 }
 
-// Joining are Nomad's older names for what server_join says.
+// Joining are Nomad's older names for what server_join states.
 type Joining struct {
 	StartJoin        []string      `hcl:"start_join,append"`
 	RetryJoin        []string      `hcl:"retry_join,append"`
@@ -318,7 +318,7 @@ type Client struct {
 	HostVolumes map[string]*HostVolume `hcl:"host_volume,block"`
 	Join        clientJoin             `hcl:"server_join,block"`
 
-	// Gossip (on unless it says otherwise), GossipEncrypt and GossipJoin are ours: whether the client takes part in the
+	// Gossip (on by default), GossipEncrypt and GossipJoin are ours: whether the client takes part in the
 	// gossip of clients and servers, its key, and addresses of any members (host, or host:port).
 	Gossip        *bool    `hcl:"gossip"`
 	GossipEncrypt string   `hcl:"gossip_encrypt"`

@@ -14,7 +14,7 @@ import (
 // maxExpect bounds bootstrap_expect: each server more makes every write wait for more.
 const maxExpect = 31
 
-// Expect is how many servers found the cluster: what bootstrap_expect says. Not stated,
+// Expect is how many servers bootstrap the cluster: bootstrap_expect. Not stated,
 // a server that knows of others joins them, and one that knows of none is alone.
 func (s *Server) Expect() int {
 	if s.BootstrapExpect != nil {
@@ -135,7 +135,7 @@ func (c *Config) GossipAddrs() []string {
 	return all
 }
 
-// clientGossip checks what is said of the clients' gossip.
+// clientGossip checks what is stated about the clients' gossip.
 func (k *checker) clientGossip() {
 	c := k.c
 	keys := map[string][]byte{} // of the clients' gossip

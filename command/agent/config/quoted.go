@@ -22,7 +22,7 @@ import (
 func unquoteNames(name string, src []byte) ([]byte, map[int]string) {
 	tokens, diags := hclsyntax.LexConfig(src, name, hcl.InitialPos)
 	if diags.HasErrors() {
-		return src, nil // the parser says it better
+		return src, nil // the parser describes it better
 	}
 	tokens = slices.DeleteFunc(tokens, func(t hclsyntax.Token) bool { return t.Type == hclsyntax.TokenComment })
 	var names map[int]string

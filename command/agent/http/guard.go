@@ -73,8 +73,8 @@ func (g *guard) check(r *http.Request) error {
 }
 
 // checkCostly returns why a request must not come from a page, or nil. It is for what costs the agent something, or holds one of
-// few places, although it only reads: a page can have it sent without seeing the answer. Browsers say where a request comes from,
-// in one header or another; pages that Origin or Referer names are trusted as by check. A browser that says nothing, as over
+// few places, although it only reads: a page can have it sent without seeing the answer. Browsers state where a request comes from,
+// in one header or another; pages that Origin or Referer names are trusted as by check. A browser that states nothing, as over
 // plain HTTP to another machine, may be led by a page, and is refused: programs are not taken for browsers.
 func (g *guard) checkCostly(r *http.Request) error {
 	changing := *r

@@ -100,7 +100,7 @@ type Config struct {
 	// MaxConnsPerClient bounds the connections of one address. 0: no bound.
 	MaxConnsPerClient int
 	// EventHeartbeat and FrameHeartbeat are how often an idle event stream or
-	// followed file says that it lives. Default 10 s and 1 s.
+	// followed file shows that it lives. Default 10 s and 1 s.
 	EventHeartbeat, FrameHeartbeat time.Duration
 	// ResponseHeaders are added to every answer.
 	ResponseHeaders map[string]string

@@ -76,7 +76,7 @@ func agentJoin(r *request) (any, error) {
 	}
 	var reply structs.CountReply
 	if err := r.s.cfg.Backend.Call(r.Context(), wire.MethodJoin, &structs.JoinRequest{Addresses: addrs, WAN: wan}, &reply); err != nil {
-		return &joined{Error: err.Error()}, nil //nolint:nilerr // the answer says it
+		return &joined{Error: err.Error()}, nil //nolint:nilerr // the answer states it
 	}
 	return &joined{NumJoined: reply.Count}, nil
 }

@@ -17,7 +17,7 @@ type Options struct {
 	ID func() string
 	// Logger is the agent's logger. Only a hclog.InterceptLogger can be monitored.
 	Logger hclog.Logger
-	// Lines returns a writer that makes each record written to it one printable line in to; json says of which form they are.
+	// Lines returns a writer that makes each record written to it one printable line in to; json states of which form they are.
 	Lines func(to io.Writer, json bool) io.Writer
 	// Debug allows the host's data and profiles: the agent's enable_debug.
 	Debug bool

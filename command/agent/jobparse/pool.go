@@ -71,7 +71,7 @@ func New(cfg Config) *Pool {
 		cfg: cfg, slots: make(chan struct{}, cfg.Processes),
 		// It is the running program even after its file was replaced by another version.
 		program: "/proc/self/exe",
-		// Both only concern Go's runtime: one thread, and no stacks in what it says at its end.
+		// Both only concern Go's runtime: one thread, and no stacks in what it prints at its end.
 		env: []string{"GOMAXPROCS=1", "GOTRACEBACK=none"},
 	}
 }

@@ -6,7 +6,7 @@
 // that only a node can fill in stay text), and [Decoder] (blocks and attributes
 // into fields, by the tags that structs.Fields reads; dynamic blocks).
 //
-// Everything that is refused says where (file, line, column), what, and what is
+// Everything that is refused states where (file, line, column), what, and what is
 // allowed; an unknown name is answered with the nearest known one. All problems
 // of a step are collected, not only the first.
 //

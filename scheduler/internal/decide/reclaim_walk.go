@@ -91,7 +91,7 @@ func (f *reclaimSearch) levelsByWalk() {
 	f.levels = w.levels()
 }
 
-// fitsBySums reports whether requests find room beside usages that stay, where sums say so: which
+// fitsBySums reports whether requests find room beside usages that stay, where sums show it: which
 // of the node's devices they get does not matter then.
 func fitsBySums(n *world.NodeState, requests []*search.Request, stay []*world.Usage) (fits, known bool) {
 	left, devices, want := n.Capacity.Amount, n.Capacity.WellDevices(), int64(0)

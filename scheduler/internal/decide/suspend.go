@@ -155,7 +155,7 @@ func (s *Scheduler) pause(from int, works []*reconcile.GroupWork, why string) {
 }
 
 // rollOn has the job looked at again when something goes on for which an update waits, and which
-// its node has not suspended yet: nobody will say that it runs again. What is suspended says so.
+// its node has not suspended yet: nobody will report that it runs again. What is suspended reports it.
 func (s *Scheduler) rollOn(groups []*reconcile.GroupWork) {
 	goesOn := map[string]bool{}
 	for _, up := range s.plan.Update {
@@ -180,7 +180,7 @@ func (s *Scheduler) suspendAgain(groups []*reconcile.GroupWork) {
 // for each.
 func (s *Scheduler) countSuspended() {
 	seen := map[[3]string]bool{}
-	said := map[string]bool{} // groups of which it is said already: those maps are the state's
+	said := map[string]bool{} // groups of which it is recorded already: those maps are the state's
 	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
 		said[name] = s.failed[name] != nil && s.stored(name) != nil

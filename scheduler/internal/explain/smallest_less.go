@@ -67,7 +67,7 @@ func (p *prober) less(sv *survey) {
 
 // measure returns of which dimensions a node has too little, if it is only of such that
 // can be requested less, and how much of them in all. Of devices it returns that only where it
-// is to be exact, which takes a while; else it may say less.
+// is to be exact, which takes a while; else it may return less.
 func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (share float64, ok bool) {
 	kinds := (*into)[:0]
 	for i := range n.lacks {
@@ -208,7 +208,7 @@ func (p *prober) freeOfAll(sv *survey) []decide.Amount {
 }
 
 // mayPlace reports whether nodes that have so much free may have room for all that is missing if a
-// field said n. It is wrong in one direction only; of no nodes it knows nothing.
+// field stated n. It is wrong in one direction only; of no nodes it knows nothing.
 func (p *prober) mayPlace(free []decide.Amount, c cut, n int) bool {
 	g := p.g.Copy()
 	c.set(g, n)

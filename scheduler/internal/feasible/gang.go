@@ -30,7 +30,7 @@ type Gang struct {
 type GangGroup struct {
 	Group *structs.TaskGroup
 	// Min of its instances are placed at once; rigid: that is all of them, however
-	// many count says, so that another count is another gang.
+	// many count states, so that another count is another gang.
 	Min   int
 	Rigid bool
 }
