@@ -143,7 +143,7 @@ func (e *env) clientsFollow(ctx context.Context) int {
 			return exitDone
 		}
 		if waited >= clientsWait {
-			e.eprintf("Warning: %d of %d clients have not said yet that they have done it: they do with their next heartbeats (`operator gossip keyring list -clients`)\n",
+			e.eprintf("Warning: %d of %d clients have not confirmed yet that they have done it: they confirm it with their next heartbeats (`operator gossip keyring list -clients`)\n",
 				reply.Behind, reply.Clients)
 			return exitDone
 		}
@@ -190,7 +190,7 @@ func gossipKeyringList() spec {
 		synopsis: "Show the keys that gossip is encrypted with",
 		usage:    "", example: "", output: true,
 		details: "The keys are secrets. Members counts the members that have a key, Primary those that encrypt with it: servers, and\n" +
-			"with -clients the clients that are ready, as far as they have said so with a heartbeat.",
+			"with -clients the clients that are ready, as far as they have confirmed it with a heartbeat.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			clients := clientsFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {

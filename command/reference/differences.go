@@ -131,7 +131,7 @@ var Differences = []struct {
 		{
 			"`disconnect { replace = false }` beside `lost_after` replaces the instance when that time is over.",
 			"It is never replaced.",
-			"`replace = false` alone says never; together with a time it says until then ([clients](../clients.md#jobs-on-disconnected-clients-the-disconnect-block)).",
+			"`replace = false` alone means never; together with a time it means until then ([clients](../clients.md#jobs-on-disconnected-clients-the-disconnect-block)).",
 		},
 		{
 			"A job without `region`, or with `global` where no region has that name, goes to the region of the agent that receives it.",
@@ -229,7 +229,7 @@ var Partly = [][]string{
 	{"ACLs", "Tokens are accepted and not looked at."},
 	{"Periodic and parameterized jobs", "They are accepted with a warning, kept, and shown with the status `running`. They never start a job."},
 	{"Volumes", "A group with a `volume` is placed only where a client's configuration has a `host_volume` of that name. It is not mounted into tasks yet. No node has CSI volumes."},
-	{"Commands in a running task", "`/v1/client/allocation/*/exec` says of an unknown allocation that it is unknown, and of others that the command cannot be run yet."},
+	{"Commands in a running task", "`/v1/client/allocation/*/exec` answers for an unknown allocation that it is unknown, and for others that the command cannot be run yet."},
 	{"Drivers", "There are `raw_exec` and, for tests, `mock_driver`. A job with `docker`, `exec`, `java` or `qemu` is accepted and waits for a node that has it; `job explain` says so."},
 	{"Templates in addresses", "`bind_addr = \"{{ GetInterfaceIP … }}\"` is refused: write the address."},
 }

@@ -21,7 +21,7 @@ const (
 	mostSettings      = 30   // of a configuration, as settings counts
 )
 
-// unlimited are the packages whose number of lines says nothing: they have a file for each command or resource, and grow with
+// unlimited are the packages whose number of lines means nothing: they have a file for each command or resource, and grow with
 // their number. All other limits hold for them.
 var unlimited = []string{"command", "structs"}
 

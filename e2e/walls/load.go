@@ -53,7 +53,7 @@ type Package struct {
 	info  *types.Info
 }
 
-// listed is what `go list -json` says of a package, as far as it is needed.
+// listed is what `go list -json` prints about a package, as far as it is needed.
 type listed struct {
 	ImportPath   string
 	Dir          string

@@ -125,7 +125,7 @@ func (t *TLS) Accept(ctx context.Context, raw net.Conn, limit time.Duration) (*C
 func (t *TLS) accept(ctx context.Context, raw net.Conn) (*Conn, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(raw, first[:]); err != nil {
-		return nil, &Refused{Reason: "it said nothing: " + err.Error(), Gone: true}
+		return nil, &Refused{Reason: "it sent nothing: " + err.Error(), Gone: true}
 	}
 	switch proto := first[0]; {
 	case proto == protoTLS && t == nil:
@@ -282,7 +282,7 @@ func (s *tlsState) dial(ctx context.Context, raw net.Conn, region, addr string, 
 			return fmt.Errorf("not verified by tls.ca_file %s: %w", s.CAFile, err)
 		}
 		if p := peerOf(state.PeerCertificates[0], true); s.VerifyRoles && !p.has(structs.CertServer, region) {
-			return fmt.Errorf("it has a certificate %s, but a server's says %s", p, c.ServerName)
+			return fmt.Errorf("it has a certificate %s, but a server's names %s", p, c.ServerName)
 		}
 		return nil
 	}

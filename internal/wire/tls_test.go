@@ -341,10 +341,10 @@ func TestServerMustProveItself(t *testing.T) {
 	good, euro := serve(p, "server", "global"), serve(p, "eu", "eu")
 	f(good, "", "")
 	f(good, "global", "")
-	f(good, "eu", "but a server's says server.eu.nomad")
-	f(euro, "", "a certificate of [server.eu.nomad localhost], but a server's says server.global.nomad")
+	f(good, "eu", "but a server's names server.eu.nomad")
+	f(euro, "", "a certificate of [server.eu.nomad localhost], but a server's names server.global.nomad")
 	f(euro, "eu", "")
-	f(serve(p, "client", "global"), "", "but a server's says server.global.nomad")
+	f(serve(p, "client", "global"), "", "but a server's names server.global.nomad")
 	f(serve(other, "server", "global"), "", "not verified by tls.ca_file")
 }
 

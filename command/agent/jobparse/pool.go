@@ -178,7 +178,7 @@ func (p *Pool) refusal(state *os.ProcessState, said string, err error) error {
 			WithHint("%s; an operator can allow more with limits { job_parse_memory_bytes }", smaller)
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-	return structs.Errorf(structs.CodeInternal, "parse a job file: the process failed: %w: %s", err, cmp.Or(line, "it said nothing"))
+	return structs.Errorf(structs.CodeInternal, "parse a job file: the process failed: %w: %s", err, cmp.Or(line, "it printed nothing"))
 }
 
 func size(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
