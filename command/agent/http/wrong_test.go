@@ -152,6 +152,13 @@ func TestWrongRequests(t *testing.T) {
 	f("GET", "/v1/node/n", "", 404, "node not found")
 	f("GET", "/v1/node/pool/x", "", 404, "node pool not found")
 	f("GET", "/v1/namespace/x", "", 404, "namespace not found")
+	f("GET", "/v1/virtual-cluster/x", "", 404, "virtual cluster not found")
+	f("PUT", "/v1/virtual-cluster/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
+	f("PUT", "/v1/virtual-cluster/x", ``, 400, "empty")
+	f("PUT", "/v1/virtual-cluster/x?when_free=perhaps", `{}`, 400, `when_free "perhaps": must be true or false`)
+	f("PUT", "/v1/virtual-cluster/x?cas=-1", `{}`, 400, `cas "-1": must be a whole number`)
+	f("PUT", "/v1/virtual-cluster/x", `{"Windows":[{"From":"tomorrow"}]}`, 400, "tomorrow")
+	f("PUT", "/v1/virtual-cluster/x/points", `{}`, 501, "planned, and not there yet")
 	f("GET", "/v1/deployment/x", "", 404, "deployment not found")
 	f("PUT", "/v1/namespace/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
 	f("GET", "/v1/projects", "", 501, "planned, and not there yet") // not Nomad's
