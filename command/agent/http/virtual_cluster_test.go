@@ -61,3 +61,25 @@ func TestVirtualClusterListsAreLists(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestJobOpportunistic: the query says it, or else the body.
+func TestJobOpportunistic(t *testing.T) {
+	fk := newFake()
+	ts := newTestServer(t, testConfig(fk))
+	f := func(query, body string, want bool) {
+		t.Helper()
+		if resp, text := post(t, ts, "PUT", "/v1/jobs?"+query, body); resp.StatusCode != 200 {
+			t.Fatalf("%d %s", resp.StatusCode, text)
+		}
+		fk.mu.Lock()
+		defer fk.mu.Unlock()
+		if args := fk.args[wire.MethodJobRegister].(*structs.JobRegisterRequest); args.Opportunistic != want {
+			t.Errorf("%s %s: %v, want %v", query, body, args.Opportunistic, want)
+		}
+	}
+	f("", `{"Job":{"ID":"j"}}`, false)
+	f("opportunistic=true", `{"Job":{"ID":"j"}}`, true)
+	f("opportunistic", `{"Job":{"ID":"j"}}`, true)
+	f("", `{"Job":{"ID":"j"},"Opportunistic":true}`, true)
+	f("opportunistic=false", `{"Job":{"ID":"j"},"Opportunistic":true}`, false)
+}

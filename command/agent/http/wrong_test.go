@@ -124,6 +124,7 @@ func TestWrongRequests(t *testing.T) {
 	f("PUT", "/v1/jobs?region=mars", `{"Job":{"ID":"a","Region":"venus"}}`, 400, `Job.Region "venus": the request is for region "mars"`)
 	f("PUT", "/v1/jobs", `{"Job":{"ID":"`+strings.Repeat("a", 5000)+`"}}`, 413, "larger than the 4096 bytes")
 	f("PUT", "/v1/jobs", `{}`, 415, "Content-Encoding", "Content-Encoding", "gzip")
+	f("PUT", "/v1/jobs?opportunistic=yes", `{"Job":{"ID":"a"}}`, 400, `opportunistic "yes": must be true or false`)
 	f("PUT", "/v1/job/b", `{"Job":{"ID":"a"}}`, 400, `does not match "b"`)
 	f("PUT", "/v1/job/b/plan", `{"Job":{"ID":"a"}}`, 400, "does not match")
 	f("PUT", "/v1/job/b/evaluate", `{"JobID":"a"}`, 400, "does not match")
