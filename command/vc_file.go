@@ -187,7 +187,7 @@ func (v *virtualClusterFile) placed(vc *structs.VirtualCluster, err error) error
 		}
 		path, rest = structs.ChildPath(path, block, "", n-1), after
 	}
-	field, _, _ := strings.Cut(rest, ":")
+	field := rest[:max(0, strings.IndexAny(rest, ": "))] // level "nodes": …, or level is missing
 	rng, ok := v.places.Place(path, field)
 	if !ok {
 		return fmt.Errorf("%s: %w", v.path, err)

@@ -190,10 +190,15 @@ func (p *vcPrinter) borrowed() {
 	if rest := len(where) - maxNamed; rest > 0 && !p.verbose {
 		where = append(where[:maxNamed], plural(rest, "other group")+" in cells of others")
 	}
-	if rest := p.vc.OpportunisticGPUs - len(named); rest > 0 {
-		where = append(where, fmt.Sprintf("%d outside bound cells of others", rest))
+	total := plural(p.vc.OpportunisticGPUs, "GPU")
+	if len(where) == 0 {
+		p.printf("Borrowed %s outside the bound cells of others\n", total)
+		return
 	}
-	p.printf("Borrowed %s: %s\n", plural(p.vc.OpportunisticGPUs, "GPU"), strings.Join(where, ", "))
+	if rest := p.vc.OpportunisticGPUs - len(named); rest > 0 {
+		where = append(where, fmt.Sprintf("%d outside the bound cells of others", rest))
+	}
+	p.printf("Borrowed %s: %s\n", total, strings.Join(where, ", "))
 }
 
 // nextWindow is the window that the virtual cluster is in, or else the next one, with what it changes.

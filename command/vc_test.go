@@ -74,10 +74,12 @@ Borrowed 3 GPUs: eval.g[0-2] on n7 (cell of team-b)
 	a.OpportunisticGPUs, a.Cells[0].NodePool = 5, "gpu"
 	got = f.run(t, "vc", "status", "-verbose", "team-a")
 	wants(t, got.out, "\nPending = rack of 2 1 (level rack: 1 short)\n", "Lent  Node Pool\n", "5     gpu\n",
-		"Borrowed 5 GPUs: eval.g[0-2] on n7 (cell of team-b), 2 outside bound cells of others\n",
+		"Borrowed 5 GPUs: eval.g[0-2] on n7 (cell of team-b), 2 outside the bound cells of others\n",
 		"2026-12-01         2026-12-15T06:30Z  node 6\n")
 	a.Windows[1].From = present
 	wants(t, f.run(t, "vc", "status", "team-a").out, "Next Window = now, until 2026-12-15T06:30Z (node 6)\n")
+	f.answers["GET /v1/virtual-clusters"] = []any{[]*structs.VirtualClusterStatus{a}}
+	wants(t, f.run(t, "vc", "status", "team-a").out, "\nBorrowed 5 GPUs outside the bound cells of others\n")
 	f.answers["GET /v1/virtual-cluster/team-a"] = []any{&structs.VirtualClusterStatus{Name: "team-a", OverLimit: "wait"}}
 	if got := f.run(t, "vc", "status", "team-a"); got.out != "Name = team-a   Over Limit = wait   Points = 0   Next Window = <none>\nIt owns no cells\n" {
 		t.Errorf("%q", got.out)
@@ -166,9 +168,9 @@ func TestVCApply(t *testing.T) {
 	if got.code != exitFailed || !strings.HasPrefix(got.err, "level socket: 2 short") || got.out != "" {
 		t.Errorf("exit code %d, %q, %q", got.code, got.out, got.err)
 	}
-	f.answers["PUT /v1/virtual-cluster/team-a"] = []any{refusal{400, `virtual cluster "team-a": cells 2: level: there is no level "rack"`}}
+	f.answers["PUT /v1/virtual-cluster/team-a"] = []any{refusal{400, `virtual cluster "team-a": cells 2: level "rack": there is none`}}
 	path := file(t, "a.hcl", teamFile)
-	wants(t, f.run(t, "vc", "apply", path).err, path+`:11:5: virtual cluster "team-a": cells 2: level: there is no level "rack"`)
+	wants(t, f.run(t, "vc", "apply", path).err, path+`:11:5: virtual cluster "team-a": cells 2: level "rack": there is none`)
 	f.on("DELETE /v1/virtual-cluster/team-a", refusal{409, "in use"})
 	if got := f.run(t, "vc", "delete", "team-a"); got.code != exitFailed || got.err != "in use (HTTP 409)\n" {
 		t.Errorf("exit code %d, %q", got.code, got.err)
