@@ -118,6 +118,9 @@ func jobRegister(r *request) (any, error) {
 		return nil, err
 	}
 	args.WriteRequest = w
+	if args.Opportunistic, err = r.bool("opportunistic", args.Opportunistic); err != nil {
+		return nil, err
+	}
 	var reply structs.JobRegisterReply
 	if err := r.change(wire.MethodJobRegister, codec.Given{V: &args}, &reply, &reply.Index); err != nil {
 		return nil, err
