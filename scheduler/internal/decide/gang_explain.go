@@ -16,9 +16,9 @@ import (
 const roomsNamed = 3
 
 // explain counts that the gang found no room, and says why: of each group what its
-// nodes lack, and of the gang how much of it would have found room.
-func (x *GangPlacer) explain() {
-	var reasons []string // found out once, and only where it is not known already
+// nodes lack, and of the gang how much of it would have found room, or why it must not run opportunistically.
+func (x *GangPlacer) explain(withheld []string) {
+	reasons := withheld // else found out once, and only where it is not known already
 	for i, work := range x.gw.Works {
 		name := work.Group.Name
 		world.PutInto(&x.s.queued, name, len(work.Place))
@@ -26,7 +26,7 @@ func (x *GangPlacer) explain() {
 			continue
 		}
 		find := x.s.newSearch(work.Group, x.base, x.s.Fit(work.Group)) // reservations go by it, too
-		if t := x.gw.Spec.Topology; t == nil || !t.Required {
+		if t := x.gw.Spec.Topology; x.failed != nil && (t == nil || !t.Required) {
 			find = x.failed.runs[i].search // what is left when the others have their places
 		}
 		m := x.s.stored(name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -59,7 +60,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	}
 
 	// Running allocations use what their namespace owns and nobody waits for.
-	s.raise()
+	raise.Raise(s.Edit, in.Job, s.Live, s.plan)
 
 	// 5. Delayed replacements wait in evaluations of their own.
 	s.followUp(r.Later)

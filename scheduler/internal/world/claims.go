@@ -220,7 +220,7 @@ func chainNode(n *structs.Node, t *DeviceTree, sites []structs.TopologyLevel) ce
 // users returns what uses devices of a tree and may be reclaimed for a claim.
 func (n *NodeState) users(e *Edit, t *DeviceTree) (list []cells.User) {
 	for _, u := range n.Usages {
-		if Protected(e, u) {
+		if usesBound(e, u) {
 			continue
 		}
 		if mask := DeviceMask(t, u); mask != 0 {
@@ -230,12 +230,13 @@ func (n *NodeState) users(e *Edit, t *DeviceTree) (list []cells.User) {
 	return list
 }
 
-// roomsOn returns the free cells of a node within the cells that their owners have bound.
-func (n *NodeState) roomsOn(key ChainKey, c *cells.Chain, t *DeviceTree) (list []Room) {
+// roomsOn returns the free cells of a node within the cells that their owners have bound. What an owner uses there by another cell, that
+// is unbound for now, does not count.
+func (n *NodeState) roomsOn(e *Edit, key ChainKey, c *cells.Chain, t *DeviceTree) (list []Room) {
 	c.BoundOn(n.ID, func(b cells.Binding, devices uint64) {
 		free := devices & c.Healthy(n.ID)
 		for _, u := range n.Usages {
-			if u.claimed() && u.Owner.Namespace == b.Owner {
+			if u.claimed() && u.Owner.Namespace == b.Owner && usesBound(e, u) {
 				free &^= DeviceMask(t, u)
 			}
 		}

@@ -145,7 +145,7 @@ func FlushClaims(e *Edit) {
 				if key, ok := ChainOf(n.Node, t); ok {
 					if ed := ChainEdit(e, key); ed != nil {
 						ed.SetUsers(id, n.users(e, t))
-						rooms = append(rooms, n.roomsOn(key, ed.View(), t)...)
+						rooms = append(rooms, n.roomsOn(e, key, ed.View(), t)...)
 					}
 				}
 			}
@@ -260,8 +260,38 @@ func ClaimLacks(e *Edit, u *Usage) string {
 }
 
 // Protected reports whether a usage uses cells that are bound, so that nothing may take from it. One whose cells are unbound for now, as
-// a node of its rack is not ready, is like an opportunistic one to those who claim the cells that are left.
+// a node of its rack is not ready, is like an opportunistic one to those who claim the cells that are left; and so is a member of a
+// gang of which too few use cells: it goes when they go, as a gang is there whole or not at all.
 func Protected(e *Edit, u *Usage) bool {
+	if !usesBound(e, u) {
+		return false
+	}
+	g, some := u.Owner.Gang()
+	return !some || GangCovered(GangMembers(e, g), func(m *Usage) bool { return usesBound(e, m) })
+}
+
+// GangCovered reports whether, of each group of a gang, as many members as must run together are of those that a claim covers.
+func GangCovered(members []*Usage, covers func(*Usage) bool) bool {
+	type part struct{ all, covered, least int }
+	parts := map[string]part{}
+	for _, u := range members {
+		p := parts[u.Owner.Group]
+		p.all, p.least = p.all+1, u.Owner.Terms.GangMin
+		if covers(u) {
+			p.covered++
+		}
+		parts[u.Owner.Group] = p
+	}
+	for _, p := range parts { // all must be: the order does not matter
+		if p.covered < min(p.all, p.least) {
+			return false
+		}
+	}
+	return len(parts) > 0
+}
+
+// usesBound reports whether a usage uses cells that are bound.
+func usesBound(e *Edit, u *Usage) bool {
 	if !u.claimed() {
 		return u.Guaranteed()
 	}
