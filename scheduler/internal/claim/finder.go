@@ -65,11 +65,7 @@ func NewFinder(job *structs.Job, s *search.Search) *Finder {
 func (f *Finder) Within() *feasible.Domain { return f.within }
 
 // Matches reports whether a chain is of the job's pool and of the requested devices.
-func (f *Finder) Matches(key world.ChainKey) bool {
-	w := f.Want
-	return (f.pool == key.Pool || f.pool == structs.AllNodePool) && (w.Vendor == "" || w.Vendor == key.Vendor) && w.Kind == key.Type &&
-		(w.Name == "" || w.Name == key.Model)
-}
+func (f *Finder) Matches(key world.ChainKey) bool { return matches(f.pool, f.Want, key) }
 
 // Begin turns to a chain as an edit has it. It reports whether one cell within a node may hold the devices.
 func (f *Finder) Begin(e *world.Edit, key world.ChainKey) bool {

@@ -1,10 +1,12 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
@@ -25,6 +27,9 @@ type claimRun struct {
 	wider *claimRun // without a topology that is only preferred
 	// required: the next instance must use a claim, whatever the job's class is.
 	required bool
+	// why says why an instance that no claim was found for uses none, and why it must not run opportunistically; valid while no more
+	// is to be had.
+	why *withoutClaim
 	// stale: what the group's search has found free may be taken, and more may be free.
 	stale bool
 }
@@ -32,10 +37,16 @@ type claimRun struct {
 // claims begins the placing of a group by what its namespace owns; nil: it owns nothing. The class of a job says nothing then, as
 // nobody was given anything.
 func (g *groupRun) claims() *claimRun {
-	if !g.s.World.Owns(g.s.Input.Job.Namespace) {
+	in := g.s.Input
+	owns := g.s.World.Owns(in.Job.Namespace)
+	if !owns && !in.WaitsOverLimit() {
 		return nil
 	}
-	return &claimRun{g: g, find: claim.NewFinder(g.s.Input.Job, g.search)}
+	c := &claimRun{g: g}
+	if owns {
+		c.find = claim.NewFinder(in.Job, g.search)
+	}
+	return c
 }
 
 // place places one instance in a cell of its namespace. It reports whether it did.
@@ -71,7 +82,7 @@ func (c *claimRun) placeIn(p reconcile.Placement) bool {
 // placeAgain places the successor of an instance that has just given back what it used.
 func (c *claimRun) placeAgain(p reconcile.Placement) bool {
 	if c != nil {
-		c.none = false
+		c.none, c.why = false, nil
 	}
 	return c.place(p)
 }
@@ -93,12 +104,54 @@ func (c *claimRun) rewind() {
 	}
 }
 
+// withoutClaim is why instances use no claim.
+type withoutClaim struct {
+	reasons  []string
+	withheld []string // why they must not run opportunistically; nil: they may
+}
+
+// withoutClaim returns why so many instances of each of some groups use no claim: together they may exceed what their namespace owns.
+func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, instances []int, required bool) (w withoutClaim) {
+	in := s.Input
+	owns := s.World.Owns(in.Job.Namespace)
+	if !owns && !in.WaitsOverLimit() {
+		return w
+	}
+	exceeded := claim.Exceeded(e, in.Job, requests, instances)
+	w.reasons = claim.Reasons(in.Job.Namespace, exceeded)
+	switch {
+	case required:
+		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
+	case in.Job.Class == structs.ClassGuaranteed && owns:
+		if len(w.reasons) == 0 {
+			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
+		}
+		w.withheld = append(w.reasons, `withheld by class = "guaranteed"`)
+	case in.WaitsOverLimit() && len(exceeded) > 0:
+		w.withheld = append(w.reasons, fmt.Sprintf("withheld by over_limit = %q", in.OverLimit))
+	}
+	return w
+}
+
 // mayDoWithout reports whether an instance that no claim was found for may run opportunistically. One that may not is explained.
 func (c *claimRun) mayDoWithout(p reconcile.Placement) bool {
-	if c == nil || c.g.s.Input.Job.Class != structs.ClassGuaranteed && !c.required {
+	if c == nil {
+		return true
+	}
+	why := c.why
+	if why == nil || c.required {
+		w := c.g.s.withoutClaim(c.g.search.Edit, []*search.Request{c.g.search.Request}, []int{1}, c.required)
+		why = &w
+	}
+	if !c.required {
+		c.why = why
+	}
+	c.g.reasons = why.reasons
+	if why.withheld == nil {
 		c.rewind()
 		return true
 	}
+	c.g.reasons = why.withheld
 	c.g.fail(p)
 	return false
 }

@@ -19,23 +19,30 @@ import (
 // claimDomainTries bounds the domains of a level that are tried for a gang that uses claims.
 const claimDomainTries = 32
 
-// claim places the gang's first members by what their namespace owns; nil: it has no room for all of them. withheld says why they may
-// not run opportunistically then; nil: they may.
-func (x *GangPlacer) claim() (t *Trial, withheld []string) {
-	job := x.s.Input.Job
-	if !x.s.World.Owns(job.Namespace) {
-		return nil, nil
-	}
-	if x.claimable() {
+// claim places the gang's first members by what their namespace owns; nil: it has no room for all of them, and why.
+func (x *GangPlacer) claim() (t *Trial, without withoutClaim) {
+	if x.s.World.Owns(x.s.Input.Job.Namespace) && x.claimable() {
 		looked := x.looked
 		x.claiming = true
 		t = x.Place()
 		x.claiming, x.looked = false, looked
 	}
-	if job.Class == structs.ClassGuaranteed {
-		withheld = []string{"gang: the cells of its namespace do not hold all that must start together"}
+	if t == nil {
+		without = x.withoutClaim()
 	}
-	return t, withheld
+	return t, without
+}
+
+// withoutClaim returns why the gang uses no claim.
+func (x *GangPlacer) withoutClaim() withoutClaim {
+	var requests []*search.Request
+	var instances []int
+	for _, work := range x.gw.Works {
+		if work.First > 0 {
+			requests, instances = append(requests, search.NewRequest(x.s.Input, work.Group)), append(instances, work.First)
+		}
+	}
+	return x.s.withoutClaim(x.base, requests, instances, false)
 }
 
 // claimable reports whether all first members may use claims.

@@ -62,8 +62,8 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	x := NewGangPlacer(s, gw)
-	t, withheld := x.claim()
-	if t == nil && withheld == nil {
+	t, without := x.claim()
+	if t == nil && without.withheld == nil {
 		t = x.Place()
 		if t == nil {
 			t = x.reclaim()
@@ -73,7 +73,7 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		x.keep(t)
 		return nil
 	}
-	x.explain(withheld)
+	x.explain(without)
 	if gw.Force != nil {
 		return []reconcile.Later{*gw.Force}
 	}

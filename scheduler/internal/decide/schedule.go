@@ -191,6 +191,7 @@ type groupRun struct {
 	nodes   map[string]int // into batch.Nodes, beyond the first few
 	metrics explanation
 	short   []reconcile.Placement // found no free room; others may have to make some
+	reasons []string              // why its instances use no claim, for those that find no room
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
@@ -357,7 +358,7 @@ func (g *groupRun) fail(p reconcile.Placement) {
 		return
 	}
 	if m == nil {
-		world.PutInto(&g.s.failed, name, g.s.why(g.search))
+		world.PutInto(&g.s.failed, name, g.s.why(g.search, g.reasons...))
 		return
 	}
 	m.CoalescedFailures++

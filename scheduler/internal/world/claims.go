@@ -50,13 +50,20 @@ func compareRooms(a, b Room) int {
 		strings.Compare(a.NodeID, b.NodeID), cmp.Compare(a.Index, b.Index), a.Bound.Compare(b.Bound))
 }
 
+// chainUse is how many devices of a chain an owner uses by its claims.
+type chainUse struct {
+	chain   ChainKey
+	devices int
+}
+
 // claims is what is owned and bound. An Edit changes a copy of its own.
 type claims struct {
 	owner  *Token
 	chains Tree[ChainKey, *cells.Chain]
 	quotas Tree[string, []Quota] // by owner, in the order of admission
 	rooms  Tree[Room, struct{}]
-	on     Tree[string, []Room] // by node
+	on     Tree[string, []Room]     // by node
+	used   Tree[string, []chainUse] // by owner, the chains in the order of their keys
 	sites  []structs.TopologyLevel
 }
 
@@ -66,6 +73,7 @@ func newClaims(sites []structs.TopologyLevel) *claims {
 		quotas: newTree[string, []Quota](strings.Compare),
 		rooms:  newTree[Room, struct{}](compareRooms),
 		on:     newTree[string, []Room](strings.Compare),
+		used:   newTree[string, []chainUse](strings.Compare),
 		sites:  sites,
 	}
 }
@@ -186,6 +194,12 @@ func diffClaims(out *[]string, a, b *claims) {
 		return fmt.Sprintf("%+v, not %+v", a, b)
 	})
 	diffTrees(out, "chain", &a.chains, &b.chains, diffChain)
+	diffTrees(out, "devices in guaranteed use", &a.used, &b.used, func(a, b []chainUse) string {
+		if slices.Equal(a, b) {
+			return ""
+		}
+		return fmt.Sprintf("%v, not %v", a, b)
+	})
 	diffTrees(out, "room", &a.rooms, &b.rooms, func(struct{}, struct{}) string { return "" })
 }
 
