@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,5 +82,89 @@ func TestDoomedCells(t *testing.T) {
 	plan = x.decide("a", "guaranteed", 1, 8, func(j *structs.Job) { j.Class = structs.ClassGuaranteed })
 	if x.wantClasses("a guaranteed one", plan, 0, 0); !lacks(plan, `withheld by class = "guaranteed"`) || !lacks(plan, "cells doomed") {
 		t.Errorf("a guaranteed one lacks %v", plan.FailedTGAllocs["g"])
+	}
+}
+
+// explainOver explains a job of a namespace as decideOver decides it.
+func (x *tenants) explainOver(setting, namespace, id string, count, gpus int, change ...func(*structs.Job)) *structs.GroupExplanation {
+	x.t.Helper()
+	job := gpuJobOf(namespace, id, count, gpus)
+	for _, f := range change {
+		f(job)
+	}
+	in := scheduler.ExplainInput{Input: inputOf(job, &x.ids)}
+	in.OverLimit = setting
+	out, err := scheduler.Explain(x.pass.World(), in)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return out.Groups[0]
+}
+
+// TestExplainOverLimit: an explanation names the limit, the cells that are doomed and the setting that withholds, and the smallest change.
+func TestExplainOverLimit(t *testing.T) {
+	remedy := func(g *structs.GroupExplanation, kind string) string {
+		for _, r := range g.Smallest {
+			if r.Kind == kind && r.All {
+				return r.Text
+			}
+		}
+		return ""
+	}
+	kinds := func(g *structs.GroupExplanation) (list []string) {
+		for _, w := range g.Waits {
+			list = append(list, w.Kind)
+		}
+		return list
+	}
+	const opportunistic = `run the job opportunistically (class = "opportunistic"): what it uses may be reclaimed at any time`
+	x := newTenants(t, gives(t, "a", "socket", 1), eightGPUs("n1"), eightGPUs("n2"))
+	x.decide("a", "first", 1, 4)
+	g := x.explainOver(structs.OverLimitWait, "a", "more", 2, 4)
+	if got := kinds(g); !slices.Contains(got, structs.ReasonOverLimit) || !slices.Contains(got, structs.ReasonWithheld) || slices.Contains(got, structs.ReasonDoomed) {
+		t.Errorf("over the limit: %v", got)
+	}
+	if got := remedy(g, structs.RemedyCells); got != `2 more cells of level socket for namespace "a"` {
+		t.Errorf("more cells: %q of %+v", got, g.Smallest)
+	}
+	if got := remedy(g, structs.RemedyClass); got != opportunistic {
+		t.Errorf("another class: %q of %+v", got, g.Smallest)
+	}
+	g = x.explainOver(structs.OverLimitWait, "a", "gang", 6, 1, gang(0))
+	if got := kinds(g); !slices.Contains(got, structs.ReasonOverLimit) || !slices.Contains(got, structs.ReasonWithheld) || remedy(g, structs.RemedyClass) == "" {
+		t.Errorf("a gang over the limit: %v, %+v", got, g.Smallest)
+	}
+	if got := remedy(g, structs.RemedyCells); got != `2 more cells of level socket for namespace "a"` {
+		t.Errorf("more cells for a gang: %q of %+v", got, g.Smallest)
+	}
+
+	// Everything is in use by others: 1 more cell takes it back, and another class does not help.
+	x = newTenants(t, gives(t, "a", "node", 1), eightGPUs("n1"), eightGPUs("n2"))
+	x.decide("a", "first", 1, 8)
+	x.decide("b", "flood", 8, 1)
+	g = x.explainOver("", "a", "second", 1, 8)
+	if got := remedy(g, structs.RemedyCells); got != `1 more cell of level node for namespace "a"` || remedy(g, structs.RemedyClass) != "" {
+		t.Errorf("1 more cell: %q of %+v", got, g.Smallest)
+	}
+	// No more cells can be owned than there are.
+	g = x.explainOver("", "a", "two", 2, 8)
+	if got := remedy(g, structs.RemedyCells); got != "" {
+		t.Errorf("2 more of 1 that is left: %q", got)
+	}
+}
+
+// TestExplainGuaranteed: an allocation that uses a claim is said to be guaranteed, and who may take it.
+func TestExplainGuaranteed(t *testing.T) {
+	x := newTenants(t, gives(t, "a", "socket", 1), eightGPUs("n1"))
+	a := x.decide("a", "one", 1, 4).Place[0].Allocation(0)
+	config := structs.DefaultSchedulerConfiguration()
+	out := scheduler.ExplainAlloc(scheduler.AllocInput{Alloc: a, Config: config})
+	if text := strings.Join(out.Text, "\n"); out.Class != structs.ClassGuaranteed || len(out.MayLoseTo) != 0 ||
+		!strings.Contains(text, `it uses a cell of level socket that namespace "a" owns`) || !strings.Contains(text, "it cannot be preempted: it is guaranteed") {
+		t.Errorf("class %s, may lose to %+v:\n%s", out.Class, out.MayLoseTo, text)
+	}
+	config.PreemptionConfig.BatchSchedulerEnabled = true
+	if out := scheduler.ExplainAlloc(scheduler.AllocInput{Alloc: a, Config: config}); len(out.MayLoseTo) != 1 || !strings.Contains(out.MayLoseTo[0].Text, "only jobs of its namespace") {
+		t.Errorf("with preemption: %+v", out.MayLoseTo)
 	}
 }

@@ -45,6 +45,17 @@ func (x *GangPlacer) withoutClaim() withoutClaim {
 	return x.s.withoutClaim(x.base, requests, instances, false)
 }
 
+// WithoutClaim returns, for a group that waits, why it uses no claim, and why it must not run opportunistically; nil: it may.
+func (s *Scheduler) WithoutClaim(work *reconcile.GroupWork) (reasons, withheld []string) {
+	var w withoutClaim
+	if work.Gang != nil && work.Gang.Whole {
+		w = NewGangPlacer(s, work.Gang).withoutClaim()
+	} else {
+		w = s.withoutClaim(s.Edit, []*search.Request{search.NewRequest(s.Input, work.Group)}, []int{1}, false)
+	}
+	return w.reasons, w.withheld
+}
+
 // claimable reports whether all first members may use claims.
 func (x *GangPlacer) claimable() bool {
 	for _, work := range x.gw.Works {
