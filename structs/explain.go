@@ -55,6 +55,11 @@ const (
 	ReasonStopped    = "job-stopped"
 	ReasonPeriodic   = "periodic"
 	ReasonParameters = "parameterized"
+	// Of a group whose namespace owns cells.
+	ReasonOverLimit = "over-limit"   // it would use more than its namespace owns
+	ReasonDoomed    = "cells-doomed" // cells that its namespace owns cannot be had at present
+	ReasonNoCell    = "no-cell"      // no cell that its namespace may use holds it
+	ReasonWithheld  = "withheld"     // it might run opportunistically, and a setting says that it must not
 )
 
 // JobExplanation describes why a job is placed as it is, and what holds the rest: computed when
@@ -199,6 +204,7 @@ const (
 	EditNode   = "node"
 	EditConfig = "config" // the scheduler's configuration
 	EditAlloc  = "alloc"
+	EditCells  = "virtual-cluster" // the Count of the CellQuota that Value is, to be added to what the virtual cluster has
 )
 
 // What an Edit does: those of JSON Patch (RFC 6902), on the object's JSON as its API
@@ -239,6 +245,8 @@ const (
 	RemedyNodeState  = "node-state"
 	RemedyUnpause    = "unpause"
 	RemedyGangMin    = "smaller-gang"
+	RemedyClass      = "class"      // another class of service
+	RemedyCells      = "more-cells" // of its virtual cluster
 )
 
 // Edit is one step of a change, for programs.

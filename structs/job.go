@@ -111,6 +111,10 @@ type Job struct {
 
 	// What follows is not written by people.
 
+	// OverLimit is OverLimitOpportunistic if the job was registered with opportunistic=true: what it requests beyond what its
+	// namespace owns may run opportunistically, whatever its virtual cluster says. Empty: its virtual cluster decides.
+	OverLimit string `check:"oneof=opportunistic" json:",omitempty" codec:",omitempty"`
+
 	// ConsulNamespace and VaultNamespace are given with a request, as in Nomad.
 	ConsulNamespace string
 	VaultNamespace  string

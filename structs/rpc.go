@@ -83,7 +83,7 @@ type (
 		PreserveResources bool
 		PolicyOverride    bool
 		EvalPriority      int // 0: the job's
-		// Opportunistic answers OverLimitAsk: instances beyond what the namespace owns run as opportunistic ones.
+		// Opportunistic answers OverLimitConfirm: instances beyond what the namespace owns run as opportunistic ones.
 		Opportunistic bool `json:",omitempty" codec:",omitempty"`
 		Submission    *JobSubmission
 		// OneRegion reports that a multiregion job is the copy for the region of the request. Servers

@@ -279,6 +279,9 @@ func (x *GangPlacer) recount(r *Room) {
 // candidates are the domains that may hold the gang: least free room first, so that
 // large ones survive, then by name.
 func (x *GangPlacer) candidates(level structs.TopologyLevel) []*Room {
+	if x.claiming {
+		return x.claimDomains(level)
+	}
 	x.looked = x.rooms(level)
 	fit := slices.DeleteFunc(slices.Clone(x.looked), func(r *Room) bool { return !r.enough(x) })
 	slices.SortStableFunc(fit, func(a, b *Room) int { return compareAmounts(a.free, b.free) })

@@ -27,8 +27,10 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 		return a != nil && a.Gang != nil && (len(live) > 0 || sameGang(gw, a))
 	}
 	var others []sitter
-	for _, run := range runs {
-		others = append(others, g.completed(run.work, keeps)...)
+	for i, run := range runs {
+		if i == 0 || runs[i-1].work != run.work { // a group has a run for each kind of cells that its members use
+			others = append(others, g.completed(run.work, keeps)...)
+		}
 	}
 	var placed []sitter
 	for _, run := range runs {

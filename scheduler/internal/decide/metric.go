@@ -100,10 +100,18 @@ func (x explanation) node(s *search.Search, n *world.NodeState) bool {
 	return what == ""
 }
 
-// explain counts for every node why a request does not fit.
-func explain(s *search.Search) *structs.AllocMetric {
+// explain counts for every node why a request does not fit. Where reasons are given that no node has, they hold what would do, and all
+// that is lacking beside them.
+func explain(s *search.Search, reasons ...string) *structs.AllocMetric {
 	x := newExplanation(s.Fit.Job)
-	x.classes(s, func(c *world.NodeSet) { x.set(s, c, nil) })
+	var fits func(*world.NodeState)
+	if len(reasons) > 0 {
+		fits = func(n *world.NodeState) { x.exhausted(n.Node, reasons[0], 1) }
+	}
+	x.classes(s, func(c *world.NodeSet) { x.set(s, c, fits) })
+	for _, reason := range reasons {
+		world.PutInto(&x.DimensionExhausted, reason, x.NodesExhausted)
+	}
 	return x.AllocMetric
 }
 

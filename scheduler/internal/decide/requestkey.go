@@ -39,7 +39,7 @@ func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, 
 	names := slices.Sorted(slices.Values(groups))
 	k := &jobKey{
 		Type: job.Type, Datacenters: job.Datacenters, Pool: job.NodePool, Constraints: job.Constraints,
-		Policy: job.Policy, Prefer: job.Prefer, Class: job.Class,
+		Policy: job.Policy, Prefer: job.Prefer, Class: job.Class, OverLimit: job.OverLimit,
 	}
 	if config.Preempts(job.Type) {
 		k.Priority, k.Partial = job.Priority, job.Partial
@@ -94,11 +94,11 @@ func apart(list []*structs.Constraint) bool {
 
 // jobKey is all of a job that decides whether an instance finds room.
 type jobKey struct {
-	Type, Pool, Policy, Class, Partial string
-	Priority                           int
-	Datacenters, Prefer                []string
-	Constraints                        []*structs.Constraint
-	Groups                             []groupKey
+	Type, Pool, Policy, Class, Partial, OverLimit string
+	Priority                                      int
+	Datacenters, Prefer                           []string
+	Constraints                                   []*structs.Constraint
+	Groups                                        []groupKey
 }
 
 type groupKey struct {
@@ -177,13 +177,13 @@ func (s *Scheduler) requests(evalID string) {
 	}
 }
 
-// why explains why nothing fits. A brief decision keeps what its evaluation states
+// why explains why nothing fits, also for reasons that no node has. A brief decision keeps what its evaluation states
 // already: the reasons of what is hopeless are costly to count, and few change.
-func (s *Scheduler) why(found *search.Search) *structs.AllocMetric {
+func (s *Scheduler) why(found *search.Search, reasons ...string) *structs.AllocMetric {
 	if m := s.stored(found.Fit.Group.Name); m != nil {
 		return m
 	}
-	return explain(found)
+	return explain(found, reasons...)
 }
 
 // stored returns the metrics that a blocked evaluation has of a group already, where they suffice.

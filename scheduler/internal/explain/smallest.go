@@ -52,6 +52,7 @@ func newProber(x *explainer, g *structs.TaskGroup, left int) *prober {
 
 // smallest returns the remedies, the smallest first, those that place only a part last.
 func (p *prober) smallest(sv *survey) []structs.Remedy {
+	p.claims()
 	p.topology(sv)
 	p.ports(sv)
 	p.drop(sv)

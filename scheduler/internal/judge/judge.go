@@ -133,6 +133,7 @@ func (j *judgement) reserve() {
 func (j *judgement) stop() {
 	j.freed = make(map[string]*world.Usage, len(j.plan.Stop))
 	j.reclaims, j.ended, j.gangs = map[string][]string{}, map[string]bool{}, map[world.GangName]*takenGang{}
+	j.protect() // before anything is stopped: a gang may be stopped whole
 	for _, s := range j.plan.Stop {
 		if s.KeepRunning {
 			continue
