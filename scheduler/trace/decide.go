@@ -210,9 +210,9 @@ func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 }
 
 // wake notes when a job that waits as the first of its request key is to be tried though nothing
-// came free.
+// came free. One that is due and may not reserve now is tried with the next release.
 func (r *replay) wake(j *job) {
-	if s := j.requestKey; j.look != never && s.requests[0] == j && (s.due == 0 || j.look < s.due) {
+	if s := j.requestKey; j.look != never && j.look > r.now && s.requests[0] == j && (s.due == 0 || j.look < s.due) {
 		s.due = j.look
 		r.dueSeq++
 		heap.Push(&r.dues, due{j.look, r.dueSeq, s})
