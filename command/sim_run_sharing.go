@@ -57,6 +57,7 @@ func readVirtualClusters(path string) ([]*structs.VirtualCluster, error) {
 		default:
 			v := &structs.VirtualCluster{}
 			d.Block(b, v, "virtual_cluster "+strconv.Quote(b.Labels[0]))
+			v.Name = b.Labels[0]
 			list = append(list, v)
 		}
 	}

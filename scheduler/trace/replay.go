@@ -191,7 +191,7 @@ func (r *replay) until(at int64) error {
 			next = r.ends[0].end
 		}
 		if len(r.dues) > 0 && r.queue.jobs > 0 && r.mayChange() {
-			next = min(next, r.dues[0].at)
+			next = min(next, max(r.now, r.dues[0].at)) // one that was not looked at while nothing waited is past
 		}
 		if next > at || next == never {
 			break

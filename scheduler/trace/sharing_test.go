@@ -2,8 +2,12 @@ package trace
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -126,4 +130,65 @@ func TestSharingRefuses(t *testing.T) {
 	if _, _, err := Run(p.c); err == nil {
 		t.Error("virtual clusters go with the mode drop")
 	}
+}
+
+// drawOwned gives three tenants cells that so many nodes have together.
+func drawOwned(t *rapid.T, nodes int) (owns []*structs.VirtualCluster) {
+	left := 8 * nodes
+	for _, name := range []string{"a", "b", "c"} {
+		v := &structs.VirtualCluster{Name: name, OverLimit: rapid.SampledFrom([]string{"", structs.OverLimitWait}).Draw(t, "over limit")}
+		for i, level := range []string{"node", "socket", "pcie", "gpu"} {
+			n := rapid.IntRange(0, 3).Draw(t, level)
+			if n = min(n, left/(8>>i)); n > 0 {
+				v.Cells = append(v.Cells, &structs.CellQuota{Level: level, Count: n})
+				left -= n * (8 >> i)
+			}
+		}
+		owns = append(owns, v)
+	}
+	return owns
+}
+
+func drawGPURows(t *rapid.T) []Row {
+	rows, at := make([]Row, rapid.IntRange(1, 40).Draw(t, "rows")), 0
+	for i := range rows {
+		at += rapid.IntRange(0, 15).Draw(t, "pause")
+		rows[i] = Row{
+			Name: fmt.Sprint(i), Arrival: sec(at), Duration: sec(rapid.IntRange(0, 200).Draw(t, "duration")),
+			Count: rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(t, "count"), GPUs: rapid.SampledFrom([]int{0, 1, 1, 2, 3, 4, 5, 8}).Draw(t, "gpus"),
+			CPU: rapid.SampledFrom([]int{0, 500, 3000}).Draw(t, "cpu"), Priority: rapid.SampledFrom([]int{0, 10, 90}).Draw(t, "priority"),
+			Gang: gangsUseCells && rapid.Bool().Draw(t, "gang"), Tenant: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "tenant"),
+		}
+	}
+	return rows
+}
+
+// Whoever owns cells never waits for another's work, whatever comes: the account of each tenant's cells, which is kept apart from the
+// scheduler's, finds no job that waits and would fit. Nor does any other way of sharing break a replay.
+func TestSharingProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(1, 3).Draw(t, "nodes")
+		owns, rows := drawOwned(t, nodes), drawGPURows(t)
+		how := rapid.SampledFrom([]string{SharingCells, SharingCells, SharingQueue, SharingCounts}).Draw(t, "sharing")
+		p := replayOf(treeMachines(nodes), rows...).sharing(how, owns...)
+		p.c.Scheduler.PreemptionConfig.BatchSchedulerEnabled = rapid.Bool().Draw(t, "preempt")
+		p.c.Scheduler.ReservationAfter = rapid.SampledFrom([]time.Duration{-1, sec(20), sec(60)}).Draw(t, "reserve")
+		p.c.Scheduler.SetNodeOrder(rapid.SampledFrom([]string{"binpack", "spread", "random", "least-fragmentation"}).Draw(t, "policy"))
+		f := p.run(t)
+		if how == SharingCells && (f.AllTenants.LossJobs > 0 || f.AllTenants.LossGPUHours > 0) {
+			t.Errorf("%d jobs lost %v GPU hours: %+v", f.AllTenants.LossJobs, f.AllTenants.LossGPUHours, f.Tenants)
+		}
+		c, used := f.Counts, f.AllTenants.GuaranteedGPUHours+f.AllTenants.OpportunisticGPUHours
+		if c.Completed+c.Never != c.Jobs || c.Never == 0 && f.Final != (Amounts{}) {
+			t.Errorf("counts %+v, in use in the end %+v", c, f.Final)
+		}
+		if all := f.All.GPU * float64(f.Has.GPUMilli) / 1000 * f.Span.End / 3600; math.Abs(used-all) > 1e-3 {
+			t.Errorf("tenants used %v GPU hours, all %v: %+v %+v %+v", used, all, f.Span, c, f.All)
+		}
+		q := replayOf(treeMachines(nodes), rows...).sharing(how, owns...)
+		q.c.Scheduler = p.c.Scheduler
+		if a, b := asJSON(t, f), asJSON(t, q.run(t)); a != b {
+			t.Errorf("a second replay gives\n%s\nnot\n%s", b, a)
+		}
+	})
 }
