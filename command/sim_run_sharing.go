@@ -113,7 +113,7 @@ func (p *simPlan) readSharing() (err error) {
 		if p.virtualClusters, err = readVirtualClusters(o.virtualClusters); err != nil {
 			return fmt.Errorf("-virtual-clusters: %w", err)
 		}
-		return nil
+		return p.admitted()
 	}
 	peaks, err := tracefile.Peaks(p.trace.Rows())
 	if err != nil {
@@ -127,6 +127,14 @@ func (p *simPlan) readSharing() (err error) {
 	}
 	if p.virtualClusters, err = tracefile.InProportion(peaks, nodes); err != nil {
 		return fmt.Errorf("-virtual-clusters %s: %w", sharesByPeak, err)
+	}
+	return p.admitted()
+}
+
+// admitted refuses virtual clusters that the nodes do not have.
+func (p *simPlan) admitted() error {
+	if err := trace.CheckVirtualClusters(p.nodes, p.config, p.virtualClusters); err != nil {
+		return fmt.Errorf("-virtual-clusters: %w", err)
 	}
 	return nil
 }

@@ -29,7 +29,6 @@ func Sharings() []string { return []string{SharingCells, SharingQueue, SharingCo
 // chain is nodes whose devices stand in equal trees.
 type chain struct {
 	key    world.ChainKey
-	tree   string // as kinds have it: "2x2x2"
 	levels []level
 	nodes  int
 	// cpu and memory are what a device's share of a node is at least.
@@ -48,15 +47,6 @@ func (c *chain) levelFor(devices int) int {
 
 func (c *chain) kind() string {
 	return c.key.Vendor + "/" + c.key.Type + "/" + c.key.Model
-}
-
-// names returns the levels' names, to be read.
-func (c *chain) names() string {
-	names := make([]string, len(c.levels))
-	for i := range c.levels {
-		names[i] = c.levels[i].name
-	}
-	return strings.Join(names, ", ")
 }
 
 // deviceAt is the place of a device: its chain, and its number on its node.
@@ -116,107 +106,46 @@ func chainsOf(e *scheduler.Edit, nodes []*structs.Node) ([]*chain, map[string]ma
 
 func newChain(key world.ChainKey, t *world.DeviceTree) *chain {
 	c := &chain{key: key}
-	var parts []string
-	for i, l := range world.ChainLevels(t) {
+	for _, l := range world.ChainLevels(t) {
 		c.levels = append(c.levels, level{l.Name, l.Devices})
-		if i > 0 {
-			parts = append(parts, fmt.Sprint(l.Devices/c.levels[i-1].devices))
-		}
 	}
-	slices.Reverse(parts)
-	c.tree = strings.Join(parts, "x")
 	return c
 }
 
 // ownedCells is what one block of cells gives its owner.
 type ownedCells struct {
 	chain, devices int // of each node's part of a cell
-	quota          world.Quota
+	claim          structs.CellClaim
 }
 
-// ownedBy returns what a virtual cluster gives, of chains that are there.
-func ownedBy(v *structs.VirtualCluster, chains []*chain, order uint64) (list []ownedCells, err error) {
+// admit gives a tenant on an edit what a virtual cluster states, admitted after all that was given before, and returns what that is.
+func admit(e *scheduler.Edit, v *structs.VirtualCluster, chains []*chain, order uint64, sites []structs.TopologyLevel) ([]ownedCells, error) {
+	v = v.Copy()
+	v.Canonicalize()
 	if err := v.Validate(); err != nil {
 		return nil, err
 	}
 	if len(v.Windows) > 0 {
 		return nil, fmt.Errorf("virtual cluster %q: windows are not replayed: state what it owns all the time", v.Name)
 	}
-	for i, c := range v.Cells {
-		if len(c.Pin) > 0 {
-			return nil, fmt.Errorf("virtual cluster %q: cells %d: pins are not replayed: leave pin out", v.Name, i+1)
-		}
-		if c.Count == 0 {
-			continue
-		}
-		at, err := chainNamed(c, chains)
-		if err != nil {
-			return nil, fmt.Errorf("virtual cluster %q: cells %d: %w", v.Name, i+1, err)
-		}
-		of := chains[at]
-		has := ownedCells{at, of.levels[len(of.levels)-1].devices, world.Quota{Chain: of.key, Level: c.Level, Size: c.Size, Count: c.Count, Order: order}}
-		if within := slices.IndexFunc(of.levels, func(l level) bool { return l.name == c.Level }); within >= 0 {
-			if has.devices = of.levels[within].devices; c.Size != 0 {
-				return nil, fmt.Errorf("virtual cluster %q: cells %d: size: only cells above nodes have one", v.Name, i+1)
-			}
-		} else if c.Size == 0 {
-			return nil, fmt.Errorf("virtual cluster %q: cells %d: no level %q within nodes of %s; there are %s, and those above nodes need a size",
-				v.Name, i+1, c.Level, of.kind(), of.names())
-		}
-		list = append(list, has)
+	w := e.World()
+	claims, err := scheduler.ClaimsOf(w, v.Cells, nil, order, sites)
+	if err == nil {
+		err = scheduler.AdmitClaims(w, v.Name, claims)
 	}
-	return list, nil
-}
-
-// chainNamed finds the chain that a block of cells names.
-func chainNamed(c *structs.CellQuota, chains []*chain) (at int, err error) {
-	at = -1
-	var has []string
-	for i, of := range chains {
-		if cmp.Or(c.NodePool, structs.DefaultNodePool) != of.key.Pool {
-			continue
-		}
-		has = append(has, of.kind()+"/"+of.tree)
-		if c.Kind != "" && c.Kind != of.kind() && c.Kind != of.kind()+"/"+of.tree {
-			continue
-		}
-		if at >= 0 {
-			return -1, fmt.Errorf("kind %q: may be several kinds of cells: name one of %s", c.Kind, strings.Join(has, ", "))
-		}
-		at = i
+	if err != nil {
+		return nil, fmt.Errorf("virtual cluster %q: %w", v.Name, err)
 	}
-	if at < 0 {
-		return -1, fmt.Errorf("kind %q: no node of pool %s has such GPUs; there are %s", c.Kind, cmp.Or(c.NodePool, structs.DefaultNodePool),
-			cmp.Or(strings.Join(has, ", "), "none"))
-	}
-	return at, nil
-}
-
-// admit gives all their cells on an edit, in the order of the list, and refuses what is more than there is.
-func admit(e *scheduler.Edit, chains []*chain, list []*tenant) error {
-	for _, t := range list {
-		quotas := make([]world.Quota, len(t.owns))
-		for i := range t.owns {
-			quotas[i] = t.owns[i].quota
-		}
-		e.SetQuotas(t.name, quotas)
-		for _, q := range quotas {
-			c, found := e.World().Chain(q.Chain)
-			if !found {
-				return fmt.Errorf("virtual cluster %q: no node has cells of level %q", t.name, q.Level)
-			}
-			k, known := c.KindOf(q.Level, q.Size)
-			if !known {
-				return fmt.Errorf("virtual cluster %q: no level %q with a size of %d", t.name, q.Level, q.Size)
-			}
-			if err := c.Ownable(k); err != nil {
-				return fmt.Errorf("virtual cluster %q: %w", t.name, err)
-			}
-			if a := c.Account(t.name, k); a.Doomed > 0 {
-				return fmt.Errorf("virtual cluster %q: level %s: %d short of %d: the nodes have no more beside what the virtual clusters above it own",
-					t.name, q.Level, a.Doomed, q.Count)
-			}
+	scheduler.SetClaims(e, v.Name, claims)
+	owns := make([]ownedCells, len(claims))
+	for i, c := range claims {
+		at := slices.IndexFunc(chains, func(of *chain) bool {
+			return of.key == world.ChainKey{Pool: c.NodePool, Vendor: c.Vendor, Type: c.Type, Model: c.Model, Tree: c.Chain}
+		})
+		owns[i] = ownedCells{at, chains[at].levels[len(chains[at].levels)-1].devices, c}
+		if within := slices.IndexFunc(chains[at].levels, func(l level) bool { return l.name == c.Level }); within >= 0 {
+			owns[i].devices = chains[at].levels[within].devices
 		}
 	}
-	return nil
+	return owns, nil
 }

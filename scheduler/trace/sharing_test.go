@@ -109,12 +109,14 @@ func TestSharingNumbersAreNoCells(t *testing.T) {
 
 func TestSharingRefuses(t *testing.T) {
 	for want, owns := range map[string][]*structs.VirtualCluster{
-		`virtual cluster "b": level node: 1 short of 2`:    {owned("a", "node 1"), owned("b", "node 2")},
-		`virtual cluster "a": cells 1: no level "rack"`:    {owned("a", "rack 1")},
-		`virtual cluster "a": stated twice`:                {owned("a", "node 1"), owned("a", "node 1")},
-		`virtual cluster "a": cells 1: kind "x/y/z"`:       {{Name: "a", Cells: []*structs.CellQuota{{Kind: "x/y/z", Level: "node", Count: 1}}}},
-		`virtual cluster "a": cells 1: pins are not`:       {{Name: "a", Cells: []*structs.CellQuota{{Level: "node", Count: 1, Pin: []string{"m-000"}}}}},
-		`virtual cluster "a": cells 1: size: only cells a`: {{Name: "a", Cells: []*structs.CellQuota{{Level: "node", Count: 1, Size: 2}}}},
+		`virtual cluster "b": level node: 1 short`:   {owned("a", "node 1"), owned("b", "node 2")},
+		`virtual cluster "a": cells 1: level "rack"`: {owned("a", "rack 1")},
+		`virtual cluster "a": stated twice`:          {owned("a", "node 1"), owned("a", "node 1")},
+		`virtual cluster "a": cells 1: kind "x/y/z"`: {{Name: "a", Cells: []*structs.CellQuota{{Kind: "x/y/z", Level: "node", Count: 1}}}},
+		`virtual cluster "a": cells 1: pin "none"`:   {{Name: "a", Cells: []*structs.CellQuota{{Level: "node", Count: 1, Pin: []string{"none"}}}}},
+		`virtual cluster "a": windows are not replayed`: {{Name: "a", Windows: []*structs.CellWindow{{
+			From: time.Unix(0, 0), To: time.Unix(1, 0), Cells: []*structs.CellQuota{{Level: "node", Count: 1}},
+		}}}},
 	} {
 		p := replayOf(treeMachines(2), gpuRow(0, 1, 1)).sharing("", owns...)
 		if _, _, err := Run(p.c); err == nil || !strings.Contains(err.Error(), want) {
@@ -141,6 +143,9 @@ func drawOwned(t *rapid.T, nodes int) (owns []*structs.VirtualCluster) {
 			n := rapid.IntRange(0, 3).Draw(t, level)
 			if n = min(n, left/(8>>i)); n > 0 {
 				v.Cells = append(v.Cells, &structs.CellQuota{Level: level, Count: n})
+				if level == "node" && name == "a" && rapid.Bool().Draw(t, "pin") {
+					v.Cells[0].Pin = []string{"m-000"}
+				}
 				left -= n * (8 >> i)
 			}
 		}

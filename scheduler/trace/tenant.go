@@ -45,6 +45,17 @@ type tenants struct {
 	unbound, raised uint64
 }
 
+// CheckVirtualClusters returns an error if nodes cannot give tenants what virtual clusters state, before a replay.
+func CheckVirtualClusters(nodes []*structs.Node, config structs.SchedulerConfiguration, list []*structs.VirtualCluster) error {
+	edit := scheduler.NewWorld().Edit()
+	edit.Configure(&config)
+	for _, n := range nodes {
+		edit.UpsertNode(n)
+	}
+	_, err := newTenants(&Config{Nodes: nodes, Scheduler: config, VirtualClusters: list}, edit)
+	return err
+}
+
 // newTenants reads who owns what, and gives it to them on an edit if they share by cells.
 func newTenants(c *Config, e *scheduler.Edit) (*tenants, error) {
 	if len(c.VirtualClusters) == 0 {
@@ -58,22 +69,20 @@ func newTenants(c *Config, e *scheduler.Edit) (*tenants, error) {
 		return nil, fmt.Errorf("virtual clusters are not for the mode drop, in which nobody gives anything back")
 	}
 	o.chains, o.devices = chainsOf(e, c.Nodes)
+	if o.sharing != SharingCells {
+		e = e.World().Edit() // the others are compared with the same, and own nothing
+	}
 	for i, v := range c.VirtualClusters {
-		owns, err := ownedBy(v, o.chains, uint64(i)+1) //nolint:gosec // not negative
-		if err != nil {
-			return nil, err
-		}
 		if o.byName[v.Name] != nil {
 			return nil, fmt.Errorf("virtual cluster %q: stated twice", v.Name)
 		}
-		t := o.add(v.Name, owns)
-		t.waits = v.OverLimit == structs.OverLimitWait
+		owns, err := admit(e, v, o.chains, uint64(i)+1, c.Scheduler.SiteLevels()) //nolint:gosec // not negative
+		if err != nil {
+			return nil, err
+		}
+		o.add(v.Name, owns).waits = v.OverLimit == structs.OverLimitWait
 	}
-	trial := e
-	if o.sharing != SharingCells {
-		trial = e.World().Edit() // the others are compared with the same
-	}
-	return o, admit(trial, o.chains, o.list)
+	return o, nil
 }
 
 func (o *tenants) add(name string, owns []ownedCells) *tenant {
@@ -212,9 +221,9 @@ func (r *replay) useCellsOf(x *run, i int) error {
 		return fmt.Errorf("it claims cells of level %s, which there is not", terms.CellLevel)
 	}
 	for _, c := range of.CellsOf(node, k, mask) {
-		name, first := c.Site, 0
-		if name == "" {
-			name, first = fmt.Sprintf("%s/%s-%d", node, terms.CellLevel, c.Index), c.Index*of.Devices(k)
+		name, first := cellName(node, c.Site, terms.CellLevel, c.Index), 0
+		if c.Site == "" {
+			first = c.Index * of.Devices(k)
 		}
 		u, err := x.job.tenant.tree.use(chain, terms.CellLevel, terms.CellSize, name, node, first, mask)
 		if err != nil {

@@ -23,6 +23,7 @@ type quotaCell struct {
 	devices int // of each part
 	parts   []cellPart
 	bound   string // the name of the cell that it is bound to; "": none
+	pinned  bool
 	uses    int
 }
 
@@ -41,13 +42,26 @@ type cellUse struct {
 func newVirtualTree(chains []*chain, owns []ownedCells) *virtualTree {
 	t := &virtualTree{chains: chains}
 	for _, o := range owns {
-		for range o.quota.Count {
-			t.cells = append(t.cells, quotaCell{
-				chain: o.chain, level: o.quota.Level, size: o.quota.Size, devices: o.devices, parts: make([]cellPart, max(1, o.quota.Size)),
-			})
+		for i := range o.claim.Count {
+			c := quotaCell{
+				chain: o.chain, level: o.claim.Level, size: o.claim.Size, devices: o.devices, parts: make([]cellPart, max(1, o.claim.Size)),
+			}
+			if i < len(o.claim.Pins) {
+				pin := &o.claim.Pins[i]
+				c.bound, c.pinned = cellName(pin.NodeID, pin.Site, c.level, pin.Index), true
+			}
+			t.cells = append(t.cells, c)
 		}
 	}
 	return t
+}
+
+// cellName names a cell: one above nodes by its site.
+func cellName(node, site, level string, index int) string {
+	if site != "" {
+		return site
+	}
+	return fmt.Sprintf("%s/%s-%d", node, level, index)
 }
 
 // gpus returns how many devices there are.
@@ -112,7 +126,7 @@ func (t *virtualTree) release(u cellUse) {
 	t.known = nil
 	c := &t.cells[u.cell]
 	c.parts[u.part].used &^= u.devices
-	if c.uses--; c.uses == 0 {
+	if c.uses--; c.uses == 0 && !c.pinned {
 		c.bound = ""
 		for i := range c.parts {
 			c.parts[i].node = ""
