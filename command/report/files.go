@@ -156,6 +156,7 @@ func (c *lines) run(f *trace.Figures) {
 	for i := range f.ByTenant {
 		c.waits("wait by tenant", &f.ByTenant[i])
 	}
+	c.tenants(f)
 	for i := range f.OverTime {
 		c.sample("over time", number(f.OverTime[i].From), &f.OverTime[i])
 		c.put("over time", number(f.OverTime[i].From), "fragmentation", f.OverTime[i].Fragmentation)

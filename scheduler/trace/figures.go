@@ -26,6 +26,14 @@ type Figures struct {
 	BySize   []WaitFigures
 	ByTenant []WaitFigures // those with the most GPU hours first
 
+	// Sharing is how tenants shared the nodes, one of the Sharing constants, Tenants what became of what they own, those first who
+	// own the most, and AllTenants the sum; empty if nobody owns anything.
+	Sharing    string          `json:",omitempty"`
+	Tenants    []TenantFigures `json:",omitempty"`
+	AllTenants *TenantFigures  `json:",omitempty"`
+	// Useful is Loaded.GPU without what had to be done again later.
+	Useful float64 `json:",omitempty"`
+
 	// OverTime is how things stood, in the mode "time".
 	OverTime []Sample `json:",omitempty"`
 	// Arrived is what was allocated by how much had arrived, in the mode "drop".
@@ -98,6 +106,13 @@ func (r *replay) figures() *Figures {
 		f.Arrived = nil
 	}
 	f.Waits, f.BySize, f.ByTenant = r.tally.figures()
+	if r.tenants != nil {
+		f.Sharing = r.tenants.sharing
+		f.Tenants, f.AllTenants = r.tenantFigures()
+		if has := float64(r.ledger.Has.GPUMilli) * float64(r.series.last-epoch) / 1e9; has > 0 {
+			f.Useful = round(f.Loaded.GPU-r.lostUntil/has, 6)
+		}
+	}
 	return f
 }
 

@@ -95,6 +95,9 @@ func notPlain(c rune) bool {
 // part reports whether the row requests a part of a GPU.
 func (r *Row) part() bool { return r.Share > 0 && r.Share < structs.DeviceShareWhole }
 
+// wholeGPUs reports whether the row takes whole GPUs: parts of one are never guaranteed.
+func (r *Row) wholeGPUs() bool { return r.GPUs > 0 && !r.part() }
+
 // gpuMilli is what all instances take of GPUs, in thousandths.
 func (r *Row) gpuMilli() int64 { return int64(r.Count) * r.instanceMilli() }
 
@@ -115,6 +118,7 @@ type classKey struct {
 	maxRun      time.Duration
 	reclaim     string
 	owner       uint64 // not 0: the one job of it, which holds reservations
+	tenant      string // whose it is, if tenants own something
 }
 
 func (r *Row) key(band int) classKey {
