@@ -5,7 +5,8 @@ package structs
 const PolicyLeastFragmentation = "least-fragmentation"
 
 // TypicalRequest is one of the requests that a cluster typically gets: what the policy
-// least-fragmentation keeps room for.
+// least-fragmentation keeps room for. Requests that may use few of the devices of their pool only, by
+// what Job and Group state, count as much more as these are scarce.
 type TypicalRequest struct {
 	// Job returns what all of it shares: constraints, datacenters, the pool. Group is one of its
 	// groups, or a stand-in for one. Neither is changed.

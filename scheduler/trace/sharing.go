@@ -129,7 +129,8 @@ func admit(e *scheduler.Edit, v *structs.VirtualCluster, chains []*chain, order 
 		return nil, fmt.Errorf("virtual cluster %q: windows are not replayed: state what it owns all the time", v.Name)
 	}
 	w := e.World()
-	claims, err := scheduler.ClaimsOf(w, v.Cells, nil, order, sites)
+	err := scheduler.ResolveCells(w, v.Cells, sites)
+	claims := v.ClaimsAt(0, order)
 	if err == nil {
 		err = scheduler.AdmitClaims(w, v.Name, claims)
 	}

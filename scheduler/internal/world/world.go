@@ -29,6 +29,9 @@ type World struct {
 	families Tree[string, *NodeSet]
 	// members identifies which nodes are in which of them: who changed that last.
 	members *Token
+	// supply is how many devices the ready nodes have, by family; see supply.go.
+	supply   Tree[string, *Supply]
+	supplier *Token // who changed it last
 	// names are the known nodes by name.
 	names Tree[NodeName, struct{}]
 	// reservations are the reservations, by node ID.
@@ -60,6 +63,7 @@ func New() *World {
 		allocs:       newTree[string, *Usage](strings.Compare),
 		classes:      newTree[string, *NodeSet](strings.Compare),
 		families:     newTree[string, *NodeSet](strings.Compare),
+		supply:       newTree[string, *Supply](strings.Compare),
 		names:        newTree[NodeName, struct{}](compareNames),
 		reservations: newTree[string, *Reservation](strings.Compare),
 		gangs:        newTree[member, *Usage](compareMembers),
@@ -169,6 +173,7 @@ func (w *World) Diff(other *World) []string {
 	})
 	diffTrees(&out, "class", &w.classes, &other.classes, diffSet)
 	diffTrees(&out, "family", &w.families, &other.families, diffSet)
+	diffTrees(&out, "supply", &w.supply, &other.supply, diffSupply)
 	diffTrees(&out, "reservation", &w.reservations, &other.reservations, func(a, b *Reservation) string {
 		if *a == *b {
 			return ""
