@@ -107,6 +107,11 @@ const (
 	MethodNamespaceGet    = "Namespace.Get"    // IDRequest → NamespaceReply
 	MethodNamespaceUpsert = "Namespace.Upsert" // NamespaceUpsertRequest → WriteReply
 	MethodNamespaceDelete = "Namespace.Delete" // NamespaceDeleteRequest → WriteReply
+
+	MethodVirtualClusterList   = "VirtualCluster.List"   // ListRequest → VirtualClusterListReply
+	MethodVirtualClusterGet    = "VirtualCluster.Get"    // IDRequest → VirtualClusterReply
+	MethodVirtualClusterUpsert = "VirtualCluster.Upsert" // VirtualClusterUpsertRequest → WriteReply
+	MethodVirtualClusterDelete = "VirtualCluster.Delete" // VirtualClusterDeleteRequest → WriteReply
 )
 
 // Methods that a client serves. A server that is called with one passes it on to the
