@@ -112,6 +112,11 @@ const (
 	MethodVirtualClusterGet    = "VirtualCluster.Get"    // IDRequest → VirtualClusterReply
 	MethodVirtualClusterUpsert = "VirtualCluster.Upsert" // VirtualClusterUpsertRequest → WriteReply
 	MethodVirtualClusterDelete = "VirtualCluster.Delete" // VirtualClusterDeleteRequest → WriteReply
+	MethodVirtualClusterShift  = "VirtualCluster.Shift"  // VirtualClusterShiftRequest → WriteReply
+	MethodVirtualClusterPoints = "VirtualCluster.Points" // VirtualClusterPointsRequest → WriteReply
+	MethodExchangeList         = "Exchange.List"         // ListRequest → ExchangeListReply
+	MethodExchangePut          = "Exchange.Put"          // ExchangePutRequest → ExchangePutReply
+	MethodExchangeWithdraw     = "Exchange.Withdraw"     // ExchangeWithdrawRequest → WriteReply
 )
 
 // Methods that a client serves. A server that is called with one passes it on to the

@@ -58,7 +58,7 @@ func (r *releases) note(c *state.Change) {
 		}
 	case state.KindVirtualCluster: // what one owner gives up others may have
 		r.classes[""], r.lessens = true, true
-	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool:
+	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
 	}
 }
 

@@ -176,7 +176,7 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
-	case state.KindVirtualCluster, state.KindNodePool: // which nodes are in it, they determine themselves
+	case state.KindVirtualCluster, state.KindExchange, state.KindNodePool: // which nodes are in it, they determine themselves
 	}
 }
 

@@ -39,6 +39,8 @@ var exported = []struct {
 	{TableNodePools, func() any { return &structs.NodePool{} }},
 	{TableNamespaces, func() any { return &structs.Namespace{} }},
 	{TableVirtualClusters, func() any { return &structs.VirtualCluster{} }},
+	{TableClaimsTime, func() any { return &structs.ClaimsTime{} }},
+	{TableExchanges, func() any { return &structs.Exchange{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 

@@ -21,6 +21,7 @@ const (
 	KindRequest                        // *structs.PendingRequest; Key is namespace/job/group, Type one of RequestWaiting …
 	KindNodePool                       // *structs.NodePool
 	KindVirtualCluster                 // *structs.VirtualCluster; Key is the namespace
+	KindExchange                       // *structs.Exchange; Key is its ID
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never

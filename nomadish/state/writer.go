@@ -104,6 +104,16 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.VirtualClusterUpsert(index, p)
 	case *structs.VirtualClusterDeleteEntry:
 		return w.VirtualClusterDelete(index, p)
+	case *structs.ClaimsTimeEntry:
+		return w.ClaimsTime(index, p)
+	case *structs.VirtualClusterShiftEntry:
+		return w.VirtualClusterShift(index, p)
+	case *structs.VirtualClusterPointsEntry:
+		return w.VirtualClusterPoints(index, p)
+	case *structs.ExchangePutEntry:
+		return w.ExchangePut(index, p)
+	case *structs.ExchangeWithdrawEntry:
+		return w.ExchangeWithdraw(index, p)
 	case *structs.JobStabilityEntry:
 		return w.JobStability(index, p)
 	case *structs.CollectEntry:
@@ -184,7 +194,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 		w.Advance(index)
 		return err
 	}
-	claimTable{x}.writeLost()
+	claimTable{x}.settle()
 	x.settle()
 	x.upTo = max(x.upTo, index)
 	x.marks.set(&x.tables, index, &x.was.marks)
