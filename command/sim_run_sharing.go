@@ -6,13 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/command/tracefile"
 	"github.com/nomadish/nomadish/scheduler/trace"
-	"github.com/nomadish/nomadish/structs"
 )
 
 const (
@@ -20,59 +17,11 @@ const (
 	sharesByPeak = "peaks"
 	// virtualClustersFile is where they are written to.
 	virtualClustersFile = "virtual-clusters.hcl"
-	// maxVirtualClustersFile bounds a file of virtual clusters, in bytes.
-	maxVirtualClustersFile = 1 << 20
 )
 
 // sharingNames are the ways of sharing as the report names them.
 var sharingNames = map[string]string{
 	trace.SharingCells: "virtual clusters", trace.SharingQueue: "one queue", trace.SharingCounts: "GPU counts",
-}
-
-// readVirtualClusters reads virtual clusters of an HCL file.
-func readVirtualClusters(path string) ([]*structs.VirtualCluster, error) {
-	src, err := os.ReadFile(path) //nolint:gosec // the user names the file
-	if err != nil {
-		return nil, err
-	}
-	f, problems := hclfile.Parse(path, src, hclfile.Limits{FileBytes: maxVirtualClustersFile})
-	if len(problems) > 0 {
-		return nil, problems.Err()
-	}
-	scope, blocks, problems := hclfile.NewScope(f, hclfile.Options{})
-	if len(problems) > 0 {
-		return nil, problems.Err()
-	}
-	for _, a := range f.Body.Attributes { // the first of them is named, whichever it is
-		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: at the top of the file stand only blocks virtual_cluster", a.Name))
-	}
-	var list []*structs.VirtualCluster
-	d := hclfile.NewDecoder(f, scope)
-	for _, b := range blocks {
-		switch {
-		case b.Type != "virtual_cluster":
-			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: at the top of the file stands only virtual_cluster", b.Type))
-		case len(b.Labels) != 1:
-			problems = append(problems, hclfile.At(b.DefRange(), `a virtual cluster needs one name: write virtual_cluster "NAME" { … }`))
-		default:
-			v := &structs.VirtualCluster{}
-			d.Block(b, v, "virtual_cluster "+strconv.Quote(b.Labels[0]))
-			v.Name = b.Labels[0]
-			list = append(list, v)
-		}
-	}
-	if problems = append(problems, d.Problems()...); len(problems) > 0 {
-		return nil, problems.Err()
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf(`%s: has no virtual cluster: write virtual_cluster "NAME" { … }`, path)
-	}
-	for _, v := range list {
-		if err := v.Validate(); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return list, nil
 }
 
 // parseSharings reads "cells,queue".
@@ -110,9 +59,11 @@ func (p *simPlan) readSharing() (err error) {
 		}
 	}
 	if o.virtualClusters != sharesByPeak {
-		if p.virtualClusters, err = readVirtualClusters(o.virtualClusters); err != nil {
-			return fmt.Errorf("-virtual-clusters: %w", err)
+		file, failed := readVirtualClusters(nil, o.virtualClusters, false)
+		if failed != nil {
+			return fmt.Errorf("-virtual-clusters: %w", failed)
 		}
+		p.virtualClusters = file.clusters
 		return p.admitted()
 	}
 	peaks, err := tracefile.Peaks(p.trace.Rows())
