@@ -53,9 +53,9 @@ func TestOverLimit(t *testing.T) {
 
 	// "ask" waits as well; what nobody asked for GPUs is never over the limit.
 	x = newTenants(t, gives(t, "a", "socket", 1), nodes()...)
-	x.wantClasses("6 single ones", x.decideOver(structs.OverLimitAsk, "a", "six", 6, 1), 4, 0)
-	x.wantClasses("without devices", x.decideOver(structs.OverLimitAsk, "a", "plain", 3, 1, func(j *structs.Job) { schedtest.Task(j).Resources.Devices = nil }), 0, 3)
-	x.wantClasses("shares", x.decideOver(structs.OverLimitAsk, "a", "share", 1, 1, func(j *structs.Job) { schedtest.Task(j).Resources.Devices[0].Share = 500 }), 0, 0)
+	x.wantClasses("6 single ones", x.decideOver(structs.OverLimitConfirm, "a", "six", 6, 1), 4, 0)
+	x.wantClasses("without devices", x.decideOver(structs.OverLimitConfirm, "a", "plain", 3, 1, func(j *structs.Job) { schedtest.Task(j).Resources.Devices = nil }), 0, 3)
+	x.wantClasses("shares", x.decideOver(structs.OverLimitConfirm, "a", "share", 1, 1, func(j *structs.Job) { schedtest.Task(j).Resources.Devices[0].Share = 500 }), 0, 0)
 	x.wantClasses("another namespace", x.decideOver("", "b", "other", 3, 1), 0, 3)
 	x.wantClasses("one that owns nothing", x.decideOver(structs.OverLimitWait, "c", "none", 1, 1), 0, 0)
 

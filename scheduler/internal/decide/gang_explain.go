@@ -14,7 +14,7 @@ import (
 // roomsNamed bounds the domains that an explanation names: those with most room.
 const roomsNamed = 3
 
-// explain counts that the gang found no room, and says why: of each group what its
+// explain counts that the gang found no room, and records why: of each group what its
 // nodes lack, and of the gang how much of it would have found room, or why it must not run opportunistically.
 func (x *GangPlacer) explain(without withoutClaim) {
 	reasons := without.withheld // else found out once, and only where it is not known already

@@ -202,9 +202,9 @@ func (j *judgement) keepReclaimed(node string) {
 	}
 }
 
-// tellsOfReclaim reports whether an evaluation is one of a job that something is taken back from,
+// reportsReclaim reports whether an evaluation is one of a job that something is taken back from,
 // and whether that holds.
-func (j *judgement) tellsOfReclaim(ev *structs.Evaluation) (is, valid bool) {
+func (j *judgement) reportsReclaim(ev *structs.Evaluation) (is, valid bool) {
 	if ev.TriggeredBy != structs.EvalTriggerPreemption || ev.Status != structs.EvalStatusPending {
 		return false, false
 	}

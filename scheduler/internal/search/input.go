@@ -19,7 +19,7 @@ type Input struct {
 	Seed uint64
 	// NewID mints the IDs of new evaluations and batch seeds.
 	NewID func() string
-	// Typical is what the cluster is typically asked for; the policy least-fragmentation
+	// Typical is what the cluster is typically requested to place; the policy least-fragmentation
 	// keeps room for it. nil, or nothing with devices in it: that policy is binpack.
 	Typical *Typical
 	// Prepared is what is remembered of other evaluations; nil: nothing is.
@@ -62,6 +62,6 @@ func (in *Input) Policy() string {
 // WaitsOverLimit reports whether instances beyond what the job's namespace owns wait, instead of running opportunistically. A job of
 // class "opportunistic" uses nothing of that, and never waits for it.
 func (in *Input) WaitsOverLimit() bool {
-	return (in.OverLimit == structs.OverLimitWait || in.OverLimit == structs.OverLimitAsk) && in.Job != nil && !in.Job.PerNode() &&
+	return (in.OverLimit == structs.OverLimitWait || in.OverLimit == structs.OverLimitConfirm) && in.Job != nil && !in.Job.PerNode() &&
 		in.Job.OverLimit != structs.OverLimitOpportunistic && in.Job.Class != structs.ClassOpportunistic
 }

@@ -12,6 +12,7 @@ type claimsEdit struct {
 	open  map[ChainKey]*cells.Edit
 	dirty map[string]bool // nodes whose rooms and users have to be moved on
 	lost  []string        // allocations whose claim did not hold
+	pins  []PinFault      // of the last SetQuotas
 	uses  []ownerUse      // changes of what is in guaranteed use, to be added up: most evaluations are thrown away
 }
 
