@@ -23,7 +23,7 @@ type Leader interface {
 // Evaluations is the queue as the RPC endpoints call it for the workers of other servers. It
 // answers only on the leader.
 type Evaluations interface {
-	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.Evaluation, string, uint64, error)
+	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.EvalDequeueReply, error)
 	Ack(id, token string) error
 	Nack(id, token string) error
 	Outstanding(id string) (token string, ok bool)

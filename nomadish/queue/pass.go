@@ -85,7 +85,7 @@ func (b *Broker) leaseEntry(w *entry) *Lease {
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.gates.enter(it)
-	return &Lease{Eval: w.eval, Token: it.token}
+	return &Lease{Eval: w.eval, Token: it.token, EntitledOnly: w.entitled}
 }
 
 // itemOf finds what the pass has leased; nil: the lease has ended.
@@ -114,7 +114,9 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 		w.apart = false
 		w.group.entries.put(w)
 		b.blocked.refresh(w.group)
-		b.blocked.expectDue(w, left.WaitUntil)
+		if !w.entitled {
+			b.blocked.expectDue(w, left.WaitUntil)
+		}
 	}
 	b.finish(it)
 }

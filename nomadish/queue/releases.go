@@ -16,6 +16,11 @@ type releases struct {
 	classes map[string]bool // "" is every class
 	nodes   map[string]string
 	jobs    map[structs.NamespacedID]bool // whose own allocations ended
+	// owners are the namespaces of which cells were bound, unbound, or came free within bound ones; allOwners: those of any may have
+	// been. unbound are the classes of nodes of such cells: somebody else may bind them.
+	owners    map[string]bool
+	allOwners bool
+	unbound   map[string]bool
 	// lessens: a node can be used for less than before, or for other things.
 	lessens bool
 }
@@ -33,11 +38,13 @@ func (r *releases) note(c *state.Change) {
 		if now != nil && now.Ready() && (was == nil || !was.Ready() || was.ComputedClass != now.ComputedClass || moreRoom(was, now)) {
 			r.node(now)
 		}
+		r.allOwners = r.allOwners || cellsDiffer(was, now)
 		r.lessens = r.lessens || was != nil && was.Ready() && (now == nil || !now.Ready() ||
 			was.ComputedClass != now.ComputedClass || was.NodeResources != now.NodeResources)
 	case state.KindAlloc:
 		was, _ := c.Old.(*state.AllocRow)
 		now, _ := c.New.(*state.AllocRow)
+		r.noteClaim(was, now)
 		if was == nil || was.Terminal() {
 			return // it used nothing
 		}
@@ -52,9 +59,10 @@ func (r *releases) note(c *state.Change) {
 		if node := r.snap.Node(nil, c.Key); was != nil && node != nil && node.Ready() {
 			r.node(node)
 		}
+	// An edit of a virtual cluster is to set allOwners: what it gives up others may bind.
 	case state.KindConfig: // preemption or oversubscription may make room anywhere
 		if c.Old != nil {
-			r.classes[""], r.lessens = true, true
+			r.classes[""], r.lessens, r.allOwners = true, true, true
 		}
 	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool:
 	}
@@ -62,7 +70,7 @@ func (r *releases) note(c *state.Change) {
 
 // may reports whether what was freed may be what a group of requests waits for.
 func (r *releases) may(g *group) bool {
-	if r.classes[""] {
+	if r.classes[""] || g.key.entitled && r.mayEntitled(g) {
 		return true
 	}
 	if len(r.nodes) > maxPositions {

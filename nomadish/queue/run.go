@@ -85,7 +85,7 @@ func (b *Broker) resync(snap *state.Snapshot) {
 		if it.entry != nil {
 			it.entry.gone = true // there is a new one
 		}
-		it.position, it.inGate, it.inReady = b.blocked.positionOf(snap, it.eval), 0, 0
+		it.position, it.inGate, it.inReady = b.positionOfItem(snap, it), 0, 0
 		b.gates.enter(it)
 		if now := snap.Eval(nil, id); it.entry == nil && (now == nil || now.Status != structs.EvalStatusPending) {
 			b.forget(id)
@@ -119,7 +119,10 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 
 // committed brings the broker in line with one commit; snap is not older than that.
 func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
-	r := releases{snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{}}
+	r := releases{
+		snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
+		owners: map[string]bool{}, unbound: map[string]bool{},
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range changes.Items {
@@ -130,6 +133,7 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 		b.lessened = changes.Index
 	}
 	b.blocked.free(&r, changes.Index)
+	b.ownersMoved(&r)
 	b.saw(changes.Index)
 }
 

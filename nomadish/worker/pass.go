@@ -138,7 +138,7 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 
 // try decides one request; nil: nothing comes of it.
 func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease) *structs.Plan {
-	brief := p.brief(lease.Eval)
+	brief := lease.EntitledOnly || p.brief(lease.Eval)
 	plan, err := p.decide(pass, snap, lease, brief)
 	if err != nil {
 		p.opts.Logger.Error("a request could not be decided; it will be tried again", "eval", lease.Eval.ID, "job", lease.Eval.JobID, "error", err)
@@ -189,7 +189,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.L
 	e := lease.Eval
 	return pass.Decide(e, snap.EvalInput(e, &state.InputOptions{
 		Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
-		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief,
+		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief, EntitledOnly: lease.EntitledOnly,
 	}))
 }
 

@@ -36,6 +36,9 @@ type Input struct {
 	Requests []*structs.PendingRequest
 	// Brief: why a blocked evaluation finds no room is not counted again.
 	Brief bool
+	// EntitledOnly: only instances that a claim of the job's namespace holds are placed. The others wait for the other position of
+	// their request in the queue.
+	EntitledOnly bool
 	// CountOnly: only the number that find no room is needed, not the placements.
 	CountOnly bool
 }

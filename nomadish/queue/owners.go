@@ -1,0 +1,177 @@
+package queue
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What a namespace owns gives its requests a second position, before all others (semantics part 0, rule 6). A blocked evaluation of which
+// anything could be entitled has an entry for each position. That of what is entitled is open only while its namespace has
+// cells free that could hold it. An evaluation that is not blocked has one position at a time: the entitled one while such cells are
+// free, and is decided again for the rest.
+
+// owners is what is known of the namespaces that own cells.
+type owners struct {
+	// free are the largest free cells of each, by namespace, as its evaluations were positioned by.
+	free map[string][]int
+	// moved is when cells of a namespace last came free, all when those of any may have.
+	moved map[string]uint64
+	all   uint64
+}
+
+func newOwners() owners { return owners{free: map[string][]int{}, moved: map[string]uint64{}} }
+
+// note remembers what a commit has freed.
+func (o *owners) note(r *releases, index uint64) {
+	for name := range r.owners { // order does not matter: each has its own place
+		o.moved[name] = index
+	}
+	if r.allOwners {
+		o.all = index
+	}
+}
+
+// missed reports whether cells of an evaluation's namespace came free after the state that it was decided on.
+func (o *owners) missed(e *structs.Evaluation) bool {
+	return max(o.all, o.moved[e.Namespace]) > e.SnapshotIndex
+}
+
+// positionOfItem finds the position of an evaluation that is not blocked, or that the pass has leased.
+func (b *Broker) positionOfItem(snap *state.Snapshot, it *item) position {
+	if it.entry != nil {
+		return b.blocked.positionOfEntry(snap, it.entry)
+	}
+	p := b.blocked.positionOf(snap, it.eval)
+	entitled := it.rank.IsEntitled()
+	if it.token == "" && p.pool != "" {
+		entitled = b.entitled(snap, it.eval)
+	}
+	if entitled && p.pool != "" {
+		p.rank = p.rank.Entitled(structs.ClaimRankCells)
+	}
+	return p
+}
+
+// entitled reports whether cells of its namespace are free that could hold something that an evaluation's job misses.
+func (b *Broker) entitled(snap *state.Snapshot, e *structs.Evaluation) bool {
+	w := snap.World()
+	if !w.Owns(e.Namespace) {
+		return false
+	}
+	if _, known := b.blocked.owners.free[e.Namespace]; !known {
+		b.blocked.owners.free[e.Namespace] = w.LargestFree(e.Namespace)
+	}
+	job := snap.Job(nil, e.Namespace, e.JobID)
+	claims := scheduler.ClaimsOf(w, job, incomplete(snap, job))
+	return claims.Free(w, 1) > 0
+}
+
+// incomplete names the groups of which, as far as their allocations show, not all instances run.
+func incomplete(snap *state.Snapshot, job *structs.Job) (groups []string) {
+	counts := snap.JobSummary(nil, job.Namespace, job.ID)
+	for _, g := range job.TaskGroups {
+		missing := g.Count
+		if counts != nil {
+			c := counts.Summary[g.Name]
+			missing -= c.Running + c.Starting + c.Unknown
+			if job.Type == structs.JobTypeBatch {
+				missing -= c.Complete
+			}
+		}
+		if missing > 0 {
+			groups = append(groups, g.Name)
+		}
+	}
+	return groups
+}
+
+// ownersMoved repositions what is ready of the namespaces that have other cells free now.
+func (b *Broker) ownersMoved(r *releases) {
+	w, moved := r.snap.World(), map[string]bool{}
+	for name, was := range b.blocked.owners.free { // order does not matter: each has its own place
+		if !r.allOwners && !r.owners[name] {
+			continue
+		}
+		if now := w.LargestFree(name); !slices.Equal(was, now) {
+			b.blocked.owners.free[name], moved[name] = now, true
+		}
+	}
+	if len(moved) == 0 {
+		return
+	}
+	for job, l := range b.serial { // order does not matter: ranks decide
+		for _, it := range []*item{l.current, l.next} {
+			if moved[job.Namespace] && it != nil {
+				b.repositionItem(r.snap, it)
+			}
+		}
+	}
+}
+
+// reown repositions all of a namespace, after an edit of what it owns: it may own something now, or nothing any more.
+func (b *Broker) reown(snap *state.Snapshot, namespace string) {
+	delete(b.blocked.owners.free, namespace)
+	for job := range b.serial { // order does not matter: ranks decide
+		if job.Namespace == namespace {
+			b.reposition(snap, job, true)
+		}
+	}
+	for job := range b.blocked.ofJob { // nor here
+		if job.Namespace == namespace && b.serial[job] == nil {
+			b.reposition(snap, job, true)
+		}
+	}
+}
+
+// noteClaim notes that an allocation came to use a claim, or does not use it any more.
+func (r *releases) noteClaim(was, now *state.AllocRow) {
+	before, after := claimant(was), claimant(now)
+	if before == after {
+		return
+	}
+	for _, name := range []string{before, after} {
+		if name != "" {
+			r.owners[name] = true
+		}
+	}
+	if before == "" {
+		return
+	}
+	if node := r.snap.Node(nil, was.NodeID()); node != nil {
+		r.unbound[node.ComputedClass] = true
+	}
+}
+
+// claimant returns the namespace whose cells an allocation uses; "": none.
+func claimant(a *state.AllocRow) string {
+	if a == nil || a.Terminal() {
+		return ""
+	}
+	if res := a.Resources(); res == nil || res.Shared.Terms == nil || res.Shared.Terms.Claim == "" {
+		return ""
+	}
+	return a.JobID().Namespace
+}
+
+// cellsDiffer reports whether a node may have other cells than before: which of them are bound and which quotas can be had may
+// then have changed for every owner.
+func cellsDiffer(was, now *structs.Node) bool {
+	return was == nil || now == nil || was.Ready() != now.Ready() || was.NodeResources != now.NodeResources || was.ComputedClass != now.ComputedClass
+}
+
+// mayEntitled reports whether what was freed may be what entitled requests wait for, whatever room there is: those of an owner whose own
+// cells came free, and others where a cell was unbound.
+func (r *releases) mayEntitled(g *group) bool {
+	if r.allOwners || r.owners[g.known.Namespace] {
+		return true
+	}
+	for class := range r.unbound { // order does not matter: any will do
+		if helps(g.known, class) {
+			return true
+		}
+	}
+	return false
+}
