@@ -122,7 +122,7 @@ func (c *cluster) input() scheduler.Input {
 	return scheduler.Input{
 		Job: c.job, Allocs: c.own(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
 		Typical: c.typical, EntitledOnly: c.entitledOnly,
-		NewID:   func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
+		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
 	}
 }
 

@@ -77,12 +77,12 @@ func RequestKeyOf(
 	return decide.RequestKeyOf(w, job, groups, has, config, reservations)
 }
 
-// Claims is what the groups of a job may claim of what their namespace owns.
-type Claims = decide.Claims
+// Entitlement is what the groups of a job may claim of what their namespace owns.
+type Entitlement = decide.Entitlement
 
-// ClaimsOf returns what groups of a job may claim, whether or not their namespace has any of it free.
-func ClaimsOf(w *World, job *structs.Job, groups []string) Claims {
-	return decide.ClaimsOf(w, job, groups)
+// EntitlementOf returns what groups of a job may claim, whether or not their namespace has any of it free.
+func EntitlementOf(w *World, job *structs.Job, groups []string) Entitlement {
+	return decide.EntitlementOf(w, job, groups)
 }
 
 // Entitled returns how many instances of a group could be entitled at most (semantics part 0, rule 6). It counts to most.

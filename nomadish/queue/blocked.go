@@ -133,7 +133,7 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 	b.unblock(e.ID)
 	requestKey := b.requestKeyOf(snap, e)
 	for _, w := range []*entry{{eval: e}, {eval: e, entitled: true}} {
-		if w.entitled && !requestKey.Claims.Any() {
+		if w.entitled && !requestKey.Entitlement.Any() {
 			break
 		}
 		b.add(snap, w, requestKey)
@@ -339,7 +339,7 @@ func (b *blocked) tryAll(pool string) {
 
 // open has a group tried, unless it is entitled to nothing that is free.
 func (b *blocked) open(g *group) {
-	if !g.open && (!g.key.entitled || g.requestKey.Claims.Free(b.world(), 1) > 0) {
+	if !g.open && (!g.key.entitled || g.requestKey.Entitlement.Free(b.world(), 1) > 0) {
 		g.open = true
 		b.refresh(g)
 	}

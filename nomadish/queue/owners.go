@@ -65,7 +65,7 @@ func (b *Broker) entitled(snap *state.Snapshot, e *structs.Evaluation) bool {
 		b.blocked.owners.free[e.Namespace] = w.LargestFree(e.Namespace)
 	}
 	job := snap.Job(nil, e.Namespace, e.JobID)
-	claims := scheduler.ClaimsOf(w, job, incomplete(snap, job))
+	claims := scheduler.EntitlementOf(w, job, incomplete(snap, job))
 	return claims.Free(w, 1) > 0
 }
 

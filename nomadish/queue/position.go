@@ -69,7 +69,7 @@ func (b *blocked) reposition(snap *state.Snapshot, job structs.NamespacedID, req
 		requestKey := b.requestKeyOf(snap, w.eval)
 		twin := entryKey{w.eval.ID, true}
 		switch {
-		case requestKey.Claims.Any() == (b.of[twin] != nil):
+		case requestKey.Entitlement.Any() == (b.of[twin] != nil):
 		case b.of[twin] == nil:
 			entitled := &entry{eval: w.eval, entitled: true, after: w.after}
 			b.add(snap, entitled, requestKey)

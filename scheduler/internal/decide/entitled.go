@@ -12,14 +12,14 @@ import (
 // Of a request whose namespace owns cells, as many instances are entitled as the free ones hold (semantics part 0, rule 6). They have a
 // position in the queue of their own, at which nothing else is placed.
 
-// Claims is what the groups of a job may claim of what their namespace owns. The zero value claims nothing.
-type Claims struct {
+// Entitlement is what the groups of a job may claim of what their namespace owns. The zero value claims nothing.
+type Entitlement struct {
 	owner, pool string
 	wants       []feasible.DeviceRequest // of each group that claims anything
 }
 
-// ClaimsOf returns what groups of a job may claim, whether or not their namespace has any of it free.
-func ClaimsOf(w *world.World, job *structs.Job, groups []string) (c Claims) {
+// EntitlementOf returns what groups of a job may claim, whether or not their namespace has any of it free.
+func EntitlementOf(w *world.World, job *structs.Job, groups []string) (c Entitlement) {
 	if !w.Owns(job.Namespace) || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() {
 		return c
 	}
@@ -49,18 +49,18 @@ func claimedDevices(g *structs.TaskGroup) (want feasible.DeviceRequest, ok bool)
 }
 
 // Any reports whether the groups may claim anything at all.
-func (c *Claims) Any() bool { return len(c.wants) > 0 }
+func (c *Entitlement) Any() bool { return len(c.wants) > 0 }
 
 // Free returns how many instances are entitled at most: as many as the free cells of their namespace hold. It counts to
 // most for each group.
-func (c *Claims) Free(w *world.World, most int) (n int) {
+func (c *Entitlement) Free(w *world.World, most int) (n int) {
 	for i := range c.wants {
 		n += c.freeFor(w, &c.wants[i], most)
 	}
 	return n
 }
 
-func (c *Claims) freeFor(w *world.World, want *feasible.DeviceRequest, most int) (n int) {
+func (c *Entitlement) freeFor(w *world.World, want *feasible.DeviceRequest, most int) (n int) {
 	for key, chain := range w.Chains {
 		if n >= most || !chainMatches(key, c.pool, want) {
 			continue
@@ -85,7 +85,7 @@ func chainMatches(key world.ChainKey, pool string, want *feasible.DeviceRequest)
 
 // Entitled returns how many instances of a group could be entitled at most.
 func Entitled(w *world.World, job *structs.Job, group string, most int) int {
-	c := ClaimsOf(w, job, []string{group})
+	c := EntitlementOf(w, job, []string{group})
 	return c.Free(w, most)
 }
 

@@ -18,8 +18,8 @@ type RequestKey struct {
 	Key   string
 	needs []need
 	any   bool // room on any node may help, however little
-	// Claims is what the groups may claim of what their namespace owns.
-	Claims Claims
+	// Entitlement is what the groups may claim of what their namespace owns.
+	Entitlement Entitlement
 }
 
 // need is from below what one instance of a group takes of its node.
@@ -36,7 +36,7 @@ func RequestKeyOf(
 ) RequestKey {
 	// What stands on room of its own needs less than its groups say, and only there.
 	stands := standsOn(job, groups, has)
-	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands, Claims: ClaimsOf(w, job, groups)}
+	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands, Entitlement: EntitlementOf(w, job, groups)}
 	// Of two groups one may have found room where the other did not.
 	alike := len(groups) == 1 && !fits && !stands && !job.PerNode() && !AllOrNone(job) && !apart(job.Constraints) &&
 		job.Reclaim != structs.ReclaimSuspend
