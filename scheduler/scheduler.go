@@ -90,6 +90,14 @@ func Entitled(w *World, job *structs.Job, group string, most int) int {
 	return decide.Entitled(w, job, group, most)
 }
 
+// Raise is allocations of a job that may be raised.
+type Raise = decide.Raise
+
+// DueRaises returns what of an owner may be raised now, the oldest first, and allowed.
+func DueRaises(w *World, owner string, allowed func(job structs.NamespacedID, allocID string) bool) []Raise {
+	return decide.DueRaises(w, owner, allowed)
+}
+
 // UsableNodes yields the ready nodes that a group of a job could use by what they are,
 // whatever is free there.
 func UsableNodes(w *World, job *structs.Job, group *structs.TaskGroup) iter.Seq[*structs.Node] {

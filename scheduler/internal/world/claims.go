@@ -58,6 +58,8 @@ type claims struct {
 	rooms  Tree[Room, struct{}]
 	on     Tree[string, []Room] // by node
 	sites  []structs.TopologyLevel
+	// raisable is what uses whole devices without a claim.
+	raisable Tree[raiseKey, *Usage]
 }
 
 func newClaims(sites []structs.TopologyLevel) *claims {
@@ -67,6 +69,8 @@ func newClaims(sites []structs.TopologyLevel) *claims {
 		rooms:  newTree[Room, struct{}](compareRooms),
 		on:     newTree[string, []Room](strings.Compare),
 		sites:  sites,
+
+		raisable: newTree[raiseKey, *Usage](compareRaiseKeys),
 	}
 }
 
@@ -187,6 +191,12 @@ func diffClaims(out *[]string, a, b *claims) {
 	})
 	diffTrees(out, "chain", &a.chains, &b.chains, diffChain)
 	diffTrees(out, "room", &a.rooms, &b.rooms, func(struct{}, struct{}) string { return "" })
+	diffTrees(out, "what may be raised", &a.raisable, &b.raisable, func(a, b *Usage) string {
+		if a.Equal(b) {
+			return ""
+		}
+		return fmt.Sprintf("%+v, not %+v", *a, *b)
+	})
 }
 
 func diffChain(a, b *cells.Chain) string {
