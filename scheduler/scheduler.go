@@ -27,6 +27,28 @@ type Vector = world.Vector
 // NewWorld returns a World without nodes.
 func NewWorld() *World { return world.New() }
 
+// ClaimView is what has become of what an owner owns.
+type ClaimView = world.ClaimView
+
+// ClaimsOf returns the claims that quotas of cells stand for on a World. What was claimed before keeps its place in the order of
+// admission; what is new was admitted at an index of the log. sites are the levels above nodes. It returns an error of
+// CodeBadRequest if a kind, a level, a size or a pin names nothing.
+func ClaimsOf(w *World, list []*structs.CellQuota, was []structs.CellClaim, index uint64, sites []structs.TopologyLevel) ([]structs.CellClaim, error) {
+	return world.ClaimsOf(w, list, was, index, sites)
+}
+
+// AdmitClaims returns an error if an owner cannot be given these claims beside what others own and use: of CodeConflict if cells
+// are short, naming their level and how many; of CodeBadRequest if it never can.
+func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
+	return world.AdmitClaims(w, owner, claims)
+}
+
+// SetClaims states all that an owner owns. What it used beyond it runs on without a claim: see Edit.LostClaims.
+func SetClaims(e *Edit, owner string, claims []structs.CellClaim) { world.SetClaims(e, owner, claims) }
+
+// RestoreClaims states what everybody owns, by owner, of an Edit that knows of no claims yet.
+func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) { world.RestoreClaims(e, all) }
+
 // Input is what one evaluation is decided with, beside the World.
 type Input = search.Input
 

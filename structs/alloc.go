@@ -28,6 +28,9 @@ const (
 	AllocClientSuspended = "suspended"
 )
 
+// DescLostClaim is the DesiredDescription of an allocation that runs on without the claim that it had.
+const DescLostClaim = "lost its claim; it runs on opportunistically and may be reclaimed at any time"
+
 // DescSuspended is the DesiredDescription of an allocation that somebody had suspended.
 const DescSuspended = "suspended by a user; `alloc resume` lets it go on"
 

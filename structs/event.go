@@ -2,14 +2,15 @@ package structs
 
 // Event-stream topics, as Nomad names them.
 const (
-	TopicAll        = "*"
-	TopicJob        = "Job"
-	TopicEvaluation = "Evaluation"
-	TopicAllocation = "Allocation"
-	TopicNode       = "Node"
-	TopicNodePool   = "NodePool"
-	TopicOperator   = "Operator"
-	TopicQueue      = "Queue" // ours: requests that wait, are placed or taken back
+	TopicAll            = "*"
+	TopicJob            = "Job"
+	TopicEvaluation     = "Evaluation"
+	TopicAllocation     = "Allocation"
+	TopicNode           = "Node"
+	TopicNodePool       = "NodePool"
+	TopicVirtualCluster = "VirtualCluster" // ours: what a namespace owns
+	TopicOperator       = "Operator"
+	TopicQueue          = "Queue" // ours: requests that wait, are placed or taken back
 )
 
 // Event is one thing that changed. JSON names are Nomad's.
@@ -43,6 +44,8 @@ func EventPayload(name string) any {
 		return &Node{}
 	case "NodePool":
 		return &NodePool{}
+	case "VirtualCluster":
+		return &VirtualCluster{}
 	case "SchedulerConfiguration":
 		return &SchedulerConfiguration{}
 	case "Request":

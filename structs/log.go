@@ -8,30 +8,32 @@ type LogType uint8
 
 // The log entry types, each with its payload.
 const (
-	LogNodeRegister    LogType = 1  // NodeRegisterEntry
-	LogNodeDeregister  LogType = 2  // NodeDeregisterEntry
-	LogNodeStatus      LogType = 3  // NodeStatusEntry
-	LogNodeEligibility LogType = 4  // NodeEligibilityEntry
-	LogNodeDrain       LogType = 5  // NodeDrainEntry
-	LogNodeEvents      LogType = 6  // NodeEventsEntry
-	LogJobRegister     LogType = 7  // JobRegisterEntry
-	LogJobDeregister   LogType = 8  // JobDeregisterEntry
-	LogEvalUpsert      LogType = 9  // EvalUpsertEntry
-	LogPlanApply       LogType = 10 // PlanCommit
-	LogAllocClient     LogType = 11 // AllocClientEntry
-	LogAllocTransition LogType = 12 // AllocTransitionEntry
-	LogSchedulerConfig LogType = 13 // SchedulerConfigEntry
-	LogCollect         LogType = 14 // CollectEntry
-	LogJobScale        LogType = 15 // JobScaleEntry
-	LogReconcile       LogType = 16 // ReconcileEntry
-	LogAutopilotConfig LogType = 17 // AutopilotConfigEntry
-	LogClusterMeta     LogType = 18 // ClusterMetaEntry
-	LogJobStability    LogType = 19 // JobStabilityEntry
-	LogSigningKey      LogType = 20 // SigningKeyEntry
-	LogNodePoolUpsert  LogType = 21 // NodePoolUpsertEntry
-	LogNodePoolDelete  LogType = 22 // NodePoolDeleteEntry
-	LogNamespaceUpsert LogType = 23 // NamespaceUpsertEntry
-	LogNamespaceDelete LogType = 24 // NamespaceDeleteEntry
+	LogNodeRegister         LogType = 1  // NodeRegisterEntry
+	LogNodeDeregister       LogType = 2  // NodeDeregisterEntry
+	LogNodeStatus           LogType = 3  // NodeStatusEntry
+	LogNodeEligibility      LogType = 4  // NodeEligibilityEntry
+	LogNodeDrain            LogType = 5  // NodeDrainEntry
+	LogNodeEvents           LogType = 6  // NodeEventsEntry
+	LogJobRegister          LogType = 7  // JobRegisterEntry
+	LogJobDeregister        LogType = 8  // JobDeregisterEntry
+	LogEvalUpsert           LogType = 9  // EvalUpsertEntry
+	LogPlanApply            LogType = 10 // PlanCommit
+	LogAllocClient          LogType = 11 // AllocClientEntry
+	LogAllocTransition      LogType = 12 // AllocTransitionEntry
+	LogSchedulerConfig      LogType = 13 // SchedulerConfigEntry
+	LogCollect              LogType = 14 // CollectEntry
+	LogJobScale             LogType = 15 // JobScaleEntry
+	LogReconcile            LogType = 16 // ReconcileEntry
+	LogAutopilotConfig      LogType = 17 // AutopilotConfigEntry
+	LogClusterMeta          LogType = 18 // ClusterMetaEntry
+	LogJobStability         LogType = 19 // JobStabilityEntry
+	LogSigningKey           LogType = 20 // SigningKeyEntry
+	LogNodePoolUpsert       LogType = 21 // NodePoolUpsertEntry
+	LogNodePoolDelete       LogType = 22 // NodePoolDeleteEntry
+	LogNamespaceUpsert      LogType = 23 // NamespaceUpsertEntry
+	LogNamespaceDelete      LogType = 24 // NamespaceDeleteEntry
+	LogVirtualClusterUpsert LogType = 25 // VirtualClusterUpsertEntry
+	LogVirtualClusterDelete LogType = 26 // VirtualClusterDeleteEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -111,6 +113,10 @@ func NewLogPayload(t LogType) (any, error) {
 		return &NamespaceUpsertEntry{}, nil
 	case LogNamespaceDelete:
 		return &NamespaceDeleteEntry{}, nil
+	case LogVirtualClusterUpsert:
+		return &VirtualClusterUpsertEntry{}, nil
+	case LogVirtualClusterDelete:
+		return &VirtualClusterDeleteEntry{}, nil
 	}
 	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }

@@ -28,7 +28,7 @@ const (
 const (
 	OverLimitOpportunistic = "opportunistic" // they run on what is idle, and may be reclaimed at any time
 	OverLimitWait          = "wait"          // they wait until what is owned suffices
-	OverLimitAsk           = "ask"           // the job is refused until it is registered with opportunistic=true
+	OverLimitConfirm           = "ask"           // the job is refused until it is registered with opportunistic=true
 )
 
 // VirtualCluster is what a namespace owns of the devices of a region: cells, whichever they are (semantics part 2).
@@ -203,9 +203,9 @@ func (v *VirtualCluster) Validate() error {
 		return Errorf(CodeBadRequest, "virtual cluster %q: "+format, append([]any{clip(v.Name)}, args...)...)
 	}
 	switch v.OverLimit {
-	case "", OverLimitOpportunistic, OverLimitWait, OverLimitAsk:
+	case "", OverLimitOpportunistic, OverLimitWait, OverLimitConfirm:
 	default:
-		return bad("over_limit: must be %s, %s or %s, not %q", OverLimitOpportunistic, OverLimitWait, OverLimitAsk, clip(v.OverLimit))
+		return bad("over_limit: must be %s, %s or %s, not %q", OverLimitOpportunistic, OverLimitWait, OverLimitConfirm, clip(v.OverLimit))
 	}
 	switch {
 	case !ValidNamespace(v.Name):

@@ -198,6 +198,8 @@ var fsmFamilies = []Family{
 	{"nomad.fsm.apply_node_pool_delete", Summary, "ms", "", "Applying the deletion of node pools"},
 	{"nomad.fsm.apply_namespace_upsert", Summary, "ms", "", "Applying namespaces"},
 	{"nomad.fsm.apply_namespace_delete", Summary, "ms", "", "Applying the deletion of namespaces"},
+	{"nomad.fsm.apply_virtual_cluster_upsert", Summary, "ms", "", "Applying virtual clusters"},
+	{"nomad.fsm.apply_virtual_cluster_delete", Summary, "ms", "", "Applying the deletion of virtual clusters"},
 	{"nomad.fsm.reconcile", Summary, "ms", "", "Applying a correction of summaries"},
 	{"nomad.fsm.persist", Summary, "ms", "", "Writing a snapshot of the state"},
 }

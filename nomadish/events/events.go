@@ -20,7 +20,7 @@ type Filter struct {
 // topics. An unknown topic is refused.
 func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
 	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool,
-		structs.TopicOperator, structs.TopicQueue}
+		structs.TopicOperator, structs.TopicQueue, structs.TopicVirtualCluster}
 	// Nomad's further topics exist, and are silent until what they are about does.
 	silent := []string{"Deployment", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
 		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
@@ -89,6 +89,9 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 	case *structs.NodePool:
 		ev.Topic, ev.Key = structs.TopicNodePool, v.Name
 		ev.Payload = map[string]any{"NodePool": v}
+	case *structs.VirtualCluster:
+		ev.Topic, ev.Key, ev.Namespace = structs.TopicVirtualCluster, v.Name, v.Name
+		ev.Payload = map[string]any{"VirtualCluster": v}
 	case *structs.SchedulerConfiguration:
 		ev.Topic, ev.Key = structs.TopicOperator, "scheduler-configuration"
 		ev.Payload = map[string]any{"SchedulerConfiguration": v}

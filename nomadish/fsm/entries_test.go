@@ -231,6 +231,17 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, e
 	case structs.LogNamespaceDelete:
 		return t, &structs.NamespaceDeleteEntry{Name: s.pool(), Time: s.time}
+	case structs.LogVirtualClusterUpsert:
+		e := &structs.VirtualClusterUpsertEntry{
+			VirtualCluster: &structs.VirtualCluster{Name: "default", Cells: []*structs.CellQuota{{Level: "node", Count: s.pick("cells", 3)}}}, Time: s.time, EvalSeed: s.seed(),
+			WhenFree: s.flip(),
+		}
+		if s.flip() {
+			e.VirtualCluster.Cells = nil
+		}
+		return t, e
+	case structs.LogVirtualClusterDelete:
+		return t, &structs.VirtualClusterDeleteEntry{Name: "default", Time: s.time, EvalSeed: s.seed()}
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},

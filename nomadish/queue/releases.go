@@ -64,6 +64,8 @@ func (r *releases) note(c *state.Change) {
 		if c.Old != nil {
 			r.classes[""], r.lessens, r.allOwners = true, true, true
 		}
+	case state.KindVirtualCluster: // what one owner gives up others may have
+		r.classes[""], r.lessens = true, true
 	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool:
 	}
 }

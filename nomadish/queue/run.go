@@ -180,7 +180,7 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
-	case state.KindNodePool: // which nodes are in it, they say themselves
+	case state.KindVirtualCluster, state.KindNodePool: // which nodes are in it, they say themselves
 	}
 }
 

@@ -38,6 +38,7 @@ var exported = []struct {
 	{TableSigningKeys, func() any { return &structs.SigningKey{} }},
 	{TableNodePools, func() any { return &structs.NodePool{} }},
 	{TableNamespaces, func() any { return &structs.Namespace{} }},
+	{TableVirtualClusters, func() any { return &structs.VirtualCluster{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
@@ -220,6 +221,10 @@ func CheckRow(table string, row any) error {
 		return checkID("signing key ID", r.KeyID)
 	case *structs.NodePool:
 		if err := r.Validate(); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
+	case *structs.VirtualCluster:
+		if err := checkID("virtual cluster", r.Name); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
 	case *structs.PendingRequest:

@@ -12,14 +12,15 @@ type Kind uint8
 
 // The kinds, with what Change.Old and Change.New hold.
 const (
-	KindJob         Kind = iota + 1 // *structs.Job
-	KindEval                        // *structs.Evaluation
-	KindAlloc                       // *AllocRow
-	KindNode                        // *structs.Node
-	KindConfig                      // *structs.SchedulerConfiguration
-	KindReservation                 // *structs.Reservation; Key is the node ID
-	KindRequest                     // *structs.Ask; Key is namespace/job/group, Type one of RequestWaiting …
-	KindNodePool                    // *structs.NodePool
+	KindJob            Kind = iota + 1 // *structs.Job
+	KindEval                           // *structs.Evaluation
+	KindAlloc                          // *AllocRow
+	KindNode                           // *structs.Node
+	KindConfig                         // *structs.SchedulerConfiguration
+	KindReservation                    // *structs.Reservation; Key is the node ID
+	KindRequest                        // *structs.Ask; Key is namespace/job/group, Type one of RequestWaiting …
+	KindNodePool                       // *structs.NodePool
+	KindVirtualCluster                 // *structs.VirtualCluster; Key is the namespace
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never

@@ -25,7 +25,9 @@ const (
 	TableHistory     = "history"
 	TableSigningKeys = "signing_keys"
 	TableNodePools   = "node_pools" // without those that are built in
-	TableNamespaces  = "namespaces" // without the default one while nobody has changed it
+	// TableVirtualClusters is what namespaces own.
+	TableVirtualClusters = "virtual_clusters"
+	TableNamespaces      = "namespaces" // without the default one while nobody has changed it
 	// TableReservations is room that is kept for requests that wait, by node.
 	TableReservations = "reservations"
 	// TableRequests is what waits in the queue, and what is remembered of what did.
@@ -39,7 +41,7 @@ func Tables() []string {
 	return []string{
 		TableAllocs, TableRequests, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodePools, TableNodes, TableReservations,
 		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
-		TableNamespaces,
+		TableNamespaces, TableVirtualClusters,
 	}
 }
 
@@ -206,6 +208,7 @@ func schema() *memdb.DBSchema {
 	table(TableCluster, uniqueBy(func(*structs.ClusterMeta) []byte { return key(TableCluster) }))
 	table(TableSigningKeys, uniqueBy(func(k *structs.SigningKey) []byte { return key(k.KeyID) }))
 	table(TableNamespaces, uniqueBy(func(n *structs.Namespace) []byte { return key(n.Name) }))
+	table(TableVirtualClusters, uniqueBy(func(v *structs.VirtualCluster) []byte { return key(v.Name) }))
 	table(TableNodePools, uniqueBy(func(p *structs.NodePool) []byte { return key(p.Name) }))
 	table(TableAutopilot, uniqueBy(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
 	return &memdb.DBSchema{Tables: tables}

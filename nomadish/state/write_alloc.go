@@ -147,7 +147,7 @@ func (w *Writer) PlanApply(index uint64, e *structs.PlanCommit) error {
 		}
 		for _, p := range e.Plans {
 			if p != nil {
-				x.applyPlan(p)
+				x.applyPlan(claimTable{x}.checked(p))
 			}
 		}
 		return nil

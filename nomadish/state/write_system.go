@@ -232,6 +232,13 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 	for n := range rows[structs.Node](r, false, TableNodes, byID) {
 		edit.UpsertNode(n)
 	}
+	owned := map[string][]structs.CellClaim{}
+	for v := range rows[structs.VirtualCluster](r, false, TableVirtualClusters, byID) {
+		if len(v.Claims) > 0 {
+			owned[v.Name] = v.Claims
+		}
+	}
+	scheduler.RestoreClaims(edit, owned)
 	for a := range allocs.All {
 		edit.UpsertAlloc(a.Brief())
 	}

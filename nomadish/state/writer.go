@@ -100,6 +100,10 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.NamespaceUpsert(index, p)
 	case *structs.NamespaceDeleteEntry:
 		return w.NamespaceDelete(index, p)
+	case *structs.VirtualClusterUpsertEntry:
+		return w.VirtualClusterUpsert(index, p)
+	case *structs.VirtualClusterDeleteEntry:
+		return w.VirtualClusterDelete(index, p)
 	case *structs.JobStabilityEntry:
 		return w.JobStability(index, p)
 	case *structs.CollectEntry:
@@ -180,6 +184,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 		w.Advance(index)
 		return err
 	}
+	claimTable{x}.writeLost()
 	x.settle()
 	x.upTo = max(x.upTo, index)
 	x.marks.set(&x.tables, index, &x.was.marks)

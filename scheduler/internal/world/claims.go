@@ -32,7 +32,13 @@ type Quota struct {
 	Level string
 	Size  int // of cells above nodes: how many nodes they have
 	Count int
-	Order uint64 // of admission: lowest first
+	Order uint64       // of admission: lowest first
+	Pins  []cells.Cell // bound at once, at most Count
+}
+
+// equal reports whether two quotas are the same.
+func (q Quota) equal(o Quota) bool {
+	return q.Chain == o.Chain && q.Level == o.Level && q.Size == o.Size && q.Count == o.Count && q.Order == o.Order && slices.Equal(q.Pins, o.Pins)
 }
 
 // Room is a free cell within the cells that an owner has bound.
@@ -184,7 +190,7 @@ func diffClaims(out *[]string, a, b *claims) {
 		return
 	}
 	diffTrees(out, "quotas", &a.quotas, &b.quotas, func(a, b []Quota) string {
-		if slices.Equal(a, b) {
+		if slices.EqualFunc(a, b, Quota.equal) {
 			return ""
 		}
 		return fmt.Sprintf("%+v, not %+v", a, b)

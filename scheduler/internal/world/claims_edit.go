@@ -12,6 +12,7 @@ type claimsEdit struct {
 	open  map[ChainKey]*cells.Edit
 	dirty map[string]bool // nodes whose rooms and users have to be moved on
 	lost  []string        // allocations whose claim did not hold
+	pins  []PinFault      // of the last SetQuotas
 }
 
 // ledger is an Edit as what changes what is owned and bound of it.

@@ -23,9 +23,11 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 		was, _ = e.w.claims.quotas.Get(owner)
 	}
 	c := ledger{e}.ownClaims()
+	ledger{e}.unpin(owner, was, quotas)
 	for _, d := range quotaChanges(was, quotas) {
 		ledger{e}.changeQuota(owner, d)
 	}
+	ledger{e}.pin(owner, quotas)
 	if len(quotas) > 0 {
 		c.quotas.Put(e.tok, owner, slices.Clone(quotas))
 		return
@@ -137,6 +139,9 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 			}
 		}
 		l.markClaims(id)
+	}
+	for owner, of := range c.quotas.All {
+		l.pinAgain(owner, of, "")
 	}
 	for _, id := range ids {
 		if s, found := StateOf(l.e, id); found {
