@@ -45,6 +45,7 @@ type entryKey struct {
 type entry struct {
 	eval     *structs.Evaluation
 	entitled bool
+	raises   bool // it is not blocked: the pass has leased it to raise allocations
 	position
 	group *group
 	// apart: it is in its group's heap no more, as its job is being decided or it backs off.

@@ -244,6 +244,9 @@ func (b *Broker) drop(it *item) {
 		if l.current, l.next = l.next, nil; l.current == nil {
 			delete(b.serial, job)
 			b.blocked.idle(job)
+			if b.gates.raises {
+				b.gates.poke()
+			}
 		} else {
 			b.gates.offer(l.current)
 		}

@@ -47,6 +47,15 @@ type Requests interface {
 	Answered(lease *Lease, again, failed bool)
 }
 
+// Raises is what may be raised, as the queue pass sees it once nothing entitled is left to be tried. It is for one goroutine.
+type Raises interface {
+	// DueRaises returns the owners of whom something may be raised, each once until cells come free again. again reports that
+	// there are others, of whom the state of index does not show it yet.
+	DueRaises(index uint64) (due []string, again bool)
+	// LeaseRaise leases an evaluation that is not in the state, until Answered. nil: not now; its owner is due again then.
+	LeaseRaise(e *structs.Evaluation) *Lease
+}
+
 // Leases is the plan applier's view of the evaluations' leases.
 type Leases interface {
 	// Retain keeps a lease from ending until unretain; false: the token is not (or no longer)
@@ -77,6 +86,7 @@ type Gate interface {
 var (
 	_ Evaluations = (*Broker)(nil)
 	_ Requests    = (*Broker)(nil)
+	_ Raises      = (*Broker)(nil)
 	_ Leases      = (*Broker)(nil)
 	_ Gate        = (*Broker)(nil)
 )

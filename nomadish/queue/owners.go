@@ -17,12 +17,25 @@ import (
 type owners struct {
 	// free are the largest free cells of each, by namespace, as its evaluations were positioned by.
 	free map[string][]int
+	// owning are those that own anything at present.
+	owning map[string]bool
+	// raises are those of which something may be raised since an index.
+	raises map[string]uint64
 	// moved is when cells of a namespace last came free, all when those of any may have.
 	moved map[string]uint64
 	all   uint64
 }
 
-func newOwners() owners { return owners{free: map[string][]int{}, moved: map[string]uint64{}} }
+func newOwners() owners {
+	return owners{free: map[string][]int{}, owning: map[string]bool{}, raises: map[string]uint64{}, moved: map[string]uint64{}}
+}
+
+// resync takes all owners in.
+func (o *owners) resync(snap *state.Snapshot) {
+	for _, name := range snap.World().Owners() {
+		o.owning[name], o.raises[name] = true, snap.Index()
+	}
+}
 
 // note remembers what a commit has freed.
 func (o *owners) note(r *releases, index uint64) {
@@ -89,8 +102,9 @@ func incomplete(snap *state.Snapshot, job *structs.Job) (groups []string) {
 }
 
 // ownersMoved repositions what is ready of the namespaces that have other cells free now.
-func (b *Broker) ownersMoved(r *releases) {
+func (b *Broker) ownersMoved(r *releases, index uint64) {
 	w, moved := r.snap.World(), map[string]bool{}
+	b.noteRaises(r, index)
 	for name, was := range b.blocked.owners.free { // order does not matter: each has its own place
 		if !r.allOwners && !r.owners[name] {
 			continue
@@ -111,19 +125,40 @@ func (b *Broker) ownersMoved(r *releases) {
 	}
 }
 
-// reown repositions all of a namespace, after an edit of what it owns: it may own something now, or nothing any more.
-func (b *Broker) reown(snap *state.Snapshot, namespace string) {
-	delete(b.blocked.owners.free, namespace)
+// owned takes in edits of what namespaces own: all that waits of them is to be tried, and where one owns something now that did not, or
+// nothing any more, it has other positions.
+func (b *Broker) owned(r *releases) {
+	for name := range r.edited { // order does not matter: ranks decide
+		owns := r.snap.World().Owns(name)
+		differs := owns != b.blocked.owners.owning[name]
+		if delete(b.blocked.owners.owning, name); owns {
+			b.blocked.owners.owning[name] = true
+		}
+		if differs {
+			delete(b.blocked.owners.free, name)
+		}
+		for _, job := range b.jobsOf(name) {
+			if differs {
+				b.reposition(r.snap, job, true)
+			}
+			r.jobs[job] = true
+		}
+	}
+}
+
+// jobsOf returns the jobs of a namespace that have evaluations here.
+func (b *Broker) jobsOf(namespace string) (jobs []structs.NamespacedID) {
 	for job := range b.serial { // order does not matter: ranks decide
 		if job.Namespace == namespace {
-			b.reposition(snap, job, true)
+			jobs = append(jobs, job)
 		}
 	}
 	for job := range b.blocked.ofJob { // nor here
 		if job.Namespace == namespace && b.serial[job] == nil {
-			b.reposition(snap, job, true)
+			jobs = append(jobs, job)
 		}
 	}
+	return jobs
 }
 
 // noteClaim notes that an allocation came to use a claim, or does not use it any more.

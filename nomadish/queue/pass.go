@@ -75,7 +75,9 @@ func (b *Broker) nextOpen() (best *entry) {
 func (b *Broker) leaseEntry(w *entry) *Lease {
 	b.blocked.due.remove(w)
 	w.stop()
-	b.blocked.setApart(w)
+	if w.group != nil {
+		b.blocked.setApart(w)
+	}
 	it := &item{
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
 	}
@@ -152,6 +154,9 @@ func (b *Broker) Answered(t *Lease, again, failed bool) {
 		b.blocked.tryAll(it.pool)
 	}
 	switch {
+	case w.raises && again:
+		b.raiseAgain(w.eval.Namespace, b.latest())
+		b.gates.poke()
 	case w.gone:
 	case again && w.refusals < maxRefusals:
 		w.refusals++

@@ -21,6 +21,8 @@ type releases struct {
 	owners    map[string]bool
 	allOwners bool
 	unbound   map[string]bool
+	// edited are the namespaces whose virtual clusters were.
+	edited map[string]bool
 	// lessens: a node can be used for less than before, or for other things.
 	lessens bool
 }
@@ -59,13 +61,12 @@ func (r *releases) note(c *state.Change) {
 		if node := r.snap.Node(nil, c.Key); was != nil && node != nil && node.Ready() {
 			r.node(node)
 		}
-	// An edit of a virtual cluster is to set allOwners: what it gives up others may bind.
 	case state.KindConfig: // preemption or oversubscription may make room anywhere
 		if c.Old != nil {
 			r.classes[""], r.lessens, r.allOwners = true, true, true
 		}
 	case state.KindVirtualCluster: // what one owner gives up others may have
-		r.classes[""], r.lessens = true, true
+		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
 	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool:
 	}
 }

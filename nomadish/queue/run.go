@@ -69,6 +69,7 @@ func (b *Broker) resync(snap *state.Snapshot) {
 	// as blocked already or not yet, is tried again.
 	b.blocked.clear()
 	b.blocked.freed.floor = snap.Index()
+	b.blocked.owners.resync(snap)
 	b.lessened = snap.Index()
 	for r := range snap.Reservations(nil) {
 		b.blocked.reserved[r.NodeID] = jobOf(r)
@@ -121,7 +122,7 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	r := releases{
 		snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
-		owners: map[string]bool{}, unbound: map[string]bool{},
+		owners: map[string]bool{}, unbound: map[string]bool{}, edited: map[string]bool{},
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,8 +133,9 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	if r.lessens {
 		b.lessened = changes.Index
 	}
+	b.owned(&r)
 	b.blocked.free(&r, changes.Index)
-	b.ownersMoved(&r)
+	b.ownersMoved(&r, changes.Index)
 	b.saw(changes.Index)
 }
 
@@ -180,7 +182,8 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
-	case state.KindVirtualCluster, state.KindNodePool: // which nodes are in it, they say themselves
+	case state.KindVirtualCluster: // see owned
+	case state.KindNodePool: // which nodes are in it, they say themselves
 	}
 }
 

@@ -88,7 +88,7 @@ func (c *cluster) run(ctx context.Context, workers int) (stop func()) {
 		time.Sleep(time.Millisecond)
 	}
 	wg.Go(func() {
-		worker.NewPass(worker.PassOptions{NewID: c.next, Explain: c.explain}, c.broker, c.plans, c.store).Run(ctx)
+		worker.NewPass(worker.PassOptions{NewID: c.next, Explain: c.explain}, c.broker, c.broker, c.plans, c.store).Run(ctx)
 	})
 	assumed := worker.NewAssumed()
 	for range workers {

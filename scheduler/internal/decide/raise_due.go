@@ -21,7 +21,7 @@ type Raise struct {
 // DueRaises returns what of an owner may be raised now, the oldest first, and allowed (semantics part 2, "Raise"). It costs nothing while
 // the owner has no cell free.
 func DueRaises(w *world.World, owner string, allowed func(job structs.NamespacedID, allocID string) bool) (list []Raise) {
-	if !slices.ContainsFunc(w.LargestFree(owner), func(level int) bool { return level > 0 }) {
+	if !w.MayRaise(owner) {
 		return nil
 	}
 	edit, at, looks := w.Edit(), map[structs.NamespacedID]int{}, 0

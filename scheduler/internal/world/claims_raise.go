@@ -35,14 +35,11 @@ func Raisable(w *World, namespace string, yield func(*Usage) bool) {
 	})
 }
 
-// Owners calls yield for all who own cells, by name, until it returns false.
-func (w *World) Owners(yield func(name string) bool) {
-	if w.claims == nil {
-		return
-	}
-	for name := range w.claims.quotas.All {
-		if !yield(name) {
-			return
-		}
-	}
+// MayRaise reports whether an owner has cells free, and anything that might use them as it runs.
+func (w *World) MayRaise(owner string) (may bool) {
+	Raisable(w, owner, func(*Usage) bool {
+		may = slices.ContainsFunc(w.LargestFree(owner), func(level int) bool { return level > 0 })
+		return false
+	})
+	return may
 }
