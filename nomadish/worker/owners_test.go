@@ -272,3 +272,22 @@ func TestVacatedCellsAreTheirOwners(t *testing.T) {
 		c.wantClasses(t, wants, 1, 0)
 	})
 }
+
+// TestRestRunsOpportunistically: 16 instances of one GPU on 8 owned are 8 guaranteed and 8 opportunistic ones; when their owner gets 8 more,
+// all are guaranteed, and none is restarted.
+func TestRestRunsOpportunistically(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tenantCluster(t, 2, cells("node", 1))
+		defer c.run(t.Context(), 2)()
+		j := gpuJob("a", "sixteen", 50, 16)
+		c.register(t, j)
+		c.rests(t)
+		c.wantClasses(t, j, 8, 8)
+		c.owns(t, "a", cells("node", 2))
+		c.rests(t)
+		c.wantClasses(t, j, 16, 0)
+		if n := len(c.store.Snapshot().AllocsByJob(nil, "a", "sixteen", true)); n != 16 {
+			t.Errorf("there were %d allocations, want 16", n)
+		}
+	})
+}
