@@ -100,16 +100,16 @@ func RequestKeyOf(
 }
 
 // Entitlement is what the groups of a job may claim of what their namespace owns.
-type Entitlement = decide.Entitlement
+type Entitlement = feasible.Entitlement
 
 // EntitlementOf returns what groups of a job may claim, whether or not their namespace has any of it free.
 func EntitlementOf(w *World, job *structs.Job, groups []string) Entitlement {
-	return decide.EntitlementOf(w, job, groups)
+	return feasible.EntitlementOf(w, job, groups)
 }
 
 // Entitled returns how many instances of a group could be entitled at most (semantics part 0, rule 6). It counts to most.
 func Entitled(w *World, job *structs.Job, group string, most int) int {
-	return decide.Entitled(w, job, group, most)
+	return feasible.Entitled(w, job, group, most)
 }
 
 // Raise is allocations of a job that may be raised.

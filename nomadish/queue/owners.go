@@ -60,7 +60,7 @@ func (b *Broker) positionOfItem(snap *state.Snapshot, it *item) position {
 	p := b.blocked.positionOf(snap, it.eval)
 	entitled := it.rank.IsEntitled()
 	if it.token == "" && p.pool != "" {
-		entitled = b.entitled(snap, it.eval)
+		entitled = b.blocked.entitled(snap, it.eval)
 	}
 	if entitled && p.pool != "" {
 		p.rank = p.rank.Entitled(structs.ClaimRankCells)
@@ -69,13 +69,13 @@ func (b *Broker) positionOfItem(snap *state.Snapshot, it *item) position {
 }
 
 // entitled reports whether cells of its namespace are free that could hold something that an evaluation's job misses.
-func (b *Broker) entitled(snap *state.Snapshot, e *structs.Evaluation) bool {
+func (b *blocked) entitled(snap *state.Snapshot, e *structs.Evaluation) bool {
 	w := snap.World()
 	if !w.Owns(e.Namespace) {
 		return false
 	}
-	if _, known := b.blocked.owners.free[e.Namespace]; !known {
-		b.blocked.owners.free[e.Namespace] = w.LargestFree(e.Namespace)
+	if _, known := b.owners.free[e.Namespace]; !known {
+		b.owners.free[e.Namespace] = w.LargestFree(e.Namespace)
 	}
 	job := snap.Job(nil, e.Namespace, e.JobID)
 	claims := scheduler.EntitlementOf(w, job, incomplete(snap, job))
@@ -101,10 +101,16 @@ func incomplete(snap *state.Snapshot, job *structs.Job) (groups []string) {
 	return groups
 }
 
-// ownersMoved repositions what is ready of the namespaces that have other cells free now.
-func (b *Broker) ownersMoved(r *releases, index uint64) {
+// ownerChanges is what a commit changes of what namespaces own, for the queue.
+type ownerChanges struct {
+	b *Broker
+	r *releases
+}
+
+// moved repositions what is ready of the namespaces that have other cells free now.
+func (c ownerChanges) moved() {
+	b, r := c.b, c.r
 	w, moved := r.snap.World(), map[string]bool{}
-	b.noteRaises(r, index)
 	for name, was := range b.blocked.owners.free { // order does not matter: each has its own place
 		if !r.allOwners && !r.owners[name] {
 			continue
@@ -127,7 +133,8 @@ func (b *Broker) ownersMoved(r *releases, index uint64) {
 
 // owned takes in edits of what namespaces own: all that waits of them is to be tried, and where one owns something now that did not, or
 // nothing any more, it has other positions.
-func (b *Broker) owned(r *releases) {
+func (c ownerChanges) owned() {
+	b, r := c.b, c.r
 	for name := range r.edited { // order does not matter: ranks decide
 		owns := r.snap.World().Owns(name)
 		differs := owns != b.blocked.owners.owning[name]
@@ -137,7 +144,7 @@ func (b *Broker) owned(r *releases) {
 		if differs {
 			delete(b.blocked.owners.free, name)
 		}
-		for _, job := range b.jobsOf(name) {
+		for _, job := range c.jobsOf(name) {
 			if differs {
 				b.reposition(r.snap, job, true)
 			}
@@ -147,7 +154,8 @@ func (b *Broker) owned(r *releases) {
 }
 
 // jobsOf returns the jobs of a namespace that have evaluations here.
-func (b *Broker) jobsOf(namespace string) (jobs []structs.NamespacedID) {
+func (c ownerChanges) jobsOf(namespace string) (jobs []structs.NamespacedID) {
+	b := c.b
 	for job := range b.serial { // order does not matter: ranks decide
 		if job.Namespace == namespace {
 			jobs = append(jobs, job)

@@ -155,7 +155,7 @@ func (b *Broker) Answered(t *Lease, again, failed bool) {
 	}
 	switch {
 	case w.raises && again:
-		b.raiseAgain(w.eval.Namespace, b.latest())
+		b.blocked.raiseAgain(w.eval.Namespace, b.latest())
 		b.gates.poke()
 	case w.gone:
 	case again && w.refusals < maxRefusals:

@@ -11,8 +11,8 @@ import (
 // may be, since cells of their owner came free. A raise has a rank after all that is entitled, and before all else.
 
 // noteRaises notes of whom something may be raised after a commit.
-func (b *Broker) noteRaises(r *releases, index uint64) {
-	o, w := &b.blocked.owners, r.snap.World()
+func (b *blocked) noteRaises(r *releases, index uint64) {
+	o, w := &b.owners, r.snap.World()
 	names := r.owners
 	if r.allOwners || len(r.unbound) > 0 { // a cell that one unbinds another may bind
 		names = o.owning
@@ -26,8 +26,8 @@ func (b *Broker) noteRaises(r *releases, index uint64) {
 }
 
 // raiseAgain has a pass look at what of an owner may be raised, on a state at least that new, once a gate has moved.
-func (b *Broker) raiseAgain(owner string, index uint64) {
-	b.blocked.owners.raises[owner] = max(b.blocked.owners.raises[owner], index)
+func (b *blocked) raiseAgain(owner string, index uint64) {
+	b.owners.raises[owner] = max(b.owners.raises[owner], index)
 	b.gates.raises = true
 }
 
@@ -69,7 +69,7 @@ func (b *Broker) LeaseRaise(e *structs.Evaluation) *Lease {
 	ahead := firstOpen(p)
 	head := b.gates.head(p, p.gate)
 	if b.serial[e.Job()] != nil || ahead != nil && ahead.rank.Compare(&w.rank) < 0 || head != nil && head.rank.Compare(&w.rank) < 0 {
-		b.raiseAgain(e.Namespace, b.latest())
+		b.blocked.raiseAgain(e.Namespace, b.latest())
 		b.gates.tidy(w.pool)
 		return nil
 	}

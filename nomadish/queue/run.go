@@ -133,9 +133,11 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	if r.lessens {
 		b.lessened = changes.Index
 	}
-	b.owned(&r)
+	owners := ownerChanges{b, &r}
+	owners.owned()
 	b.blocked.free(&r, changes.Index)
-	b.ownersMoved(&r, changes.Index)
+	owners.moved()
+	b.blocked.noteRaises(&r, changes.Index)
 	b.saw(changes.Index)
 }
 
@@ -182,7 +184,7 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
-	case state.KindVirtualCluster: // see owned
+	case state.KindVirtualCluster: // see ownerChanges
 	case state.KindNodePool: // which nodes are in it, they say themselves
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -19,7 +20,7 @@ type RequestKey struct {
 	needs []need
 	any   bool // room on any node may help, however little
 	// Entitlement is what the groups may claim of what their namespace owns.
-	Entitlement Entitlement
+	Entitlement feasible.Entitlement
 }
 
 // need is from below what one instance of a group takes of its node.
@@ -36,7 +37,7 @@ func RequestKeyOf(
 ) RequestKey {
 	// What stands on room of its own needs less than its groups say, and only there.
 	stands := standsOn(job, groups, has)
-	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands, Entitlement: EntitlementOf(w, job, groups)}
+	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands, Entitlement: feasible.EntitlementOf(w, job, groups)}
 	// Of two groups one may have found room where the other did not.
 	alike := len(groups) == 1 && !fits && !stands && !job.PerNode() && !AllOrNone(job) && !apart(job.Constraints) &&
 		job.Reclaim != structs.ReclaimSuspend
