@@ -20,7 +20,7 @@ import (
 // the scheduler.
 const policyBestFit = "openb-bestfit"
 
-// simRunOptions is a `sim run` as it was asked for.
+// simRunOptions is a `sim run` as it was requested.
 type simRunOptions struct {
 	nodes, trace, format, order, nodeRank string
 	config, out                           string

@@ -107,7 +107,7 @@ func (p *simPlan) finish(e *env, replays []*simReplay) int {
 	return exitDone
 }
 
-// notes say what was chosen, for who reads the report.
+// notes state what was chosen, for who reads the report.
 func (p *simPlan) notes() (out []string) {
 	if p.trace.Format == tracefile.FormatPhilly {
 		most := tracefile.MostGPUs(p.nodes)

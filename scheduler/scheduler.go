@@ -30,12 +30,17 @@ func NewWorld() *World { return world.New() }
 // ClaimView is what has become of what an owner owns.
 type ClaimView = world.ClaimView
 
-// ClaimsOf returns the claims that quotas of cells stand for on a World. What was claimed before keeps its place in the order of
-// admission; what is new was admitted at an index of the log. sites are the levels above nodes. It returns an error of
-// CodeBadRequest if a kind, a level, a size or a pin names nothing.
-func ClaimsOf(w *World, list []*structs.CellQuota, was []structs.CellClaim, index uint64, sites []structs.TopologyLevel) ([]structs.CellClaim, error) {
-	return world.ClaimsOf(w, list, was, index, sites)
+// ResolveCells finds the chains and the pins of quotas on a World, and writes them into the quotas. sites are the levels above nodes. It
+// returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.
+func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyLevel) error {
+	return world.ResolveCells(w, list, sites)
 }
+
+// LaterClaims is what all are to own at a time to come, by owner.
+type LaterClaims = world.LaterClaims
+
+// AdmitLater returns an error of CodeConflict if the cluster could not hold, with nothing bound, what all are to own at some time to come.
+func AdmitLater(w *World, times []LaterClaims) error { return world.AdmitLater(w, times) }
 
 // AdmitClaims returns an error if an owner cannot be given these claims beside what others own and use: of CodeConflict if cells
 // are short, naming their level and how many; of CodeBadRequest if it never can.
@@ -87,7 +92,7 @@ type Pass = decide.Pass
 // NewPass begins a pass on a World, which stays as it is.
 func NewPass(w *World) *Pass { return decide.NewPass(w) }
 
-// RequestKey is what the groups of a job that wait need, as far as it can be told without looking
+// RequestKey is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey = decide.RequestKey
 

@@ -9,6 +9,7 @@ const (
 	TopicNode           = "Node"
 	TopicNodePool       = "NodePool"
 	TopicVirtualCluster = "VirtualCluster" // ours: what a namespace owns
+	TopicExchange       = "Exchange"       // ours: offers and bids of cells
 	TopicOperator       = "Operator"
 	TopicQueue          = "Queue" // ours: requests that wait, are placed or taken back
 )
@@ -46,6 +47,8 @@ func EventPayload(name string) any {
 		return &NodePool{}
 	case "VirtualCluster":
 		return &VirtualCluster{}
+	case "Exchange":
+		return &Exchange{}
 	case "SchedulerConfiguration":
 		return &SchedulerConfiguration{}
 	case "Request":

@@ -37,7 +37,7 @@ const (
 	CoreJobPriority    = 200 // of internal work, above everything
 )
 
-// How a job gives resources back when they are reclaimed.
+// How a job returns resources when they are reclaimed.
 const (
 	ReclaimRequeue = "requeue" // stop it, its request goes back to the queue
 	ReclaimSuspend = "suspend" // suspend it in place, resume it later
@@ -50,7 +50,7 @@ const (
 	PartialNone    = "none"    // take nothing and wait
 )
 
-// Classes of service a job may ask for.
+// Classes of service a job may request.
 const (
 	ClassAuto          = "auto"
 	ClassGuaranteed    = "guaranteed"

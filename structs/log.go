@@ -34,10 +34,15 @@ const (
 	LogNamespaceDelete      LogType = 24 // NamespaceDeleteEntry
 	LogVirtualClusterUpsert LogType = 25 // VirtualClusterUpsertEntry
 	LogVirtualClusterDelete LogType = 26 // VirtualClusterDeleteEntry
+	LogClaimsTime           LogType = 27 // ClaimsTimeEntry
+	LogVirtualClusterShift  LogType = 28 // VirtualClusterShiftEntry
+	LogVirtualClusterPoints LogType = 29 // VirtualClusterPointsEntry
+	LogExchangePut          LogType = 30 // ExchangePutEntry
+	LogExchangeWithdraw     LogType = 31 // ExchangeWithdrawEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
-// all servers say that they know them.
+// all servers report that they know them.
 const LogTypeFirst = LogClusterMeta
 
 // LogTypeLast is the last type that this version knows.
@@ -117,6 +122,16 @@ func NewLogPayload(t LogType) (any, error) {
 		return &VirtualClusterUpsertEntry{}, nil
 	case LogVirtualClusterDelete:
 		return &VirtualClusterDeleteEntry{}, nil
+	case LogClaimsTime:
+		return &ClaimsTimeEntry{}, nil
+	case LogVirtualClusterShift:
+		return &VirtualClusterShiftEntry{}, nil
+	case LogVirtualClusterPoints:
+		return &VirtualClusterPointsEntry{}, nil
+	case LogExchangePut:
+		return &ExchangePutEntry{}, nil
+	case LogExchangeWithdraw:
+		return &ExchangeWithdrawEntry{}, nil
 	}
 	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }
@@ -125,7 +140,7 @@ func NewLogPayload(t LogType) (any, error) {
 // entry; evaluations in them carry IDs minted there too. FSM answers are errors
 // (an *Error for what the caller can mend) or nil.
 type (
-	// NodeRegisterEntry registers a node or replaces what it says of itself.
+	// NodeRegisterEntry registers a node or replaces what it reports about itself.
 	// Eligibility, drain and events of a known node are kept.
 	NodeRegisterEntry struct {
 		Node  *Node

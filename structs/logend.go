@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 27
+const logTypeEnd = 32

@@ -28,7 +28,7 @@ const (
 const (
 	OverLimitOpportunistic = "opportunistic" // they run on what is idle, and may be reclaimed at any time
 	OverLimitWait          = "wait"          // they wait until what is owned suffices
-	OverLimitConfirm           = "ask"           // the job is refused until it is registered with opportunistic=true
+	OverLimitConfirm       = "ask"           // the job is refused until it is registered with opportunistic=true
 )
 
 // VirtualCluster is what a namespace owns of the devices of a region: cells, whichever they are (semantics part 2).
@@ -45,6 +45,8 @@ type VirtualCluster struct {
 	Windows []*CellWindow `hcl:"window,block"`
 	// Claims are what it owns now, in the order of admission. The state derives them; a caller's are ignored.
 	Claims []CellClaim `json:",omitempty" codec:",omitempty"`
+	// Changes are cells more, or less, for a time: shifts and exchanges. A caller's are ignored.
+	Changes []CellChange `json:",omitempty" codec:",omitempty"`
 	// Pending is an edit that waits until it can be admitted; nil: none. A caller's is ignored.
 	Pending *PendingCells `json:",omitempty" codec:",omitempty"`
 
@@ -67,6 +69,10 @@ type CellQuota struct {
 	Count int `hcl:"count"`
 	// Pin names cells that shall be among them, at most Count: "node-17", "node-17/socket-0", "rack:r1".
 	Pin []string `hcl:"pin"`
+	// Chain is the key of the chain that Kind stands for, and Pinned are the cells that Pin names. The state finds them; a
+	// caller's are ignored.
+	Chain  string    `json:",omitempty" codec:",omitempty"`
+	Pinned []CellPin `json:",omitempty" codec:",omitempty"`
 }
 
 // CellWindow is what a virtual cluster owns for a time in place of its cells of the same kind, level and size.
@@ -134,6 +140,7 @@ func (v *VirtualCluster) Copy() *VirtualCluster {
 	for i := range out.Claims {
 		out.Claims[i].Pins = slices.Clone(out.Claims[i].Pins)
 	}
+	out.Changes = slices.Clone(v.Changes)
 	if v.Pending != nil {
 		p := *v.Pending
 		p.Cells, p.Windows = copyCells(p.Cells), copyWindows(p.Windows)
@@ -147,7 +154,7 @@ func copyCells(list []*CellQuota) []*CellQuota {
 	for i, c := range out {
 		if c != nil {
 			own := *c
-			own.Pin = slices.Clone(c.Pin)
+			own.Pin, own.Pinned = slices.Clone(c.Pin), slices.Clone(c.Pinned)
 			out[i] = &own
 		}
 	}
@@ -366,8 +373,8 @@ type CellStatus struct {
 	Level    string
 	Size     int
 	Given    int // now: by the cells, or by the window that it is in
-	Won      int
-	Offered  int
+	Won      int // in exchanges: counted in neither Given nor, once sold, in Offered
+	Offered  int // in exchanges that are not settled yet
 	Bound    int
 	Bad      int // of the bound ones: have a device that is not healthy
 	Doomed   int // the hardware cannot hold them at present

@@ -23,7 +23,7 @@ const (
 	TimingJSON  = "timing.json"
 )
 
-// Ready makes the folder for a report if need be, and tells what would keep its files from
+// Ready makes the folder for a report if need be, and returns an error for what would keep its files from
 // being written, before the work that fills them. Files that are there stay as they are.
 func Ready(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is for others to read

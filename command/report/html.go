@@ -95,7 +95,7 @@ func (r *Report) Columns() []string {
 	}
 }
 
-// Meanings say what the columns of the table are, and in what unit.
+// Meanings explain what the columns of the table are, and in what unit.
 func (r *Report) Meanings() (lines []string) {
 	if drops(r.Runs[0]) {
 		lines = []string{
@@ -105,7 +105,7 @@ func (r *Report) Meanings() (lines []string) {
 		}
 	} else {
 		lines = []string{
-			"GPUs in use, CPU in use: what was held of all there are, mean over the time from the start to the last arrival.",
+			"GPUs in use, CPU in use: the share of all resources that was in use, as the mean over the time from the start to the last arrival.",
 			"wait: from a job's arrival until all its instances had a place for the first time; 95 of 100 jobs waited p95 or less.",
 			"fragmentation: the share of all GPUs that is idle and that typical requests cannot use, mean over time.",
 			"jobs placed, never placed: jobs; requeued, suspended: instances, each time that one was taken back.",

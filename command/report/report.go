@@ -12,7 +12,7 @@ type Report struct {
 	Trace  string // the file's name, without its folder
 	Nodes  string
 	Format string
-	// Notes say what was chosen and assumed.
+	// Notes state what was chosen and assumed.
 	Notes []string
 	Runs  []*trace.Figures
 	// Policies sum up the runs of each, in the order in which policies were named.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -52,10 +53,13 @@ func (w *Writer) VirtualClusterUpsert(index uint64, e *structs.VirtualClusterUps
 		}
 		now := e.VirtualCluster.Copy()
 		now.Canonicalize()
-		now.Claims, now.Pending, now.CreateIndex, now.ModifyIndex = nil, nil, x.index, x.index
+		now.Claims, now.Changes, now.Pending, now.CreateIndex, now.ModifyIndex = nil, nil, nil, x.index, x.index
 		if was != nil {
 			now.CreateIndex, now.Points = was.CreateIndex, was.Points
-			now.Claims = was.Claims
+			now.Claims, now.Changes = was.Claims, slices.Clone(was.Changes)
+		}
+		if err := (claimTable{x}).resolve(now); err != nil {
+			return err
 		}
 		err := claimTable{x}.admit(now)
 		if structs.CodeOf(err) == structs.CodeConflict && e.WhenFree {
@@ -112,6 +116,16 @@ func (w *Writer) VirtualClusterDelete(index uint64, e *structs.VirtualClusterDel
 			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: %d allocations use its cells, such as %s", e.Name, n, structs.ShortID(first)).
 				WithHint("stop them first, or let them run on without their guarantee: apply it without cells")
 		}
+		for o := range rows[structs.Exchange](x, false, TableExchanges, byID) {
+			if o.Owner == e.Name {
+				return structs.Errorf(structs.CodeConflict, "virtual cluster %q: exchange %s is open", e.Name, o.ID).WithHint("`nomadish vc withdraw %s` takes it back", o.ID)
+			}
+		}
+		if slices.ContainsFunc(was.Changes, func(c structs.CellChange) bool {
+			return c.Why != structs.CellChangeShift && c.Until > (claimTable{x}).time()
+		}) {
+			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: it has exchanged cells until they come back", e.Name)
+		}
 		x.edit.SetQuotas(e.Name, nil)
 		x.drop(TableVirtualClusters, was)
 		note(x, KindVirtualCluster, e.Name, was, nil)
@@ -122,23 +136,64 @@ func (w *Writer) VirtualClusterDelete(index uint64, e *structs.VirtualClusterDel
 // claimTable is a txn as what changes what is owned.
 type claimTable struct{ x *txn }
 
-// admit finds the claims of a virtual cluster and tries them on a World of its own. It returns an error of CodeBadRequest if
-// they can never be, of CodeConflict if what others own and use forbids it now.
+// resolve finds the chains and pins of all cells of a virtual cluster. It returns an error of CodeBadRequest if one names nothing.
+func (t claimTable) resolve(v *structs.VirtualCluster) error {
+	w, sites := t.x.edit.World(), t.config().SiteLevels()
+	if err := scheduler.ResolveCells(w, v.Cells, sites); err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "virtual cluster %q: %w", v.Name, err)
+	}
+	for i, window := range v.Windows {
+		if err := scheduler.ResolveCells(w, window.Cells, sites); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "virtual cluster %q: window %d: %w", v.Name, i+1, err)
+		}
+	}
+	return nil
+}
+
+func (t claimTable) config() *structs.SchedulerConfiguration {
+	if config := get[structs.SchedulerConfiguration](t.x, TableConfig, byID); config != nil {
+		return config
+	}
+	return &structs.SchedulerConfiguration{}
+}
+
+// admit finds what a virtual cluster owns now, and tries that, and what it will own, on a World of its own. It returns an error of
+// CodeConflict if what others own and use forbids it, of CodeBadRequest if it can never be.
 func (t claimTable) admit(now *structs.VirtualCluster) error {
 	w := t.x.edit.World()
-	config := get[structs.SchedulerConfiguration](t.x, TableConfig, byID)
-	if config == nil {
-		config = &structs.SchedulerConfiguration{}
-	}
-	claims, err := scheduler.ClaimsOf(w, now.Cells, now.Claims, t.x.index, config.SiteLevels())
-	if err != nil {
-		return structs.Errorf(cmp.Or(structs.CodeOf(err), structs.CodeBadRequest), "virtual cluster %q: %w", now.Name, err)
-	}
+	claims := now.ClaimsAt(t.time(), t.x.index)
 	if err := scheduler.AdmitClaims(w, now.Name, claims); err != nil {
 		return structs.Errorf(cmp.Or(structs.CodeOf(err), structs.CodeConflict), "virtual cluster %q: %w", now.Name, err)
 	}
+	if err := scheduler.AdmitLater(w, t.later(now)); err != nil {
+		return structs.Errorf(structs.CodeConflict, "virtual cluster %q: %w", now.Name, err).
+			WithHint("`nomadish vc list -json` shows the windows of all")
+	}
 	now.Claims = claims
 	return nil
+}
+
+// later returns what all own at each time to come at which that changes, with one virtual cluster in place of the stored one.
+func (t claimTable) later(with *structs.VirtualCluster) (times []scheduler.LaterClaims) {
+	all := []*structs.VirtualCluster{with}
+	for v := range rows[structs.VirtualCluster](t.x, false, TableVirtualClusters, byID) {
+		if v.Name != with.Name {
+			all = append(all, v)
+		}
+	}
+	var edges []int64
+	for _, v := range all {
+		edges = append(edges, v.Edges(t.time())...)
+	}
+	slices.Sort(edges)
+	for _, at := range slices.Compact(edges) {
+		one := scheduler.LaterClaims{At: timeOf(at).Format(time.RFC3339), All: map[string][]structs.CellClaim{}}
+		for _, v := range all {
+			one.All[v.Name] = v.ClaimsAt(at, t.x.index)
+		}
+		times = append(times, one)
+	}
+	return times
 }
 
 // put stores a virtual cluster that was admitted, and moves the World on with it.

@@ -77,7 +77,7 @@ func (r *replay) mayReserve(j *job) bool {
 	return r.now >= j.look || j.usages > 0 && j.usages < j.request.Missing
 }
 
-// decide decides one job and does what its plan says. freed: something was taken back.
+// decide decides one job and does what its plan states. freed: something was taken back.
 func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
 	eval := &structs.Evaluation{
 		ID: r.newID(), Namespace: j.spec.Namespace, Priority: j.spec.Priority, Type: j.spec.Type, JobID: j.spec.ID,
@@ -119,7 +119,7 @@ func (r *replay) seed() uint64 {
 	return z ^ (z >> 31)
 }
 
-// carry does what a plan says; the World has done it already.
+// carry does what a plan states; the World has done it already.
 func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, err error) {
 	for _, st := range plan.Stop {
 		if st.KeepRunning {
@@ -153,7 +153,7 @@ func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, 
 	return freed || len(plan.Unreserve) > 0, nil
 }
 
-// waitOn puts a job back into the queue. What has reserved room is told apart from others of its
+// waitOn puts a job back into the queue. What has reserved room is kept apart from others of its
 // request key.
 func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 	if reserving {
@@ -284,14 +284,14 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 	return nil
 }
 
-// used counts what instances of a run held until now.
+// used counts what instances of a run used until now.
 func (r *replay) used(x *run, instances int) {
 	for _, w := range r.tally.of(x.job) {
 		w.milliSec += float64(x.job.row.instanceMilli()) * float64(instances) * float64(r.now-x.start) / 1e9
 	}
 }
 
-// takeBack does with an instance what a plan says that takes it back.
+// takeBack does with an instance what a plan states that takes it back.
 func (r *replay) takeBack(st *structs.AllocStop) error {
 	at, known := r.allocs[st.AllocID]
 	if !known {
@@ -327,7 +327,7 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 		ran += r.now - x.start
 	}
 	r.lost += float64(x.job.row.instanceMilli()) * float64(ran) / 1e9
-	if x.suspended { // it waits already, and only its memory is left to give back
+	if x.suspended { // it waits already, and only its memory is left to release
 		r.ledger.giveMemory(x.nodes[at.at], x.job.row)
 		return nil
 	}

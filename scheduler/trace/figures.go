@@ -17,7 +17,7 @@ type Figures struct {
 	// Loaded are means from the start to the last arrival, All to the end of all work.
 	Loaded Sample
 	All    Sample
-	// Final is what was held when the replay ended.
+	// Final is what was in use when the replay ended.
 	Final Amounts
 	// FinalFragmentation is of what was idle then, in parts of all GPUs.
 	FinalFragmentation float64
@@ -92,7 +92,7 @@ func (r *replay) figures() *Figures {
 	if r.ledger.Has.GPUMilli > 0 {
 		f.FinalFragmentation = round(frag/float64(r.ledger.Has.GPUMilli), 6)
 	}
-	if r.c.Drop { // its time says only in which order rows came
+	if r.c.Drop { // its time shows only in which order rows came
 		f.Mode, f.OverTime, f.Loaded, f.All = "drop", nil, Sample{}, Sample{}
 	} else {
 		f.Arrived = nil

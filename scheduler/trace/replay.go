@@ -31,14 +31,14 @@ type Config struct {
 	Chooser Chooser
 	// PolicyName is the policy's name in the figures; "": the configuration's.
 	PolicyName string
-	// Typical, not nil, tells the scheduler what is typically asked for before each
+	// Typical, not nil, sets what the scheduler knows to be typically requested before each
 	// decision.
 	Typical func(in *scheduler.Input, typical []Typical)
-	// Placed, not nil, is told when all instances of a row have a place for the first time.
+	// Placed, not nil, is called when all instances of a row have a place for the first time.
 	Placed func(row *Row, at time.Duration)
 	// Clock measures decisions: the time since any moment. nil: they are not measured.
 	Clock func() time.Duration
-	// Report is told now and then how far the replay is. An error ends it.
+	// Report is called now and then with how far the replay is. An error ends it.
 	Report func(Progress) error
 }
 
@@ -88,7 +88,7 @@ type instanceRef struct {
 	at  int
 }
 
-// Run replays a trace. What it gives is the same for the same Config; the Timing is not.
+// Run replays a trace. What it returns is the same for the same Config; the Timing is not.
 func Run(c Config) (*Figures, *Timing, error) {
 	r, err := newReplay(&c)
 	if err == nil {
@@ -315,7 +315,7 @@ func (r *replay) drop(j *job) {
 	}
 }
 
-// candidate lets a job go nowhere but where the chooser says.
+// candidate lets a job go nowhere but where the chooser decides.
 func (r *replay) candidate(j *job) bool {
 	at, fits := r.c.Chooser.Choose(r.ledger, j.row)
 	if !fits {

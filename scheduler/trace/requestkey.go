@@ -6,13 +6,13 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// requestKey is the jobs that the scheduler cannot tell apart but by rank.
+// requestKey is the jobs that the scheduler cannot distinguish but by rank.
 type requestKey struct {
 	key      classKey
 	row      Row // one of them
 	jobs     int // that have not ended
 	requests requestHeap
-	tried    uint64 // the release since which the first of requests has been tried in vain
+	tried    uint64 // the release since which the first of requests has been tried without success
 	at       int    // in queue.waiting; -1: nobody waits
 	due      int64  // when it is to be tried next though nothing came free; 0: never
 	// groups are shared by the jobs of one count.

@@ -5,7 +5,7 @@ package trace
 type Sample struct {
 	// From is when the stretch begins, in seconds since the trace's start.
 	From float64
-	// GPU, CPU and Memory are what was held.
+	// GPU, CPU and Memory are what was in use.
 	GPU    float64
 	CPU    float64
 	Memory float64
@@ -129,7 +129,7 @@ func (s *series) samples(has Amounts, frag float64) []Sample {
 // Point is what was allocated when so much had arrived.
 type Point struct {
 	// Arrived is the demand that had arrived, in whole percent of all GPUs, what was dropped among
-	// it; Allocated and Fragmentation are the mean of what was held and of what the typical request
+	// it; Allocated and Fragmentation are the mean of what was in use and of what the typical request
 	// could not use, in parts of all GPUs, over N arrivals.
 	Arrived       int
 	Allocated     float64

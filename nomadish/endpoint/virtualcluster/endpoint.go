@@ -13,7 +13,7 @@ import (
 )
 
 // lastEntry is the newest type of log entry that virtual clusters take.
-const lastEntry = structs.LogVirtualClusterDelete
+const lastEntry = structs.LogExchangeWithdraw
 
 // Deps are the parts that the endpoint works with.
 type Deps struct {
@@ -37,6 +37,11 @@ func (e *Endpoint) Methods() []rpc.Method {
 		{Name: wire.MethodVirtualClusterGet, Handler: r.NewerRead(lastEntry, wire.Unary(e.get))},
 		{Name: wire.MethodVirtualClusterUpsert, Handler: r.Newer(lastEntry, wire.Unary(e.upsert))},
 		{Name: wire.MethodVirtualClusterDelete, Handler: r.Newer(lastEntry, wire.Unary(e.delete))},
+		{Name: wire.MethodVirtualClusterShift, Handler: r.Newer(lastEntry, wire.Unary(e.shift))},
+		{Name: wire.MethodVirtualClusterPoints, Handler: r.Newer(lastEntry, wire.Unary(e.points))},
+		{Name: wire.MethodExchangeList, Handler: r.NewerRead(lastEntry, wire.Unary(e.exchangeList))},
+		{Name: wire.MethodExchangePut, Handler: r.Newer(lastEntry, wire.Unary(e.exchangePut))},
+		{Name: wire.MethodExchangeWithdraw, Handler: r.Newer(lastEntry, wire.Unary(e.exchangeWithdraw))},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // roomsNamed bounds the domains that an explanation names: those with most room.
 const roomsNamed = 3
 
-// explain counts that the gang found no room, and says why: of each group what its
+// explain counts that the gang found no room, and records why: of each group what its
 // nodes lack, and of the gang how much of it would have found room.
 func (x *GangPlacer) explain() {
 	var reasons []string // found out once, and only where it is not known already

@@ -13,7 +13,7 @@ import (
 )
 
 // MaxNodesTried bounds the nodes that are tried for a gang that must be on one node.
-// The first nearly always does, as all that the members ask fits there together.
+// The first nearly always does, as all that the members request fits there together.
 const MaxNodesTried = 16
 
 // GangPlacer places one gang as a whole.
@@ -47,7 +47,7 @@ func NewGangPlacer(s *Scheduler, gw *reconcile.GangWork) *GangPlacer {
 	return x
 }
 
-// placeGang places what a gang lacks. What it gives is to be looked at later.
+// placeGang places what a gang lacks. What it returns is to be looked at later.
 func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 	for _, work := range gw.Works {
 		world.PutInto(&s.queued, work.Group.Name, 0)
@@ -236,7 +236,7 @@ func (x *GangPlacer) keep(t *Trial) {
 	s := x.s
 	s.Edit = t.edit
 	s.plan.Stop = append(s.plan.Stop, x.gw.Stops...)
-	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.Spec.Told
+	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.Spec.Informed
 	for _, run := range t.runs {
 		rest := run.work.Place[run.work.First:]
 		if len(rest) > 0 {
@@ -284,7 +284,7 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 	slices.SortFunc(live, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID))
 	})
-	if gw.Spec.Told && len(live) > 0 {
+	if gw.Spec.Informed && len(live) > 0 {
 		ids := make([]string, len(live))
 		for i, a := range live {
 			ids[i] = a.ID

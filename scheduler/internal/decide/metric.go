@@ -56,7 +56,7 @@ func AddCount(m *map[string]int, key string, by int) {
 	(*m)[key] += by
 }
 
-// classes counts what can be told without looking at single nodes. visit is
+// classes counts what can be known without looking at single nodes. visit is
 // called for each class that the group may use.
 func (x explanation) classes(s *search.Search, visit func(c *world.NodeSet)) {
 	if visit != nil { // else it is only counted how many there are
@@ -108,7 +108,7 @@ func explain(s *search.Search) *structs.AllocMetric {
 }
 
 // set counts the nodes of a set that the group may use. What lacks something that the
-// index shows is not looked at further; fits, if any, is told of what lacks nothing.
+// index shows is not looked at further; fits, if any, is called with what lacks nothing.
 func (x explanation) set(s *search.Search, c *world.NodeSet, fits func(*world.NodeState)) {
 	look := func(n *world.NodeState) {
 		if x.node(s, n) && fits != nil {

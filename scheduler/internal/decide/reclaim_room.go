@@ -15,7 +15,7 @@ import (
 type reclaimRoom struct {
 	node     *world.NodeState  // as it is
 	requests []*search.Request // one for each newcomer
-	// plain: nothing that the newcomers ask for has a name, so that sums say all.
+	// plain: nothing that the newcomers request has a name, so that sums show all.
 	plain bool
 	free  world.Vector     // if plain
 	trial *world.NodeState // else: a copy that the planner changes
@@ -149,7 +149,7 @@ type reclaimRequests struct {
 	rooms *reclaimRooms
 	at    map[string]int // rooms by node
 	list  []preempt.Allocated
-	of    []*world.Owner // by ask
+	of    []*world.Owner // by request
 	gangs map[world.GangName]int
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// RequestKey is what the groups of a job that wait need, as far as it can be told without looking
+// RequestKey is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey struct {
 	// Key: of requests with the same key none finds room for an instance where one of them did not.
@@ -35,7 +35,7 @@ type need struct {
 func RequestKeyOf(
 	w *world.World, job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, fits bool,
 ) RequestKey {
-	// What stands on room of its own needs less than its groups say, and only there.
+	// What stands on room of its own needs less than its groups state, and only there.
 	stands := standsOn(job, groups, has)
 	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands, Entitlement: feasible.EntitlementOf(w, job, groups)}
 	// Of two groups one may have found room where the other did not.
@@ -187,7 +187,7 @@ func (s *Scheduler) requests(evalID string) {
 	}
 }
 
-// why explains why nothing fits. A brief decision keeps what its evaluation says
+// why explains why nothing fits. A brief decision keeps what its evaluation states
 // already: the reasons of what is hopeless are costly to count, and few change.
 func (s *Scheduler) why(found *search.Search) *structs.AllocMetric {
 	if m := s.stored(found.Fit.Group.Name); m != nil {

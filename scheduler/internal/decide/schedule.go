@@ -107,7 +107,7 @@ type Scheduler struct {
 	// groups are what is known of the job's groups so far, one of them mostly.
 	groups []groupFound
 	first  [1]groupFound
-	// reclaimed is what others give back; settled are the nodes that it was freed on.
+	// reclaimed is what others release; settled are the nodes that it was freed on.
 	reclaimed []*reclaimed
 	settled   map[string]bool
 }
@@ -142,8 +142,8 @@ func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *S
 	return s
 }
 
-// AllOrNone reports whether a job takes nothing unless it gets all that it misses: so say
-// all_at_once, and partial = "none" of what is no gang (a gang does so anyway, for as many as must
+// AllOrNone reports whether a job takes nothing unless it gets all that it misses, as
+// all_at_once states, and partial = "none" of what is no gang (a gang does so anyway, for as many as must
 // run together).
 func AllOrNone(job *structs.Job) bool {
 	if job == nil || job.AllAtOnce {

@@ -50,7 +50,7 @@ type judgement struct {
 	stopsOn      map[string][]string           // allocations by node; likewise
 	moved        map[string]string             // the node that an allocation's successor goes to; likewise
 	back         map[string]bool               // allocations whose stops are kept back
-	updated      []*world.Usage                // what in-place updates held before
+	updated      []*world.Usage                // what in-place updates used before
 	updates      []*structs.AllocInPlace
 	reason       string
 	unreserved   []*world.Reservation
@@ -370,7 +370,7 @@ func (j *judgement) result() *structs.JudgedPlan {
 		}
 	}
 	for _, ev := range j.plan.Evals {
-		if is, stands := j.tellsOfReclaim(ev); is {
+		if is, stands := j.reportsReclaim(ev); is {
 			if stands {
 				valid.Evals = append(valid.Evals, ev)
 			}

@@ -31,7 +31,7 @@ func takenOnce(plan *structs.Plan) *structs.Plan {
 	return &once
 }
 
-// reclaim takes back what a plan takes from others. What has ended meanwhile gives its
+// reclaim takes back what a plan takes from others. What has ended meanwhile frees its
 // room without that.
 func (j *judgement) reclaim(s *structs.AllocStop) {
 	if u, counts := world.Usages(world.Base(j.e)).Get(s.AllocID); counts && world.Protected(j.e, u) {
@@ -192,9 +192,9 @@ func (j *judgement) keepReclaimed(node string) {
 	}
 }
 
-// tellsOfReclaim reports whether an evaluation is one of a job that something is taken back from,
+// reportsReclaim reports whether an evaluation is one of a job that something is taken back from,
 // and whether that holds.
-func (j *judgement) tellsOfReclaim(ev *structs.Evaluation) (is, valid bool) {
+func (j *judgement) reportsReclaim(ev *structs.Evaluation) (is, valid bool) {
 	if ev.TriggeredBy != structs.EvalTriggerPreemption || ev.Status != structs.EvalStatusPending {
 		return false, false
 	}

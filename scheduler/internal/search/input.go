@@ -19,7 +19,7 @@ type Input struct {
 	Seed uint64
 	// NewID mints the IDs of new evaluations and batch seeds.
 	NewID func() string
-	// Typical is what the cluster is typically asked for; the policy least-fragmentation
+	// Typical is what the cluster is typically requested to place; the policy least-fragmentation
 	// keeps room for it. nil, or nothing with devices in it: that policy is binpack.
 	Typical *Typical
 	// Prepared is what is remembered of other evaluations; nil: nothing is.

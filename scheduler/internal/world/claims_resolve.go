@@ -31,7 +31,9 @@ func QuotasOf(claims []structs.CellClaim) []Quota {
 }
 
 // SetClaims states all that an owner owns, as SetQuotas does.
-func SetClaims(e *Edit, owner string, claims []structs.CellClaim) { e.SetQuotas(owner, QuotasOf(claims)) }
+func SetClaims(e *Edit, owner string, claims []structs.CellClaim) {
+	e.SetQuotas(owner, QuotasOf(claims))
+}
 
 // RestoreClaims states what everybody owns, as RestoreQuotas does.
 func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) {
@@ -42,79 +44,48 @@ func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) {
 	e.RestoreQuotas(quotas)
 }
 
-// ClaimsOf returns the claims that quotas stand for: their chains and pins are found, and what was claimed before (was) keeps its
-// place in the order of admission; what is new comes at an index of the log, after all others. sites are the levels above nodes. It
-// returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.
-func ClaimsOf(w *World, list []*structs.CellQuota, was []structs.CellClaim, index uint64, sites []structs.TopologyLevel) ([]structs.CellClaim, error) {
+// ResolveCells finds the chains and the pins of quotas, and writes them and the whole kind into them. sites are the levels above
+// nodes. It returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.
+func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyLevel) error {
 	if len(list) == 0 {
-		return nil, nil
+		return nil
 	}
 	chains := w.OwnableChains()
-	var claims []structs.CellClaim
 	for i, q := range list {
-		c, err := resolve(w, chains, q, sites)
-		if err != nil {
-			return nil, structs.Errorf(structs.CodeBadRequest, "cells %d: %w", i+1, err)
+		if err := resolve(w, chains, q, sites); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "cells %d: %w", i+1, err)
 		}
-		if slices.ContainsFunc(claims, func(o structs.CellClaim) bool { return o.SameCells(c) }) {
-			return nil, structs.Errorf(structs.CodeBadRequest, "cells %d: the same kind, level and size are stated twice", i+1)
+		if slices.ContainsFunc(list[:i], q.SameCells) {
+			return structs.Errorf(structs.CodeBadRequest, "cells %d: the same kind, level and size are stated twice", i+1)
 		}
-		claims = append(claims, inOrderOfAdmission(c, was, index<<16|uint64(i))...) //nolint:gosec // at most MaxCellQuotas
 	}
-	slices.SortStableFunc(claims, func(a, b structs.CellClaim) int { return cmp.Compare(a.Order, b.Order) })
-	return claims, nil
+	return nil
 }
 
-// resolve returns the claim on all cells of a quota, without its order.
-func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []structs.TopologyLevel) (*structs.CellClaim, error) {
+// resolve finds the chain and the pins of a quota.
+func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []structs.TopologyLevel) error {
 	chain, err := FindChain(chains, cmp.Or(q.NodePool, structs.DefaultNodePool), q.Kind)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := chain.CheckLevel(q.Level, q.Size, sites); err != nil {
-		return nil, err
+		return err
 	}
-	key := chain.Key
-	c := &structs.CellClaim{
-		NodePool: key.Pool, Vendor: key.Vendor, Type: key.Type, Model: key.Model, Chain: key.Tree, Tree: chain.Tree, Level: q.Level, Size: q.Size, Count: q.Count,
-	}
+	q.Kind, q.NodePool, q.Chain, q.Pinned = chain.Kind()+"/"+chain.Tree, chain.Key.Pool, chain.Key.Tree, nil
 	for _, pin := range q.Pin {
 		cell, err := w.FindPin(chain, q.Level, q.Size, pin, sites)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		is := structs.CellPin{Name: pin, NodeID: cell.Node, Index: cell.Index, Site: cell.Site}
-		for _, o := range c.Pins {
+		for _, o := range q.Pinned {
 			if o.NodeID == is.NodeID && o.Index == is.Index && o.Site == is.Site {
-				return nil, fmt.Errorf("pin %q: it is the same cell as %q", pin, o.Name)
+				return fmt.Errorf("pin %q: it is the same cell as %q", pin, o.Name)
 			}
 		}
-		c.Pins = append(c.Pins, is)
+		q.Pinned = append(q.Pinned, is)
 	}
-	return c, nil
-}
-
-// inOrderOfAdmission divides a claim into what was admitted before, in its order, and what is new.
-func inOrderOfAdmission(c *structs.CellClaim, was []structs.CellClaim, order uint64) (list []structs.CellClaim) {
-	left := c.Count
-	add := func(n int, order uint64) {
-		part := *c
-		part.Count, part.Order, part.Pins = n, order, nil
-		list = append(list, part)
-		left -= n
-	}
-	for i := range was {
-		if n := min(left, was[i].Count); n > 0 && was[i].SameCells(c) {
-			add(n, was[i].Order)
-		}
-	}
-	if left > 0 {
-		add(left, order)
-	}
-	if len(list) > 0 {
-		list[0].Pins = c.Pins
-	}
-	return list
+	return nil
 }
 
 // AdmitClaims tries what an owner shall own on a copy of a World. It returns an error of CodeConflict that names the highest level
@@ -141,12 +112,74 @@ func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
 		}
 		return structs.Errorf(structs.CodeBadRequest, "level %s: %w", s.Quota.Level, s.Err)
 	}
-	size := ""
-	if s.Size > 0 {
-		size = fmt.Sprintf(" of %d nodes", s.Size)
-	}
-	return structs.Errorf(structs.CodeConflict, "level %s%s: %d short", s.Level, size, s.Short).
+	return short(s.Level, s.Size, s.Short, "").
 		WithHint("`nomadish topology` and `nomadish vc list` show what there is and who owns it; -when-free lets the edit wait until it can be admitted")
+}
+
+// short returns the error of cells that are short, at a time ("": now).
+func short(level string, size, count int, at string) *structs.Error {
+	of := ""
+	if size > 0 {
+		of = fmt.Sprintf(" of %d nodes", size)
+	}
+	return structs.Errorf(structs.CodeConflict, "level %s%s: %d short%s", level, of, count, at)
+}
+
+// LaterClaims is what all are to own at a time to come, by owner.
+type LaterClaims struct {
+	At  string // for people
+	All map[string][]structs.CellClaim
+}
+
+// AdmitLater returns an error of CodeConflict if the cluster's healthy devices could not hold, with nothing bound, what all are to own
+// at some time to come.
+func AdmitLater(w *World, times []LaterClaims) error {
+	if len(times) == 0 {
+		return nil
+	}
+	chains, keys := w.emptyChains()
+	for _, t := range times {
+		changes := map[ChainKey][]cells.Change{}
+		for _, claims := range t.All { // order does not matter: sums
+			for i := range claims {
+				q := quotaOf(&claims[i])
+				if ed := chains[q.Chain]; ed != nil {
+					if k, ok := ed.View().KindOf(q.Level, q.Size); ok {
+						changes[q.Chain] = append(changes[q.Chain], cells.Change{Kind: k, Count: q.Count})
+					}
+				}
+			}
+		}
+		for _, key := range keys {
+			if k, n := chains[key].View().Short(changes[key]...); n > 0 {
+				return short(chains[key].View().LevelName(k), k.Size, n, " from "+t.At)
+			}
+		}
+	}
+	return nil
+}
+
+// emptyChains returns the chains of all registered nodes, as if all were ready and nothing were bound or owned.
+func (w *World) emptyChains() (chains map[ChainKey]*cells.Edit, keys []ChainKey) {
+	chains = map[ChainKey]*cells.Edit{}
+	for _, s := range w.nodes.All {
+		of, trees := nodeChains(s.Node, s.Capacity)
+		for i, key := range of {
+			if chains[key] == nil {
+				c, err := cells.NewChain(ChainLevels(trees[i]), levelNames(w.sites))
+				if err != nil {
+					continue
+				}
+				chains[key] = c.Edit()
+				keys = append(keys, key)
+			}
+			n := chainNode(s.Node, trees[i], w.sites)
+			n.Ready = true
+			chains[key].PutNode(n)
+		}
+	}
+	slices.SortFunc(keys, compareChains)
+	return chains, keys
 }
 
 func pinName(claims []structs.CellClaim, cell *cells.Cell) string {
