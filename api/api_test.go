@@ -217,6 +217,16 @@ func TestWritesSendBodies(t *testing.T) {
 		_, err := c.Operator().SetSchedulerConfig(ctx, &structs.SchedulerConfiguration{SchedulerAlgorithm: "spread", ModifyIndex: 7}, true)
 		return err
 	})
+	team := &structs.VirtualCluster{Name: "team", Cells: []*structs.CellQuota{{Level: "node", Count: 2}}}
+	for params, edit := range map[string]VirtualClusterEdit{
+		"": {}, "?when_free=true": {WhenFree: true}, "?cas=0": {CAS: true}, "?cas=7&when_free=true": {WhenFree: true, CAS: true, CheckIndex: 7},
+	} {
+		f("PUT", "/v1/virtual-cluster/team"+params, `"Count":2`, func(c *Client) error {
+			_, err := c.VirtualClusters().Register(ctx, team, edit)
+			return err
+		})
+	}
+	f("DELETE", "/v1/virtual-cluster/team", "", func(c *Client) error { return c.VirtualClusters().Delete(ctx, "team") })
 	f("PUT", "/v1/search", `"Context":"jobs"`, func(c *Client) error { _, err := c.Search().Prefix(ctx, "w", "jobs"); return err })
 	f("PUT", "/v1/search?namespace=lab", `"Prefix":"w"`, func(c *Client) error {
 		_, err := c.Search().PrefixIn(ctx, "w", "all", &Query{Namespace: "lab"})

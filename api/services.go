@@ -17,6 +17,8 @@ type (
 	Namespaces struct{ client *Client }
 	// NodePools reads and changes node pools.
 	NodePools struct{ client *Client }
+	// VirtualClusters reads and changes what namespaces own.
+	VirtualClusters struct{ client *Client }
 	// Agent reads and changes the agent that is connected to, and the members that it knows.
 	Agent struct{ client *Client }
 	// Status reads who leads, and which regions there are.
@@ -51,6 +53,9 @@ func (c *Client) Namespaces() Namespaces { return Namespaces{c} }
 
 // NodePools returns the methods that concern node pools.
 func (c *Client) NodePools() NodePools { return NodePools{c} }
+
+// VirtualClusters returns the methods that concern what namespaces own.
+func (c *Client) VirtualClusters() VirtualClusters { return VirtualClusters{c} }
 
 // Agent returns the methods that concern the agent that is connected to.
 func (c *Client) Agent() Agent { return Agent{c} }

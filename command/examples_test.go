@@ -1,6 +1,7 @@
 package command
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,7 +14,7 @@ import (
 // without effect.
 func TestExampleJobs(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"../examples/*.nomad.hcl", "../examples/demo/*.nomad.hcl", "examples/*.nomad.hcl"} {
+	for _, pattern := range []string{"../examples/*.nomad.hcl", "../examples/demo/*.nomad.hcl", "../examples/virtual-clusters/*.nomad.hcl", "examples/*.nomad.hcl"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %q %v", pattern, found, err)
@@ -64,5 +65,23 @@ func TestExampleJobs(t *testing.T) {
 		if !seen[name+".nomad.hcl"] {
 			t.Errorf("the example %s is missing", name)
 		}
+	}
+}
+
+// The tenants of docs/guides/virtual-clusters.md own what it says, which the simulated nodes of the example can hold at once.
+func TestExampleVirtualClusters(t *testing.T) {
+	owned := map[string]string{}
+	for _, team := range []string{"vision", "speech", "students"} {
+		f, err := readVirtualClusters(nil, "../examples/virtual-clusters/"+team+".hcl", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.clusters) != 1 || f.clusters[0].Name != team {
+			t.Fatalf("%s: %+v", team, f.clusters)
+		}
+		owned[team] = cellCounts(f.clusters[0].Cells) + " " + f.clusters[0].OverLimit
+	}
+	if want := map[string]string{"vision": "node 2 opportunistic", "speech": "node 1 ask", "students": "socket 1 "}; !maps.Equal(owned, want) {
+		t.Errorf("%v, want %v", owned, want)
 	}
 }

@@ -89,6 +89,8 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		answer = having(a, func(j *structs.NodeListStub) string { return j.ID }, prefix)
 	case []*structs.Namespace:
 		answer = having(a, func(n *structs.Namespace) string { return n.Name }, prefix)
+	case []*structs.VirtualClusterStatus:
+		answer = having(a, func(vc *structs.VirtualClusterStatus) string { return vc.Name }, prefix)
 	case []*structs.NodePool:
 		answer = having(a, func(p *structs.NodePool) string { return p.Name }, prefix)
 	case *structs.Topology:
@@ -281,6 +283,22 @@ func teamNamespace() *structs.Namespace {
 	}
 }
 
+// teamCluster is a virtual cluster of which a node is in use, and lent in part.
+func teamCluster() *structs.VirtualClusterStatus {
+	return &structs.VirtualClusterStatus{
+		Name: "team", OverLimit: structs.OverLimitOpportunistic, Points: 12, GuaranteedGPUs: 3,
+		Cells: []*structs.CellStatus{{
+			Kind: "nvidia/gpu/H100", NodePool: structs.DefaultNodePool, Level: "node", Given: 4, Won: 1, Bound: 1, Doomed: 1, GPUs: 16, GPUsUsed: 3, Lent: 1,
+		}},
+		Bound: []*structs.BoundCell{{
+			Kind: "nvidia/gpu/H100", Level: "node", Cell: "gpu-1", NodeID: nodeA, Used: 3, Lent: 1, Allocs: []string{allocA}, Borrowers: []string{allocB},
+		}},
+		Windows: []*structs.CellWindow{{
+			From: present.Add(240 * time.Hour).Truncate(24 * time.Hour), To: present.Add(480 * time.Hour).Truncate(24 * time.Hour), Cells: []*structs.CellQuota{{Level: "node", Count: 6}},
+		}},
+	}
+}
+
 func gpuPool() *structs.NodePool {
 	return &structs.NodePool{Name: "gpu", Description: "Machines with H100", Meta: map[string]string{"owner": "sre"}, NodeIdentityTTL: time.Hour}
 }
@@ -373,6 +391,8 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/node/"+nodeA+"/allocations", []*structs.Allocation{running}).
 		on("GET /v1/namespaces", []*structs.Namespace{structs.BuiltInNamespace("default"), teamNamespace()}).
 		on("GET /v1/namespace/team", teamNamespace()).
+		on("GET /v1/virtual-clusters", []*structs.VirtualClusterStatus{teamCluster()}).
+		on("GET /v1/virtual-cluster/team", teamCluster()).
 		on("GET /v1/node/pools", []*structs.NodePool{structs.BuiltInNodePool("all"), structs.BuiltInNodePool("default"), gpuPool()}).
 		on("GET /v1/node/pool/gpu/nodes", []*structs.NodeListStub{nodeStub(gpu)}).
 		on("GET /v1/node/pool/gpu/jobs", []*structs.JobListStub{{ID: "web", Name: "web", Type: "service", Priority: 50, Status: "running"}}).

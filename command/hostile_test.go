@@ -127,6 +127,7 @@ func hostileCluster(t *testing.T, p poison) *fake {
 			TaskGroups: []*structs.TaskGroupDiff{{Type: structs.DiffTypeEdited, Tasks: []*structs.TaskDiff{{Type: structs.DiffTypeDeleted}}}},
 		}, FailedTGAllocs: unplaced(webEval(evalA, "")).FailedTGAllocs, Annotations: &structs.PlanAnnotations{}}).
 		on("PUT /v1/validate/job", &structs.JobValidateReply{}).
+		on("PUT /v1/virtual-cluster/example", "").on("GET /v1/virtual-cluster/example", &structs.VirtualClusterStatus{Pending: &structs.PendingCells{}}).
 		on("PUT /v1/job/web/evaluate", &structs.JobRegisterReply{EvalID: evalA}).
 		on("DELETE /v1/job/web", &structs.JobRegisterReply{EvalID: evalA}).
 		on("PUT /v1/agent/keyring/install", &structs.KeyringReply{NumNodes: 3}).
@@ -167,14 +168,14 @@ var writes = map[string]string{
 	"operator gossip keyring install": "b2xkLg==", "operator gossip keyring remove": "b2xkLg==", "operator gossip keyring use": "b2xkLg==",
 	"operator snapshot save": "DIR/x.snap", "operator snapshot restore": "testdata/format1.snap", "operator api": "/v1/nowhere",
 	"node meta apply": "a=b", "eval delete": evalA,
-	"namespace apply": "-description x team", "namespace delete": "team", "node pool apply": "POOL", "node pool delete": "gpu",
+	"namespace apply": "-description x team", "namespace delete": "team", "vc apply": "-when-free VC", "vc delete": "team", "node pool apply": "POOL", "node pool delete": "gpu",
 	"monitor": "-node-id gpu-1", "operator debug": "-duration 1ms -interval 1ms -verbose -output DIR",
 	"system gc": "", "check": "-min-peers 9", "job start": "-detach web", "job restart": "-yes -verbose web", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
 }
 
 // printsNothing are the commands that print nothing that comes from a cluster.
 var printsNothing = map[string]string{
-	"agent": "its log is looked at in command/agent", "executor": "as the agent", "job init": "writes a file of our own", "node pool init": "writes a file of our own",
+	"agent": "its log is looked at in command/agent", "executor": "as the agent", "job init": "writes a file of our own", "node pool init": "writes a file of our own", "vc init": "writes a file of our own",
 	"operator gossip keyring generate": "makes a key", "tls ca create": "makes files", "tls cert create": "makes files",
 	"sim nodes": "prints how many nodes registered", "sim run": "prints what it simulated itself", "version": "its own", "tls ca info": "reads a file",
 	"tls cert info": "reads a file", "fmt": "prints the names of the user's own files", "config validate": "reads files of the operator's own",
@@ -202,8 +203,12 @@ func TestNoCommandPrintsWhatTerminalsObey(t *testing.T) {
 	if err := os.WriteFile(pool, []byte(examples.NodePool), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	vc := filepath.Join(dir, "vc.hcl")
+	if err := os.WriteFile(vc, []byte(examples.VirtualCluster), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, args := range writes {
-		lines[name] = append(lines[name], name+" "+strings.NewReplacer("JOB", job, "DIR", dir, "POOL", pool).Replace(args))
+		lines[name] = append(lines[name], name+" "+strings.NewReplacer("JOB", job, "DIR", dir, "POOL", pool, "VC", vc).Replace(args))
 	}
 	lines["alloc status"] = append(lines["alloc status"], "alloc status -verbose 5f3a9c01", "alloc status 9")
 	lines["node status"] = append(lines["node status"], "node status -verbose "+nodeA, "node status -stats "+nodeA, "node status -verbose", "node status 0")
@@ -211,6 +216,7 @@ func TestNoCommandPrintsWhatTerminalsObey(t *testing.T) {
 	lines["status"] = append(lines["status"], "status nothing")
 	lines["topology"] = append(lines["topology"], "topology -all -verbose")
 	lines["job history"] = append(lines["job history"], "job history -p web")
+	lines["vc status"] = append(lines["vc status"], "vc status -verbose team", "vc status nothing")
 	lines["job inspect"] = append(lines["job inspect"], "job inspect -version 9 web")
 	lines["operator metrics"] = append(lines["operator metrics"], "operator metrics -format prometheus")
 	for name := range specs() {

@@ -30,6 +30,7 @@ func jobRun() spec {
 			keep := fs.Bool("preserve-counts", false, "keep the groups' present counts")
 			keepResources := fs.Bool("preserve-resources", false, "keep the tasks' present resources")
 			priority := fs.Int("eval-priority", 0, "the evaluation's `priority`, if not the job's")
+			opportunistic := fs.Bool("opportunistic", false, "run what exceeds the virtual cluster of the namespace on idle resources; it may be reclaimed at any time")
 			output := fs.Bool("output", false, "only print the job as JSON")
 			return func(ctx context.Context, e *env, args []string) int {
 				switch {
@@ -54,6 +55,7 @@ func jobRun() spec {
 				for _, f := range files {
 					req := &structs.JobRegisterRequest{
 						Job: f.job, Submission: f.submission, PreserveCounts: *keep, PreserveResources: *keepResources, EvalPriority: *priority,
+						Opportunistic: *opportunistic,
 					}
 					if *check >= 0 {
 						req.EnforceIndex, req.JobModifyIndex = true, uint64(*check)

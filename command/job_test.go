@@ -182,7 +182,7 @@ job "web" {
     }
   }
 }`
-	got := f.run(t, "job", "run", "-detach", "-check-index", "0", "-var", "n=4", "-namespace", "lab", "-preserve-counts", file(t, "a.hcl", text))
+	got := f.run(t, "job", "run", "-detach", "-check-index", "0", "-var", "n=4", "-namespace", "lab", "-preserve-counts", "-opportunistic", file(t, "a.hcl", text))
 	if got.code != exitDone {
 		t.Fatalf("exit code %d, stderr %q", got.code, got.err)
 	}
@@ -191,7 +191,7 @@ job "web" {
 	if err := json.Unmarshal([]byte(f.lastBody()), &sent); err != nil {
 		t.Fatal(err)
 	}
-	if sent.Job.TaskGroups[0].Count != 4 || sent.Job.Namespace != "lab" || !sent.EnforceIndex || sent.JobModifyIndex != 0 || !sent.PreserveCounts {
+	if sent.Job.TaskGroups[0].Count != 4 || sent.Job.Namespace != "lab" || !sent.EnforceIndex || sent.JobModifyIndex != 0 || !sent.PreserveCounts || !sent.Opportunistic {
 		t.Errorf("sent %+v", sent)
 	}
 	if s := sent.Submission; s == nil || s.Source != text || s.Format != "hcl2" || s.VariableFlags["n"] != "4" {

@@ -37,6 +37,8 @@ var reads = []struct {
 	{"namespace list", []string{"Name     Description", "team     Those who train", "default  Default shared namespace"}},
 	{"namespace status te", []string{"EnabledDrivers       = exec,mock_driver", "DisabledDrivers      = <none>", "EnabledNetworkModes  = *", "DisabledNetworkModes = host", "Metadata\nowner = sre"}},
 	{"namespace inspect team", []string{`"EnabledTaskDrivers": [`, `"Name": "team"`}},
+	{"vc list", []string{"Name  Over Limit     Points  Cells   Bound", "team  opportunistic  12      5 node  1      1       3 of 16    1     no"}},
+	{"vc status te", []string{"Next Window = 2026-12-01 (node 4 -> 6)", "3 of 16    1", "web.front[0]"}},
 	{"node pool list", []string{"Name     Description", "gpu      Machines with H100", "default  Default node pool."}},
 	{"node pool info gpu", []string{"Name              = gpu", "= Machines with H100", "Node Identity TTL = 1h0m0s", "Metadata\nowner = sre"}},
 	{"node pool nodes g", []string{"Node Pool", "gpu-1", "eligible"}},

@@ -14,12 +14,13 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
 	"github.com/nomadish/nomadish/nomadish/endpoint/snapshot"
 	"github.com/nomadish/nomadish/nomadish/endpoint/view"
+	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
 	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 )
 
-// endpoints answer what this server is asked: the router of all, and of the services those that do more than answer.
+// endpoints answer the requests to this server: the router of all, and of the services those that do more than answer.
 type endpoints struct {
 	router  *rpc.Router
 	evals   *eval.Endpoint
@@ -60,6 +61,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		operator.New(operator.Deps{Router: router, Applier: s.raft, Collector: s.leader.collector, Raft: servers, PeerReconciler: s.leader.peerReconciler, Now: time.Now}),
 		snapshot.New(snapshot.Deps{Router: router, State: &snapshots{s.raft, s.leader}, Spool: s.spool, NewID: NewID, Now: time.Now, Logger: s.logger, Version: cfg.Version}),
 		namespace.New(namespace.Deps{Router: router, Applier: s.raft, Now: time.Now}),
+		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
 	)
 }

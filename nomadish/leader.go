@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/nomadish/calendar"
 	"github.com/nomadish/nomadish/nomadish/drain"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
@@ -35,6 +36,7 @@ type leaderParts struct {
 	heartbeats     *heartbeat.Timers
 	drainer        *drain.Drainer
 	collector      *gc.Collector
+	calendar       *calendar.Calendar
 	peerReconciler *quorum.PeerReconciler
 
 	// defaults and autopilot are the configurations of a new cluster.
@@ -84,6 +86,7 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool m
 	garbage := cfg.GC
 	garbage.Logger = log.Named("gc")
 	l.collector = gc.New(garbage, store, node)
+	l.calendar = calendar.New(calendar.Options{NewID: NewID, Logger: log.Named("calendar")}, store, node)
 	peers := cfg.Peers
 	peers.ID, peers.Name, peers.Region, peers.Logger = node.ID(), cfg.Name, cfg.Region, log.Named("servers")
 	peers.Cluster = func() string { return store.Snapshot().Cluster().ClusterID }
@@ -120,7 +123,7 @@ func (l *leaderParts) follow(ctx context.Context, gained <-chan bool) {
 			}
 			stop()
 			err := i.do()
-			stop = l.lead(ctx) // leadership that was lost meanwhile is told of in its turn
+			stop = l.lead(ctx) // leadership that was lost meanwhile is reported in its turn
 			i.done <- err
 		case <-ctx.Done():
 			return
@@ -128,7 +131,7 @@ func (l *leaderParts) follow(ctx context.Context, gained <-chan bool) {
 	}
 }
 
-// lead establishes leadership in the background; the function that it gives ends it
+// lead establishes leadership in the background; the function that it returns ends it
 // and waits for that.
 func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -150,6 +153,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { queueview.Report(ctx, l.store) })
 		wg.Go(func() { l.makeSigningKey(ctx, isNew) })
 		wg.Go(func() { l.makeNodePools(ctx) })
+		wg.Go(func() { l.calendar.Run(ctx) })
 		if ctx.Err() == nil {
 			l.established.Store(term)
 			l.raft.Announce()

@@ -61,7 +61,11 @@ var callTimers = func() map[string]*telemetry.Timer {
 		wire.MethodNodePoolDelete: "node_pool.delete_node_pools", wire.MethodNodePoolGet: "node_pool.get_node_pool", wire.MethodNodePoolList: "node_pool.list",
 		wire.MethodNodePoolJobs: "node_pool.list_jobs", wire.MethodNodePoolNodes: "node_pool.list_nodes", wire.MethodNodePoolUpsert: "node_pool.upsert_node_pools",
 		wire.MethodNamespaceDelete: "namespace.delete_namespaces", wire.MethodNamespaceGet: "namespace.get_namespace",
-		wire.MethodNamespaceList: "namespace.list_namespace", wire.MethodNamespaceUpsert: "namespace.upsert_namespaces",
+		wire.MethodNamespaceList:      "namespace.list_namespace",
+		wire.MethodVirtualClusterList: "virtual_cluster.list", wire.MethodVirtualClusterGet: "virtual_cluster.get",
+		wire.MethodVirtualClusterUpsert: "virtual_cluster.upsert", wire.MethodVirtualClusterDelete: "virtual_cluster.delete",
+		wire.MethodVirtualClusterShift: "virtual_cluster.shift", wire.MethodVirtualClusterPoints: "virtual_cluster.points", wire.MethodExchangeList: "exchange.list",
+		wire.MethodExchangePut: "exchange.put", wire.MethodExchangeWithdraw: "exchange.withdraw", wire.MethodNamespaceUpsert: "namespace.upsert_namespaces",
 		wire.MethodScalingGet: "scaling.get_policy", wire.MethodScalingList: "scaling.list_policies",
 	} { // order does not matter: a map made of a map
 		out[method] = telemetry.NewTimer("nomad." + name)

@@ -27,6 +27,33 @@ type Vector = world.Vector
 // NewWorld returns a World without nodes.
 func NewWorld() *World { return world.New() }
 
+// ClaimView is what has become of what an owner owns.
+type ClaimView = world.ClaimView
+
+// ResolveCells finds the chains and the pins of quotas on a World, and writes them into the quotas. sites are the levels above nodes. It
+// returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.
+func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyLevel) error {
+	return world.ResolveCells(w, list, sites)
+}
+
+// LaterClaims is what all are to own at a time to come, by owner.
+type LaterClaims = world.LaterClaims
+
+// AdmitLater returns an error of CodeConflict if the cluster could not hold, with nothing bound, what all are to own at some time to come.
+func AdmitLater(w *World, times []LaterClaims) error { return world.AdmitLater(w, times) }
+
+// AdmitClaims returns an error if an owner cannot be given these claims beside what others own and use: of CodeConflict if cells
+// are short, naming their level and how many; of CodeBadRequest if it never can.
+func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
+	return world.AdmitClaims(w, owner, claims)
+}
+
+// SetClaims states all that an owner owns. What it used beyond it runs on without a claim: see Edit.LostClaims.
+func SetClaims(e *Edit, owner string, claims []structs.CellClaim) { world.SetClaims(e, owner, claims) }
+
+// RestoreClaims states what everybody owns, by owner, of an Edit that knows of no claims yet.
+func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) { world.RestoreClaims(e, all) }
+
 // Input is what one evaluation is decided with, beside the World.
 type Input = search.Input
 
@@ -65,7 +92,7 @@ type Pass = decide.Pass
 // NewPass begins a pass on a World, which stays as it is.
 func NewPass(w *World) *Pass { return decide.NewPass(w) }
 
-// RequestKey is what the groups of a job that wait need, as far as it can be told without looking
+// RequestKey is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey = decide.RequestKey
 

@@ -35,6 +35,7 @@ const (
 	EvalTriggerPreemption      = "preemption" // instances of the job were taken back
 	EvalTriggerMaxRescheduling = "alloc-reschedule"
 	EvalTriggerAllocResume     = "alloc-resume"
+	EvalTriggerVirtualCluster  = "virtual-cluster"        // what the namespace owns has changed
 	EvalTriggerMaxDisconnect   = "max-disconnect-timeout" // a node that is disconnected is not waited for any longer
 )
 
@@ -80,7 +81,7 @@ type Evaluation struct {
 	ModifyIndex uint64
 	CreateTime  int64 // Unix nanoseconds
 	ModifyTime  int64 // Unix nanoseconds
-	// RelatedEvals is filled by a read that asks for it.
+	// RelatedEvals is filled by a read that requests it.
 	RelatedEvals []*EvaluationStub `codec:",omitempty"`
 }
 
@@ -106,7 +107,7 @@ type EvaluationStub struct {
 	ModifyTime        int64
 }
 
-// NewEval is an evaluation that a job is to be looked at for. Who mints it gives its ID, and the time in Unix nanoseconds.
+// NewEval is an evaluation that a job is to be looked at for. Who mints it passes its ID, and the time in Unix nanoseconds.
 func NewEval(id string, job *Job, trigger string, now int64) *Evaluation {
 	return &Evaluation{
 		ID: id, Namespace: job.Namespace, Priority: job.Priority, Type: job.Type, TriggeredBy: trigger,

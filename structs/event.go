@@ -2,14 +2,16 @@ package structs
 
 // Event-stream topics, as Nomad names them.
 const (
-	TopicAll        = "*"
-	TopicJob        = "Job"
-	TopicEvaluation = "Evaluation"
-	TopicAllocation = "Allocation"
-	TopicNode       = "Node"
-	TopicNodePool   = "NodePool"
-	TopicOperator   = "Operator"
-	TopicQueue      = "Queue" // ours: requests that wait, are placed or taken back
+	TopicAll            = "*"
+	TopicJob            = "Job"
+	TopicEvaluation     = "Evaluation"
+	TopicAllocation     = "Allocation"
+	TopicNode           = "Node"
+	TopicNodePool       = "NodePool"
+	TopicVirtualCluster = "VirtualCluster" // ours: what a namespace owns
+	TopicExchange       = "Exchange"       // ours: offers and bids of cells
+	TopicOperator       = "Operator"
+	TopicQueue          = "Queue" // ours: requests that wait, are placed or taken back
 )
 
 // Event is one thing that changed. JSON names are Nomad's.
@@ -43,6 +45,10 @@ func EventPayload(name string) any {
 		return &Node{}
 	case "NodePool":
 		return &NodePool{}
+	case "VirtualCluster":
+		return &VirtualCluster{}
+	case "Exchange":
+		return &Exchange{}
 	case "SchedulerConfiguration":
 		return &SchedulerConfiguration{}
 	case "Request":

@@ -8,34 +8,41 @@ type LogType uint8
 
 // The log entry types, each with its payload.
 const (
-	LogNodeRegister    LogType = 1  // NodeRegisterEntry
-	LogNodeDeregister  LogType = 2  // NodeDeregisterEntry
-	LogNodeStatus      LogType = 3  // NodeStatusEntry
-	LogNodeEligibility LogType = 4  // NodeEligibilityEntry
-	LogNodeDrain       LogType = 5  // NodeDrainEntry
-	LogNodeEvents      LogType = 6  // NodeEventsEntry
-	LogJobRegister     LogType = 7  // JobRegisterEntry
-	LogJobDeregister   LogType = 8  // JobDeregisterEntry
-	LogEvalUpsert      LogType = 9  // EvalUpsertEntry
-	LogPlanApply       LogType = 10 // PlanCommit
-	LogAllocClient     LogType = 11 // AllocClientEntry
-	LogAllocTransition LogType = 12 // AllocTransitionEntry
-	LogSchedulerConfig LogType = 13 // SchedulerConfigEntry
-	LogCollect         LogType = 14 // CollectEntry
-	LogJobScale        LogType = 15 // JobScaleEntry
-	LogReconcile       LogType = 16 // ReconcileEntry
-	LogAutopilotConfig LogType = 17 // AutopilotConfigEntry
-	LogClusterMeta     LogType = 18 // ClusterMetaEntry
-	LogJobStability    LogType = 19 // JobStabilityEntry
-	LogSigningKey      LogType = 20 // SigningKeyEntry
-	LogNodePoolUpsert  LogType = 21 // NodePoolUpsertEntry
-	LogNodePoolDelete  LogType = 22 // NodePoolDeleteEntry
-	LogNamespaceUpsert LogType = 23 // NamespaceUpsertEntry
-	LogNamespaceDelete LogType = 24 // NamespaceDeleteEntry
+	LogNodeRegister         LogType = 1  // NodeRegisterEntry
+	LogNodeDeregister       LogType = 2  // NodeDeregisterEntry
+	LogNodeStatus           LogType = 3  // NodeStatusEntry
+	LogNodeEligibility      LogType = 4  // NodeEligibilityEntry
+	LogNodeDrain            LogType = 5  // NodeDrainEntry
+	LogNodeEvents           LogType = 6  // NodeEventsEntry
+	LogJobRegister          LogType = 7  // JobRegisterEntry
+	LogJobDeregister        LogType = 8  // JobDeregisterEntry
+	LogEvalUpsert           LogType = 9  // EvalUpsertEntry
+	LogPlanApply            LogType = 10 // PlanCommit
+	LogAllocClient          LogType = 11 // AllocClientEntry
+	LogAllocTransition      LogType = 12 // AllocTransitionEntry
+	LogSchedulerConfig      LogType = 13 // SchedulerConfigEntry
+	LogCollect              LogType = 14 // CollectEntry
+	LogJobScale             LogType = 15 // JobScaleEntry
+	LogReconcile            LogType = 16 // ReconcileEntry
+	LogAutopilotConfig      LogType = 17 // AutopilotConfigEntry
+	LogClusterMeta          LogType = 18 // ClusterMetaEntry
+	LogJobStability         LogType = 19 // JobStabilityEntry
+	LogSigningKey           LogType = 20 // SigningKeyEntry
+	LogNodePoolUpsert       LogType = 21 // NodePoolUpsertEntry
+	LogNodePoolDelete       LogType = 22 // NodePoolDeleteEntry
+	LogNamespaceUpsert      LogType = 23 // NamespaceUpsertEntry
+	LogNamespaceDelete      LogType = 24 // NamespaceDeleteEntry
+	LogVirtualClusterUpsert LogType = 25 // VirtualClusterUpsertEntry
+	LogVirtualClusterDelete LogType = 26 // VirtualClusterDeleteEntry
+	LogClaimsTime           LogType = 27 // ClaimsTimeEntry
+	LogVirtualClusterShift  LogType = 28 // VirtualClusterShiftEntry
+	LogVirtualClusterPoints LogType = 29 // VirtualClusterPointsEntry
+	LogExchangePut          LogType = 30 // ExchangePutEntry
+	LogExchangeWithdraw     LogType = 31 // ExchangeWithdrawEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
-// all servers say that they know them.
+// all servers report that they know them.
 const LogTypeFirst = LogClusterMeta
 
 // LogTypeLast is the last type that this version knows.
@@ -111,6 +118,20 @@ func NewLogPayload(t LogType) (any, error) {
 		return &NamespaceUpsertEntry{}, nil
 	case LogNamespaceDelete:
 		return &NamespaceDeleteEntry{}, nil
+	case LogVirtualClusterUpsert:
+		return &VirtualClusterUpsertEntry{}, nil
+	case LogVirtualClusterDelete:
+		return &VirtualClusterDeleteEntry{}, nil
+	case LogClaimsTime:
+		return &ClaimsTimeEntry{}, nil
+	case LogVirtualClusterShift:
+		return &VirtualClusterShiftEntry{}, nil
+	case LogVirtualClusterPoints:
+		return &VirtualClusterPointsEntry{}, nil
+	case LogExchangePut:
+		return &ExchangePutEntry{}, nil
+	case LogExchangeWithdraw:
+		return &ExchangeWithdrawEntry{}, nil
 	}
 	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }
@@ -119,7 +140,7 @@ func NewLogPayload(t LogType) (any, error) {
 // entry; evaluations in them carry IDs minted there too. FSM answers are errors
 // (an *Error for what the caller can mend) or nil.
 type (
-	// NodeRegisterEntry registers a node or replaces what it says of itself.
+	// NodeRegisterEntry registers a node or replaces what it reports about itself.
 	// Eligibility, drain and events of a known node are kept.
 	NodeRegisterEntry struct {
 		Node  *Node

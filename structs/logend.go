@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 25
+const logTypeEnd = 32

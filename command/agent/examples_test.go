@@ -34,6 +34,10 @@ func TestExampleLayouts(t *testing.T) {
 	if _, err := sim.ParseFile("../../examples/machine.hcl"); err != nil {
 		t.Error(err)
 	}
+	teams, err := sim.ParseFile("../../examples/virtual-clusters/nodes.hcl")
+	if err != nil || len(sim.Nodes(teams, sim.Options{Seed: "s"})) != 4 {
+		t.Errorf("the nodes of docs/guides/virtual-clusters.md: %v", err)
+	}
 	for _, name := range []string{"agent.hcl", "server.hcl"} {
 		c := config.Default()
 		warnings, err := c.Load(filepath.Join("../../examples", name))

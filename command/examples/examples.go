@@ -1,4 +1,4 @@
-// Package examples holds the files that `job init` and `node pool init` write. It must never hold
+// Package examples holds the files that `job init`, `node pool init` and `vc init` write. It must never hold
 // anything that does not run as it stands on a development agent. It is a package because its files are a folder that is tried as a
 // whole, and embedded from where they stand.
 package examples
@@ -19,6 +19,16 @@ var NodePool string
 //
 //go:embed pool.json
 var NodePoolJSON string
+
+// VirtualCluster is a virtual cluster, and VirtualClusterJSON the same in JSON.
+//
+//go:embed vc.hcl
+var VirtualCluster string
+
+// VirtualClusterJSON is VirtualCluster in JSON.
+//
+//go:embed vc.json
+var VirtualClusterJSON string
 
 // Batch is a job that runs to completion.
 //

@@ -49,9 +49,21 @@ func forbiddenCalls(t *Tree) []Breach {
 	return found
 }
 
-// goroutines finds go statements in the scheduler: wall 3.
+// goroutines finds go statements in the scheduler, and whatever starts any in its tests: wall 3. Those tests do not run under the race
+// detector, as nothing in them can race.
 func goroutines(t *Tree) []Breach {
 	var found []Breach
+	for _, p := range t.Match("scheduler/...") {
+		for _, f := range p.Others {
+			ast.Inspect(f, func(n ast.Node) bool {
+				s, named := n.(*ast.SelectorExpr)
+				if _, starts := n.(*ast.GoStmt); starts || named && (s.Sel.Name == "Parallel" || s.Sel.Name == "Go") {
+					found = append(found, Breach{3, t.at(n.Pos()), "a test starts a goroutine: tests of the scheduler run without the race detector"})
+				}
+				return true
+			})
+		}
+	}
 	for _, p := range t.Match(pure...) {
 		for _, f := range p.Files {
 			ast.Inspect(f, func(n ast.Node) bool {

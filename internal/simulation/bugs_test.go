@@ -1,12 +1,14 @@
 package simulation
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -89,6 +91,24 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			}
 			t.Fatalf("not found by %d seeds", tries)
 		})
+	}
+}
+
+// TestPanicOfACallIsFound: the mux answers for a method that panicked, as a server must; here that is a fault of ours.
+func TestPanicOfACallIsFound(t *testing.T) {
+	t.Parallel()
+	s := newSim(3, seams{}, minEntries, minFaults)
+	defer s.end()
+	for s.leader == nil && s.failed == nil {
+		s.step()
+	}
+	const method = "Test.Panic"
+	s.leader.mux.Handle(method, func(context.Context, *wire.Call) error { panic("out of hand") })
+	if err := s.call(method, &structs.WriteRequest{}, &structs.WriteReply{}); err == nil {
+		t.Error("it answers without an error")
+	}
+	if s.failed == nil || !strings.Contains(s.failed.What, method) || !strings.Contains(s.failed.What, "out of hand") {
+		t.Errorf("not found: %v", s.failed)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -51,10 +49,16 @@ type checks struct {
 	away    map[string]bool        // allocations that a plan took for unknown
 	// onNode is the last entry that changed an allocation on a node.
 	onNode map[string]uint64
+
+	encoder       *codec.Encoder
+	said, encoded []byte // of the last entry's changes; room to be used again
 }
 
 func newChecks(s *sim) *checks {
-	return &checks{sim: s, hashes: map[uint64]string{}, states: map[uint64]*state.Snapshot{}, moved: map[structs.NamespacedID]uint64{}, onNode: map[string]uint64{}, away: map[string]bool{}}
+	return &checks{
+		sim: s, hashes: map[uint64]string{}, states: map[uint64]*state.Snapshot{}, moved: map[structs.NamespacedID]uint64{},
+		onNode: map[string]uint64{}, away: map[string]bool{}, encoder: codec.NewEncoderBytes(new([]byte), canonical),
+	}
 }
 
 // entry looks at what an entry did to the state of the replica that applied it first.
@@ -100,70 +104,6 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 		c.votes(r)
 	}
 }
-
-// changed returns a hash of what an entry changed, as the feed reports it, and notes what
-// allocations these were. It is of all that the feed reports, now and then, and else of what changed and
-// to what: replicas that differ in more than that differ in the hashes of their states, later.
-func (c *checks) changed(r *replica, index uint64) uint64 {
-	c.touched = c.touched[:0]
-	changes, found, err := r.store.Feed(index - 1).Poll()
-	if err != nil {
-		c.fail("replica %d: the feed has lost entry %d, which was just applied: %v", r.id, index, err)
-	}
-	if !found || changes.Index != index { // it changed nothing that the feed reports
-		return 0
-	}
-	sum := fnv.New64a()
-	out := codec.NewEncoder(sum, canonical)
-	for i := range changes.Items {
-		change := &changes.Items[i]
-		if index%wholeEvery != 0 {
-			brief(sum, change)
-		} else if err := out.Encode(whole(change.New)); err != nil {
-			c.fail("entry %d: what it changed cannot be encoded: %v", index, err)
-		}
-		if change.Kind != state.KindAlloc {
-			continue
-		}
-		for _, v := range []any{change.Old, change.New} {
-			if a, _ := v.(*state.AllocRow); a != nil {
-				c.onNode[a.NodeID()] = index
-				c.touched = append(c.touched, a.JobID())
-			}
-		}
-	}
-	return sum.Sum64()
-}
-
-// whole is what a change says, as a value that can be encoded.
-func whole(v any) any {
-	if a, ok := v.(*state.AllocRow); ok {
-		return a.Whole()
-	}
-	return v
-}
-
-// brief hashes what was changed, and the little that most entries change of it.
-func brief(sum io.Writer, change *state.Change) {
-	_, _ = fmt.Fprint(sum, change.Kind, change.Key, change.Type) // never fails
-	switch now := whole(change.New).(type) {
-	case *structs.Allocation:
-		_, _ = fmt.Fprint(sum, now.ModifyIndex, now.AllocModifyIndex, now.NodeID, now.DesiredStatus, now.ClientStatus, now.PreemptedByAllocation, now.NextAllocation) // never fails
-	case *structs.Evaluation:
-		_, _ = fmt.Fprint(sum, now.ModifyIndex, now.Status, now.BlockedEval, now.WaitUntil.UnixNano()) // never fails
-	case *structs.Node:
-		_, _ = fmt.Fprint(sum, now.ModifyIndex, now.Status, now.SchedulingEligibility, len(now.Events)) // never fails
-	case *structs.Job:
-		_, _ = fmt.Fprint(sum, now.ModifyIndex, now.Version, now.Status, now.Stop) // never fails
-	}
-}
-
-// canonical encodes equal values alike.
-var canonical = func() *codec.MsgpackHandle {
-	h := &codec.MsgpackHandle{}
-	h.Canonical = true
-	return h
-}()
 
 // plan looks at what a judged plan did.
 func (c *checks) plan(snap *state.Snapshot, p *structs.JudgedPlan) {

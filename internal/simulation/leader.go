@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -47,6 +48,7 @@ type leader struct {
 	drains *drain.Steps
 	gc     *gc.Collector
 	mux    *wire.Mux
+	logged strings.Builder // errors that the mux has logged: calls that panicked
 
 	stirred bool     // a round is to come
 	passing int      // decisions of the pass, whose plans are on their way
@@ -90,7 +92,7 @@ func lead(r *replica) *leader {
 	l.gc = gc.New(gc.Options{
 		Eval: 30 * time.Second, BatchEval: time.Minute, Job: time.Minute, Node: 5 * time.Minute, History: 10 * time.Minute, Clock: now,
 	}, r.store, l)
-	l.mux = wire.NewMux(silent, 0)
+	l.mux = wire.NewMux(hclog.New(&hclog.LoggerOptions{Level: hclog.Error, Output: &l.logged, DisableTime: true}), 0)
 	l.listen(now, silent)
 	if r.store.Snapshot().SchedulerConfig(nil).ModifyIndex == 0 {
 		_, _ = l.Apply(forever, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{ // else the next leader does it
@@ -116,7 +118,7 @@ func lead(r *replica) *leader {
 func (l *leader) listen(now *wall, silent hclog.Logger) {
 	r := l.r
 	router := rpc.New(rpc.Config{Region: structs.DefaultRegion, Hold: 1}, rpc.Deps{
-		Store: r.store, Cluster: members{l}, Leadership: members{l}, Logger: silent,
+		Store: r.store, Cluster: members{l}, Gossip: members{l}, Leadership: members{l}, Logger: silent,
 	})
 	rpc.Register(l.mux,
 		jobendpoint.New(jobendpoint.Config{}, jobendpoint.Deps{Router: router, Applier: l, NewID: r.newID, Now: now.Now}),
@@ -351,7 +353,12 @@ func (s *sim) call(method string, args, reply any) error {
 	if s.leader == nil || s.leader.over {
 		return noLeader()
 	}
-	return s.leader.mux.Local(forever, method, args, reply)
+	l := s.leader
+	err := l.mux.Local(forever, method, args, reply)
+	if err != nil && structs.CodeOf(err) == structs.CodeInternal { // callers take it for a server that is not well, and call again
+		s.fail("%s: %v\n%s", method, err, l.logged.String())
+	}
+	return err
 }
 
 // members is the cluster as the endpoints see it.
@@ -381,6 +388,9 @@ func (m members) Readable(structs.LogType) error { return nil }
 func (m members) Configuration() (*structs.RaftConfigurationReply, error) {
 	return &structs.RaftConfigurationReply{}, nil
 }
+
+// Members implements rpc.Gossip: servers do not gossip here.
+func (m members) Members() []structs.ServerMember { return nil }
 
 // Change implements operator.Raft.
 func (m members) Change(context.Context, bool, string, string) error { return noLeader() }

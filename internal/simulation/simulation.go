@@ -111,35 +111,32 @@ type sim struct {
 	lastFault             time.Duration
 
 	trace hash.Hash64
-	last  []step
+	last  []noted
 	at    int // in last, where the next goes
 }
 
-// step is what was done, to be reported when it goes wrong.
-type step struct {
+// noted is a step that was done, to be reported when it goes wrong.
+type noted struct {
 	at   time.Duration
 	who  int
 	what string
 }
 
-func run(seed uint64, broken seams, entries, faults int) (*Result, error) {
+// newSim returns a run that has been set up.
+func newSim(seed uint64, broken seams, entries, faults int) *sim {
 	s := &sim{
 		Rand: rand.New(rand.NewPCG(seed, 0x6e6f6d6164697368)), seams: broken, seed: seed, faults: map[string]int{}, result: Result{Kinds: map[structs.LogType]int{}},
-		trace: fnv.New64a(), last: make([]step, kept), log: &agreed{}, minEntries: entries, minFaults: faults,
+		trace: fnv.New64a(), last: make([]noted, kept), log: &agreed{}, minEntries: entries, minFaults: faults,
 	}
 	s.checks = newChecks(s)
 	s.begin()
+	return s
+}
+
+func run(seed uint64, broken seams, entries, faults int) (*Result, error) {
+	s := newSim(seed, broken, entries, faults)
 	for s.failed == nil {
-		e := s.next()
-		if e == nil || s.now > life {
-			s.fail("nothing came to an end in %s of virtual time: %d entries, %d faults", life, s.log.last(), s.total())
-			break
-		}
-		s.result.Steps++
-		s.note(e.what, e.who)
-		do := e.do
-		e.do = nil
-		do()
+		s.step()
 		if s.over() {
 			break
 		}
@@ -152,6 +149,20 @@ func run(seed uint64, broken seams, entries, faults int) (*Result, error) {
 		return &s.result, s.failed
 	}
 	return &s.result, nil
+}
+
+// step does what is next.
+func (s *sim) step() {
+	e := s.next()
+	if e == nil || s.now > life {
+		s.fail("nothing came to an end in %s of virtual time: %d entries, %d faults", life, s.log.last(), s.total())
+		return
+	}
+	s.result.Steps++
+	s.note(e.what, e.who)
+	do := e.do
+	e.do = nil
+	do()
 }
 
 // begin sets everything up.
@@ -236,7 +247,7 @@ func (s *sim) note(what string, who int) {
 	binary.BigEndian.PutUint64(at[8:], uint64(who))  //nolint:gosec // a bit pattern
 	_, _ = s.trace.Write(at[:])                      // never fails
 	_, _ = s.trace.Write([]byte(what))               // never fails
-	s.last[s.at%kept] = step{s.now, who, what}
+	s.last[s.at%kept] = noted{s.now, who, what}
 	s.at++
 }
 

@@ -1,7 +1,7 @@
 package wire
 
 // The servers' RPC methods: argument → answer, both of package structs. All are
-// unary but those that say "stream".
+// unary but those marked "stream".
 const (
 	MethodPing         = "Status.Ping"        // EmptyRequest → WriteReply
 	MethodLeader       = "Status.Leader"      // EmptyRequest → StringReply: the leader's RPC address
@@ -34,7 +34,7 @@ const (
 	MethodAgentHost       = "Agent.Host"               // AgentHostRequest → AgentHostReply
 	MethodAgentProfile    = "Agent.Profile"            // AgentProfileRequest → AgentProfileReply
 	MethodHasNode         = "Status.HasNode"           // NodeRequest → CountReply: 1, the node is connected to the called server
-	MethodFound           = "Raft.Found"               // FoundRequest → FoundReply
+	MethodBootstrapVote   = "Raft.Found"               // BootstrapVoteRequest → BootstrapVoteReply
 	MethodRaftState       = "Raft.State"               // RaftStateRequest → RaftStateReply
 	MethodAutopilotGet    = "Operator.Autopilot"       // EmptyRequest → AutopilotConfigReply
 	MethodAutopilotSet    = "Operator.SetAutopilot"    // AutopilotConfigRequest → AutopilotSetReply
@@ -107,6 +107,16 @@ const (
 	MethodNamespaceGet    = "Namespace.Get"    // IDRequest → NamespaceReply
 	MethodNamespaceUpsert = "Namespace.Upsert" // NamespaceUpsertRequest → WriteReply
 	MethodNamespaceDelete = "Namespace.Delete" // NamespaceDeleteRequest → WriteReply
+
+	MethodVirtualClusterList   = "VirtualCluster.List"   // ListRequest → VirtualClusterListReply
+	MethodVirtualClusterGet    = "VirtualCluster.Get"    // IDRequest → VirtualClusterReply
+	MethodVirtualClusterUpsert = "VirtualCluster.Upsert" // VirtualClusterUpsertRequest → WriteReply
+	MethodVirtualClusterDelete = "VirtualCluster.Delete" // VirtualClusterDeleteRequest → WriteReply
+	MethodVirtualClusterShift  = "VirtualCluster.Shift"  // VirtualClusterShiftRequest → WriteReply
+	MethodVirtualClusterPoints = "VirtualCluster.Points" // VirtualClusterPointsRequest → WriteReply
+	MethodExchangeList         = "Exchange.List"         // ListRequest → ExchangeListReply
+	MethodExchangePut          = "Exchange.Put"          // ExchangePutRequest → ExchangePutReply
+	MethodExchangeWithdraw     = "Exchange.Withdraw"     // ExchangeWithdrawRequest → WriteReply
 )
 
 // Methods that a client serves. A server that is called with one passes it on to the

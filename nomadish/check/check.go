@@ -55,6 +55,9 @@ func Run(ctx context.Context, snap *state.Snapshot, o Options) (*structs.CheckRe
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("check the state: %w", err)
 	}
+	if err := snap.World().CheckClaims(); err != nil {
+		c.fault(structs.CheckClaims, "virtual clusters", "", "%v", err)
+	}
 	for _, what := range snap.World().Diff(state.Rebuild(snap)) {
 		c.fault(structs.CheckWorld, "state", "", "%s", what)
 	}
@@ -205,7 +208,7 @@ func (c *checker) index(table, kind, id string, created, modified uint64) {
 
 func (c *checker) checkTables() {
 	for _, table := range state.Tables() {
-		// A table that never changed says 1, as reads need an index to wait for.
+		// A table that never changed counts as 1, as reads need an index to wait for.
 		if at := c.snap.TableIndex(table); at > max(1, c.snap.Index()) {
 			c.fault(structs.CheckIndexes, "state", "", "table %s was changed at index %d, and the state is at %d", table, at, c.snap.Index())
 		}

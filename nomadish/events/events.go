@@ -1,4 +1,4 @@
-// Package events makes the event stream's events of what the state's feed says has
+// Package events makes the event stream's events of what the state's feed reports has
 // changed. It must never hold a change back or read anything but the feed:
 // it stands apart from the endpoint that sends them so that it cannot.
 package events
@@ -20,7 +20,7 @@ type Filter struct {
 // topics. An unknown topic is refused.
 func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
 	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool,
-		structs.TopicOperator, structs.TopicQueue}
+		structs.TopicOperator, structs.TopicQueue, structs.TopicVirtualCluster, structs.TopicExchange}
 	// Nomad's further topics exist, and are silent until what they are about does.
 	silent := []string{"Deployment", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
 		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
@@ -89,6 +89,12 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 	case *structs.NodePool:
 		ev.Topic, ev.Key = structs.TopicNodePool, v.Name
 		ev.Payload = map[string]any{"NodePool": v}
+	case *structs.VirtualCluster:
+		ev.Topic, ev.Key, ev.Namespace = structs.TopicVirtualCluster, v.Name, v.Name
+		ev.Payload = map[string]any{"VirtualCluster": v}
+	case *structs.Exchange:
+		ev.Topic, ev.Key, ev.Namespace = structs.TopicExchange, v.ID, v.Owner
+		ev.Payload = map[string]any{"Exchange": v}
 	case *structs.SchedulerConfiguration:
 		ev.Topic, ev.Key = structs.TopicOperator, "scheduler-configuration"
 		ev.Payload = map[string]any{"SchedulerConfiguration": v}

@@ -17,6 +17,9 @@ var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
 		structs.LogJobStability: "apply_job_stability", structs.LogSigningKey: "apply_wrapped_root_key_upsert", structs.LogReconcile: "reconcile",
 		structs.LogNodePoolUpsert: "apply_node_pool_upsert", structs.LogNodePoolDelete: "apply_node_pool_delete",
 		structs.LogNamespaceUpsert: "apply_namespace_upsert", structs.LogNamespaceDelete: "apply_namespace_delete",
+		structs.LogVirtualClusterUpsert: "apply_virtual_cluster_upsert", structs.LogVirtualClusterDelete: "apply_virtual_cluster_delete",
+		structs.LogVirtualClusterShift: "apply_virtual_cluster_shift", structs.LogVirtualClusterPoints: "apply_virtual_cluster_points",
+		structs.LogClaimsTime: "apply_claims_time", structs.LogExchangePut: "apply_exchange_put", structs.LogExchangeWithdraw: "apply_exchange_withdraw",
 	}
 	for t, name := range names { // order does not matter: each has its own place
 		if t > structs.LogTypeLast { // a build with the tag "earlier" knows fewer

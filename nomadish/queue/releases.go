@@ -56,7 +56,9 @@ func (r *releases) note(c *state.Change) {
 		if c.Old != nil {
 			r.classes[""], r.lessens = true, true
 		}
-	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool:
+	case state.KindVirtualCluster: // what one owner gives up others may have
+		r.classes[""], r.lessens = true, true
+	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
 	}
 }
 

@@ -38,6 +38,9 @@ var exported = []struct {
 	{TableSigningKeys, func() any { return &structs.SigningKey{} }},
 	{TableNodePools, func() any { return &structs.NodePool{} }},
 	{TableNamespaces, func() any { return &structs.Namespace{} }},
+	{TableVirtualClusters, func() any { return &structs.VirtualCluster{} }},
+	{TableClaimsTime, func() any { return &structs.ClaimsTime{} }},
+	{TableExchanges, func() any { return &structs.Exchange{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
@@ -124,7 +127,7 @@ func (s *Snapshot) Hash() string {
 
 // Import gathers the rows of a snapshot. Readers see nothing of it before Commit.
 type Import struct {
-	// Restored is what Snapshot.Restored says of the new state.
+	// Restored is what Snapshot.Restored returns for the new state.
 	Restored uint64
 
 	db      *memdb.MemDB
@@ -143,7 +146,7 @@ func (w *Writer) Import() *Import {
 	return &Import{db: newDB(), allocs: alloctable.NewImport(), past: (&historyTable{}).edit(), marks: newMarks()}
 }
 
-// Add takes a row, of the type that NewRow gives for its table.
+// Add takes a row, of the type that NewRow returns for its table.
 func (in *Import) Add(table string, row any) error {
 	if err := CheckRow(table, row); err != nil {
 		return err
@@ -220,6 +223,10 @@ func CheckRow(table string, row any) error {
 		return checkID("signing key ID", r.KeyID)
 	case *structs.NodePool:
 		if err := r.Validate(); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
+	case *structs.VirtualCluster:
+		if err := checkID("virtual cluster", r.Name); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
 	case *structs.PendingRequest:

@@ -12,14 +12,16 @@ type Kind uint8
 
 // The kinds, with what Change.Old and Change.New hold.
 const (
-	KindJob         Kind = iota + 1 // *structs.Job
-	KindEval                        // *structs.Evaluation
-	KindAlloc                       // *AllocRow
-	KindNode                        // *structs.Node
-	KindConfig                      // *structs.SchedulerConfiguration
-	KindReservation                 // *structs.Reservation; Key is the node ID
-	KindRequest                     // *structs.Ask; Key is namespace/job/group, Type one of RequestWaiting …
-	KindNodePool                    // *structs.NodePool
+	KindJob            Kind = iota + 1 // *structs.Job
+	KindEval                           // *structs.Evaluation
+	KindAlloc                          // *AllocRow
+	KindNode                           // *structs.Node
+	KindConfig                         // *structs.SchedulerConfiguration
+	KindReservation                    // *structs.Reservation; Key is the node ID
+	KindRequest                        // *structs.PendingRequest; Key is namespace/job/group, Type one of RequestWaiting …
+	KindNodePool                       // *structs.NodePool
+	KindVirtualCluster                 // *structs.VirtualCluster; Key is the namespace
+	KindExchange                       // *structs.Exchange; Key is its ID
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never
@@ -112,7 +114,7 @@ func (s *Store) FeedKept(after uint64) *Feed {
 	return &Feed{ring: s.ring, after: max(after, s.ring.lost), epoch: s.ring.epoch}
 }
 
-// Next waits for the next commit that changed something a Change tells of. The
+// Next waits for the next commit that changed something that a Change reports. The
 // error is ErrFellBehind, or ctx's.
 func (f *Feed) Next(ctx context.Context) (Changes, error) {
 	for {

@@ -35,6 +35,9 @@ func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*st
 		Job: job, Allocs: allocs, Config: s.SchedulerConfig(nil), Now: o.Now, Seed: o.Seed, NewID: o.NewID, SnapshotIndex: s.Index(),
 		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, Brief: o.Brief, Annotate: o.Annotate,
 	}
+	if v := s.VirtualClusters().Get(nil, id.Namespace); v != nil {
+		in.OverLimit = v.OverLimit
+	}
 	if o.Typical != nil {
 		in.Typical = o.Typical(s, job, &in.Config)
 	}

@@ -13,7 +13,7 @@ type mark struct {
 }
 
 // marks are those of all tables, in the order of tableNames.
-type marks [17]mark
+type marks [20]mark
 
 // tableNames are the tables that have marks, in the order in which a snapshot has them.
 var tableNames = func() []string {
@@ -30,10 +30,12 @@ type tableSet [len(marks{})]bool
 
 func (s *tableSet) add(table string) { s[tableNumber(table)] = true }
 
+func (s *tableSet) has(table string) bool { return s[tableNumber(table)] }
+
 // tableNumber is the place of a table's mark.
 func tableNumber(table string) int {
 	at, found := slices.BinarySearch(tableNames, table)
-	if !found { // our own constants are asked for, nothing from outside
+	if !found { // our own constants are looked up, nothing from outside
 		panic("state: no table is called " + table)
 	}
 	return at

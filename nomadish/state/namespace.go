@@ -89,6 +89,9 @@ func (w *Writer) NamespaceDelete(index uint64, e *structs.NamespaceDeleteEntry) 
 			return structs.Errorf(structs.CodeConflict, "namespace %q has non-terminal jobs: %d, such as %q", e.Name, alive, first).
 				WithHint("`nomadish job status -namespace %s` lists them; stop them first", e.Name)
 		}
+		if get[structs.VirtualCluster](x, TableVirtualClusters, byID, e.Name) != nil {
+			return structs.Errorf(structs.CodeConflict, "namespace %q has a virtual cluster", e.Name).WithHint("`nomadish vc delete %s` removes it", e.Name)
+		}
 		x.drop(TableNamespaces, was)
 		return nil
 	})

@@ -25,7 +25,13 @@ const (
 	TableHistory     = "history"
 	TableSigningKeys = "signing_keys"
 	TableNodePools   = "node_pools" // without those that are built in
-	TableNamespaces  = "namespaces" // without the default one while nobody has changed it
+	// TableVirtualClusters is what namespaces own.
+	TableVirtualClusters = "virtual_clusters"
+	// TableClaimsTime is the time up to which what is owned has been moved on: one row.
+	TableClaimsTime = "claims_time"
+	// TableExchanges is offers and bids that are not settled.
+	TableExchanges  = "exchanges"
+	TableNamespaces = "namespaces" // without the default one while nobody has changed it
 	// TableReservations is room that is kept for requests that wait, by node.
 	TableReservations = "reservations"
 	// TableRequests is what waits in the queue, and what is remembered of what did.
@@ -39,7 +45,7 @@ func Tables() []string {
 	return []string{
 		TableAllocs, TableRequests, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodePools, TableNodes, TableReservations,
 		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
-		TableNamespaces,
+		TableNamespaces, TableVirtualClusters, TableClaimsTime, TableExchanges,
 	}
 }
 
@@ -51,6 +57,7 @@ const (
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
 	byScaling = "scaling" // jobs of which a group has a scaling policy
+	byPending = "pending" // virtual clusters with an edit that waits
 	byWaiting = "waiting" // requests that wait
 )
 
@@ -206,6 +213,15 @@ func schema() *memdb.DBSchema {
 	table(TableCluster, uniqueBy(func(*structs.ClusterMeta) []byte { return key(TableCluster) }))
 	table(TableSigningKeys, uniqueBy(func(k *structs.SigningKey) []byte { return key(k.KeyID) }))
 	table(TableNamespaces, uniqueBy(func(n *structs.Namespace) []byte { return key(n.Name) }))
+	table(TableVirtualClusters, uniqueBy(func(v *structs.VirtualCluster) []byte { return key(v.Name) }),
+		also(byPending, func(v *structs.VirtualCluster) []byte {
+			if v.Pending == nil {
+				return nil
+			}
+			return key(byPending)
+		}))
+	table(TableClaimsTime, uniqueBy(func(*structs.ClaimsTime) []byte { return key(TableClaimsTime) }))
+	table(TableExchanges, uniqueBy(func(x *structs.Exchange) []byte { return key(x.ID) }))
 	table(TableNodePools, uniqueBy(func(p *structs.NodePool) []byte { return key(p.Name) }))
 	table(TableAutopilot, uniqueBy(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
 	return &memdb.DBSchema{Tables: tables}

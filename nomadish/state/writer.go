@@ -55,7 +55,7 @@ func (w *Writer) Changed() int {
 }
 
 // Apply moves the state on by one entry of any type. The payload is what
-// structs.NewLogPayload gives for the type.
+// structs.NewLogPayload returns for the type.
 func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 	switch p := payload.(type) {
 	case *structs.NodeRegisterEntry:
@@ -100,6 +100,20 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.NamespaceUpsert(index, p)
 	case *structs.NamespaceDeleteEntry:
 		return w.NamespaceDelete(index, p)
+	case *structs.VirtualClusterUpsertEntry:
+		return w.VirtualClusterUpsert(index, p)
+	case *structs.VirtualClusterDeleteEntry:
+		return w.VirtualClusterDelete(index, p)
+	case *structs.ClaimsTimeEntry:
+		return w.ClaimsTime(index, p)
+	case *structs.VirtualClusterShiftEntry:
+		return w.VirtualClusterShift(index, p)
+	case *structs.VirtualClusterPointsEntry:
+		return w.VirtualClusterPoints(index, p)
+	case *structs.ExchangePutEntry:
+		return w.ExchangePut(index, p)
+	case *structs.ExchangeWithdrawEntry:
+		return w.ExchangeWithdraw(index, p)
 	case *structs.JobStabilityEntry:
 		return w.JobStability(index, p)
 	case *structs.CollectEntry:
@@ -180,6 +194,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 		w.Advance(index)
 		return err
 	}
+	claimTable{x}.settle()
 	x.settle()
 	x.upTo = max(x.upTo, index)
 	x.marks.set(&x.tables, index, &x.was.marks)
@@ -207,7 +222,7 @@ func (w *Writer) finish(x *txn) {
 		next.past = x.past.table()
 	}
 	if n := len(x.feed); n > 0 {
-		w.store.fed.Store(x.feed[n-1].Index) // before anybody can see what the feed is still to tell
+		w.store.fed.Store(x.feed[n-1].Index) // before anybody can see what the feed is still to report
 	}
 	w.store.publish(next, x.allocs.Touched(), x.feed, func() *memdb.Txn {
 		x.Commit()

@@ -12,14 +12,14 @@ const measuredRequestKeys = 64
 // maxSeen bounds the request keys that are counted, as a server bounds those that it learns.
 const maxSeen = 4096
 
-// Typical is a request key that is often asked for.
+// Typical is a request key that is often requested.
 type Typical struct {
 	Row Row
 	// Share is the part of all requests that it is; those of all typical request keys add up to 1.
 	Share float64
 }
 
-// census counts the request keys with GPUs that were asked for.
+// census counts the request keys with GPUs that were requested.
 type census struct {
 	counts map[classKey]*seen
 	list   []*seen // in the order of their first arrival

@@ -212,6 +212,10 @@ func agentRoutes() []*route {
 		get("/v1/namespaces", namespaceList, wire.MethodNamespaceList),
 		put("/v1/namespace", namespaceUpsert, wire.MethodNamespaceUpsert),
 		put("/v1/namespace/*", namespaceUpsert, wire.MethodNamespaceUpsert).with(namespaceGet, wire.MethodNamespaceGet, http.MethodGet).with(namespaceDelete, wire.MethodNamespaceDelete, http.MethodDelete),
+		get("/v1/virtual-clusters", virtualClusterList, wire.MethodVirtualClusterList),
+		put("/v1/virtual-cluster/*", virtualClusterUpsert, wire.MethodVirtualClusterUpsert).with(virtualClusterGet, wire.MethodVirtualClusterGet, http.MethodGet).with(virtualClusterDelete, wire.MethodVirtualClusterDelete, http.MethodDelete),
+		planned("/v1/virtual-cluster/*/points"),
+		planned("/v1/virtual-cluster/*/shift"),
 		get("/v1/history", historyList, wire.MethodHistoryList),
 	}
 }
@@ -258,7 +262,6 @@ func laterRoutes() []*route {
 		out = append(out, later(path))
 	}
 	for _, path := range []string{
-		"/v1/virtual-cluster/*", "/v1/virtual-clusters",
 		"/v1/exchange/*", "/v1/exchanges", "/v1/project/*", "/v1/projects", "/v1/workflow/*", "/v1/workflows",
 	} {
 		out = append(out, planned(path))
@@ -266,7 +269,7 @@ func laterRoutes() []*route {
 	return out
 }
 
-// debugRoutes are there only where the configuration says enable_debug: profiles
+// debugRoutes are there only where the configuration has enable_debug: profiles
 // show what the process works on.
 func (s *Server) debugRoutes() []*route {
 	if !s.cfg.Debug {

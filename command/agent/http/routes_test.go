@@ -22,6 +22,7 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodAllocGet] = structs.AllocReply{Alloc: &structs.Allocation{}}
 	fk.answer[wire.MethodEvalGet] = structs.EvalReply{Eval: &structs.Evaluation{}}
 	fk.answer[wire.MethodNamespaceGet] = structs.NamespaceReply{Definition: &structs.Namespace{Name: "default"}}
+	fk.answer[wire.MethodVirtualClusterGet] = structs.VirtualClusterReply{VirtualCluster: &structs.VirtualClusterStatus{Name: "team"}}
 	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
@@ -160,6 +161,11 @@ func TestRoutes(t *testing.T) {
 	f("PUT", "/v1/namespace", `{"Name":"team"}`, wire.MethodNamespaceUpsert)
 	f("POST", "/v1/namespace/team", `{"Description":"of a team"}`, wire.MethodNamespaceUpsert)
 	f("DELETE", "/v1/namespace/team", "", wire.MethodNamespaceDelete)
+	f("GET", "/v1/virtual-clusters", "", wire.MethodVirtualClusterList)
+	f("GET", "/v1/virtual-cluster/team", "", wire.MethodVirtualClusterGet)
+	f("PUT", "/v1/virtual-cluster/team?when_free&cas=4", `{"Cells":[{"Level":"node","Count":2}]}`, wire.MethodVirtualClusterUpsert)
+	f("POST", "/v1/virtual-cluster/team", `{"Name":"team"}`, wire.MethodVirtualClusterUpsert)
+	f("DELETE", "/v1/virtual-cluster/team", "", wire.MethodVirtualClusterDelete)
 	f("GET", "/v1/history", "", wire.MethodHistoryList)
 	f("GET", "/v1/operator/scheduler/configuration", "", wire.MethodSchedulerGet)
 	f("PUT", "/v1/operator/scheduler/configuration?cas=4", `{"SchedulerAlgorithm":"spread"}`, wire.MethodSchedulerSet)
@@ -209,7 +215,7 @@ func TestSurface(t *testing.T) {
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
 		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",
-		"/v1/virtual-clusters", "/v1/projects", "/v1/workflow/w/pause",
+		"/v1/virtual-cluster/team/shift", "/v1/projects", "/v1/workflow/w/pause",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {
 			if resp, body := post(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {

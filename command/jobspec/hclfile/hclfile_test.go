@@ -13,6 +13,8 @@ type rack struct {
 	Grace time.Duration     `hcl:"grace"`
 	Racks map[string]*shelf `hcl:"shelf,block"`
 	Limit *uint16           `hcl:"limit"`
+	Built time.Time         `hcl:"built"`
+	Until *time.Time        `hcl:"until"`
 	Tags  map[string]string `hcl:"tags,block"`
 }
 
@@ -51,12 +53,15 @@ func TestAnyNounDecodes(t *testing.T) {
 			tags  = { a = 1 }
 			shelf "top" { ratio = 0.5 }
 			shelf "low" { kind = "deep" }
+			built = "2026-12-01T08:00:00+01:00"
+			until = "2026-12-01T08:00:00Z"
 		}`)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	if r.Units != 42 || r.Grace != 3*time.Second || *r.Limit != 7 || r.Tags["a"] != "1" ||
-		r.Racks["top"].Ratio != 0.5 || r.Racks["low"].Kind != "deep" {
+		r.Racks["top"].Ratio != 0.5 || r.Racks["low"].Kind != "deep" ||
+		!r.Built.Equal(time.Date(2026, 12, 1, 7, 0, 0, 0, time.UTC)) || r.Until.Sub(r.Built) != time.Hour {
 		t.Errorf("have %+v", r)
 	}
 	place := func(path, field string, line int) {
@@ -88,5 +93,12 @@ func TestAnyNounIsChecked(t *testing.T) {
 	f("limit = -1", "must be a whole number from 0 to 65535, not -1")
 	f(`shelf "a" { ratio = "x" }`, "ratio: must be a number, not the string \"x\"")
 	f(`shelf "a" "b" {}`, "shelf takes one label, not 2")
+	const moment = `built: must be a time such as "2026-12-01T00:00:00Z" or "2026-12-01T08:00:00+01:00", `
+	f(`built = 7`, `built: must be a time such as "2026-12-01T00:00:00Z" or "2026-12-01T08:00:00+01:00", in quotes, not the number 7`)
+	f(`built = "tomorrow"`, moment+`not the string "tomorrow"`)
+	f(`built = "2026-13-01T00:00:00Z"`, moment+`not the string "2026-13-01T00:00:00Z"`)
+	f(`built = "2026-12-01"`, moment+`not "2026-12-01"; in UTC it is written "2026-12-01T00:00:00Z"`)
+	f(`built = "2026-12-01 08:30"`, `in UTC it is written "2026-12-01T08:30:00Z"`)
+	f(`built { }`, "built is an attribute, not a block")
 	f(`unit = 3`, `unknown attribute "unit"; did you mean "units"?`)
 }

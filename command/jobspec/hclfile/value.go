@@ -12,7 +12,10 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-var durationType = reflect.TypeFor[time.Duration]()
+var (
+	durationType = reflect.TypeFor[time.Duration]()
+	timeType     = reflect.TypeFor[time.Time]()
+)
 
 // fill sets v from a value; what is wrong is returned as text, "" if nothing is.
 // null leaves v as it is.
@@ -20,8 +23,11 @@ func fill(v reflect.Value, from cty.Value) string {
 	if from.IsNull() {
 		return ""
 	}
-	if v.Type() == durationType {
+	switch v.Type() {
+	case durationType:
 		return fillDuration(v, from)
+	case timeType:
+		return fillTime(v, from)
 	}
 	// The others hold nothing of interest here.
 	//exhaustive:ignore
@@ -138,6 +144,26 @@ func fillDuration(v reflect.Value, from cty.Value) string {
 	}
 	v.SetInt(int64(d))
 	return ""
+}
+
+// fillTime reads a moment as RFC 3339 writes it, so that no time zone is guessed.
+func fillTime(v reflect.Value, from cty.Value) string {
+	const want = `a time such as "2026-12-01T00:00:00Z" or "2026-12-01T08:00:00+01:00"`
+	if from.Type() != cty.String {
+		return wrongType(want+", in quotes", from)
+	}
+	text := from.AsString()
+	t, err := time.Parse(time.RFC3339, text)
+	if err == nil {
+		v.Set(reflect.ValueOf(t))
+		return ""
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+		if t, err := time.Parse(layout, text); err == nil { // only its zone is missing, or the time of the day
+			return fmt.Sprintf("must be %s, not %q; in UTC it is written %q", want, text, t.Format(time.RFC3339))
+		}
+	}
+	return wrongType(want, from)
 }
 
 func isList(v cty.Value) bool {

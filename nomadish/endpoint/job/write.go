@@ -63,7 +63,7 @@ func (e *Endpoint) admitUpTo(job *structs.Job, ns string, maxPriority int) (warn
 	return strings.Join(append(job.Warnings(), e.unknownDevices(job)...), "\n"), nil
 }
 
-// namespace returns the namespace that a job names, or says that there is none.
+// namespace returns the namespace that a job names, or an error that there is none.
 func (e *Endpoint) namespace(name string) (*structs.Namespace, error) {
 	if n := e.Router.Snapshot().Namespaces().Get(nil, name); n != nil {
 		return n, nil
@@ -105,6 +105,12 @@ func (e *Endpoint) registerUpTo(ctx context.Context, args *structs.JobRegisterRe
 	if submission != nil && e.MaxSource > 0 && submission.Size() > e.MaxSource {
 		submission = nil
 		warnings = strings.TrimPrefix(warnings+fmt.Sprintf("\njob source of over %d bytes, its variables included, is not kept (job_max_source_size)", e.MaxSource), "\n")
+	}
+	if args.Opportunistic {
+		job.OverLimit = structs.OverLimitOpportunistic
+	}
+	if err := e.checkLimit(ctx, snap, job); err != nil {
+		return nil, err
 	}
 	entry := &structs.JobRegisterEntry{
 		Job: job, EnforceIndex: args.EnforceIndex, CheckIndex: args.JobModifyIndex, Submission: submission, Time: now,
@@ -155,7 +161,7 @@ func keepCounts(job, old *structs.Job, args *structs.JobRegisterRequest) error {
 	return job.Validate().Err()
 }
 
-// jobOf reads a job or says that there is none.
+// jobOf returns a job, or an error if there is none.
 func (e *Endpoint) jobOf(ns, id string) (*structs.Job, error) {
 	if ns == "" {
 		ns = structs.DefaultNamespace

@@ -74,6 +74,9 @@ func (l ledger) endMove(s *NodeState, m nodeMove) {
 		}
 	}
 	if m.moved {
+		for owner, of := range l.e.w.claims.quotas.All {
+			l.pinAgain(owner, of, s.ID)
+		}
 		l.claimAnew(s, true)
 	}
 	l.markSites(s)

@@ -23,9 +23,11 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 		was, _ = e.w.claims.quotas.Get(owner)
 	}
 	c := ledger{e}.ownClaims()
+	ledger{e}.unpin(owner, was, quotas)
 	for _, d := range quotaChanges(was, quotas) {
 		ledger{e}.changeQuota(owner, d)
 	}
+	ledger{e}.pin(owner, quotas)
 	if len(quotas) > 0 {
 		c.quotas.Put(e.tok, owner, slices.Clone(quotas))
 		return
@@ -37,7 +39,7 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 				ledger{e}.loseClaim(u)
 			}
 		}
-		e.w.claims, e.claims.open, e.claims.dirty = nil, nil, nil
+		e.w.claims, e.claims.open, e.claims.dirty, e.claims.uses = nil, nil, nil, nil
 	}
 }
 
@@ -126,7 +128,7 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 		c.quotas = *quotas
 	}
 	c.owner = l.e.tok
-	l.e.w.claims, l.e.claims.open, l.e.claims.dirty = c, nil, nil
+	l.e.w.claims, l.e.claims.open, l.e.claims.dirty, l.e.claims.uses = c, nil, nil, nil
 	ids := l.e.nodeIDs()
 	for _, id := range ids {
 		s, _ := StateOf(l.e, id)
@@ -137,6 +139,9 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 			}
 		}
 		l.markClaims(id)
+	}
+	for owner, of := range c.quotas.All {
+		l.pinAgain(owner, of, "")
 	}
 	for _, id := range ids {
 		if s, found := StateOf(l.e, id); found {

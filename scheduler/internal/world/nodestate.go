@@ -46,7 +46,7 @@ type NodeState struct {
 	Usages      []*Usage // of the allocations on it, by allocation ID
 	Used        Vector
 	Reservation *Reservation // what is reserved of it; nil: nothing
-	// What has names, sorted. A name may stand twice: the World tells what is,
+	// What has names, sorted. A name may stand twice: the World records what is,
 	// not what ought to be.
 	ports   []HostPort
 	cores   []uint16

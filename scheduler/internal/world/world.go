@@ -18,7 +18,7 @@ import (
 // It is immutable and shares structure with the Worlds that it came from; a
 // World may be kept, and read by many goroutines, for as long as wanted.
 //
-// An allocation counts while it is not terminal: what the servers have asked to
+// An allocation counts while it is not terminal: what the servers have requested to
 // stop counts as free, and the client holds a newcomer back until its ports and
 // cores are free in truth.
 type World struct {
@@ -27,7 +27,7 @@ type World struct {
 	// classes and families are the ready nodes, by computed class and by family.
 	classes  Tree[string, *NodeSet]
 	families Tree[string, *NodeSet]
-	// members tells apart which nodes are in which of them: who changed that last.
+	// members identifies which nodes are in which of them: who changed that last.
 	members *Token
 	// supply is how many devices the ready nodes have, by family; see supply.go.
 	supply   Tree[string, *Supply]

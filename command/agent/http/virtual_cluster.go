@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func virtualClusterList(r *request) (any, error) {
+	var reply structs.VirtualClusterListReply
+	if err := r.read(wire.MethodVirtualClusterList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	for _, vc := range reply.VirtualClusters {
+		vc.Cells = list(vc.Cells)
+		vc.Windows = list(vc.Windows)
+	}
+	return list(reply.VirtualClusters), nil
+}
+
+func virtualClusterGet(r *request) (any, error) {
+	var reply structs.VirtualClusterReply
+	if err := r.read(wire.MethodVirtualClusterGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	vc := reply.VirtualCluster
+	if vc == nil {
+		return nil, notFound("virtual cluster")
+	}
+	vc.Cells = list(vc.Cells)
+	vc.Windows = list(vc.Windows)
+	return vc, nil
+}
+
+// virtualClusterUpsert gives the namespace of the path the cells of the body, in place of those that it has.
+func virtualClusterUpsert(r *request) (any, error) {
+	args := structs.VirtualClusterUpsertRequest{VirtualCluster: &structs.VirtualCluster{}, WriteRequest: r.write()}
+	if err := r.decode(args.VirtualCluster); err != nil {
+		return nil, err
+	}
+	if name := args.VirtualCluster.Name; name != "" && name != r.id() {
+		return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+	}
+	args.VirtualCluster.Name = r.id()
+	var err error
+	if args.WhenFree, err = r.bool("when_free", false); err != nil {
+		return nil, err
+	}
+	if args.CAS = r.query.Has("cas"); args.CAS {
+		if args.CheckIndex, err = uintParam(r.query, "cas"); err != nil {
+			return nil, err
+		}
+	}
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodVirtualClusterUpsert, &args, &reply, &reply.Index)
+}
+
+func virtualClusterDelete(r *request) (any, error) {
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodVirtualClusterDelete, &structs.VirtualClusterDeleteRequest{Name: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+}

@@ -1,0 +1,108 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/examples"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func vcList() spec {
+	return spec{
+		synopsis: "List the virtual clusters",
+		usage:    "", example: "-filter 'Points > 0'", output: true,
+		details: "A virtual cluster is what a namespace owns. Cells are those that it owns now, with those won in exchanges and without those\n" +
+			"sold. Of them, those in use are bound, and those that the hardware cannot hold at present are doomed. Lent are the\n" +
+			"devices of bound cells that others use.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			return pageOfAll(fs, "No virtual clusters", func(ctx context.Context, e *env, q *api.Query) ([]*structs.VirtualClusterStatus, api.Meta, error) {
+				return e.client.VirtualClusters().List(ctx, q)
+			}, vcRows)
+		},
+	}
+}
+
+// vcRows is a table of virtual clusters.
+func vcRows(clusters []*structs.VirtualClusterStatus) [][]string {
+	rows := [][]string{{"Name", "Over Limit", "Points", "Cells", "Bound", "Doomed", "GPUs Used", "Lent", "Pending Edit"}}
+	for _, vc := range clusters {
+		var sum structs.CellStatus
+		var cells []string
+		for _, c := range vc.Cells {
+			sum.Bound, sum.Doomed, sum.Lent = sum.Bound+c.Bound, sum.Doomed+c.Doomed, sum.Lent+c.Lent
+			sum.GPUs, sum.GPUsUsed = sum.GPUs+c.GPUs, sum.GPUsUsed+c.GPUsUsed
+			cells = append(cells, fmt.Sprintf("%d %s", c.Given+c.Won-c.Offered, cellLevel(c.Level, c.Size)))
+		}
+		pending := "no"
+		if vc.Pending != nil {
+			pending = "yes"
+		}
+		rows = append(rows, []string{
+			vc.Name, vc.OverLimit, strconv.FormatInt(vc.Points, 10), ui.OrNone(strings.Join(cells, ", ")), strconv.Itoa(sum.Bound), strconv.Itoa(sum.Doomed),
+			fmt.Sprintf("%d of %d", sum.GPUsUsed, sum.GPUs), strconv.Itoa(sum.Lent), pending,
+		})
+	}
+	return rows
+}
+
+// cellLevel names a kind of cells: "socket", or "rack of 16" above nodes.
+func cellLevel(level string, size int) string {
+	if size == 0 {
+		return level
+	}
+	return fmt.Sprintf("%s of %d", level, size)
+}
+
+func vcDelete() spec {
+	return spec{
+		synopsis: "Delete a virtual cluster",
+		usage:    "<namespace>", example: "team-a",
+		details: "The namespace then owns nothing. It stays, and so do its jobs. Nothing of the virtual cluster may be in guaranteed use: to take\n" +
+			"the cells of running jobs, apply a file without cells first; the jobs run on as opportunistic ones.",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 || args[0] == "" {
+					return e.usage("one virtual cluster is needed, %d given", len(args))
+				}
+				if err := e.client.VirtualClusters().Delete(ctx, args[0]); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Successfully deleted virtual cluster %q!\n", args[0])
+				return exitDone
+			}
+		},
+	}
+}
+
+func vcInit() spec {
+	return spec{
+		synopsis: "Write an example file of a virtual cluster",
+		usage:    "[<file>]", example: "team-a.hcl", local: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			asJSON := fs.Bool("json", false, "write JSON, not HCL")
+			return func(_ context.Context, e *env, args []string) int {
+				path, text := "vc.nomad.hcl", examples.VirtualCluster
+				if *asJSON {
+					path, text = "vc.nomad.json", examples.VirtualClusterJSON
+				}
+				if len(args) > 1 {
+					return e.usage("at most one file name is taken, %d given", len(args))
+				}
+				if len(args) == 1 {
+					path = args[0]
+				}
+				if err := writeExample(path, text); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Example virtual cluster written to %s\n", path)
+				return exitDone
+			}
+		},
+	}
+}

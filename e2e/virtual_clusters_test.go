@@ -1,0 +1,173 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// threeTeams starts an agent with the nodes and the teams of docs/guides/virtual-clusters.md.
+func threeTeams(t *testing.T) *agent {
+	t.Helper()
+	path, err := filepath.Abs("../examples/virtual-clusters/nodes.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, true, fmt.Sprintf("client {\n  enabled = true\n  simulate = %q\n}\n", path))
+	a.start()
+	a.ready(4)
+	for _, team := range []string{"vision", "speech", "students"} {
+		says(t, a, 0, "namespace apply "+team, `Successfully applied namespace "`+team+`"!`)
+		says(t, a, 0, "vc apply ../examples/virtual-clusters/"+team+".hcl", `Successfully applied virtual cluster "`+team+`"!`)
+	}
+	return a
+}
+
+// says runs a command line, which must end with a code and say all parts.
+func says(t *testing.T, a *agent, code int, line string, parts ...string) {
+	t.Helper()
+	if err := tries(a, code, line, parts...); err != nil {
+		t.Error(err)
+	}
+}
+
+func tries(a *agent, code int, line string, parts ...string) error {
+	out, got := a.cli(strings.Fields(line)...)
+	for _, part := range parts {
+		if !strings.Contains(out, part) {
+			return fmt.Errorf("%s: %q is missing in\n%s", line, part, out)
+		}
+	}
+	if got != code {
+		return fmt.Errorf("%s: exit code %d, want %d\n%s", line, got, code, out)
+	}
+	return nil
+}
+
+// until waits until a command says all parts.
+func until(t *testing.T, a *agent, line string, parts ...string) {
+	t.Helper()
+	within(t, 20*time.Second, line, func(context.Context) error { return tries(a, 0, line, parts...) })
+}
+
+// statusOf returns the HTTP status of an error that is an answer; 0: it is none.
+func statusOf(err error) int {
+	var answer *api.Error
+	if errors.As(err, &answer) {
+		return answer.Status
+	}
+	return 0
+}
+
+// TestVirtualClustersGuide walks docs/guides/virtual-clusters.md.
+func TestVirtualClustersGuide(t *testing.T) {
+	t.Parallel()
+	a := threeTeams(t)
+	const dir = "../examples/virtual-clusters/"
+	says(t, a, 0, "vc list",
+		"Name      Over Limit     Points  Cells     Bound  Doomed  GPUs Used  Lent  Pending Edit",
+		"speech    ask            0       1 node    0      0       0 of 8     0     no",
+		"students  opportunistic  0       1 socket  0      0       0 of 4     0     no",
+		"vision    opportunistic  0       2 node    0      0       0 of 16    0     no")
+
+	// Nothing idles: all 32 run, 4 of them by what the team owns.
+	says(t, a, 0, "job run -detach "+dir+"sweep.nomad.hcl")
+	until(t, a, "vc status students", "nvidia/gpu/H100  socket  1      0    0        1      0     0    0       4 of 4     0", "sweep.run[0-3]",
+		"Borrowed 28 GPUs outside the bound cells of others")
+
+	// An owner comes, twice. What remains of the notebook's node stays lent.
+	says(t, a, 0, "job run -detach "+dir+"notebook.nomad.hcl")
+	says(t, a, 0, "job run -detach "+dir+"train.nomad.hcl")
+	until(t, a, "vc status vision", "nvidia/gpu/H100  node   2      0    0        2      0     0    0       10 of 16   6", "notebook.w[0]  students sweep.run (6)", "train.w[0]")
+	says(t, a, 0, "vc status students", "4 of 4", "Borrowed 18 GPUs: sweep.run[", "(cell of vision), 12 outside the bound cells of others")
+	until(t, a, "job status -namespace students sweep", "run         10      0         22")
+	says(t, a, 0, "queue -namespace students", "sweep")
+	says(t, a, 0, "vc list", "vision    opportunistic  0       2 node    2      0       10 of 16   6     no")
+
+	// It ends, and nothing idles again.
+	says(t, a, 0, "job stop -detach -namespace vision train")
+	until(t, a, "vc status students", "Borrowed 26 GPUs")
+
+	// What cannot be given is refused by its level; what is in use cannot be deleted.
+	three := a.job("three", "virtual_cluster \"vision\" {\n  cells {\n    level = \"node\"\n    count = 3\n  }\n}\n")
+	none := a.job("none", "virtual_cluster \"students\" {}\n")
+	says(t, a, 1, "vc apply "+three, `virtual cluster "vision": level node: 1 short`)
+	says(t, a, 1, "vc delete students", "4 allocations use its cells")
+	says(t, a, 0, "vc apply "+none, "Successfully applied")
+	says(t, a, 0, "vc status students", "It owns no cells")
+	says(t, a, 0, "vc delete students", "Successfully deleted")
+	says(t, a, 1, "vc status students", "no virtual cluster has a name that starts with")
+	says(t, a, 0, "vc apply "+three, "Successfully applied")
+	says(t, a, 1, "vc apply "+dir+"students.hcl", "level socket: 1 short")
+	a.inOrder()
+}
+
+// TestVirtualClustersOverHTTP: what programs do with virtual clusters, and what they may not.
+func TestVirtualClustersOverHTTP(t *testing.T) {
+	t.Parallel()
+	a := threeTeams(t)
+	vcs := a.api.VirtualClusters()
+	list, meta, err := vcs.List(t.Context(), nil)
+	if err != nil || len(list) != 3 || list[2].Name != "vision" || list[2].Cells[0].GPUs != 16 || list[2].Cells[0].Kind != "nvidia/gpu/H100" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	woken := make(chan error, 1)
+	go func() {
+		_, later, err := vcs.Info(t.Context(), "speech", &api.Query{Index: meta.Index, Wait: time.Minute})
+		if err == nil && later.Index <= meta.Index {
+			err = fmt.Errorf("came back at index %d, begun at %d", later.Index, meta.Index)
+		}
+		woken <- err
+	}()
+	speech, _, err := vcs.Info(t.Context(), "speech", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	less := &structs.VirtualCluster{Name: "speech", Cells: []*structs.CellQuota{{Level: "socket", Count: 2}}}
+	if _, err := vcs.Register(t.Context(), less, api.VirtualClusterEdit{CAS: true, CheckIndex: speech.ModifyIndex + 1}); statusOf(err) != http.StatusConflict {
+		t.Errorf("an edit of another state: %v", err)
+	}
+	index, err := vcs.Register(t.Context(), less, api.VirtualClusterEdit{CAS: true, CheckIndex: speech.ModifyIndex})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-woken; err != nil {
+		t.Errorf("a blocking query: %v", err)
+	}
+	if speech, _, err = vcs.Info(t.Context(), "speech", nil); err != nil || speech.ModifyIndex != index || speech.Cells[0].Level != "socket" || speech.Cells[0].Given != 2 {
+		t.Errorf("after index %d: %+v, %v", index, speech, err)
+	}
+	f := func(want int, method, path, body, text string) {
+		t.Helper()
+		resp, err := a.api.Send(t.Context(), method, path, nil, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != want || !strings.Contains(string(said), text) {
+			t.Errorf("%s %s %s: %d %s, want %d with %q", method, path, body, resp.StatusCode, said, want, text)
+		}
+	}
+	f(404, "GET", "/v1/virtual-cluster/default", "", "virtual cluster not found")
+	f(400, "PUT", "/v1/virtual-cluster/nobody", `{"Cells":[{"Level":"node","Count":1}]}`, `namespace "nobody" does not exist`)
+	f(400, "PUT", "/v1/virtual-cluster/vision", `{"Cells":[{"Level":"shelf","Count":1}]}`, `cells 1: level "shelf"`)
+	f(400, "PUT", "/v1/virtual-cluster/vision", `{"Cells":[{"Level":"node","Count":1,"Kind":"nvidia/gpu/H9"}]}`, `kind "nvidia/gpu/H9"`)
+	f(400, "PUT", "/v1/virtual-cluster/vision", `{"Cells":[{"Level":"node","Count":1,"Pin":["dgx-9"]}]}`, `pin "dgx-9"`)
+	f(400, "PUT", "/v1/virtual-cluster/vision", `{"Name":"speech"}`, `does not match "vision"`)
+	f(409, "PUT", "/v1/virtual-cluster/default?cas=0", `{"Cells":[{"Level":"node","Count":2}]}`, "level socket: 3 short")
+	f(409, "PUT", "/v1/virtual-cluster/vision?cas=0", `{}`, "last changed at index")
+	f(200, "POST", "/v1/virtual-cluster/default?cas=0", `{"Cells":[{"Level":"socket","Count":1}]}`, "")
+	f(200, "DELETE", "/v1/virtual-cluster/default", "", "")
+	f(404, "DELETE", "/v1/virtual-cluster/default", "", "default")
+	f(409, "DELETE", "/v1/namespace/vision", "", "")
+}

@@ -1,0 +1,90 @@
+package calendar_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/calendar"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// log applies entries at once, and fails once when it is told to.
+type log struct {
+	mu    sync.Mutex
+	w     *state.Writer
+	index uint64
+	fail  bool
+	turns []time.Time
+}
+
+func (l *log) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail {
+		l.fail = false
+		return 0, errors.New("no leader")
+	}
+	if t == structs.LogClaimsTime {
+		l.turns = append(l.turns, time.Now())
+	}
+	l.index++
+	return l.index, l.w.Apply(l.index, t, payload)
+}
+
+// TestCalendar: an entry is committed at each edge and at no other time, once; an edge that is nearer than the one waited for is not
+// missed, nor one at which the log failed.
+func TestCalendar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := state.New(state.Options{})
+		l := &log{w: w}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			calendar.New(calendar.Options{NewID: func() string { return "id" }}, store, l).Run(ctx)
+		}()
+		begin := time.Now()
+		upsert := func(from, to time.Duration) {
+			t.Helper()
+			_, err := l.Apply(ctx, structs.LogVirtualClusterUpsert, &structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{
+				Name: structs.DefaultNamespace, Windows: []*structs.CellWindow{{From: begin.Add(from), To: begin.Add(to), Cells: []*structs.CellQuota{{Level: "gpu"}}}},
+			}, Time: time.Now().UnixNano()})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := l.Apply(ctx, structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: &structs.Node{
+			ID: "n", Name: "n", NodePool: structs.NodePoolDefault, Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{
+				Devices: []*structs.NodeDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "H100", Instances: []*structs.NodeDevice{{ID: "g", Healthy: true}}}},
+			},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		upsert(3*time.Hour, 5*time.Hour)
+		time.Sleep(time.Hour)
+		upsert(2*time.Hour, 4*time.Hour) // nearer than what is waited for
+		time.Sleep(2 * time.Hour)
+		l.mu.Lock()
+		l.fail = true
+		l.mu.Unlock()
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		cancel()
+		<-done
+		want := []time.Duration{2 * time.Hour, 4*time.Hour + time.Second}
+		if len(l.turns) != len(want) {
+			t.Fatalf("turns %v", l.turns)
+		}
+		for i, at := range l.turns {
+			if at.Sub(begin) != want[i] {
+				t.Errorf("turn %d after %s, want %s", i, at.Sub(begin), want[i])
+			}
+		}
+	})
+}

@@ -1,0 +1,92 @@
+// Package virtualcluster answers the RPC methods of virtual clusters: what namespaces own of a region's devices. It must never
+// decide what can be owned: that is for the state to say, when an edit is applied.
+package virtualcluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// lastEntry is the newest type of log entry that virtual clusters take.
+const lastEntry = structs.LogExchangeWithdraw
+
+// Deps are the parts that the endpoint works with.
+type Deps struct {
+	Router  *rpc.Router
+	Applier rpc.Applier
+	NewID   func() string
+	Now     func() time.Time
+}
+
+// Endpoint answers the methods of virtual clusters.
+type Endpoint struct{ Deps }
+
+// New returns a new endpoint.
+func New(d Deps) *Endpoint { return &Endpoint{d} }
+
+// Methods returns the table of the methods that the endpoint answers.
+func (e *Endpoint) Methods() []rpc.Method {
+	r := e.Router
+	return []rpc.Method{
+		{Name: wire.MethodVirtualClusterList, Handler: r.NewerRead(lastEntry, wire.Unary(e.list))},
+		{Name: wire.MethodVirtualClusterGet, Handler: r.NewerRead(lastEntry, wire.Unary(e.get))},
+		{Name: wire.MethodVirtualClusterUpsert, Handler: r.Newer(lastEntry, wire.Unary(e.upsert))},
+		{Name: wire.MethodVirtualClusterDelete, Handler: r.Newer(lastEntry, wire.Unary(e.delete))},
+		{Name: wire.MethodVirtualClusterShift, Handler: r.Newer(lastEntry, wire.Unary(e.shift))},
+		{Name: wire.MethodVirtualClusterPoints, Handler: r.Newer(lastEntry, wire.Unary(e.points))},
+		{Name: wire.MethodExchangeList, Handler: r.NewerRead(lastEntry, wire.Unary(e.exchangeList))},
+		{Name: wire.MethodExchangePut, Handler: r.Newer(lastEntry, wire.Unary(e.exchangePut))},
+		{Name: wire.MethodExchangeWithdraw, Handler: r.Newer(lastEntry, wire.Unary(e.exchangeWithdraw))},
+	}
+}
+
+func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*structs.VirtualClusterListReply, error) {
+	reply := &structs.VirtualClusterListReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		list, err := rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.VirtualClusters().List(ws, args.Prefix, args.Reverse),
+			func(v *structs.VirtualCluster) string { return v.Name })
+		reply.VirtualClusters = []*structs.VirtualClusterStatus{}
+		views := snap.World().ClaimViews("", false)
+		for _, v := range list {
+			reply.VirtualClusters = append(reply.VirtualClusters, snap.VirtualClusters().Status(v, views))
+		}
+		return snap.ClaimsIndex(ws), err
+	})
+}
+
+func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.VirtualClusterReply, error) {
+	reply := &structs.VirtualClusterReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.VirtualCluster = nil
+		if v := snap.VirtualClusters().Get(ws, args.ID); v != nil {
+			reply.VirtualCluster = snap.VirtualClusters().Status(v, snap.World().ClaimViews(v.Name, true))
+		}
+		return snap.ClaimsIndex(ws), nil
+	})
+}
+
+func (e *Endpoint) upsert(ctx context.Context, args *structs.VirtualClusterUpsertRequest) (*structs.WriteReply, error) {
+	if err := args.VirtualCluster.Validate(); err != nil {
+		return nil, err
+	}
+	return e.applied(ctx, structs.LogVirtualClusterUpsert, &structs.VirtualClusterUpsertEntry{
+		VirtualCluster: args.VirtualCluster, WhenFree: args.WhenFree, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano(), EvalSeed: e.NewID(),
+	})
+}
+
+func (e *Endpoint) delete(ctx context.Context, args *structs.VirtualClusterDeleteRequest) (*structs.WriteReply, error) {
+	return e.applied(ctx, structs.LogVirtualClusterDelete, &structs.VirtualClusterDeleteEntry{Name: args.Name, Time: e.Now().UnixNano(), EvalSeed: e.NewID()})
+}
+
+func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
+	index, err := e.Applier.Apply(ctx, t, entry)
+	if err != nil {
+		return nil, err
+	}
+	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+}

@@ -1,0 +1,110 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// checked returns the part of a judged plan whose claims still hold (semantics part 7): what is owned, or which nodes are ready, may
+// have changed since the plan was judged. A placement that has lost its claim is stored opportunistic if it takes from nobody
+// and may run so. Else nothing of the plan but its evaluations is done, and its job is evaluated again.
+func (t claimTable) checked(p *structs.JudgedPlan) *structs.JudgedPlan {
+	if !claims(p) || t.indexOf(TableVirtualClusters) <= p.JudgedAt && t.indexOf(TableNodes) <= p.JudgedAt {
+		return p
+	}
+	lost := t.lostClaims(p)
+	if len(lost) == 0 {
+		return p
+	}
+	if takesFromOthers(p) || slices.ContainsFunc(p.Place, func(b *structs.PlacementBatch) bool { return lost[b] && !t.mayRunOpportunistically(b) }) {
+		return &structs.JudgedPlan{EvalID: p.EvalID, Evals: append(slices.Clone(p.Evals), t.again(p)...), Time: p.Time, JudgedAt: p.JudgedAt}
+	}
+	now := *p
+	now.Place = slices.Clone(p.Place)
+	for i, b := range now.Place {
+		if lost[b] {
+			own := *b
+			own.Resources = b.Resources.Copy()
+			terms := b.Resources.Shared.Terms.Opportunistic()
+			own.Resources.Shared.Terms = &terms
+			now.Place[i] = &own
+		}
+	}
+	return &now
+}
+
+// indexOf returns the index that last changed a table, as far as entries have been applied.
+func (t claimTable) indexOf(table string) uint64 { return t.x.marks[tableNumber(table)].index }
+
+// claims reports whether a plan places anything by a claim.
+func claims(p *structs.JudgedPlan) bool { return slices.ContainsFunc(p.Place, batchClaims) }
+
+func batchClaims(b *structs.PlacementBatch) bool {
+	return b != nil && b.Resources != nil && b.Resources.Shared.Terms != nil && b.Resources.Shared.Terms.Claim != ""
+}
+
+func takesFromOthers(p *structs.JudgedPlan) bool {
+	return slices.ContainsFunc(p.Stop, func(s *structs.AllocStop) bool { return s != nil && s.PreemptedBy != "" })
+}
+
+// lostClaims returns the batches of which an instance cannot use its claim any more.
+func (t claimTable) lostClaims(p *structs.JudgedPlan) map[*structs.PlacementBatch]bool {
+	lost := map[*structs.PlacementBatch]bool{}
+	trial := t.x.edit.World().Edit()
+	for _, s := range p.Stop {
+		if s != nil && !s.KeepRunning {
+			trial.DeleteAlloc(s.AllocID, "")
+		}
+	}
+	for _, b := range p.Place {
+		for i := range b.Instances {
+			a := b.Allocation(i)
+			if batchClaims(b) && trial.AllocLacksClaim(a) != "" {
+				lost[b] = true
+				break
+			}
+			trial.UpsertAlloc(a)
+		}
+	}
+	return lost
+}
+
+// mayRunOpportunistically reports whether the job of a batch lets its instances run without a claim.
+func (t claimTable) mayRunOpportunistically(b *structs.PlacementBatch) bool {
+	job := t.x.job(b.Namespace, b.JobID)
+	if job == nil || job.Class == structs.ClassGuaranteed {
+		return false
+	}
+	v := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, b.Namespace)
+	return v == nil || v.OverLimit == structs.OverLimitOpportunistic
+}
+
+// again returns an evaluation of the job that a plan is of.
+func (t claimTable) again(p *structs.JudgedPlan) []*structs.Evaluation {
+	for _, b := range p.Place {
+		job := t.x.job(b.Namespace, b.JobID)
+		if job == nil {
+			continue
+		}
+		return []*structs.Evaluation{{
+			ID: structs.DeriveID(p.EvalID+"@"+b.Seed, 0), Namespace: job.Namespace, JobID: job.ID, Priority: job.Priority, Type: job.Type,
+			TriggeredBy: structs.EvalTriggerVirtualCluster, Status: structs.EvalStatusPending, JobModifyIndex: job.JobModifyIndex,
+			CreateTime: p.Time, ModifyTime: p.Time,
+		}}
+	}
+	return nil
+}
+
+// Status returns a virtual cluster as it is shown, with what views of the World report about it.
+func (v VirtualClusters) Status(of *structs.VirtualCluster, views map[string]*scheduler.ClaimView) *structs.VirtualClusterStatus {
+	s := &structs.VirtualClusterStatus{
+		Name: of.Name, OverLimit: of.OverLimit, Points: of.Points, Pending: of.Pending, Windows: of.Windows, Cells: []*structs.CellStatus{},
+		CreateIndex: of.CreateIndex, ModifyIndex: of.ModifyIndex,
+	}
+	if view := views[of.Name]; view != nil {
+		s.Cells, s.Bound, s.GuaranteedGPUs, s.OpportunisticGPUs = view.Cells, view.Bound, view.GuaranteedGPUs, view.OpportunisticGPUs
+	}
+	return s
+}

@@ -1,0 +1,198 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What is owned changes with time: windows begin and end, shifts and exchanges take effect. Time enters by log entries of the leader
+// alone, and never goes back.
+
+const eventClaimsTime = "VirtualClusterTurned"
+
+// time returns the time up to which what is owned has been moved on, or that of the entry if it is later.
+func (t claimTable) time() int64 {
+	now := t.x.now
+	if row := get[structs.ClaimsTime](t.x, TableClaimsTime, byID); row != nil {
+		now = max(now, row.Now)
+	}
+	return now
+}
+
+// ClaimsEdge returns the next time at which what is owned changes, in Unix nanoseconds: after the time up to which it has been moved
+// on. It is 0 if there is none.
+func (v VirtualClusters) ClaimsEdge(ws *WatchSet) int64 {
+	passed, next := int64(0), int64(0)
+	if row := one[structs.ClaimsTime](v.snap.v, ws, TableClaimsTime, byID); row != nil {
+		passed = row.Now
+	}
+	note := func(t int64) {
+		if t > passed && (next == 0 || t < next) {
+			next = t
+		}
+	}
+	for c := range v.List(ws, "", false) {
+		for _, t := range c.Edges(passed) {
+			note(t)
+		}
+	}
+	for x := range v.Exchanges(ws) {
+		note(x.From.UnixNano())
+	}
+	return next
+}
+
+// ClaimsTime moves the time of what is owned on. Exchanges that are due are settled first; then what shrinks comes before what grows.
+func (w *Writer) ClaimsTime(index uint64, e *structs.ClaimsTimeEntry) error {
+	return w.commit(index, e.Now, eventClaimsTime, e.EvalSeed, func(x *txn) error {
+		t := claimTable{x}
+		if row := get[structs.ClaimsTime](x, TableClaimsTime, byID); row != nil && e.Now <= row.Now {
+			return nil
+		}
+		x.put(TableClaimsTime, &structs.ClaimsTime{Now: e.Now, ModifyIndex: x.index})
+		t.settleExchanges(e.Now)
+		for _, shrinks := range []bool{true, false} {
+			for _, was := range collect(rows[structs.VirtualCluster](x, false, TableVirtualClusters, byID)) {
+				t.turn(was, shrinks)
+			}
+		}
+		return nil
+	})
+}
+
+// turn sets what a virtual cluster owns now. First only what it has less of: what others get must be free then.
+func (t claimTable) turn(was *structs.VirtualCluster, shrinks bool) {
+	now := was.Copy()
+	now.Claims = was.ClaimsAt(t.time(), t.x.index)
+	if shrinks {
+		now.Claims = common(was.Claims, now.Claims)
+	} else {
+		now.Changes = slices.DeleteFunc(now.Changes, func(c structs.CellChange) bool { return c.Until <= t.time() })
+	}
+	if slices.EqualFunc(was.Claims, now.Claims, equalClaims) && len(was.Changes) == len(now.Changes) {
+		return
+	}
+	now.ModifyIndex = t.x.index
+	t.put(was, now)
+}
+
+// common returns what of earlier claims there is still.
+func common(was, is []structs.CellClaim) (list []structs.CellClaim) {
+	for _, c := range was {
+		for i := range is {
+			if is[i].SameCells(&c) && is[i].Order == c.Order {
+				c.Count, c.Pins = min(c.Count, is[i].Count), is[i].Pins
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+func equalClaims(a, b structs.CellClaim) bool {
+	return a.SameCells(&b) && a.Count == b.Count && a.Order == b.Order && slices.Equal(a.Pins, b.Pins)
+}
+
+// settle ends an entry: what has lost its claim is written back, and edits that wait are tried if cells may have come free.
+func (t claimTable) settle() {
+	t.writeLost()
+	x := t.x
+	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) || open(x.Txn, false, TableVirtualClusters, byPending, byPending).Next() == nil {
+		return
+	}
+	t.tryPending()
+	t.writeLost()
+}
+
+// tryPending admits edits that wait, in the order in which they came. One that needs cells of the same level as one before
+// it that still waits, waits behind it.
+func (t claimTable) tryPending() {
+	waiting := collect(rows[structs.VirtualCluster](t.x, false, TableVirtualClusters, byPending, byPending))
+	slices.SortStableFunc(waiting, func(a, b *structs.VirtualCluster) int {
+		return cmp.Or(cmp.Compare(a.Pending.Index, b.Pending.Index), strings.Compare(a.Name, b.Name))
+	})
+	behind := map[string]bool{}
+	for _, was := range waiting {
+		levels := pendingLevels(was.Pending)
+		if slices.ContainsFunc(levels, func(l string) bool { return behind[l] }) {
+			continue
+		}
+		now := was.Copy()
+		p := now.Pending
+		now.OverLimit, now.Cells, now.Windows, now.Pending, now.ModifyIndex = p.OverLimit, p.Cells, p.Windows, nil, t.x.index
+		if t.admit(now) != nil {
+			for _, l := range levels {
+				behind[l] = true
+			}
+			continue
+		}
+		t.put(was, now)
+	}
+}
+
+// pendingLevels returns the levels that an edit needs cells of.
+func pendingLevels(p *structs.PendingCells) (levels []string) {
+	for _, c := range p.Cells {
+		levels = append(levels, c.Kind+" "+c.Level)
+	}
+	for _, w := range p.Windows {
+		for _, c := range w.Cells {
+			levels = append(levels, c.Kind+" "+c.Level)
+		}
+	}
+	return levels
+}
+
+// VirtualClusterShift moves cells of a virtual cluster from one time to another.
+func (w *Writer) VirtualClusterShift(index uint64, e *structs.VirtualClusterShiftEntry) error {
+	return w.commit(index, e.Time, eventVirtualClusterUpserted, e.EvalSeed, func(x *txn) error {
+		t := claimTable{x}
+		was := get[structs.VirtualCluster](x, TableVirtualClusters, byID, e.Name)
+		if was == nil {
+			return missing("virtual cluster", e.Name)
+		}
+		s := e.Shift
+		if err := s.Validate(); err != nil {
+			return err
+		}
+		if s.From.UnixNano() < t.time() || s.To.UnixNano() < t.time() {
+			return structs.Errorf(structs.CodeBadRequest, "virtual cluster %q: shift: its times must be to come", e.Name)
+		}
+		cells, err := t.resolveOne(s.Cells)
+		if err != nil {
+			return err
+		}
+		least := was.LeastOwned(cells, s.From.UnixNano(), s.Until.UnixNano()) - t.offered(e.Name, cells, s.From.UnixNano(), s.Until.UnixNano())
+		if least < s.Cells.Count {
+			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: shift: it owns %d cells of level %s from %s until %s, not %d", e.Name, max(least, 0),
+				s.Cells.Level, s.From.UTC().Format(timeFormat), s.Until.UTC().Format(timeFormat), s.Cells.Count)
+		}
+		now := was.Copy()
+		now.ModifyIndex = x.index
+		now.Changes = append(now.Changes, change(cells, -s.Cells.Count, s.From.UnixNano(), s.Until.UnixNano(), structs.CellChangeShift),
+			change(cells, s.Cells.Count, s.To.UnixNano(), s.UntilTo.UnixNano(), structs.CellChangeShift))
+		if len(now.Changes) > maxCellChanges {
+			return structs.Errorf(structs.CodeTooLarge, "virtual cluster %q: it has %d shifts and exchanges to come, and no more are allowed", e.Name, len(was.Changes))
+		}
+		if err := t.admit(now); err != nil {
+			return err
+		}
+		t.put(was, now)
+		return nil
+	})
+}
+
+// timeFormat is how errors write times.
+const timeFormat = "2006-01-02T15:04:05Z07:00"
+
+// maxCellChanges bounds the shifts and exchanges of a virtual cluster.
+const maxCellChanges = 1_000
+
+func change(cells *structs.CellQuota, count int, from, until int64, why string) structs.CellChange {
+	c := structs.CellChange{Cells: *cells, From: from, Until: until, Why: why}
+	c.Cells.Count, c.Cells.Pin, c.Cells.Pinned = count, nil, nil
+	return c
+}

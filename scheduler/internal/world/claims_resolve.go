@@ -1,0 +1,194 @@
+package world
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// quotaOf returns a claim as a World has it.
+func quotaOf(c *structs.CellClaim) Quota {
+	q := Quota{
+		Chain: ChainKey{c.NodePool, c.Vendor, c.Type, c.Model, c.Chain}, Level: c.Level, Size: c.Size, Count: c.Count, Order: c.Order,
+	}
+	for _, p := range c.Pins {
+		q.Pins = append(q.Pins, cells.Cell{Node: p.NodeID, Index: p.Index, Site: p.Site})
+	}
+	return q
+}
+
+// QuotasOf returns claims as a World has them.
+func QuotasOf(claims []structs.CellClaim) []Quota {
+	list := make([]Quota, len(claims))
+	for i := range claims {
+		list[i] = quotaOf(&claims[i])
+	}
+	return list
+}
+
+// SetClaims states all that an owner owns, as SetQuotas does.
+func SetClaims(e *Edit, owner string, claims []structs.CellClaim) {
+	e.SetQuotas(owner, QuotasOf(claims))
+}
+
+// RestoreClaims states what everybody owns, as RestoreQuotas does.
+func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) {
+	quotas := make(map[string][]Quota, len(all))
+	for owner, claims := range all { // each has its own place: the order cannot show
+		quotas[owner] = QuotasOf(claims)
+	}
+	e.RestoreQuotas(quotas)
+}
+
+// ResolveCells finds the chains and the pins of quotas, and writes them and the whole kind into them. sites are the levels above
+// nodes. It returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.
+func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyLevel) error {
+	if len(list) == 0 {
+		return nil
+	}
+	chains := w.OwnableChains()
+	for i, q := range list {
+		if err := resolve(w, chains, q, sites); err != nil {
+			return structs.Errorf(structs.CodeBadRequest, "cells %d: %w", i+1, err)
+		}
+		if slices.ContainsFunc(list[:i], q.SameCells) {
+			return structs.Errorf(structs.CodeBadRequest, "cells %d: the same kind, level and size are stated twice", i+1)
+		}
+	}
+	return nil
+}
+
+// resolve finds the chain and the pins of a quota.
+func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []structs.TopologyLevel) error {
+	chain, err := FindChain(chains, cmp.Or(q.NodePool, structs.DefaultNodePool), q.Kind)
+	if err != nil {
+		return err
+	}
+	if err := chain.CheckLevel(q.Level, q.Size, sites); err != nil {
+		return err
+	}
+	q.Kind, q.NodePool, q.Chain, q.Pinned = chain.Kind()+"/"+chain.Tree, chain.Key.Pool, chain.Key.Tree, nil
+	for _, pin := range q.Pin {
+		cell, err := w.FindPin(chain, q.Level, q.Size, pin, sites)
+		if err != nil {
+			return err
+		}
+		is := structs.CellPin{Name: pin, NodeID: cell.Node, Index: cell.Index, Site: cell.Site}
+		for _, o := range q.Pinned {
+			if o.NodeID == is.NodeID && o.Index == is.Index && o.Site == is.Site {
+				return fmt.Errorf("pin %q: it is the same cell as %q", pin, o.Name)
+			}
+		}
+		q.Pinned = append(q.Pinned, is)
+	}
+	return nil
+}
+
+// AdmitClaims tries what an owner shall own on a copy of a World. It returns an error of CodeConflict that names the highest level
+// of which cells are short, and how many; of CodeBadRequest for kinds that cannot be owned and pins that somebody else has.
+func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
+	s := w.Edit().Shortage(owner, QuotasOf(claims))
+	if s == nil {
+		return nil
+	}
+	if s.Pin != nil {
+		name := pinName(claims, s.Pin)
+		switch {
+		case s.IsTaken():
+			return structs.Errorf(structs.CodeConflict, "pin %q: the cell, or a part of it, is bound already", name).
+				WithHint("`nomadish topology` shows by whom; another cell may be pinned, or none")
+		case errors.Is(s.Err, cells.ErrUnsafe):
+			return structs.Errorf(structs.CodeConflict, "pin %q: it would take cells that others own", name).WithHint("pin a cell of a node that is used already, or none")
+		}
+		return structs.Errorf(structs.CodeBadRequest, "pin %q: %w", name, s.Err)
+	}
+	if s.Err != nil {
+		if s.Quota.Size > 0 && errors.Is(s.Err, cells.ErrUnknown) {
+			return structs.Errorf(structs.CodeBadRequest, "level %s: there is no cell with %d nodes", s.Quota.Level, s.Quota.Size)
+		}
+		return structs.Errorf(structs.CodeBadRequest, "level %s: %w", s.Quota.Level, s.Err)
+	}
+	return short(s.Level, s.Size, s.Short, "").
+		WithHint("`nomadish topology` and `nomadish vc list` show what there is and who owns it; -when-free lets the edit wait until it can be admitted")
+}
+
+// short returns the error of cells that are short, at a time ("": now).
+func short(level string, size, count int, at string) *structs.Error {
+	of := ""
+	if size > 0 {
+		of = fmt.Sprintf(" of %d nodes", size)
+	}
+	return structs.Errorf(structs.CodeConflict, "level %s%s: %d short%s", level, of, count, at)
+}
+
+// LaterClaims is what all are to own at a time to come, by owner.
+type LaterClaims struct {
+	At  string // for people
+	All map[string][]structs.CellClaim
+}
+
+// AdmitLater returns an error of CodeConflict if the cluster's healthy devices could not hold, with nothing bound, what all are to own
+// at some time to come.
+func AdmitLater(w *World, times []LaterClaims) error {
+	if len(times) == 0 {
+		return nil
+	}
+	chains, keys := w.emptyChains()
+	for _, t := range times {
+		changes := map[ChainKey][]cells.Change{}
+		for _, claims := range t.All { // order does not matter: sums
+			for i := range claims {
+				q := quotaOf(&claims[i])
+				if ed := chains[q.Chain]; ed != nil {
+					if k, ok := ed.View().KindOf(q.Level, q.Size); ok {
+						changes[q.Chain] = append(changes[q.Chain], cells.Change{Kind: k, Count: q.Count})
+					}
+				}
+			}
+		}
+		for _, key := range keys {
+			if k, n := chains[key].View().Short(changes[key]...); n > 0 {
+				return short(chains[key].View().LevelName(k), k.Size, n, " from "+t.At)
+			}
+		}
+	}
+	return nil
+}
+
+// emptyChains returns the chains of all registered nodes, as if all were ready and nothing were bound or owned.
+func (w *World) emptyChains() (chains map[ChainKey]*cells.Edit, keys []ChainKey) {
+	chains = map[ChainKey]*cells.Edit{}
+	for _, s := range w.nodes.All {
+		of, trees := nodeChains(s.Node, s.Capacity)
+		for i, key := range of {
+			if chains[key] == nil {
+				c, err := cells.NewChain(ChainLevels(trees[i]), levelNames(w.sites))
+				if err != nil {
+					continue
+				}
+				chains[key] = c.Edit()
+				keys = append(keys, key)
+			}
+			n := chainNode(s.Node, trees[i], w.sites)
+			n.Ready = true
+			chains[key].PutNode(n)
+		}
+	}
+	slices.SortFunc(keys, compareChains)
+	return chains, keys
+}
+
+func pinName(claims []structs.CellClaim, cell *cells.Cell) string {
+	for i := range claims {
+		for _, p := range claims[i].Pins {
+			if p.NodeID == cell.Node && p.Index == cell.Index && p.Site == cell.Site {
+				return p.Name
+			}
+		}
+	}
+	return cell.Node + cell.Site
+}
