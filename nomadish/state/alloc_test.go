@@ -146,9 +146,11 @@ func TestStopsAndReplacements(t *testing.T) {
 // TestClassGivenUp: an allocation that gives up its class for another runs on with all else that it has.
 func TestClassGivenUp(t *testing.T) {
 	w := newWorld(t)
-	w.node("n")
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
 	w.register(job("web"))
 	b := batch("web", 0, "n", "s", 1)
+	b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{"n-gpu-0"}}}}
 	b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: "node"}
 	id := structs.DeriveID("s", 0)
 	was := w.plan(&structs.JudgedPlan{EvalID: "e-s", Place: []*structs.PlacementBatch{b}}).Alloc(nil, id)
