@@ -201,6 +201,13 @@ func (c *cluster) commit(p *structs.JudgedPlan) {
 	}
 	for _, u := range p.Update {
 		a := *c.allocs[u.AllocID]
+		if u.ClassTo != "" {
+			terms := a.AllocatedResources.Shared.Terms.Opportunistic()
+			a.AllocatedResources = a.AllocatedResources.Copy()
+			a.AllocatedResources.Shared.Terms = &terms
+			set(&a)
+			continue
+		}
 		a.JobVersion, a.Job = u.JobVersion, c.job
 		if u.Resources != nil {
 			a.AllocatedResources = u.Resources

@@ -286,6 +286,16 @@ func (x *txn) updateInPlace(u *structs.AllocInPlace) {
 		return
 	}
 	now := *was
+	if u.ClassTo != "" {
+		if was.AllocatedResources == nil || was.AllocatedResources.Shared.Terms == nil {
+			return
+		}
+		terms := was.AllocatedResources.Shared.Terms.Opportunistic()
+		now.AllocatedResources, now.ModifyTime = was.AllocatedResources.Copy(), x.now
+		now.AllocatedResources.Shared.Terms = &terms
+		x.putAlloc(was, &now, true)
+		return
+	}
 	now.JobVersion, now.EvalID, now.ModifyTime = u.JobVersion, u.EvalID, x.now
 	if u.Resources != nil {
 		now.AllocatedResources = u.Resources

@@ -9,8 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkLimit refuses a job of which an instance would run beyond what its namespace owns, where the virtual cluster asks for a
-// confirmation of that (over_limit = "ask"). A job that was registered with opportunistic=true has it.
+// checkLimit refuses a job of which an instance would run beyond what its namespace owns, where the virtual cluster wants
+// that confirmed (over_limit = "ask"). A job that was registered with opportunistic=true has it.
 func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *structs.Job) error {
 	v := snap.VirtualClusters().Get(nil, job.Namespace)
 	if v == nil || v.OverLimit != structs.OverLimitConfirm || job.OverLimit == structs.OverLimitOpportunistic || job.Class != structs.ClassAuto && job.Class != "" {

@@ -59,6 +59,9 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		s.suspendAgain(r.Groups)
 	}
 
+	// Lower bands of the namespace give up their class.
+	s.lowerClasses()
+
 	// Running allocations use what their namespace owns and nobody waits for.
 	raise.Raise(s.Edit, in.Job, s.Live, s.plan)
 
@@ -103,6 +106,8 @@ type Scheduler struct {
 	// reclaimed is what others release; settled are the nodes that it was freed on.
 	reclaimed []*reclaimed
 	settled   map[string]bool
+	// lowered are allocations of the namespace that give up their class.
+	lowered []loweredUse
 }
 
 // groupFound is what is known of a group.
@@ -205,7 +210,7 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	taken := 0
 	claims := run.claims()
 	for _, p := range work.Place {
-		if claims.place(p) || claims.mayDoWithout(p) && run.place(p) || p.Unwell {
+		if claims.placeOrLower(p) || claims.mayDoWithout(p) && run.place(p) || p.Unwell {
 			taken++
 		}
 	}
