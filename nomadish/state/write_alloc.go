@@ -50,7 +50,7 @@ func (x *txn) putAllocOf(b *alloctable.Batch, was, now *structs.Allocation, bySe
 
 // dropAlloc forgets an allocation; its history record stays.
 func (x *txn) dropAlloc(was *structs.Allocation) {
-	if x.past.get(was.ID) == nil && !was.ClientTerminal() {
+	if x.past.Get(was.ID) == nil && !was.ClientTerminal() {
 		x.record(was) // it never came to an end that we heard of
 	}
 	old := x.allocs.Get(was.ID)
