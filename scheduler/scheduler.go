@@ -7,6 +7,8 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/explain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/judge"
+	"github.com/nomadish/nomadish/scheduler/internal/raise"
+	"github.com/nomadish/nomadish/scheduler/internal/requestkey"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -94,14 +96,14 @@ func NewPass(w *World) *Pass { return decide.NewPass(w) }
 
 // RequestKey is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.
-type RequestKey = decide.RequestKey
+type RequestKey = requestkey.Key
 
 // RequestKeyOf returns the request key of the pending groups of a job, with the job's
 // allocations. holds reports that nodes are reserved for the job.
 func RequestKeyOf(
 	w *World, job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, reservations bool,
 ) RequestKey {
-	return decide.RequestKeyOf(w, job, groups, has, config, reservations)
+	return requestkey.Of(w, job, groups, has, config, reservations)
 }
 
 // Entitlement is what the groups of a job may claim of what their namespace owns.
@@ -118,11 +120,11 @@ func Entitled(w *World, job *structs.Job, group string, most int) int {
 }
 
 // Raise is allocations of a job that may be raised.
-type Raise = decide.Raise
+type Raise = raise.Allocs
 
 // DueRaises returns what of an owner may be raised now, the oldest first, and allowed.
 func DueRaises(w *World, owner string, allowed func(job structs.NamespacedID, allocID string) bool) []Raise {
-	return decide.DueRaises(w, owner, allowed)
+	return raise.Due(w, owner, allowed)
 }
 
 // UsableNodes yields the ready nodes that a group of a job could use by what they are,

@@ -242,20 +242,20 @@ type fgdFigures struct {
 
 // run lets tasks arrive until so many times the GPUs that there are are asked for.
 func (f *fgd) run(rows []*trace.Row, until float64) (out fgdFigures) {
-	asked, at := 0, 0
+	requested, at := 0, 0
 	for _, r := range rows {
 		out.arrived++
-		asked += r.GPUs * fgdShare(r)
+		requested += r.GPUs * fgdShare(r)
 		if f.place(r) {
 			out.milli += r.GPUs * fgdShare(r)
 		} else {
 			out.failed++
 		}
-		if int(math.Round(100*float64(asked)/float64(f.total))) == 100 {
+		if int(math.Round(100*float64(requested)/float64(f.total))) == 100 {
 			at++
 			out.atFull += float64(out.milli) / float64(f.total)
 		}
-		if float64(asked) >= until*float64(f.total) {
+		if float64(requested) >= until*float64(f.total) {
 			break
 		}
 	}

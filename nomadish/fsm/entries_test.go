@@ -231,33 +231,9 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, e
 	case structs.LogNamespaceDelete:
 		return t, &structs.NamespaceDeleteEntry{Name: s.pool(), Time: s.time}
-	case structs.LogVirtualClusterUpsert:
-		e := &structs.VirtualClusterUpsertEntry{
-			VirtualCluster: &structs.VirtualCluster{Name: "default", Cells: []*structs.CellQuota{{Level: "node", Count: s.pick("cells", 3)}}}, Time: s.time, EvalSeed: s.seed(),
-			WhenFree: s.flip(),
-		}
-		if s.flip() {
-			e.VirtualCluster.Cells = nil
-		}
-		return t, e
-	case structs.LogVirtualClusterDelete:
-		return t, &structs.VirtualClusterDeleteEntry{Name: "default", Time: s.time, EvalSeed: s.seed()}
-	case structs.LogClaimsTime:
-		return t, &structs.ClaimsTimeEntry{Now: s.time + int64(s.pick("later", 3))*1e9, EvalSeed: s.seed()}
-	case structs.LogVirtualClusterShift:
-		from := time.Unix(0, s.time).Add(time.Minute)
-		return t, &structs.VirtualClusterShiftEntry{Name: "default", Shift: structs.CellShift{
-			Cells: structs.CellQuota{Level: "node", Count: 1}, From: from, Until: from.Add(time.Minute), To: from.Add(time.Hour), UntilTo: from.Add(61 * time.Minute),
-		}, Time: s.time, EvalSeed: s.seed()}
-	case structs.LogVirtualClusterPoints:
-		return t, &structs.VirtualClusterPointsEntry{Name: "default", Points: int64(s.pick("points", 5)) - 1, Time: s.time}
-	case structs.LogExchangePut:
-		return t, &structs.ExchangePutEntry{Exchange: structs.Exchange{
-			ID: s.seed(), Owner: "default", Bid: s.flip(), Points: 1, Cells: structs.CellQuota{Level: "node", Count: 1},
-			From: time.Unix(0, s.time+1e9), Until: time.Unix(0, s.time+1e12),
-		}, Time: s.time}
-	case structs.LogExchangeWithdraw:
-		return t, &structs.ExchangeWithdrawEntry{ID: s.seed(), Time: s.time}
+	case structs.LogVirtualClusterUpsert, structs.LogVirtualClusterDelete, structs.LogClaimsTime, structs.LogVirtualClusterShift,
+		structs.LogVirtualClusterPoints, structs.LogExchangePut, structs.LogExchangeWithdraw:
+		return t, s.claim(t)
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},
@@ -273,4 +249,38 @@ func (s *script) entry() (structs.LogType, any) {
 	default:
 		return structs.LogReconcile, &structs.ReconcileEntry{Time: s.time}
 	}
+}
+
+// claim returns a random entry about what namespaces own.
+func (s *script) claim(t structs.LogType) any {
+	switch t {
+	case structs.LogVirtualClusterUpsert:
+		e := &structs.VirtualClusterUpsertEntry{
+			VirtualCluster: &structs.VirtualCluster{Name: "default", Cells: []*structs.CellQuota{{Level: "node", Count: s.pick("cells", 3)}}}, Time: s.time, EvalSeed: s.seed(),
+			WhenFree: s.flip(),
+		}
+		if s.flip() {
+			e.VirtualCluster.Cells = nil
+		}
+		return e
+	case structs.LogVirtualClusterDelete:
+		return &structs.VirtualClusterDeleteEntry{Name: "default", Time: s.time, EvalSeed: s.seed()}
+	case structs.LogClaimsTime:
+		return &structs.ClaimsTimeEntry{Now: s.time + int64(s.pick("later", 3))*1e9, EvalSeed: s.seed()}
+	case structs.LogVirtualClusterShift:
+		from := time.Unix(0, s.time).Add(time.Minute)
+		return &structs.VirtualClusterShiftEntry{Name: "default", Shift: structs.CellShift{
+			Cells: structs.CellQuota{Level: "node", Count: 1}, From: from, Until: from.Add(time.Minute), To: from.Add(time.Hour), UntilTo: from.Add(61 * time.Minute),
+		}, Time: s.time, EvalSeed: s.seed()}
+	case structs.LogVirtualClusterPoints:
+		return &structs.VirtualClusterPointsEntry{Name: "default", Points: int64(s.pick("points", 5)) - 1, Time: s.time}
+	case structs.LogExchangePut:
+		return &structs.ExchangePutEntry{Exchange: structs.Exchange{
+			ID: s.seed(), Owner: "default", Bid: s.flip(), Points: 1, Cells: structs.CellQuota{Level: "node", Count: 1},
+			From: time.Unix(0, s.time+1e9), Until: time.Unix(0, s.time+1e12),
+		}, Time: s.time}
+	case structs.LogExchangeWithdraw:
+		return &structs.ExchangeWithdrawEntry{ID: s.seed(), Time: s.time}
+	}
+	return nil
 }

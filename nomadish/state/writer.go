@@ -102,6 +102,19 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.NamespaceUpsert(index, p)
 	case *structs.NamespaceDeleteEntry:
 		return w.NamespaceDelete(index, p)
+	case *structs.JobStabilityEntry:
+		return w.JobStability(index, p)
+	case *structs.CollectEntry:
+		return w.Collect(index, p)
+	case *structs.ReconcileEntry:
+		return w.Reconcile(index, p)
+	}
+	return w.applyClaims(index, t, payload)
+}
+
+// applyClaims moves the state on by one entry about what namespaces own.
+func (w *Writer) applyClaims(index uint64, t structs.LogType, payload any) error {
+	switch p := payload.(type) {
 	case *structs.VirtualClusterUpsertEntry:
 		return w.VirtualClusterUpsert(index, p)
 	case *structs.VirtualClusterDeleteEntry:
@@ -116,12 +129,6 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.ExchangePut(index, p)
 	case *structs.ExchangeWithdrawEntry:
 		return w.ExchangeWithdraw(index, p)
-	case *structs.JobStabilityEntry:
-		return w.JobStability(index, p)
-	case *structs.CollectEntry:
-		return w.Collect(index, p)
-	case *structs.ReconcileEntry:
-		return w.Reconcile(index, p)
 	}
 	return w.commit(index, 0, "", "", func(*txn) error {
 		return structs.Errorf(structs.CodeInternal, "log entry type %d with a payload of type %T: unknown", t, payload)

@@ -41,7 +41,7 @@ func (p *Pass) raiseOf(pass *scheduler.Pass, snap *state.Snapshot, r scheduler.R
 	if lease == nil {
 		return s, false
 	}
-	plan, err := p.decideRaise(pass, snap, lease, r.Allocs)
+	plan, err := p.decideRaise(pass, snap, lease, r.IDs)
 	if err != nil || len(plan.Update) == 0 {
 		if err != nil {
 			p.opts.Logger.Error("allocations could not be raised", "job", job.ID, "namespace", job.Namespace, "error", err)

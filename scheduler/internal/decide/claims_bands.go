@@ -96,7 +96,7 @@ func (s *Scheduler) lower(e *world.Edit, given []*world.Usage, newcomer string) 
 		}
 		s.lowered = append(s.lowered, loweredUse{u, newcomer})
 	}
-	for _, d := range s.reclaimed { // room may be given back when more is taken on its node
+	for _, d := range s.reclaimed { // room may be freed when more is taken on its node
 		if slices.ContainsFunc(given, func(u *world.Usage) bool { return u.ID == d.use.ID }) {
 			s.lowered = append(s.lowered, loweredUse{d.use, newcomer})
 		}

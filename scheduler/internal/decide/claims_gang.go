@@ -79,7 +79,7 @@ func (x *GangPlacer) tryClaims(d *feasible.Domain) *Trial {
 	for _, i := range x.largestFirst() {
 		work := t.runs[i].work
 		for _, p := range work.Place[:work.First] {
-			if c := t.claims[i]; !c.place(p) && !(x.lowering && c.placeOrLower(p)) {
+			if c := t.claims[i]; !c.place(p) && (!x.lowering || !c.placeOrLower(p)) {
 				x.Undo(t)
 				return nil
 			}

@@ -18,44 +18,44 @@ func (g *groupRun) leave() bool {
 }
 
 // entitledTurn is an evaluation that is decided at its entitled position.
-type entitledTurn struct{ *Scheduler }
+type entitledTurn struct{ s *Scheduler }
 
 // wait counts instances of a group that are not looked at in this turn.
-func (s entitledTurn) wait(work *reconcile.GroupWork, instances int) {
+func (t entitledTurn) wait(work *reconcile.GroupWork, instances int) {
 	name := work.Group.Name
-	s.Fit(work.Group) // which classes could take it is asked later
-	world.PutInto(&s.queued, name, s.queued[name]+instances)
-	m := s.failed[name]
+	t.s.Fit(work.Group) // which classes could take it is looked up later
+	world.PutInto(&t.s.queued, name, t.s.queued[name]+instances)
+	m := t.s.failed[name]
 	if m == nil {
-		if was := s.eval.FailedTGAllocs[name]; was != nil && s.eval.Status == structs.EvalStatusBlocked {
+		if was := t.s.eval.FailedTGAllocs[name]; was != nil && t.s.eval.Status == structs.EvalStatusBlocked {
 			c := *was
 			c.CoalescedFailures = 0
 			m = &c
 		} else {
-			m = newExplanation(s.Input.Job).AllocMetric
+			m = newExplanation(t.s.Input.Job).AllocMetric
 			m.QuotaExhausted = []string{notTried}
 		}
-		world.PutInto(&s.failed, name, m)
+		world.PutInto(&t.s.failed, name, m)
 		instances--
 	}
 	m.CoalescedFailures += instances
 }
 
 // leaveGang has a gang wait for the other position of its request.
-func (s entitledTurn) leaveGang(gw *reconcile.GangWork) {
+func (t entitledTurn) leaveGang(gw *reconcile.GangWork) {
 	for _, work := range gw.Works {
-		world.PutInto(&s.queued, work.Group.Name, 0)
+		world.PutInto(&t.s.queued, work.Group.Name, 0)
 		if n := len(work.Place) + len(work.Update); n > 0 {
-			s.wait(work, n)
+			t.wait(work, n)
 		}
 	}
 }
 
 // leaveSuspended has suspended instances wait for it.
-func (s entitledTurn) leaveSuspended(groups []*reconcile.GroupWork) {
+func (t entitledTurn) leaveSuspended(groups []*reconcile.GroupWork) {
 	for _, work := range groups {
 		for _, a := range work.Resume {
-			s.suspended = append(s.suspended, suspendedAlloc{work, a, "what its namespace owns is placed first"})
+			t.s.suspended = append(t.s.suspended, suspendedAlloc{work, a, "what its namespace owns is placed first"})
 		}
 	}
 }

@@ -60,7 +60,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	}
 
 	// 4. A job that wants all at once gets nothing if it does not get all.
-	if AllOrNone(in.Job) && len(s.failed)+len(s.suspended) > 0 {
+	if feasible.AllOrNone(in.Job) && len(s.failed)+len(s.suspended) > 0 {
 		s.takeBack(r.Groups)
 		s.suspendAgain(r.Groups)
 	}
@@ -80,7 +80,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	// 6. What has waited too long reserves room; reservations that are not wanted end.
 	s.reserve()
 
-	s.countSuspended()
+	suspends{s}.count()
 
 	// 7. The evaluation is done; what found no room waits in a blocked one.
 	s.finish()
@@ -141,22 +141,11 @@ func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *S
 		},
 	}
 	if in.Job != nil {
-		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, AllOrNone(in.Job)
+		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, feasible.AllOrNone(in.Job)
 	}
 	s.groups = s.first[:0]
 	s.fits.Begin(in.Job, search.MemoryOf(in.Prepared))
 	return s
-}
-
-// AllOrNone reports whether a job takes nothing unless it gets all that it misses, as
-// all_at_once states, and partial = "none" of what is no gang (a gang does so anyway, for as many as must
-// run together).
-func AllOrNone(job *structs.Job) bool {
-	if job == nil || job.AllAtOnce {
-		return job != nil
-	}
-	return job.Partial == structs.PartialNone && !job.PerNode() &&
-		!slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Gang != nil })
 }
 
 // Reconcile compares what the job wants with what there is.

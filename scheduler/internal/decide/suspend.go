@@ -176,9 +176,13 @@ func (s *Scheduler) suspendAgain(groups []*reconcile.GroupWork) {
 	s.pause(0, groups, lacksJob)
 }
 
-// countSuspended counts what could not go on as missing, with the reasons: a node counts once
+// suspends is an evaluation as what resumes what was suspended.
+type suspends struct{ s *Scheduler }
+
+// count counts what could not go on as missing, with the reasons: a node counts once
 // for each.
-func (s *Scheduler) countSuspended() {
+func (x suspends) count() {
+	s := x.s
 	seen := map[[3]string]bool{}
 	said := map[string]bool{} // groups of which it is recorded already: those maps are the state's
 	for _, sl := range s.suspended {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/decide"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -34,7 +35,7 @@ func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int
 	work := x.works[out.Group]
 	exp := &structs.Expected{}
 	var last *ending
-	if work.Gang != nil || decide.AllOrNone(x.in.Job) || len(sv.find.Refusals) > 0 {
+	if work.Gang != nil || feasible.AllOrNone(x.in.Job) || len(sv.find.Refusals) > 0 {
 		last = x.scripted(exp, endings[:min(len(endings), maxScripted)], out.Group)
 	} else {
 		last = endOneByOne(exp, sv, endings[:min(len(endings), maxEndings)], left)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/decide"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -189,7 +190,7 @@ func (p *prober) fewer() {
 			n = 0
 		}
 	}
-	if n < 1 && (p.x.works[p.g.Name].Gang != nil || decide.AllOrNone(p.x.in.Job)) { // all or nothing: less of it may do
+	if n < 1 && (p.x.works[p.g.Name].Gang != nil || feasible.AllOrNone(p.x.in.Job)) { // all or nothing: less of it may do
 		n = p.largest(p.g.Count-1, alt)
 		p.starts = n
 	}

@@ -45,7 +45,7 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 	if out.PlacedNow > 0 {
 		out.Waits = append(out.Waits, x.notTried(out))
 	}
-	if out.Missing > out.PlacedNow && decide.AllOrNone(x.in.Job) {
+	if out.Missing > out.PlacedNow && feasible.AllOrNone(x.in.Job) {
 		out.Waits = append(out.Waits, structs.Wait{
 			Kind: structs.ReasonAllAtOnce, Instances: out.Missing,
 			Text: "the job wants all at once (" + allAtOnceText(x.in.Job) + "), and not all find room",
@@ -311,7 +311,7 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	case work != nil && work.Gang != nil:
 		wait.Text = fmt.Sprintf("nothing is preempted, though %s of lower bands than its own (%s) are on the nodes that it may use: "+
 			"members of a gang above its min are placed on free resources only", allocations(lower), mine)
-	case decide.AllOrNone(x.in.Job):
+	case feasible.AllOrNone(x.in.Job):
 		wait.Text = fmt.Sprintf("nothing is preempted: the job must be placed whole (%s), and the resources of %s of lower bands "+
 			"than its own (%s) would not be enough for that", allAtOnceText(x.in.Job), allocations(lower), mine)
 	default:

@@ -103,3 +103,14 @@ func (g *Gang) add(group *structs.TaskGroup) {
 		g.Topology = t
 	}
 }
+
+// AllOrNone reports whether a job takes nothing unless it gets all that it misses, as
+// all_at_once states, and partial = "none" of what is no gang (a gang does so anyway, for as many as must
+// run together).
+func AllOrNone(job *structs.Job) bool {
+	if job == nil || job.AllAtOnce {
+		return job != nil
+	}
+	return job.Partial == structs.PartialNone && !job.PerNode() &&
+		!slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Gang != nil })
+}

@@ -1,4 +1,7 @@
-package decide
+// Package requestkey finds what the pending groups of a job need: which requests fail alike, and which nodes may help them at all. It
+// must never look for room: what it denies does not fit, what it grants may not fit either. The queue uses it between decisions,
+// so it stands apart from what decides.
+package requestkey
 
 import (
 	"crypto/sha256"
@@ -11,9 +14,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// RequestKey is what the groups of a job that wait need, as far as it can be known without looking
+// Key is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.
-type RequestKey struct {
+type Key struct {
 	// Key: of requests with the same key none finds room for an instance where one of them did not.
 	// "": it can be compared with no other.
 	Key   string
@@ -29,17 +32,17 @@ type need struct {
 	cores, device int64
 }
 
-// RequestKeyOf returns the request key of the groups of a job that wait, with what the job has
+// Of returns the request key of the groups of a job that wait, with what the job has
 // already. holds reports that nodes are reserved for the job: it may find room there where no other job can.
 // Where the job's namespace owns cells, the key is that of no other namespace.
-func RequestKeyOf(
+func Of(
 	w *world.World, job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, fits bool,
-) RequestKey {
+) Key {
 	// What stands on room of its own needs less than its groups state, and only there.
 	stands := standsOn(job, groups, has)
-	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands, Entitlement: feasible.EntitlementOf(w, job, groups)}
+	s := Key{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands, Entitlement: feasible.EntitlementOf(w, job, groups)}
 	// Of two groups one may have found room where the other did not.
-	alike := len(groups) == 1 && !fits && !stands && !job.PerNode() && !AllOrNone(job) && !apart(job.Constraints) &&
+	alike := len(groups) == 1 && !fits && !stands && !job.PerNode() && !feasible.AllOrNone(job) && !apart(job.Constraints) &&
 		job.Reclaim != structs.ReclaimSuspend
 	in := &search.Input{Job: job, Config: config}
 	names := slices.Sorted(slices.Values(groups))
@@ -84,7 +87,7 @@ func standsOn(job *structs.Job, groups []string, has []*structs.Allocation) bool
 		g := job.LookupTaskGroup(name)
 		return g != nil && g.Gang != nil
 	})
-	together := gang || AllOrNone(job) // then all its groups are one matter
+	together := gang || feasible.AllOrNone(job) // then all its groups are one matter
 	return slices.ContainsFunc(has, func(a *structs.Allocation) bool {
 		if a.Terminal() || !together && !slices.Contains(groups, a.TaskGroup) {
 			return false
@@ -140,7 +143,7 @@ func groupKeyOf(g *structs.TaskGroup) groupKey {
 
 // Helped reports whether room on a node, as it is now, may be what a request with the key waits
 // for. It is wrong in one direction only: what it denies does not fit there.
-func (s *RequestKey) Helped(w *world.World, nodeID string) bool {
+func (s *Key) Helped(w *world.World, nodeID string) bool {
 	if s.any {
 		return true
 	}
@@ -162,47 +165,4 @@ func (x *need) fits(n *world.NodeState, free world.Vector) bool {
 		return false
 	}
 	return (x.cores == 0 || int64(n.FreeCores()) >= x.cores) && (x.device == 0 || int64(n.FreeDevices()) >= x.device)
-}
-
-// requests returns what is missing of each group once the plan has been committed, where that is
-// not what is known of it already. evalID is what the rest waits in; "": none.
-func (s *Scheduler) requests(evalID string) {
-	if s.Input.Job == nil || s.Input.Job.Stopped() {
-		return // the job's requests end with it
-	}
-	rows := map[string]*structs.PendingRequest{}
-	for _, row := range s.Input.Requests {
-		rows[row.Group] = row
-	}
-	for _, g := range s.Input.Job.TaskGroups {
-		missing, row := s.queued[g.Name], rows[g.Name]
-		u := &structs.RequestUpdate{Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: g.Name, Missing: missing}
-		if missing > 0 {
-			u.Since, u.EvalID = s.eval.CreateTime, evalID
-		}
-		if row == nil && missing == 0 || row != nil && row.Missing == missing && row.EvalID == u.EvalID {
-			continue
-		}
-		s.plan.Requests = append(s.plan.Requests, u)
-	}
-}
-
-// why explains why nothing fits, also for reasons that no node has. A brief decision keeps what its evaluation states
-// already: the reasons of what is hopeless are costly to count, and few change.
-func (s *Scheduler) why(found *search.Search, reasons ...string) *structs.AllocMetric {
-	if m := s.stored(found.Fit.Group.Name); m != nil {
-		return m
-	}
-	return explain(found, reasons...)
-}
-
-// stored returns the metrics that a blocked evaluation has of a group already, where they suffice.
-func (s *Scheduler) stored(group string) *structs.AllocMetric {
-	m := s.eval.FailedTGAllocs[group]
-	if !s.Input.Brief || s.eval.Status != structs.EvalStatusBlocked || m == nil {
-		return nil
-	}
-	c := *m
-	c.CoalescedFailures = 0
-	return &c
 }
