@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// MonitorOptions say whose log is streamed, and what of it. With neither node nor server it is that of the agent asked.
+// MonitorOptions select whose log is streamed, and which part of it. With neither node nor server it is that of the agent that is called.
 type MonitorOptions struct {
 	NodeID, ServerID string // a whole ID; the name or ID of a server, or "leader"
 	LogLevel         string // trace, debug, info, warn or error; empty: info
@@ -27,7 +27,7 @@ func (a Agent) Monitor(ctx context.Context, o MonitorOptions, w io.Writer) error
 	return a.client.AllocFS().frames(ctx, "/v1/agent/monitor", q, w)
 }
 
-// Host returns what the machine of an agent is, as JSON: that of a node, of a server, or of the agent asked.
+// Host returns what the machine of an agent is, as JSON: that of a node, of a server, or of the agent that is called.
 func (a Agent) Host(ctx context.Context, nodeID, serverID string) (raw json.RawMessage, err error) {
 	_, err = a.client.Get(ctx, "/v1/agent/host", agentOf(nodeID, serverID), &raw)
 	return raw, err

@@ -26,7 +26,7 @@ type Config struct {
 	Namespace string
 	Token     string
 	TLS       TLSConfig
-	HTTP      *http.Client // nil: one of its own, as TLS says
+	HTTP      *http.Client // nil: one of its own, as TLS states
 
 	badEnv error // what FromEnv could not read
 	stale  bool  // see Client.Stale
@@ -65,10 +65,10 @@ type Client struct {
 	config   Config
 	base     *url.URL
 	http     *http.Client
-	answered func(Meta) // see Answered; nil: nobody asks
+	answered func(Meta) // see Answered; nil: nobody is notified
 }
 
-// New makes a client; nothing is asked yet.
+// New makes a client; it sends nothing yet.
 func New(c Config) (*Client, error) {
 	if c.badEnv != nil {
 		return nil, c.badEnv
@@ -98,21 +98,21 @@ func New(c Config) (*Client, error) {
 	return &Client{config: c, base: base, http: h}, nil
 }
 
-// In is a client that asks the same agent for another region; "": the agent's own.
+// In is a client that addresses another region through the same agent; "": the agent's own.
 func (c *Client) In(region string) *Client {
 	other := *c
 	other.config.Region, other.answered = region, nil
 	return &other
 }
 
-// Stale is a client whose reads are answered by the server that is asked, with what it knows, even if there is no leader.
+// Stale is a client whose reads are answered by the server that receives them, with what it knows, even if there is no leader.
 func (c *Client) Stale() *Client {
 	other := *c
 	other.config.stale = true
 	return &other
 }
 
-// Answered is a client that tells seen of the Meta of each good answer that has one, before what was asked for is read. seen
+// Answered is a client that passes seen the Meta of each good answer that has one, before its body is read. seen
 // may be called by several goroutines at once. Requests to other regions (see In) are not reported.
 func (c *Client) Answered(seen func(Meta)) *Client {
 	other := *c
@@ -123,7 +123,7 @@ func (c *Client) Answered(seen func(Meta)) *Client {
 // Region is the region of the client's requests; empty: the agent's own.
 func (c *Client) Region() string { return c.config.Region }
 
-// Address is where the client asks.
+// Address returns the address that the client calls.
 func (c *Client) Address() string { return c.base.String() }
 
 // Query goes with a read. The zero value, and nil, mean the current state.
@@ -279,7 +279,7 @@ func (c *Client) send(ctx context.Context, method, path string, q *Query, body i
 	return resp, nil
 }
 
-// round sends a request and says which errors mean that nobody answers.
+// round sends a request and reports which errors mean that nobody answers.
 func (c *Client) round(ctx context.Context, req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err == nil {
@@ -376,7 +376,7 @@ func seg(id string) string { return url.PathEscape(id) }
 const saidMost = 4 << 10
 
 // streamed reads the next of a stream of JSON objects out of dec, which reads body; io.EOF: that was all. An agent that fails
-// amid a stream has no status left to say so with: it writes why behind the last object, and breaks the connection off.
+// amid a stream has no status left to report it with: it writes why behind the last object, and breaks the connection off.
 func streamed(dec *json.Decoder, body io.Reader, v any) error {
 	var raw json.RawMessage // a text may begin as a value does: with an ID's digits, or a name in quotes
 	err := dec.Decode(&raw)

@@ -139,7 +139,7 @@ func (a Agent) Members(ctx context.Context) ([]Member, error) {
 }
 
 // Join makes the agent's server join others of its region by gossip, at host or host:port. It
-// gives how many were reached.
+// returns how many were reached.
 func (a Agent) Join(ctx context.Context, addrs ...string) (int, error) {
 	return a.client.Agent().join(ctx, url.Values{"address": addrs})
 }

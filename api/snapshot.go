@@ -15,7 +15,7 @@ import (
 )
 
 // SnapshotSave returns an archive of the leader's state, or with q.Stale of that of the
-// server that is asked, and its size in bytes. Reading fails at its end if it did not
+// server that is called, and its size in bytes. Reading fails at its end if it did not
 // arrive as it was sent. The caller closes it.
 func (o Operator) SnapshotSave(ctx context.Context, q *Query) (archive io.ReadCloser, size int64, err error) {
 	resp, err := o.client.do(ctx, http.MethodGet, "/v1/operator/snapshot", q, nil) //nolint:bodyclose // the caller closes it

@@ -25,7 +25,7 @@ type TLSConfig struct {
 
 // config reads the files.
 func (c *TLSConfig) config() (*tls.Config, error) {
-	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.TLSServerName, InsecureSkipVerify: c.Insecure} //nolint:gosec // who asks gets it
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.TLSServerName, InsecureSkipVerify: c.Insecure} //nolint:gosec // who requests it gets it
 	if (c.ClientCert == "") != (c.ClientKey == "") {
 		return nil, errors.New("a client certificate and its key go together: name both (-client-cert, -client-key)")
 	}
@@ -116,7 +116,7 @@ func (c *Client) tlsHint(err error) string {
 	case errors.As(err, &said) && said.Op == "remote error": // how crypto/tls marks alerts
 		return "The agent refuses this caller. " + call
 	case c.base.Scheme == "https" && c.config.TLS.ClientCert == "" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
-		return "The agent may ask for a certificate. " + call // its word was lost with the connection
+		return "The agent may require a certificate. " + call // its word was lost with the connection
 	}
 	return ""
 }

@@ -307,7 +307,7 @@ func (c *Client) SetServers(addrs []string) error {
 			c.logger.Info("the servers were set", "servers", strings.Join(addrs, ", "))
 			return nil
 		}
-		why = moreTelling(why, err)
+		why = moreSpecific(why, err)
 	}
 	return structs.Errorf(structs.CodeBadRequest, "nothing was changed: none of %s answers as a server: %w", strings.Join(addrs, ", "), why).
 		WithHint("name the servers' RPC addresses, as in `server members`; their port is 4647 unless it is configured")
@@ -349,8 +349,8 @@ func (c *Client) Stats() map[string]map[string]string {
 }
 
 // StopAll ends all allocations in order and waits for their ends, or for ctx: what
-// an agent that is only for development does before it shuts down. What the servers place from now on, to replace
-// them say, is not run.
+// an agent that is only for development does before it shuts down. What the servers place from now on, for example
+// to replace them, is not run.
 func (c *Client) StopAll(ctx context.Context) error {
 	for _, n := range c.nodes {
 		n.mu.Lock()

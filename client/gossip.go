@@ -129,7 +129,7 @@ func (c *Client) learnServer(m clientpool.Member) {
 	}
 }
 
-// learn applies what a server says of the gossip.
+// learn applies what a server reports about the gossip.
 func (g *gossiper) learn(info *structs.ClientGossip) {
 	if g == nil || info == nil {
 		return

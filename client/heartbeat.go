@@ -22,7 +22,7 @@ const (
 	retryFirst        = 50 * time.Millisecond
 	retryMost         = 2 * time.Second
 	quietFailures     = 2 * time.Second // without an answer before it is logged
-	troubleEvery      = time.Minute     // between two lines that say the same trouble
+	troubleEvery      = time.Minute     // between two lines that report the same trouble
 )
 
 // keepAlive registers the node and sends its heartbeats until ctx ends.
@@ -97,7 +97,7 @@ func (n *node) heartbeatStats(into map[string]string) {
 // for it may last for days.
 type trouble struct {
 	node *node
-	text string    // what was said last; empty: nothing
+	text string    // what was logged last; empty: nothing
 	at   time.Time // when
 	no   time.Time // when a server refused the node last: that is an answer too
 }
@@ -153,7 +153,7 @@ func (t *trouble) again(text string) bool {
 	return true
 }
 
-// beat registers the node, or says that it lives.
+// beat registers the node, or reports that it is alive.
 func (n *node) beat(ctx context.Context, registered bool, ttl time.Duration) (*structs.NodeUpdateReply, error) {
 	limit := min(max(ttl/2, minHeartbeatLimit), maxHeartbeatLimit)
 	var reply structs.NodeUpdateReply

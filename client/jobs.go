@@ -33,7 +33,7 @@ func newJobs() *jobs { return &jobs{known: map[jobKey]*knownJob{}} }
 // adopt attaches to an allocation that has just come its job, of those that came with it, and lets it share what it can: most of
 // what an allocation consists of is the same in many. Job stays nil if it is not among those that came.
 func (j *jobs) adopt(a *structs.Allocation, came []*structs.Job) {
-	a.Metrics = nil // earlier servers say how its node was chosen
+	a.Metrics = nil // how its node was chosen, if earlier servers sent it
 	if a.Job != nil {
 		return
 	}

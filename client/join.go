@@ -119,7 +119,7 @@ func (j *joiner) keepJoined(ctx context.Context) {
 	}
 }
 
-// begin waits for the first try's time; false: ctx has ended. Who knows a server waits for its answer, as that says how many join.
+// begin waits for the first try's time; false: ctx has ended. Who knows a server waits for its answer, as that states how many join.
 // Who knows none, or reaches none, finds one by the gossip alone: what is configured may be another client's address.
 func (j *joiner) begin(ctx context.Context) bool {
 	if j.known() {
@@ -138,7 +138,7 @@ func (j *joiner) begin(ctx context.Context) bool {
 	return sleep(ctx, time.Duration(rand.Int64N(int64(gossipSoon)))) //nolint:gosec // jitter
 }
 
-// part waits for a moment of its own within the time that servers said; false: ctx has ended.
+// part waits for a moment of its own within the time that servers stated; false: ctx has ended.
 func (j *joiner) part(ctx context.Context) bool {
 	j.mu.Lock()
 	spread := j.spread

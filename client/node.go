@@ -298,7 +298,7 @@ func (n *node) grant(r *alloc.Runner) {
 }
 
 // Room releases and reserves what an allocation needs as it is suspended, resumed and ends
-// (alloc.Host). What it says is looked at one after the other, so that what was said
+// (alloc.Host). What it reports is looked at one after the other, so that what was reported
 // last counts.
 func (n *node) Room(id string) {
 	n.Go(func(context.Context) {
@@ -330,7 +330,7 @@ func (n *node) move(id string) alloc.Phase {
 }
 
 // grantRestored lets the allocations of an earlier life go on, of which the
-// servers have now said that they want them.
+// servers have now confirmed that they want them.
 func (n *node) grantRestored(wanted map[string]uint64) {
 	n.mu.Lock()
 	restored := n.restored

@@ -230,7 +230,7 @@ func unknownOutcome(err error) bool {
 	return !answered(err) || code == structs.CodeInternal || code == structs.CodeNoLeader
 }
 
-// acknowledged notes that what is said of an allocation was taken; over: it will not change any more, and nothing that comes later
+// acknowledged notes that a report of an allocation was accepted; over: it will not change any more, and nothing that comes later
 // changes it.
 func (p *reporter) acknowledged(id string, over bool) {
 	p.mu.Lock()

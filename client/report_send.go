@@ -16,7 +16,7 @@ const (
 	maxRefusals = 16
 	// refusedAgain is when an allocation that the servers refuse to hear of is reported again.
 	refusedAgain = time.Minute
-	// limitedBackoff is the shortest wait once the servers say that this node sends too much.
+	// limitedBackoff is the shortest wait once the servers report that this node sends too much.
 	limitedBackoff = time.Second
 )
 
@@ -30,7 +30,7 @@ func refused(err error) bool {
 	}
 }
 
-// updates returns what is to be said of allocations, cut to what there is room for.
+// updates returns what is to be reported about allocations, cut to what there is room for.
 func (n *node) updates(ids []string, extra map[string]*structs.AllocClientUpdate) []*structs.AllocClientUpdate {
 	out := make([]*structs.AllocClientUpdate, 0, len(ids))
 	for _, id := range ids {
@@ -76,7 +76,7 @@ func idsOf(all []*structs.AllocClientUpdate) []string {
 	return out
 }
 
-// delivery is the sending of what one round of reports has to say.
+// delivery is the sending of one round of reports.
 type delivery struct {
 	node     *node
 	refusals int // in a row

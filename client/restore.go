@@ -14,7 +14,7 @@ func (n *node) restore() error {
 		// What is unreadable is lost; the rest must not be.
 		n.logger.Error("some allocations' state cannot be read", "error", err)
 	}
-	n.rooms.Lock() // what an allocation says of its phase before it is known here can wait
+	n.rooms.Lock() // what an allocation reports about its phase before it is known here can wait
 	defer n.rooms.Unlock()
 	for _, rec := range records {
 		if rec.Alloc.Job == nil {

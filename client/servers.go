@@ -20,7 +20,7 @@ type servers struct {
 	seed []string // as configured, or set since; kept at the end of the list for good
 	list []string // as configured, and as learned from servers; may be empty at first
 	at   int
-	// hints are what gossip says to be servers, newest first: anybody may say so there. They are tried when of
+	// hints are what gossip reports to be servers, newest first: anybody may claim that there. They are tried when of
 	// the list nobody answers.
 	hints []string
 }
@@ -73,7 +73,7 @@ func (s *servers) set(addrs []string) {
 	}
 }
 
-// hint takes the address of what gossip says to be a server.
+// hint takes the address of what gossip reports to be a server.
 func (s *servers) hint(addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 		if tried == nil || answered(tried) || ctx.Err() != nil {
 			return tried
 		}
-		err = moreTelling(err, tried)
+		err = moreSpecific(err, tried)
 		s.giveUp(addr)
 	}
 	for _, addr := range s.unconfirmed() {
@@ -156,15 +156,15 @@ func (s *servers) call(ctx context.Context, limit time.Duration, method string, 
 			s.adopt(addr)
 			return hinted
 		}
-		if err = moreTelling(err, hinted); ctx.Err() != nil {
+		if err = moreSpecific(err, hinted); ctx.Err() != nil {
 			break
 		}
 	}
 	return err
 }
 
-// moreTelling returns the error that says more: a server's answer rather than that another was not reached.
-func moreTelling(before, now error) error {
+// moreSpecific returns the more specific error: a server's answer rather than that another was not reached.
+func moreSpecific(before, now error) error {
 	if spoke(before) && !spoke(now) {
 		return before
 	}

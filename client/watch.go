@@ -16,7 +16,7 @@ const (
 
 // watch learns which allocations the node shall run, until ctx ends.
 //
-// An answer says what has changed since the index of the query, and lists all. Any server
+// An answer states what has changed since the index of the query, and lists all. Any server
 // may give it, so one that lags must not make an allocation that it does not know
 // yet look forgotten: an answer counts only if its index is past that of the query, or
 // if the query went to the leader. The leader is queried first, after every

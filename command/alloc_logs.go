@@ -15,14 +15,14 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// tailBytes is what -tail shows unless told.
+// tailBytes is what -tail shows by default.
 const (
 	tailLines   = 10
 	lineGuess   = 120     // bytes a line, to fetch about enough
 	maxTailRead = 8 << 20 // bytes looked through for lines
 )
 
-// tailOptions say which part of a file is wanted.
+// tailOptions select which part of a file is wanted.
 type tailOptions struct {
 	follow, tail bool
 	lines, bytes int64
@@ -35,7 +35,7 @@ func (o *tailOptions) flags(fs *flag.FlagSet) {
 	fs.Int64Var(&o.bytes, "c", 0, "only the last `N` bytes")
 }
 
-// check settles what was asked: lines, bytes, or all (both 0).
+// check settles what was requested: lines, bytes, or all (both 0).
 func (o *tailOptions) check() error {
 	switch {
 	case o.lines < 0 || o.bytes < 0:
@@ -164,7 +164,7 @@ func (e *env) logSource(ctx context.Context, args []string, task, group string, 
 }
 
 // allocOfJob picks an allocation of a job: the newest that runs, or else the newest. Where
-// there are several it says which, beside what the command prints.
+// there are several it prints which, beside what the command prints.
 func (e *env) allocOfJob(ctx context.Context, job, group string) (string, error) {
 	id, err := e.jobName(ctx, []string{job})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // taskNames are the names of an allocation's tasks: those of its job, in the order
-// of the file, or those that its node has told of.
+// of the file, or those that its node has reported.
 func taskNames(a *structs.Allocation) []string {
 	if a.Job != nil {
 		if g := a.Job.LookupTaskGroup(a.TaskGroup); g != nil {
@@ -74,7 +74,7 @@ func showAddresses(to *printer, a *structs.Allocation) {
 	ui.Table(to.out, rows)
 }
 
-// static reports whether the job asked for that very port.
+// static reports whether the job requested that very port.
 func static(a *structs.Allocation, label string) bool {
 	if a.Job == nil {
 		return false

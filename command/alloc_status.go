@@ -14,7 +14,7 @@ import (
 // statsPatience bounds the wait for figures that only enrich a view.
 const statsPatience = 2 * time.Second
 
-// allocStatusOptions say how much of an allocation is shown.
+// allocStatusOptions select how much of an allocation is shown.
 type allocStatusOptions struct{ short, stats, verbose bool }
 
 func allocStatus() spec {

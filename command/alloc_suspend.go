@@ -65,7 +65,7 @@ func allocResume() spec {
 	}
 }
 
-// resuming follows an evaluation until it has said whether a suspended allocation goes
+// resuming follows an evaluation until it shows whether a suspended allocation goes
 // on, and the allocation until it does. Exit code incomplete: there is no room for it.
 func (m *monitor) resuming(ctx context.Context, alloc, eval string) int {
 	m.e.printf("==> %s: Monitoring evaluation %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), short(eval, m.verbose))
@@ -88,7 +88,7 @@ func (m *monitor) resuming(ctx context.Context, alloc, eval string) int {
 	return m.suspension(ctx, alloc, structs.AllocClientRunning)
 }
 
-// suspension follows an allocation until its client says that it is suspended, or goes
+// suspension follows an allocation until its client reports that it is suspended, or goes
 // on, or has ended. It prints what it waits for.
 func (m *monitor) suspension(ctx context.Context, id, status string) int {
 	ctx, cancel := context.WithTimeout(ctx, m.wait)

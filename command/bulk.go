@@ -156,7 +156,7 @@ func (b *bulk) agreed(e *env, verb, what string, all []target) error {
 	return nil
 }
 
-// sure asks whether the thing that was found by the beginning of its ID is the one that is meant. It is an error if it is
+// sure asks whether the thing found by the beginning of its ID is the one that is meant. It is an error if it is
 // not, or if nobody can be asked.
 func (e *env) sure(action, kind, given, id string) error {
 	if !ui.IsTerminal(e.in) {
@@ -180,7 +180,7 @@ func guessed(given, id, name string) string {
 	return given
 }
 
-// guessedShort is guessed of things whose lists print short IDs: who gives one of these, or more of it, means that thing.
+// guessedShort is guessed of things whose lists print short IDs: who writes one of these, or more of it, means that thing.
 func guessedShort(given, id, name string) string {
 	if len(given) >= len(short(id, false)) {
 		return ""

@@ -45,7 +45,7 @@ func checkCommand() spec {
 	}
 }
 
-// run checks what an agent says of itself: its server first.
+// run checks what an agent reports about itself: its server first.
 func (c *healthCheck) run(e *env, self *api.AgentSelf) int {
 	server, client := self.Stats["nomad"] != nil, self.Stats["client"] != nil
 	if !server && !client {
@@ -93,7 +93,7 @@ func (c *healthCheck) client(e *env, stats map[string]string) int {
 	}
 	last, errLast := time.ParseDuration(stats["last_heartbeat"])
 	ttl, errTTL := time.ParseDuration(stats["heartbeat_ttl"])
-	if errLast == nil && errTTL == nil && last > ttl { // agents of earlier versions do not say it
+	if errLast == nil && errTTL == nil && last > ttl { // agents of earlier versions do not report it
 		e.eprintf("the last heartbeat was %s ago, and one is due every %s\n", last, ttl)
 		return healthCritical
 	}

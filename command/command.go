@@ -39,7 +39,7 @@ type spec struct {
 	usage    string   // what follows the command's name
 	example  string   // after the command's name
 	details  string   // more help
-	local    bool     // it asks no agent
+	local    bool     // it calls no agent
 	output   bool     // it has -json and -t
 	accepts  []string // flags of nomadFlags
 	setup    func(fs *flag.FlagSet) func(ctx context.Context, e *env, args []string) int
@@ -58,7 +58,7 @@ type env struct {
 	name   string
 
 	address, region, namespace, token string
-	allByEnv                          bool // it is the environment that says all namespaces: a job file states its own
+	allByEnv                          bool // it is the environment that names all namespaces: a job file states its own
 	tls                               api.TLSConfig
 	json                              bool
 	template                          string
@@ -73,7 +73,7 @@ type printer struct {
 	now   func() time.Time
 }
 
-// runner runs a command as its spec says.
+// runner runs a command as its spec states.
 type runner struct {
 	name     string
 	spec     spec
@@ -158,7 +158,7 @@ func (r *runner) predictFlags() complete.Flags {
 // predictArgs are what a shell completes besides flags.
 func (r *runner) predictArgs() complete.Predictor { return complete.PredictFiles("*") }
 
-// Run parses args, runs the command and gives the exit code.
+// Run parses args, runs the command and returns the exit code.
 func (r *runner) Run(args []string) int {
 	if r.spec.raw != nil {
 		return r.spec.raw(r.ctx, args, ui.NewWriter(r.out), ui.NewWriter(r.err))
@@ -192,7 +192,7 @@ func (r *runner) Run(args []string) int {
 			var age staleness
 			e.client = e.client.Answered(age.see)
 			code := run(r.ctx, e, positional)
-			age.tell(e)
+			age.warn(e)
 			return code
 		}
 		ctx, end := e.watchLeader(r.ctx, cmp.Or(r.patience, leaderPatience))
@@ -202,7 +202,7 @@ func (r *runner) Run(args []string) int {
 	return run(r.ctx, e, positional)
 }
 
-// tlsFlags are those that say how the agent proves itself, and the caller to it.
+// tlsFlags are those that state how the agent proves itself, and the caller to it.
 func (e *env) tlsFlags(fs *flag.FlagSet) {
 	fs.StringVar(&e.tls.CACert, "ca-cert", "", "a `file` with the CA of the agent's certificate (NOMADISH_CACERT)")
 	fs.StringVar(&e.tls.CAPath, "ca-path", "", "a `directory` of such files (NOMADISH_CAPATH)")
@@ -238,7 +238,7 @@ func (p *printer) printf(format string, args ...any) { ui.Fprintf(p.out, format,
 // eprintf is printf to standard error.
 func (e *env) eprintf(format string, args ...any) { ui.Fprintf(e.err, format, args...) }
 
-// fail prints an error and gives the exit code.
+// fail prints an error and returns the exit code.
 func (e *env) fail(err error) int {
 	if errors.Is(err, context.Canceled) {
 		return exitFailed
@@ -272,7 +272,7 @@ func withoutArgs(run func(context.Context, *env) int) func(context.Context, *env
 	}
 }
 
-// formatted prints v as -json or -t ask; false: neither was asked.
+// formatted prints v as -json or -t requests; false: neither was set.
 func (e *env) formatted(v any) (bool, int) {
 	if !e.json && e.template == "" {
 		return false, 0
@@ -298,7 +298,7 @@ func (e *env) formatted(v any) (bool, int) {
 	return true, exitDone
 }
 
-// Run runs the command line and gives the exit code.
+// Run runs the command line and returns the exit code.
 func Run(args []string, in io.Reader, out, errOut io.Writer) int {
 	if len(args) > 0 && args[0] == jobparse.Command { // an agent's own, and before all else: it is run for every job file
 		return jobparse.Main(args[1:], in, out, errOut)

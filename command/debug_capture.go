@@ -46,7 +46,7 @@ func (e *env) capture(ctx context.Context, o debugOptions) int {
 	}
 	defer place.discard()
 	c := &capture{e: e, o: o, dir: place.dir, self: &api.AgentSelf{}}
-	if err := c.begin(ctx); err != nil { // nothing can be asked for at all
+	if err := c.begin(ctx); err != nil { // nothing can be requested at all
 		return e.fail(err)
 	}
 	c.show()
@@ -70,7 +70,7 @@ func (e *env) capture(ctx context.Context, o debugOptions) int {
 	return exitDone
 }
 
-// begin asks the agent who it is, and finds out of whom something is gathered.
+// begin requests the agent's description, and finds out of whom something is gathered.
 func (c *capture) begin(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, debugAnswer)
 	defer cancel()
@@ -196,7 +196,7 @@ func (c *capture) logs(ctx context.Context, a debugAgent) {
 	c.close(name, file, err)
 }
 
-// profiles saves runtime profiles of an agent every interval, until timed ends or the agent gives none. Those that were begun by
+// profiles saves runtime profiles of an agent every interval, until timed ends or the agent returns none. Those that were begun by
 // then are all taken, unless ctx ends.
 func (c *capture) profiles(ctx, timed context.Context, a debugAgent) {
 	tick := time.NewTicker(c.o.pprofInterval)
@@ -213,7 +213,7 @@ func (c *capture) profiles(ctx, timed context.Context, a debugAgent) {
 	}
 }
 
-// profilesOnce saves one profile of each kind; false: the agent gives none.
+// profilesOnce saves one profile of each kind; false: the agent returns none.
 func (c *capture) profilesOnce(ctx context.Context, a debugAgent, n int) bool {
 	seconds := int(c.o.pprofDuration.Seconds())
 	for _, p := range []struct {
@@ -239,8 +239,8 @@ func (c *capture) profilesOnce(ctx context.Context, a debugAgent, n int) bool {
 	return true
 }
 
-// profileTries is how often a profile is asked for while another one is being taken: an agent that is a server and a client is
-// asked for both.
+// profileTries is how often a profile is requested while another one is being taken: an agent that is a server and a client is
+// requested for both.
 const profileTries = 4
 
 // profile saves one profile.
@@ -363,7 +363,7 @@ func (c *capture) say(format string, args ...any) {
 	c.e.printf(format, args...)
 }
 
-// summary writes what was asked for, and what of it could not be gathered. Nothing else runs any more.
+// summary writes what was requested, and what of it could not be gathered. Nothing else runs any more.
 func (c *capture) summary(name string) {
 	failures := append([]string{}, c.errors...)
 	agents := []string{}

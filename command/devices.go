@@ -36,7 +36,7 @@ func showTaskDevices(p *printer, devices []*structs.AllocatedDeviceResource) {
 }
 
 // showDevices counts a node's devices by kind, and names what is not well; each with
-// who holds it, if asked for.
+// who holds it, if requested.
 func showDevices(p *printer, n *structs.Node, allocs []*structs.Allocation, verbose bool) {
 	if n.NodeResources == nil || len(n.NodeResources.Devices) == 0 {
 		return
@@ -89,7 +89,7 @@ type ownersByDevice struct {
 	awake map[string]bool
 }
 
-// deviceOwners gives, by device, the allocations that hold it.
+// deviceOwners returns, by device, the allocations that hold it.
 func deviceOwners(allocs []*structs.Allocation, verbose bool) ownersByDevice {
 	out := ownersByDevice{map[string][]string{}, map[string]bool{}}
 	for _, a := range allocs {

@@ -34,7 +34,7 @@ type recorded struct {
 
 // run returns the exit code.
 func (p *program) run(args []string) int {
-	if os.Getenv("COMP_LINE") != "" { // a shell asks what may follow
+	if os.Getenv("COMP_LINE") != "" { // a shell requests completion
 		c := complete.New("nomadish", p.completion(""))
 		c.Out = p.out
 		c.Complete()
@@ -64,7 +64,7 @@ func (p *program) run(args []string) int {
 	return p.say(p.err, exitFailed, p.help(a.name))
 }
 
-// say prints lines, and gives the exit code back.
+// say prints lines, and returns the exit code.
 func (p *program) say(to io.Writer, code int, lines ...string) int {
 	_, _ = fmt.Fprintln(to, strings.Join(lines, "\n"))
 	return code

@@ -25,7 +25,7 @@ func (e *env) jobNamespace() string {
 	return e.namespace
 }
 
-// staleFlag is -stale of a command that only reads; asked is called when the command runs.
+// staleFlag is -stale of a command that only reads; requested reports it when the command runs.
 func staleFlag(fs *flag.FlagSet) (requested func(e *env)) {
 	stale := fs.Bool("stale", false, "show the state of the server at -address, even without a leader; it may be out of date")
 	return func(e *env) {
@@ -92,7 +92,7 @@ func one[T any](e *env, k kind[T], prefix string) (T, error) {
 	return zero, errors.New(message + "\n\n" + k.table(found))
 }
 
-// table lists what was found, up to maxListed, with IDs as short as lists have them if that tells them apart.
+// table lists what was found, up to maxListed, with IDs as short as lists have them if that distinguishes them.
 func (k kind[T]) table(found []T) string {
 	rows, seen := k.rows(found, false), map[string]bool{}
 	rows = rows[:min(len(rows), maxListed+1)]
@@ -194,7 +194,7 @@ func (e *env) jobName(ctx context.Context, args []string) (string, error) {
 }
 
 // foundJob is jobName of one job. guess is what was given, if that is only the beginning of the job's ID. Where all namespaces are
-// asked for, the command goes on in that of the job.
+// requested, the command goes on in that of the job.
 func (e *env) foundJob(ctx context.Context, given string) (id, guess string, err error) {
 	if e.namespace == structs.AllNamespaces {
 		stub, err := e.oneJob(ctx, given)
@@ -217,7 +217,7 @@ func (e *env) foundJob(ctx context.Context, given string) (id, guess string, err
 }
 
 // short is an ID as people see it. IDs of version 7, which earlier versions minted, begin
-// with their time, so that it takes more of them to tell two apart.
+// with their time, so that it takes more of them to distinguish two.
 func short(id string, verbose bool) string {
 	const timeOrdered = 18 // up to and with the version and the first random digits
 	if !verbose && len(id) == 36 && id[14] == '7' {

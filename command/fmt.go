@@ -234,7 +234,7 @@ func replaceFile(path string, text []byte, info fs.FileInfo) error {
 	return nil
 }
 
-// keepOwner gives a file the owner and group of another, as far as the user may.
+// keepOwner sets a file's owner and group to those of another, as far as the user may.
 func keepOwner(file *os.File, as fs.FileInfo) {
 	if owner, ok := as.Sys().(*syscall.Stat_t); ok {
 		_ = file.Chown(int(owner.Uid), int(owner.Gid)) // it stays the user's own otherwise

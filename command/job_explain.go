@@ -39,7 +39,7 @@ func jobExplain() spec {
 	}
 }
 
-// How much of an explanation is shown unless all is asked for.
+// How much of an explanation is shown unless all is requested.
 const (
 	remediesShown = 3
 	nodesShown    = 5

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// historyOptions say what of a job's versions is shown.
+// historyOptions select what of a job's versions is shown.
 type historyOptions struct {
 	diffs, full     bool
 	only, comparing int64 // -1: none is named

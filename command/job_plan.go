@@ -103,7 +103,7 @@ func formattedPlan(printed int, reply *structs.JobPlanReply) int {
 	return planCode(reply.Annotations)
 }
 
-// showPlan prints a plan; again is how `job run` is told of the same file, if it may be told of an index. It gives the exit code.
+// showPlan prints a plan; again is how `job run` names the same file, if it can be passed an index. It returns the exit code.
 func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) int {
 	if reply.Diff != nil {
 		showJobDiff(&e.printer, reply.Diff, verbose)
@@ -185,7 +185,7 @@ func showJobDiff(p *printer, d *structs.JobDiff, verbose bool) {
 }
 
 // detailed reports whether the fields of a job, a group or a task are shown. All fields of what is new or gone differ:
-// the job's file says them better.
+// the job's file describes them better.
 func detailed(kind string, verbose bool) bool {
 	return verbose || (kind != structs.DiffTypeAdded && kind != structs.DiffTypeDeleted)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// toJobsRegion has the agent asked for the region that a job is for: that of -region, which the job gets
-// then, or its own. A multiregion job is the business of whoever is asked.
+// toJobsRegion has the agent called for the region that a job is for: that of -region, which the job gets
+// then, or its own. A multiregion job is the business of whichever agent is called.
 func (e *env) toJobsRegion(job *structs.Job) {
 	switch {
 	case job.Multiregion != nil:
@@ -23,7 +23,7 @@ func (e *env) toJobsRegion(job *structs.Job) {
 	}
 }
 
-// followRegions follows a multiregion job's evaluations, one region after the other. It gives the worst of their
+// followRegions follows a multiregion job's evaluations, one region after the other. It returns the worst of their
 // exit codes.
 func (e *env) followRegions(ctx context.Context, regions []structs.JobRegionReply, detach, verbose bool) int {
 	code := exitDone

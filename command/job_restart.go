@@ -15,11 +15,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// confirmWord is the value of -batch-wait and -on-error by which the user is asked; failWord and ignoreWord say what else is done
+// confirmWord is the value of -batch-wait and -on-error by which the user is asked; failWord and ignoreWord state what else is done
 // after a batch with errors.
 const confirmWord, failWord, ignoreWord = "ask", "fail", "ignore"
 
-// restartOptions say which allocations of a job are restarted, and how.
+// restartOptions select which allocations of a job are restarted, and how.
 type restartOptions struct {
 	size    int // of a batch: allocations, or percent of them
 	percent bool
@@ -103,7 +103,7 @@ func (o *restartOptions) parse(fs *flag.FlagSet, size, wait string) error {
 	return nil
 }
 
-// batches splits allocations as -batch-size says.
+// batches splits allocations as -batch-size states.
 func (o *restartOptions) batches(allocs []*structs.AllocListStub) [][]*structs.AllocListStub {
 	size := o.size
 	if o.percent {

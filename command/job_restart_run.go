@@ -180,7 +180,7 @@ func (r *restarter) batch(ctx context.Context, batch []*structs.AllocListStub) i
 	slots := make(chan struct{}, maxRestarting)
 	for i, a := range batch {
 		wg.Go(func() {
-			slots <- struct{}{} // each that holds one gives it back
+			slots <- struct{}{} // each that holds one releases it
 			defer func() { <-slots }()
 			if ctx.Err() != nil {
 				return
@@ -265,7 +265,7 @@ func (l *listFlag) has(value string) bool {
 	return false
 }
 
-// await waits until an allocation runs and done says so, or it has completed. One that fails or is lost is an error.
+// await waits until an allocation runs and done reports it, or it has completed. One that fails or is lost is an error.
 func (r *restarter) await(ctx context.Context, id, namespace string, done func(*structs.Allocation) bool) error {
 	q := &api.Query{Namespace: namespace}
 	for {

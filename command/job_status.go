@@ -14,7 +14,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// jobStatusOptions say how much of a job is shown.
+// jobStatusOptions select how much of a job is shown.
 type jobStatusOptions struct{ short, evals, all, verbose bool }
 
 // jobReport is what is shown of a job.
@@ -33,7 +33,7 @@ type jobState struct {
 	Evaluations      []*structs.Evaluation
 }
 
-// formattedJobs prints jobs as -json or -t say; false: neither was given.
+// formattedJobs prints jobs as -json or -t request; false: neither was given.
 func formattedJobs(ctx context.Context, e *env, jobs []structs.NamespacedID, all bool) (bool, int) {
 	if !e.json && e.template == "" {
 		return false, 0
@@ -108,7 +108,7 @@ func listJobs(ctx context.Context, e *env, filter string, all bool) int {
 	return exitDone
 }
 
-// jobRows is a table of jobs. Namespaces are shown where those of all are asked for.
+// jobRows is a table of jobs. Namespaces are shown where those of all are requested.
 func jobRows(e *env, jobs []*structs.JobListStub) [][]string {
 	rows := [][]string{{"ID", "Type", "Priority", "Status", "Submit Date"}}
 	every := e.namespace == structs.AllNamespaces

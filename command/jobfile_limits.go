@@ -49,7 +49,7 @@ func within[T any](ctx context.Context, most costs, work func() T) (T, error) {
 	}
 }
 
-// cpuTime returns what the program has used; 0: the system does not tell.
+// cpuTime returns what the program has used; 0: the system does not report it.
 func cpuTime() time.Duration {
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &used) != nil {

@@ -72,7 +72,7 @@ type laterFamily struct {
 	names  []string
 }
 
-// laterReason returns why a command is not there yet, or "". It looks through the list: every command asks once or twice
+// laterReason returns why a command is not there yet, or "". It looks through the list: every command calls it once or twice
 // when it starts, for which a map does not pay.
 func laterReason(name string) string {
 	for _, f := range laterFamilies {

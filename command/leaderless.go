@@ -12,7 +12,7 @@ import (
 	"github.com/nomadish/nomadish/command/ui"
 )
 
-// leaderPatience is how long an answer is waited for before somebody asks whether there is
+// leaderPatience is how long an answer is waited for before the command checks whether there is
 // a leader at all: servers wait longer for one than people like to look at nothing.
 const leaderPatience = 2 * time.Second
 
@@ -35,7 +35,7 @@ func (e *env) watchLeader(ctx context.Context, after time.Duration) (watched con
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest:         func(httptrace.WroteRequestInfo) { w.sent(ctx) },
-		GotFirstResponseByte: w.answered, // before anybody sees the answer: nothing is said after it
+		GotFirstResponseByte: w.answered, // before anybody sees the answer: nothing is printed after it
 	}), w.answered
 }
 
@@ -75,7 +75,7 @@ func staleHint(fs *flag.FlagSet) string {
 	return "\nWith -stale the server at -address answers by itself, without a leader; the answer may be out of date."
 }
 
-// unfounded reports whether the server that was asked belongs to no cluster yet, as its error says: it knows nothing, however old.
+// unfounded reports whether the server that was called belongs to no cluster yet, as its error states: it knows nothing, however old.
 func unfounded(err error) bool {
 	return strings.Contains(err.Error(), "not bootstrapped yet") || strings.Contains(err.Error(), "belongs to no cluster yet")
 }
@@ -86,11 +86,11 @@ func stale(fs *flag.FlagSet) bool {
 	return f != nil && f.Value.String() == "true"
 }
 
-// staleFrom is from when on a server that has not heard its leader is said to show what may be old. Heartbeats come every
+// staleFrom is from when on a server that has not heard its leader is reported to show what may be old. Heartbeats come every
 // half second at most.
 const staleFrom = 2 * time.Second
 
-// staleness is how old the last answer may be that a server gave by itself.
+// staleness is how old the last answer may be that a server returned by itself.
 type staleness struct {
 	mu   sync.Mutex
 	last *api.Meta // nil: there was none
@@ -102,8 +102,8 @@ func (s *staleness) see(m api.Meta) {
 	s.last = &m
 }
 
-// tell prints, beside the answer, that it may be old. A server that hears its leader has what is shown from just now.
-func (s *staleness) tell(e *env) {
+// warn prints, beside the answer, that it may be old. A server that hears its leader has what is shown from just now.
+func (s *staleness) warn(e *env) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

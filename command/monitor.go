@@ -33,14 +33,14 @@ type monitor struct {
 
 	seen   map[string]string      // allocation → client status last printed
 	quiet  bool                   // only the summary of changes: many instances
-	counts map[string]*groupCount // group → what was last said of it, if quiet
-	told   map[[2]string]bool     // group and what went wrong in it, of which the first was told
+	counts map[string]*groupCount // group → what was last printed about it, if quiet
+	shown  map[[2]string]bool     // group and what went wrong in it, of which the first was reported
 }
 
 func newMonitor(e *env, verbose bool) *monitor {
 	return &monitor{
 		e: e, live: ui.NewLive(e.out), verbose: verbose, wait: 5 * time.Minute, linger: 5 * time.Second,
-		seen: map[string]string{}, counts: map[string]*groupCount{}, told: map[[2]string]bool{},
+		seen: map[string]string{}, counts: map[string]*groupCount{}, shown: map[[2]string]bool{},
 	}
 }
 
@@ -51,7 +51,7 @@ func (m *monitor) line(format string, args ...any) {
 
 // eval follows an evaluation, and those that it leads to at once. Exit code: done,
 // incomplete when not all could be placed or does run, failed when batch work failed, or
-// interrupted. That something could not be placed is known at once: who asked need not wait
+// interrupted. That something could not be placed is known at once: the caller need not wait
 // until the rest of it has ended.
 func (m *monitor) eval(ctx context.Context, id string) int {
 	m.e.printf("==> %s: Monitoring evaluation %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), short(id, m.verbose))
@@ -225,7 +225,7 @@ func (m *monitor) outcome(allocs []*structs.AllocListStub, completes bool) int {
 	case completes:
 		m.failed(allocs)
 		return exitFailed
-	case m.quiet: // of few instances of a service each was told
+	case m.quiet: // of few instances of a service each was reported
 		m.failed(allocs)
 	}
 	return exitIncomplete

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/api"
 )
 
-// unknownServer is what an agent says that has been asked for a server which is not there.
+// unknownServer is the error of an agent that is called for a server which is not there.
 const unknownServer = "unknown Nomad server"
 
 func monitorCmd() spec {

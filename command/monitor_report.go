@@ -16,11 +16,11 @@ import (
 const (
 	// progressEvery is the least time between two lines about the same group.
 	progressEvery = time.Second
-	// failedShown is how many ways to fail are told, each with one allocation.
+	// failedShown is how many ways to fail are reported, each with one allocation.
 	failedShown = 10
 )
 
-// groupCount is what was last said of a group with many instances.
+// groupCount is what was last printed about a group with many instances.
 type groupCount struct {
 	placed int
 	text   string
@@ -28,8 +28,8 @@ type groupCount struct {
 }
 
 // progress prints for each group, where it has changed, how many of its instances are
-// in which status: all that there is to say when done, else no more than a line
-// every progressEvery. It gives the time after which to look again, changed or not.
+// in which status: everything when done, else no more than a line
+// every progressEvery. It returns the time after which to look again, changed or not.
 func (m *monitor) progress(allocs []*structs.AllocListStub, done bool) time.Duration {
 	status, nodes := map[string]map[string]int{}, map[string]map[string]bool{}
 	for _, a := range allocs {
@@ -160,8 +160,8 @@ func (m *monitor) named(a *structs.AllocListStub) string {
 func (m *monitor) trouble(allocs []*structs.AllocListStub) {
 	first := func(a *structs.AllocListStub, what string) bool {
 		key := [2]string{a.TaskGroup, what}
-		known := m.told[key]
-		m.told[key] = true
+		known := m.shown[key]
+		m.shown[key] = true
 		return !known
 	}
 	for _, a := range allocs {
@@ -202,13 +202,13 @@ func howEnded(a *structs.AllocListStub) string {
 }
 
 // because is why an allocation failed, to be put behind its status: what its node
-// says, and what happened last to a task of it. Empty: nobody knows.
+// states, and what happened last to a task of it. Empty: nobody knows.
 func because(a *structs.AllocListStub) string {
 	text := ""
 	if a.ClientDescription != "" {
 		text = ": " + a.ClientDescription
 	}
-	// A task that failed says more than its siblings, which were only killed for it.
+	// A task that failed reveals more than its siblings, which were only killed for it.
 	for _, failed := range []bool{true, false} {
 		for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
 			if t := a.TaskStates[name]; t != nil && t.Failed == failed {
@@ -253,7 +253,7 @@ func lastMessage(t *structs.TaskState) string {
 	return ""
 }
 
-// eventText is what an event says, in one line.
+// eventText is what an event states, in one line.
 func eventText(ev *structs.TaskEvent) string {
 	return strings.Join(strings.Fields(cmp.Or(ev.DisplayMessage, ev.Message, ev.DriverError)), " ")
 }
@@ -267,7 +267,7 @@ func inNamespace(namespace string) string {
 }
 
 // stopped prints why following ended early and returns the exit code. An interrupt ends
-// only the following: it says so, and how to stop the job.
+// only the following: it prints that, and how to stop the job.
 func (m *monitor) stopped(err error) int {
 	if !errors.Is(err, context.Canceled) {
 		return m.e.fail(err)

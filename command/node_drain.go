@@ -17,7 +17,7 @@ import (
 // drainDeadline is Nomad's default.
 const drainDeadline = time.Hour
 
-// drainOptions are what a drain is asked with.
+// drainOptions are the options of a drain.
 type drainOptions struct {
 	enable, disable, force, noDeadline, ignoreSystem, keepIneligible bool
 	detach, monitor, self, yes, verbose                              bool
@@ -213,7 +213,7 @@ type drainFollower struct {
 	e       *env
 	live    *ui.Live
 	verbose bool
-	seen    map[string]string // allocation → what was last said of it
+	seen    map[string]string // allocation → what was last printed about it
 }
 
 func (f *drainFollower) line(format string, args ...any) {

@@ -37,7 +37,7 @@ func pageError(perPage int) error {
 	return nil
 }
 
-// errNothingFollows is of a page that is empty although a token said where it begins.
+// errNothingFollows is of a page that is empty although a token stated where it begins.
 func errNothingFollows(token string) error {
 	return fmt.Errorf("nothing follows -page-token %q: the token is not from this list, or everything after it was removed", token)
 }
@@ -49,7 +49,7 @@ func (e *env) more(meta api.Meta) {
 	}
 }
 
-// showPage prints a page of a list that begins where token says: as -json or -t ask, else the table of rows, or none if there is
+// showPage prints a page of a list that begins at token: as -json or -t requests, else the table of rows, or none if there is
 // nothing at all.
 func showPage[T any](e *env, items []T, meta api.Meta, token, none string, rows func(*env, []T) [][]string) int {
 	if done, code := e.formatted(items); done {
@@ -67,7 +67,7 @@ func showPage[T any](e *env, items []T, meta api.Meta, token, none string, rows 
 	return exitDone
 }
 
-// pageOfAll is a command without arguments that lists a page: list reads it, none says that there is nothing, and rows are
+// pageOfAll is a command without arguments that lists a page: list reads it, none states that there is nothing, and rows are
 // the table.
 func pageOfAll[T any](
 	fs *flag.FlagSet, none string, list func(context.Context, *env, *api.Query) ([]T, api.Meta, error), rows func([]T) [][]string,
@@ -141,7 +141,7 @@ func nodePoolInfo() spec {
 	}
 }
 
-// pageOfNodePool is a command that lists a page of what the pool has that its argument names: list asks for it, none says
+// pageOfNodePool is a command that lists a page of what the pool has that its argument names: list requests it, none states
 // that there is nothing, and rows are the table.
 func pageOfNodePool[T any](
 	fs *flag.FlagSet, none string, list func(api.NodePools, context.Context, string, *api.Query) ([]T, api.Meta, error),

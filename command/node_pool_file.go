@@ -59,7 +59,7 @@ func readNodePool(e *env, path string, isJSON bool) (*structs.NodePool, error) {
 	return pool, nil
 }
 
-// otherLanguage returns an error that says that a file is JSON or HCL where the other was expected, or err if it is not.
+// otherLanguage returns an error that states that a file is JSON or HCL where the other was expected, or err if it is not.
 func otherLanguage(path string, src []byte, isJSON bool, err error) error {
 	text := bytes.TrimSpace(src)
 	begins := len(text) > 0 && bytes.IndexByte([]byte(`{["`), text[0]) >= 0 // as JSON does, and no file of HCL

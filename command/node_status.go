@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// nodeStatusOptions say how much of nodes is shown.
+// nodeStatusOptions select how much of nodes is shown.
 type nodeStatusOptions struct {
 	self, short, verbose, stats, allocs, os, quiet bool
 	filter, token                                  string

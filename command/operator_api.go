@@ -123,7 +123,7 @@ func (e *env) apiAnswer(resp *http.Response, verbose bool) int {
 		e.eprintf("\n")
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what came of it is all that can be said
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what came of it is all that can be reported
 		return e.fail(fmt.Errorf("%s\n%s", ui.Indented(string(text)), resp.Status))
 	}
 	if _, err := io.Copy(ui.Raw(e.out), resp.Body); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// debugOptions say what `operator debug` gathers.
+// debugOptions select what `operator debug` gathers.
 type debugOptions struct {
 	duration, interval           time.Duration
 	pprofDuration, pprofInterval time.Duration

@@ -95,15 +95,15 @@ func gossipKeyringChange(op, doing, synopsis, details string) spec {
 }
 
 const (
-	// keyringQuiet is how long members are waited for without a word, keyringTell lies between two words.
-	keyringQuiet = 2 * time.Second
-	keyringTell  = 5 * time.Second
+	// keyringQuiet is how long members are waited for silently, keyringRepeat is the time between two lines.
+	keyringQuiet  = 2 * time.Second
+	keyringRepeat = 5 * time.Second
 	// clientsLook is how often it is looked how many clients have followed, clientsWait how long.
 	clientsLook = 500 * time.Millisecond
 	clientsWait = 30 * time.Second
 )
 
-// keyring does something with keys. What takes a while is said.
+// keyring does something with keys. It prints a line now and then while it waits.
 func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*structs.KeyringReply, error) {
 	var reply *structs.KeyringReply
 	var err error
@@ -124,7 +124,7 @@ func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*struc
 			return reply, err
 		case <-time.After(wait):
 			e.eprintf("    %.0f s: waiting for servers to answer; those that do not will be named\n", time.Since(begun).Seconds())
-			wait = keyringTell
+			wait = keyringRepeat
 		}
 	}
 }
@@ -143,13 +143,13 @@ func (e *env) clientsFollow(ctx context.Context) int {
 			return exitDone
 		}
 		if waited >= clientsWait {
-			e.eprintf("Warning: %d of %d clients have not said yet that they have done it: they do with their next heartbeats (`operator gossip keyring list -clients`)\n",
+			e.eprintf("Warning: %d of %d clients have not confirmed yet that they have done it: they confirm it with their next heartbeats (`operator gossip keyring list -clients`)\n",
 				reply.Behind, reply.Clients)
 			return exitDone
 		}
 		if waited >= say {
 			e.eprintf("    %.0f s: waiting for %d of %d clients, which follow with their next heartbeats\n", waited.Seconds(), reply.Behind, reply.Clients)
-			say += keyringTell
+			say += keyringRepeat
 		}
 		select {
 		case <-ctx.Done():
@@ -190,7 +190,7 @@ func gossipKeyringList() spec {
 		synopsis: "Show the keys that gossip is encrypted with",
 		usage:    "", example: "", output: true,
 		details: "The keys are secrets. Members counts the members that have a key, Primary those that encrypt with it: servers, and\n" +
-			"with -clients the clients that are ready, as far as they have said so with a heartbeat.",
+			"with -clients the clients that are ready, as far as they have confirmed it with a heartbeat.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			clients := clientsFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {

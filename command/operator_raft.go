@@ -50,7 +50,7 @@ func (p *peer) flags(fs *flag.FlagSet) {
 	fs.StringVar(&p.address, "peer-address", "", "the server's `host:port`, instead of its ID")
 }
 
-// named checks that one server is named, once, and gives what it was called.
+// named checks that one server is named, once, and returns what it was called.
 func (p *peer) named(args []string) (string, error) {
 	switch {
 	case p.id != "" && p.address != "":

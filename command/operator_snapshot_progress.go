@@ -34,12 +34,12 @@ type progress struct {
 	over sync.WaitGroup
 }
 
-// progress begins to tell; stop ends it, and may be called twice.
+// progress begins to report; stop ends it, and may be called twice.
 func (e *env) progress(verb string, total int64) *progress {
 	return e.begin(&progress{verb: verb, total: total, step: progressStep})
 }
 
-// waiting begins to tell what is waited for, of which there is nothing to count.
+// waiting begins to report what is waited for, of which there is nothing to count.
 func (e *env) waiting(what string) *progress {
 	return e.begin(&progress{verb: what, step: waitingStep})
 }

@@ -48,7 +48,7 @@ func showPreempted(p *printer, a *structs.PlanAnnotations, verbose bool) {
 	p.printf("\n")
 }
 
-// reclaimWord is how an allocation would give back what it holds.
+// reclaimWord is how an allocation would release what it holds.
 func reclaimWord(s *structs.AllocListStub) string {
 	if s.DesiredStatus == structs.AllocDesiredSuspend {
 		return "suspended"

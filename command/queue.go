@@ -67,7 +67,7 @@ func queueCmd() spec {
 	}
 }
 
-// queuePage is how many entries are asked for at once where all are shown.
+// queuePage is how many entries are requested at once where all are shown.
 const queuePage = 1000
 
 // queuePages reads the queue: one page if its length or its beginning is given, else all of it, page by page.

@@ -33,7 +33,7 @@ func TestNomadPage(t *testing.T) {
 func missingCommands() reference.Section {
 	s := reference.Section{
 		Title: "Missing commands",
-		Text: "The command line says of each that it is not there yet, and exits with 1. " +
+		Text: "The command line reports for each that it is not there yet, and exits with 1. " +
 			"Names that end in `…` stand for all commands that begin so.",
 		Head: []string{"Commands", "Why"},
 	}

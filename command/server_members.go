@@ -91,8 +91,8 @@ func regionsOf(members []api.Member) []string {
 	return names
 }
 
-// leaders returns the RPC addresses of the leaders of regions, and which of the others than the one asked
-// have none that is known. The error is of the region asked.
+// leaders returns the RPC addresses of the leaders of regions, and which of the others than the one requested
+// have none that is known. The error is of the requested region.
 func (e *env) leaders(ctx context.Context, names []string) (leaders map[string]string, lost []string, err error) {
 	leaders = map[string]string{}
 	own, err := e.client.Status().Leader(ctx)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nomadish/nomadish/command/report"
 	"github.com/nomadish/nomadish/command/tracefile"
+	"github.com/nomadish/nomadish/scheduler/trace"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -20,11 +21,12 @@ import (
 // the scheduler.
 const policyBestFit = "openb-bestfit"
 
-// simRunOptions is a `sim run` as it was asked for.
+// simRunOptions is a `sim run` as it was requested.
 type simRunOptions struct {
 	nodes, trace, format, order, nodeRank string
 	config, out                           string
 	policies, seeds, until                string
+	virtualClusters, sharing              string
 	drop                                  bool
 	sortRows, parallel                    int
 }
@@ -49,6 +51,10 @@ func simRun() spec {
 			fs.StringVar(&o.until, "until", "", "end when the demand for GPUs that arrived is so much of all there are: `130%`")
 			fs.BoolVar(&o.drop, "drop", false, "nobody leaves, and what does not fit when it arrives is dropped")
 			fs.StringVar(&o.config, "config", "", "a `file` with the scheduler's configuration: an agent's (.hcl), or as get-config -json prints it (.json)")
+			fs.StringVar(&o.virtualClusters, "virtual-clusters", "", "a `file` with what tenants own, blocks virtual_cluster \"NAME\" { … }; or "+
+				sharesByPeak+": whole nodes in proportion to the tenants' peaks")
+			fs.StringVar(&o.sharing, "sharing", "", "`ways` of sharing what virtual clusters own, with commas: "+strings.Join(trace.Sharings(), ", ")+
+				" (default "+trace.SharingCells+")")
 			fs.StringVar(&o.out, "out", "", "the `folder` for what is found")
 			fs.IntVar(&o.sortRows, "sort-rows", tracefile.DefaultSortRows, "how many `rows` are sorted in memory; a longer trace must be sorted by arrival")
 			fs.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "how many `replays` run at a time")
@@ -96,6 +102,9 @@ type simPlan struct {
 	policies []string
 	seeds    []uint64
 	until    float64
+	// virtualClusters are what tenants own, and sharings how it is shared.
+	virtualClusters []*structs.VirtualCluster
+	sharings        []string
 }
 
 // plan reads all that is named, and refuses what does not go together.
@@ -129,7 +138,10 @@ func (o *simRunOptions) plan() (*simPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.together()
+	if err := p.together(); err != nil {
+		return nil, err
+	}
+	return p, p.readSharing()
 }
 
 // together reads what depends on the trace, and refuses what does not go together.

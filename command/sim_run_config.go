@@ -15,7 +15,7 @@ import (
 )
 
 // readSchedulerConfig reads the scheduler's configuration; that of a new cluster if no
-// file is named. A file that says nothing of the scheduler is refused: it is hardly the
+// file is named. A file that states nothing about the scheduler is refused: it is hardly the
 // one that was meant.
 func readSchedulerConfig(path string) (structs.SchedulerConfiguration, error) {
 	if path == "" {
@@ -73,7 +73,7 @@ func configWithin(src []byte) []byte {
 func knownKeys(src []byte, t reflect.Type, path string) error {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(src, &object); err != nil {
-		return nil //nolint:nilerr // no object: what reads it into the struct says so
+		return nil //nolint:nilerr // no object: what reads it into the struct reports it
 	}
 	if len(object) == 0 && path == "" {
 		return errors.New("has no configuration of the scheduler; write it as `nomadish operator scheduler get-config -json` prints it, " +

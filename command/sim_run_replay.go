@@ -20,8 +20,10 @@ import (
 
 // simReplay is one policy with one seed.
 type simReplay struct {
-	policy string
-	seed   uint64
+	policy  string
+	sharing string // one of the Sharing constants; "": nobody owns anything
+	name    string // of both
+	seed    uint64
 
 	figures *trace.Figures
 	timing  *trace.Timing
@@ -39,8 +41,10 @@ func (p *simPlan) run(ctx context.Context, e *env) int {
 	defer debug.SetGCPercent(debug.SetGCPercent(replayGC))
 	var replays []*simReplay
 	for _, policy := range p.policies {
-		for _, seed := range p.seeds {
-			replays = append(replays, &simReplay{policy: policy, seed: seed})
+		for _, sharing := range p.sharings {
+			for _, seed := range p.seeds {
+				replays = append(replays, &simReplay{policy: policy, sharing: sharing, name: p.policyName(policy, sharing), seed: seed})
+			}
 		}
 	}
 	progress := newReplayProgress(&e.printer, len(replays), p.trace.Len())
@@ -90,6 +94,9 @@ func (p *simPlan) finish(e *env, replays []*simReplay) int {
 	if err := r.Write(p.o.out); err != nil {
 		return e.fail(err)
 	}
+	if err := p.writeVirtualClusters(); err != nil {
+		return e.fail(err)
+	}
 	if err := report.WriteTiming(p.o.out, timings(replays)); err != nil {
 		return e.fail(err)
 	}
@@ -107,7 +114,7 @@ func (p *simPlan) finish(e *env, replays []*simReplay) int {
 	return exitDone
 }
 
-// notes say what was chosen, for who reads the report.
+// notes state what was chosen, for who reads the report.
 func (p *simPlan) notes() (out []string) {
 	if p.trace.Format == tracefile.FormatPhilly {
 		most := tracefile.MostGPUs(p.nodes)
@@ -125,14 +132,15 @@ func (p *simPlan) notes() (out []string) {
 	if p.until > 0 {
 		out = append(out, "Ended when the demand for GPUs that arrived was "+strconv.FormatFloat(p.until*100, 'f', -1, 64)+" % of all.")
 	}
-	return out
+	return append(out, p.sharingNotes()...)
 }
 
 // replay runs one.
 func (p *simPlan) replay(ctx context.Context, x *simReplay, progress *replayProgress) {
 	start := time.Now()
 	c := trace.Config{
-		Nodes: p.nodes, Rows: p.rows(x.seed), Scheduler: p.config, Seed: x.seed, Drop: p.o.drop, Until: p.until, PolicyName: x.policy,
+		Nodes: p.nodes, Rows: p.rows(x.seed), Scheduler: p.config, Seed: x.seed, Drop: p.o.drop, Until: p.until, PolicyName: x.name,
+		VirtualClusters: p.virtualClusters, Sharing: x.sharing,
 		Typical: trace.Learn(),
 		Clock:   func() time.Duration { return time.Since(start) },
 		Report: func(now trace.Progress) error {
@@ -147,7 +155,7 @@ func (p *simPlan) replay(ctx context.Context, x *simReplay, progress *replayProg
 	}
 	x.figures, x.timing, x.err = trace.Run(c)
 	if x.err != nil {
-		x.err = fmt.Errorf("policy %s, seed %d: %w", x.policy, x.seed, x.err)
+		x.err = fmt.Errorf("policy %s, seed %d: %w", x.name, x.seed, x.err)
 	}
 	x.took = time.Since(start)
 }
@@ -195,7 +203,7 @@ func timings(replays []*simReplay) []timingRow {
 	var out []timingRow
 	for _, x := range replays {
 		row := timingRow{
-			Policy: x.policy, Seed: x.seed, Seconds: x.took.Seconds(), Decisions: x.timing.Decisions,
+			Policy: x.name, Seed: x.seed, Seconds: x.took.Seconds(), Decisions: x.timing.Decisions,
 			MicrosPerDecision: micros(x.timing.PerDecision()), SlowestMicros: micros(x.timing.Slowest),
 			MedianMicros: micros(x.timing.Quantile(0.5)), P99Micros: micros(x.timing.Quantile(0.99)),
 		}
@@ -252,7 +260,7 @@ func (p *replayProgress) draw() {
 	lines := []string{fmt.Sprintf("%s %d of %d replays", ui.Bar(done, all, 30), p.ended, p.all)}
 	for _, x := range p.order {
 		now := p.now[x]
-		lines = append(lines, fmt.Sprintf("  %s, seed %d: %d jobs, %d waiting, day %.2f", x.policy, x.seed, now.Rows, now.Waiting, now.At.Hours()/24))
+		lines = append(lines, fmt.Sprintf("  %s, seed %d: %d jobs, %d waiting, day %.2f", x.name, x.seed, now.Rows, now.Waiting, now.At.Hours()/24))
 	}
 	p.live.Draw(lines)
 }
@@ -275,7 +283,7 @@ func (p *replayProgress) done(x *simReplay) {
 		p.draw()
 		return
 	}
-	_, _ = fmt.Fprintf(p.out, "%d of %d: policy %s, seed %d: %d jobs in %s\n", p.ended, p.all, x.policy, x.seed, x.figures.Counts.Jobs,
+	_, _ = fmt.Fprintf(p.out, "%d of %d: policy %s, seed %d: %d jobs in %s\n", p.ended, p.all, x.name, x.seed, x.figures.Counts.Jobs,
 		x.took.Round(time.Millisecond))
 }
 

@@ -48,6 +48,30 @@ func TestSimRun(t *testing.T) {
 	wants(t, got.out, "openb-bestfit", "allocated at 100 %")
 }
 
+// Ways of sharing are compared; what tenants own by their peaks is written as a file, which gives the same figures.
+func TestSimRunVirtualClusters(t *testing.T) {
+	dir := t.TempDir()
+	run := func(name, owns string) string {
+		t.Helper()
+		got := line(t, "sim", "run", "-nodes", exampleNodes, "-trace", exampleTrace, "-policy", "binpack", "-virtual-clusters", owns,
+			"-sharing", "cells,queue,counts", "-out", filepath.Join(dir, name))
+		if got.code != exitDone {
+			t.Fatalf("exit code %d, stderr %q", got.code, got.err)
+		}
+		wants(t, got.out, "virtual clusters", "one queue", "GPU counts", "sharing loss, GPU h", "useful GPUs")
+		figures, err := os.ReadFile(filepath.Join(dir, name, "figures.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(figures)
+	}
+	first := run("a", "peaks")
+	wants(t, first, "virtual clusters,1,tenant,all,loss jobs,0\n")
+	if run("b", filepath.Join(dir, "a", virtualClustersFile)) != first {
+		t.Error("the written virtual clusters give other figures")
+	}
+}
+
 func TestSimRunConfigurations(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
@@ -153,6 +177,23 @@ func TestSimRunRefuses(t *testing.T) {
 	f("has no order of that seed", with("-order", order, "-seed", "43")...)
 	f("has no arrival times", "-nodes", exampleNodes, "-trace", timeless, "-out", dir)
 	f("no such file", with("-nodes", filepath.Join(dir, "none.csv"))...)
+	owned := func(name, text string) []string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return with("-virtual-clusters", path)
+	}
+	f("no such file", with("-virtual-clusters", filepath.Join(dir, "none.hcl"))...)
+	f("has no virtual cluster", owned("empty.hcl", "")...)
+	f(`unknown block "cluster"`, owned("block.hcl", "cluster \"a\" {}\n")...)
+	f("needs one name", owned("name.hcl", "virtual_cluster {}\n")...)
+	f(`did you mean "count"`, owned("field.hcl", "virtual_cluster \"a\" {\n  cells {\n    level = \"node\"\n    cout = 1\n  }\n}\n")...)
+	f("level node: 1 short of 5", owned("many.hcl", "virtual_cluster \"a\" {\n  cells {\n    level = \"node\"\n    count = 5\n  }\n}\n")...)
+	f(`-sharing "most": is not known; there are cells, queue, counts`, with("-virtual-clusters", "peaks", "-sharing", "most")...)
+	f("cells is named twice", with("-virtual-clusters", "peaks", "-sharing", "cells,cells")...)
+	f("state these with -virtual-clusters FILE", with("-sharing", "cells")...)
+	f("leave out -drop and -order", with("-virtual-clusters", "peaks", "-drop", "-until", "1")...)
 	f("no such file", with("-node-rank", filepath.Join(dir, "none.csv"))...)
 	if _, err := os.Stat(filepath.Join(dir, "out")); err == nil {
 		t.Error("something was written")

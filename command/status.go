@@ -141,7 +141,7 @@ func (e *env) resolve(ctx context.Context, text string, all commands) (command, 
 		case there && len(found[0].all) == 1:
 			return k.command, found[0].all[0].id, nil
 		case there && prefixed:
-			return k.command, text, nil // which says which ones there are
+			return k.command, text, nil // its output lists the matches
 		}
 	}
 	return "", "", errors.New(matchesText(found, text))

@@ -36,7 +36,7 @@ func (o *certOptions) flags(fs *flag.FlagSet) {
 	fs.Var(&o.ips, "additional-ipaddress", "one more `IP` to be reached at, beside 127.0.0.1; repeatable")
 }
 
-// role is the one that is asked for.
+// role is the one that is requested.
 func (o *certOptions) role() (string, error) {
 	var roles []string
 	for _, r := range []struct {

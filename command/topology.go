@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// How much of the topology is drawn unless more is asked for.
+// How much of the topology is drawn unless more is requested.
 const (
 	topologyTrees = 64   // nodes with devices whose trees are drawn
 	topologyLines = 1000 // nodes with devices that get a line each

@@ -199,7 +199,7 @@ func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
 		what = fmt.Sprintf("%d × %s", n.Devices, kinds[0])
 	}
 	counts := n.Counts()
-	counts.Devices, counts.Withheld = counts.Devices-counts.Withheld, 0 // the node's line says why already
+	counts.Devices, counts.Withheld = counts.Devices-counts.Withheld, 0 // the node's line states why already
 	switch {
 	case n.Devices == 0:
 		text += "  no devices"
@@ -258,7 +258,7 @@ func kindsIn(c *structs.CellView, kinds []string) []string {
 }
 
 // inside is what is in a cell. A free cell within a node is one line, unless all
-// devices are asked for.
+// devices are requested.
 func (p *topologyPrinter) inside(c *structs.CellView, mixed bool) []*branch {
 	var out []*branch
 	for _, kid := range c.Cells {

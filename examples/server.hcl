@@ -31,7 +31,7 @@ server {
 
     # Who may take from whom, and who goes first, see docs/preemption.md and docs/queue.md.
     bands      = [[1, 40], [41, 70], [71, 100]] # a job takes from lower bands only
-    keep_whole = false                          # true: of what is taken, whole jobs are given back first
+    keep_whole = false                          # true: of what is taken, whole jobs get their resources back first
     cycle      = "20s"                          # one more of effective priority for each that a job waits
     aging      = 1                              # 0: waiting adds nothing
 

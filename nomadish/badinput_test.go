@@ -102,7 +102,7 @@ func TestForeignRaft(t *testing.T) {
 }
 
 // TestRaftBeforeBootstrap: who has promised itself to a founder, and belongs to no cluster yet, lets only that one's Raft in and
-// that of those it founds the cluster with; who is to be added to a cluster, that of servers which gossip knows.
+// that of those it bootstraps the cluster with; who is to be added to a cluster, that of servers which gossip knows.
 func TestRaftBeforeBootstrap(t *testing.T) {
 	s := prepare(t, 3, nil).run(0)
 	lets := func(id string, want bool) {
@@ -114,7 +114,7 @@ func TestRaftBeforeBootstrap(t *testing.T) {
 	for _, id := range []string{"", "founder", "voter", "stranger", s.raft.ID()} {
 		lets(id, false)
 	}
-	r, err := s.bootstrapper.Consider(&structs.FoundRequest{Region: "global", Candidate: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.ID()}})
+	r, err := s.bootstrapper.Consider(&structs.BootstrapVoteRequest{Region: "global", Candidate: "founder", Name: "f", Try: 1, Voters: []string{"founder", "voter", s.raft.ID()}})
 	if err != nil || !r.Agreed || !s.takesRaft() {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -122,7 +122,7 @@ func TestRaftBeforeBootstrap(t *testing.T) {
 	lets("voter", true)
 	lets("stranger", false)
 	lets("", false)
-	if _, err := s.bootstrapper.Consider(&structs.FoundRequest{Region: "global", Candidate: "founder", Name: "f", Try: 1, Release: true}); err != nil {
+	if _, err := s.bootstrapper.Consider(&structs.BootstrapVoteRequest{Region: "global", Candidate: "founder", Name: "f", Try: 1, Release: true}); err != nil {
 		t.Fatal(err)
 	}
 	lets("founder", false)

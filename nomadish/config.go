@@ -23,7 +23,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Config is what a server is told at its start: who it is, and the options of its parts. What a part has to know of the server
+// Config is what a server is configured with at its start: who it is, and the options of its parts. What a part has to know of the server
 // (its ID, its addresses, its logger, what to call) NewServer fills in; in the configuration it stays empty.
 type Config struct {
 	Region     string
@@ -38,7 +38,7 @@ type Config struct {
 	Raft         raftnode.Options     // also when the disk counts as full
 	Membership   membership.Options   // how the server finds others and forms a cluster with them
 	ClientGossip clientgossip.Options // the gossip with the clients, in which nothing of the servers' keys is known
-	// Autopilot seeds the replicated configuration of a new cluster, Peers says how often the servers' health is looked at.
+	// Autopilot seeds the replicated configuration of a new cluster, Peers states how often the servers' health is looked at.
 	Autopilot structs.AutopilotConfiguration
 	Peers     quorum.PeerReconcilerOptions
 
@@ -51,13 +51,13 @@ type Config struct {
 	// DefaultSchedule seeds the replicated configuration of a new cluster's schedulers.
 	DefaultSchedule structs.SchedulerConfiguration
 	Queue           queue.Options
-	Heartbeats      heartbeat.Options // of the nodes, and how gossip and sessions that tell of clients are believed
+	Heartbeats      heartbeat.Options // of the nodes, and how gossip and sessions that report clients are believed
 	GC              gc.Options
 	Jobs            job.Config          // what jobs may be
 	Nodes           nodeendpoint.Config // what nodes may send
 
 	Logger hclog.Logger
-	// Agent answers what operators ask of the agent that the server runs in; nil: nobody does.
+	// Agent answers operators' requests to the agent that the server runs in; nil: nobody does.
 	Agent client.Agent
 }
 
@@ -70,7 +70,7 @@ func (c *Config) serverDir() string {
 }
 
 // KeptKeyrings reports which gossips have keys in the data directory: that of the region's servers, that with other regions and
-// that of the clients. They are encrypted with these, whatever the configuration says.
+// that of the clients. They are encrypted with these, whatever the configuration states.
 func (c *Config) KeptKeyrings() (servers, regions, clients bool) {
 	dir := c.serverDir()
 	if dir == "" {

@@ -66,8 +66,8 @@ func TestDoorUnknownPeersCallNothing(t *testing.T) {
 		wire.MethodRaftState: func(ctx context.Context, session *wire.Session) error {
 			return session.Call(ctx, wire.MethodRaftState, &structs.RaftStateRequest{}, &structs.RaftStateReply{})
 		},
-		wire.MethodFound: func(ctx context.Context, session *wire.Session) error {
-			return session.Call(ctx, wire.MethodFound, &structs.FoundRequest{Region: "global", Candidate: "f", Name: "f"}, &structs.FoundReply{})
+		wire.MethodBootstrapVote: func(ctx context.Context, session *wire.Session) error {
+			return session.Call(ctx, wire.MethodBootstrapVote, &structs.BootstrapVoteRequest{Region: "global", Candidate: "f", Name: "f"}, &structs.BootstrapVoteReply{})
 		},
 		wire.MethodSnapshotSave: func(ctx context.Context, session *wire.Session) error {
 			stream, err := session.Stream(ctx, wire.MethodSnapshotSave, &structs.SnapshotSaveRequest{})

@@ -20,7 +20,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/rpc"
 )
 
-// endpoints answer what this server is asked: the router of all, and of the services those that do more than answer.
+// endpoints answer the requests to this server: the router of all, and of the services those that do more than answer.
 type endpoints struct {
 	router  *rpc.Router
 	evals   *eval.Endpoint

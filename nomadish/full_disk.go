@@ -18,7 +18,7 @@ func (s *Server) stepDownWhileFull(ctx context.Context) {
 	room := s.raft.Disk()
 	tick := time.NewTicker(fullDiskCheckInterval)
 	defer tick.Stop()
-	told, tried := "", false
+	reported, tried := "", false
 	for {
 		now := room.State()
 		if now.Full == "" {
@@ -26,7 +26,7 @@ func (s *Server) stepDownWhileFull(ctx context.Context) {
 		} else if s.raft.State() == raft.Leader {
 			tried = s.transferToServerWithRoom(ctx, tried)
 		}
-		if full := now.Full != ""; full != (told != "") {
+		if full := now.Full != ""; full != (reported != "") {
 			tag := ""
 			if full {
 				tag = "full: " + now.Room.String()
@@ -34,7 +34,7 @@ func (s *Server) stepDownWhileFull(ctx context.Context) {
 			if err := s.gossip.SetTag(gossip.TagDisk, tag); err != nil {
 				s.logger.Warn("report this server's full disk to the other servers; trying again", "error", err)
 			} else {
-				told = tag
+				reported = tag
 			}
 		}
 		select {
@@ -47,7 +47,7 @@ func (s *Server) stepDownWhileFull(ctx context.Context) {
 }
 
 // transferToServerWithRoom transfers leadership to a voter that is there and has room, whichever takes it first. It reports whether
-// it has said that there is none.
+// it has reported that there is none.
 func (s *Server) transferToServerWithRoom(ctx context.Context, said bool) bool {
 	f := s.raft.GetConfiguration()
 	if f.Error() != nil {

@@ -123,7 +123,7 @@ func (l *leaderParts) follow(ctx context.Context, gained <-chan bool) {
 			}
 			stop()
 			err := i.do()
-			stop = l.lead(ctx) // leadership that was lost meanwhile is told of in its turn
+			stop = l.lead(ctx) // leadership that was lost meanwhile is reported in its turn
 			i.done <- err
 		case <-ctx.Done():
 			return
@@ -131,7 +131,7 @@ func (l *leaderParts) follow(ctx context.Context, gained <-chan bool) {
 	}
 }
 
-// lead establishes leadership in the background; the function that it gives ends it
+// lead establishes leadership in the background; the function that it returns ends it
 // and waits for that.
 func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)

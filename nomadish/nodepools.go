@@ -11,7 +11,7 @@ import (
 const nodePoolRetry = 30 * time.Second
 
 // makeNodePools makes the pools that nodes and jobs name and that there are not: those of a region that is upgraded from a version
-// that did not keep them, or of nodes that registered while a server could not be asked whether it knows the entry. It ends
+// that did not keep them, or of nodes that registered while a server could not be queried whether it knows the entry. It ends
 // with ctx. It begins a while after leading does: a state that was just set back to an earlier one is seen as it was saved.
 func (l *leaderParts) makeNodePools(ctx context.Context) {
 	retry := time.NewTicker(nodePoolRetry)

@@ -63,7 +63,7 @@ type Server struct {
 }
 
 // farKeepAlive is how often a server of another region that calls are passed on to must show that it is
-// there: when its region is lost, who asks for it is not kept waiting for long.
+// there: when its region is lost, a request for it does not wait for long.
 const farKeepAlive = 4 * time.Second
 
 // NewServer starts a server: it listens, opens its log, replays it, finds the other

@@ -74,7 +74,7 @@ type virtualLife struct {
 	users  sync.WaitGroup // those that call it
 }
 
-// newVirtualCluster founds a cluster and waits for its leader.
+// newVirtualCluster bootstraps a cluster and waits for its leader.
 func newVirtualCluster(t *testing.T, seed uint64, n int) *virtualCluster {
 	t.Helper()
 	c := &virtualCluster{t: t, seed: seed, dice: newDice(seed, 1), checks: newVirtualChecks(), began: time.Now()}
@@ -102,7 +102,7 @@ func (c *virtualCluster) slow(i int) {
 
 const slowLease = 5 * time.Second
 
-// found starts all servers, of which the first founds the cluster.
+// found starts all servers, of which the first bootstraps the cluster.
 func (c *virtualCluster) found() {
 	c.t.Helper()
 	for i := range c.servers {
@@ -112,7 +112,7 @@ func (c *virtualCluster) found() {
 	for _, s := range c.servers {
 		voters.Servers = append(voters.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(s.id), Address: s.addr})
 	}
-	c.must(c.servers[0].life.Found(voters))
+	c.must(c.servers[0].life.Bootstrap(voters))
 	c.lives(c.all(), "the cluster is bootstrapped")
 }
 
@@ -303,7 +303,7 @@ type virtualCaller struct {
 }
 
 // Found implements quorum.Caller.
-func (*virtualCaller) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
+func (*virtualCaller) BootstrapVote(context.Context, string, *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
 	return nil, errors.New("the cluster is bootstrapped")
 }
 

@@ -14,7 +14,7 @@ import (
 type workers struct {
 	s       *Server
 	assumed *worker.Assumed
-	running sync.WaitGroup // those that run, also those that were told to stop and finish what they hold
+	running sync.WaitGroup // those that run, also those that were requested to stop and finish what they hold
 
 	mu     sync.Mutex
 	ctx    context.Context // of all of them; nil: before run
@@ -26,7 +26,7 @@ func newWorkers(s *Server) *workers {
 	return &workers{s: s, assumed: worker.NewAssumed(), stop: func() {}}
 }
 
-// run runs workers as the configuration says, or as set was last told, until ctx ends and all of them have.
+// run runs workers as the configuration states, or as set was last called with, until ctx ends and all of them have.
 func (w *workers) run(ctx context.Context) {
 	w.mu.Lock()
 	w.ctx = ctx

@@ -36,7 +36,7 @@ func TestClaimsHold(t *testing.T) {
 			m.check()
 		}
 	})
-	for _, what := range []string{"guaranteed", "opportunistic", "reclaimed", "lost", "requested"} {
+	for _, what := range []string{"guaranteed", "opportunistic", "reclaimed", "lost", "requested", "gangs guaranteed"} {
 		if counts[what] == 0 {
 			t.Errorf("nothing was %s: the test tries nothing", what)
 		}
@@ -96,7 +96,12 @@ func (m *tenantsMachine) step() {
 		m.edit(func(e *scheduler.Edit) { e.UpsertNode(n) })
 	default:
 		m.jobs++
-		plan := m.decide(m.tenant(), fmt.Sprint("j", m.jobs), 1+m.draw("count", 5), 1<<m.draw("gpus", 4), "auto", 1+m.draw("priority", 100))
+		count, least := 1+m.draw("count", 5), -1
+		if m.draw("gang", 3) == 0 {
+			least = m.draw("min", count+1)
+		}
+		plan := m.decide(m.tenant(), fmt.Sprint("j", m.jobs), count, 1<<m.draw("gpus", 4), least, "auto", 1+m.draw("priority", 100))
+		m.wholeGang(plan, count, least)
 		pass := scheduler.NewPass(m.w)
 		if err := pass.Follow(plan); err != nil {
 			m.t.Fatal(err)
@@ -110,6 +115,20 @@ func (m *tenantsMachine) step() {
 		g, o := classes(plan)
 		m.counts["guaranteed"], m.counts["opportunistic"] = m.counts["guaranteed"]+g, m.counts["opportunistic"]+o
 		m.w = pass.World()
+	}
+}
+
+// wholeGang checks that of a gang as many as must start together are guaranteed, or none is; least is below 0 for no gang.
+func (m *tenantsMachine) wholeGang(plan *structs.Plan, count, least int) {
+	if least == 0 {
+		least = count
+	}
+	g, o := classes(plan)
+	if least > 0 && g+o > 0 && (g+o < least || g > 0 && g < least) {
+		m.t.Fatalf("of a gang of %d of which %d must start together, %d are guaranteed and %d are not", count, least, g, o)
+	}
+	if least > 0 && g > 0 {
+		m.counts["gangs guaranteed"]++
 	}
 }
 
@@ -149,8 +168,12 @@ func (m *tenantsMachine) chains() func(yield func(world.ChainKey, *cells.Chain) 
 	return e.World().Chains
 }
 
-func (m *tenantsMachine) decide(namespace, id string, count, gpus int, class string, priority int) *structs.Plan {
+// decide decides a job; it is a gang of which least must start together (0: all) unless that is below 0.
+func (m *tenantsMachine) decide(namespace, id string, count, gpus, least int, class string, priority int) *structs.Plan {
 	job := gpuJobOf(namespace, id, count, gpus)
+	if least >= 0 {
+		gang(least)(job)
+	}
 	job.Class, job.Priority = class, priority
 	plan, err := scheduler.Schedule(m.w, &structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, inputOf(job, &m.ids))
 	if err != nil {
@@ -171,25 +194,40 @@ func (m *tenantsMachine) check() {
 			}
 		}
 		for _, owner := range slices.Sorted(maps.Keys(m.quotas)) {
-			largest := 0
-			for _, a := range c.Accounts(owner) {
-				if a.Unbound() > 0 {
-					largest = max(largest, min(8, c.Devices(a.Kind)))
-				}
-			}
-			world.Rooms(m.w.Edit(), key, owner, 0, func(r world.Room) bool {
-				largest = max(largest, c.Levels()[r.Level].Devices)
-				return true
-			})
-			if largest == 0 {
-				continue
-			}
-			m.counts["requested"]++
-			plan := m.decide(owner, "promise", 1, largest, structs.ClassGuaranteed, 1)
-			if g, _ := classes(plan); g != 1 {
-				m.t.Fatalf("%s: %d GPUs fit what is free of its own, and are not placed: accounts %+v, balances %+v, quotas %v, used %v", owner, largest, c.Accounts(owner), c.Balances(), m.quotas, m.dump())
+			m.requestOwn(key, c, owner)
+		}
+	}
+}
+
+// requestOwn requests the largest instance that fits what is free of a tenant's own, and the largest gang.
+func (m *tenantsMachine) requestOwn(key world.ChainKey, c *cells.Chain, owner string) {
+	var free []int // devices of the tenant's free cells
+	for _, a := range c.Accounts(owner) {
+		for range a.Unbound() {
+			for left := c.Devices(a.Kind); left > 0; left -= 8 { // a rack is nodes
+				free = append(free, min(8, left))
 			}
 		}
+	}
+	world.Rooms(m.w.Edit(), key, owner, 0, func(r world.Room) bool {
+		free = append(free, c.Levels()[r.Level].Devices)
+		return true
+	})
+	if len(free) == 0 {
+		return
+	}
+	m.counts["requested"]++
+	gpus := slices.Max(free)
+	if g, _ := classes(m.decide(owner, "promise", 1, gpus, -1, structs.ClassGuaranteed, 1)); g != 1 {
+		m.t.Fatalf("%s: %d GPUs fit what is free of its own, and are not placed: accounts %+v, balances %+v, quotas %v, used %v", owner, gpus, c.Accounts(owner), c.Balances(), m.quotas, m.dump())
+	}
+	gpus = min(gpus, 1<<m.draw("gang of GPUs", 4))
+	count := 0
+	for _, devices := range free {
+		count += devices / gpus
+	}
+	if g, _ := classes(m.decide(owner, "promise", count, gpus, 0, structs.ClassGuaranteed, 1)); g != count {
+		m.t.Fatalf("%s: %d × %d GPUs fit what is free of its own, and the gang is not placed: accounts %+v, balances %+v, quotas %v, used %v", owner, count, gpus, c.Accounts(owner), c.Balances(), m.quotas, m.dump())
 	}
 }
 

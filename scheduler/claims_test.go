@@ -19,6 +19,8 @@ type tenants struct {
 	pass *scheduler.Pass
 	ids  int
 	jobs map[string]string // the namespace of each, by ID
+	// overLimit is what the virtual clusters state.
+	overLimit string
 }
 
 // newTenants makes a World of nodes of eight GPUs: two sockets of two switches of two GPUs.
@@ -56,7 +58,9 @@ func (x *tenants) decide(namespace, id string, count, gpus int, change ...func(*
 	for _, f := range change {
 		f(job)
 	}
-	plan, err := x.pass.Decide(&structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, inputOf(job, &x.ids))
+	in := inputOf(job, &x.ids)
+	in.OverLimit = x.overLimit
+	plan, err := x.pass.Decide(&structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, in)
 	if err != nil {
 		x.t.Fatal(err)
 	}

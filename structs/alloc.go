@@ -12,11 +12,11 @@ const (
 	AllocDesiredStop  = "stop"
 	AllocDesiredEvict = "evict" // stopped to make room for somebody else
 	// AllocDesiredSuspend: suspended in place to make room for somebody else. It keeps its memory
-	// and disk, and gives everything else back until it is resumed.
+	// and disk, and releases everything else until it is resumed.
 	AllocDesiredSuspend = "suspend"
 )
 
-// What the client says of an allocation.
+// What the client reports about an allocation.
 const (
 	AllocClientPending  = "pending"
 	AllocClientRunning  = "running"
@@ -102,8 +102,8 @@ func (a *Allocation) Suspended() bool { return a.DesiredStatus == AllocDesiredSu
 // Terminal reports whether it has ended or shall end.
 func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
 
-// Occupies reports whether it holds resources on its node: until its client says that it has ended.
-// What the servers have only asked to stop still runs.
+// Occupies reports whether it holds resources on its node: until its client reports that it has ended.
+// What the servers have only requested to stop still runs.
 func (a *Allocation) Occupies() bool { return !a.ClientTerminal() }
 
 // TerminalClientStatus reports whether a client status is an end.
@@ -204,22 +204,22 @@ type AllocListStub struct {
 	ModifyTime            int64
 }
 
-// DesiredTransition is what the scheduler is asked to do with an allocation.
+// DesiredTransition is what the scheduler is requested to do with an allocation.
 type DesiredTransition struct {
 	Migrate                 *bool `wire:",omitempty"` // move it to another node
 	Reschedule              *bool `wire:",omitempty"` // it may be rescheduled
-	ForceReschedule         *bool `wire:",omitempty"` // it must be, whatever its policy says
+	ForceReschedule         *bool `wire:",omitempty"` // it must be, whatever its policy states
 	NoShutdownDelay         *bool `wire:",omitempty"` // stop without the configured delay
 	MigrateDisablePlacement *bool `wire:",omitempty"` // stop it, without a replacement
 	// Suspend: somebody wants it suspended in place (true), and lets it go on when there is room
-	// for it again (false). What was suspended to make room for others goes on without being asked.
+	// for it again (false). What was suspended to make room for others goes on without a request.
 	Suspend *bool `json:",omitempty" codec:",omitempty"`
 }
 
 // ShouldSuspend reports whether somebody wants the allocation suspended.
 func (d DesiredTransition) ShouldSuspend() bool { return d.Suspend != nil && *d.Suspend }
 
-// ShouldMigrate reports whether the allocation is asked to move.
+// ShouldMigrate reports whether the allocation is requested to move.
 func (d DesiredTransition) ShouldMigrate() bool { return d.Migrate != nil && *d.Migrate }
 
 // ShouldForceReschedule reports whether the allocation must be rescheduled.

@@ -151,11 +151,11 @@ type ClusterMeta struct {
 	CreateIndex uint64
 }
 
-// What servers ask each other about their cluster, and operators about it.
+// What servers query of each other about their cluster, and operators of it.
 type (
-	// FoundRequest requests that a server let Candidate bootstrap the cluster: it then lets nobody else do
+	// BootstrapVoteRequest requests that a server let Candidate bootstrap the cluster: it then lets nobody else do
 	// so. Release takes that back.
-	FoundRequest struct {
+	BootstrapVoteRequest struct {
 		Region    string
 		Candidate string `codec:"Founder"` // Raft ID
 		Name      string // of the candidate
@@ -166,8 +166,8 @@ type (
 		// let in until there is one.
 		Voters []string
 	}
-	// FoundReply answers it. A server agrees if it has no state and has agreed to nobody else.
-	FoundReply struct {
+	// BootstrapVoteReply answers it. A server agrees if it has no state and has agreed to nobody else.
+	BootstrapVoteReply struct {
 		Agreed   bool
 		HasState bool   // it belongs to a cluster already
 		VotedFor string `codec:"Promised"` // the name of the other candidate that it has agreed to

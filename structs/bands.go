@@ -61,11 +61,11 @@ func (c *SchedulerConfiguration) validateBands() error {
 type AllocTerms struct {
 	Priority  int    // declared
 	Submitted uint64 // the job's CreateIndex: within a priority the latest is taken first
-	// Reclaim is how it gives back what it holds, one of the Reclaim constants; "": requeue.
+	// Reclaim is how it returns what it holds, one of the Reclaim constants; "": requeue.
 	Reclaim string `json:",omitempty" codec:",omitempty"`
 	// Drivers are those of the tasks that are suspended if it is suspended, sorted, with commas
 	// between them. Empty where it is not to be suspended, and where the version that placed it did
-	// not say.
+	// not state any.
 	Drivers string `json:",omitempty" codec:",omitempty"`
 	// Gang names the gang that it is a member of by its first group, GangMin is how many
 	// members must run: taken back are those above it one by one, the others all together.

@@ -8,7 +8,7 @@ import (
 )
 
 // Canonicalize fills everything that a job leaves to its defaults, as Nomad's
-// documentation gives them, so that later readers never ask whether something
+// documentation states them, so that later readers never check whether something
 // was stated. It may be called again without effect.
 func (j *Job) Canonicalize() {
 	setDefault(&j.Region, DefaultRegion)
@@ -257,7 +257,7 @@ func (l *LogConfig) canonicalize() {
 	}
 }
 
-// canonicalize moves ports with a static number from the asked to the reserved.
+// canonicalize moves ports with a static number from the dynamic to the reserved.
 func (n *NetworkResource) canonicalize() {
 	static := func(p Port) bool { return p.Value > 0 }
 	if !slices.ContainsFunc(n.DynamicPorts, static) {

@@ -4,7 +4,7 @@ import "time"
 
 // The rules that a state is checked by: what must be true of it whatever has happened.
 const (
-	// CheckRoom: no node gives more processor, memory or disk than it has.
+	// CheckRoom: no node provides more processor, memory or disk than it has.
 	CheckRoom = "room"
 	// CheckCores: no core is owned twice, or by a task on a node that does not have it.
 	CheckCores = "cores"
@@ -18,11 +18,11 @@ const (
 	CheckStopped = "stopped"
 	// CheckOrphans: nothing runs that belongs to no job, or on a node that is gone.
 	CheckOrphans = "orphans"
-	// CheckSurplus: no more runs than is asked for, and no instance twice.
+	// CheckSurplus: no more runs than is requested, and no instance twice.
 	CheckSurplus = "surplus"
 	// CheckCounters: summaries, tallies and job statuses equal a count of the rows.
 	CheckCounters = "counters"
-	// CheckWorld: what the scheduler sees equals what the tables say.
+	// CheckWorld: what the scheduler sees equals what the tables contain.
 	CheckWorld = "world"
 	// CheckRequests: the queue's rows are of jobs that want them, and each waits in an evaluation.
 	CheckRequests = "requests"
@@ -82,7 +82,7 @@ func (r *CheckReport) Healthy() bool { return len(r.Faults) == 0 }
 type CheckFinding struct {
 	Rule string // one of CheckRules
 	// Kind and ID name what it is found of: "node", "job" (as namespace/id, and
-	// "ask" as namespace/id/group), "allocation", "evaluation"; "state" has no ID.
+	// "request" as namespace/id/group), "allocation", "evaluation"; "state" has no ID.
 	Kind string
 	ID   string `json:",omitempty"`
 	What string

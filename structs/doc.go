@@ -1,8 +1,8 @@
 // Package structs is the vocabulary of the project: the data that every other
-// package passes around, and what can be said of it without asking anybody.
+// package passes around, and what can be known of it without calling anybody.
 //
 // There is ONE type for each noun. The same [Job] is what a person writes in
-// HCL, what the HTTP API takes and gives as JSON, and what travels in the log
+// HCL, what the HTTP API takes and returns as JSON, and what travels in the log
 // and between machines as msgpack. A field's Go name is its JSON and msgpack
 // name; its hcl tag is its name in files. There are no converters.
 //
@@ -25,7 +25,7 @@
 //
 // # Never
 //
-// This package never does I/O, never asks the clock, the environment or chance,
+// This package never does I/O, never reads the clock, the environment or chance,
 // never logs, and imports nothing of ours. (Its subpackage wire does what
 // server and client share of the network, and is imported by nobody below the
 // server.)

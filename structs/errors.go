@@ -11,7 +11,7 @@ import (
 // becomes an HTTP status and an exit code without anybody reading its text.
 type Code string
 
-// The codes. HTTPStatus gives the HTTP answer of each.
+// The codes. HTTPStatus returns the HTTP status of each.
 const (
 	CodeInternal     Code = "internal"      // a fault of ours
 	CodeBadRequest   Code = "bad_request"   // the caller must change what it sent
@@ -23,8 +23,8 @@ const (
 	CodeTooLarge     Code = "too_large"     // over a configured limit
 	CodeLimited      Code = "limited"       // too many at once; try again
 	CodeUnsupported  Code = "unsupported"   // Nomad has it, we do not (yet)
-	CodeNotLeader    Code = "not_leader"    // the server that was asked knows no leader, and did nothing: ask another
-	CodeNoRegion     Code = "no_region"     // the region asked for is not known, or none of its servers can be reached
+	CodeNotLeader    Code = "not_leader"    // the server that was called knows no leader, and did nothing: call another
+	CodeNoRegion     Code = "no_region"     // the requested region is not known, or none of its servers can be reached
 	CodeNoServer     Code = "no_server"     // the server that is named is not known
 	CodeStaleRequest Code = "stale_request" // a token, index or snapshot was overtaken
 )
@@ -114,7 +114,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// WithHint returns a copy of e that says what to do next.
+// WithHint returns a copy of e that states what to do next.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	with := *e
 	with.Hint = fmt.Sprintf(format, args...)

@@ -81,7 +81,7 @@ type Evaluation struct {
 	ModifyIndex uint64
 	CreateTime  int64 // Unix nanoseconds
 	ModifyTime  int64 // Unix nanoseconds
-	// RelatedEvals is filled by a read that asks for it.
+	// RelatedEvals is filled by a read that requests it.
 	RelatedEvals []*EvaluationStub `codec:",omitempty"`
 }
 
@@ -107,7 +107,7 @@ type EvaluationStub struct {
 	ModifyTime        int64
 }
 
-// NewEval is an evaluation that a job is to be looked at for. Who mints it gives its ID, and the time in Unix nanoseconds.
+// NewEval is an evaluation that a job is to be looked at for. Who mints it passes its ID, and the time in Unix nanoseconds.
 func NewEval(id string, job *Job, trigger string, now int64) *Evaluation {
 	return &Evaluation{
 		ID: id, Namespace: job.Namespace, Priority: job.Priority, Type: job.Type, TriggeredBy: trigger,

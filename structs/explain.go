@@ -2,7 +2,7 @@ package structs
 
 import "encoding/json"
 
-// What holds an instance that waits. Kinds are words for programs; Text says the same
+// What holds an instance that waits. Kinds are words for programs; Text states the same
 // for people (semantics part 6).
 const (
 	// Of a node: what it is. Counted over all nodes of the job's pool, each node under
@@ -35,7 +35,7 @@ const (
 	ReasonDynamicPort = "dynamic-port"  // none is free
 	ReasonHostNetwork = "host-network"  // it has none of that name
 	ReasonReserved    = "reserved"      // it would fit, but for the reservation of a request that has waited longer
-	ReasonOther       = "not-separable" // it lacks something only when all is asked at once
+	ReasonOther       = "not-separable" // it lacks something only when all is requested at once
 
 	// Of a node that would take one instance, but not the gang.
 	ReasonGang     = "gang"
@@ -55,10 +55,15 @@ const (
 	ReasonStopped    = "job-stopped"
 	ReasonPeriodic   = "periodic"
 	ReasonParameters = "parameterized"
+	// Of a group whose namespace owns cells.
+	ReasonOverLimit = "over-limit"   // it would use more than its namespace owns
+	ReasonDoomed    = "cells-doomed" // cells that its namespace owns cannot be had at present
+	ReasonNoCell    = "no-cell"      // no cell that its namespace may use holds it
+	ReasonWithheld  = "withheld"     // it might run opportunistically, and a setting says that it must not
 )
 
 // JobExplanation describes why a job is placed as it is, and what holds the rest: computed when
-// asked, from one state, and never stored (semantics part 6).
+// requested, from one state, and never stored (semantics part 6).
 type JobExplanation struct {
 	Namespace string
 	JobID     string
@@ -85,7 +90,7 @@ func (x *JobExplanation) Group(name string) *GroupExplanation {
 	return nil
 }
 
-// QueuePlace is where a job's ask stands in the queue of its pool (semantics part 7).
+// QueuePlace is where a job's request stands in the queue of its pool (semantics part 7).
 type QueuePlace struct {
 	Pool     string
 	Place    int   // 1 goes first; 0: it is not in the queue yet
@@ -111,8 +116,8 @@ type EffectivePriority struct {
 // GroupExplanation describes how a group stands.
 type GroupExplanation struct {
 	Group     string
-	Wanted    int // instances that the job asks for; of a system job, nodes that could have one
-	Placed    int // have a node: they run, start, or are asked to
+	Wanted    int // instances that the job requests; of a system job, nodes that could have one
+	Placed    int // have a node: they run, start, or are requested to
 	Running   int // of those
 	Suspended int // of those: suspended to make room
 	Completed int // have ended well, and are not run again
@@ -131,7 +136,7 @@ type GroupExplanation struct {
 	// Smallest are changes after which the scheduler places what is missing, smallest
 	// first; those that place only a part come last.
 	Smallest []Remedy
-	Tries    int       `json:",omitempty"` // how many changes the scheduler was asked
+	Tries    int       `json:",omitempty"` // how many changes the scheduler has tried
 	Expected *Expected `json:",omitempty"`
 	// On are the nodes that have instances; a job with very many names the first.
 	On      []PlacedOn
@@ -199,17 +204,18 @@ const (
 	EditNode   = "node"
 	EditConfig = "config" // the scheduler's configuration
 	EditAlloc  = "alloc"
+	EditCells  = "virtual-cluster" // the Count of the CellQuota that Value is, to be added to what the virtual cluster has
 )
 
 // What an Edit does: those of JSON Patch (RFC 6902), on the object's JSON as its API
-// gives it; and three that are no change of a field: EditStop, EditEnd, EditNew.
+// returns it; and three that are no change of a field: EditStop, EditEnd, EditNew.
 const (
 	EditAdd     = "add"
 	EditReplace = "replace"
 	EditRemove  = "remove"
 	EditStop    = "stop" // an allocation
-	EditEnd     = "end"  // an allocation, for good: its job would go first if it asked for the room again
-	EditNew     = "new"  // as many nodes as Value says, like node ID
+	EditEnd     = "end"  // an allocation, for good: its job would go first if it requested the room again
+	EditNew     = "new"  // as many nodes as Value states, like node ID
 )
 
 // Remedy is something that, if it were otherwise, would have instances placed. It was
@@ -239,6 +245,8 @@ const (
 	RemedyNodeState  = "node-state"
 	RemedyUnpause    = "unpause"
 	RemedyGangMin    = "smaller-gang"
+	RemedyClass      = "class"      // another class of service
+	RemedyCells      = "more-cells" // of its virtual cluster
 )
 
 // Edit is one step of a change, for programs.
@@ -291,7 +299,7 @@ type AllocExplanation struct {
 	MayLoseTo []Threat `json:",omitempty"`
 	// Lost is what has taken it; nil: nothing.
 	Lost *LostTo `json:",omitempty"`
-	// WaitsFor are allocations on its node that were asked to stop and hold it up.
+	// WaitsFor are allocations on its node that were requested to stop and hold it up.
 	WaitsFor []string `json:",omitempty"`
 	Text     []string // all of it, in sentences
 }
@@ -303,7 +311,7 @@ type ExplainedDevice struct {
 	IDs       []string
 	Share     int    `json:",omitempty"`
 	Level     string // the lowest level that holds all
-	Preferred string `json:",omitempty"` // the level that was asked for
+	Preferred string `json:",omitempty"` // the level that was requested
 	Required  bool   `json:",omitempty"`
 }
 

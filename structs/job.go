@@ -37,7 +37,7 @@ const (
 	CoreJobPriority    = 200 // of internal work, above everything
 )
 
-// How a job gives resources back when they are reclaimed.
+// How a job returns resources when they are reclaimed.
 const (
 	ReclaimRequeue = "requeue" // stop it, its request goes back to the queue
 	ReclaimSuspend = "suspend" // suspend it in place, resume it later
@@ -50,7 +50,7 @@ const (
 	PartialNone    = "none"    // take nothing and wait
 )
 
-// Classes of service a job may ask for.
+// Classes of service a job may request.
 const (
 	ClassAuto          = "auto"
 	ClassGuaranteed    = "guaranteed"
@@ -110,6 +110,10 @@ type Job struct {
 	UI               *JobUIConfig            `hcl:"ui,block"`
 
 	// What follows is not written by people.
+
+	// OverLimit is OverLimitOpportunistic if the job was registered with opportunistic=true: what it requests beyond what its
+	// namespace owns may run opportunistically, whatever its virtual cluster says. Empty: its virtual cluster decides.
+	OverLimit string `check:"oneof=opportunistic" json:",omitempty" codec:",omitempty"`
 
 	// ConsulNamespace and VaultNamespace are given with a request, as in Nomad.
 	ConsulNamespace string

@@ -29,7 +29,7 @@ func (c Change) String() string {
 }
 
 // Fields whose change leaves running instances alone, as in Nomad. Everything
-// else replaces them, so a field that is new here does, until somebody says
+// else replaces them, so a field that is new here does, until somebody states
 // otherwise. Whether the node still meets changed constraints is for the
 // scheduler to check.
 var (
@@ -198,7 +198,7 @@ func (d *FieldDiff) annotateCount() {
 
 func (d *TaskDiff) annotate(group string) {
 	if group == DiffTypeAdded || group == DiffTypeDeleted {
-		return // says it for all of them
+		return // states it for all of them
 	}
 	switch d.Type {
 	case DiffTypeAdded:

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What a diff says of a thing.
+// What a diff states about a thing.
 const (
 	DiffTypeNone    = "None"
 	DiffTypeAdded   = "Added"
@@ -16,7 +16,7 @@ const (
 	DiffTypeEdited  = "Edited"
 )
 
-// What a change does, as annotations of a diff say it.
+// What a change does, as annotations of a diff state it.
 const (
 	AnnotationForcesCreate            = "forces create"
 	AnnotationForcesDestroy           = "forces destroy"

@@ -90,9 +90,9 @@ func (j *Job) SpecChanged(old *Job) bool {
 	return false
 }
 
-// TotalOf is what ONE instance of a group asks for, its tasks together.
+// TotalOf returns what ONE instance of a group requests, its tasks together.
 type TotalOf struct {
-	CPU         int // MHz; tasks that ask Cores add none
+	CPU         int // MHz; tasks that request Cores add none
 	Cores       int
 	MemoryMB    int
 	MemoryMaxMB int // what the tasks may use at most, together
@@ -102,7 +102,7 @@ type TotalOf struct {
 	Networks    []*NetworkResource // of the group and its tasks, in order; shared with the job
 }
 
-// TotalResources sums what one instance of a canonical group asks for. Prestart and
+// TotalResources sums what one instance of a canonical group requests. Prestart and
 // poststop tasks count like the others, though they do not run beside them.
 func (g *TaskGroup) TotalResources() TotalOf {
 	total := TotalOf{Networks: append([]*NetworkResource(nil), g.Networks...)}

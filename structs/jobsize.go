@@ -33,8 +33,8 @@ func (j *Job) CheckSize(limit int) error {
 	return list.all.Err()
 }
 
-// checkCounts reports what the job has too many of, and names that are too long to be repeated wherever something is said of
-// what they name. Nothing else is worth saying of such a job.
+// checkCounts reports what the job has too many of, and names that are too long to be repeated wherever something is reported about
+// what they name. Nothing else is worth reporting of such a job.
 func (j *Job) checkCounts(r reporter) {
 	if checkLength(r, "id", j.ID) || checkLength(r, "name", j.Name) {
 		return

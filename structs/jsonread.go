@@ -8,7 +8,7 @@ import (
 )
 
 // FromJSON reads a request by the rules of encoding/json and [Job.UnmarshalJSON], at about a quarter of their cost. false: something
-// about it is unusual or wrong, nothing was read, and they are to be asked.
+// about it is unusual or wrong, nothing was read, and they are to be used.
 func (r *JobRegisterRequest) FromJSON(body []byte) bool { return readRequest(body, r, &r.Job) }
 
 // FromJSON reads a request as [JobRegisterRequest.FromJSON] does.
@@ -64,7 +64,7 @@ func readFast(text []byte, v reflect.Value) bool {
 }
 
 // jsonReader reads JSON straight into values, which fillJSON does with a tree of it. What it reads it takes for what that would;
-// at whatever is wrong, or is written in a way that hardly anybody does, it gives up: fillJSON knows what to say of it.
+// at whatever is wrong, or is written in a way that hardly anybody does, it gives up: fillJSON reports what is wrong.
 type jsonReader struct {
 	text  []byte
 	at    int
@@ -166,7 +166,7 @@ func (r *jsonReader) list(element func(i int) bool) bool {
 	}
 }
 
-// chars reads a string. What it gives may be part of the text.
+// chars reads a string. What it returns may be part of the text.
 func (r *jsonReader) chars() ([]byte, bool) {
 	start, plain := r.at, true
 	if !r.take('"') {

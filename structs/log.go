@@ -42,7 +42,7 @@ const (
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
-// all servers say that they know them.
+// all servers report that they know them.
 const LogTypeFirst = LogClusterMeta
 
 // LogTypeLast is the last type that this version knows.
@@ -140,7 +140,7 @@ func NewLogPayload(t LogType) (any, error) {
 // entry; evaluations in them carry IDs minted there too. FSM answers are errors
 // (an *Error for what the caller can mend) or nil.
 type (
-	// NodeRegisterEntry registers a node or replaces what it says of itself.
+	// NodeRegisterEntry registers a node or replaces what it reports about itself.
 	// Eligibility, drain and events of a known node are kept.
 	NodeRegisterEntry struct {
 		Node  *Node

@@ -52,7 +52,7 @@ func (j *Job) RegionNames() []string {
 	return names
 }
 
-// What Multiregion.Strategy.OnFailure can say.
+// What Multiregion.Strategy.OnFailure can be.
 const (
 	OnFailureAll   = "fail_all"
 	OnFailureLocal = "fail_local"

@@ -7,7 +7,7 @@ const (
 	NetworkModeNone   = "none"
 )
 
-// NetworkResource is a network and the ports asked of it; on an allocation,
+// NetworkResource is a network and the ports requested of it; on an allocation,
 // the ports given.
 type NetworkResource struct {
 	_struct sparse `entry:",omitempty"`
@@ -24,12 +24,12 @@ type NetworkResource struct {
 	CNI           *CNIConfig `hcl:"cni,block"`
 }
 
-// Port is a port asked, or given.
+// Port is a port requested, or assigned.
 type Port struct {
 	_struct sparse `entry:",omitempty"`
 
 	Label           string `hcl:"label,label"`
-	Value           int    `hcl:"static" check:"min=0,max=65535"` // the host's port; 0 asked: any
+	Value           int    `hcl:"static" check:"min=0,max=65535"` // the host's port; 0 requested: any
 	To              int    `hcl:"to" check:"min=-1,max=65535"`    // the port inside; 0: the same, -1: as the host's
 	HostNetwork     string `hcl:"host_network"`
 	IgnoreCollision bool   `hcl:"ignore_collision"`

@@ -43,7 +43,7 @@ type Node struct {
 	Attributes map[string]string
 	Meta       map[string]string
 	Links      map[string]string
-	// ComputedClass groups nodes that no constraint can tell apart but by a
+	// ComputedClass groups nodes that no constraint can distinguish but by a
 	// unique.* attribute; derived from the other fields by ComputeClass.
 	ComputedClass string
 
@@ -58,7 +58,7 @@ type Node struct {
 	// runs goes on. Empty: there is room.
 	DiskFull        string `json:",omitempty"`
 	StatusUpdatedAt int64  // Unix seconds
-	// KeptUntil (Unix seconds) is until when the work of a disconnected node is kept whose groups do not say how
+	// KeptUntil (Unix seconds) is until when the work of a disconnected node is kept whose groups do not state how
 	// long: it is still heard by gossip. 0: such work is lost.
 	KeptUntil             int64 `json:",omitempty"`
 	SchedulingEligibility string
@@ -96,7 +96,7 @@ type NodeCpuResources struct {
 	ReservableCpuCores []uint16 // ids of cores that tasks may own through `cores`
 }
 
-// MHzPerCore is what one core counts when a task asks whole cores.
+// MHzPerCore is what one core counts when a task requests whole cores.
 func (c NodeCpuResources) MHzPerCore() int64 {
 	if c.TotalCpuCores == 0 {
 		return 0
@@ -138,7 +138,7 @@ type NodeDeviceResource struct {
 	Attributes map[string]*Attribute
 }
 
-// NodeDevice is one device, a GPU say.
+// NodeDevice is one device, for example a GPU.
 type NodeDevice struct {
 	_struct sparse `entry:",omitempty"`
 
@@ -182,7 +182,7 @@ type NodeReservedCpuResources struct {
 // NodeReservedNetworkResources lists the ports that tasks never get ("22,80,8500-8600").
 type NodeReservedNetworkResources struct{ ReservedHostPorts string }
 
-// DriverInfo is what a node's driver says of itself.
+// DriverInfo is what a node's driver reports about itself.
 type DriverInfo struct {
 	Attributes        map[string]string
 	Detected          bool
@@ -208,7 +208,7 @@ type NodeEvent struct {
 	CreateIndex uint64
 }
 
-// DrainSpec is what an operator asks of a drain.
+// DrainSpec is what an operator requests of a drain.
 type DrainSpec struct {
 	// Deadline after which what still runs is stopped: 0 none, negative at once.
 	Deadline         time.Duration
@@ -308,7 +308,7 @@ func (n *Node) Sanitize() *Node {
 var Forever = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // AwaitedUntil is until when an allocation of a group counts as there while its node is disconnected; zero: not at all, [Forever]:
-// without end. A nil group says nothing.
+// without end. A nil group states nothing.
 func (n *Node) AwaitedUntil(g *TaskGroup) time.Time {
 	since := time.Unix(n.StatusUpdatedAt, 0)
 	if g != nil && g.Disconnect != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What a node may say of itself at most. No machine has more, and the sums over 100,000 nodes stay far below what an int64 holds.
+// What a node may report about itself at most. No machine has more, and the sums over 100,000 nodes stay far below what an int64 holds.
 const (
 	MaxNodeCPU      = 1_000_000_000 // MHz
 	MaxNodeMemoryMB = 1 << 30       // 1 PiB
@@ -15,7 +15,7 @@ const (
 	MaxNodePairs      = 1024 // attributes, and as many of meta and of links
 	MaxNodeKey        = 256  // bytes
 	MaxNodeValue      = 4096 // bytes
-	MaxNodeText       = 4096 // bytes of what is said for people; more is cut
+	MaxNodeText       = 4096 // bytes of texts for people; more is cut
 	maxNodeCores      = 1 << 16
 	maxNodeDrivers    = 256
 	maxNodeVolumes    = 1024
@@ -30,7 +30,7 @@ const (
 // among them. Servers keep them in memory for as long as they know the node.
 const MaxNodePairBytes = 256 << 10
 
-// implausible is the error of what no honest node says.
+// implausible is the error of what no honest node reports.
 func implausible(format string, args ...any) error { return Errorf(CodeBadRequest, format, args...) }
 
 // short is a text that is checked for its length.
@@ -62,7 +62,7 @@ func checkPairs(what string, pairs map[string]string, most int) error {
 	return nil
 }
 
-// CheckNodeMeta returns an error if a node may not say this of itself.
+// CheckNodeMeta returns an error if a node may not report this about itself.
 func CheckNodeMeta(meta map[string]string) error {
 	if err := checkPairs("meta", meta, MaxNodePairs); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (n *Node) checkAllPairs() error {
 	return checkPairBytes("attributes, meta and links", sum)
 }
 
-// CheckLimits returns an error if the node says of itself what no machine is, or more than there is room for.
+// CheckLimits returns an error if the node describes itself as no machine is, or more than there is room for.
 func (n *Node) CheckLimits() error {
 	if err := checkShort(
 		short{"the name", n.Name, MaxNodeName}, short{"the secret", n.SecretID, MaxNodeName}, short{"the datacenter", n.Datacenter, MaxNodeName},
@@ -350,7 +350,7 @@ func (r *NodeReservedResources) checkLimits() error {
 	return checkShort(short{"reserved ports", r.Networks.ReservedHostPorts, MaxNodeValue})
 }
 
-// CutTexts cuts what the node says for people to what there is room for. It changes the node.
+// CutTexts cuts the node's texts for people to what there is room for. It changes the node.
 func (n *Node) CutTexts() {
 	n.StatusDescription, n.DiskFull = CutText(n.StatusDescription, MaxNodeText), CutText(n.DiskFull, MaxNodeText)
 	for _, d := range n.Drivers { // order does not matter: all are cut
@@ -429,11 +429,11 @@ func (k *GossipKeys) CheckLimits() error {
 	return nil
 }
 
-// maxGossipKeys bounds the keys that a client says it has.
+// maxGossipKeys bounds the keys that a client claims to have.
 const maxGossipKeys = 256
 
 // CutText returns a text of at most so many bytes. Of a longer one it keeps the beginning and the end, because an error has its cause at
-// its end, and says between them how long it was.
+// its end, and states between them how long it was.
 func CutText(text string, most int) string {
 	if len(text) <= most {
 		return text

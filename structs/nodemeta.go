@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// NodeMeta is the metadata of a node, as its client tells. JSON names are Nomad's.
+// NodeMeta is the metadata of a node, as its client reports it. JSON names are Nomad's.
 type NodeMeta struct {
 	Meta    map[string]string  // what the node registers with: Static, with Dynamic laid over it
 	Dynamic map[string]*string // what was set while it ran; nil: the name is unset
@@ -43,7 +43,7 @@ func MergeNodeMeta(static map[string]string, dynamic map[string]*string) map[str
 }
 
 // CheckNodeMetaChange returns an error if what is to be set or unset is nothing, too much, or has a name that is none: it takes
-// words of letters, digits, underscores and dashes, with dots between them. The error says which.
+// words of letters, digits, underscores and dashes, with dots between them. The error names it.
 func CheckNodeMetaChange(change map[string]*string) error {
 	if len(change) == 0 {
 		return Errorf(CodeBadRequest, "Meta: missing; name what to set or, with null, to unset")

@@ -78,7 +78,7 @@ type Instance struct {
 	Ordinal uint32 // within the batch as decided; survives a partial commit
 	Index   int    // the instance's number in its group
 	Node    int    // into PlacementBatch.Nodes
-	// What only this instance has; nil when the batch's Resources say all.
+	// What only this instance has; nil when the batch's Resources are all.
 	Ports    []PortMapping                         `codec:",omitempty"`
 	Networks []*NetworkResource                    `codec:",omitempty"`
 	Cores    map[string][]uint16                   `codec:",omitempty"` // by task

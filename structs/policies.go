@@ -44,7 +44,7 @@ type ReschedulePolicy struct {
 const (
 	HealthCheckChecks     = "checks"      // tasks run and service checks pass
 	HealthCheckTaskStates = "task_states" // tasks run
-	HealthCheckManual     = "manual"      // an operator says so
+	HealthCheckManual     = "manual"      // an operator allows it
 )
 
 // UpdateStrategy describes how a change replaces allocations. After [Job.Canonicalize] no field of

@@ -32,7 +32,7 @@ type PendingRequest struct {
 // Job names the request's job.
 func (a *PendingRequest) Job() NamespacedID { return NamespacedID{ID: a.JobID, Namespace: a.Namespace} }
 
-// RequestUpdate is what a plan says of a group: how many of its instances have no place
+// RequestUpdate is what a plan states about a group: how many of its instances have no place
 // once the plan has been committed.
 type RequestUpdate struct {
 	_struct sparse `entry:",omitempty"`
@@ -88,7 +88,7 @@ func (r *Rank) Compare(o *Rank) int {
 	)
 }
 
-// Rank returns the place of a job's ask: nil stands for one that has never waited, and since is
+// Rank returns the rank of a job's request: nil stands for one that has never waited, and since is
 // then when it began to. A job has one evaluation for all its groups, so its place is that of its
 // best request.
 func (c *SchedulerConfiguration) Rank(job *Job, request *PendingRequest, since int64) Rank {

@@ -19,7 +19,7 @@ const (
 // Requests and answers about the queue.
 type (
 	// QueueRequest requests the queue. A page has at most 1,000 entries, however many
-	// are asked for: QueryMeta.NextToken is the next. Prefix is that of job IDs.
+	// are requested: QueryMeta.NextToken is the next. Prefix is that of job IDs.
 	QueueRequest struct {
 		// NodePool requests one pool's queue; empty: those of all pools, one after the other.
 		NodePool string
@@ -44,7 +44,7 @@ type QueueEntry struct {
 	Priority EffectivePriority
 	Class    string
 	Missing  int           // instances without a place
-	Wanted   int           // instances that the group asks for in all
+	Wanted   int           // instances that the group requests in all
 	Since    int64         // when it began to wait this time, in Unix nanoseconds
 	Waited   time.Duration // how long that is, at the time of the answer
 	EvalID   string        // the evaluation that it waits in; "": none yet
@@ -138,7 +138,7 @@ func (m *AllocMetric) MainReason() (reason string, nodes int) {
 	var all []count
 	for dimension, n := range m.DimensionExhausted { // order does not matter, here and below: the first is sought
 		what := dimension + " exhausted"
-		if strings.Contains(dimension, ": ") { // it says in full what is not to be had
+		if strings.Contains(dimension, ": ") { // it states in full what is not to be had
 			what = dimension
 		}
 		all = append(all, count{what, n, true})

@@ -14,7 +14,7 @@ const (
 	maxNetworkWords   = 64 // name servers and the like of an allocation's network
 )
 
-// CheckLimits returns an error if a report says what no client says. It leaves the names of the tasks to who knows the job.
+// CheckLimits returns an error if a report has what no client sends. It leaves the names of the tasks to who knows the job.
 func (u *AllocClientUpdate) CheckLimits() error {
 	if len(u.ClientStatus) > maxTaskWord {
 		return implausible("allocation %s: the status %q has %d bytes, at most %d are allowed", clip(u.ID), clip(u.ClientStatus), len(u.ClientStatus), maxTaskWord)
@@ -131,7 +131,7 @@ func (t *TaskState) cut(text, events int) *TaskState {
 	return out
 }
 
-// texts are those of an event's fields that are as long as what they tell of.
+// texts are those of an event's fields that are as long as what they report.
 func (e *TaskEvent) texts() [6]*string {
 	return [...]*string{&e.DisplayMessage, &e.Message, &e.RestartReason, &e.DriverError, &e.KillReason, &e.KillError}
 }

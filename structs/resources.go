@@ -8,11 +8,11 @@ const (
 	DefaultMemoryMB = 300
 )
 
-// Resources is what a task asks for.
+// Resources is what a task requests.
 type Resources struct {
 	_struct sparse `entry:",omitempty"`
 
-	CPU         int                `hcl:"cpu" check:"min=1,max=1000000000"`         // MHz; 0 is the default of 100, or nothing if Cores are asked
+	CPU         int                `hcl:"cpu" check:"min=1,max=1000000000"`         // MHz; 0 is the default of 100, or nothing if Cores are requested
 	Cores       int                `hcl:"cores" check:"min=0,max=1000000"`          // whole cores, for this task alone
 	MemoryMB    int                `hcl:"memory" check:"min=10,max=1000000000"`     // MiB; 0 is the default of 300
 	MemoryMaxMB int                `hcl:"memory_max" check:"min=-1,max=1000000000"` // MiB; 0: no more than MemoryMB; -1: no limit
@@ -32,7 +32,7 @@ const (
 	NUMAAffinityRequire = "require"
 )
 
-// NUMAResource is what a task asks of its cores' memory.
+// NUMAResource is what a task requests of its cores' memory.
 type NUMAResource struct {
 	Affinity string   `hcl:"affinity" check:"oneof=none|prefer|require"` // one of the NUMAAffinity constants
 	Devices  []string `hcl:"devices"`                                    // devices that must share the NUMA node

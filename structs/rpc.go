@@ -41,17 +41,17 @@ type WriteRequest struct {
 	AuthToken string
 }
 
-// Routing states which servers may answer: servers of the region, "" for whichever is asked, and none but its leader.
+// Routing states which servers may answer: servers of the region, "" for whichever is called, and none but its leader.
 func (w WriteRequest) Routing() (region string, stale bool) { return w.Region, false }
 
 // WriteMeta comes with every answer to a write.
 type WriteMeta struct{ Index uint64 }
 
-// Requests and answers of the servers' RPC methods. wire.Method* says which method
-// takes and gives which.
+// Requests and answers of the servers' RPC methods. wire.Method* states which method
+// takes and returns which.
 type (
 	// IDRequest reads one thing by its ID. An ID may be a unique prefix only where
-	// the method says so.
+	// the method states it.
 	IDRequest struct {
 		ID string
 		QueryOptions
@@ -83,7 +83,7 @@ type (
 		PreserveResources bool
 		PolicyOverride    bool
 		EvalPriority      int // 0: the job's
-		// Opportunistic answers OverLimitAsk: instances beyond what the namespace owns run as opportunistic ones.
+		// Opportunistic answers OverLimitConfirm: instances beyond what the namespace owns run as opportunistic ones.
 		Opportunistic bool `json:",omitempty" codec:",omitempty"`
 		Submission    *JobSubmission
 		// OneRegion reports that a multiregion job is the copy for the region of the request. Servers

@@ -1,7 +1,7 @@
 package structs
 
-// What operators ask of an agent's own process. A request with a NodeID is answered by the agent of that node, one with a
-// ServerID by that server's agent, and one with neither by the agent that was asked. They exclude each other.
+// Operators' requests to an agent's own process. A request with a NodeID is answered by the agent of that node, one with a
+// ServerID by that server's agent, and one with neither by the agent that was called. They exclude each other.
 type (
 	// AgentMonitorRequest requests the log lines of an agent from now on.
 	AgentMonitorRequest struct {
@@ -9,7 +9,7 @@ type (
 		ServerID           string // the ID of a server, its name with or without the region, or ServerLeader
 		LogLevel           string // lines of this level and above; empty: info
 		LogJSON            bool   // each line is a JSON object
-		LogIncludeLocation bool   // each line says where in the code it comes from
+		LogIncludeLocation bool   // each line states where in the code it comes from
 		QueryOptions
 	}
 	// AgentHostRequest requests a description of an agent's machine.
@@ -45,7 +45,7 @@ type (
 // ServerLeader is the ServerID of whichever server leads.
 const ServerLeader = "leader"
 
-// HostData is what an agent tells of its machine. Its JSON is Nomad's.
+// HostData is what an agent reports of its machine. Its JSON is Nomad's.
 type HostData struct {
 	OS          string
 	Network     []map[string]string // one an interface

@@ -2,7 +2,7 @@ package structs
 
 import "time"
 
-// What nodes ask, and what is asked about them. wire.Method* says which method takes and gives which.
+// Nodes' requests, and requests about them. wire.Method* states which method takes and returns which.
 type (
 	// NodeRegisterRequest registers a node.
 	NodeRegisterRequest struct {
@@ -72,7 +72,7 @@ type (
 		QueryOptions
 	}
 	// ClientAllocsReply is a node's allocations by their AllocModifyIndex, and
-	// whole those whose AllocModifyIndex is above the MinQueryIndex asked. Jobs
+	// whole those whose AllocModifyIndex is above the requested MinQueryIndex. Jobs
 	// holds each job version once; Alloc.Job is nil, and so is Metrics.
 	ClientAllocsReply struct {
 		Allocs  map[string]uint64
@@ -86,7 +86,7 @@ type (
 		SecretID string
 		Updates  []*AllocClientUpdate
 		// KnownIndex is that of the newest answer about its allocations that the node has had, from whichever server: who
-		// takes the report must have come as far. 0: an older build does not say.
+		// takes the report must have come as far. 0: an older build does not state it.
 		KnownIndex uint64
 		WriteRequest
 	}
@@ -97,6 +97,6 @@ type (
 		Events   []*NodeEvent
 		WriteRequest
 	}
-	// WriteReply answers a write that gives nothing back.
+	// WriteReply answers a write that returns nothing.
 	WriteReply struct{ WriteMeta }
 )

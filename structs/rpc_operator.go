@@ -25,7 +25,7 @@ type (
 	RaftConfigurationReply struct {
 		Servers []*RaftServer
 		Index   uint64
-		// Meta is how the server knew its leader; nil: it is of an earlier version, and does not say. Its Index is not used.
+		// Meta is how the server knew its leader; nil: it is of an earlier version, and does not state it. Its Index is not used.
 		Meta *QueryMeta `codec:"Meta,omitempty" json:"-"`
 	}
 	// RaftServer is one server of it.
@@ -64,16 +64,16 @@ type (
 		Key  string // in base64
 		Pool string // PoolServers (empty), PoolClients
 	}
-	// KeyringReply is what came of it, as Nomad gives it.
+	// KeyringReply is what came of it, as Nomad returns it.
 	KeyringReply struct {
 		Messages map[string]string // what is to be known, by member
 		Keys     map[string]int    // of KeyList: how many members have a key, by the key in base64
 		// PrimaryKeys is how many members encrypt with a key.
 		PrimaryKeys map[string]int
-		NumNodes    int // members that were asked
+		NumNodes    int // members that were queried
 		// Clients is how many of them are clients, which have their keys from the answers to their heartbeats: ours, of PoolClients.
 		Clients int `json:",omitempty"`
-		// Behind is how many of those have not said yet that they have the servers' keys.
+		// Behind is how many of those have not reported yet that they have the servers' keys.
 		Behind int `json:",omitempty"`
 	}
 	// RaftPeerRequest names a server.

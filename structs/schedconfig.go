@@ -24,7 +24,7 @@ type SchedulerConfiguration struct {
 	// methods give; a change that does not name one of these leaves it as it is.
 
 	// Policy is the order in which nodes are tried, one of Job.Policy's values; "": what
-	// SchedulerAlgorithm says. See NodeOrder.
+	// SchedulerAlgorithm states. See NodeOrder.
 	Policy string
 	// Dimensions is the order in which room is compared: of "gpus", "cpu", "memory".
 	Dimensions []string
@@ -42,7 +42,7 @@ type SchedulerConfiguration struct {
 	// Bands are the ranges of priority, lowest first: a request takes from lower ones only
 	// (semantics part 3). See PriorityBands.
 	Bands []PriorityBand
-	// KeepWhole: when room is given back, a request that gets all of its own is served before any
+	// KeepWhole: when room is returned, a request that gets all of its own is served before any
 	// that gets a part.
 	KeepWhole bool
 	// Cycle is how long a request waits for one more of effective priority (0: 20 s); Aging of 0
@@ -148,7 +148,7 @@ type NodeListStub struct {
 }
 
 // HistoryRecord is what stays of an allocation after it ended, outliving its
-// garbage collection: who, what it held, how long it waited and ran, how it ended.
+// garbage collection: who, what it used, how long it waited and ran, how it ended.
 type HistoryRecord struct {
 	AllocID      string
 	Namespace    string

@@ -47,7 +47,7 @@ func Policies() []string {
 }
 
 // NodeOrder is the policy in force: Policy if one is stated, else what Nomad's
-// SchedulerAlgorithm says: spread, or packing, which looks at what is left of devices
+// SchedulerAlgorithm states: spread, or packing, which looks at what is left of devices
 // too. Policy "binpack" packs without that.
 func (c *SchedulerConfiguration) NodeOrder() string {
 	switch {
@@ -262,7 +262,7 @@ func (c *SchedulerConfiguration) validateDimensions() error {
 	return nil
 }
 
-// ValidateLevels refuses site levels that could not be told apart from each other or
+// ValidateLevels refuses site levels that could not be distinguished from each other or
 // from the levels within a node.
 func ValidateLevels(levels []TopologyLevel) error {
 	if len(levels) > maxSiteLevels {

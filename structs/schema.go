@@ -21,7 +21,7 @@ const (
 	FieldOptLabel                  // name = value, or the block's label
 )
 
-// Field is what the tags of a struct's field say. They are read by everything
+// Field is what the tags of a struct's field state. They are read by everything
 // that walks a specification: HCL and JSON decoding, validation, diffs.
 //
 //	hcl:"name"            an attribute

@@ -2,7 +2,7 @@ package structs
 
 import "time"
 
-// SnapshotMeta is what an archive of a cluster's state says of itself: its meta.json.
+// SnapshotMeta is what an archive of a cluster's state states about itself: its meta.json.
 type SnapshotMeta struct {
 	// Format is the archive's. It is raised when an older version would read it wrongly.
 	Format int
@@ -51,7 +51,7 @@ type SnapshotInfo struct {
 type (
 	// SnapshotSaveRequest requests an archive of a server's state.
 	SnapshotSaveRequest struct{ QueryOptions }
-	// SnapshotChunk is a piece of it. The first has no Data but says what comes.
+	// SnapshotChunk is a piece of it. The first has no Data but states what comes.
 	SnapshotChunk struct {
 		Index  uint64 `codec:",omitempty"`
 		Bytes  int64  `codec:",omitempty"`

@@ -68,7 +68,7 @@ func copyOf[T any](p *T) *T {
 }
 
 // sameValue reports whether two values of one type mean the same: empty and absent lists and maps
-// are equal, and so are numbers in free-form configuration whatever type a codec gave them.
+// are equal, and so are numbers in free-form configuration whatever type a codec decoded them to.
 func sameValue(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()

@@ -36,7 +36,7 @@ func LabelOf(s reflect.Value) string {
 	return ""
 }
 
-// place is a block of a specification. Its path is written only where something is to be said of it.
+// place is a block of a specification. Its path is written only where something is to be reported about it.
 type place struct {
 	above        *place
 	block, label string

@@ -50,7 +50,7 @@ const (
 // MaxTaskEvents bounds the events kept of a task.
 const MaxTaskEvents = 10
 
-// TaskState is what a client says of a task.
+// TaskState is what a client reports about a task.
 type TaskState struct {
 	State       string
 	Failed      bool      `wire:",omitempty"`

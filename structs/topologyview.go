@@ -5,7 +5,7 @@ import "slices"
 // Requests and answers about the topology: who holds which device, and what is free.
 type (
 	// TopologyRequest requests the cells of nodes. A page has at most 1,000 nodes, or
-	// 128 with details, however many are asked for: QueryMeta.NextToken is the next.
+	// 128 with details, however many are requested: QueryMeta.NextToken is the next.
 	TopologyRequest struct {
 		// NodeID requests one node, with details; empty: the nodes that QueryOptions select.
 		NodeID string
@@ -86,7 +86,7 @@ type TopologySite struct {
 	DeviceCounts
 }
 
-// TopologyNode is a node with what is free and held on it. Its numbers are those of
+// TopologyNode is a node with what is free and in use on it. Its numbers are those of
 // DeviceCounts, in fields of its own so that filters can name them.
 type TopologyNode struct {
 	ID                    string

@@ -89,7 +89,7 @@ func (j *Job) validateHead(r reporter) {
 	checkKeys(r, "meta", j.Meta)
 }
 
-// checkText reports an ID or a name that nothing could be told apart by. As in Nomad it may hold control characters: whoever
+// checkText reports an ID or a name by which nothing could be distinguished. As in Nomad it may hold control characters: whoever
 // shows it escapes them.
 func checkText(r reporter, field, text string) {
 	switch {

@@ -306,7 +306,7 @@ func validateCells(list []*CellQuota, bad func(format string, args ...any) *Erro
 
 // What is called of virtual clusters, and answered.
 type (
-	// VirtualClusterUpsertEntry gives a namespace cells, or other ones.
+	// VirtualClusterUpsertEntry assigns cells to a namespace, or other ones.
 	VirtualClusterUpsertEntry struct {
 		VirtualCluster *VirtualCluster
 		// WhenFree accepts an edit that cannot be admitted now: it is tried again after every unbinding.
@@ -324,7 +324,7 @@ type (
 		Time     int64
 		EvalSeed string
 	}
-	// VirtualClusterUpsertRequest gives a namespace cells, or other ones.
+	// VirtualClusterUpsertRequest assigns cells to a namespace, or other ones.
 	VirtualClusterUpsertRequest struct {
 		VirtualCluster *VirtualCluster
 		WhenFree       bool

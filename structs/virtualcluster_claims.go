@@ -277,7 +277,7 @@ type (
 		Time     int64
 		EvalSeed string
 	}
-	// VirtualClusterPointsEntry gives a virtual cluster points, or takes some.
+	// VirtualClusterPointsEntry grants points to a virtual cluster, or takes some.
 	VirtualClusterPointsEntry struct {
 		Name   string
 		Points int64
@@ -299,7 +299,7 @@ type (
 		Shift CellShift
 		WriteRequest
 	}
-	// VirtualClusterPointsRequest gives a virtual cluster points, or takes some.
+	// VirtualClusterPointsRequest grants points to a virtual cluster, or takes some.
 	VirtualClusterPointsRequest struct {
 		Name   string
 		Points int64

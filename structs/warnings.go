@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// noBehaviour lists the fields that are accepted, kept and given back, but that
-// nothing acts on yet, or not as they ask for (halfEffects), as Type.Field. A value that means the default is not
+// noBehaviour lists the fields that are accepted, kept and returned, but that
+// nothing acts on yet, or not as they request (halfEffects), as Type.Field. A value that means the default is not
 // worth a warning: it follows the name after a colon. Whoever makes a field
 // work deletes its row.
 var noBehaviour = sync.OnceValue(func() map[string]string {
@@ -68,10 +68,10 @@ var noBehaviour = sync.OnceValue(func() map[string]string {
 `)
 })
 
-// noEffect is what is said of the fields of noBehaviour that are not in halfEffects.
+// noEffect is the text about the fields of noBehaviour that are not in halfEffects.
 const noEffect = "is accepted but has no effect yet"
 
-// halfEffects are what is said of those fields of noBehaviour that do keep a job from running, or from being placed.
+// halfEffects are the texts about those fields of noBehaviour that do keep a job from running, or from being placed.
 var halfEffects = map[string]string{
 	"Job.Periodic":         "is accepted, but the job will not run: there are no periodic jobs yet",
 	"Job.ParameterizedJob": "is accepted, but the job will not run: there are no parameterized jobs yet",

@@ -12,7 +12,7 @@ type EffectlessField struct {
 	Name     string // its name in HCL or, where HCL has none for it, in JSON
 	JSONOnly bool   // HCL has no name for it
 	Default  string // a value that is as good as none: nobody is warned of it; empty: there is no such value
-	Warning  string // what is said of it instead of its having no effect; empty: nothing
+	Warning  string // the text about it instead of its having no effect; empty: nothing
 }
 
 // FieldsWithoutEffect returns what [Job.Warnings] may warn of, outer blocks first, each field once: where the job's outermost

@@ -3,7 +3,7 @@
 // limit, its health, and what is reported to the servers.
 //
 // A Runner makes all that happens to an allocation one thing after another, under
-// one lock; after each it settles: order.go says which tasks to start and to end
+// one lock; after each it settles: order.go decides which tasks to start and to end
 // now, as a function of where they stand. It has no goroutine while nothing
 // happens. See package task for what becomes of one task.
 //

@@ -213,7 +213,7 @@ type fileReader struct {
 	send    func(*structs.StreamFrame) error
 }
 
-// toEnd sends what there is; more says that the limit is not reached.
+// toEnd sends what there is; more reports that the limit is not reached.
 func (r *fileReader) toEnd(ctx context.Context) (more bool, err error) {
 	buf := make([]byte, frameSize)
 	for {

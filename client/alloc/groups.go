@@ -13,7 +13,7 @@ import (
 
 // GroupPool assigns group IDs that stand for one allocation each. The allocation's directory belongs to its group,
 // and only the allocation's tasks have that group, so a task reaches no other allocation's files even where both run as
-// one user. Nothing is written down: the directories below base say which IDs are in use.
+// one user. Nothing is written down: the directories below base record which IDs are in use.
 type GroupPool struct {
 	base     string
 	min, max int

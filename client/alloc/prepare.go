@@ -60,7 +60,7 @@ func taskOf(a *structs.Allocation, name string) *structs.Task {
 }
 
 // resourcesOf is what the servers assigned to the task, or what it requests where an
-// allocation does not say.
+// allocation does not state it.
 func resourcesOf(a *structs.Allocation, t *structs.Task) driver.Resources {
 	var out driver.Resources
 	if a.AllocatedResources != nil {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultParent is where an agent's groups are unless its configuration says otherwise.
+// DefaultParent is where an agent's groups are unless its configuration states another.
 const DefaultParent = "nomadish.slice"
 
 // probePrefix begins the names of groups that only try out whether one can be made.
@@ -278,7 +278,7 @@ func (b *Base) dirs() []string {
 	return slices.DeleteFunc(slices.Compact(out), func(dir string) bool { return dir == "" })
 }
 
-// reason takes the path, which is said already, out of an error.
+// reason takes the path, which is named already, out of an error.
 func reason(err error) error {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return e.Err

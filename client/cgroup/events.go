@@ -77,7 +77,7 @@ func countOf(data []byte, name string) uint64 {
 	return 0
 }
 
-// The kernel says that memory is wanted before it kills: so long and so often is the count looked at then.
+// The kernel reports that memory is wanted before it kills: so long and so often is the count looked at then.
 const (
 	oomLooks = 100
 	oomStep  = 2 * time.Millisecond

@@ -209,7 +209,7 @@ func (s *System) goHome(dirs []string) bool {
 	return true
 }
 
-// OnThread calls f on a thread of its own, which ends afterwards unless f says that it may stay. It is never the
+// OnThread calls f on a thread of its own, which ends afterwards unless f returns that it may stay. It is never the
 // process's first thread: that one stands for the process in a hierarchy of version 1, and cannot end.
 func OnThread(f func() (stays bool)) {
 	done := make(chan struct{})

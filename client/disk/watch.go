@@ -114,7 +114,7 @@ func (w *Watch) Look() {
 		}
 	}
 	if now != "" && was != "" {
-		return // as it was said
+		return // as it was reported
 	}
 	if was == now {
 		return

@@ -40,7 +40,7 @@ type Handle interface {
 	// Wait blocks until the task has ended and all of its output is in its log
 	// files, then returns how it ended; every later call returns the same. An error
 	// means that nobody waits any more (ctx's, or that the driver was closed) and
-	// says nothing of the task: whatever went wrong with that is in the result.
+	// is not about the task: whatever went wrong with that is in the result.
 	Wait(ctx context.Context) (ExitResult, error)
 
 	// Signal sends the named signal ("SIGHUP" or "HUP") to the task.
@@ -77,13 +77,13 @@ func Release(ctx context.Context, h Handle) error {
 	return nil
 }
 
-// Noter is a Handle that can say what the user of its task should know of the start, such as a limit that the node has lowered.
+// Noter is a Handle that can report what the user of its task should know of the start, such as a limit that the node has lowered.
 type Noter interface {
 	// Notes are sentences for people. They do not change; the handle of a recovered task has none.
 	Notes() []string
 }
 
-// Notes returns what a handle has to say of the start of its task.
+// Notes returns what a handle reports about the start of its task.
 func Notes(h Handle) []string {
 	if n, ok := h.(Noter); ok {
 		return n.Notes()
@@ -196,7 +196,7 @@ type ExitResult struct {
 	// OOMKilled is true if the kernel ended the task for want of memory.
 	OOMKilled bool
 	// Unknown is true if the task has ended but nobody was there to see how;
-	// ExitCode and Signal mean nothing then and Err says why.
+	// ExitCode and Signal mean nothing then and Err states why.
 	Unknown bool
 	// Message states what else is known of the end, such as a limit that was reached; it makes no failure of it.
 	Message string

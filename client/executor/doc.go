@@ -24,5 +24,5 @@
 // directory and the log directories that it is given, or block a task because
 // its output cannot be written.
 //
-// docs/adr/0002-one-executor-per-node.md says why it is made like this.
+// docs/adr/0002-one-executor-per-node.md explains why it is made like this.
 package executor

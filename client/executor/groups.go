@@ -158,7 +158,7 @@ func (g *groups) kill(group *cgroup.Group) error {
 	return system.Kill(ctx, group)
 }
 
-// judge adds to a task's end what its groups say of it.
+// judge adds to a task's end what its groups report about it.
 func (g *groups) judge(t *task, exit *Exit) {
 	if t.rec.Cgroup == nil {
 		if exit.Signal == int(unix.SIGKILL) || exit.Unknown {

@@ -40,7 +40,7 @@ type options struct {
 
 // Main is the hidden subcommand `nomadish executor`. It serves in the foreground
 // until it is no longer needed, and returns the process's exit code. A Client
-// starts it with -ready-fd: then it moves into the background, says on that
+// starts it with -ready-fd: then it moves into the background, reports on that
 // descriptor "ok" or what went wrong, and logs to executor.log in its directory.
 //
 // It must be called on a process that does nothing else: it takes over the

@@ -270,7 +270,7 @@ func ownFreezer(pid int, owns func(pid int) bool) (string, error) {
 	}
 	for _, file := range freezersOf(string(its), string(mine), string(mounts)) {
 		if !exists(file) {
-			continue // a kernel before 5.2, say
+			continue // for example, a kernel before 5.2
 		}
 		procs, err := os.ReadFile(filepath.Join(filepath.Dir(file), "cgroup.procs"))
 		if err != nil {

@@ -30,7 +30,7 @@ type task struct {
 	reaped bool // the process is gone: its pid may be somebody else's now
 
 	adopted bool         // started by an earlier executor
-	found   bool         // adopted when its process was gone already: its pid says nothing
+	found   bool         // adopted when its process was gone already: its pid means nothing
 	dropped atomic.Int64 // bytes of output lost
 	pumps   []*pump
 	unwatch func()        // ends the watching of its memory, or nil
@@ -244,7 +244,7 @@ func fork(spec *Spec, who identity, s *streams, groups *groups, group *cgroup.Gr
 	return pid, nil
 }
 
-// forkExec starts the process in its control groups, with nothing of the executor's but what attr says.
+// forkExec starts the process in its control groups, with nothing of the executor's but what attr states.
 func forkExec(spec *Spec, attr *syscall.ProcAttr, groups *groups, group *cgroup.Group) (pid int, err error) {
 	if err := descriptors.CloseOnExec(); err != nil {
 		return 0, err

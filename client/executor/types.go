@@ -139,11 +139,11 @@ type Status struct {
 type Exit struct {
 	// Code is the exit code, Signal the signal that ended it; one of them is 0.
 	Code, Signal int
-	// OOMKilled: the kernel says that the process's cgroup ran out of memory.
+	// OOMKilled: the kernel reported that the process's cgroup ran out of memory.
 	OOMKilled bool
 	// Message states which of its limits the task has reached; empty: none.
 	Message string `json:",omitempty"`
-	// Unknown: it has ended, but nobody saw how; Reason says why nobody did.
+	// Unknown: it has ended, but nobody saw how; Reason states why nobody did.
 	Unknown    bool
 	Reason     string
 	FinishedAt time.Time

@@ -107,7 +107,7 @@ func readCores(root string) (cores []core, model string) {
 	return cores, model
 }
 
-// coreMHz is what the kernel says of a core's speed when nothing slows it: its base
+// coreMHz is what the kernel reports as a core's speed when nothing slows it: its base
 // frequency, else its most. 0: nothing.
 func coreMHz(root string, id uint16) int {
 	dir := filepath.Join(root, "sys/devices/system/cpu", fmt.Sprintf("cpu%d", id), "cpufreq")

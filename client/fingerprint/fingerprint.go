@@ -44,7 +44,7 @@ type Result struct {
 	Attributes map[string]string
 	Resources  *structs.NodeResources
 	Hostname   string
-	// Warnings say what could not be found out.
+	// Warnings describe what could not be found out.
 	Warnings []error
 }
 
@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// Drivers fingerprints each driver and returns what the node says of it, with the attributes
+// Drivers fingerprints each driver and returns what the node reports about it, with the attributes
 // that those which were detected stand for.
 func Drivers(ctx context.Context, registry *driver.Registry, now time.Time) (infos map[string]*structs.DriverInfo, attributes map[string]string) {
 	infos, attributes = map[string]*structs.DriverInfo{}, map[string]string{}

@@ -1,4 +1,4 @@
-// Package gc says which ended allocations of a node are removed: the oldest, when
+// Package gc selects the ended allocations of a node that are removed: the oldest, when
 // there are too many allocations or the disk is too full. It is a function; the
 // client measures and removes. It stands apart so that the rule knows no client, and is tried without one.
 package gc

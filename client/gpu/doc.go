@@ -1,9 +1,9 @@
 // Package gpu finds a machine's NVIDIA GPUs, where they sit and how they are.
 //
-// It joins two sources. The driver's library (NVML) says what each GPU is and how
+// It joins two sources. The driver's library (NVML) reports what each GPU is and how
 // it does; it is read by a probe, a program of its own that is embedded in the agent
-// and run only where there is a driver (package probe says why; docs/adr/0005). The
-// kernel's sysfs says which PCIe switch and which socket each GPU hangs on.
+// and run only where there is a driver (package probe explains why; docs/adr/0005). The
+// kernel's sysfs shows on which PCIe switch and socket each GPU hangs.
 //
 // What follows from them is decided here, by a function of the snapshots and the
 // time (DeviceTracker): the groups of devices, the tree of cells with its links, and which

@@ -48,7 +48,7 @@ func (c *condition) event(xid uint64) {
 	}
 }
 
-// look takes what a snapshot says of the GPU (nil: nothing) and returns why it is bad;
+// look takes what a snapshot reports about the GPU (nil: nothing) and returns why it is bad;
 // empty: it is good. The words stay the same while the reason does.
 func (c *condition) look(g *nvml.GPU, now time.Time) string {
 	c.heat(g, now)

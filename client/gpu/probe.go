@@ -27,7 +27,7 @@ const (
 	lookLimit  = 10 * time.Second
 	firstLimit = time.Minute
 	closeLimit = 2 * time.Second
-	maxWords   = 2 << 10 // kept of what a probe says on standard error
+	maxWords   = 2 << 10 // kept of what a probe writes to standard error
 )
 
 // ErrSilent reports that the driver did not answer in time.
@@ -57,7 +57,7 @@ type process struct {
 	queried bool
 }
 
-// words is the beginning of what a program says.
+// words is the beginning of what a program writes.
 type words struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -178,7 +178,7 @@ func (r *process) listen(out io.Reader) {
 		}
 	}
 	_ = r.cmd.Process.Kill() // its output is closed, or no line
-	_ = r.cmd.Wait()         // says how it ended, which words say better
+	_ = r.cmd.Wait()         // the error reports how it ended; words explain it better
 	close(r.answers)
 }
 

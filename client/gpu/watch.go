@@ -25,7 +25,7 @@ type Source interface {
 	Close()
 }
 
-// Options say what a Watcher watches.
+// Options configure what a Watcher watches.
 type Options struct {
 	// Source is read; nil: the embedded probe, on machines that have a driver.
 	Source Source

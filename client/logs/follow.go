@@ -16,7 +16,7 @@ import (
 // file watch left to give (fs.inotify.max_user_instances).
 const pollInterval = 250 * time.Millisecond
 
-// Options say what of a stream to read.
+// Options select which part of a stream is read.
 type Options struct {
 	// Origin is OriginStart (also when empty) or OriginEnd.
 	Origin string

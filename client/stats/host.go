@@ -70,12 +70,12 @@ func (h *Host) Busy() []float64 {
 	return out
 }
 
-// Booted returns when the machine was started; now if the system does not say.
+// Booted returns when the machine was started; now if the system does not report it.
 func Booted() time.Time {
 	return time.Now().Add(-time.Duration(uptime()) * time.Second) //nolint:gosec // seconds of a machine
 }
 
-// uptime returns for how many seconds the machine has run; 0 if the system does not say.
+// uptime returns for how many seconds the machine has run; 0 if the system does not report it.
 func uptime() uint64 {
 	var system unix.Sysinfo_t
 	if unix.Sysinfo(&system) != nil {
@@ -84,7 +84,7 @@ func uptime() uint64 {
 	return uint64(system.Uptime) //nolint:gosec // seconds since the machine's start
 }
 
-// deviceOf is what is mounted where path lies; empty if the system does not say.
+// deviceOf is what is mounted where path lies; empty if the system does not report it.
 func deviceOf(ctx context.Context, path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

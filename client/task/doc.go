@@ -1,5 +1,5 @@
 // Package task runs one task of an allocation: it starts it through its driver,
-// waits for its end, starts it again as its restart policy says, and ends it.
+// waits for its end, starts it again as its restart policy requires, and ends it.
 //
 // A Runner has no goroutine of its own while nothing happens: whatever comes (an
 // exit, a timer, a wish of the allocation) is a call made one at a time by the

@@ -90,7 +90,7 @@ func (t *Runner) unstarted() {
 }
 
 // lost gives up a task of which nothing can be found: nobody knows how it ended.
-// It is started anew once the servers have said that they still want it.
+// It is started anew once the servers have confirmed that they still want it.
 func (t *Runner) lost(err error) {
 	t.state.Handle, t.state.RunID = nil, ""
 	t.event(failureEvent(structs.TaskRestoreFailed, fmt.Errorf("the task is gone: %w", err), time.Now()), false)

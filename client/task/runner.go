@@ -13,7 +13,7 @@ import (
 
 // Host is the allocation that a task belongs to. It makes the calls of and to one
 // allocation's tasks one at a time: all methods of a Runner are called with the
-// Host's lock held, unless they say otherwise.
+// Host's lock held, unless their comments state otherwise.
 type Host interface {
 	// Do runs fn with the lock held.
 	Do(fn func())
@@ -21,7 +21,7 @@ type Host interface {
 	// agent shuts down, which waits for fn.
 	Go(fn func(ctx context.Context))
 	// Changed is called, with the lock held, after the state has changed. urgent
-	// says that the servers should know soon.
+	// states that the servers should know soon.
 	Changed(t *Runner, urgent bool)
 	// Save makes the allocation's state durable as it is now, then calls done (nil
 	// allowed), which must neither block nor take the lock. It does not block.
@@ -76,7 +76,7 @@ type Runner struct {
 	killing    bool // it shall end for good
 	killEvent  *structs.TaskEvent
 	stopping   bool // the handle is being stopped
-	restarting bool // started again at its end, whatever the policy says
+	restarting bool // started again at its end, whatever the policy states
 	closed     bool
 	done       chan struct{} // closed when it is dead; made on first use
 }
@@ -284,7 +284,7 @@ func (t *Runner) release(ctx context.Context, h driver.Handle) {
 	})
 }
 
-// Kill ends the task for good, because of what event says (nil: its own doing).
+// Kill ends the task for good, for the reason in event (nil: its own doing).
 // The shutdown delay is waited unless noDelay.
 func (t *Runner) Kill(event *structs.TaskEvent, noDelay bool) {
 	if t.phase == phaseDead || t.closed {

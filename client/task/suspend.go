@@ -95,7 +95,7 @@ func (s *suspension) suspend() {
 	s.callDriver(saved, func(ctx context.Context, p driver.Suspender) error { return p.Suspend(ctx) }, s.suspendDone)
 }
 
-// callDriver makes a call of the driver once saved says that the state is durable.
+// callDriver makes a call of the driver once saved reports that the state is durable.
 func (s *suspension) callDriver(saved <-chan error, call func(context.Context, driver.Suspender) error, done func(error)) {
 	p, ok := s.runner.handle.(driver.Suspender)
 	if !ok {

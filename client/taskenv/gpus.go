@@ -7,7 +7,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// The variables that say which GPUs a program may see: the first to NVIDIA's
+// The variables that select the GPUs that a program may see: the first to NVIDIA's
 // container runtime, the second to CUDA in any process.
 const (
 	visibleToContainers = "NVIDIA_VISIBLE_DEVICES"

@@ -29,7 +29,7 @@ func (e *ClosedError) Error() string {
 }
 
 // CheckEnter returns a ClosedError for the first directory on the way to path, path included, that the user cannot
-// enter. A directory with an access control list counts as open: what that says is not read.
+// enter. A directory with an access control list counts as open: the list itself is not read.
 func CheckEnter(path string, u User) error {
 	if u.UID == 0 {
 		return nil

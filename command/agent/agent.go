@@ -25,7 +25,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Version is what the agent says it is. The command sets it before Run.
+// Version is what the agent reports as its version. The command sets it before Run.
 var Version = "dev"
 
 // serverPart is a running server, as far as the agent needs one.
@@ -64,9 +64,9 @@ type clientPart struct {
 
 // parts make what an agent consists of; wiring.go has the real ones.
 type parts struct {
-	// secure guards RPC; nil: it is plain. own answers what is asked about the agent.
+	// secure guards RPC; nil: it is plain. own answers requests about the agent.
 	server func(cfg *config.Config, secure *wire.TLS, own *inspect.Inspector, logger hclog.Logger) (*serverPart, error)
-	// client is told where the agent's own files lie and how its HTTP is reached.
+	// client is passed where the agent's own files lie and how its HTTP is reached.
 	client func(cfg *config.Config, dirs clientDirs, servers []string, httpAddr string, secure *wire.TLS, own *inspect.Inspector, logger hclog.Logger) (*clientPart, error)
 	// remote answers calls by passing them on to servers; stop ends its connections.
 	remote func(servers func() []string, secure *wire.TLS, logger hclog.Logger) (backend httpapi.Backend, stop func())
@@ -90,11 +90,11 @@ type Agent struct {
 	serving      sync.WaitGroup
 	tempDir      string      // removed at the end
 	tls          *wire.TLS   // nil: nothing is guarded
-	queryClients atomic.Bool // HTTPS asks callers for certificates
+	queryClients atomic.Bool // HTTPS requires certificates of callers
 
 	rpcAddr, httpAddr string // as others reach them
 	self              atomic.Pointer[httpapi.Self]
-	changing          sync.Mutex // held by who changes what self tells
+	changing          sync.Mutex // held by who changes self
 }
 
 // start makes an agent of a checked configuration. reload reads it again, for
@@ -109,7 +109,7 @@ func start(cfg *config.Config, p parts, logger hclog.Logger, reload func() (*con
 	return a, nil
 }
 
-// start brings the parts up: the HTTP port first, which says soonest that another
+// start brings the parts up: the HTTP port first, which shows soonest that another
 // agent runs, then the server, the client, and last what answers.
 func (a *Agent) start(p parts) error {
 	if a.cfg.Name == "" {
@@ -289,7 +289,7 @@ func (a *Agent) describe(shown map[string]any) {
 	for _, l := range a.listeners {
 		bound = append(bound, l.Addr().String())
 	}
-	// As Nomad shows them: what is bound, and what others are told.
+	// As Nomad shows them: what is bound, and what others are sent.
 	shown["NodeName"] = a.cfg.Name
 	normalized, advertise := map[string]any{"HTTP": bound}, map[string]any{"HTTP": a.httpAddr}
 	if addr := a.clientGossip(); addr != "" {
@@ -359,7 +359,7 @@ func (a *Agent) needRestart(fresh *config.Config) []string {
 		now.Name = a.cfg.Name // the host's
 	}
 	return slices.DeleteFunc(config.Changed(a.cfg, &now), func(name string) bool {
-		return name == "log_level" || name == "insecure" || a.tls != nil && strings.HasPrefix(name, "tls.") // tls.http and tls.rpc are told of by themselves
+		return name == "log_level" || name == "insecure" || a.tls != nil && strings.HasPrefix(name, "tls.") // tls.http and tls.rpc are logged by themselves
 	})
 }
 

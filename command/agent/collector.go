@@ -16,7 +16,7 @@ const serverHeadroom = 192 << 20
 var headroomGiven sync.Once
 
 // giveHeadroom lets the heap of this process grow by least bytes between two collections, or by twice what lives if that is
-// more, but by no more than most. It is for the whole process, once, and does nothing where the environment says how to
+// more, but by no more than most. It is for the whole process, once, and does nothing where the environment states how to
 // collect (GOGC, GOMEMLIMIT).
 func giveHeadroom(least, most uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {

@@ -19,7 +19,7 @@ import (
 // lookupTimeout bounds the resolution of the host names among the agent's addresses, all together.
 const lookupTimeout = 5 * time.Second
 
-// exposure is an address of the agent that other machines can reach and at which they are not all asked who they are.
+// exposure is an address of the agent that other machines can reach and at which not all of them are authenticated.
 type exposure struct {
 	what string // what answers there
 	addr string // host:port, or a host alone before its port is known
@@ -102,8 +102,8 @@ func hostOf(addr string) string {
 }
 
 // exposures returns the addresses of an agent with configuration c that other machines can reach and that are not fully guarded.
-// An advertised address counts too: others are told to come there, so somebody forwards it to the listener. That of HTTP is not
-// refused where the API listens on loopback: a proxy there can ask callers who they are, while agents alone call the other services.
+// An advertised address counts too: others are sent there, so somebody forwards it to the listener. That of HTTP is not
+// refused where the API listens on loopback: a proxy there can authenticate callers, while agents alone call the other services.
 func exposures(c *config.Config) []exposure {
 	names, cancel := newLookup()
 	defer cancel()
@@ -163,7 +163,7 @@ func exposures(c *config.Config) []exposure {
 }
 
 // keptKeys reports which gossip pools have keys on this machine's disk, with which they are encrypted whatever the
-// configuration says.
+// configuration states.
 func keptKeys(c *config.Config) (servers, regions, clients bool) {
 	if c.Server.Enabled && !c.Dev {
 		servers, regions, clients = (&nomadish.Config{DataDir: hostOr(c.Server.DataDir, c.DataDir)}).KeptKeyrings()

@@ -112,7 +112,7 @@ func (v *flagValue) String() string     { return "" }
 func (v *flagValue) Set(s string) error { return v.set(s) }
 func (v *flagValue) IsBoolFlag() bool   { return v.isBool }
 
-// parseFlags reads the command line. flag.ErrHelp means that help was asked for.
+// parseFlags reads the command line. flag.ErrHelp means that help was requested.
 func parseFlags(args []string) (*flags, error) {
 	f := &flags{}
 	fs := flag.NewFlagSet("agent", flag.ContinueOnError)

@@ -28,7 +28,7 @@ func (a *Agent) id() string {
 	return a.cfg.Name + "." + a.cfg.Region
 }
 
-// inspected is a backend of which this agent itself answers what is asked about it: what names its own node, or nobody.
+// inspected is a backend of which this agent itself answers the requests about it: what names its own node, or nobody.
 // The rest is passed on.
 type inspected struct {
 	httpapi.Backend
@@ -73,7 +73,7 @@ func (b inspected) Stream(ctx context.Context, method string, args any) (wire.Re
 	return b.Backend.Stream(ctx, method, args)
 }
 
-// setSchedulers changes the workers of the agent's server, and what the agent tells of them.
+// setSchedulers changes the workers of the agent's server, and what the agent reports of them.
 func (a *Agent) setSchedulers(n int, enabled []string) error {
 	if a.server == nil || a.server.setSchedulers == nil {
 		return structs.Errorf(structs.CodeUnsupported, "this agent runs no server whose schedulers could be changed")

@@ -30,7 +30,7 @@ func newRemote(servers func() []string, secure *wire.TLS, logger hclog.Logger) (
 const searchFor = 10 * time.Second
 
 // search does something with the servers, one after the other, until one of them has done it. Only what was surely not done is
-// tried elsewhere: where the server could not be reached at all, or knows no leader and says that it did nothing. Otherwise
+// tried elsewhere: where the server could not be reached at all, or knows no leader and reports that it did nothing. Otherwise
 // nobody knows whether a call that was sent was carried out.
 func (r *remote) search(ctx context.Context, do func(s *wire.Session) error) error {
 	addrs := r.servers()

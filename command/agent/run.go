@@ -108,8 +108,8 @@ func (a *Agent) wait(ctx context.Context, signals <-chan os.Signal, out, stderr 
 	return end(context.WithoutCancel(ctx), ended, code, signals, stderr)
 }
 
-// end shuts an agent down, and gives its exit code: code if all goes well. What does not end in shutdownTimeout and a little more
-// is said with all that goes on, and ends with the process.
+// end shuts an agent down, and returns its exit code: code if all goes well. What does not end in shutdownTimeout and a little more
+// is logged with all that goes on, and ends with the process.
 func end(ctx context.Context, shutdown func(context.Context) error, code int, signals <-chan os.Signal, stderr io.Writer) int {
 	stop, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()

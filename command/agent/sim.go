@@ -23,9 +23,9 @@ const simLook = 200 * time.Millisecond
 // collect all the time, nor a million tasks take three times the memory that they hold.
 const simHeadroom, simMostHeadroom = 64 << 20, 1 << 30
 
-// SimOptions say which simulated nodes to attach to which servers.
+// SimOptions select which simulated nodes to attach to which servers.
 type SimOptions struct {
-	// Count is how many nodes in all; 0: as the shapes say. With several shapes
+	// Count is how many nodes in all; 0: as the shapes state. With several shapes
 	// it is dealt out in the proportion of their counts.
 	Count      int
 	LayoutFile string   // empty: one plain shape, "sim"
@@ -54,7 +54,7 @@ func (o *SimOptions) secure() (*wire.TLS, error) {
 	}, hclog.NewNullLogger())
 }
 
-// Simulate runs simulated nodes until ctx ends, which is no error. report is told
+// Simulate runs simulated nodes until ctx ends, which is no error. report is called with the progress
 // of the nodes' registration while that changes, from one goroutine.
 func Simulate(ctx context.Context, o SimOptions, report func(registered, all int)) error {
 	layouts := []sim.Layout{{Name: "sim", Count: 1, Cores: 4, MHz: 2000, Memory: 8192, Disk: 100_000}}

@@ -22,7 +22,7 @@ import (
 type telemetry struct {
 	memory *metrics.InmemSink
 	hub    *telemetryhub.Hub
-	full   sync.Once // to say that series are left out
+	full   sync.Once // to report that series are left out
 	stop   func()
 }
 

@@ -23,7 +23,7 @@ func (t *telemetry) writeJSON(to io.Writer, pretty bool) error {
 	}
 	pushed, ok := shown.(metrics.MetricsSummary)
 	if !ok {
-		return fmt.Errorf("metrics: go-metrics gave a %T", shown)
+		return fmt.Errorf("metrics: go-metrics returned a %T", shown)
 	}
 	derived, labels := t.hub.Collect(), map[string]string{}
 	l := newListing(to, pretty, pushed.Timestamp)

@@ -161,10 +161,10 @@ func (p *pusher) push(ctx context.Context, hub *telemetryhub.Hub) {
 // has its own global.
 func bridgeLibraries() error {
 	_, err := armon.NewGlobal(&armon.Config{TimerGranularity: time.Millisecond, FilterDefault: true}, bridge{})
-	return err //nolint:wrapcheck // it says what it is about
+	return err //nolint:wrapcheck // it states what it is about
 }
 
-// bridge is a sink that gives all to the global metrics.
+// bridge is a sink that passes everything to the global metrics.
 type bridge struct{}
 
 func (bridge) SetGauge(key []string, v float32)    { metrics.SetGauge(key, v) }

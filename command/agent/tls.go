@@ -45,14 +45,14 @@ func (a *Agent) loadTLS() error {
 		return err
 	}
 	a.queryClients.Store(a.cfg.TLS.VerifyHTTPSClient)
-	a.tellTLS()
+	a.logTLS()
 	if a.cfg.TLS.RPC && !a.cfg.TLS.VerifyServerHostname {
 		a.logger.Warn("tls.verify_server_hostname is off: whoever has any certificate of the CA may act as a server")
 	}
 	return nil
 }
 
-func (a *Agent) tellTLS() {
+func (a *Agent) logTLS() {
 	file, expires := a.tls.Using()
 	a.logger.Info("TLS certificate in use", "file", file, "expires", expires.Format(time.RFC3339))
 	for _, w := range a.tls.Warnings() {
@@ -83,7 +83,7 @@ func (a *Agent) reloadTLS(fresh *config.Config) error {
 	merged.TLS = now
 	merged.TLS.HTTP, merged.TLS.RPC = was.HTTP, was.RPC
 	merged.Insecure = fresh.Insecure
-	if err := merged.Validate(); err != nil { // without what RPC needs, say
+	if err := merged.Validate(); err != nil { // for example, without what RPC needs
 		return err
 	}
 	if err := checkExposed(&merged); err != nil { // the addresses stay, and so must what guards them
@@ -97,6 +97,6 @@ func (a *Agent) reloadTLS(fresh *config.Config) error {
 		return err
 	}
 	a.queryClients.Store(now.VerifyHTTPSClient)
-	a.tellTLS()
+	a.logTLS()
 	return nil
 }

@@ -252,8 +252,8 @@ func TestBadCertificates(t *testing.T) {
 		}
 	}
 	strict := "rpc = true\nverify_server_hostname = true"
-	f("asks for server.global.nomad", files.block("client", strict), "-dev")
-	f("asks for server.eu.nomad", files.block("server", strict), "-dev", "-region=eu")
+	f("requires server.global.nomad", files.block("client", strict), "-dev")
+	f("requires server.eu.nomad", files.block("server", strict), "-dev", "-region=eu")
 	f("Error starting agent: tls.cert_file: open ", files.block("none", strict), "-dev")
 	f("would be refused by others", strings.Replace(files.block("server", strict), files.dir+"/ca.pem", other.dir+"/ca.pem", 1), "-dev")
 	f("does not go with tls.cert_file", strings.Replace(files.block("server", strict), "server-key", "client-key", 1), "-dev")

@@ -248,7 +248,7 @@ func deniedEnv(cfg *config.Config) []string {
 }
 
 // rawExecLimits returns how tasks of raw_exec are limited, and where the agent's control groups are. dir is its executor's
-// directory, which is made if need be: it tells the agents of one machine apart.
+// directory, which is made if need be: it distinguishes the agents of one machine.
 func rawExecLimits(cfg *config.Config, dir string) (rawexec.Limits, error) {
 	var limits rawexec.Limits
 	if p := cfg.Plugins["raw_exec"]; p != nil {
@@ -273,7 +273,7 @@ func rawExecLimits(cfg *config.Config, dir string) (rawexec.Limits, error) {
 }
 
 // rawExecEnabled reports whether raw_exec, which runs tasks without isolation, may
-// be used: always in -dev, else only where the configuration says so, in its
+// be used: always in -dev, else only where the configuration enables it, in its
 // plugin block or the older client option.
 func rawExecEnabled(cfg *config.Config) bool {
 	if p := cfg.Plugins["raw_exec"]; p != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// serverConfig makes the server's configuration of the agent's, which alone says what a server does that is told nothing.
+// serverConfig makes the server's configuration of the agent's, which alone holds the defaults of a server.
 func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, error) {
 	s, clocks, limits := cfg.Server.WithDefaults(), cfg.RaftClocks(), &cfg.Limits
 	c := &nomadish.Config{
@@ -143,7 +143,7 @@ func clientsConfig(c *nomadish.Config, cfg *config.Config) error {
 	return nil
 }
 
-// clientGossipAddrs are where the agent takes part in the clients' gossip, and what others are told if that is not the same.
+// clientGossipAddrs are where the agent takes part in the clients' gossip, and what it advertises if that is not the same.
 func clientGossipAddrs(cfg *config.Config) (bind, advertise string, err error) {
 	bind = joinHostPort(hostOr(cfg.Addresses.ClientGossip, cfg.BindAddr), cfg.Ports.ClientGossip)
 	if advertise, err = advertised(cfg.Advertise.ClientGossip, bind); err != nil || advertise == bind {
@@ -183,12 +183,12 @@ func newServer(cfg *config.Config, secure *wire.TLS, own *inspect.Inspector, log
 	}, nil
 }
 
-// bound is where a server listens: what it was told, with the port that it got
+// bound is where a server listens: the configured address, with the port that it got
 // if any was right.
-func bound(told, reached string) string {
-	if !strings.HasSuffix(told, ":0") {
-		return told
+func bound(configured, reached string) string {
+	if !strings.HasSuffix(configured, ":0") {
+		return configured
 	}
 	at := strings.LastIndex(reached, ":")
-	return strings.TrimSuffix(told, ":0") + reached[at:]
+	return strings.TrimSuffix(configured, ":0") + reached[at:]
 }

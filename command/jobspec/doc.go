@@ -3,7 +3,7 @@
 //
 // [Parse] answers with a job as written (not canonical), warnings, and problems
 // that name file, line and column. What the file's language is made of stands in
-// package hclfile; what may be said of a job, in package structs. Here the two
+// package hclfile; what a job may state, in package structs. Here the two
 // meet, with what only job files have: the job block and its shorthands.
 //
 // It never talks to a server, and reads no files but those that functions of a

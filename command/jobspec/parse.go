@@ -45,7 +45,7 @@ func Parse(filename string, src []byte, opts Options) (*structs.Job, Warnings, e
 // Places knows where in a file what of its job is written.
 type Places struct{ d *hclfile.Decoder }
 
-// Say puts file, line and column before a line in which a server says something of the
+// Say puts file, line and column before a line in which a server states something about the
 // job; false: the file does not hold what it is of.
 func (p *Places) Say(line string) (string, bool) {
 	rng, ok := p.d.PlaceText(line)
@@ -55,7 +55,7 @@ func (p *Places) Say(line string) (string, bool) {
 	return hclfile.At(rng, "%s", line).String(), true
 }
 
-// ParsePlaces is Parse for who wants to say later where something is written.
+// ParsePlaces is Parse for who wants to report later where something is written.
 func ParsePlaces(filename string, src []byte, opts Options) (*structs.Job, Warnings, *Places, error) {
 	f, problems := hclfile.Parse(filename, src, opts.Limits)
 	if len(problems) > 0 {
@@ -180,7 +180,7 @@ func missing(all, has []*structs.Secret) []*structs.Secret {
 	return out
 }
 
-// place points at where the file says what is a problem of the job.
+// place points at the position in the file that a problem of the job is about.
 func place(d *hclfile.Decoder, filename string, in structs.Problems) hclfile.Problems {
 	var out hclfile.Problems
 	for _, p := range in {

@@ -50,7 +50,7 @@ var Differences = []struct {
 			"An agent that should have access control must not run without ([security](../security.md)).",
 		},
 		{
-			"Sizes are bounded: what a node sends, jobs (1,000 groups, 5,000 tasks, 4 MiB), IDs and names (512 bytes), request bodies and the time that they take, job files that the server parses, answers (64 MiB: ask for pages with `per_page`) and errors (1 KiB).",
+			"Sizes are bounded: what a node sends, jobs (1,000 groups, 5,000 tasks, 4 MiB), IDs and names (512 bytes), request bodies and the time that they take, job files that the server parses, answers (64 MiB: request pages with `per_page`) and errors (1 KiB).",
 			"There are fewer limits.",
 			"One caller or one node must not cost the others the cluster ([operations](../operations.md#what-callers-may-cost)).",
 		},
@@ -131,7 +131,7 @@ var Differences = []struct {
 		{
 			"`disconnect { replace = false }` beside `lost_after` replaces the instance when that time is over.",
 			"It is never replaced.",
-			"`replace = false` alone says never; together with a time it says until then ([clients](../clients.md#jobs-on-disconnected-clients-the-disconnect-block)).",
+			"`replace = false` alone means never; together with a time it means until then ([clients](../clients.md#jobs-on-disconnected-clients-the-disconnect-block)).",
 		},
 		{
 			"A job without `region`, or with `global` where no region has that name, goes to the region of the agent that receives it.",
@@ -193,7 +193,7 @@ var Differences = []struct {
 			"A script can wait for the work by the command alone; `-detach` does not follow.",
 		},
 		{
-			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. On a terminal they ask before they change more than one, or what only the beginning of an ID names. Without a terminal, both, `-prefix` and `-filter` need `-yes`, and whole IDs need nothing.",
+			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. On a terminal they ask for confirmation before they change more than one, or what only the beginning of an ID names. Without a terminal, both, `-prefix` and `-filter` need `-yes`, and whole IDs need nothing.",
 			"`job stop` takes several names, the other two take one. None has `-prefix` or `-filter`.",
 			"What a prefix or a filter finds may be more than was meant ([operations](../operations.md#many-jobs-at-once)).",
 		},
@@ -229,7 +229,7 @@ var Partly = [][]string{
 	{"ACLs", "Tokens are accepted and not looked at."},
 	{"Periodic and parameterized jobs", "They are accepted with a warning, kept, and shown with the status `running`. They never start a job."},
 	{"Volumes", "A group with a `volume` is placed only where a client's configuration has a `host_volume` of that name. It is not mounted into tasks yet. No node has CSI volumes."},
-	{"Commands in a running task", "`/v1/client/allocation/*/exec` says of an unknown allocation that it is unknown, and of others that the command cannot be run yet."},
+	{"Commands in a running task", "`/v1/client/allocation/*/exec` answers for an unknown allocation that it is unknown, and for others that the command cannot be run yet."},
 	{"Drivers", "There are `raw_exec` and, for tests, `mock_driver`. A job with `docker`, `exec`, `java` or `qemu` is accepted and waits for a node that has it; `job explain` says so."},
 	{"Templates in addresses", "`bind_addr = \"{{ GetInterfaceIP … }}\"` is refused: write the address."},
 }

@@ -14,7 +14,7 @@ type Section struct {
 	Rows  [][]string
 }
 
-// Page returns the page: its beginning, the differences, what the binary's tables say, and then more, which are of tables
+// Page returns the page: its beginning, the differences, what the binary's tables contain, and then more, which are of tables
 // that this package cannot see. The result ends with a newline.
 func Page(more ...Section) string {
 	var b strings.Builder

@@ -126,7 +126,7 @@ func configuration() []Section {
 		},
 		{
 			Title: "Agent configuration: nothing to set",
-			Text:  "What these ask for is always so. They are accepted without a warning.",
+			Text:  "What these flags request is always so. They are accepted without a warning.",
 			Head:  []string{"Block", "Settings"}, Rows: moot.rows(),
 		},
 	}

@@ -23,7 +23,7 @@ const (
 	TimingJSON  = "timing.json"
 )
 
-// Ready makes the folder for a report if need be, and tells what would keep its files from
+// Ready makes the folder for a report if need be, and returns an error for what would keep its files from
 // being written, before the work that fills them. Files that are there stay as they are.
 func Ready(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is for others to read
@@ -156,6 +156,7 @@ func (c *lines) run(f *trace.Figures) {
 	for i := range f.ByTenant {
 		c.waits("wait by tenant", &f.ByTenant[i])
 	}
+	c.tenants(f)
 	for i := range f.OverTime {
 		c.sample("over time", number(f.OverTime[i].From), &f.OverTime[i])
 		c.put("over time", number(f.OverTime[i].From), "fragmentation", f.OverTime[i].Fragmentation)

@@ -45,6 +45,7 @@ type plotView struct {
 	SVG         template.HTML
 	Legend      bool // of policies
 	Heat        bool // of waits
+	Keys        []legend
 }
 
 type tableView struct {
@@ -89,13 +90,17 @@ func (r *Report) Columns() []string {
 	if drops(r.Runs[0]) {
 		return []string{"allocated at 100 %", "allocated in the end", "fragmentation", "jobs placed", "dropped"}
 	}
-	return []string{
+	columns := []string{
 		"GPUs in use", "CPU in use", "wait, mean", "wait, p95", "fragmentation", "jobs placed", "never placed", "requeued", "suspended",
 		"GPU h redone", "all done after",
 	}
+	if shares(r.Runs[0]) {
+		columns = append(columns, sharingColumns...)
+	}
+	return columns
 }
 
-// Meanings say what the columns of the table are, and in what unit.
+// Meanings explain what the columns of the table are, and in what unit.
 func (r *Report) Meanings() (lines []string) {
 	if drops(r.Runs[0]) {
 		lines = []string{
@@ -105,12 +110,15 @@ func (r *Report) Meanings() (lines []string) {
 		}
 	} else {
 		lines = []string{
-			"GPUs in use, CPU in use: what was held of all there are, mean over the time from the start to the last arrival.",
+			"GPUs in use, CPU in use: the share of all resources that was in use, as the mean over the time from the start to the last arrival.",
 			"wait: from a job's arrival until all its instances had a place for the first time; 95 of 100 jobs waited p95 or less.",
 			"fragmentation: the share of all GPUs that is idle and that typical requests cannot use, mean over time.",
 			"jobs placed, never placed: jobs; requeued, suspended: instances, each time that one was taken back.",
 			"GPU h redone: what requeued instances had held and were to do again: it is within GPUs in use.",
 			"all done after: virtual time until the last work had ended.",
+		}
+		if shares(r.Runs[0]) {
+			lines = append(lines, sharingMeanings...)
 		}
 	}
 	for i := range r.Policies {
@@ -130,10 +138,14 @@ func (r *Report) Cells(p Policy) []string {
 		}
 		return []string{full, spread(p.Final, 100, " %"), spread(p.Fragmentation, 100, " %"), spread(p.Placed, 1, ""), spread(p.Dropped, 1, "")}
 	}
-	return []string{
+	cells := []string{
 		spread(p.GPU, 100, " %"), spread(p.CPU, 100, " %"), span(p.WaitMean.Mean), span(p.WaitP95.Mean), spread(p.Fragmentation, 100, " %"),
 		spread(p.Placed, 1, ""), spread(p.Never, 1, ""), spread(p.Requeued, 1, ""), spread(p.Suspended, 1, ""), spread(p.Redone, 1, ""), span(p.End.Mean),
 	}
+	if p.Sharing != nil {
+		cells = append(cells, p.Sharing.cells()...)
+	}
+	return cells
 }
 
 // spread prints a mean with its deviation, if there is any.
@@ -165,10 +177,10 @@ func (v *view) dropPlots() {
 	r := v.Report
 	v.Plots = append(v.Plots, plotView{
 		"Allocation by arrived demand", "Nobody leaves; what does not fit is dropped. Grey: all that arrived.",
-		svg(r.byArrived("Allocation by arrived demand", "allocated, of all GPUs", true, func(p *trace.Point) float64 { return p.Allocated })), true, false,
+		svg(r.byArrived("Allocation by arrived demand", "allocated, of all GPUs", true, func(p *trace.Point) float64 { return p.Allocated })), true, false, nil,
 	}, plotView{
 		"Fragmentation by arrived demand", "The share of all GPUs that is idle and that typical requests cannot use.",
-		svg(r.byArrived("Fragmentation by arrived demand", "of all GPUs", false, func(p *trace.Point) float64 { return p.Fragmentation })), true, false,
+		svg(r.byArrived("Fragmentation by arrived demand", "of all GPUs", false, func(p *trace.Point) float64 { return p.Fragmentation })), true, false, nil,
 	})
 }
 
@@ -181,21 +193,22 @@ func (v *view) timePlots() {
 	plain := func(x float64) string { return count(x) }
 	v.Plots = append(v.Plots,
 		plotView{"Utilisation over time", resource + " held, in parts of all.",
-			svg(r.overTime("Utilisation over time", resource+" in use", percent, 1, get)), true, false},
+			svg(r.overTime("Utilisation over time", resource+" in use", percent, 1, get)), true, false, nil},
 		plotView{"Waiting over time", "Jobs that wait with some instance.",
-			svg(r.overTime("Waiting over time", "jobs", plain, 0, func(s *trace.Sample) float64 { return s.Waiting })), true, false})
+			svg(r.overTime("Waiting over time", "jobs", plain, 0, func(s *trace.Sample) float64 { return s.Waiting })), true, false, nil})
 	if resource == "GPUs" {
 		v.Plots = append(v.Plots,
 			plotView{"Demand over time", "GPUs held and waited for, in parts of all.",
-				svg(r.overTime("Demand over time", "held and waited for", percent, 0, func(s *trace.Sample) float64 { return s.GPU + s.WaitingGPU })), true, false},
+				svg(r.overTime("Demand over time", "held and waited for", percent, 0, func(s *trace.Sample) float64 { return s.GPU + s.WaitingGPU })), true, false, nil},
 			plotView{"Fragmentation over time", "The share of all GPUs that is idle and that typical requests cannot use.",
-				svg(r.overTime("Fragmentation over time", "of all GPUs", percent, 0, func(s *trace.Sample) float64 { return s.Fragmentation })), true, false})
+				svg(r.overTime("Fragmentation over time", "of all GPUs", percent, 0, func(s *trace.Sample) float64 { return s.Fragmentation })), true, false, nil})
 	}
+	v.sharingPlots()
 	v.Plots = append(v.Plots,
 		plotView{"Waits by size", "From arrival until all instances had a place.",
-			svg(r.waitBars("Waits by size", func(f *trace.Figures) []trace.WaitFigures { return f.BySize })), false, true},
+			svg(r.waitBars("Waits by size", func(f *trace.Figures) []trace.WaitFigures { return f.BySize })), false, true, nil},
 		plotView{"Waits by tenant", fmt.Sprintf("The %d with the most GPU hours.", mostBars),
-			svg(r.waitBars("Waits by tenant", func(f *trace.Figures) []trace.WaitFigures { return f.ByTenant })), false, true})
+			svg(r.waitBars("Waits by tenant", func(f *trace.Figures) []trace.WaitFigures { return f.ByTenant })), false, true, nil})
 	v.waitTable("Waits by size", func(f *trace.Figures) []trace.WaitFigures { return f.BySize })
 	v.waitTable("Waits by tenant", func(f *trace.Figures) []trace.WaitFigures { return f.ByTenant })
 }

@@ -12,7 +12,7 @@ type Report struct {
 	Trace  string // the file's name, without its folder
 	Nodes  string
 	Format string
-	// Notes say what was chosen and assumed.
+	// Notes state what was chosen and assumed.
 	Notes []string
 	Runs  []*trace.Figures
 	// Policies sum up the runs of each, in the order in which policies were named.
@@ -40,6 +40,8 @@ type Policy struct {
 	Suspended     Mean  // instances
 	Redone        Mean  // GPU hours that requeued instances had held, and were to do again
 	End           Mean  // seconds: when the last job ended
+	// Sharing is nil if nobody owns anything.
+	Sharing *Sharing `json:",omitempty"`
 }
 
 // Mean is a mean over seeds and its standard deviation (of a sample; 0 for one seed).
@@ -104,6 +106,7 @@ func sumUp(name string, runs []*trace.Figures) Policy {
 		Redone:    over(func(f *trace.Figures) float64 { return f.Counts.LostGPUHrs }),
 		End:       over(func(f *trace.Figures) float64 { return f.Span.End }),
 	}
+	p.Sharing = sumUpSharing(runs, over)
 	var full []float64
 	for _, f := range runs {
 		at := slices.IndexFunc(f.Arrived, func(p trace.Point) bool { return p.Arrived == fullDemand })

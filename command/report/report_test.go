@@ -195,3 +195,35 @@ func TestNoRuns(t *testing.T) {
 		t.Error("a page without runs was written")
 	}
 }
+
+// Where tenants own something, what they lose is in the table, the page and the list; else nothing of it is.
+func TestSharingIsWritten(t *testing.T) {
+	shared := func(policy string, loss float64) *trace.Figures {
+		f := figures(policy, 1, 0.5)
+		f.Sharing, f.Useful = trace.SharingCells, 0.4
+		f.Tenants = []trace.TenantFigures{{Of: "a<b>&", GPUs: 8, GuaranteedGPUHours: 30, OpportunisticGPUHours: 10, Used: 1.5, LossJobs: 3, LossGPUHours: loss}}
+		f.AllTenants = &trace.TenantFigures{Of: "all", GPUs: 8, LossJobs: 3, LossGPUHours: loss}
+		return f
+	}
+	r := New([]*trace.Figures{shared("virtual clusters", 0), shared("one queue", 47)})
+	if s := r.Policies[1].Sharing; s == nil || s.LossGPUHours.Mean != 47 || s.Useful.Mean != 0.4 || len(r.Cells(r.Policies[1])) != len(r.Columns()) {
+		t.Fatalf("%+v", r.Policies[1])
+	}
+	var page, list bytes.Buffer
+	if err := errors.Join(r.HTML(&page), r.CSV(&list)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Sharing loss by tenant", "Use by tenant", "sharing loss, GPU h", "a&lt;b&gt;&amp;, one queue", "3 jobs, 47 GPU h", "opportunistic"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if want := "one queue,1,tenant,a<b>&,loss gpu hours,47"; !strings.Contains(list.String(), want) {
+		t.Errorf("the list has no %q", want)
+	}
+	page.Reset()
+	plain := New([]*trace.Figures{figures("binpack", 1, 0.5)})
+	if err := plain.HTML(&page); err != nil || strings.Contains(page.String(), "haring loss") || plain.Policies[0].Sharing != nil {
+		t.Errorf("sharing is shown where nobody owns anything: %v", err)
+	}
+}

@@ -71,7 +71,7 @@ func simpleRow(t *table, o *Options) (trace.Row, time.Time) {
 
 var phillyColumns = []column{{"timestamp", true}, {"duration", true}, {"num_gpus", true}, {"gpu_time", false}, {"cluster", false}}
 
-// phillyRow reads a job of Philly. It says nothing of processors and memory. What takes
+// phillyRow reads a job of Philly. It states nothing about processors and memory. What takes
 // more GPUs than a node has is a gang of equal members that each fit on a node.
 func phillyRow(t *table, o *Options) (trace.Row, time.Time) {
 	gpus := t.whole("num_gpus", 0, 0, trace.MaxCount)

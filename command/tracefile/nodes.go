@@ -1,6 +1,7 @@
 package tracefile
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -25,9 +26,13 @@ func OpenNodes(path string) ([]*structs.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return sim.Nodes(layouts, sim.Options{
+		nodes := sim.Nodes(layouts, sim.Options{
 			Seed: "replay", Datacenter: "dc1", Driver: trace.DriverName, SchedulingEligibility: structs.NodeEligible,
-		}), nil
+		})
+		for _, n := range nodes {
+			n.NodePool = cmp.Or(n.NodePool, structs.DefaultNodePool) // as a server would state it
+		}
+		return nodes, nil
 	}
 	f, err := open(path)
 	if err != nil {

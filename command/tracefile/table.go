@@ -33,7 +33,7 @@ func open(path string) (io.ReadCloser, error) {
 	}{r, f}, nil
 }
 
-// unzip reads through gzip where the first two bytes say so.
+// unzip reads through gzip where the first two bytes show it.
 func unzip(f io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(f, 1<<16)
 	if head, err := b.Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
@@ -108,7 +108,7 @@ func wanted(columns []column) string {
 }
 
 // noOthers refuses columns that are not known, but for those that begin with "x-": a
-// slip of the pen must not leave out what was meant. It is asked before the first row.
+// slip of the pen must not leave out what was meant. It is called before the first row.
 func (t *table) noOthers(columns []column) error {
 	known := make([]string, len(columns))
 	for i, c := range columns {

@@ -19,7 +19,7 @@ const DefaultSortRows = 250_000
 type Options struct {
 	// Format is one of the formats; "": FormatAuto.
 	Format string
-	// GPUsPerNode is the most that a node has: jobs of formats that do not say how they
+	// GPUsPerNode is the most that a node has: jobs of formats that do not state how they
 	// are spread over nodes are cut by it.
 	GPUsPerNode int
 	// SortRows bounds the rows that are kept and sorted; 0: DefaultSortRows. Longer files
@@ -69,7 +69,7 @@ type Trace struct {
 	// list are the rows, if there are few enough; nil: they are read from the file.
 	list []*trace.Row
 	o    Options
-	// Timeless: the file does not say when its rows arrive.
+	// Timeless: the file does not state when its rows arrive.
 	Timeless bool
 }
 

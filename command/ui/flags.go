@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// FlagError returns an error that says what is allowed instead of what flag.FlagSet.Parse refuses: the flag that
+// FlagError returns an error that states what is allowed instead of what flag.FlagSet.Parse refuses: the flag that
 // was most likely meant, or the kind of value. The flag package has no types for its
-// errors, so they are known by their texts; another text stays as it is. nearest gives the
+// errors, so they are known by their texts; another text stays as it is. nearest returns the
 // known word that a wrong one meant, or "".
 func FlagError(fs *flag.FlagSet, err error, nearest func(word string, known []string) string) error {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
@@ -48,7 +48,7 @@ func FlagError(fs *flag.FlagSet, err error, nearest func(word string, known []st
 	before, why, _ := strings.Cut(text, " -"+named.Name+": ")
 	_, given, _ := strings.Cut(before, "\"")
 	given = given[:max(0, strings.LastIndex(given, "\""))]
-	why = strings.TrimPrefix(why, fmt.Sprintf("%q: ", given)) // said already
+	why = strings.TrimPrefix(why, fmt.Sprintf("%q: ", given)) // printed already
 	if must := kindOf(named.Value); must != "" {
 		why = must
 	}

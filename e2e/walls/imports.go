@@ -18,7 +18,7 @@ type row struct {
 	why  string
 }
 
-// table reads the table of imports. Its errors are about the table alone; what it says of packages is held against them by
+// table reads the table of imports. Its errors are about the table alone; what it states about packages is compared with them by
 // [imports].
 func table(text string) ([]row, error) {
 	var rows []row

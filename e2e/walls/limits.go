@@ -21,7 +21,7 @@ const (
 	mostSettings      = 30   // of a configuration, as settings counts
 )
 
-// unlimited are the packages whose number of lines says nothing: they have a file for each command or resource, and grow with
+// unlimited are the packages whose number of lines means nothing: they have a file for each command or resource, and grow with
 // their number. All other limits hold for them.
 var unlimited = []string{"command", "structs"}
 
@@ -276,7 +276,7 @@ func usedAsValues(p *Package) map[types.Object]bool {
 }
 
 var (
-	// setOfNeeds are the names of structs that say what a part needs, and configuration of those that say how it is to work.
+	// setOfNeeds are the names of structs that state what a part needs, and configuration of those that state how it is to work.
 	setOfNeeds    = regexp.MustCompile(`(?i)(deps|parts|config|options)$`)
 	configuration = regexp.MustCompile(`(Config|Options)$`)
 )

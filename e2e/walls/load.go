@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// Tree is the module's source as the guards see it. It is not changed once made; With gives a changed copy.
+// Tree is the module's source as the guards see it. It is not changed once made; With returns a changed copy.
 type Tree struct {
 	// Module is the module's path, the first part of every package's path.
 	Module string
@@ -53,7 +53,7 @@ type Package struct {
 	info  *types.Info
 }
 
-// listed is what `go list -json` says of a package, as far as it is needed.
+// listed is what `go list -json` prints about a package, as far as it is needed.
 type listed struct {
 	ImportPath   string
 	Dir          string
@@ -281,7 +281,7 @@ func (t *Tree) check(p *Package) *types.Package {
 	if p.types != nil {
 		return p.types
 	}
-	// Where packages import each other in a circle, the second one to be asked for is taken as it is by then: empty.
+	// Where packages import each other in a circle, the second one to be requested is taken as it is by then: empty.
 	p.types = types.NewPackage(t.Module+"/"+p.Path, "")
 	p.info = &types.Info{
 		Uses:  map[*ast.Ident]types.Object{},

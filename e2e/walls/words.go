@@ -111,7 +111,7 @@ func declaredNames(f *ast.File) []*ast.Ident {
 	return slices.CompactFunc(names, func(a, b *ast.Ident) bool { return a == b })
 }
 
-// splitName returns the words of a name in lower case: "HTTPAskOf" is http, ask and of.
+// splitName returns the words of a name in lower case: "HTTPNodeOf" is http, node and of.
 func splitName(name string) []string {
 	runes := []rune(name)
 	var words []string

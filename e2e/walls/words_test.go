@@ -5,7 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"path"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,35 +18,21 @@ func TestWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := load(t).Root
 	used := map[string]bool{}
 	files := 0
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") && name != root:
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go"):
-			return nil
-		}
-		short, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
+	eachText(t, ".go", func(name string, text []byte) {
 		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		files++
-		for _, b := range bannedNames(fset, path.Dir(filepath.ToSlash(short)), f, words, used) {
-			t.Error(strings.ReplaceAll(b.String(), root+"/", ""))
+		for _, b := range bannedNames(fset, packageOf(name), f, words, used) {
+			t.Error(b)
 		}
-		return nil
 	})
-	if err != nil || files < 500 {
-		t.Fatalf("%d files, %v", files, err)
+	if files < 500 {
+		t.Fatalf("%d files", files)
 	}
 	for name, w := range words {
 		for _, pkg := range w.allowed {
@@ -54,6 +40,32 @@ func TestWords(t *testing.T) {
 				t.Errorf("words.txt: %q is allowed in %s, where nothing has that name any more", name, pkg)
 			}
 		}
+	}
+}
+
+// eachText calls f with the path in the module and the content of each file of that ending. Hidden folders and testdata are left out.
+func eachText(t *testing.T, ending string, f func(name string, text []byte)) {
+	t.Helper()
+	root := load(t).Root
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") && name != root:
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ending):
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		short, err := filepath.Rel(root, name)
+		f(filepath.ToSlash(short), text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -47,7 +47,7 @@ func NewCA(r CARequest) (*Pair, error) {
 		return nil, err
 	}
 	if r.Subject.CommonName == "" {
-		r.Subject.CommonName = "Nomadish Agent CA " + serial.String() // tells authorities apart
+		r.Subject.CommonName = "Nomadish Agent CA " + serial.String() // distinguishes authorities
 	}
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: r.Subject,
@@ -124,7 +124,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 		case "ENCRYPTED PRIVATE KEY":
 			return nil, errors.New("the key is encrypted; decrypt it first")
-		default: // EC PARAMETERS, say
+		default: // for example EC PARAMETERS
 			continue
 		}
 		if err != nil {

@@ -21,7 +21,7 @@ const (
 	tagRPC    = "rpc"
 )
 
-// TagBytes bounds what a member says of itself: names and values together. Every member keeps it of every other.
+// TagBytes bounds what a member states about itself: names and values together. Every member keeps it of every other.
 const TagBytes = 128
 
 // The settings of the key.
@@ -109,8 +109,8 @@ func (m merging) NotifyMerge(members []*serf.Member) error {
 	return nil
 }
 
-// rateLimitedLog writes what the libraries log, each warning once an hour from each address, and few a minute: with a wrong key, say, every
-// packet is one. What they log of members coming and going is for finding faults only.
+// rateLimitedLog writes what the libraries log, each warning once an hour from each address, and few a minute: with a wrong key,
+// for example, every packet is one. What they log of members coming and going is for finding faults only.
 type rateLimitedLog struct{ p *Pool }
 
 func (s rateLimitedLog) logger() *log.Logger { return log.New(s, "", 0) }

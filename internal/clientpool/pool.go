@@ -54,7 +54,7 @@ type Config struct {
 type Member struct {
 	ID      string
 	Role    string
-	RPCAddr string // of a server, as it says itself; empty: it says none
+	RPCAddr string // of a server, as it states itself; empty: it states none
 	Addr    string // of its gossip, host:port
 	Status  string // structs.MemberAlive and so on
 }
@@ -67,7 +67,7 @@ const (
 	// reclaim is how long a failed member's name is kept for its old address.
 	reclaim = 10 * time.Second
 	events  = 512 // of Serf's that wait
-	// leaveWait bounds saying that one leaves, leaveSpread is how long the others have to pass
+	// leaveWait bounds the time for announcing a leave, leaveSpread is how long the others have to pass
 	// it on.
 	leaveWait   = time.Second
 	leaveSpread = 300 * time.Millisecond
@@ -113,7 +113,7 @@ func New(c Config) (*Pool, error) {
 // ErrInUse means that another process listens on the port.
 var ErrInUse = errors.New("the port is taken")
 
-// free reports whether a port can be listened on: Serf gives no cause, and leaves goroutines behind, when it cannot.
+// free reports whether a port can be listened on: Serf reports no cause, and leaves goroutines behind, when it cannot.
 func free(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -207,7 +207,7 @@ func (p *Pool) Member(id string) (Member, bool) {
 	return m, ok
 }
 
-// Servers are the members that say that they are one and that they are there, without this one.
+// Servers are the members that claim to be one and to be there, without this one.
 func (p *Pool) Servers() []Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // Handle is the msgpack handle of every encoding of ours, on the wire and on disk:
 // strings stay strings, maps of any are map[string]any, times are exact, struct
-// fields go by name. What has no value need not be written where `wire` says so: reports, the log and snapshots have millions of
+// fields go by name. What has no value need not be written where `wire` allows that: reports, the log and snapshots have millions of
 // such fields.
 var Handle = newHandle("entry", "wire", "codec", "json")
 

@@ -24,7 +24,7 @@ func Containers(data []byte) int {
 	return found
 }
 
-// fixedSizes are the bytes that follow the first of those values whose length it says itself, from 0xc0 on.
+// fixedSizes are the bytes that follow the first of those values whose length it states itself, from 0xc0 on.
 var fixedSizes = [...]int{0xca - 0xc0: 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 2, 3, 5, 9, 17}
 
 // sizeAfter returns how many bytes follow the first of a value from 0xc0 to 0xdb.

@@ -1,6 +1,6 @@
 // Package keyring is the keys that gossip is encrypted with, and how they are changed while
 // agents run: on all members of a pool, by a query through its gossip, each of which keeps
-// the new ring on disk before it says that it has it. Pools of servers and of clients use it
+// the new ring on disk before it reports that it has it. Pools of servers and of clients use it
 // alike; which keys a pool has is no affair of another's, unless they share a ring.
 //
 // It must never log a key, or put one into an error.

@@ -14,7 +14,7 @@ const noisePerMinute = 5
 // Noise decides which warnings and errors of a pool's libraries are logged: each kind once an hour from each address, and a few a minute of
 // all. The zero value is ready; it is safe for use by many goroutines.
 type Noise struct {
-	// First reports whether a warning is the first of its kind for a while; nil: a memory of its own says so.
+	// First reports whether a warning is the first of its kind for a while; nil: by a memory of its own.
 	First func(kind, key string, now time.Time) bool
 
 	once    wire.Once
@@ -60,13 +60,13 @@ func (n *Noise) Full(now time.Time) bool {
 	return true
 }
 
-// passing is what differs between lines that say the same: ports, numbers, durations.
+// passing is what differs between lines with the same content: ports, numbers, durations.
 var passing = compiled(`:\d+|\d+(\.\d+)?(ms|µs|s)\b|\(\d+\)`)
 
-// unsourced is what is said of a packet without its source, and with its content.
+// unsourced is what is logged about a packet without its source, and with its content.
 var unsourced = compiled(`invalid checksum|rror decoding|unknown type|ailed to decode|parse address|ailed to compile|unrecognized filter`)
 
-// KindOf returns what lines have in common that say the same of the same machine. Of one that came from an address, that and its first
+// KindOf returns what lines have in common with the same content about the same machine. Of one that came from an address, that and its first
 // words: the rest may be the sender's.
 func KindOf(line string) string {
 	line = passing().ReplaceAllString(line, "")

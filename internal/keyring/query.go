@@ -224,7 +224,7 @@ func (r *Report) add(member string, payload []byte) {
 }
 
 // Answer answers a query of another member, or of this one; others than those for keys are
-// left alone, and it says so by false. A pool calls it with each query that comes.
+// left alone, and it returns false. A pool calls it with each query that comes.
 func (p *Pool) Answer(q *serf.Query) bool {
 	if q.Name != keyQuery {
 		return false

@@ -17,7 +17,7 @@ import (
 )
 
 // Log returns a pool's log for Serf and memberlist, in which who gossips with another key, or with
-// none, is said once an hour for each host, not once a packet; and so are two members of one name, of which namesakes, if it is
+// none, is logged once an hour for each host, not once a packet; and so are two members of one name, of which namesakes, if it is
 // not nil, is called whenever they are heard of. Of other warnings and errors, too, which packets of nonsense cause, noise lets few pass.
 func Log(logger hclog.Logger, noise *Noise, namesakes func(name string)) *log.Logger {
 	next := logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true})
@@ -39,13 +39,13 @@ func compiled(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// What memberlist says of packets and connections that cannot be decrypted, and from whom.
+// What memberlist logs about packets and connections that cannot be decrypted, and from whom.
 var (
 	undecrypted = compiled(`(?i)decrypt packet failed|no installed keys could decrypt|remote state is not encrypted|remote state is encrypted|payload is too small to decrypt|cannot decrypt empty payload`)
 	fromAddress = compiled(`from=(\S+)`)
 )
 
-// What the libraries say in many lines, or of bytes, and what needs not be said.
+// What the libraries log in many lines, or about bytes, and what needs not be logged.
 var (
 	severalErrors = compiled(`\d+ errors? occurred:\s*\*\s*`)
 	nextError     = compiled(`\s*\n\s*(\*\s*)?`)
@@ -53,10 +53,10 @@ var (
 	needless      = compiled(`serf: EventMember(Join|Leave|Failed|Update)\b|serf: Node name conflicts with|serf: Name conflict for|serf: Shutdown without a Leave`)
 )
 
-// namesakes is what memberlist says of two members that have one name: the name, the address that it goes on with, the other.
+// namesakes is what memberlist logs about two members that have one name: the name, the address that it goes on with, the other.
 var namesakes = compiled(`Conflicting address for (.+)\. Mine: (\S+) Theirs: (\S+)`)
 
-// Namesakes returns the name that two members have by a line of the log, and a better text for it; empty: the line says something else.
+// Namesakes returns the name that two members have by a line of the log, and a better text for it; empty: the line is about something else.
 func Namesakes(line string) (member, text string) {
 	found := namesakes().FindStringSubmatch(line)
 	if found == nil {
@@ -66,7 +66,7 @@ func Namesakes(line string) (member, text string) {
 		"come back with another address a moment ago", found[1], found[3], found[2])
 }
 
-// Line is what a library says, in one line that can be read.
+// Line is what a library logs, in one line that can be read.
 func Line(text string) string {
 	text = nextError().ReplaceAllString(strings.TrimSpace(severalErrors().ReplaceAllString(text, "")), "; ")
 	return bytesOfMeta().ReplaceAllString(text, ": it says something else of itself than the member that is known here under this name")
@@ -83,7 +83,7 @@ func Flat(err error) error {
 // OtherKey reports whether memberlist failed with an error as the other side has another key, or only one side has any.
 func OtherKey(err error) bool { return err != nil && undecrypted().MatchString(err.Error()) }
 
-// UnknownHost returns the host that sent what cannot be decrypted, by a line of the log; empty: the line says something else.
+// UnknownHost returns the host that sent what cannot be decrypted, by a line of the log; empty: the line is about something else.
 func UnknownHost(line string) string {
 	if !undecrypted().MatchString(line) {
 		return ""
@@ -98,8 +98,8 @@ func UnknownHost(line string) string {
 	return found[1]
 }
 
-// Needless reports whether a line says what is said already, or is no news: what the pool says itself of a member that changed, what memberlist
-// says of two of one name, that an agent which is to come back ends without a word to the others.
+// Needless reports whether a line repeats what is logged already, or is no news: what the pool itself logs about a member that
+// changed, what memberlist logs about two of one name, that an agent which is to come back ends without a word to the others.
 func Needless(line string) bool { return needless().MatchString(line) }
 
 // Write implements io.Writer.
@@ -154,7 +154,7 @@ func Level(line string) (level hclog.Level, warns bool) {
 	return hclog.Info, false
 }
 
-// More returns what a log line says of those that were dropped before it.
+// More returns what a log line states about those that were dropped before it.
 func More(dropped int) []any {
 	if dropped == 0 {
 		return nil

@@ -1,6 +1,6 @@
 // Package leaks looks for goroutines that a package's tests leave behind. It is for tests only.
 //
-// What is told to end need not have ended when the last test has: on a busy machine that takes seconds, more than
+// A goroutine that was stopped need not have ended when the last test has: on a busy machine that takes seconds, more than
 // goleak waits by itself. A leak is what is there for good.
 package leaks
 

@@ -17,7 +17,7 @@ func EscapeText(s string) string { return escape(s, true) }
 // EscapeLine is EscapeText of a text that must stay within its line: newlines and tabs are escaped too.
 func EscapeLine(s string) string { return escape(s, false) }
 
-// EscapeJSON returns a JSON document, or part of one, with what EscapeText would escape as \uXXXX: it says the same.
+// EscapeJSON returns a JSON document, or part of one, with what EscapeText would escape as \uXXXX: the value is the same.
 // Outside of strings valid JSON has nothing of the kind.
 func EscapeJSON(raw []byte) []byte {
 	if plainText(raw) {

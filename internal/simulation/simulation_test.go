@@ -46,7 +46,8 @@ func TestSeeds(t *testing.T) {
 		}
 		return
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a seed's memory is small, and lives for seconds
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a seed's memory is small, and lives for seconds: it is cleared when there is much
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(runtime.GOMAXPROCS(0)) << 30))
 	todo := make(chan uint64)
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -2,7 +2,7 @@
 // which their values come to /v1/metrics.
 //
 // There are three. Rare or few values are pushed to go-metrics, as everywhere. What happens with every call is counted and
-// timed by a [Count] or a [Timer], which cost a fraction of what go-metrics does. What the state of the agent says at any
-// time, such as the allocations of ten thousand jobs, is derived when somebody asks for the metrics, by a [Source], and costs
+// timed by a [Count] or a [Timer], which cost a fraction of what go-metrics does. What the state of the agent contains at any
+// time, such as the allocations of ten thousand jobs, is derived when somebody requests the metrics, by a [Source], and costs
 // nothing otherwise. Series of jobs, allocations and nodes are of this third kind: they are gone when those are.
 package telemetry

@@ -32,7 +32,7 @@ var agentFamilies = []Family{
 	{"http.request", Summary, "ms", "path,method", "Requests of the HTTP API"},
 }
 
-// The leader has these, but for the ones of which it is said that every server has them.
+// The leader has these, but for the ones whose help states that every server has them.
 var leaderFamilies = []Family{
 	{"nomad.job_summary.queued", Gauge, "allocations", jobLabels, "Allocations of a group that wait for room"},
 	{"nomad.job_summary.complete", Gauge, "allocations", jobLabels, "Allocations of a group that completed"},
@@ -68,7 +68,7 @@ var leaderFamilies = []Family{
 	{"nomad.broker.wait_time", Summary, "ms", "", "From an evaluation's coming to its being taken"},
 	{"nomad.broker.process_time", Summary, "ms", "", "From an evaluation's being taken to its end"},
 	{"nomad.broker.response_time", Summary, "ms", "", "From an evaluation's coming to its end"},
-	{"nomad.broker.nack", Counter, "evaluations", "", "Evaluations that workers gave back"},
+	{"nomad.broker.nack", Counter, "evaluations", "", "Evaluations that workers returned unfinished"},
 	{"nomad.broker.failed", Counter, "evaluations", "", "Evaluations that were given up after too many failures"},
 	{"nomad.plan.queue_depth", Gauge, "plans", "", "Plans that wait to be judged"},
 	{"nomad.plan.submit", Summary, "ms", "", "From a plan's coming to its being committed"},
@@ -112,7 +112,7 @@ var workFamilies = []Family{
 	{"nomad.rpc.query", Counter, "calls", "", "RPC calls that read"},
 	{"nomad.streaming_rpc.request", Counter, "calls", "", "RPC calls with a stream of answers"},
 	{"nomad.streaming_rpc.request_error", Counter, "calls", "", "RPC calls with a stream of answers that failed"},
-	{"nomad.raft.apply", Summary, "ms", "", "From giving Raft an entry to its being applied"},
+	{"nomad.raft.apply", Summary, "ms", "", "From handing Raft an entry to its being applied"},
 }
 
 // Clients have these. The gauges are of each node that the client stands for.
@@ -222,7 +222,7 @@ var libraryFamilies = []Family{
 	{"raft.fsm.apply", Summary, "ms", "", "Applying an entry"},
 	{"raft.fsm.applyBatch", Summary, "ms", "", "Applying entries that were committed together"},
 	{"raft.fsm.applyBatchNum", Summary, "entries", "", "Entries that were committed together"},
-	{"raft.fsm.enqueue", Summary, "ms", "", "Giving entries to the state"},
+	{"raft.fsm.enqueue", Summary, "ms", "", "Passing entries to the state"},
 	{"raft.state.candidate", Counter, "times", "", "This server became a candidate"},
 	{"raft.state.follower", Counter, "times", "", "This server became a follower"},
 	{"raft.state.leader", Counter, "times", "", "This server became the leader"},

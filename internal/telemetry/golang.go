@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// goFamilies are what Go's runtime says of this process, by the names and in the units that Prometheus' own client has for Go
+// goFamilies are what Go's runtime reports about this process, by the names and in the units that Prometheus' own client has for Go
 // programs, on which dashboards rely. They have no label host.
 func goFamilies() []textFamily {
 	gc := debug.GCStats{PauseQuantiles: make([]time.Duration, len(gcQuantiles))}
@@ -90,9 +90,9 @@ var runtimeFamilies = []struct {
 	{"go_memstats_frees_total", Counter, "Objects that were freed from the heap", []string{"/gc/heap/frees:objects", tinyAllocs}},
 	{"go_memstats_heap_alloc_bytes", Gauge, "Memory of objects on the heap, as go_memstats_alloc_bytes", []string{heapObjects}},
 	{"go_memstats_heap_sys_bytes", Gauge, "Memory for the heap that Go has, or had, from the system", []string{heapObjects, heapUnused, heapReleased, heapFree}},
-	{"go_memstats_heap_idle_bytes", Gauge, "Memory for the heap in which nothing is, given back or not", []string{heapReleased, heapFree}},
+	{"go_memstats_heap_idle_bytes", Gauge, "Memory for the heap in which nothing is, returned to the system or not", []string{heapReleased, heapFree}},
 	{"go_memstats_heap_inuse_bytes", Gauge, "Memory for the heap in which something is", []string{heapObjects, heapUnused}},
-	{"go_memstats_heap_released_bytes", Gauge, "Memory for the heap that was given back to the system", []string{heapReleased}},
+	{"go_memstats_heap_released_bytes", Gauge, "Memory for the heap that was returned to the system", []string{heapReleased}},
 	{"go_memstats_heap_objects", Gauge, "Objects on the heap", []string{"/gc/heap/objects:objects"}},
 	{"go_memstats_stack_inuse_bytes", Gauge, "Memory of goroutines' stacks", []string{heapStacks}},
 	{"go_memstats_stack_sys_bytes", Gauge, "Memory of the stacks of goroutines and threads", []string{heapStacks, "/memory/classes/os-stacks:bytes"}},

@@ -9,7 +9,7 @@ import (
 // caller of /v1/metrics can wait.
 type Source func(*Batch)
 
-// Options are what a hub is told.
+// Options configure a hub.
 type Options struct {
 	Host      string            // the label host; empty: there is none
 	Allow     func(string) bool // reports whether a family is shown, by its name with Prefix; nil: all are
@@ -17,7 +17,7 @@ type Options struct {
 	Every     time.Duration     // values that are younger than this are given once more
 }
 
-// Hub derives the values of its sources when they are asked for. It is safe for use by many goroutines.
+// Hub derives the values of its sources when they are requested. It is safe for use by many goroutines.
 type Hub struct {
 	opts   Options
 	timers []*Timer

@@ -197,7 +197,7 @@ func (s *pushedSeries) digest(now time.Time) digest {
 	return s.seen.digest(now)
 }
 
-// helpOf is the help of a family of the table; of others their name, as they say nothing of themselves.
+// helpOf is the help of a family of the table; of others their name, as they have none.
 func helpOf(name string) string {
 	if f := byPrometheusName()[name]; f != nil {
 		return f.Help
@@ -213,7 +213,7 @@ var byPrometheusName = sync.OnceValue(func() map[string]*Family {
 	return out
 })
 
-// appendID appends what tells a series from all others, and returns the part of that which is its name as well.
+// appendID appends what distinguishes a series from all others, and returns the part of that which is its name as well.
 func appendID(b []byte, kind Kind, key []string, labels []metrics.Label) (id, name []byte) {
 	b = append(append(b, kind...), 0xff)
 	begin := len(b)

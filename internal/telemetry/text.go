@@ -12,7 +12,7 @@ import (
 // TextType is the media type of what WriteText writes.
 const TextType = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
-// WriteText writes everything in Prometheus' text format: first what Go's runtime says, the timers, and what was pushed, by
+// WriteText writes everything in Prometheus' text format: first what Go's runtime reports, the timers, and what was pushed, by
 // name, and then the values of all sources. The labels of each series were rendered when it came to be, so that 100,000 series
 // take some 20 ms.
 func (h *Hub) WriteText(to io.Writer) error {
@@ -34,7 +34,7 @@ func (h *Hub) WriteText(to io.Writer) error {
 			w.value(name, "", host, v.Labels.Text(), v.Value)
 		}
 	})
-	return w.w.Flush() // says what went wrong before
+	return w.w.Flush() // returns what went wrong before
 }
 
 // gathered returns the families that are not derived, by name. One whose name is taken is left out: twice the same name would

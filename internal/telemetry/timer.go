@@ -8,7 +8,7 @@ import (
 )
 
 // Timer observes how long something takes, in milliseconds. It costs little more than to look at the clock: quantiles are found
-// when somebody asks for them. It is safe for use by many goroutines.
+// when somebody requests them. It is safe for use by many goroutines.
 type Timer struct {
 	family *Family
 

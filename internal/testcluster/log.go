@@ -6,7 +6,7 @@
 //
 // Only tests import it. It knows structs, the state and the FSM alone, so that the tests within a package above those can use it:
 // whatever one part alone needs (a broker, a router, a running leader) belongs into that part's tests. It takes the time from
-// nobody, and IDs come from numbers and from the names that a test gives: tests in virtual time (testing/synctest) and those of
+// nobody, and IDs come from numbers and from the names that a test passes: tests in virtual time (testing/synctest) and those of
 // pgregory.net/rapid come out the same each time.
 package testcluster
 
@@ -156,13 +156,13 @@ func TypeOf(t TB, payload any) structs.LogType {
 	return 0
 }
 
-// IDs returns a function that makes IDs from the numbers from 1 on, as format says. It may be called by several goroutines at once.
+// IDs returns a function that makes IDs from the numbers from 1 on, as format states. It may be called by several goroutines at once.
 func IDs(format string) func() string {
 	var n atomic.Int64
 	return func() string { return fmt.Sprintf(format, n.Add(1)) }
 }
 
-// sink is what Raft gives an FSM to write a snapshot to.
+// sink is what Raft passes to an FSM to write a snapshot to.
 type sink struct{ bytes.Buffer }
 
 // ID implements raft.SnapshotSink.

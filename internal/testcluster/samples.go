@@ -18,7 +18,7 @@ func Node(id string, mhz int64) *structs.Node {
 	return n
 }
 
-// Job returns a job of the default namespace in its canonical form, with one group, g, of count instances. Their only task, t, asks
+// Job returns a job of the default namespace in its canonical form, with one group, g, of count instances. Their only task, t, requests
 // for 100 MHz and 10 MiB.
 func Job(id, kind string, count int) *structs.Job {
 	j := &structs.Job{ID: id, Type: kind, Priority: 50, Datacenters: []string{"*"}, TaskGroups: []*structs.TaskGroup{{
@@ -39,7 +39,7 @@ func Eval(id string, job *structs.Job, status string) *structs.Evaluation {
 }
 
 // Batch returns the placement of n instances of a job's group g on a node, the first with the index 0. They take nothing of the
-// node, and AllocID gives their IDs.
+// node, and AllocID returns their IDs.
 func Batch(job, node, seed string, n int) *structs.PlacementBatch {
 	b := &structs.PlacementBatch{
 		Namespace: structs.DefaultNamespace, JobID: job, Group: "g", Seed: seed, Nodes: []structs.PlacedNode{{ID: node, Name: node}},
@@ -51,7 +51,7 @@ func Batch(job, node, seed string, n int) *structs.PlacementBatch {
 	return b
 }
 
-// Place returns the entry that commits placements for an evaluation, which they are said to be of.
+// Place returns the entry that commits placements for an evaluation, to which they are attributed.
 func Place(eval string, time int64, batches ...*structs.PlacementBatch) *structs.PlanCommit {
 	for _, b := range batches {
 		b.EvalID = eval

@@ -4,7 +4,7 @@
 //
 // One TCP port carries everything: the first byte of a connection distinguishes Raft from
 // RPC, within TLS where that is on (see TLS): then both sides show certificates, and the
-// names in them say who may do what. An RPC connection is a yamux session on which BOTH sides may open streams,
+// names in them state who may do what. An RPC connection is a yamux session on which BOTH sides may open streams,
 // so that a server can call the client that called it, through whatever stands
 // between them. A stream is one call, or one after the other (see kept):
 //

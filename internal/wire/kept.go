@@ -9,7 +9,7 @@ import (
 
 // To open and close a stream takes three packets and a dozen of yamux's allocations on each side, more than most calls cost
 // besides. So a caller that expects exactly one answer requests with its header that the stream is kept (header.Keep), and a callee that
-// does so says it with the answer (status.Kept): then both wait for the next call on it. A version that does not know of this
+// does so states it with the answer (status.Kept): then both wait for the next call on it. A version that does not know of this
 // neither requests nor keeps.
 //
 // Only the caller closes a stream that is kept, and soon: in the callee it takes up a call's place and the memory of one.

@@ -71,7 +71,7 @@ const (
 )
 
 // goesOn reports whether b is a header that something follows: that of a frame with a body, or what opens a stream, in which
-// calls say at once what they want.
+// calls state at once what they want.
 func goesOn(b []byte) (goes, body bool) {
 	if len(b) != headerSize || b[0] != 0 {
 		return false, false

@@ -1,7 +1,7 @@
 package wire
 
 // The servers' RPC methods: argument → answer, both of package structs. All are
-// unary but those that say "stream".
+// unary but those marked "stream".
 const (
 	MethodPing         = "Status.Ping"        // EmptyRequest → WriteReply
 	MethodLeader       = "Status.Leader"      // EmptyRequest → StringReply: the leader's RPC address
@@ -34,7 +34,7 @@ const (
 	MethodAgentHost       = "Agent.Host"               // AgentHostRequest → AgentHostReply
 	MethodAgentProfile    = "Agent.Profile"            // AgentProfileRequest → AgentProfileReply
 	MethodHasNode         = "Status.HasNode"           // NodeRequest → CountReply: 1, the node is connected to the called server
-	MethodFound           = "Raft.Found"               // FoundRequest → FoundReply
+	MethodBootstrapVote   = "Raft.Found"               // BootstrapVoteRequest → BootstrapVoteReply
 	MethodRaftState       = "Raft.State"               // RaftStateRequest → RaftStateReply
 	MethodAutopilotGet    = "Operator.Autopilot"       // EmptyRequest → AutopilotConfigReply
 	MethodAutopilotSet    = "Operator.SetAutopilot"    // AutopilotConfigRequest → AutopilotSetReply

@@ -96,7 +96,7 @@ type Call struct {
 	hand    func(v any) error // hands an answer over that is given away; nil: it is encoded
 	limit   int
 	keep    bool     // the caller expects one answer, and keeps the stream then
-	single  bool     // the caller, in the same process, expects one answer: the callee says nothing after it
+	single  bool     // the caller, in the same process, expects one answer: the callee sends nothing after it
 	sent    bool     // an answer was sent, or part of one
 	relayed bool     // something was passed back
 	routing *Routing // nil: not read yet
@@ -120,7 +120,7 @@ func (c *Call) Args(v any) error {
 // Given is the argument if it was given away in the same process; nil: it was not.
 func (c *Call) Given() any { return c.given }
 
-// Routing is the part of every argument that says who may answer.
+// Routing is the part of every argument that states who may answer.
 type Routing struct {
 	Region     string
 	AllowStale bool
@@ -165,7 +165,7 @@ func (c *Call) Send(v any) error {
 	}
 	if errors.Is(err, codec.ErrFrameTooLarge) {
 		return structs.Errorf(structs.CodeTooLarge, "the answer to %s is too large: %w", c.Method, err).
-			WithHint("ask for it page by page (per_page and next_token), or for less by a prefix or a filter")
+			WithHint("request it page by page (per_page and next_token), or less of it by a prefix or a filter")
 	}
 	return err
 }
@@ -254,7 +254,7 @@ func (m *Mux) Local(ctx context.Context, method string, args, reply any) error {
 		return err
 	}
 	if err := m.dispatch(ctx, call); err != nil {
-		if cause := ctx.Err(); cause != nil { // the callee says that we gave up
+		if cause := ctx.Err(); cause != nil { // the callee reports that we gave up
 			return cause
 		}
 		return statusOf(err).err()
@@ -326,7 +326,7 @@ func (s *localStream) Recv(v any) error {
 		return s.lost(err)
 	}
 	if err := st.err(); err != nil {
-		if cause := s.ctx.Err(); cause != nil { // the callee says that we gave up
+		if cause := s.ctx.Err(); cause != nil { // the callee reports that we gave up
 			return cause
 		}
 		return err
@@ -344,7 +344,7 @@ func (s *localStream) Recv(v any) error {
 	return codec.Decode(body, v)
 }
 
-// lost is why nothing more comes, though the callee has not ended the stream: who it was passed on to is gone, say.
+// lost is why nothing more comes, though the callee has not ended the stream: for example, who it was passed on to is gone.
 func (s *localStream) lost(err error) error {
 	if cause := s.ctx.Err(); cause != nil {
 		return cause

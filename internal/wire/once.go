@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	onceAgain = time.Hour // after which a thing is said again
+	onceAgain = time.Hour // after which a thing is logged again
 	onceMax   = 4096      // things of a kind remembered
 )
 
@@ -22,8 +22,8 @@ type Once struct {
 // First is FirstOf for callers with one kind of messages.
 func (o *Once) First(key string, now time.Time) bool { return o.FirstOf("", key, now) }
 
-// FirstOf reports whether key was not said within the last hour. When very many keys of a kind are remembered, new ones count as
-// said. Where a sender chooses the keys, the kind is its own: others are logged nevertheless.
+// FirstOf reports whether key was not logged within the last hour. When very many keys of a kind are remembered, new ones count as
+// logged. Where a sender chooses the keys, the kind is its own: others are logged nevertheless.
 func (o *Once) FirstOf(kind, key string, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

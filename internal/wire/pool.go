@@ -9,7 +9,7 @@ import (
 
 // Pool keeps one session per address and opens it when it is needed. OnOpen is
 // called with each new session before it is used: there a client serves its own
-// methods on it and says who it is.
+// methods on it and identifies itself.
 type Pool struct {
 	config Config
 	onOpen func(ctx context.Context, s *Session) error

@@ -181,7 +181,7 @@ var methods = []Method{
 	{MethodEvalNack, forServers},
 	{MethodEvalUpdate, forServers},
 	{MethodPlanSubmit, forServers},
-	{MethodFound, forServers},
+	{MethodBootstrapVote, forServers},
 	{MethodRaftState, forServers},
 	{MethodHasNode, forServers},
 	{MethodNodeSuspect, forServers},
@@ -262,7 +262,7 @@ func (p Peer) roles(via Via) Role {
 // IsServer reports whether the peer may act as a server of this region: by its certificate, or because no certificates are used.
 func (p Peer) IsServer() bool { return p.roles("")&RoleServer != 0 }
 
-// May returns nil if the peer may call a method, which was passed on as via says, and else an error that says
+// May returns nil if the peer may call a method, which was passed on as via states, and else an error that states
 // which certificates may.
 func (p Peer) May(method string, via Via) error {
 	row, known := byName[method]
@@ -271,7 +271,7 @@ func (p Peer) May(method string, via Via) error {
 	}
 	if row.Callers == forOwnAgent && !p.https {
 		return structs.Errorf(structs.CodeForbidden, "%s is for the server's own agent", method).
-			WithHint("ask the HTTP API of an agent that runs a server")
+			WithHint("use the HTTP API of an agent that runs a server")
 	}
 	certificates, hint := p.needed(row.Callers)
 	if certificates != "" {
@@ -292,9 +292,9 @@ func (p Peer) needed(callers Role) (certificates, hint string) {
 	case p.https && callers&RoleOperator != 0:
 		return operator + " or " + server, issue
 	case callers&RolePassing != 0:
-		return "", "it is the certificate of the client's agent that passed the request on; ask a server's agent instead (-address or NOMADISH_ADDR), or set tls { client_requests = true } on the servers"
+		return "", "it is the certificate of the client's agent that passed the request on; use a server's agent instead (-address or NOMADISH_ADDR), or set tls { client_requests = true } on the servers"
 	case callers&RoleOperator != 0:
-		return "", "it is the certificate of the client's agent that passed the request on; operators ask a server's agent (-address or NOMADISH_ADDR)"
+		return "", "it is the certificate of the client's agent that passed the request on; operators call a server's agent (-address or NOMADISH_ADDR)"
 	case callers&RoleClient != 0:
 		return server + " or " + structs.CertName(structs.CertClient, p.region), "a node registers with the servers of its own region"
 	}

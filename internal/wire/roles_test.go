@@ -77,7 +77,7 @@ func TestRoles(t *testing.T) {
 	}
 	region, own := []string{MethodJoin, MethodForceLeave}, []string{MethodKeyring}
 	servers := []string{
-		MethodEvalDequeue, MethodEvalAck, MethodEvalNack, MethodEvalUpdate, MethodPlanSubmit, MethodFound, MethodRaftState, MethodHasNode,
+		MethodEvalDequeue, MethodEvalAck, MethodEvalNack, MethodEvalUpdate, MethodPlanSubmit, MethodBootstrapVote, MethodRaftState, MethodHasNode,
 		MethodNodeSuspect, MethodNodeProbe, MethodClientPing, MethodClientProbe,
 	}
 	var people []string // the others
@@ -150,14 +150,14 @@ func TestRefusalSaysWhy(t *testing.T) {
 	client, onHTTPS := certified(rules, false, true, "client.eu.nomad", "localhost"), certified(rules, true, true, "client.eu.nomad")
 	const issue = "`nomadish tls cert create -cli -region eu` makes one for operators"
 	f(client, MethodJobList, "Job.List: a certificate of [client.eu.nomad localhost] may not call it "+
-		"(it is the certificate of the client's agent that passed the request on; ask a server's agent instead (-address or NOMADISH_ADDR), or set tls { client_requests = true } on the servers)")
+		"(it is the certificate of the client's agent that passed the request on; use a server's agent instead (-address or NOMADISH_ADDR), or set tls { client_requests = true } on the servers)")
 	f(client, MethodSystemGC, "System.GC: a certificate of [client.eu.nomad localhost] may not call it "+
-		"(it is the certificate of the client's agent that passed the request on; operators ask a server's agent (-address or NOMADISH_ADDR))")
+		"(it is the certificate of the client's agent that passed the request on; operators call a server's agent (-address or NOMADISH_ADDR))")
 	f(client, MethodEvalAck, "Eval.Ack: a certificate of [client.eu.nomad localhost] may not call it; it needs one for server.eu.nomad "+
 		"(only servers call it, among themselves)")
 	f(certified(rules, false, true, "server.global.nomad"), MethodNodeRegister, "Node.Register: a certificate of [server.global.nomad] may not call it; "+
 		"it needs one for server.eu.nomad or client.eu.nomad (a node registers with the servers of its own region)")
-	f(client, MethodKeyring, "Status.Keyring is for the server's own agent (ask the HTTP API of an agent that runs a server)")
+	f(client, MethodKeyring, "Status.Keyring is for the server's own agent (use the HTTP API of an agent that runs a server)")
 	f(onHTTPS, MethodJobList, "Job.List: a certificate of [client.eu.nomad] may not call it; it needs one for cli.eu.nomad, server.eu.nomad or any name "+
 		"that is not a client's ("+issue+"; or set tls { client_requests = true } on this agent)")
 	f(onHTTPS, AgentReload, "agent/reload: a certificate of [client.eu.nomad] may not call it; it needs one for cli.eu.nomad or server.eu.nomad ("+issue+")")

@@ -12,7 +12,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// sayCall is how long a stream may take to say what is called: from its beginning, and where it was kept from the last answer.
+// sayCall is how long a stream may take to state what is called: from its beginning, and where it was kept from the last answer.
 const sayCall = 30 * time.Second
 
 // Serve answers the other side's calls until the session or ctx ends, then waits
@@ -78,12 +78,12 @@ func (m *Mux) serveStream(ctx context.Context, s *Session, conn *yamux.Stream) {
 // turns are whose turn it is on a stream: while a call is at work the caller may be silent for as long as it likes, else not.
 type turns struct {
 	conn  *yamux.Stream
-	limit time.Duration // to say what is called
+	limit time.Duration // to state what is called
 	mu    sync.Mutex
 	open  int // calls that are read, and not answered
 }
 
-// callers lets the caller say what is called, within a time.
+// callers lets the caller state what is called, within a time.
 func (t *turns) callers() { _ = t.conn.SetReadDeadline(time.Now().Add(t.limit)) }
 
 // read notes that a call was read.

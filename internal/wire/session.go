@@ -56,7 +56,7 @@ var wellFrame = []byte{0, 0, 0, 1, wellBody}
 
 const wellBody = 0x80 // a map of nothing
 
-// keptFrame is the frame of the status of success that says that the stream is kept.
+// keptFrame is the frame of the status of success that reports that the stream is kept.
 var keptFrame = []byte{0, 0, 0, 7, 0x81, 0xa4, 'K', 'e', 'p', 't', 0xc3}
 
 var keptBody = string(keptFrame[4:])
@@ -96,7 +96,7 @@ func statusOf(err error) status {
 	}
 	var e *structs.Error
 	if errors.As(err, &e) {
-		// The whole text, with what wrapped it; the hint apart, to be said once.
+		// The whole text, with what wrapped it; the hint apart, to be printed once.
 		bare := *e
 		bare.Hint = ""
 		msg := err.Error()
@@ -290,7 +290,7 @@ func (s *Session) stream(ctx context.Context, h header, args any) (*Stream, erro
 	return st, nil
 }
 
-// gone is what is said of a call that err ended, and the session.
+// gone is the error of a call that err ended, and the session.
 func (s *Session) gone(err error) error {
 	if s.suspect.Load() {
 		return fmt.Errorf("%w: %w; nothing has come from %s: is this its RPC port (4647 by default), and does it want TLS (tls { rpc = true })?", ErrSessionClosed, err, s.addr)
@@ -307,7 +307,7 @@ type Stream struct {
 	stop      func() bool
 	once      sync.Once
 	begun     []byte // the status of the next answer, if it was awaited
-	requested bool   // the callee was asked to keep the stream
+	requested bool   // the callee was requested to keep the stream
 	free      bool   // the answer was read whole, and the callee waits for another call; only if requested
 }
 
@@ -337,7 +337,7 @@ func (s *Stream) Recv(v any) error {
 	}
 	if err := st.err(); err != nil {
 		s.release(st)
-		if s.ctx.Err() != nil { // the callee says that we gave up
+		if s.ctx.Err() != nil { // the callee reports that we gave up
 			return s.lost(err)
 		}
 		return err
@@ -385,7 +385,7 @@ func (s *Stream) lost(err error) error {
 	return fmt.Errorf("%s: %w", s.method, s.session.gone(unended(err)))
 }
 
-// unended is why a stream broke off. It is never io.EOF, which says that the callee has ended it.
+// unended is why a stream broke off. It is never io.EOF, which means that the callee has ended it.
 func unended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

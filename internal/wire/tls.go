@@ -26,7 +26,7 @@ type TLSOptions struct {
 	// Region is this agent's.
 	Region string
 	// Role is what this agent is on RPC, structs.CertServer or CertClient: with VerifyRoles
-	// its own certificate must say so. Empty: TLS is for HTTP only, where any certificate
+	// its own certificate must state it. Empty: TLS is for HTTP only, where any certificate
 	// will do that callers believe.
 	Role string
 	// VerifyRoles lets only certificates of the name server.REGION.nomad act as servers.
@@ -58,7 +58,7 @@ type tlsState struct {
 	warnings []string
 }
 
-// LoadTLS reads and checks what o names. An error says which option is wrong, and why.
+// LoadTLS reads and checks what o names. An error states which option is wrong, and why.
 func LoadTLS(o TLSOptions, logger hclog.Logger) (*TLS, error) {
 	t := &TLS{logger: logger}
 	return t, t.Reload(o)
@@ -148,7 +148,7 @@ func (s *tlsState) checkOwn(now time.Time) error {
 	if p.has(structs.CertServer, s.Region) || (s.Role == structs.CertClient && p.has(structs.CertClient, s.Region)) {
 		return nil
 	}
-	return fmt.Errorf("names %v, but verify_server_hostname asks for %s (`nomadish tls cert create -%s -region %s` makes one)",
+	return fmt.Errorf("names %v, but verify_server_hostname requires %s (`nomadish tls cert create -%s -region %s` makes one)",
 		leaf.DNSNames, structs.CertName(s.Role, s.Region), s.Role, s.Region)
 }
 

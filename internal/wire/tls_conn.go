@@ -31,8 +31,8 @@ const maxRefusal = 1024
 // dialTimeout bounds a dial: the connection, and again the handshake.
 const dialTimeout = 10 * time.Second
 
-// Peer is who is at the other end of an accepted connection, as its certificate says. The
-// zero value is somebody unknown, on a connection on which nobody has to say.
+// Peer is who is at the other end of an accepted connection, as its certificate states. The
+// zero value is somebody unknown, on a connection on which nobody has to identify themselves.
 type Peer struct {
 	verified bool // its roles count
 	https    bool // it calls the HTTP API
@@ -87,7 +87,7 @@ func (p Peer) String() string {
 	return fmt.Sprintf("of %v", p.names)
 }
 
-// Conn is an accepted connection that has said what it carries.
+// Conn is an accepted connection that has stated what it carries.
 type Conn struct {
 	net.Conn
 	Proto byte // ProtoRPC or ProtoRaft
@@ -98,7 +98,7 @@ type Conn struct {
 type Refused struct {
 	Reason string
 	Kind   string // the reason without what changes from one connection to the next
-	// Gone: it said nothing, or not in time, which is not worth a line in a log.
+	// Gone: it sent nothing, or not in time, which is not worth a line in a log.
 	Gone bool
 }
 
@@ -125,7 +125,7 @@ func (t *TLS) Accept(ctx context.Context, raw net.Conn, limit time.Duration) (*C
 func (t *TLS) accept(ctx context.Context, raw net.Conn) (*Conn, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(raw, first[:]); err != nil {
-		return nil, &Refused{Reason: "it said nothing: " + err.Error(), Gone: true}
+		return nil, &Refused{Reason: "it sent nothing: " + err.Error(), Gone: true}
 	}
 	switch proto := first[0]; {
 	case proto == protoTLS && t == nil:
@@ -166,7 +166,7 @@ func (t *TLS) acceptTLS(ctx context.Context, raw net.Conn) (*Conn, error) {
 	peer := t.peer(conn.ConnectionState().PeerCertificates[0], s.VerifyRoles, false)
 	var proto [1]byte
 	if _, err := io.ReadFull(conn, proto[:]); err != nil {
-		return nil, &Refused{Reason: "it did not say what it carries: " + err.Error(), Gone: true}
+		return nil, &Refused{Reason: "it did not state what it carries: " + err.Error(), Gone: true}
 	}
 	if why := s.forbids(peer, proto[0]); why != "" {
 		answer := binary.BigEndian.AppendUint16([]byte{answerNo}, uint16(min(len(why), maxRefusal))) //nolint:gosec // bounded
@@ -215,8 +215,8 @@ func unexpectedEnd(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || (errors.As(err, &timeout) && timeout.Timeout())
 }
 
-// Dial opens a connection to the server at addr, of a region ("": the own), and says what
-// it will carry. With TLS the server must prove itself before anything is said.
+// Dial opens a connection to the server at addr, of a region ("": the own), and states what
+// it will carry. With TLS the server must prove itself before anything is sent.
 func (t *TLS) Dial(ctx context.Context, region, addr string, proto byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*dialTimeout)
 	defer cancel()
@@ -276,13 +276,13 @@ func (s *tlsState) dial(ctx context.Context, raw net.Conn, region, addr string, 
 	defer context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })()
 	c := s.config()
 	c.ServerName = structs.CertName(structs.CertServer, region)
-	c.InsecureSkipVerify = true // verified below: the chain always, the name as the options say
+	c.InsecureSkipVerify = true // verified below: the chain always, the name as the options state
 	c.VerifyConnection = func(state tls.ConnectionState) error {
 		if err := s.verifyChain(state.PeerCertificates, x509.ExtKeyUsageServerAuth, time.Now()); err != nil {
 			return fmt.Errorf("not verified by tls.ca_file %s: %w", s.CAFile, err)
 		}
 		if p := peerOf(state.PeerCertificates[0], true); s.VerifyRoles && !p.has(structs.CertServer, region) {
-			return fmt.Errorf("it has a certificate %s, but a server's says %s", p, c.ServerName)
+			return fmt.Errorf("it has a certificate %s, but a server's names %s", p, c.ServerName)
 		}
 		return nil
 	}

@@ -133,11 +133,11 @@ func TestRefusedTLSFiles(t *testing.T) {
 	f("does not go with tls.cert_file", func(o *TLSOptions) { o.KeyFile = p.path("server.pem") })
 	f("is valid from", func(o *TLSOptions) { o.CertFile, o.KeyFile = p.path("late.pem"), p.path("late-key.pem") })
 	f("would be refused by others that have tls.ca_file", func(o *TLSOptions) { o.CAFile = other.path("ca.pem") })
-	f("asks for server.global.nomad (`nomadish tls cert create -server -region global` makes one)",
+	f("requires server.global.nomad (`nomadish tls cert create -server -region global` makes one)",
 		func(o *TLSOptions) { o.CertFile, o.KeyFile = p.path("client.pem"), p.path("client-key.pem") })
-	f("asks for server.global.nomad", func(o *TLSOptions) { o.CertFile, o.KeyFile = p.path("eu.pem"), p.path("eu-key.pem") })
+	f("requires server.global.nomad", func(o *TLSOptions) { o.CertFile, o.KeyFile = p.path("eu.pem"), p.path("eu-key.pem") })
 	f("cannot serve", func(o *TLSOptions) { o.CertFile, o.KeyFile = p.path("cli.pem"), p.path("cli-key.pem") })
-	f("asks for client.global.nomad", func(o *TLSOptions) {
+	f("requires client.global.nomad", func(o *TLSOptions) {
 		*o = p.options("eu", "client")
 	})
 	// A server's certificate is good for a client; roles that are not verified are not required.
@@ -341,10 +341,10 @@ func TestServerMustProveItself(t *testing.T) {
 	good, euro := serve(p, "server", "global"), serve(p, "eu", "eu")
 	f(good, "", "")
 	f(good, "global", "")
-	f(good, "eu", "but a server's says server.eu.nomad")
-	f(euro, "", "a certificate of [server.eu.nomad localhost], but a server's says server.global.nomad")
+	f(good, "eu", "but a server's names server.eu.nomad")
+	f(euro, "", "a certificate of [server.eu.nomad localhost], but a server's names server.global.nomad")
 	f(euro, "eu", "")
-	f(serve(p, "client", "global"), "", "but a server's says server.global.nomad")
+	f(serve(p, "client", "global"), "", "but a server's names server.global.nomad")
 	f(serve(other, "server", "global"), "", "not verified by tls.ca_file")
 }
 

@@ -205,7 +205,7 @@ func (c *checker) index(table, kind, id string, created, modified uint64) {
 
 func (c *checker) checkTables() {
 	for _, table := range state.Tables() {
-		// A table that never changed says 1, as reads need an index to wait for.
+		// A table that never changed counts as 1, as reads need an index to wait for.
 		if at := c.snap.TableIndex(table); at > max(1, c.snap.Index()) {
 			c.fault(structs.CheckIndexes, "state", "", "table %s was changed at index %d, and the state is at %d", table, at, c.snap.Index())
 		}

@@ -131,7 +131,7 @@ func (c *checker) reserved(j *job, n *node, a *structs.Allocation) {
 	}
 	i := a.Index()
 	if i < 0 || i >= spec.Count {
-		return // if that is one too many, the count says so
+		return // if that is one too many, the count shows it
 	}
 	if g.instances == nil {
 		g.instances = make([]bool, spec.Count)
@@ -142,10 +142,10 @@ func (c *checker) reserved(j *job, n *node, a *structs.Allocation) {
 	g.instances[i] = true
 }
 
-// stopped checks an allocation that shall stop and has not, on a node that can say so.
+// stopped checks an allocation that shall stop and has not, on a node that can report it.
 func (c *checker) stopped(n *node, a *structs.Allocation) {
 	if n.spec == nil || n.spec.Status != structs.NodeStatusReady {
-		return // it says so when the node is back, or is forgotten with it
+		return // it reports it when the node is back, or is forgotten with it
 	}
 	job := c.snap.JobVersion(a.Namespace, a.JobID, a.JobVersion)
 	allowed, known := stopTime(job, a.TaskGroup)
@@ -156,7 +156,7 @@ func (c *checker) stopped(n *node, a *structs.Allocation) {
 	}
 }
 
-// maxKill is the longest kill timeout that a client grants, as its max_kill_timeout says
+// maxKill is the longest kill timeout that a client grants, as its max_kill_timeout states
 // if nobody has set another.
 const maxKill = 30 * time.Second
 
@@ -179,7 +179,7 @@ func stopTime(job *structs.Job, name string) (time.Duration, bool) {
 	return g.ShutdownDelay + 2*(kill+delay), true // first a leader, then the others
 }
 
-// checkJob checks what could not be said before all rows were seen.
+// checkJob checks what could not be decided before all rows were seen.
 func (c *checker) checkJob(j *job) {
 	c.checkRequests(j)
 	if j.spec == nil {
@@ -214,7 +214,7 @@ func (c *checker) checkJob(j *job) {
 }
 
 // checkSummary compares a job's summary with the count of its allocations. What is
-// queued is what evaluations said, not a count.
+// queued is what evaluations reported, not a count.
 func (c *checker) checkSummary(j *job) {
 	if j.summary == nil {
 		c.fault(structs.CheckCounters, "job", j.id.String(), "it has no summary")

@@ -21,7 +21,7 @@ type node struct {
 	devices           []reservedDevice
 	// instances are what per-node jobs run here, to be found twice.
 	instances map[string]string
-	// newest is the last index at which the servers gave or changed one of them.
+	// newest is the last index at which the servers assigned or changed one of them.
 	newest uint64
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // checkRequests checks the queue's rows of a job against its evaluations. That the job
-// wants them package state says, see Run.
+// wants them is stated in package state, see Run.
 func (c *checker) checkRequests(j *job) {
 	for _, a := range j.requests {
 		switch {
@@ -30,7 +30,7 @@ func (c *checker) checkRequests(j *job) {
 }
 
 // checkBlocked checks that one blocked evaluation does for a job, and that it waits for
-// something: what waits in vain is cancelled soon.
+// something: one that waits for nothing is cancelled soon.
 func (c *checker) checkBlocked(j *job) {
 	missing := slices.ContainsFunc(j.requests, func(a *structs.PendingRequest) bool { return a.Missing > 0 })
 	var first *structs.Evaluation

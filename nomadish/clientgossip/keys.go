@@ -20,7 +20,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// KeyQuery is the query by which servers tell each other of the clients' keys: through their own gossip, in which whoever speaks is a
+// KeyQuery is the query by which servers inform each other of the clients' keys: through their own gossip, in which whoever speaks is a
 // server; never through that of the clients, and never in the clear. Clients have them from the answers to their heartbeats.
 const KeyQuery = "nomadish-client-keyring"
 
@@ -35,7 +35,7 @@ const (
 	nameBytes   = 40
 )
 
-// clientKeyCommand is what a server is asked for, clientKeyAnswer what it says.
+// clientKeyCommand is a request to a server, clientKeyAnswer its answer.
 type (
 	clientKeyCommand struct {
 		Op    string
@@ -48,14 +48,14 @@ type (
 		State   *keyring.State `json:",omitempty"` // nil: it does in the clear
 		Clients *clientCount   `json:",omitempty"` // of the leader
 	}
-	// clientCount is what the clients that gossip and are ready have said of their keys.
+	// clientCount is what the clients that gossip and are ready have reported about their keys.
 	clientCount struct {
 		Total   int
-		Behind  int               // have not the ring of the leader, or have not said so
+		Behind  int               // have not the ring of the leader, or have not reported it
 		Has     map[string][2]int // by a key's fingerprint: so many have it, so many encrypt with it
-		Lack    some              // the key asked for, or have not said
+		Lack    some              // the requested key, or have not reported it
 		Use     some              // it
-		Unknown some              // have not said, or have none that is known
+		Unknown some              // have not reported any, or have none that is known
 	}
 	some struct {
 		N     int
@@ -80,7 +80,7 @@ func (s some) String() string {
 	return text
 }
 
-// ServerGossip is the servers' own gossip, by which they tell each other of the clients' keys.
+// ServerGossip is the servers' own gossip, by which they inform each other of the clients' keys.
 type ServerGossip interface {
 	Encrypted() bool
 	Self() structs.ServerMember
@@ -89,7 +89,7 @@ type ServerGossip interface {
 	Subscribe() (changed <-chan struct{}, cancel func())
 }
 
-// State is the replicated state, which says what nodes there are.
+// State is the replicated state, which knows what nodes there are.
 type State interface {
 	Snapshot() *state.Snapshot
 }
@@ -164,7 +164,7 @@ func (k *Keys) refuseKey(key []byte) error {
 }
 
 // Answer answers another server, or this one itself. k may be nil: this server does not gossip with clients. In the clear anybody may
-// be who asks, and is not answered.
+// be the sender, and is not answered.
 func (k *Keys) Answer(q *serf.Query) {
 	if q.Name != KeyQuery || k != nil && k.own[0] == nil {
 		return
@@ -178,7 +178,7 @@ func (k *Keys) Answer(q *serf.Query) {
 	}
 }
 
-// do does what a server asks for. No log and no error holds a key.
+// do executes a server's request. No log and no error holds a key.
 func (k *Keys) do(payload []byte) *clientKeyAnswer {
 	var c clientKeyCommand
 	switch {
@@ -441,8 +441,8 @@ func (k *Keys) count(print string) *clientCount {
 	return c
 }
 
-// tellKeys adds to the answer to a client's heartbeat what it needs of the servers' ring, and remembers which keys it has.
-func (s *Pool) tellKeys(nodeID string, has *structs.GossipKeys, to *structs.ClientGossip) {
+// answerKeys adds to the answer to a client's heartbeat what it needs of the servers' ring, and remembers which keys it has.
+func (s *Pool) answerKeys(nodeID string, has *structs.GossipKeys, to *structs.ClientGossip) {
 	s.mu.Lock()
 	if has == nil {
 		delete(s.keys, nodeID)

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	On        bool
 	Addr      string // host:port to gossip on; port 0: any free one
-	Advertise string // host:port that others are told; empty: as bound
+	Advertise string // host:port that is advertised; empty: as bound
 	// MayMiss lets the server do without when another agent has the port.
 	MayMiss bool
 	Key     []byte        // 16, 24 or 32 bytes; empty: it goes in the clear
@@ -62,9 +62,9 @@ const (
 	// joinEach is the time that the pool has for each client that joins, when all come together; joinMost for all.
 	joinEach  = 10 * time.Millisecond
 	joinMost  = 30 * time.Second
-	contacts  = 5 // servers that clients are told of
+	contacts  = 5 // servers that clients are sent
 	lostLimit = 1 << 16
-	lostLimbo = 5 * time.Second // for the leader to be told of lost sessions
+	lostLimbo = 5 * time.Second // to notify the leader of lost sessions
 )
 
 // Pool is a server's part in the clients' gossip. A nil Pool is that of a server which takes none.
@@ -81,15 +81,15 @@ type Pool struct {
 
 	mu     sync.Mutex
 	beats  Heartbeats                    // set before anybody is heard of
-	lost   map[string]bool               // nodes that the leader is to be told of
-	keys   map[string]structs.GossipKeys // that nodes have, as they told this server while it led
+	lost   map[string]bool               // nodes that the leader is to be notified of
+	keys   map[string]structs.GossipKeys // that nodes have, as they reported to this server while it led
 	losses chan struct{}
 }
 
 // Open joins the server into the pool of the clients, alone as yet. It returns nil if the server does not gossip with them.
 func Open(o Options) (*Pool, error) {
 	if !o.On {
-		return nil, nil //nolint:nilnil // there is none, as the configuration says
+		return nil, nil //nolint:nilnil // there is none, as the configuration states
 	}
 	s := &Pool{id: o.ID, logger: o.Logger.Named("clients"), lost: map[string]bool{}, keys: map[string]structs.GossipKeys{}, losses: make(chan struct{}, 1)}
 	path := ""
@@ -125,7 +125,7 @@ func (s *Pool) Connect(servers Servers, suspect func(ctx context.Context, nodeID
 // Ring returns the keys of the gossip; nil: it goes in the clear.
 func (s *Pool) Ring() *keyring.Ring { return s.ring }
 
-// Notify has a leader's heartbeats told of clients.
+// Notify has a leader's heartbeats notified about clients.
 func (s *Pool) Notify(beats Heartbeats) {
 	if s == nil {
 		return
@@ -143,7 +143,7 @@ func (s *Pool) Addr() string {
 	return s.Pool.Addr()
 }
 
-// changed passes on what the gossip tells of clients.
+// changed passes on what the gossip reports of clients.
 func (s *Pool) changed(m clientpool.Member) {
 	s.mu.Lock()
 	beats := s.beats
@@ -159,7 +159,7 @@ func (s *Pool) changed(m clientpool.Member) {
 	}
 }
 
-// Run keeps the servers in one pool, looks for those that only say that they are one, and tells the leader of lost
+// Run keeps the servers in one pool, looks for those that only claim to be one, and notifies the leader of lost
 // sessions, until ctx ends.
 func (s *Pool) Run(ctx context.Context) {
 	changed, cancel := s.servers.Subscribe()
@@ -168,7 +168,7 @@ func (s *Pool) Run(ctx context.Context) {
 	defer tick.Stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { s.tellLosses(ctx) })
+	wg.Go(func() { s.reportLosses(ctx) })
 	for {
 		s.meet()
 		select {
@@ -225,7 +225,7 @@ func (s *Pool) Lost(nodeIDs []string) {
 	}
 }
 
-func (s *Pool) tellLosses(ctx context.Context) {
+func (s *Pool) reportLosses(ctx context.Context) {
 	for {
 		select {
 		case <-s.losses:
@@ -260,7 +260,7 @@ func (s *Pool) Contacts(nodeID string, has *structs.GossipKeys) *structs.ClientG
 			out.Addrs = append(out.Addrs, one.Clients)
 		}
 	}
-	s.tellKeys(nodeID, has, out)
+	s.answerKeys(nodeID, has, out)
 	return out
 }
 
@@ -290,7 +290,7 @@ type Probers struct {
 	reach func(ctx context.Context, nodeID string) (session, gossip bool)
 }
 
-// Probers returns what the gossip knows of nodes, with reach to ask one of them by both ways.
+// Probers returns what the gossip knows of nodes, with reach to probe one of them by both ways.
 func (s *Pool) Probers(reach func(ctx context.Context, nodeID string) (session, gossip bool)) *Probers {
 	return &Probers{s, reach}
 }

@@ -1,7 +1,7 @@
 // Package clock is the time as the leader's parts see it: the machine's own, or one
 // that a simulation moves on.
 //
-// Whoever takes a Clock must not ask the package time what it is, or have it do anything
+// Whoever takes a Clock must not read it from the package time, or have it do anything
 // later: what cannot be driven cannot be simulated.
 package clock
 

@@ -1,4 +1,4 @@
-// Package disk keeps a server well when its disk is full: Watch sees it coming and tells so; Stores let Raft live on.
+// Package disk keeps a server well when its disk is full: Watch sees it coming and reports it; Stores let Raft live on.
 //
 // A server steps down while there is still a little room, for then it can do so in good order, and because what Raft
 // itself must note (terms, votes, what the others have committed) needs some. If the disk fills up all the same, writes
@@ -10,5 +10,5 @@
 //	an entry of a term    likewise
 //	refusing older terms  casts no vote that outlives the process
 //
-// This package must never decide who leads: it says what is so, the wiring acts.
+// This package must never decide who leads: it reports what is so, the wiring acts.
 package disk

@@ -9,7 +9,7 @@ import (
 // keyTerm is what Raft keeps its current term under.
 const keyTerm = "CurrentTerm"
 
-// Stores are Raft's log and its other notes on one disk. Every write that goes wrong is told to the Watch. That of a new
+// Stores are Raft's log and its other notes on one disk. Every write that goes wrong is reported to the Watch. That of a new
 // term never goes wrong for Raft, which would panic: see the package's documentation.
 type Stores struct {
 	raft.LogStore // reads

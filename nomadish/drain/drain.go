@@ -10,7 +10,7 @@
 //
 // It runs on the leader and keeps nothing: what it does follows from the state alone,
 // so that a new leader goes on where the last one was. It must never stop an
-// allocation itself: it asks for transitions, and the scheduler stops and replaces.
+// allocation itself: it requests transitions, and the scheduler stops and replaces.
 package drain
 
 import (
@@ -146,7 +146,7 @@ func (w *watch) note(c state.Changes) (look bool) {
 	return look && len(w.draining) > 0
 }
 
-// look does what is called for now and gives when to look again (0: when something
+// look does what is called for now and returns when to look again (0: when something
 // changes).
 func (d *Drainer) look(ctx context.Context, snap *state.Snapshot, w *watch) time.Duration {
 	if len(w.draining) == 0 {

@@ -96,7 +96,7 @@ func moving(a *structs.Allocation) bool {
 }
 
 // move requests the migration of an allocation, once. What is left of a job that is gone
-// is stopped without our asking.
+// is stopped without our request.
 func (p *pass) move(a *structs.Allocation) {
 	job := p.snap.Job(nil, a.Namespace, a.JobID)
 	if job != nil && !moving(a) {

@@ -1,4 +1,4 @@
-// Package events makes the event stream's events of what the state's feed says has
+// Package events makes the event stream's events of what the state's feed reports has
 // changed. It must never hold a change back or read anything but the feed:
 // it stands apart from the endpoint that sends them so that it cannot.
 package events

@@ -43,11 +43,11 @@ func (f *FSM) write(index uint64, t structs.LogType, payload any) error {
 	return f.writer.Apply(index, t, payload)
 }
 
-// OnHalt names who is told, once, that an entry was met which this version does not know
+// OnHalt sets what is called, once, when an entry was met which this version does not know
 // and must not pass over: it was written by a newer one. From then on the state does not
 // move and cannot be saved, so that after an upgrade the same entries are applied. It is
 // called from Raft's goroutine and must not wait for Raft.
-func (f *FSM) OnHalt(told func(error)) { f.onHalt = told }
+func (f *FSM) OnHalt(report func(error)) { f.onHalt = report }
 
 // unknown deals with the type of an entry that this version does not know: it may be passed
 // over (true), or is the end.
@@ -135,7 +135,7 @@ func (f *FSM) ApplyBatch(logs []*raft.Log) []any {
 // maxTogether is after how many changes no more entries are added to a step.
 const maxTogether = 1000
 
-// together applies entries as one step, up to one that cannot be applied, and gives how many it were; 0: the first is to be
+// together applies entries as one step, up to one that cannot be applied, and returns how many it were; 0: the first is to be
 // applied by itself.
 func (f *FSM) together(logs []*raft.Log) int {
 	if f.halted != nil || len(logs) < 2 {
@@ -156,7 +156,7 @@ func (f *FSM) together(logs []*raft.Log) int {
 func (f *FSM) step(logs []*raft.Log) (n int, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r) // it will be told of when the entry is applied by itself
+			err = fmt.Errorf("panic: %v", r) // it will be reported when the entry is applied by itself
 		}
 	}()
 	err = f.writer.Together(func() error {
@@ -216,7 +216,7 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 }
 
 // Restore implements raft.FSM: it replaces the state by one that was written, or
-// leaves it as it is and says what is wrong.
+// leaves it as it is and returns what is wrong.
 func (f *FSM) Restore(from io.ReadCloser) error {
 	defer from.Close() //nolint:errcheck // read only
 	if err := restore(from, f.writer); err != nil {

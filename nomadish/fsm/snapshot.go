@@ -19,7 +19,7 @@ import (
 
 // A snapshot is: the magic, a header record, then a record for every row, then an
 // end record, then the CRC-32C of all before it. A record is a 4-byte length and
-// that much msgpack. The end record and the checksum tell a whole snapshot from a
+// that much msgpack. The end record and the checksum distinguish a whole snapshot from a
 // torn one.
 const (
 	magic = "nomadish-snapshot\n"
@@ -38,7 +38,7 @@ type Header struct {
 	Restored uint64 `codec:",omitempty"`
 }
 
-// row is every other record; of the last one Table is empty and Count says how many
+// row is every other record; of the last one Table is empty and Count states how many
 // came before it.
 type row struct {
 	Table string
@@ -80,7 +80,7 @@ const maxOutgoing, firstOutgoing = 256, 8
 type outgoing struct {
 	to      io.Writer
 	all     []encoded
-	written chan error // tells of those before; nil: nothing is being written
+	written chan error // reports those before; nil: nothing is being written
 	failed  error      // of what was written
 	count   int
 	table   string // of the last one
@@ -94,7 +94,7 @@ type encoded struct {
 	err   error
 }
 
-// add adds a row; what it is told by then may be an error of rows before.
+// add adds a row; the error that it returns may be of rows before.
 func (o *outgoing) add(table string, value any) error {
 	if o.table != table { // its rows are of another size
 		if err := o.flush(); err != nil {
@@ -240,7 +240,7 @@ func (r *rows) add(next row, size int) bool {
 	return len(r.all) == maxRows || r.bytes >= maxRowBytes
 }
 
-// give decodes the rows and gives those that a state may hold to each, in their order.
+// give decodes the rows and passes those that a state may hold to each, in their order.
 func (r *rows) give(each func(table string, row any, size int) error) error {
 	onAll(len(r.all), func(i int) {
 		d := &r.all[i]
@@ -322,7 +322,7 @@ func restore(from io.Reader, w *state.Writer) error {
 }
 
 // Move copies a snapshot of size bytes that Read has found whole as one of the same state
-// at a later index, at which it takes the place of what was there. It gives the reader of
+// at a later index, at which it takes the place of what was there. It returns the reader of
 // the copy and its size in bytes.
 func Move(from io.Reader, size int64, index uint64) (io.Reader, int64, error) {
 	r := &summing{r: from, sum: crc32.New(castagnoli)}

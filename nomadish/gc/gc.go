@@ -32,7 +32,7 @@ type Applier interface {
 type Options struct {
 	Interval  time.Duration // between collections (5 min)
 	Eval      time.Duration // ended evaluations of services and of system jobs, with their allocations (1 h)
-	BatchEval time.Duration // of batch jobs: their allocations say that they ran (24 h)
+	BatchEval time.Duration // of batch jobs: their allocations show that they ran (24 h)
 	Job       time.Duration // dead jobs (4 h)
 	Node      time.Duration // nodes that are down (24 h)
 	History   time.Duration // history records; negative: kept (90 days)
@@ -109,7 +109,7 @@ func old(nanos int64, age time.Duration, now time.Time, force bool) bool {
 
 // evals finds ended evaluations none of whose allocations still matter, and those
 // allocations. An allocation that may yet be rescheduled matters, and so does one
-// that says that an instance of a batch job has run: without it the job would run again.
+// that records that an instance of a batch job has run: without it the job would run again.
 func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*structs.CollectEntry {
 	entry := &structs.CollectEntry{}
 	for e := range snap.Evals(nil, structs.AllNamespaces, "", false) {
@@ -156,7 +156,7 @@ func over(snap *state.Snapshot, job *structs.Job, a *structs.Allocation) bool {
 }
 
 // jobs finds dead jobs, each with its evaluations and allocations: those of a batch
-// job say that it has run, and go only with it.
+// job record that it has run, and go only with it.
 func (c *Collector) jobs(snap *state.Snapshot, now time.Time, force bool) []*structs.CollectEntry {
 	var entries []*structs.CollectEntry
 	entry := &structs.CollectEntry{}

@@ -11,7 +11,7 @@
 // A server publishes in the LAN pool its address in the WAN pool, so that the others
 // of its region bring each other along: one of them that knows another region is enough.
 //
-// What a server says of itself stands in its tags: role, region, datacenter, the ID
+// What a server states about itself stands in its tags: role, region, datacenter, the ID
 // that Raft knows it by, its RPC address, how many servers it expects to bootstrap the
 // cluster with, and versions. Members are returned as they are now; whoever acts on them
 // subscribes to changes and looks at all of them anew, so that a lost notice costs

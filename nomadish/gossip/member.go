@@ -50,7 +50,7 @@ type Server struct {
 	DiskFull   bool   // it reports that it must not lead
 	// Clients is where its part of the clients' gossip is reached, host:port; empty: it has none.
 	Clients string
-	// Entries is the last type of log entries that it knows, as it says; of one that says nothing structs.LogTypeFirst.
+	// Entries is the last type of log entries that it knows, as it states; of one that states nothing structs.LogTypeFirst.
 	Entries structs.LogType
 }
 
@@ -84,7 +84,7 @@ func tagsOf(c *Config) (map[string]string, error) {
 	return tags, nil
 }
 
-// ServerOf reads a member's tags. An error says why it is no server that can be
+// ServerOf reads a member's tags. An error states why it is no server that can be
 // worked with.
 func ServerOf(m *structs.ServerMember) (Server, error) {
 	s := Server{
@@ -109,7 +109,7 @@ func ServerOf(m *structs.ServerMember) (Server, error) {
 		return s, fmt.Errorf("member %s: its RPC address is %q, port %q", m.Name, host, m.Tags[tagRPCPort])
 	}
 	s.RPCAddr = net.JoinHostPort(host, m.Tags[tagRPCPort])
-	s.Entries = structs.LogTypeFirst // of a version that says nothing
+	s.Entries = structs.LogTypeFirst // of a version that states nothing
 	if known, err := strconv.ParseUint(m.Tags[tagEntries], 10, 7); err == nil && known > 0 {
 		s.Entries = structs.LogType(known)
 	}

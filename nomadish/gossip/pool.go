@@ -93,7 +93,7 @@ type Pool struct {
 	serf   *serf.Serf
 	config Config
 	logger hclog.Logger
-	told   wire.Once // refusals that were logged
+	logged wire.Once // refusals that were logged
 	noise  keyring.Noise
 	// interval is the time between two gossips.
 	interval time.Duration

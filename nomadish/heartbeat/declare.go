@@ -14,7 +14,7 @@ import (
 
 var invalidateCount = telemetry.NewCount("nomad.heartbeat.invalidate")
 
-// What is said of nodes in their events.
+// The texts of nodes' events.
 const (
 	// Missed is the event of nodes that are judged by heartbeats alone, BothLost of those that neither prober hears, BothAwaited of such that
 	// something of is waited for.
@@ -46,7 +46,7 @@ func (w *watcher) declare(ctx context.Context) {
 		for _, id := range slices.Concat(dead, away) {
 			if !t.warned[id] {
 				t.warned[id] = true
-				t.tell(id, massFailureLasts)
+				t.addEvent(id, massFailureLasts)
 			}
 		}
 		t.mu.Unlock()
@@ -157,7 +157,7 @@ func (w *watcher) report(ctx context.Context) {
 
 // sort parts nodes that were not heard of in time: those that gossip are checked first, also by a leader that has never heard them:
 // its predecessor's loss may have taken their session. So are those that are kept as gossip hears them, and which it has lost. The
-// others are given back.
+// others are released.
 func (t *Timers) sort(snap *state.Snapshot, ids []string) []string {
 	if t.opts.Probers == nil {
 		return ids

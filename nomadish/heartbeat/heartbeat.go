@@ -1,4 +1,4 @@
-// Package heartbeat determines which nodes are alive: each says so again within the time
+// Package heartbeat determines which nodes are alive: each reports so again within the time
 // that it was granted, or is marked down and its work runs elsewhere.
 //
 // It runs on the leader and is memory only. A new leader grants every node that is
@@ -16,7 +16,7 @@
 // nothing else. RPC alone has: it is disconnected after a while, and its work kept, as it still runs. When many are suspect at
 // once, nobody is declared lost for a while: see Liveness.
 //
-// It must never mark a node anything else: that it is back, the node says itself.
+// It must never mark a node anything else: that it is back, the node reports itself.
 package heartbeat
 
 import (
@@ -58,7 +58,7 @@ type Options struct {
 	MaxPerSecond float64       // heartbeats of all nodes together (250)
 	NewID        func() string // mints seeds of evaluations; needed
 	Clock        clock.Clock   // (the machine's)
-	// Probers are other ways by which nodes are heard; nil: there are none. Liveness says how they are believed.
+	// Probers are other ways by which nodes are heard; nil: there are none. Liveness states how they are believed.
 	Probers  Probers
 	Liveness Liveness
 	// Jitter returns a number from 0 to below n, at random.
@@ -85,7 +85,7 @@ type Timers struct {
 	mu      sync.Mutex
 	running bool
 	timers  map[string]clock.Timer
-	told    map[string]time.Duration // within which a node is to send its next heartbeat, as this leader last granted it
+	granted map[string]time.Duration // within which a node is to send its next heartbeat, as this leader last granted it
 	expired map[string]bool
 	alive   time.Time // when this process was last seen running
 	// failover is what a node has for its first heartbeat to this leader.
@@ -117,7 +117,7 @@ func New(opts Options, apply Applier) *Timers {
 	}
 	opts.Liveness = opts.Liveness.withDefaults()
 	return &Timers{
-		opts: opts, apply: apply, timers: map[string]clock.Timer{}, told: map[string]time.Duration{}, expired: map[string]bool{},
+		opts: opts, apply: apply, timers: map[string]clock.Timer{}, granted: map[string]time.Duration{}, expired: map[string]bool{},
 		more: make(chan struct{}, 1), suspectSet: newSuspectSet(),
 	}
 }
@@ -129,7 +129,7 @@ func (t *Timers) Beat(nodeID string) time.Duration {
 	ttl := t.ttl()
 	delete(t.expired, nodeID)
 	if t.running {
-		t.told[nodeID] = ttl
+		t.granted[nodeID] = ttl
 	}
 	if t.running && t.opts.Probers != nil {
 		t.heard[nodeID] = t.opts.Clock.Now()
@@ -193,7 +193,7 @@ func (t *Timers) forget(nodeID string) {
 		timer.Stop()
 		delete(t.timers, nodeID)
 	}
-	delete(t.told, nodeID)
+	delete(t.granted, nodeID)
 	delete(t.expired, nodeID)
 	delete(t.suspects, nodeID)
 	delete(t.heard, nodeID)
@@ -237,7 +237,7 @@ func (t *Timers) follow(ctx context.Context, feed *state.Feed) {
 	}
 }
 
-// committed takes note of what one commit says of nodes.
+// committed takes note of what one commit contains about nodes.
 func (t *Timers) committed(changes *state.Changes) {
 	for _, c := range changes.Items {
 		if c.Kind == state.KindNode {
@@ -261,7 +261,7 @@ func (t *Timers) stop() {
 		timer.Stop()
 		delete(t.timers, id)
 	}
-	clear(t.told)
+	clear(t.granted)
 	clear(t.expired)
 	t.reset()
 }
@@ -278,7 +278,7 @@ func (t *Timers) resync(snap *state.Snapshot) {
 		}
 	}
 	t.mu.Lock()
-	t.failover = max(t.opts.Failover, t.ttlOf(up)+t.opts.Grace) // what the last leader gave a node counts still
+	t.failover = max(t.opts.Failover, t.ttlOf(up)+t.opts.Grace) // what the last leader granted a node still counts
 	t.mu.Unlock()
 	for _, id := range known {
 		if snap.Node(nil, id) == nil {
@@ -300,7 +300,7 @@ func (t *Timers) seen(id string, node *structs.Node) {
 	}
 	gone := false
 	if t.opts.Probers != nil && !lost(node) {
-		_, gone = t.opts.Probers.Gossips(id) // before this server led, say
+		_, gone = t.opts.Probers.Gossips(id) // for example, before this server led
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -392,8 +392,8 @@ func (t *Timers) excuse() {
 	t.opts.Logger.Warn("this server stood still; nodes get their time anew", "for", stood)
 	t.alive = t.opts.Clock.Now()
 	again := func(id string) {
-		if told, ok := t.told[id]; ok {
-			t.set(id, told+t.opts.Grace)
+		if ttl, ok := t.granted[id]; ok {
+			t.set(id, ttl+t.opts.Grace)
 		} else { // the last leader may have granted it anything
 			t.set(id, max(t.failover, t.opts.Failover))
 		}

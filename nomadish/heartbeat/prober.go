@@ -29,7 +29,7 @@ type Probers interface {
 type Liveness struct {
 	Check   time.Duration // how long a node that one prober has lost may take to answer (2 s)
 	Silence time.Duration // how long the session may be lost, with gossip alive, before the node is disconnected (5 s)
-	// Keep is how long the work of such a node is kept whose group does not say it (5 min).
+	// Keep is how long the work of such a node is kept whose group does not state it (5 min).
 	Keep time.Duration
 	// More than MassFailureShare (0.2) of the nodes that gossip, and at least MassFailureMin (5), suspect at once are a mass failure: the fault is
 	// rather of the network, or of the servers. Then nobody is declared lost, for MassFailureLimit (5 min) at most. What was declared
@@ -87,11 +87,11 @@ type suspectSet struct {
 	answers  map[string]time.Time // since when a node answers that sends no heartbeats
 	unwell   map[string]bool      // has done so for too long: it is judged by its heartbeats alone
 	quiet    map[string]bool      // answers by RPC, and is not heard by gossip
-	declared map[string]time.Time // lost lately: when that was said first
+	declared map[string]time.Time // lost lately: when that was reported first
 	news     chan struct{}        // has something when there are suspects to be looked at
 
 	massFailure time.Time // since when nobody is declared lost; zero: there is none
-	calm        time.Time // when the last one ended: checks begun before say nothing
+	calm        time.Time // when the last one ended: checks begun before mean nothing
 	spent       bool      // it has lasted too long: they are declared nevertheless
 	warned      map[string]bool
 	events      map[string][]*structs.NodeEvent // to be committed
@@ -171,12 +171,12 @@ func (t *Timers) Returned(nodeID string) {
 	defer t.mu.Unlock()
 	if t.quiet[nodeID] {
 		delete(t.quiet, nodeID)
-		t.tell(nodeID, "Gossip of the node is heard again")
+		t.addEvent(nodeID, "Gossip of the node is heard again")
 	}
 }
 
-// tell adds an event to a node's.
-func (t *Timers) tell(id, message string) {
+// addEvent adds an event to a node's.
+func (t *Timers) addEvent(id, message string) {
 	t.events[id] = append(t.events[id], &structs.NodeEvent{Subsystem: "Cluster", Message: message, Timestamp: t.opts.Clock.Now()})
 	t.wake()
 }
@@ -200,7 +200,7 @@ func (t *Timers) suspected(now time.Time) (doubtful, all int) {
 		if member || s != nil {
 			all++
 		}
-		silence := max(t.opts.MinTTL, t.told[id]*latest/10) + late
+		silence := max(t.opts.MinTTL, t.granted[id]*latest/10) + late
 		if (member && now.Sub(heard) > silence) || (s != nil && now.Sub(s.since) >= fresh) {
 			doubtful++
 		}
@@ -380,12 +380,12 @@ func (w *watcher) heard(r result, s *suspect) {
 	switch {
 	case r.gossip && t.quiet[r.id]:
 		delete(t.quiet, r.id)
-		t.tell(r.id, "Gossip of the node is heard again")
+		t.addEvent(r.id, "Gossip of the node is heard again")
 	case !r.gossip && !t.quiet[r.id]:
 		t.quiet[r.id] = true
 		gossipLostCount.Add(1)
 		t.opts.Logger.Warn("a node answers by RPC, but is not heard by gossip: is its port for the clients' gossip cut off (UDP and TCP)?", "node_id", r.id)
-		t.tell(r.id, "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?")
+		t.addEvent(r.id, "Gossip of the node is not heard any more, RPC is: is its gossip port cut off (UDP and TCP)?")
 	}
 	if s.again {
 		s.since, s.due, s.again = t.opts.Clock.Now(), t.opts.Clock.Now(), false

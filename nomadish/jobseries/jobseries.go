@@ -1,5 +1,5 @@
 // Package jobseries derives the metrics of jobs from the state: what their allocations do, how many jobs are in which state,
-// and what those need that wait for room. It is done when somebody asks for metrics, and of what has not changed since, what
+// and what those need that wait for room. It is done when somebody requests metrics, and of what has not changed since, what
 // was derived then is given again: ten thousand jobs of which a few have changed take some milliseconds.
 package jobseries
 

@@ -45,9 +45,9 @@ type Caller struct{ pool *wire.Pool }
 func NewCaller(pool *wire.Pool) Caller { return Caller{pool} }
 
 // Found implements quorum.Caller.
-func (a Caller) Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
-	reply := &structs.FoundReply{}
-	return reply, a.pool.Call(ctx, addr, wire.MethodFound, args, reply)
+func (a Caller) BootstrapVote(ctx context.Context, addr string, args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
+	reply := &structs.BootstrapVoteReply{}
+	return reply, a.pool.Call(ctx, addr, wire.MethodBootstrapVote, args, reply)
 }
 
 // RaftState implements quorum.Caller.

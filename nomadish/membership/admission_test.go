@@ -19,7 +19,7 @@ type before struct {
 func (b *before) Bootstrapped() (bool, error) { return b.bootstrapped, b.err }
 
 // Found implements quorum.Bootstrap.
-func (b *before) Found(raft.Configuration) error { return nil }
+func (b *before) Bootstrap(raft.Configuration) error { return nil }
 
 // TestRaftGate: Raft is open to a server that has voted itself, for as long as it has, and for good to one that belongs to a cluster.
 func TestRaftGate(t *testing.T) {

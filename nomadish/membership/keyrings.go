@@ -106,7 +106,7 @@ func (all KeyPools) Change(ctx context.Context, op string, key []byte) (*structs
 	return all.change(ctx, op, key)
 }
 
-// each does something with all pools at once, and gives the first error in their order.
+// each does something with all pools at once, and returns the first error in their order.
 func (all KeyPools) each(f func(i int, p *KeyPool) error) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup

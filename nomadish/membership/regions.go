@@ -17,7 +17,7 @@ import (
 const bringAlongEvery = 10 * time.Second
 
 // BringAlong joins the servers of the own region into the pool of all regions, until ctx ends:
-// one that was told of another region is enough.
+// one that knows another region is enough.
 func BringAlong(ctx context.Context, lan, wan *gossip.Pool, logger hclog.Logger) {
 	changed, cancel := lan.Subscribe()
 	defer cancel()

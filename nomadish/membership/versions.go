@@ -19,7 +19,7 @@ func (c *RaftServers) Readable(t structs.LogType) error {
 	}
 	said := map[string]gossip.Server{}
 	for _, s := range c.pool.Servers() {
-		if was, ok := said[s.ID]; !ok || !was.Alive() { // one that left under another name says what it once was
+		if was, ok := said[s.ID]; !ok || !was.Alive() { // one that left under another name shows what it once was
 			said[s.ID] = s
 		}
 	}

@@ -185,7 +185,7 @@ func (a *Applier) Run(ctx context.Context) {
 		case <-gates:
 		case <-soon:
 		case <-p.committing():
-			p.land()
+			p.endCommit()
 		case <-ctx.Done():
 			return
 		}
@@ -244,8 +244,8 @@ func (p *pipeline) committing() <-chan struct{} {
 	return p.inFlight.committed
 }
 
-// land records how a commit went.
-func (p *pipeline) land() {
+// endCommit records how a commit went.
+func (p *pipeline) endCommit() {
 	f := p.inFlight
 	p.inFlight = nil
 	p.last = max(p.last, f.index)
@@ -289,7 +289,7 @@ func (p *pipeline) advance(ctx context.Context) {
 			}
 			return
 		}
-		p.launch(ctx)
+		p.beginCommit(ctx)
 	}
 }
 
@@ -405,8 +405,8 @@ func (p *pipeline) nodesOfPurgedJob(plan *structs.Plan) (nodes []string) {
 	return slices.Compact(nodes)
 }
 
-// launch sends the open round on its way.
-func (p *pipeline) launch(ctx context.Context) {
+// beginCommit starts to commit the open round.
+func (p *pipeline) beginCommit(ctx context.Context) {
 	r := p.open
 	p.open = nil
 	r.world = r.edit.World()

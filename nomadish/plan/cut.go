@@ -17,7 +17,7 @@ type facts interface {
 // job frees for its own sake goes with the first parts, so that what is placed finds its
 // room free, and before that the delayed evaluations that stops name. The plan's own
 // evaluation and the blocked one go with the last part, so that they are over only when all
-// of it is. Each part says what is missing of the plan's requests when it has been committed.
+// of it is. Each part states what is missing of the plan's requests when it has been committed.
 func cut(j *judged, limit int, known facts) []*structs.JudgedPlan {
 	p := j.accepted
 	requests := missingOf(j, known)
@@ -47,7 +47,7 @@ func cut(j *judged, limit int, known facts) []*structs.JudgedPlan {
 	}
 	c.room(sizeOfEvals(first.last))
 	c.part.Evals = append(c.part.Evals, first.last...)
-	requests.tell(c.parts, p.Requests)
+	requests.distribute(c.parts, p.Requests)
 	return c.parts
 }
 

@@ -211,12 +211,12 @@ func joined(whole map[string][]string, at map[string]int, part int) (n int) {
 func checkMissing(t *rapid.T, p *structs.JudgedPlan, known facts1, parts []*structs.JudgedPlan) {
 	for group, row := range known.requests {
 		final := row.Missing
-		if u := saysOf(p.Requests, &structs.RequestUpdate{Namespace: "default", JobID: "job", Group: group}); u != nil {
+		if u := updateOf(p.Requests, &structs.RequestUpdate{Namespace: "default", JobID: "job", Group: group}); u != nil {
 			final = u.Missing
 		}
 		later := 0
 		for i, part := range slices.Backward(parts) {
-			u := saysOf(part.Requests, &structs.RequestUpdate{Namespace: "default", JobID: "job", Group: group})
+			u := updateOf(part.Requests, &structs.RequestUpdate{Namespace: "default", JobID: "job", Group: group})
 			if u == nil || u.Missing != final+later {
 				t.Fatalf("after part %d of %d, %d of %s are missing; it says %+v", i+1, len(parts), final+later, group, u)
 			}

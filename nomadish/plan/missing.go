@@ -10,12 +10,12 @@ import (
 type shortages []shortage
 
 type shortage struct {
-	row   *structs.PendingRequest
-	after structs.RequestUpdate // when all that is accepted of the plan has been committed
-	told  bool                  // the plan says so itself
+	row    *structs.PendingRequest
+	after  structs.RequestUpdate // when all that is accepted of the plan has been committed
+	stated bool                  // the plan updates so itself
 }
 
-// missingOf finds what a plan leaves missing: what it says itself, and what of it was refused.
+// missingOf finds what a plan leaves missing: what it updates itself, and what of it was refused.
 // A group that did not wait before has no row to be kept true: until the plan is over, its
 // evaluation stands for it.
 func missingOf(j *judged, known facts) (out shortages) {
@@ -28,12 +28,12 @@ func missingOf(j *judged, known facts) (out shortages) {
 		s := shortage{row: row, after: structs.RequestUpdate{
 			Namespace: g.ns, JobID: g.job, Group: g.group, Missing: row.Missing, Since: row.Since, EvalID: row.EvalID,
 		}}
-		if u := saysOf(j.accepted.Requests, &s.after); u != nil {
-			s.after, s.told = *u, true
-		} else if u := saysOf(j.plan.Requests, &s.after); u != nil { // a part of the plan was refused
+		if u := updateOf(j.accepted.Requests, &s.after); u != nil {
+			s.after, s.stated = *u, true
+		} else if u := updateOf(j.plan.Requests, &s.after); u != nil { // a part of the plan was refused
 			s.after.Missing = u.Missing
 		}
-		if !s.told {
+		if !s.stated {
 			s.after.Missing += countOf(refused, &s.after)
 		}
 		out = append(out, s)
@@ -69,7 +69,7 @@ func without(p *structs.Plan, accepted *structs.JudgedPlan) (out []*structs.Plac
 	return out
 }
 
-func saysOf(requests []*structs.RequestUpdate, of *structs.RequestUpdate) *structs.RequestUpdate {
+func updateOf(requests []*structs.RequestUpdate, of *structs.RequestUpdate) *structs.RequestUpdate {
 	i := slices.IndexFunc(requests, func(u *structs.RequestUpdate) bool {
 		return u.Namespace == of.Namespace && u.JobID == of.JobID && u.Group == of.Group
 	})
@@ -118,23 +118,23 @@ func (s shortages) before(later []*structs.PlacementBatch) (out []*structs.Reque
 	return out
 }
 
-// last adds to what a plan says what it does not: where its end changes nothing, or a part
+// last adds to what a plan states what it does not: where its end changes nothing, or a part
 // of it was refused.
-func (s shortages) last(says []*structs.RequestUpdate) []*structs.RequestUpdate {
+func (s shortages) last(updates []*structs.RequestUpdate) []*structs.RequestUpdate {
 	for i := range s {
-		if !s[i].told {
-			says = append(slices.Clip(says), &s[i].after)
+		if !s[i].stated {
+			updates = append(slices.Clip(updates), &s[i].after)
 		}
 	}
-	return says
+	return updates
 }
 
-// tell makes each part say what is missing when it has been committed.
-func (s shortages) tell(parts []*structs.JudgedPlan, says []*structs.RequestUpdate) {
+// distribute makes each part state what is missing when it has been committed.
+func (s shortages) distribute(parts []*structs.JudgedPlan, updates []*structs.RequestUpdate) {
 	var later []*structs.PlacementBatch
 	for i, p := range slices.Backward(parts) {
 		if i == len(parts)-1 {
-			p.Requests = s.last(says)
+			p.Requests = s.last(updates)
 		} else {
 			p.Requests = s.before(later)
 		}

@@ -33,7 +33,7 @@ type part struct {
 
 // pack makes log entries of judged plans, in their order: as many in one as fit into
 // limit bytes. A plan too large for one is cut, unless it is AllAtOnce: that one has
-// an entry of its own, however large. Of a plan that was refused in part it is said what
+// an entry of its own, however large. Of a plan that was refused in part the entry states what
 // is missing of requests that wait.
 func pack(plans []*judged, limit int, known facts) [][]part {
 	var entries [][]part

@@ -47,7 +47,7 @@ func (s *Steps) Submit(ctx context.Context, p *structs.Plan) (*Offer, error) {
 func (s *Steps) Step(ctx context.Context) {
 	select {
 	case <-s.p.committing():
-		s.p.land()
+		s.p.endCommit()
 	default:
 	}
 	s.p.advance(ctx)

@@ -29,7 +29,7 @@ type Options struct {
 	Advertise string // host:port that others reach us at; empty: Addr
 	// TLS guards the port and connections to other servers; nil: they are plain.
 	TLS *wire.TLS
-	// HandshakeTimeout is the time for a connection to say who it is and what it carries; it must be positive.
+	// HandshakeTimeout is the time for a connection to state who it is and what it carries; it must be positive.
 	HandshakeTimeout time.Duration
 	// MaxConnsPerClient is how many connections one address may have at once; 0: no limit.
 	MaxConnsPerClient int
@@ -49,7 +49,7 @@ type Listener struct {
 	raftConns chan net.Conn
 	o         Options
 	logger    hclog.Logger
-	told      wire.Once // peers whose refusal was logged
+	logged    wire.Once // peers whose refusal was logged
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // open connections and their peers' addresses
@@ -100,7 +100,7 @@ func (l *Listener) Run() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // out of file handles, say: wait for some to come free
+			if err != nil { // for example, out of file handles: wait for some to come free
 				l.logger.Error("accept a connection", "error", err)
 				select {
 				case <-time.After(100 * time.Millisecond):
@@ -136,7 +136,7 @@ func (l *Listener) admit(conn net.Conn) bool {
 func (l *Listener) full(conn net.Conn) {
 	refusedConnCount.Add(1)
 	peer, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
-	if l.told.FirstOf("full", peer, time.Now()) {
+	if l.logged.FirstOf("full", peer, time.Now()) {
 		l.logger.Warn("refused a connection: rpc_max_conns_per_client is reached; more from there are not logged for an hour", "client", peer, "limit", l.o.MaxConnsPerClient)
 	}
 }
@@ -189,7 +189,7 @@ func (l *Listener) refuse(raw net.Conn, err error) {
 		return
 	}
 	peer, _, _ := net.SplitHostPort(raw.RemoteAddr().String())
-	if l.told.FirstOf(why.Kind, peer, time.Now()) {
+	if l.logged.FirstOf(why.Kind, peer, time.Now()) {
 		l.logger.Warn("refused a connection; more of this kind from there are not logged for an hour", "from", raw.RemoteAddr(), "error", err)
 	}
 }

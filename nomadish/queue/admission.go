@@ -14,7 +14,7 @@ const (
 	GateShut                   // no: it is to be decided again, after those that go before it
 )
 
-// Admission is what a gate says of a plan.
+// Admission is what a gate decides about a plan.
 type Admission struct {
 	Verdict Verdict
 	Pool    string

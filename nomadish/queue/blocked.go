@@ -60,7 +60,7 @@ type groupKey struct{ pool, requestKey, eval string }
 type group struct {
 	key        groupKey
 	requestKey scheduler.RequestKey
-	known      *structs.Evaluation // says which classes can help, as was found last
+	known      *structs.Evaluation // states which classes can help, as was found last
 	entries    *heap[*entry]
 	members    int    // the entries, and those apart
 	freed      uint64 // the last release that may help
@@ -169,7 +169,7 @@ func missing(e *structs.Evaluation) (groups []string) {
 	return groups
 }
 
-// standing is what a job has. The counts say cheaply of most that wait that they have
+// standing is what a job has. The counts show cheaply of most that wait that they have
 // nothing.
 func standing(snap *state.Snapshot, job *structs.Job) []*structs.Allocation {
 	counts := snap.JobSummary(nil, job.Namespace, job.ID)

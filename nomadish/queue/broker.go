@@ -27,7 +27,7 @@ type Applier interface {
 
 // Options tunes a broker. Zero values are replaced by the defaults named.
 type Options struct {
-	NackTimeout   time.Duration // a worker that says nothing for this long has lost its evaluation (1 min)
+	NackTimeout   time.Duration // a worker that is silent for this long has lost its evaluation (1 min)
 	DeliveryLimit int           // after so many failures an evaluation has failed (3)
 	FirstDelay    time.Duration // before the second delivery (1 s)
 	LaterDelay    time.Duration // before the third; each further one waits twice as long (20 s)
@@ -389,7 +389,7 @@ func (b *Broker) Nack(id, token string) error {
 	return nil
 }
 
-// say acts on a worker's word, or keeps it until its lease is not retained any more.
+// say acts on a worker's reply, or keeps it until its lease is not retained any more.
 func (b *Broker) say(it *item, r reply) {
 	switch {
 	case it.retained > 0:

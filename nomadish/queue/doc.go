@@ -15,8 +15,8 @@
 //	delayed   its WaitUntil has not come
 //	ready     in its type's and pool's queue: the next Dequeue may take it
 //	leased    a worker has it, with a token, until Ack, Nack or the nack timeout; or it is
-//	          blocked and the queue pass has it, until it says what became of it
-//	backing   it was given back and waits for its next delivery, longer each time
+//	          blocked and the queue pass has it, until it reports what became of it
+//	backing   it was returned and waits for its next delivery, longer each time
 //	next      behind the ready, leased or backing evaluation of its job. There is room
 //	          for one: the later of two sees all that the earlier would, so the
 //	          earlier is cancelled
@@ -33,7 +33,7 @@
 //
 // # The gate
 //
-// A pool's gate is the best rank of what must still be tried; gate.go says what counts.
+// A pool's gate is the best rank of what must still be tried; gate.go defines what counts.
 // A ready evaluation is not given out while an open blocked one goes before it (it is
 // after Options.GateLimit, as it may have something to stop), and the plan applier calls
 // [Broker.Admit] before it judges what a plan places. That is an answer in O(1), and as
@@ -46,7 +46,7 @@
 //     gate.go names.
 //   - Of one job there is never more than one evaluation leased. While a plan of a leased
 //     evaluation is on its way through Raft (see [Broker.Retain]) it stays leased, whatever
-//     its worker says and however long it takes: nobody may decide on a state that
+//     its worker reports and however long it takes: nobody may decide on a state that
 //     lacks that plan.
 //   - Every pending evaluation is delivered until a worker has dealt with it, or has
 //     failed after DeliveryLimit deliveries, with a delayed one that follows it.

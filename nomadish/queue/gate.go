@@ -82,10 +82,10 @@ func (b *Broker) saw(index uint64) {
 			b.finish(it)
 		}
 	}
-	b.tell()
+	b.wakeWatcher()
 }
 
-func (b *Broker) tell() {
+func (b *Broker) wakeWatcher() {
 	if b.watched != nil {
 		close(b.watched)
 		b.watched = nil
@@ -93,7 +93,7 @@ func (b *Broker) tell() {
 }
 
 // Admit reports whether the placements of a leased evaluation may be judged on the state of
-// base, with freed telling that plans judged since have freed room on it. O(1).
+// base; freed states that plans judged since have freed room on it. O(1).
 func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -36,7 +36,7 @@ type Requests interface {
 	Await(ctx context.Context) error
 	// Next returns the first that must be tried, to be decided on the state of index; again
 	// reports that one must be, but not on so old a state. It is the pass's until one of
-	// the following is said of it.
+	// the following is reported about it.
 	Next(index uint64) (lease *Lease, again bool)
 	// Tried: there is no room for any of it. left is how it waits on.
 	Tried(lease *Lease, index uint64, left *structs.Evaluation)
@@ -60,8 +60,8 @@ type Leases interface {
 type Gate interface {
 	// CatchUp waits until the gates know what every snapshot shows that was taken before.
 	CatchUp(ctx context.Context) error
-	// Admit reports whether placements of an evaluation may be judged on the state of base,
-	// with freed telling that plans judged since have freed room on it.
+	// Admit reports whether placements of an evaluation may be judged on the state of base;
+	// freed states that plans judged since have freed room on it.
 	Admit(evalID string, base uint64, freed bool) Admission
 	// Judged records that a plan of an evaluation has been judged, whether all of it was accepted, and
 	// which blocked evaluation it leaves (nil: none).

@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// reply is what a worker said of an evaluation while it was retained.
+// reply is what a worker reported about an evaluation while it was retained.
 type reply uint8
 
 const (
@@ -40,7 +40,7 @@ type item struct {
 	retained int      // plans of it that are being committed
 	seeds    []string // of the plans that came under this token
 	said     reply    // by the worker while it was retained
-	// over: by the state, it is not pending any more; the worker will say so.
+	// over: by the state, it is not pending any more; the worker will report it.
 	over bool
 	// again is its later version to be taken in once the worker has answered: it was
 	// blocked and woken meanwhile.

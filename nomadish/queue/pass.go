@@ -98,7 +98,7 @@ func (b *Broker) itemOf(t *Lease) *item {
 }
 
 // Tried records that nothing comes of a request on the state of index: it waits on as it did,
-// and so do those that are like it. left says what can help it, and when it is to be
+// and so do those that are like it. left states what can help it, and when it is to be
 // looked at again all the same.
 func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	b.mu.Lock()

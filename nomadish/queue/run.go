@@ -43,7 +43,7 @@ func (b *Broker) disable() {
 	b.enabled = false
 	b.clear()
 	b.gates.awake()
-	b.tell()
+	b.wakeWatcher()
 }
 
 // resync fills the broker from a snapshot. What is leased stays leased; deliveries
@@ -176,7 +176,7 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
-	case state.KindVirtualCluster, state.KindExchange, state.KindNodePool: // which nodes are in it, they say themselves
+	case state.KindVirtualCluster, state.KindExchange, state.KindNodePool: // which nodes are in it, they determine themselves
 	}
 }
 

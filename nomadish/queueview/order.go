@@ -38,7 +38,7 @@ func Watch(ws *state.WatchSet, snap *state.Snapshot) {
 }
 
 // Order returns all that waits at a time (Unix nanoseconds) by pool and rank. What waits is
-// what the requests say; beside them, of jobs with an evaluation that nobody has decided yet,
+// what the requests state; beside them, of jobs with an evaluation that nobody has decided yet,
 // what is missing of them as far as their allocations show. A delayed evaluation requests
 // nothing before its time.
 func Order(snap *state.Snapshot, now int64) []*Line {
@@ -119,7 +119,7 @@ func (w *waiting) add(group string, request *structs.PendingRequest, tried bool)
 	}
 }
 
-// blocked adds what a blocked evaluation says that waits, where no request does: it was
+// blocked adds what waits by a blocked evaluation, where no request does: it was
 // written by a version that kept none.
 func (q *queue) blocked(ev *structs.Evaluation) {
 	w := q.of(structs.NamespacedID{ID: ev.JobID, Namespace: ev.Namespace})
@@ -137,7 +137,7 @@ func (q *queue) blocked(ev *structs.Evaluation) {
 func (q *queue) pending(ev *structs.Evaluation) {
 	w := q.of(structs.NamespacedID{ID: ev.JobID, Namespace: ev.Namespace})
 	if w == nil || w.job.PerNode() {
-		return // how many nodes shall have one is for the scheduler to say
+		return // how many nodes shall have one is decided by the scheduler
 	}
 	counts := q.snap.JobSummary(nil, ev.Namespace, ev.JobID)
 	for _, g := range w.job.TaskGroups {

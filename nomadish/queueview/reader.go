@@ -158,7 +158,7 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 
 // suspended counts the group's suspended instances that wait to go on. Few jobs have any:
 // those that chose it, and those of which a user had one suspended, which count as starting
-// once their node has said so.
+// once their node has reported it.
 func (v *Viewer) suspended(l *Line) int {
 	if l.Request.Requeued == 0 || l.Job.Reclaim != structs.ReclaimSuspend {
 		counts := v.snap.JobSummary(nil, l.Request.Namespace, l.Request.JobID)

@@ -27,13 +27,13 @@ type Gossip interface {
 type Bootstrap interface {
 	// Bootstrapped reports whether this server belongs to a cluster.
 	Bootstrapped() (bool, error)
-	// Found founds the cluster of these voters.
-	Found(voters raft.Configuration) error
+	// Bootstrap bootstraps the cluster of these voters.
+	Bootstrap(voters raft.Configuration) error
 }
 
 // Caller calls other servers.
 type Caller interface {
-	Found(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error)
+	BootstrapVote(ctx context.Context, addr string, args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error)
 	RaftState(ctx context.Context, addr string, args *structs.RaftStateRequest) (*structs.RaftStateReply, error)
 }
 
@@ -86,7 +86,7 @@ type cluster struct {
 	voters       []string
 }
 
-// patience is how long a server that does not bootstrap waits to be taken in before its log says that it still waits.
+// patience is how long a server that does not bootstrap waits to be taken in before it logs that it still waits.
 const patience = 10 * time.Second
 
 // NewBootstrapper returns a new Bootstrapper; Run runs it.
@@ -178,7 +178,7 @@ func (f *Bootstrapper) try(ctx context.Context) error {
 	f.number = max(f.number+1, uint64(time.Now().UnixNano())) //nolint:gosec // after 1970
 	if voters[0].ID != f.opts.ID {
 		f.giveUp(ctx)
-		f.say(hclog.Info, "waiting for another server to found the cluster", voters[0].Name)
+		f.say(hclog.Info, "waiting for another server to bootstrap the cluster", voters[0].Name)
 		return nil
 	}
 	if other, err := f.voteFor(f.self()); err != nil || other != "" {
@@ -194,7 +194,7 @@ func (f *Bootstrapper) try(ctx context.Context) error {
 			Suffrage: raft.Voter, ID: raft.ServerID(v.ID), Address: raft.ServerAddress(v.RPCAddr),
 		})
 	}
-	if err := f.raft.Found(conf); err != nil {
+	if err := f.raft.Bootstrap(conf); err != nil {
 		return err
 	}
 	f.opts.Logger.Info("bootstrapped the cluster", "servers", names(voters))
@@ -203,7 +203,7 @@ func (f *Bootstrapper) try(ctx context.Context) error {
 
 func (f *Bootstrapper) self() Vote { return Vote{ID: f.opts.ID, Name: f.opts.Name} }
 
-// votedFor returns a message that says what keeps a vote and what ends it.
+// votedFor returns a message that states what keeps a vote and what ends it.
 func votedFor(who, bootstrapper string) string {
 	return who + " has voted for " + bootstrapper + ", which may have bootstrapped the cluster; start that server again, or if it is lost for good, " +
 		"`server force-leave` it (or remove the file server/founder in the data_dir of the server that voted)"
@@ -305,7 +305,7 @@ func (f *Bootstrapper) gather(ctx context.Context, voters []gossip.Server) strin
 			continue
 		}
 		voter := slices.ContainsFunc(voters, func(v gossip.Server) bool { return v.ID == s.ID })
-		args := &structs.FoundRequest{Region: f.opts.Region, Candidate: f.opts.ID, Name: f.opts.Name, Release: !voter, Try: f.number, Voters: ids(voters)}
+		args := &structs.BootstrapVoteRequest{Region: f.opts.Region, Candidate: f.opts.ID, Name: f.opts.Name, Release: !voter, Try: f.number, Voters: ids(voters)}
 		reply, err := f.question(ctx, s.RPCAddr, args)
 		switch {
 		case err != nil && voter:
@@ -321,10 +321,10 @@ func (f *Bootstrapper) gather(ctx context.Context, voters []gossip.Server) strin
 	return ""
 }
 
-func (f *Bootstrapper) question(ctx context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+func (f *Bootstrapper) question(ctx context.Context, addr string, args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.opts.Call)
 	defer cancel()
-	return f.call.Found(ctx, addr, args)
+	return f.call.BootstrapVote(ctx, addr, args)
 }
 
 // release gives up the votes that were requested. A server that cannot be reached keeps its vote, and
@@ -332,7 +332,7 @@ func (f *Bootstrapper) question(ctx context.Context, addr string, args *structs.
 func (f *Bootstrapper) release(ctx context.Context, voters []gossip.Server) {
 	for _, v := range voters {
 		if v.ID != f.opts.ID {
-			_, _ = f.question(ctx, v.RPCAddr, &structs.FoundRequest{Region: f.opts.Region, Candidate: f.opts.ID, Release: true, Try: f.number})
+			_, _ = f.question(ctx, v.RPCAddr, &structs.BootstrapVoteRequest{Region: f.opts.Region, Candidate: f.opts.ID, Release: true, Try: f.number})
 		}
 	}
 	f.mu.Lock()
@@ -361,7 +361,7 @@ func (f *Bootstrapper) giveUp(ctx context.Context) {
 }
 
 // Consider answers another server that would bootstrap the cluster.
-func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply, error) {
+func (f *Bootstrapper) Consider(args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
 	if args.Candidate == "" {
 		return nil, structs.Errorf(structs.CodeBadRequest, "no bootstrapper is named")
 	}
@@ -370,22 +370,22 @@ func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply
 		return nil, err
 	}
 	if bootstrapped {
-		return &structs.FoundReply{HasState: true}, nil
+		return &structs.BootstrapVoteReply{HasState: true}, nil
 	}
 	if args.Release {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.released[args.Candidate] = max(f.released[args.Candidate], args.Try)
 		if to, err := f.vote.Load(); err != nil || to.ID != args.Candidate {
-			return &structs.FoundReply{VotedFor: to.Name}, err
+			return &structs.BootstrapVoteReply{VotedFor: to.Name}, err
 		}
 		if args.Try > 0 && args.Try < f.called[args.Candidate] {
-			return &structs.FoundReply{}, nil // it came late: a later try has the vote
+			return &structs.BootstrapVoteReply{}, nil // it came late: a later try has the vote
 		}
-		return &structs.FoundReply{}, f.vote.Store(Vote{})
+		return &structs.BootstrapVoteReply{}, f.vote.Store(Vote{})
 	}
 	if f.late(args) {
-		return &structs.FoundReply{VotedFor: args.Name}, nil
+		return &structs.BootstrapVoteReply{VotedFor: args.Name}, nil
 	}
 	other, err := f.voteFor(Vote{ID: args.Candidate, Name: args.Name})
 	agreed := err == nil && other == ""
@@ -394,7 +394,7 @@ func (f *Bootstrapper) Consider(args *structs.FoundRequest) (*structs.FoundReply
 		defer f.mu.Unlock()
 		f.with = cluster{args.Candidate, args.Voters}
 	}
-	return &structs.FoundReply{Agreed: agreed, VotedFor: other}, err
+	return &structs.BootstrapVoteReply{Agreed: agreed, VotedFor: other}, err
 }
 
 // Admits reports whether this server, which belongs to no cluster yet, admits the Raft of another: of the bootstrapper that it has
@@ -414,7 +414,7 @@ func (f *Bootstrapper) Admits(id string) bool {
 }
 
 // late records a call of a bootstrapper, and reports whether that has already released the vote that it requests.
-func (f *Bootstrapper) late(args *structs.FoundRequest) bool {
+func (f *Bootstrapper) late(args *structs.BootstrapVoteRequest) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if args.Try > 0 && args.Try <= f.released[args.Candidate] {

@@ -64,8 +64,8 @@ func (h *home) bootstrapper(expect int) *Bootstrapper {
 // Bootstrapped implements Bootstrap.
 func (h *home) Bootstrapped() (bool, error) { return h.conf, nil }
 
-// Found implements Bootstrap.
-func (h *home) Found(voters raft.Configuration) error {
+// Bootstrap implements the interface Bootstrap.
+func (h *home) Bootstrap(voters raft.Configuration) error {
 	h.conf = true
 	h.town.bootstrapped = append(h.town.bootstrapped, voters)
 	return nil
@@ -97,8 +97,8 @@ func (calling) RaftState(context.Context, string, *structs.RaftStateRequest) (*s
 	return nil, errDied
 }
 
-// Found implements Caller.
-func (a calling) Found(_ context.Context, addr string, args *structs.FoundRequest) (*structs.FoundReply, error) {
+// BootstrapVote implements Caller.
+func (a calling) BootstrapVote(_ context.Context, addr string, args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
 	h := a.home
 	if h.dies == 0 || !h.up {
 		h.up = false
@@ -119,12 +119,12 @@ func (h *home) caller() *Bootstrapper {
 // crashing makes a bootstrap fail that comes after the crash.
 type crashing struct{ *home }
 
-func (c crashing) Found(voters raft.Configuration) error {
+func (c crashing) Bootstrap(voters raft.Configuration) error {
 	if !c.up || c.dies == 0 {
 		c.up = false
 		return errDied
 	}
-	return c.home.Found(voters)
+	return c.home.Bootstrap(voters)
 }
 
 func (h *home) try() error {
@@ -235,11 +235,11 @@ func TestBootstrap(t *testing.T) {
 	if err := tn.homes[0].try(); err != nil || len(tn.bootstrapped) != 1 {
 		t.Fatalf("when it is back: %v, %v", err, tn.bootstrapped)
 	}
-	reply, err := tn.homes[0].caller().Consider(&structs.FoundRequest{Candidate: "id-3", Name: "x"})
+	reply, err := tn.homes[0].caller().Consider(&structs.BootstrapVoteRequest{Candidate: "id-3", Name: "x"})
 	if err != nil || !reply.HasState || reply.Agreed {
 		t.Fatalf("one that belongs to a cluster answers %+v, %v", reply, err)
 	}
-	if _, err := tn.homes[0].caller().Consider(&structs.FoundRequest{}); structs.CodeOf(err) != structs.CodeBadRequest {
+	if _, err := tn.homes[0].caller().Consider(&structs.BootstrapVoteRequest{}); structs.CodeOf(err) != structs.CodeBadRequest {
 		t.Fatalf("no founder: %v", err)
 	}
 }
@@ -249,9 +249,9 @@ func TestBootstrap(t *testing.T) {
 func TestLateQuestions(t *testing.T) {
 	t.Parallel()
 	f := newTown(1).homes[0].bootstrapper(3)
-	call := func(bootstrapper string, try uint64, release bool) *structs.FoundReply {
+	call := func(bootstrapper string, try uint64, release bool) *structs.BootstrapVoteReply {
 		t.Helper()
-		reply, err := f.Consider(&structs.FoundRequest{Candidate: bootstrapper, Name: "name-" + bootstrapper, Release: release, Try: try})
+		reply, err := f.Consider(&structs.BootstrapVoteRequest{Candidate: bootstrapper, Name: "name-" + bootstrapper, Release: release, Try: try})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,7 +364,7 @@ func TestClaimedOnce(t *testing.T) {
 	if got := claim("b"); got != "" {
 		t.Fatalf("the second: %q", got)
 	}
-	if reply, err := f.Consider(&structs.FoundRequest{Candidate: "id-9"}); err != nil || reply.Agreed {
+	if reply, err := f.Consider(&structs.BootstrapVoteRequest{Candidate: "id-9"}); err != nil || reply.Agreed {
 		t.Fatalf("a founder after that: %+v, %v", reply, err)
 	}
 	tn.homes[0].conf = true

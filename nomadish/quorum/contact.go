@@ -9,7 +9,7 @@ import (
 )
 
 // contacts is when servers answered last, and how long they had not heard the leader then. Autopilot itself goes on with what
-// one said that does not answer any more.
+// one reported that does not answer any more.
 type contacts struct {
 	mu       sync.Mutex
 	answered map[raft.ServerID]bool // when they were last called
@@ -31,7 +31,7 @@ func (c *contacts) note(now time.Time, answers map[raft.ServerID]*autopilot.Serv
 	}
 }
 
-// get is how long a server has not heard the leader, as far as is known: below 0 if it never answered. said is what it said last.
+// get is how long a server has not heard the leader, as far as is known: below 0 if it never answered. said is what it reported last.
 func (c *contacts) get(id raft.ServerID, said time.Duration, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

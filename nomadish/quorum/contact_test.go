@@ -15,8 +15,8 @@ import (
 // mute is a server that answers unless it is silent.
 type mute struct{ silent bool }
 
-// Found implements Caller.
-func (m *mute) Found(context.Context, string, *structs.FoundRequest) (*structs.FoundReply, error) {
+// BootstrapVote implements Caller.
+func (m *mute) BootstrapVote(context.Context, string, *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
 	return nil, errors.New("no founder")
 }
 

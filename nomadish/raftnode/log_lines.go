@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// raftLog is what Raft logs with. Raft says several times a second that a server does not answer, and calls errors what
+// raftLog is what Raft logs with. Raft logs several times a second that a server does not answer, and calls errors what
 // belongs to handing over, restoring and the like.
 type raftLog struct {
 	hclog.Logger
@@ -32,7 +32,7 @@ func (l raftLog) Warn(msg string, args ...any) { l.Log(hclog.Warn, msg, args...)
 // Error implements hclog.Logger.
 func (l raftLog) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args...) }
 
-// Log implements hclog.Logger. What repeats is said once, then once a minute with how often it came.
+// Log implements hclog.Logger. What repeats is logged once, then once a minute with how often it came.
 func (l raftLog) Log(level hclog.Level, msg string, args ...any) {
 	if level >= hclog.Warn && ordinary(msg, args) {
 		level = hclog.Debug
@@ -71,7 +71,7 @@ func ordinary(msg string, args []any) bool {
 	switch msg {
 	case "peer has newer term, stopping replication": // it handed over, or lost an election
 		return true
-	case "no known peers, aborting election": // nobody has bootstrapped the cluster yet: the bootstrapper says so, and why
+	case "no known peers, aborting election": // nobody has bootstrapped the cluster yet: the bootstrapper logs it, and why
 		return true
 	case "failed to get log", // a follower that gets a snapshot instead: the log begins later, after a restore
 		"failed to get previous log": // a follower that has less than a new leader thought
@@ -85,7 +85,7 @@ func ordinary(msg string, args []any) bool {
 	return false
 }
 
-// repeats remembers what was said.
+// repeats remembers what was logged.
 type repeats struct {
 	every time.Duration
 	now   func() time.Time
@@ -95,7 +95,7 @@ type repeats struct {
 }
 
 type repeat struct {
-	at    time.Time // when it was said last
+	at    time.Time // when it was logged last
 	again int       // how often it was not, since
 }
 
@@ -105,7 +105,7 @@ const maxRepeats = 1000
 // about are the arguments that distinguish one thing from another; times, terms and the words of an error do not.
 var about = map[string]bool{"peer": true, "server-id": true, "target": true, "id": true, "name": true, "from": true, "candidate": true, "last-leader-id": true}
 
-// say reports whether a line is to be said now, and how often it was left out since it was said last.
+// say reports whether a line is to be logged now, and how often it was left out since it was logged last.
 func (r *repeats) say(msg string, args []any) (again int, ok bool) {
 	var key strings.Builder
 	key.WriteString(msg)

@@ -11,8 +11,8 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 )
 
-// saidID is how much of an unknown peer's ID and address is logged and remembered: it may be of any length.
-const saidID = 64
+// maxLoggedID is how much of an unknown peer's ID and address is logged and remembered: it may be of any length.
+const maxLoggedID = 64
 
 // Transport is what Raft's calls travel by, the same in all three: the network, or memory in tests of virtual time.
 type Transport struct {
@@ -30,7 +30,7 @@ type memberTransport struct {
 	calls  chan raft.RPC
 	done   chan struct{}
 	wg     sync.WaitGroup
-	told   wire.Once
+	logged wire.Once
 	logger hclog.Logger
 }
 
@@ -86,9 +86,9 @@ func (d *memberTransport) allows(call raft.RPC) bool {
 		return true
 	}
 	call.Respond(nil, fmt.Errorf("server %q is not of this cluster", from.ID))
-	if d.told.First(string(from.ID[:min(len(from.ID), saidID)]), time.Now()) {
+	if d.logged.First(string(from.ID[:min(len(from.ID), maxLoggedID)]), time.Now()) {
 		d.logger.Warn("refused Raft of a server that is not of this cluster; more of it is not logged for an hour",
-			"id", fmt.Sprintf("%.*q", saidID, from.ID), "address", fmt.Sprintf("%.*q", saidID, from.Addr), "call", fmt.Sprintf("%T", call.Command))
+			"id", fmt.Sprintf("%.*q", maxLoggedID, from.ID), "address", fmt.Sprintf("%.*q", maxLoggedID, from.Addr), "call", fmt.Sprintf("%T", call.Command))
 	}
 	return false
 }

@@ -173,8 +173,8 @@ func (n *Node) Bootstrapped() (bool, error) {
 	return len(f.Configuration().Servers) > 0, nil
 }
 
-// Found bootstraps the cluster of these voters.
-func (n *Node) Found(voters raft.Configuration) error {
+// Bootstrap bootstraps the cluster of these voters.
+func (n *Node) Bootstrap(voters raft.Configuration) error {
 	if err := n.BootstrapCluster(voters).Error(); err != nil {
 		return fmt.Errorf("found the cluster: %w", err)
 	}
@@ -302,7 +302,7 @@ func (n *Node) Metrics(b *telemetry.Batch) {
 	b.Add(lastIndex, float64(n.LastIndex()), nil)
 }
 
-// WrapError returns an error of Raft as one of ours, which says what to do next.
+// WrapError returns an error of Raft as one of ours, which states what to do next.
 func WrapError(err error) error {
 	if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 		return structs.Errorf(structs.CodeNoLeader, "%w: %w", structs.ErrNothingDone, err).WithHint("try again")

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// PeersFile is what an operator writes to say who the servers are, when so many are
+// PeersFile is what an operator writes to state who the servers are, when so many are
 // lost for good that no leader can be elected.
 const PeersFile = "peers.json"
 

@@ -156,7 +156,7 @@ func (r *Router) connectedServer(ctx context.Context, nodeID string) (*wire.Sess
 			continue
 		}
 		queried++
-		go func() { // ends with asking
+		go func() { // ends when querying does
 			session, err := r.Pool.Session(querying, s.Address)
 			var reply structs.CountReply
 			if err == nil {

@@ -35,7 +35,7 @@ func (r *Router) leaderless() (why, todo string) {
 }
 
 const (
-	// leaderWait is how long nobody may lead before the log says so: elections are over by then.
+	// leaderWait is how long nobody may lead before that is logged: elections are over by then.
 	leaderWait = 10 * time.Second
 	// leaderAgain is the time between two lines of that.
 	leaderAgain = time.Minute

@@ -58,7 +58,7 @@ func (p *Pinging) Run(ctx context.Context) {
 		}
 		silent := p.Silent(time.Now().Add(-p.Silence))
 		maps.DeleteFunc(missed, func(s *wire.Session, _ int) bool { return silent[s] == nil && !queried[s] }) // heard of, or ended
-		for s, behind := range silent {                                                                       // order does not matter: all are asked
+		for s, behind := range silent {                                                                       // order does not matter: all are called
 			if queried[s] {
 				continue
 			}

@@ -19,7 +19,7 @@ func (r *Router) Contact(index uint64) structs.QueryMeta {
 	return structs.QueryMeta{Index: index, KnownLeader: r.Leadership.Leader().Addr != "", LastContact: r.Leadership.LastContact()}
 }
 
-// Query runs a read. One that does not block answers with 0 if run says so: nothing was ever written there. A blocking query
+// Query runs a read. One that does not block answers with 0 if run returns 0: nothing was ever written there. A blocking query
 // answers with 1 at least, so that a caller that continues from its index blocks again. A blocking query runs again each time that something it looked
 // at has changed, until the index that it returns is past the requested one, or its time
 // is over; then the last answer stands.

@@ -104,7 +104,7 @@ func (r *Router) path(region string) ([]string, error) {
 	return nil, structs.Errorf(structs.CodeNoRegion, "No path to region %q: it is not known; known are %s", region, strings.Join(known, ", "))
 }
 
-// farOnce passes a call on to one server of another region; a *notYet says that nothing has come of it.
+// farOnce passes a call on to one server of another region; a *notYet means that nothing has come of it.
 func (r *Router) farOnce(ctx context.Context, call *wire.Call, isRead bool, region, addr string) error {
 	session, err := r.farSession(ctx, region, addr)
 	if ctx.Err() != nil {

@@ -58,7 +58,7 @@ func Read[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error))
 }
 
 // Newer registers a write whose log entry is of a type that not every version which forms clusters knows. The server that is
-// queried says so itself: an older leader knows nothing of the method.
+// queried reports it itself: an older leader knows nothing of the method.
 func (r *Router) Newer(t structs.LogType, here wire.Handler) wire.Handler {
 	return r.Regional(false, func(ctx context.Context, call *wire.Call) error {
 		if err := r.Cluster.Readable(t); err != nil {
@@ -136,7 +136,7 @@ type Applier interface {
 }
 
 // notYet returns the error for a call that no server has answered and that had no effect.
-type notYet struct{ why error } // nil: nobody leads, as Router.NoLeader says it at length
+type notYet struct{ why error } // nil: nobody leads, as Router.NoLeader describes
 
 func (n *notYet) Error() string {
 	if n.why == nil {

@@ -77,11 +77,11 @@ func New(c Config, d Deps) *Router {
 // Snapshot returns the state as it is now.
 func (r *Router) Snapshot() *state.Snapshot { return r.Store.Snapshot() }
 
-// Method is a row of a service's table: a method that this server answers. Who may call it says the table of package wire.
+// Method is a row of a service's table: a method that this server answers. The table of package wire states who may call it.
 type Method struct {
 	Name    string
 	Handler wire.Handler
-	// MaxBytes bounds the argument before it is decoded, and Hint says who sets that; 0: as all arguments are.
+	// MaxBytes bounds the argument before it is decoded, and Hint states who sets that; 0: as all arguments are.
 	MaxBytes int
 	Hint     string
 }

@@ -105,8 +105,8 @@ func bad(format string, args ...any) error {
 	return structs.Errorf(structs.CodeBadRequest, "archive: "+format, args...).WithHint(damaged)
 }
 
-// Read checks an archive of size bytes from its first byte to its last, and tells what is
-// in it. It changes nothing. The error says what is wrong, or is ctx's.
+// Read checks an archive of size bytes from its first byte to its last, and returns what is
+// in it. It changes nothing. The error states what is wrong, or is ctx's.
 func Read(ctx context.Context, from io.ReaderAt, size int64) (*structs.SnapshotInfo, error) {
 	info := &structs.SnapshotInfo{Bytes: size}
 	if err := checkSeal(ctx, from, size, info); err != nil {

@@ -119,7 +119,7 @@ func (s *Spool) Append(id string, offset int64, data []byte) error {
 	return nil
 }
 
-// Take ends an upload and gives its file, which the caller closes.
+// Take ends an upload and returns its file, which the caller closes.
 func (s *Spool) Take(id string) (*os.File, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

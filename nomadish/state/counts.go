@@ -13,7 +13,7 @@ import (
 type counts struct {
 	tally  // the moves, not the totals
 	groups map[string]structs.TaskGroupSummary
-	queued map[string]int // what the last evaluation says that waits; nil: as it was
+	queued map[string]int // what waits by the last evaluation; nil: as it was
 }
 
 // counts notes that a job's counts, and so its status, may move.
@@ -186,7 +186,7 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 }
 
 // fitSummary adds a line for every group of the job, sets what is queued (as queued
-// says, unless it is nil), and removes lines of other groups that count nothing.
+// states, unless it is nil), and removes lines of other groups that count nothing.
 func fitSummary(groups map[string]structs.TaskGroupSummary, job *structs.Job, queued map[string]int) {
 	known := map[string]bool{}
 	for _, g := range job.TaskGroups {

@@ -2,15 +2,15 @@
 // together, one log entry at a time. What Raft has committed together is shown together
 // ([Writer.Together]); how it was cut makes no difference to the state.
 //
-// [New] gives a reader and a writer. A [Store] hands out [Snapshot] values: the
+// [New] returns a reader and a writer. A [Store] hands out [Snapshot] values: the
 // tables and the World at one index, immutable, taken in O(1). The [Writer] has one
 // method for each log entry type and belongs to the FSM alone: nobody else may
 // change state. What a snapshot returns is shared and must never be changed by its
 // reader: copy it first.
 //
-// Three ways tell that something has changed. A [WatchSet] wakes a reader when one
+// There are three ways to learn that something has changed. A [WatchSet] wakes a reader when one
 // of the things that it read was replaced. [Store.WaitIndex] waits for an index.
-// A [Feed] gives every change of every commit in order, for consumers that keep a
+// A [Feed] delivers every change of every commit in order, for consumers that keep a
 // cache of the state.
 //
 // The package has no clock, no randomness and no dependence on map order: two

@@ -24,7 +24,7 @@ func (v VirtualClusters) Exchanges(ws *WatchSet) iter.Seq[*structs.Exchange] {
 	return many[structs.Exchange](v.snap.v, ws, false, TableExchanges, byPrefix, "")
 }
 
-// VirtualClusterPoints gives a virtual cluster points, or takes some.
+// VirtualClusterPoints grants points to a virtual cluster, or takes some.
 func (w *Writer) VirtualClusterPoints(index uint64, e *structs.VirtualClusterPointsEntry) error {
 	return w.commit(index, e.Time, eventVirtualClusterUpserted, "", func(x *txn) error {
 		was := get[structs.VirtualCluster](x, TableVirtualClusters, byID, e.Name)
@@ -100,7 +100,7 @@ func (t claimTable) checkExchange(owner *structs.VirtualCluster, now *structs.Ex
 	}
 	if int64(now.Cells.Count) > owner.Points/now.Points {
 		return structs.Errorf(structs.CodeConflict, "bid: virtual cluster %q has %d points: %d cells for %d each are too many", owner.Name, owner.Points, now.Cells.Count,
-			now.Points).WithHint("an operator gives points with `nomadish vc points`")
+			now.Points).WithHint("an operator grants points with `nomadish vc points`")
 	}
 	own, others := 0, 0
 	for o := range rows[structs.Exchange](t.x, false, TableExchanges, byID) {

@@ -127,7 +127,7 @@ func (s *Snapshot) Hash() string {
 
 // Import gathers the rows of a snapshot. Readers see nothing of it before Commit.
 type Import struct {
-	// Restored is what Snapshot.Restored says of the new state.
+	// Restored is what Snapshot.Restored returns for the new state.
 	Restored uint64
 
 	db      *memdb.MemDB
@@ -146,7 +146,7 @@ func (w *Writer) Import() *Import {
 	return &Import{db: newDB(), allocs: alloctable.NewImport(), past: (&historyTable{}).edit(), marks: newMarks()}
 }
 
-// Add takes a row, of the type that NewRow gives for its table.
+// Add takes a row, of the type that NewRow returns for its table.
 func (in *Import) Add(table string, row any) error {
 	if err := CheckRow(table, row); err != nil {
 		return err

@@ -18,7 +18,7 @@ const (
 	KindNode                           // *structs.Node
 	KindConfig                         // *structs.SchedulerConfiguration
 	KindReservation                    // *structs.Reservation; Key is the node ID
-	KindRequest                        // *structs.Ask; Key is namespace/job/group, Type one of RequestWaiting …
+	KindRequest                        // *structs.PendingRequest; Key is namespace/job/group, Type one of RequestWaiting …
 	KindNodePool                       // *structs.NodePool
 	KindVirtualCluster                 // *structs.VirtualCluster; Key is the namespace
 	KindExchange                       // *structs.Exchange; Key is its ID
@@ -114,7 +114,7 @@ func (s *Store) FeedKept(after uint64) *Feed {
 	return &Feed{ring: s.ring, after: max(after, s.ring.lost), epoch: s.ring.epoch}
 }
 
-// Next waits for the next commit that changed something a Change tells of. The
+// Next waits for the next commit that changed something that a Change reports. The
 // error is ErrFellBehind, or ctx's.
 func (f *Feed) Next(ctx context.Context) (Changes, error) {
 	for {

@@ -114,8 +114,8 @@ func (h *hub) wake(s subject) {
 	}
 }
 
-// tell wakes those whom a commit concerns.
-func (h *hub) tell(was, now *view, groups []alloctable.GroupRef, feed []Changes) {
+// notify wakes those whom a commit concerns.
+func (h *hub) notify(was, now *view, groups []alloctable.GroupRef, feed []Changes) {
 	if len(h.waiting) == 0 {
 		return
 	}

@@ -35,7 +35,7 @@ func (s *tableSet) has(table string) bool { return s[tableNumber(table)] }
 // tableNumber is the place of a table's mark.
 func tableNumber(table string) int {
 	at, found := slices.BinarySearch(tableNames, table)
-	if !found { // our own constants are asked for, nothing from outside
+	if !found { // our own constants are looked up, nothing from outside
 		panic("state: no table is called " + table)
 	}
 	return at

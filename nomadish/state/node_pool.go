@@ -84,7 +84,7 @@ func (x *txn) nodePool(name string) *structs.NodePool {
 	return get[structs.NodePool](x, TableNodePools, byID, name)
 }
 
-// NodePoolUpsert makes node pools, or replaces them unless the entry says otherwise.
+// NodePoolUpsert makes node pools, or replaces them unless the entry forbids that.
 func (w *Writer) NodePoolUpsert(index uint64, e *structs.NodePoolUpsertEntry) error {
 	return w.commit(index, e.Time, eventNodePoolUpserted, "", func(x *txn) error {
 		added := map[string]bool{}

@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// AllocRow is an allocation as the feed tells of it: it keeps as many of them as there
+// AllocRow is an allocation as the feed delivers it: it keeps as many of them as there
 // are changes, and most who read it look at little of them.
 type AllocRow = alloctable.Row
 
@@ -197,7 +197,7 @@ func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
 }
 
 // NodeAllocsIndex is when servers changed an allocation of a node last: the highest AllocModifyIndex; 0 without
-// allocations. It makes none of them whole: nodes ask for it whenever anything of theirs has changed.
+// allocations. It makes none of them whole: nodes request it whenever anything of theirs has changed.
 func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
 	ws.addAllocs(s.v, aNode, id)
 	s.v.allocs.Each(alloctable.ByNode, indexkey.Hash(id), func(r *alloctable.Row) bool {

@@ -16,7 +16,7 @@ const (
 	RequestWithdrawn = "RequestWithdrawn" // it is not wanted any more: its job or group is gone or stopped
 )
 
-// maxAged bounds Ask.Aged, so that no clock or setting can make it overflow.
+// maxAged bounds PendingRequest.Aged, so that no clock or setting can make it overflow.
 const maxAged = 1 << 40
 
 // Requests reads the requests of jobs' groups that a snapshot has: the queue, and what is remembered of it.
@@ -55,7 +55,7 @@ func (r Requests) list(ws *WatchSet, index, ns string) iter.Seq[*structs.Pending
 	return many[structs.PendingRequest](r.snap.v, ws, false, TableRequests, index+"_prefix", ns, "")
 }
 
-// requestRows are the rows of requests as a transaction changes them: what plans and jobs say of groups that wait.
+// requestRows are the rows of requests as a transaction changes them: what plans and jobs state about groups that wait.
 type requestRows struct{ txn *txn }
 
 func (w requestRows) request(ns, job, group string) *structs.PendingRequest {
@@ -105,12 +105,12 @@ func checkRequestRow(a *structs.PendingRequest) error {
 	return nil
 }
 
-// wants reports whether a job still asks for a group.
+// wants reports whether a job still requests a group.
 func wants(job *structs.Job, group string) bool {
 	return job != nil && !job.Stop && job.LookupTaskGroup(group) != nil
 }
 
-// updateRequest takes what a plan says of a group. What a plan that was decided earlier says
+// updateRequest takes what a plan states about a group. What a plan that was decided earlier states
 // of a job that was stopped or purged meanwhile is not so any more.
 func (w requestRows) updateRequest(u *structs.RequestUpdate) {
 	was := w.request(u.Namespace, u.JobID, u.Group)
@@ -249,7 +249,7 @@ func (w requestRows) noteRequest(was, now *structs.PendingRequest, event string)
 }
 
 // fitRequests lets the requests of a job follow a change of it: of one that is stopped nothing
-// waits any more, and a group that is gone asks for nothing.
+// waits any more, and a group that is gone requests nothing.
 func (w requestRows) fitRequests(job *structs.Job) {
 	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID+"_prefix", job.Namespace, job.ID, "")) {
 		w.fitRequest(job, was)

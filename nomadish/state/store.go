@@ -94,7 +94,7 @@ func (s *Store) publish(v *view, groups []alloctable.GroupRef, feed []Changes, c
 	}
 	s.hub.mu.Lock()
 	old := s.current.Swap(v)
-	s.hub.tell(old, v, groups, feed)
+	s.hub.notify(old, v, groups, feed)
 	s.hub.mu.Unlock()
 	s.publishing.Unlock()
 	old.marks.wake(&v.marks)
@@ -110,7 +110,7 @@ func (s *Store) published() {
 // Snapshot is the state now, in O(1).
 func (s *Store) Snapshot() *Snapshot { return &Snapshot{v: s.current.Load()} }
 
-// Fed is the index of the last commit that changed anything the feed tells of: a feed
+// Fed is the index of the last commit that changed anything that the feed reports: a feed
 // has given it, or will without further ado. It covers every snapshot that was taken
 // before the call.
 func (s *Store) Fed() uint64 { return s.fed.Load() }
@@ -118,7 +118,7 @@ func (s *Store) Fed() uint64 { return s.fed.Load() }
 // LatestIndex is the index of the last entry applied.
 func (s *Store) LatestIndex() uint64 { return s.current.Load().index }
 
-// WaitIndex waits until the entry at index was applied, and gives the state then or
+// WaitIndex waits until the entry at index was applied, and returns the state then or
 // later. The error is ctx's.
 func (s *Store) WaitIndex(ctx context.Context, index uint64) (*Snapshot, error) {
 	for {
@@ -158,5 +158,5 @@ func (s *Snapshot) WrittenIndex(table string) uint64 {
 
 // Restored is the index at which an operator put the state of an earlier time in place of
 // the one there was; 0: nobody did. All that is read has changed then, whatever the index
-// says that a row was changed at.
+// states that a row was changed at.
 func (s *Snapshot) Restored() uint64 { return s.v.restored }

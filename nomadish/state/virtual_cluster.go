@@ -34,7 +34,7 @@ func (v VirtualClusters) List(ws *WatchSet, prefix string, reverse bool) iter.Se
 	return many[structs.VirtualCluster](v.snap.v, ws, reverse, TableVirtualClusters, byPrefix, prefix)
 }
 
-// VirtualClusterUpsert gives a namespace cells, or other ones. It refuses what the cluster cannot hold beside all that others own.
+// VirtualClusterUpsert assigns cells to a namespace, or other ones. It refuses what the cluster cannot hold beside all that others own.
 func (w *Writer) VirtualClusterUpsert(index uint64, e *structs.VirtualClusterUpsertEntry) error {
 	return w.commit(index, e.Time, eventVirtualClusterUpserted, e.EvalSeed, func(x *txn) error {
 		if err := e.VirtualCluster.Validate(); err != nil {

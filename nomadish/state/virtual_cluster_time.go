@@ -63,7 +63,7 @@ func (w *Writer) ClaimsTime(index uint64, e *structs.ClaimsTimeEntry) error {
 	})
 }
 
-// turn gives a virtual cluster what it owns now. First only what it has less of: what others get must be free then.
+// turn sets what a virtual cluster owns now. First only what it has less of: what others get must be free then.
 func (t claimTable) turn(was *structs.VirtualCluster, shrinks bool) {
 	now := was.Copy()
 	now.Claims = was.ClaimsAt(t.time(), t.x.index)

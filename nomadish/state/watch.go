@@ -43,7 +43,7 @@ func (w *WatchSet) Wait(ctx context.Context) bool {
 	return w.woken(ctx)
 }
 
-// woken waits for the channels, and then until what they tell of can be read.
+// woken waits for the channels, and then until what they report can be read.
 func (w *WatchSet) woken(ctx context.Context) bool {
 	if w.channels.WatchCtx(ctx) != nil {
 		return false

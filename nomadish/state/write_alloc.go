@@ -17,7 +17,7 @@ func (x *txn) alloc(id string) *structs.Allocation {
 }
 
 // putAlloc stores an allocation, the transaction's own copy, in all that is kept of
-// it: its row, the World, the counts, the history, the feed. byServer says that the
+// it: its row, the World, the counts, the history, the feed. byServer states that the
 // servers want something else of it than before, so that its client must look.
 func (x *txn) putAlloc(was, now *structs.Allocation, byServer bool) {
 	x.putAllocOf(nil, was, now, byServer)
@@ -79,7 +79,7 @@ func (x *txn) report(u *structs.AllocClientUpdate) {
 	if r == nil {
 		return
 	}
-	was := r.Brief() // what was said of its tasks is replaced
+	was := r.Brief() // what was reported about its tasks is replaced
 	if was.ClientTerminal() || (u.NodeID != "" && u.NodeID != was.NodeID) {
 		return
 	}
@@ -128,7 +128,7 @@ func (x *txn) transition(was *structs.Allocation, to *structs.DesiredTransition)
 	now.DesiredTransition = was.DesiredTransition.Merge(*to)
 	now.ModifyTime = x.now
 	if to.Suspend != nil && *to.Suspend && !was.Terminal() {
-		// Suspended at once. Going on needs room, so that is for the scheduler to say.
+		// Suspended at once. Going on needs room, so the scheduler decides that.
 		now.DesiredStatus, now.DesiredDescription = structs.AllocDesiredSuspend, structs.DescSuspended
 	}
 	x.putAlloc(was, &now, true)

@@ -44,7 +44,7 @@ func checkEval(e *structs.Evaluation) error {
 // upsertEval stores a checked evaluation. What has ended stays ended: a wake of a
 // blocked evaluation that was cancelled meanwhile changes nothing. Of a job's
 // blocked evaluations only the newest stays, and none once a later one has placed
-// all that was asked. The newest has waited as long as those whose ask it goes on with.
+// all that was requested. The newest has waited as long as those whose request it continues.
 func (x *txn) upsertEval(e *structs.Evaluation) {
 	was := get[structs.Evaluation](x, TableEvals, byID, e.ID)
 	if was != nil && was.Terminal() && !e.Terminal() {

@@ -46,7 +46,7 @@ func (x *txn) addEvent(n *structs.Node, events ...*structs.NodeEvent) {
 	}
 }
 
-// NodeRegister registers a node or replaces what it says of itself. A known node
+// NodeRegister registers a node or replaces what it reports about itself. A known node
 // keeps its eligibility, drain and events; its secret must be the one it had.
 func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error {
 	return w.commit(index, e.Time, eventNodeRegistration, e.EvalSeed, func(x *txn) error {
@@ -99,8 +99,8 @@ func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error 
 	})
 }
 
-// heardAgain updates the allocations of a node that was disconnected: what it last said of
-// them. What has changed since it says next.
+// heardAgain updates the allocations of a node that was disconnected: what it last reported about
+// them. It reports next what has changed since.
 func (x *txn) heardAgain(was, now *structs.Node) {
 	if was == nil || was.Status != structs.NodeStatusDisconnected || now.Status == structs.NodeStatusDisconnected || now.Terminal() {
 		return
@@ -124,12 +124,12 @@ func (x *txn) heardAgain(was, now *structs.Node) {
 	}
 }
 
-// checkNodeParts refuses a node that says it has something which it does not describe.
+// checkNodeParts refuses a node that claims to have something which it does not describe.
 func checkNodeParts(n *structs.Node) error {
 	bad := func(what string) error {
 		return structs.Errorf(structs.CodeBadRequest, "node %s: a %s is empty", n.ID, what)
 	}
-	for _, d := range n.Drivers { // order does not matter: the same is said of each
+	for _, d := range n.Drivers { // order does not matter: the same is recorded for each
 		if d == nil {
 			return bad("driver")
 		}

@@ -127,9 +127,9 @@ func (x *txn) jobCollectable(id structs.NamespacedID) bool {
 	return job != nil && job.Status == structs.JobStatusDead && t.Live == 0 && t.Open == 0 && t.Unended == 0
 }
 
-// allocCollectable: it has ended (or its node is gone and will never say so), and
+// allocCollectable: it has ended (or its node is gone and will never report it), and
 // nothing is to be learned from it: it was replaced or stopped, its version is past,
-// or its job is over. A batch job's ended allocations tell what is done, until then.
+// or its job is over. A batch job's ended allocations show what is done, until then.
 func (x *txn) allocCollectable(a *structs.Allocation, jobs map[structs.NamespacedID]bool) bool {
 	if !a.ClientTerminal() && (!a.ServerTerminal() || x.node(a.NodeID) != nil) {
 		return false
@@ -155,7 +155,7 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 }
 
 // Reconcile makes anew what is derived from the tables: summaries, tallies and the
-// World. Differences, asked before, tells what it mends.
+// World. Differences, called before, returns what it mends.
 func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
 		x.edit = rebuild(x, &x.allocs.Table)
@@ -172,7 +172,7 @@ func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 }
 
 // recounted is the job's summary counted anew; nil when it is right already. What
-// is queued stays as the evaluations said last.
+// is queued stays as the evaluations reported last.
 func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
 	was := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
 	now := &structs.JobSummary{
@@ -249,7 +249,7 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 }
 
 // Differences returns where a snapshot's derived parts (World, summaries, tallies,
-// job statuses) differ from what its tables say. None is right; any is a fault of
+// job statuses) differ from what its tables contain. None is right; any is a fault of
 // ours that a LogReconcile entry mends.
 func Differences(s *Snapshot) []string {
 	return slices.Clip(append(s.v.world.Diff(Rebuild(s)), TableDifferences(s)...))

@@ -55,7 +55,7 @@ func (w *Writer) Changed() int {
 }
 
 // Apply moves the state on by one entry of any type. The payload is what
-// structs.NewLogPayload gives for the type.
+// structs.NewLogPayload returns for the type.
 func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 	switch p := payload.(type) {
 	case *structs.NodeRegisterEntry:
@@ -222,7 +222,7 @@ func (w *Writer) finish(x *txn) {
 		next.past = x.past.table()
 	}
 	if n := len(x.feed); n > 0 {
-		w.store.fed.Store(x.feed[n-1].Index) // before anybody can see what the feed is still to tell
+		w.store.fed.Store(x.feed[n-1].Index) // before anybody can see what the feed is still to report
 	}
 	w.store.publish(next, x.allocs.Touched(), x.feed, func() *memdb.Txn {
 		x.Commit()

@@ -18,7 +18,7 @@ type Assumed struct {
 	// many plans are in flight as there are decisions between two commits.
 	base *scheduler.World // what edit began with; nil: edit is of no use
 	edit *scheduler.Edit
-	more [][]*structs.Allocation // of plans launched since edit's World was taken
+	more [][]*structs.Allocation // of plans added since edit's World was taken
 }
 
 // NewAssumed returns a new Assumed without plans.
@@ -26,8 +26,8 @@ func NewAssumed() *Assumed {
 	return &Assumed{inFlight: map[*structs.Plan][]*structs.Allocation{}}
 }
 
-// launch notes that a plan was submitted, until land is called, with whether the state contains all of it now.
-func (f *Assumed) launch(p *structs.Plan) (land func(whole bool)) {
+// add notes that a plan was submitted, until committed is called, with whether the state contains all of it now.
+func (f *Assumed) add(p *structs.Plan) (committed func(whole bool)) {
 	var allocs []*structs.Allocation
 	for _, b := range p.Place {
 		for i := range b.Instances {

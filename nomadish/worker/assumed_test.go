@@ -21,14 +21,14 @@ func TestAssumedIsGoneOnWith(t *testing.T) {
 		}
 		f := NewAssumed()
 		type flight struct {
-			plan   *structs.Plan
-			land   func(whole bool)
-			leased bool // by the state
+			plan      *structs.Plan
+			committed func(whole bool)
+			leased    bool // by the state
 		}
-		var inAir []flight
+		var inFlight []flight
 		seed := 0
 		rt.Repeat(map[string]func(*rapid.T){
-			"launch": func(rt *rapid.T) {
+			"add": func(rt *rapid.T) {
 				seed++
 				p := &structs.Plan{Place: []*structs.PlacementBatch{{
 					Namespace: "default", JobID: "j", Group: "g", Seed: strconv.Itoa(seed),
@@ -37,20 +37,20 @@ func TestAssumedIsGoneOnWith(t *testing.T) {
 						"t": {Cpu: structs.AllocatedCpuResources{CpuShares: 7}, Memory: structs.AllocatedMemoryResources{MemoryMB: 3}},
 					}},
 				}}}
-				inAir = append(inAir, flight{plan: p, land: f.launch(p)})
+				inFlight = append(inFlight, flight{plan: p, committed: f.add(p)})
 			},
-			"land": func(rt *rapid.T) {
-				if len(inAir) == 0 {
+			"end": func(rt *rapid.T) {
+				if len(inFlight) == 0 {
 					rt.Skip()
 				}
-				i := rapid.IntRange(0, len(inAir)-1).Draw(rt, "which")
-				inAir[i].land(inAir[i].leased)
-				inAir = append(inAir[:i], inAir[i+1:]...)
+				i := rapid.IntRange(0, len(inFlight)-1).Draw(rt, "which")
+				inFlight[i].committed(inFlight[i].leased)
+				inFlight = append(inFlight[:i], inFlight[i+1:]...)
 			},
 			"commit": func(rt *rapid.T) {
-				for i := range inAir {
-					if p := inAir[i].plan; !inAir[i].leased {
-						inAir[i].leased = true
+				for i := range inFlight {
+					if p := inFlight[i].plan; !inFlight[i].leased {
+						inFlight[i].leased = true
 						b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Place: p.Place, Time: 1}}})
 						return
 					}
@@ -62,16 +62,16 @@ func TestAssumedIsGoneOnWith(t *testing.T) {
 				snap := b.store.Snapshot()
 				got, assumed := f.world(snap)
 				want := snap.World().Edit()
-				for _, x := range inAir {
+				for _, x := range inFlight {
 					for _, batch := range x.plan.Place {
 						want.UpsertAlloc(batch.Allocation(0))
 					}
 				}
-				if assumed != (len(inAir) > 0) {
-					rt.Fatalf("%d plans are in the air, assumed %v", len(inAir), assumed)
+				if assumed != (len(inFlight) > 0) {
+					rt.Fatalf("%d plans are in the air, assumed %v", len(inFlight), assumed)
 				}
 				if diff := got.Diff(want.World()); len(diff) > 0 {
-					rt.Fatalf("with %d plans in the air: %v", len(inAir), diff)
+					rt.Fatalf("with %d plans in the air: %v", len(inFlight), diff)
 				}
 			},
 		})

@@ -8,7 +8,7 @@
 // plans are on their way to disk it decides the next ones, on a World that already
 // contains what those plans place ([Assumed], shared by the workers of a server), so
 // that they do not all take the same room. What is assumed may not come to pass, so
-// that there is no room is only ever said by the state itself: a plan that leaves
+// that there is no room is only ever decided on the state itself: a plan that leaves
 // something unplaced is decided once more on the state alone.
 //
 // What waits for room is not decided by workers but by one [Pass] on the leader, in the

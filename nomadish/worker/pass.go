@@ -30,7 +30,7 @@ type Submitter interface {
 type PassOptions struct {
 	Plans  int           // plans of one pass (512)
 	Length time.Duration // a pass with plans goes on for no longer (50 ms)
-	// Explain is how old what an evaluation says of why it waits may grow before it is
+	// Explain is how old an evaluation's explanation of why it waits may grow before it is
 	// counted again when it is tried (5 s). ExplainEach is the least time between two such
 	// counts, which are costly, of whatever evaluations (50 ms).
 	Explain     time.Duration
@@ -149,7 +149,7 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 	switch {
 	case left != nil && idle(plan, lease.Eval, left):
 		if again := p.opts.Clock.Now().Add(p.opts.Explain); brief && (left.WaitUntil.IsZero() || again.Before(left.WaitUntil)) {
-			left.WaitUntil = again // to say why it waits now
+			left.WaitUntil = again // to record why it waits now
 		}
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
@@ -170,7 +170,7 @@ func (p *Pass) brief(e *structs.Evaluation) bool {
 	return false
 }
 
-// alike reports whether two say the same of why groups wait.
+// alike reports whether two have the same explanation of why groups wait.
 func alike(a, b map[string]*structs.AllocMetric) bool {
 	return maps.EqualFunc(a, b, func(x, y *structs.AllocMetric) bool {
 		return x.NodesEvaluated == y.NodesEvaluated && x.NodesFiltered == y.NodesFiltered && x.NodesExhausted == y.NodesExhausted &&
@@ -220,7 +220,7 @@ func idle(p *structs.Plan, was, left *structs.Evaluation) bool {
 	return false
 }
 
-// submit has plans committed and says what became of them.
+// submit has plans committed and returns what became of them.
 func (p *Pass) submit(ctx context.Context, out []sent) {
 	if len(out) == 0 {
 		return

@@ -30,7 +30,7 @@ func (w *Work) Decide(ctx context.Context) (*structs.Plan, error) {
 
 // Learn takes in what became of the plan that Decide made; again: another is to be decided.
 func (w *Work) Learn(ctx context.Context, result *structs.PlanResult, failed error) (again bool, err error) {
-	w.plan.land(whole(result, failed))
+	w.plan.committed(fullyCommitted(result, failed))
 	return w.k.learn(ctx, result, failed)
 }
 

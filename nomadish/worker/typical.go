@@ -22,7 +22,7 @@ const (
 	typicalRequestKeys = 4096
 )
 
-// Typicals learns what a server's cluster is typically asked for: from all jobs that the
+// Typicals learns what a server's cluster typically has to place: from all jobs that the
 // state knows, those that wait, those that run and those that have ended and are not
 // forgotten yet. It is safe for use by many goroutines.
 type Typicals struct {

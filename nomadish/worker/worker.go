@@ -165,7 +165,7 @@ func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, fail
 	}
 }
 
-// errOvertook: the evaluation is the worker's no more. The leader gives it out again in
+// errOvertook: the evaluation is the worker's no more. The leader leases it out again in
 // its turn, after what goes before it.
 var errOvertook = errors.New("the plan would have overtaken others")
 
@@ -246,7 +246,7 @@ func (k *work) end(ctx context.Context, err error) {
 // inFlightPlan is a decided plan. The other workers assume it until its commit has ended.
 type inFlightPlan struct {
 	*structs.Plan
-	land func(whole bool)
+	committed func(whole bool)
 }
 
 func (w *Worker) submit(ctx context.Context, plan *inFlightPlan) (*structs.PlanResult, error) {
@@ -255,12 +255,12 @@ func (w *Worker) submit(ctx context.Context, plan *inFlightPlan) (*structs.PlanR
 	if err == nil && result == nil {
 		err = structs.Errorf(structs.CodeInternal, "the leader answered without a result")
 	}
-	plan.land(whole(result, err))
+	plan.committed(fullyCommitted(result, err))
 	return result, err
 }
 
-// whole reports whether all of a plan has been committed.
-func whole(result *structs.PlanResult, err error) bool {
+// fullyCommitted reports whether all of a plan has been committed.
+func fullyCommitted(result *structs.PlanResult, err error) bool {
 	return err == nil && result.RefreshIndex == 0 && result.Refused == 0 && !result.Overtook
 }
 
@@ -289,7 +289,7 @@ func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, inde
 		return nil, fmt.Errorf("schedule job %q: %w", eval.JobID, err)
 	}
 	plan.EvalToken = got.Token
-	return &inFlightPlan{Plan: plan, land: w.opts.Assumed.launch(plan)}, nil
+	return &inFlightPlan{Plan: plan, committed: w.opts.Assumed.add(plan)}, nil
 }
 
 // unplaced is what the plan found no room for.

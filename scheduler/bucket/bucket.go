@@ -119,7 +119,7 @@ func (x *Index[V]) Update(t *Token, id string, from, to Vector, v V) {
 	x.put(&e)
 }
 
-// Max gives, for each dimension, the exact maximum over all entries; zeroes when
+// Max returns, for each dimension, the exact maximum over all entries; zeroes when
 // there are none. O(D).
 func (x *Index[V]) Max() (most Vector) {
 	if x.root == nil {

@@ -258,7 +258,7 @@ func (p *cells) child(cfg *config, k *key) int {
 
 // readAhead reads a number of each line of the cache that an edit of a leaf may
 // need, so that they all come at once, and not one after the other when each is
-// needed. What it gives is of no use.
+// needed. What it returns is of no use.
 func (p *cells) readAhead() (sum int) {
 	for at := 0; at < len(p.lanes); at += fan / 2 {
 		sum += int(p.lanes[at])

@@ -2,7 +2,7 @@
 //
 // # Problem
 //
-// A job asks for a vector of resources (cpu, memory, disk, GPUs, …), and wants of
+// A job requests a vector of resources (cpu, memory, disk, GPUs, …), and wants of
 // all nodes that have so much the one with the least or the most left, or the
 // next by ID, or a random one. There are 100,000 nodes, each placement changes
 // one, and many schedulers look at different moments of the same cluster.
@@ -29,7 +29,7 @@
 //
 // A copy of an [Index] never changes, whatever is done to the other. A search
 // visits a page only if each dimension's maximum below it is enough, so none
-// outside the suitable region. What [Cursor.Next] gives fits exactly.
+// outside the suitable region. What [Cursor.Next] returns fits exactly.
 //
 // # Complexity
 //
@@ -44,14 +44,14 @@
 //
 // # Example
 //
-// Dimensions (vcore, memory GiB), nodes a(4,4) b(4,2) c(3,5) e(6,1), ask (1,2). In
+// Dimensions (vcore, memory GiB), nodes a(4,4) b(4,2) c(3,5) e(6,1), request (1,2). In
 // order: c, b, a, e. BestFit offers c, b, a; e has too little memory. LeastFit
 // offers a, b, c. With granularity (2,3), the coordinates are a(2,2) b(2,1) c(2,2)
 // e(3,1): LeastFit offers a, c, b. e stands first, and the exact check refuses it.
 //
 // # Never
 //
-// This package asks neither clock nor chance (Random is a function of its seed),
+// This package uses neither clock nor chance (Random is a function of its seed),
 // takes no lock, and panics on no input. An Index is for one goroutine while it
 // is edited; snapshots may be read by any number.
 //

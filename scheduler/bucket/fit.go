@@ -11,7 +11,7 @@ type filter struct {
 	dim    [MaxDims]int
 	need   [MaxDims]int64  // above 0
 	lift   [MaxDims]uint64 // what lifts the lane of need to 1<<31, for two lanes
-	cut    bool            // lanes cannot tell whether it has what is needed
+	cut    bool            // lanes cannot show whether it has what is needed
 	beyond bool            // it wants of a dimension that all entries have nothing of
 }
 
@@ -34,7 +34,7 @@ func (f *filter) add(d int, need int64) {
 	f.cut = f.cut || need > math.MaxInt32
 }
 
-// lift gives, in each half, what is added to a lane so that its highest bit tells
+// lift holds, in each half, what is added to a lane so that its highest bit shows
 // whether it has what is needed, which is above 0. The sum is below 1<<32: the
 // lanes of both halves are added to at once.
 func lift(need int64) uint64 { return (1<<31 - uint64(lane(need))) * (1<<32 + 1) }
@@ -52,7 +52,7 @@ func (f *filter) without(d int) (g filter) {
 // raise makes the filter want at least need of a dimension.
 func (f *filter) raise(d int, need int64) {
 	if need <= 0 {
-		return // lanes do not tell values below 0 apart
+		return // lanes do not distinguish values below 0
 	}
 	for k := range f.n {
 		if f.dim[k] == d {
@@ -97,7 +97,7 @@ func (s places) from(i int) places { return s >> i << i }
 // below leaves out the places from i on.
 func (s places) below(i int) places { return s & (1<<i - 1) }
 
-// upTo leaves out the places where a column has more than limit, if its lanes tell.
+// upTo leaves out the places where a column has more than limit, if its lanes show it.
 func (s places) upTo(c *columns, start int, limit int64) places {
 	switch {
 	case limit < 0 || limit >= math.MaxInt32-1:
@@ -131,7 +131,7 @@ func (f *filter) lanes(p *cells, start, k int) *[fan]int32 {
 	return (*[fan]int32)(p.lanes[start+f.dim[k]*fan:])
 }
 
-// high are the bits that tell of two lanes whether they are enough.
+// high are the bits that show of two lanes whether they are enough.
 const high = 1<<31 | 1<<63
 
 // run is eight lanes that follow each other.
@@ -184,7 +184,7 @@ func spreadOut(x uint64) places {
 	return places(uint32(x) | uint32(x>>32)<<1)
 }
 
-// in returns the places of a leaf that fit, as far as lanes tell.
+// in returns the places of a leaf that fit, as far as lanes show.
 func (f *filter) in(p *cells) places { return f.places(p, 0) }
 
 // firstOf returns the first of a set of places that fits exactly, or n.

@@ -2,7 +2,7 @@ package bucket
 
 // prefix packs the first digits of an ID into a number, so that most comparisons
 // of IDs need not read the IDs themselves. It follows the order of strings: a < b
-// has prefix(a) ≤ prefix(b), for any strings. It tells UUIDs apart by their first
+// has prefix(a) ≤ prefix(b), for any strings. It distinguishes UUIDs by their first
 // 16 digits; of a string that is no UUID, it packs what comes before the first
 // byte that no UUID has there.
 func prefix(id string) uint64 {

@@ -24,7 +24,7 @@ type Query[V any] struct {
 	Need   Vector
 	Policy Policy
 	Seed   uint64 // of Random
-	// Order is the asking job's own order of dimensions, for BestFit and LeastFit.
+	// Order is the requesting job's own order of dimensions, for BestFit and LeastFit.
 	// nil: the index's. Not nil and empty: by ID.
 	Order []int
 	// After is the ID where the last search ended, for NextFit. Empty: from the start.
@@ -38,7 +38,7 @@ type Query[V any] struct {
 }
 
 // Cursor goes through what suits a query. It is a small value; a copy goes on by
-// itself. It holds no page: it goes on behind the entry that it gave last, in the
+// itself. It holds no page: it goes on behind the entry that it returned last, in the
 // index as it is then. It must be given the index of the search, or one that was
 // made from it.
 type Cursor[V any] struct {
@@ -160,7 +160,7 @@ func (c *Cursor[V]) arrange(cfg *config, list []Entry[V]) {
 	}
 }
 
-// Leap has Next pass over what has the coordinates of the entry that it gave last:
+// Leap has Next pass over what has the coordinates of the entry that it returned last:
 // who has seen one of them has seen all. It is for BestFit and LeastFit.
 func (c *Cursor[V]) Leap() { c.leap = c.started }
 
@@ -168,10 +168,10 @@ func (c *Cursor[V]) Leap() { c.leap = c.started }
 // whether it was led to them or went through them in a scan.
 func (c *Cursor[V]) Pages() int { return c.pages }
 
-// Next returns the next suitable entry behind the one it gave last, in the index as it is now;
-// false when there is none. What it gives fits exactly. An entry that was moved since is offered
+// Next returns the next suitable entry behind the one it returned last, in the index as it is now;
+// false when there is none. What it returns fits exactly. An entry that was moved since is offered
 // again if its new place is behind: who has just taken something of a node looks at that node first
-// by himself. After false, Next may be asked again when the index has changed.
+// by himself. After false, Next may be called again when the index has changed.
 func (c *Cursor[V]) Next(x *Index[V]) (Entry[V], bool) {
 	if len(c.listed) > 0 {
 		e := c.listed[0]
@@ -243,7 +243,7 @@ func (c *Cursor[V]) seekPast(s *search[V]) (*page[V], int) {
 		p, i = c.seek(s)
 	}
 	if p == nil {
-		*c = was // it goes on behind what it gave, not behind what it passed over
+		*c = was // it goes on behind what it returned, not behind what it passed over
 	}
 	return p, i
 }

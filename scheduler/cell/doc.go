@@ -6,7 +6,7 @@
 // A [Layout] is the tree of a node's devices: node, socket, switch, GPU, slice of a GPU, or
 // whatever levels there are; any depth, even or not. A device is a leaf and has a number. A cell is
 // the devices under one vertex. It is free if all of them are healthy and nobody holds any part of
-// them; a free cell is maximal if it lies in no other. A [State] says what is healthy and taken in
+// them; a free cell is maximal if it lies in no other. A [State] records what is healthy and taken in
 // one tree. A [Request] is what one instance wants, a [Choice] what it would get.
 //
 // # Invariants
@@ -27,7 +27,7 @@
 // # Example
 //
 // A node of 2 sockets, each with 2 switches of 2 GPUs, all free, is one cell of 8. A request for 2
-// takes devices 0 and 1 and leaves cells of 2 (2, 3) and of 4 (4 to 7). When they are given back
+// takes devices 0 and 1 and leaves cells of 2 (2, 3) and of 4 (4 to 7). When they are released
 // there is one cell of 8 again.
 //
 // # Never

@@ -40,9 +40,9 @@ type Choice struct {
 // and so on, unless the level is required. At each level: a free cell of the smallest
 // size that holds the count; else one of a preferred size; else the smallest larger
 // one. Among equal cells the one whose parent (then whose grandparent, and so on) is
-// most used, then the one that gives more linked devices, then the first. What is not
+// most used, then the one that provides more linked devices, then the first. What is not
 // taken of the cell stays as the largest possible cells. If no free cell holds the
-// count, the lowest vertex with enough free devices gives several cells.
+// count, the lowest vertex with enough free devices provides several cells.
 //
 // A share goes to the most used device that still fits, else to a free device found
 // as for a count of 1.

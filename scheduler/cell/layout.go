@@ -15,7 +15,7 @@ const (
 	// MaxLanes is how many lanes one link may have. It keeps sums far from overflow.
 	MaxLanes = 1 << 16
 
-	wordDevices = 64 // up to here one machine word says which devices are free
+	wordDevices = 64 // up to here one machine word shows which devices are free
 )
 
 // Vertex is one place in a tree of devices. Without children it is a device.

@@ -105,7 +105,7 @@ func (st *State) mark(device int, sick bool) {
 
 // Take records that an allocation uses a share of a device, in thousandths; 1000, and
 // anything outside of 1 to 999, is the whole device. More may be taken than there
-// is: a State tells what is, and then the free share is below 0.
+// is: a State records what is, and then the free share is below 0.
 func (st *State) Take(device, share int) { st.add(device, part(share)) }
 
 // Give undoes a Take of the same device and share exactly.

@@ -18,6 +18,9 @@ type Request struct {
 	Count, Share int
 	// Weight is how often this is requested. 0 or less counts as never.
 	Weight int64
+	// Scarcity is all devices divided by those that the request may use, anywhere: what the
+	// request's part is multiplied by. Less than 1 counts as 1.
+	Scarcity float64
 }
 
 // share is the share as it counts.
@@ -50,7 +53,7 @@ type group struct {
 type typical struct {
 	cpu, memory       int64
 	perCPU, perMemory float64 // 1 ÷ what it wants; 0 if it wants none
-	weight            float64 // times the square root of the devices' part of one instance
+	weight            float64 // with its scarcity, times the square root of the devices' part of one instance
 }
 
 // New returns a new Measure. Total is the weight of all typical requests, including those for
@@ -66,7 +69,7 @@ func New(requests []Request, total int64) *Measure {
 	sorted := slices.Clone(requests)
 	slices.SortFunc(sorted, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.Count, b.Count), cmp.Compare(a.CPU, b.CPU),
-			cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.Weight, b.Weight))
+			cmp.Compare(a.Memory, b.Memory), cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Scarcity, b.Scarcity))
 	})
 	for i := range sorted {
 		a := &sorted[i]
@@ -81,7 +84,7 @@ func New(requests []Request, total int64) *Measure {
 		}
 		t := typical{cpu: max(0, a.CPU), memory: max(0, a.Memory)}
 		t.perCPU, t.perMemory = inverse(t.cpu), inverse(t.memory)
-		part := float64(a.Weight) / float64(total)
+		part := float64(a.Weight) / float64(total) * max(1, a.Scarcity)
 		t.weight = part * math.Sqrt(float64(a.Count)*float64(share))
 		m.groups[last].requests = append(m.groups[last].requests, t)
 	}
@@ -106,7 +109,8 @@ func (r *Room) Sum() (sum int64) {
 	return sum
 }
 
-// Ability is what the room is worth to the typical requests, in thousandths of devices.
+// Ability is what the room is worth to the typical requests, in thousandths of devices, more than are
+// idle if they are scarce.
 func (m *Measure) Ability(r *Room) float64 {
 	idle := r.Sum()
 	if idle == 0 {
@@ -161,7 +165,7 @@ func (g *group) instances(idle []int32) float64 {
 }
 
 // Fragmentation is what of the devices is idle and of no use to the typical requests, in
-// thousandths of devices.
+// thousandths of devices; less than 0 where what is idle is scarce.
 func (m *Measure) Fragmentation(r *Room) float64 {
 	return float64(r.Sum()) - m.Ability(r)
 }

@@ -47,7 +47,7 @@ func oracle(requests []frag.Request, total int64, r frag.Room) float64 {
 			n = math.Min(n, float64(r.Memory)/float64(a.Memory))
 		}
 		usable := n * float64(a.Count) * float64(share)
-		sum += float64(a.Weight) / float64(max(total, weights)) * math.Sqrt(idle*usable)
+		sum += float64(a.Weight) / float64(max(total, weights)) * math.Max(1, a.Scarcity) * math.Sqrt(idle*usable)
 	}
 	return sum
 }
@@ -65,6 +65,7 @@ func drawRequests(t *rapid.T) []frag.Request {
 		} else {
 			a.Count, a.Share = rapid.IntRange(0, 9).Draw(t, "count"), frag.Whole
 		}
+		a.Scarcity = rapid.SampledFrom([]float64{-1, 0, 0.5, 1, 1.125, 4, 16}).Draw(t, "scarcity")
 		return a
 	}), 0, 12).Draw(t, "asks")
 }
@@ -86,13 +87,21 @@ func TestAbilityIsAsWorded(t *testing.T) {
 	})
 }
 
-// What a room can do is at most what is idle, and never more with less.
+// What a room can do is at most what is idle, for requests of which none is scarce, else as often as the mean
+// of their scarcities says; and never more with less.
 func TestAbilityIsBoundedAndGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m, room := frag.New(drawRequests(t), 0), drawRoom(t)
+		requests, room := drawRequests(t), drawRoom(t)
+		m := frag.New(requests, 0)
+		weights, most := 0.0, 0.0
+		for _, a := range requests {
+			weights += float64(max(0, a.Weight))
+			most += float64(max(0, a.Weight)) * math.Max(1, a.Scarcity)
+		}
+		most *= float64(room.Sum()) / math.Max(1, weights)
 		has := m.Ability(&room)
-		if has < 0 || has > float64(room.Sum())*(1+1e-9) || !near(m.Fragmentation(&room), float64(room.Sum())-has) {
-			t.Fatalf("%v of %d is usable, %v is not", has, room.Sum(), m.Fragmentation(&room))
+		if has < 0 || has > most*(1+1e-9) || !near(m.Fragmentation(&room), float64(room.Sum())-has) {
+			t.Fatalf("%v of %d is usable, at most %v; %v is not", has, room.Sum(), most, m.Fragmentation(&room))
 		}
 		less := frag.Room{CPU: room.CPU - rapid.Int64Range(0, 9).Draw(t, "less cpu"), Memory: room.Memory - rapid.Int64Range(0, 9).Draw(t, "less memory")}
 		for i, d := range room.Idle {
@@ -120,6 +129,9 @@ func TestExamples(t *testing.T) {
 	// CPU for one of four devices: a quarter may be used, the rest is idle.
 	f([]frag.Request{{CPU: 8, Count: 1, Weight: 1}}, 0, frag.Room{CPU: 8, Idle: []int32{1000, 1000, 1000, 1000}}, 2000)
 	f([]frag.Request{{CPU: 9, Count: 1, Weight: 1}}, 0, frag.Room{CPU: 8, Idle: []int32{1000}}, 0)
+	scarce := frag.Request{Count: 1, Weight: 1, Scarcity: 4}
+	f([]frag.Request{scarce, third}, 0, frag.Room{Idle: []int32{1000, 300}}, 2904) // as in doc.go
+	f([]frag.Request{third}, 2, frag.Room{Idle: []int32{1000, 300}}, 624)          // on other devices
 	f(nil, 0, frag.Room{CPU: 8, Idle: []int32{1000}}, 0)
 	f([]frag.Request{one}, 0, frag.Room{}, 0)
 }

@@ -11,7 +11,7 @@
 // # Words
 //
 // A snapshot is a copy of the struct: the pages below it are shared. A page holds up to
-// 32 entries (a leaf) or 32 pages (an inner page). A [Token] says who may change a page
+// 32 entries (a leaf) or 32 pages (an inner page). A [Token] states who may change a page
 // in place: the edit that made it. A page of another token is copied before it is
 // changed, once for each edit. An edit takes a new token, works on a copy of the
 // struct, and is done when it hands that copy to readers; it must not use the token
@@ -29,7 +29,7 @@
 //   - all leaves are at one depth, and Len counts their entries.
 //
 // [Vector.Check] those of a Vector: a page counts its entries that are not nil, and has one at least; leaves
-// are at the depth that the vector says.
+// are at the depth that the vector states.
 //
 // And of both: what is done with one token changes no page of another one.
 //
@@ -51,7 +51,7 @@
 //
 // # Never
 //
-// This package asks neither clock nor chance, takes no lock, and knows nothing of what
+// This package uses neither clock nor chance, takes no lock, and knows nothing of what
 // it holds but the order of keys. A structure is for one goroutine while it is edited;
 // snapshots may be read by any number.
 //

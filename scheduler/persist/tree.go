@@ -114,7 +114,7 @@ func cloneWithRoom[T any](s []T) []T {
 	return append(make([]T, 0, min(treePage, len(s)+1)), s...)
 }
 
-// put sets a key in a page that tok owns; last says that nothing is to the right of
+// put sets a key in a page that tok owns; last states that nothing is to the right of
 // the page. It returns a new right neighbour if the page was full, and whether the key
 // was added.
 func (p *page[K, V]) put(tok *Token, k K, v V, last bool) (right *page[K, V], added bool) {

@@ -71,7 +71,7 @@ func (p *vectorPage[T]) set(tok *Token, n uint32, e *T, depth int) *vectorPage[T
 	return p
 }
 
-// count moves the number of entries: was and is say whether one is there before and
+// count moves the number of entries: was and is report whether one is there before and
 // after.
 func (p *vectorPage[T]) count(was, is bool) {
 	switch {

@@ -5,7 +5,7 @@
 //
 // Newcomers need room on nodes that are full. Some of the instances there may be preempted,
 // in a given order. As few as possible are to be stopped, the least important first, and none
-// in vain.
+// needlessly.
 //
 // # Words
 //
@@ -46,7 +46,7 @@
 // priority 4; each priority is a band. C is walked: (20,40) would be free, not enough.
 // B is walked: (80,80), enough. E takes 30, (50,50) is left over. B gets 16 of its 20
 // back, (2,18) is left; C gets 1 of its 10 back; (0,17) stays free. So 4 instances of B
-// and 9 of C give back. With KeepWhole C keeps its 10 and B gets 10 back.
+// and 9 of C are preempted. With KeepWhole C keeps its 10 and B gets 10 back.
 //
 // # Never
 //

@@ -61,12 +61,12 @@ const (
 
 // Rooms are the nodes (or cells) that newcomers are to have room in, with all that is
 // held there. They are the caller's, so that ports, cores, devices and cells are exact.
-// A call changes them at once; Plan leaves them as its Result says.
+// A call changes them at once; Plan leaves them as its Result states.
 type Rooms interface {
 	// Put makes an instance hold so much, in its very place. It is false, and nothing
 	// has changed, if another has that place now.
 	Put(victim int, h Holding) bool
-	// Fits returns how many of the newcomers of a room fit there beside what is held now, at most
+	// Fits returns how many of the newcomers of a room fit there beside what is in use now, at most
 	// as many as want to be there.
 	Fits(room int) int
 }

@@ -5,7 +5,7 @@ import "math"
 // BestFit is the published method of that name, which packing is compared with: of the
 // machines that fit, the one with the highest score
 //
-//	100 × (1 − (0.5 × (cpu left − cpu asked) / 128000 + 0.5 × (GPU left − GPU asked) / 8000))
+//	100 × (1 − (0.5 × (cpu left − cpu requested) / 128000 + 0.5 × (GPU left − GPU requested) / 8000))
 //
 // in thousandths of cores and GPUs, cut to an integer; of equal scores the lowest rank,
 // then the first. A share goes to the fullest device that holds it, which is what the

@@ -12,24 +12,43 @@ import (
 )
 
 // pass decides, in the order of ranks, what was not tried since the last release
-// (semantics part 7).
+// (semantics part 7): first what requests are entitled to, then what nobody uses.
 func (r *replay) pass() error {
-	heads := r.queue.untried()
-	if len(heads) == 0 {
-		return nil
-	}
 	pass := scheduler.NewPass(r.world)
+	for again := true; again; {
+		if err := r.passEntitled(pass); err != nil {
+			return err
+		}
+		var err error
+		if again, err = r.passNormal(pass); err != nil {
+			return err
+		}
+		if !again {
+			if again, err = r.raise(pass); err != nil {
+				return err
+			}
+		}
+	}
+	r.world = pass.World()
+	r.losing()
+	return nil
+}
+
+// passNormal decides what is placed on what nobody uses. It ends when something was taken back that may be entitled elsewhere, and
+// reports that then.
+func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
+	heads := r.queue.untried()
 	for len(heads) > 0 {
 		s := heads[0]
 		j := s.requests[0]
-		if r.hopeless(j) {
+		if r.hopeless(j) || s.fails.release == r.queue.release && j.tenant != nil && !r.mayReserve(j, normalTurn) || !r.mayBorrow(j) {
 			r.wake(j)
 			heap.Pop(&heads)
 			continue
 		}
-		freed, err := r.decide(pass, j)
+		freed, err := r.decide(pass, j, normalTurn)
 		if err != nil {
-			return fmt.Errorf("job %s: %w", j.spec.ID, err)
+			return false, fmt.Errorf("job %s: %w", j.spec.ID, err)
 		}
 		switch {
 		case freed:
@@ -42,8 +61,12 @@ func (r *replay) pass() error {
 			if j.place >= 0 {
 				j.requestKey.tried = r.queue.release // it took all that it could
 			}
+			if r.tenants != nil {
+				return true, nil
+			}
 			heads = r.queue.untried()
 		case j.place >= 0: // something of it still waits
+			s.fails.release = r.queue.release
 			heap.Pop(&heads)
 		case len(s.requests) > 0:
 			heap.Fix(&heads, 0)
@@ -52,14 +75,13 @@ func (r *replay) pass() error {
 			heap.Pop(&heads)
 		}
 	}
-	r.world = pass.World()
-	return nil
+	return false, nil
 }
 
 // hopeless reports that a job finds no room, as less is free in all than it must have at
 // once: then it need not be decided. What may take from others, or reserve, is decided.
 func (r *replay) hopeless(j *job) bool {
-	if r.mayReserve(j) || r.config.Preempts(structs.JobTypeBatch) {
+	if r.mayReserve(j, normalTurn) || r.config.Preempts(structs.JobTypeBatch) && !r.tenants.by(SharingCounts) {
 		return false
 	}
 	n := int64(1)
@@ -71,23 +93,27 @@ func (r *replay) hopeless(j *job) bool {
 	return n*j.row.instanceMilli() > free.GPUMilli || n*int64(j.row.CPU) > free.CPU || n*int64(j.row.MemoryMB) > free.MemoryMB
 }
 
-// mayReserve reports whether a job has waited so long that it may reserve room. What has some of
+// mayReserve reports whether a job has waited so long that it may reserve room in a turn. What has some of
 // its reservations tries for the others with every release.
-func (r *replay) mayReserve(j *job) bool {
+func (r *replay) mayReserve(j *job, turn turn) bool {
+	if turn != r.reservingTurn(j) {
+		return false
+	}
 	return r.now >= j.look || j.usages > 0 && j.usages < j.request.Missing
 }
 
-// decide decides one job and does what its plan says. freed: something was taken back.
-func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
+// decide decides one job and does what its plan states. freed: something was taken back.
+func (r *replay) decide(pass *scheduler.Pass, j *job, turn turn) (freed bool, err error) {
+	spec := r.specFor(j, turn)
 	eval := &structs.Evaluation{
-		ID: r.newID(), Namespace: j.spec.Namespace, Priority: j.spec.Priority, Type: j.spec.Type, JobID: j.spec.ID,
+		ID: r.newID(), Namespace: spec.Namespace, Priority: spec.Priority, Type: spec.Type, JobID: spec.ID,
 		TriggeredBy: structs.EvalTriggerJobRegister, Status: structs.EvalStatusPending, CreateTime: j.request.Since,
 	}
-	if r.mayReserve(j) {
+	if r.mayReserve(j, turn) {
 		eval.TriggeredBy, eval.Status = structs.EvalTriggerQueuedAllocs, structs.EvalStatusBlocked
 	}
 	in := scheduler.Input{
-		Job: j.spec, Allocs: j.allocs(), Config: r.config, Now: time.Unix(0, r.now).UTC(), Seed: r.seed(), NewID: r.newID,
+		Job: spec, Allocs: j.allocs(), Config: r.config, Now: time.Unix(0, r.now).UTC(), Seed: r.seed(), NewID: r.newID,
 		Prepared: r.known,
 	}
 	if r.c.Typical != nil {
@@ -108,7 +134,7 @@ func (r *replay) decide(pass *scheduler.Pass, j *job) (freed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return r.carry(j, plan, eval.Status == structs.EvalStatusBlocked)
+	return r.carry(j, plan, turn, eval.Status == structs.EvalStatusBlocked)
 }
 
 // seed is a number for each decision (SplitMix64).
@@ -119,8 +145,8 @@ func (r *replay) seed() uint64 {
 	return z ^ (z >> 31)
 }
 
-// carry does what a plan says; the World has done it already.
-func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, err error) {
+// carry does what a plan states; the World has done it already.
+func (r *replay) carry(j *job, plan *structs.Plan, turn turn, reserving bool) (freed bool, err error) {
 	for _, st := range plan.Stop {
 		if st.KeepRunning {
 			continue
@@ -130,14 +156,16 @@ func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, 
 		}
 		freed = true
 	}
-	r.queue.leave(j)
+	if j.place >= 0 {
+		r.queue.leave(j)
+	}
 	for _, up := range plan.Update {
-		if err := r.resume(j, up); err != nil {
+		if err := r.update(j, up); err != nil {
 			return false, err
 		}
 	}
 	for _, batch := range plan.Place {
-		if err := r.place(j, batch); err != nil {
+		if err := r.place(j, batch, turn); err != nil {
 			return false, err
 		}
 	}
@@ -145,15 +173,16 @@ func (r *replay) carry(j *job, plan *structs.Plan, reserving bool) (freed bool, 
 	j.usages += usages
 	r.usages += usages
 	r.counts.Reserved += int64(len(plan.Reserve))
-	if j.request.Missing > 0 {
+	switch {
+	case j.request.Missing > 0:
 		r.waitOn(j, plan, reserving)
-	} else {
+	case turn != raiseTurn || j.request.Since > 0:
 		r.placedWhole(j)
 	}
 	return freed || len(plan.Unreserve) > 0, nil
 }
 
-// waitOn puts a job back into the queue. What has reserved room is told apart from others of its
+// waitOn puts a job back into the queue. What has reserved room is kept apart from others of its
 // request key.
 func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 	if reserving {
@@ -181,9 +210,9 @@ func (r *replay) waitOn(j *job, plan *structs.Plan, reserving bool) {
 }
 
 // wake notes when a job that waits as the first of its request key is to be tried though nothing
-// came free.
+// came free. One that is due and may not reserve now is tried with the next release.
 func (r *replay) wake(j *job) {
-	if s := j.requestKey; j.look != never && s.requests[0] == j && (s.due == 0 || j.look < s.due) {
+	if s := j.requestKey; j.look != never && j.look > r.now && s.requests[0] == j && (s.due == 0 || j.look < s.due) {
 		s.due = j.look
 		r.dueSeq++
 		heap.Push(&r.dues, due{j.look, r.dueSeq, s})
@@ -208,7 +237,7 @@ func (r *replay) placedWhole(j *job) {
 }
 
 // place counts what a batch places and notes when it ends.
-func (r *replay) place(j *job, batch *structs.PlacementBatch) error {
+func (r *replay) place(j *job, batch *structs.PlacementBatch, turn turn) error {
 	n := len(batch.Instances)
 	x := &run{job: j, batch: batch, ids: make([]string, n), nodes: make([]int, n), live: n, start: r.now, at: -1}
 	for i := range batch.Instances {
@@ -232,7 +261,8 @@ func (r *replay) place(j *job, batch *structs.PlacementBatch) error {
 		return fmt.Errorf("%d instances more were placed than were requested", -j.request.Missing)
 	}
 	r.endAt(x, j.runsFor())
-	return nil
+	x.guaranteed = r.byRight(batch, turn)
+	return r.begin(x)
 }
 
 // runsFor is how long an instance runs.
@@ -268,6 +298,7 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 	j := x.job
 	r.used(x, x.live)
 	x.ended = true
+	r.leave(x, -1)
 	j.ended += x.live
 	if j.ended < j.row.Count {
 		return nil
@@ -284,14 +315,14 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 	return nil
 }
 
-// used counts what instances of a run held until now.
+// used counts what instances of a run used until now.
 func (r *replay) used(x *run, instances int) {
 	for _, w := range r.tally.of(x.job) {
 		w.milliSec += float64(x.job.row.instanceMilli()) * float64(instances) * float64(r.now-x.start) / 1e9
 	}
 }
 
-// takeBack does with an instance what a plan says that takes it back.
+// takeBack does with an instance what a plan states that takes it back.
 func (r *replay) takeBack(st *structs.AllocStop) error {
 	at, known := r.allocs[st.AllocID]
 	if !known {
@@ -307,6 +338,9 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 	}
 	x.gone[at.at] = true
 	x.live--
+	if !x.suspended {
+		r.leave(x, at.at)
+	}
 	if x.live == 0 && x.at >= 0 {
 		heap.Remove(&r.ends, x.at)
 	}
@@ -322,12 +356,15 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 	}
 	delete(r.allocs, st.AllocID)
 	r.counts.Requeued++
+	if t := x.job.tenant; t != nil {
+		t.requeued++
+	}
 	ran := x.spent
 	if !x.suspended {
 		ran += r.now - x.start
 	}
 	r.lost += float64(x.job.row.instanceMilli()) * float64(ran) / 1e9
-	if x.suspended { // it waits already, and only its memory is left to give back
+	if x.suspended { // it waits already, and only its memory is left to release
 		r.ledger.giveMemory(x.nodes[at.at], x.job.row)
 		return nil
 	}
@@ -371,11 +408,14 @@ func (r *replay) wait(j *job) {
 	r.queue.join(j)
 }
 
-// resume lets a suspended instance go on.
-func (r *replay) resume(j *job, up *structs.AllocInPlace) error {
+// update does with a running instance what a plan says: a suspended one goes on, another is of another class from now on.
+func (r *replay) update(j *job, up *structs.AllocInPlace) error {
 	at, known := r.allocs[up.AllocID]
 	if !up.Resume {
-		return nil
+		if !known {
+			return fmt.Errorf("the plan updates allocation %s, which does not run", up.AllocID)
+		}
+		return r.reclass(at, up.Resources)
 	}
 	if !known || !at.run.suspended {
 		return fmt.Errorf("the plan resumes allocation %s, which is not suspended", up.AllocID)
@@ -389,5 +429,5 @@ func (r *replay) resume(j *job, up *structs.AllocInPlace) error {
 	j.request.Missing--
 	r.counts.Resumed++
 	r.endAt(x, x.rest)
-	return nil
+	return r.begin(x)
 }

@@ -3,7 +3,7 @@
 // [Run] takes nodes and the rows of a trace in the order of their arrival. Each row
 // becomes a job as a job file would state it, and is decided by [scheduler.Pass] on
 // one [scheduler.World] that moves on with every placement and every end. What it
-// gives is [Figures]: utilisation over time, waits by size and tenant, and counts.
+// returns is [Figures]: utilisation over time, waits by size and tenant, and counts.
 //
 // # Rules
 //
@@ -28,7 +28,7 @@
 //
 // # Never
 //
-// This package asks no clock and no chance: decisions are timed by a function that is
+// This package uses no clock and no chance: decisions are timed by a function that is
 // handed in, and what it measures stays out of what is compared. The same rows and the
 // same seed give the same figures. It holds what waits and what runs, never what has
 // ended, so that a trace of any length is replayed in bounded memory.

@@ -17,7 +17,7 @@ type Figures struct {
 	// Loaded are means from the start to the last arrival, All to the end of all work.
 	Loaded Sample
 	All    Sample
-	// Final is what was held when the replay ended.
+	// Final is what was in use when the replay ended.
 	Final Amounts
 	// FinalFragmentation is of what was idle then, in parts of all GPUs.
 	FinalFragmentation float64
@@ -25,6 +25,14 @@ type Figures struct {
 	Waits    WaitFigures
 	BySize   []WaitFigures
 	ByTenant []WaitFigures // those with the most GPU hours first
+
+	// Sharing is how tenants shared the nodes, one of the Sharing constants, Tenants what became of what they own, those first who
+	// own the most, and AllTenants the sum; empty if nobody owns anything.
+	Sharing    string          `json:",omitempty"`
+	Tenants    []TenantFigures `json:",omitempty"`
+	AllTenants *TenantFigures  `json:",omitempty"`
+	// Useful is Loaded.GPU without what had to be done again later.
+	Useful float64 `json:",omitempty"`
 
 	// OverTime is how things stood, in the mode "time".
 	OverTime []Sample `json:",omitempty"`
@@ -92,12 +100,19 @@ func (r *replay) figures() *Figures {
 	if r.ledger.Has.GPUMilli > 0 {
 		f.FinalFragmentation = round(frag/float64(r.ledger.Has.GPUMilli), 6)
 	}
-	if r.c.Drop { // its time says only in which order rows came
+	if r.c.Drop { // its time shows only in which order rows came
 		f.Mode, f.OverTime, f.Loaded, f.All = "drop", nil, Sample{}, Sample{}
 	} else {
 		f.Arrived = nil
 	}
 	f.Waits, f.BySize, f.ByTenant = r.tally.figures()
+	if r.tenants != nil {
+		f.Sharing = r.tenants.sharing
+		f.Tenants, f.AllTenants = r.tenantFigures()
+		if has := float64(r.ledger.Has.GPUMilli) * float64(r.series.last-epoch) / 1e9; has > 0 {
+			f.Useful = round(f.Loaded.GPU-r.lostUntil/has, 6)
+		}
+	}
 	return f
 }
 

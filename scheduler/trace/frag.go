@@ -6,28 +6,29 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// typicalRequestKeys bounds the request keys that fragmentation is measured with: the commonest.
-const typicalRequestKeys = 64
+// measuredRequestKeys bounds the request keys that fragmentation is measured with: the commonest.
+const measuredRequestKeys = 64
 
-// maxSeen bounds the request keys that are counted to find them.
+// maxSeen bounds the request keys that are counted, as a server bounds those that it learns.
 const maxSeen = 4096
 
-// Typical is a request key that is often asked for.
+// Typical is a request key that is often requested.
 type Typical struct {
 	Row Row
 	// Share is the part of all requests that it is; those of all typical request keys add up to 1.
 	Share float64
 }
 
-// census counts the request keys with GPUs that were asked for.
+// census counts the request keys with GPUs that were requested.
 type census struct {
 	counts map[classKey]*seen
 	list   []*seen // in the order of their first arrival
 	total  int64
-	// typical is what was found when as many as counted had arrived.
-	typical []Typical
-	counted int64
-	version int
+	// typical is what was found when as many as counted had arrived, the commonest first, and
+	// measured those of it that fragmentation is measured with.
+	typical, measured []Typical
+	counted           int64
+	version           int
 }
 
 type seen struct {
@@ -57,7 +58,7 @@ func (c *census) add(row *Row) {
 	c.total++
 }
 
-// requestKeys returns the commonest request keys so far. They are looked for again when a quarter
+// requestKeys returns the request keys so far, the commonest first. They are counted again when a quarter
 // more has arrived.
 func (c *census) requestKeys() []Typical {
 	if c.typical != nil && c.total < c.counted+max(c.counted/4, 1) {
@@ -65,18 +66,24 @@ func (c *census) requestKeys() []Typical {
 	}
 	list := slices.Clone(c.list)
 	slices.SortStableFunc(list, func(a, b *seen) int { return int(b.n - a.n) })
-	list = list[:min(len(list), typicalRequestKeys)]
+	c.typical = parts(list)
+	c.measured = parts(list[:min(len(list), measuredRequestKeys)])
+	c.counted = c.total
+	c.version++
+	return c.typical
+}
+
+// parts returns request keys with the part of all of them that each is.
+func parts(list []*seen) []Typical {
 	var sum int64
 	for _, s := range list {
 		sum += s.n
 	}
-	c.typical = make([]Typical, 0, len(list))
+	out := make([]Typical, 0, len(list))
 	for _, s := range list {
-		c.typical = append(c.typical, Typical{s.row, float64(s.n) / float64(sum)})
+		out = append(out, Typical{s.row, float64(s.n) / float64(sum)})
 	}
-	c.counted = c.total
-	c.version++
-	return c.typical
+	return out
 }
 
 // fragmentation keeps what each machine's fragmentation was when last looked at.
@@ -123,7 +130,8 @@ func (m *Machine) unusable(r *Row, idle int) int {
 
 // measure returns the fragmentation of all machines, in thousandths of GPUs.
 func (f *fragmentation) measure(l *Ledger, c *census) float64 {
-	typical := c.requestKeys()
+	c.requestKeys()
+	typical := c.measured
 	if f.version != c.version || f.by == nil {
 		f.by, f.sum, f.version = make([]float64, len(l.Machines)), 0, c.version
 		for i := range l.Machines {

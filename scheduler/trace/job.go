@@ -33,6 +33,10 @@ type job struct {
 	// look is when it may reserve room, or when its reservations end.
 	look   int64
 	usages int // nodes on which it has reserved room
+
+	tenant          *tenant // nil: nobody owns anything
+	specs           [turns]*structs.Job
+	lost, lostAlone bool // it has been counted
 }
 
 // missingMilli is what its missing instances take of GPUs.
@@ -54,6 +58,11 @@ type run struct {
 	suspended bool
 	ended     bool
 	at        int // in the heap of ends; -1: not there
+	// guaranteed: it uses what its tenant owns. cells are which of its cells, by instance, alone is where it would be in a cluster of
+	// its own.
+	guaranteed bool
+	cells      [][]cellUse
+	alone      []cellUse
 }
 
 // runHeap is runs by their ends, those placed first before others.
@@ -114,6 +123,10 @@ func (h *dueHeap) Pop() any {
 // newJob makes a job of a row, the number of which counts from 1.
 func (r *replay) newJob(row *Row, number uint64) *job {
 	key := row.key(r.config.Band(priority(row)))
+	owner := r.tenants.of(cmp.Or(row.Tenant, structs.DefaultNamespace))
+	if owner != nil {
+		key.tenant = owner.name
+	}
 	s := r.queue.requestKeyOf(row, key)
 	s.jobs++
 	groups := s.groups[row.Count]
@@ -128,7 +141,7 @@ func (r *replay) newJob(row *Row, number uint64) *job {
 		Namespace: cmp.Or(row.Tenant, structs.DefaultNamespace), ID: name, Name: name, Type: structs.JobTypeBatch, Priority: priority(row),
 		Reclaim: row.Reclaim, TaskGroups: groups, SubmitTime: r.now, CreateIndex: number, ModifyIndex: number, JobModifyIndex: number,
 	}
-	j := &job{spec: spec, requestKey: s, row: row, size: sizeOf(row), place: -1, arrived: r.now, look: never}
+	j := &job{spec: spec, requestKey: s, row: row, size: sizeOf(row), place: -1, arrived: r.now, look: never, tenant: owner}
 	j.request = structs.PendingRequest{Namespace: spec.Namespace, JobID: spec.ID, Group: groupName, Missing: row.Count, Since: r.now}
 	if after, ever := r.config.ReserveAfter(); ever {
 		j.look = r.now + int64(after)

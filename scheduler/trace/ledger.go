@@ -35,7 +35,7 @@ type Machine struct {
 	ids   map[string]int
 }
 
-// Ledger is a second account of what is held, apart from the scheduler's: for figures,
+// Ledger is a second account of what is in use, apart from the scheduler's: for figures,
 // for choosers, and to find an error of either.
 type Ledger struct {
 	Machines []Machine // by name, then ID
@@ -93,7 +93,7 @@ func (l *Ledger) touch(node int) {
 	}
 }
 
-// move takes (1) or gives back (-1) what an instance holds on a node. Suspended work
+// move takes (1) or releases (-1) what an instance holds on a node. Suspended work
 // usages memory alone. It fails if more is taken than there is.
 func (l *Ledger) move(node int, row *Row, in *structs.Instance, sign int, memory bool) error {
 	m := &l.Machines[node]

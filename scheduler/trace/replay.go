@@ -31,14 +31,18 @@ type Config struct {
 	Chooser Chooser
 	// PolicyName is the policy's name in the figures; "": the configuration's.
 	PolicyName string
-	// Typical, not nil, tells the scheduler what is typically asked for before each
+	// VirtualClusters are what tenants own, in the order of admission; Sharing is one of the Sharing constants, "": SharingCells. Both
+	// are for the mode in which time goes on.
+	VirtualClusters []*structs.VirtualCluster
+	Sharing         string
+	// Typical, not nil, sets what the scheduler knows to be typically requested before each
 	// decision.
 	Typical func(in *scheduler.Input, typical []Typical)
-	// Placed, not nil, is told when all instances of a row have a place for the first time.
+	// Placed, not nil, is called when all instances of a row have a place for the first time.
 	Placed func(row *Row, at time.Duration)
 	// Clock measures decisions: the time since any moment. nil: they are not measured.
 	Clock func() time.Duration
-	// Report is told now and then how far the replay is. An error ends it.
+	// Report is called now and then with how far the replay is. An error ends it.
 	Report func(Progress) error
 }
 
@@ -74,6 +78,9 @@ type replay struct {
 	stirs  int64   // when something ran, began or came last
 	starts int64   // as many as there were then
 	lost   float64 // thousandths of GPUs times seconds that were to be done again
+	// lostUntil is lost at the last arrival.
+	lostUntil float64
+	tenants   *tenants // nil: nobody owns anything
 
 	tally  *tally
 	series *series
@@ -88,7 +95,7 @@ type instanceRef struct {
 	at  int
 }
 
-// Run replays a trace. What it gives is the same for the same Config; the Timing is not.
+// Run replays a trace. What it returns is the same for the same Config; the Timing is not.
 func Run(c Config) (*Figures, *Timing, error) {
 	r, err := newReplay(&c)
 	if err == nil {
@@ -154,12 +161,18 @@ func newReplay(c *Config) (*replay, error) {
 	if c.Drop { // nobody waits for what is reserved or taken from others
 		r.config.PreemptionConfig.BatchSchedulerEnabled, r.config.ReservationAfter = false, -1
 	}
+	if c.Sharing == SharingCounts && len(c.VirtualClusters) > 0 {
+		shareByCounts(&r.config)
+	}
 	edit := scheduler.NewWorld().Edit()
 	edit.Configure(&r.config)
 	nodes := slices.Clone(c.Nodes)
 	slices.SortFunc(nodes, func(a, b *structs.Node) int { return slices.Compare([]byte(a.ID), []byte(b.ID)) })
 	for _, n := range nodes {
 		edit.UpsertNode(n)
+	}
+	if r.tenants, err = newTenants(c, edit); err != nil {
+		return nil, err
 	}
 	r.world = edit.World()
 	return r, nil
@@ -178,7 +191,7 @@ func (r *replay) until(at int64) error {
 			next = r.ends[0].end
 		}
 		if len(r.dues) > 0 && r.queue.jobs > 0 && r.mayChange() {
-			next = min(next, r.dues[0].at)
+			next = min(next, max(r.now, r.dues[0].at)) // one that was not looked at while nothing waited is past
 		}
 		if next > at || next == never {
 			break
@@ -216,7 +229,9 @@ func (r *replay) tick(at int64) {
 		r.now = at
 		return
 	}
+	loss := r.lose(at)
 	r.series.advance(at, levels{
+		guaranteed: float64(r.tenants.guaranteed()), loss: float64(loss),
 		gpu: float64(has.GPUMilli), cpu: float64(has.CPU), memory: float64(has.MemoryMB),
 		waiting: float64(r.queue.jobs), waitingGPU: float64(r.queue.milli),
 	}, r.fragmentation)
@@ -273,6 +288,8 @@ func (r *replay) arrive(row *Row) error {
 	r.counts.Instances += int64(row.Count)
 	r.counts.Arrived += row.gpuMilli()
 	r.series.arrived()
+	r.tenants.arrived()
+	r.lostUntil = r.lost
 	r.stirs = r.now
 	j := r.newJob(row, r.number)
 	r.queue.join(j)
@@ -315,7 +332,7 @@ func (r *replay) drop(j *job) {
 	}
 }
 
-// candidate lets a job go nowhere but where the chooser says.
+// candidate lets a job go nowhere but where the chooser decides.
 func (r *replay) candidate(j *job) bool {
 	at, fits := r.c.Chooser.Choose(r.ledger, j.row)
 	if !fits {

@@ -6,18 +6,23 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// requestKey is the jobs that the scheduler cannot tell apart but by rank.
+// requestKey is the jobs that the scheduler cannot distinguish but by rank.
 type requestKey struct {
 	key      classKey
 	row      Row // one of them
 	jobs     int // that have not ended
 	requests requestHeap
-	tried    uint64 // the release since which the first of requests has been tried in vain
+	tried    uint64 // the release since which the first of requests has been tried without success
 	at       int    // in queue.waiting; -1: nobody waits
 	due      int64  // when it is to be tried next though nothing came free; 0: never
+	entitled uint64 // as tried, of what its tenant owns; see replay.releases
+	fails    *failed
 	// groups are shared by the jobs of one count.
 	groups map[int][]*structs.TaskGroup
 }
+
+// failed is when the first of those request keys failed that differ in their tenant only: beyond what these own, they fail alike.
+type failed struct{ release uint64 }
 
 // requestHeap is jobs that wait, the best rank first.
 type requestHeap []*job
@@ -45,6 +50,7 @@ func (h *requestHeap) Pop() any {
 // queue is all that waits, by request key.
 type queue struct {
 	requestKeys map[classKey]*requestKey
+	fails       map[classKey]*failed
 	waiting     []*requestKey // those of which jobs wait, in no order that shows
 	jobs        int           // that wait
 	// milli is what they wait for, in thousandths of GPUs.
@@ -56,14 +62,23 @@ type queue struct {
 	allOpen bool
 }
 
-func newQueue() queue { return queue{requestKeys: map[classKey]*requestKey{}, release: 1} }
+func newQueue() queue {
+	return queue{requestKeys: map[classKey]*requestKey{}, fails: map[classKey]*failed{}, release: 1}
+}
 
 // requestKeyOf finds the request key of a row.
 func (q *queue) requestKeyOf(row *Row, key classKey) *requestKey {
 	s := q.requestKeys[key]
 	if s == nil {
-		s = &requestKey{key: key, row: *row, at: -1, groups: map[int][]*structs.TaskGroup{}}
-		q.requestKeys[key] = s
+		s = &requestKey{key: key, row: *row, at: -1, groups: map[int][]*structs.TaskGroup{}, fails: &failed{}}
+		if key.tenant != "" && key.owner == 0 {
+			key.tenant = ""
+			if q.fails[key] == nil {
+				q.fails[key] = s.fails
+			}
+			s.fails = q.fails[key]
+		}
+		q.requestKeys[s.key] = s
 	}
 	return s
 }
@@ -85,6 +100,9 @@ func (q *queue) join(j *job) {
 	}
 	q.jobs++
 	q.milli += j.missingMilli()
+	if j.tenant != nil {
+		j.tenant.changed = true
+	}
 	if s.tried != q.release {
 		q.open = append(q.open, s)
 	}
@@ -96,6 +114,9 @@ func (q *queue) leave(j *job) {
 	heap.Remove(&s.requests, j.place)
 	q.jobs--
 	q.milli -= j.missingMilli()
+	if j.tenant != nil {
+		j.tenant.changed = true
+	}
 	if len(s.requests) > 0 {
 		return
 	}
@@ -113,7 +134,7 @@ func (q *queue) released() {
 
 // retry lets a request key be tried though nothing came free.
 func (q *queue) retry(s *requestKey) {
-	s.tried = 0
+	s.tried, s.entitled = 0, 0
 	q.open = append(q.open, s)
 }
 

@@ -47,7 +47,7 @@ type Row struct {
 	Gang bool
 	// MaxRun is the time limit that the job states; 0: none.
 	MaxRun time.Duration
-	// Reclaim is how it gives resources back, a Reclaim constant of structs; "": requeue.
+	// Reclaim is how it returns resources, a Reclaim constant of structs; "": requeue.
 	Reclaim string
 }
 
@@ -92,8 +92,11 @@ func notPlain(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
 }
 
-// part reports whether the row asks a part of a GPU.
+// part reports whether the row requests a part of a GPU.
 func (r *Row) part() bool { return r.Share > 0 && r.Share < structs.DeviceShareWhole }
+
+// wholeGPUs reports whether the row takes whole GPUs: parts of one are never guaranteed.
+func (r *Row) wholeGPUs() bool { return r.GPUs > 0 && !r.part() }
 
 // gpuMilli is what all instances take of GPUs, in thousandths.
 func (r *Row) gpuMilli() int64 { return int64(r.Count) * r.instanceMilli() }
@@ -105,7 +108,7 @@ func (r *Row) instanceMilli() int64 {
 	return int64(r.GPUs) * structs.DeviceShareWhole
 }
 
-// classKey is all that the scheduler can tell of a row, but its rank.
+// classKey is all that the scheduler can know of a row, but its rank.
 type classKey struct {
 	count       int // of a gang; else 0: each instance is placed for itself
 	cpu, memory int
@@ -115,6 +118,7 @@ type classKey struct {
 	maxRun      time.Duration
 	reclaim     string
 	owner       uint64 // not 0: the one job of it, which holds reservations
+	tenant      string // whose it is, if tenants own something
 }
 
 func (r *Row) key(band int) classKey {

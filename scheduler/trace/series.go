@@ -5,13 +5,16 @@ package trace
 type Sample struct {
 	// From is when the stretch begins, in seconds since the trace's start.
 	From float64
-	// GPU, CPU and Memory are what was held.
+	// GPU, CPU and Memory are what was in use.
 	GPU    float64
 	CPU    float64
 	Memory float64
 	// Waiting is how many jobs waited, WaitingGPU what they waited for.
 	Waiting    float64
 	WaitingGPU float64
+	// Guaranteed is what is used by right of what tenants own, LossGPU what waits although what its tenant owns would hold it.
+	Guaranteed float64 `json:",omitempty"`
+	LossGPU    float64 `json:",omitempty"`
 	// Fragmentation is how much idle GPU the typical request could not use at the end of the
 	// stretch; of means over longer times it is not kept.
 	Fragmentation float64 `json:",omitempty"`
@@ -39,6 +42,7 @@ type series struct {
 // levels are sums of amounts times nanoseconds.
 type levels struct {
 	gpu, cpu, memory, waiting, waitingGPU float64
+	guaranteed, loss                      float64
 	frag                                  float64 // not a sum
 }
 
@@ -48,6 +52,8 @@ func (l *levels) add(o *levels, times float64) {
 	l.memory += o.memory * times
 	l.waiting += o.waiting * times
 	l.waitingGPU += o.waitingGPU * times
+	l.guaranteed += o.guaranteed * times
+	l.loss += o.loss * times
 }
 
 func newSeries(start int64) *series {
@@ -104,7 +110,8 @@ func (l *levels) parts(has Amounts, length float64) Sample {
 	}
 	return Sample{
 		GPU: part(l.gpu, has.GPUMilli), CPU: part(l.cpu, has.CPU), Memory: part(l.memory, has.MemoryMB),
-		Waiting: part(l.waiting, 1), WaitingGPU: part(l.waitingGPU, has.GPUMilli), Fragmentation: part(l.frag*length, has.GPUMilli),
+		Waiting: part(l.waiting, 1), WaitingGPU: part(l.waitingGPU, has.GPUMilli),
+		Guaranteed: part(l.guaranteed, has.GPUMilli), LossGPU: part(l.loss, has.GPUMilli), Fragmentation: part(l.frag*length, has.GPUMilli),
 	}
 }
 
@@ -129,7 +136,7 @@ func (s *series) samples(has Amounts, frag float64) []Sample {
 // Point is what was allocated when so much had arrived.
 type Point struct {
 	// Arrived is the demand that had arrived, in whole percent of all GPUs, what was dropped among
-	// it; Allocated and Fragmentation are the mean of what was held and of what the typical request
+	// it; Allocated and Fragmentation are the mean of what was in use and of what the typical request
 	// could not use, in parts of all GPUs, over N arrivals.
 	Arrived       int
 	Allocated     float64

@@ -20,7 +20,7 @@ type Timing struct {
 }
 
 // tookSteps is how many steps there are from a duration to its double: what Quantile
-// gives is at most a sixteenth too long.
+// returns is at most a sixteenth too long.
 const tookSteps = 16
 
 // decided counts one decision.

@@ -10,7 +10,7 @@ import (
 // weightOfAll is what the weights of typical request keys add up to, but for rounding.
 const weightOfAll = 1_000_000
 
-// Learn returns a Config.Typical that tells the scheduler what has been asked for so far, as a
+// Learn returns a Config.Typical that sets what the scheduler knows to have been requested so far, as a
 // server learns it. It is for one replay.
 func Learn() func(*scheduler.Input, []Typical) {
 	var made *scheduler.Typical

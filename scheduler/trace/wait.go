@@ -21,7 +21,7 @@ type WaitFigures struct {
 	P95   float64
 	P99   float64
 	Max   float64
-	// GPUHours is what they held, over all times.
+	// GPUHours is what they used, over all times.
 	GPUHours float64
 	// Spread is how many waited how long: counts by the bounds of WaitBounds.
 	Spread []int64
@@ -118,7 +118,7 @@ func sizeOf(r *Row) int {
 	})
 }
 
-// maxTenants bounds the tenants that are told apart; those that come first after so many
+// maxTenants bounds the tenants that are distinguished; those that come first after so many
 // are counted together.
 const maxTenants = 1000
 

@@ -19,7 +19,7 @@ type handle struct {
 
 	mu          sync.Mutex
 	over        bool
-	killed      bool                      // it ends as if killed, and not as its plan says
+	killed      bool                      // it ends as if killed, and not as its plan states
 	endAt       time.Time                 // when it will end, or did
 	stopEnd     func() bool               // takes back the timer of the end
 	stopTalk    []func() bool             // those of the streams' next words
@@ -129,7 +129,7 @@ func (h *handle) OnExit(fn func(driver.ExitResult)) (cancel func()) {
 	}
 }
 
-// Signal does nothing, or fails as the config says.
+// Signal does nothing, or fails, as the config states.
 func (h *handle) Signal(_ context.Context, name string) error {
 	if _, err := driver.ParseSignal(name); err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Package mock is the driver mock_driver: tasks that do nothing but take time,
-// end as their config says and print what it says. It serves tests and
+// end as their config states and print what it states. It serves tests and
 // simulated nodes, so a task must cost next to nothing: a timer and a few hundred
 // bytes, and no goroutine unless somebody calls Wait.
 //

@@ -60,7 +60,7 @@ func (h *handle) speak(fresh bool) error {
 	return nil
 }
 
-// speech is what is said to one of the two streams.
+// speech is what is printed to one of the two streams.
 func (h *handle) speech(i int) (stream string, s speech) {
 	if i == 0 {
 		return logs.Stdout, h.s.Plan.Stdout
@@ -68,7 +68,7 @@ func (h *handle) speech(i int) (stream string, s speech) {
 	return logs.Stderr, h.s.Plan.Stderr
 }
 
-// talkOn sets the timer for what is said next to one stream. h.mu is held.
+// talkOn sets the timer for what is printed next to one stream. h.mu is held.
 func (h *handle) talkOn(i int) {
 	if stream, s := h.speech(i); s.Text != "" && s.Repeat > 0 && s.Every > 0 {
 		h.sayNext(i, stream, s)

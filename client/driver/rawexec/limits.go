@@ -13,7 +13,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// defaultPids is how many processes and threads a task may have unless an operator says otherwise. It does not grow with the
+// defaultPids is how many processes and threads a task may have unless an operator configures another number. It does not grow with the
 // machine, so that a job meets the same limit on each node.
 const defaultPids = 1024
 
@@ -75,7 +75,7 @@ func (d *Driver) Close() {
 	}
 }
 
-// attributes are what a node says of its limits.
+// attributes are what a node reports about its limits.
 func (l *limiter) attributes(exec *executor.Client) map[string]string {
 	limited, missing := l.can(exec)
 	out := map[string]string{structs.AttrRawExecLimits: structs.NoLimits}
@@ -107,7 +107,7 @@ func (l *limiter) forTask(task *driver.TaskConfig, cfg *config) *executor.Cgroup
 	return c
 }
 
-// pids is how many processes a task may have: what the node allows, or less if the task says so; 0: no limit.
+// pids is how many processes a task may have: what the node allows, or less if the task states it; 0: no limit.
 func (l *limiter) pids(cfg *config) int64 {
 	node := l.nodePids()
 	if node == 0 || cfg.pidsLimit > 0 && cfg.pidsLimit < node {
@@ -119,7 +119,7 @@ func (l *limiter) pids(cfg *config) int64 {
 // nodePids is how many processes the node lets a task have; 0: no limit.
 func (l *limiter) nodePids() int { return max(0, cmp.Or(l.Pids, defaultPids)) }
 
-// notes say what a task requests and does not get.
+// notes returns what a task requests and does not get.
 func (l *limiter) notes(c *executor.Cgroup, cfg *config) []string {
 	node := l.nodePids()
 	if c == nil || node == 0 || cfg.pidsLimit <= node {

@@ -32,7 +32,7 @@ const Name = "raw_exec"
 
 // switchedOff specifies how to switch the driver on where it is off. The block stands
 // on one line so that it can be taken over as it is.
-const switchedOff = `switched off, as it is unless asked for, since its tasks can do whatever the agent can; to have it, put ` +
+const switchedOff = `switched off, as it is by default, since its tasks can do whatever the agent can; to have it, put ` +
 	`plugin "raw_exec" { config = { enabled = true } } into the configuration of the node's agent and restart that`
 
 // undoFor is how long a start that was given up is cleaned up after.
@@ -40,7 +40,7 @@ const undoFor = 5 * time.Second
 
 // Options is the driver's plugin configuration.
 type Options struct {
-	// Enabled switches the driver on. It is off unless an operator says so, since
+	// Enabled switches the driver on. It is off unless an operator enables it, since
 	// its tasks can do whatever the agent can.
 	Enabled bool
 	// DeniedEnv are patterns (with * and ?) of environment variables' names that

@@ -111,7 +111,7 @@ func open(paths []string) (*library, error) {
 	return nil, fmt.Errorf("%w: %s", errNoLibrary, strings.Join(tried, "; "))
 }
 
-// bind sets every function: to the library's, or to one that says that there is none.
+// bind sets every function: to the library's, or to one that reports that there is none.
 func (l *library) bind(find func(name string) (uintptr, bool)) (missing map[string]bool) {
 	missing = map[string]bool{}
 	for name, fn := range l.symbols() {

@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// serve answers each line with a snapshot, until one says that nothing can be read.
+// serve answers each line with a snapshot, until one reports that nothing can be read.
 func serve(paths []string, lines <-chan struct{}, out io.Writer) error {
 	var r *reader
 	answers := json.NewEncoder(out)

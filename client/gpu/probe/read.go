@@ -63,7 +63,7 @@ func (r *reader) look() nvml.Snapshot {
 	return s
 }
 
-// find takes in the GPUs that there are. One that does not even say who it is, is
+// find takes in the GPUs that there are. One that does not even identify itself, is
 // left out: nothing could be done with it.
 func (r *reader) find(n uint32) error {
 	r.gpus = []*gpu{}

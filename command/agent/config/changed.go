@@ -7,7 +7,7 @@ import (
 )
 
 // Changed names the settings in which two configurations differ, as files have them, in order: server.encrypt. Values are not
-// told: some are secret.
+// returned: some are secret.
 func Changed(was, now *Config) []string {
 	var out []string
 	changed(reflect.ValueOf(was).Elem(), reflect.ValueOf(now).Elem(), "", &out)

@@ -16,7 +16,7 @@ const (
 )
 
 // Config is an agent's configuration. The hcl names are Nomad's, unless a
-// comment says that they are ours.
+// comment states that they are ours.
 type Config struct {
 	Region      string  `hcl:"region"`
 	Datacenter  string  `hcl:"datacenter"`
@@ -78,7 +78,7 @@ type Leaving struct {
 	LeaveOnTerminate bool `hcl:"leave_on_terminate"`
 }
 
-// Sources say where a configuration comes from.
+// Sources state where a configuration comes from.
 type Sources struct {
 	// Files are those that the configuration was read from, for people.
 	Files []string
@@ -133,8 +133,8 @@ type Server struct {
 	// Encrypt is the key of the gossip among servers, in base64.
 	Encrypt string `hcl:"encrypt"`
 
-	// ClientGossip (on unless it says otherwise), ClientGossipEncrypt and ClientLiveness are ours: whether the server takes
-	// part in the clients' gossip, its key (never that of Encrypt), and how lost clients are told from others.
+	// ClientGossip (on by default), ClientGossipEncrypt and ClientLiveness are ours: whether the server takes
+	// part in the clients' gossip, its key (never that of Encrypt), and how lost clients are distinguished from others.
 	ClientGossip        *bool          `hcl:"client_gossip"`
 	ClientGossipEncrypt string         `hcl:"client_gossip_encrypt"`
 	ClientLiveness      ClientLiveness `hcl:"client_liveness,block"`
@@ -154,7 +154,7 @@ type Server struct {
 	_ struct{} `moot:"plan_apply_pipeline,enable_event_broker"`
 }
 
-// RaftSettings say how a server takes part in Raft; 0: the default.
+// RaftSettings configure how a server takes part in Raft; 0: the default.
 type RaftSettings struct {
 	RaftMultiplier        int           `hcl:"raft_multiplier"` // of Raft's clocks; default 1
 	RaftSnapshotThreshold uint64        `hcl:"raft_snapshot_threshold"`
@@ -171,7 +171,7 @@ type ServerGC struct {
 	BatchEvalGCThreshold time.Duration `hcl:"batch_eval_gc_threshold"`
 }
 
-// NodeHeartbeats say how nodes show a server that they are there; 0: the default.
+// NodeHeartbeats configure how nodes show a server that they are there; 0: the default.
 type NodeHeartbeats struct {
 	HeartbeatGrace         time.Duration `hcl:"heartbeat_grace"`
 	MinHeartbeatTTL        time.Duration `hcl:"min_heartbeat_ttl"`
@@ -181,7 +181,7 @@ type NodeHeartbeats struct {
 	MaxRegistering int `hcl:"max_registering"`
 }
 
-// DiskFull (ours) says when the disk of a server or a client counts as full.
+// DiskFull (ours) states when the disk of a server or a client counts as full.
 type DiskFull struct {
 	// The disk counts as full when less than both is free. 0: the default; MB negative: never.
 	DiskFullMB      int     `hcl:"disk_full_mb"`
@@ -198,7 +198,7 @@ type JobLimits struct {
 	JobTrackedVersions int    `hcl:"job_tracked_versions"`
 }
 
-// Joining are Nomad's older names for what server_join says.
+// Joining are Nomad's older names for what server_join states.
 type Joining struct {
 	StartJoin        []string      `hcl:"start_join,append"`
 	RetryJoin        []string      `hcl:"retry_join,append"`
@@ -318,7 +318,7 @@ type Client struct {
 	HostVolumes map[string]*HostVolume `hcl:"host_volume,block"`
 	Join        clientJoin             `hcl:"server_join,block"`
 
-	// Gossip (on unless it says otherwise), GossipEncrypt and GossipJoin are ours: whether the client takes part in the
+	// Gossip (on by default), GossipEncrypt and GossipJoin are ours: whether the client takes part in the
 	// gossip of clients and servers, its key, and addresses of any members (host, or host:port).
 	Gossip        *bool    `hcl:"gossip"`
 	GossipEncrypt string   `hcl:"gossip_encrypt"`
@@ -461,7 +461,7 @@ type Limits struct {
 	LogMonitors int `hcl:"log_monitor_max_streams"`
 }
 
-// Default is the configuration of an agent that is told nothing.
+// Default is the configuration of an agent without any settings.
 func Default() *Config {
 	return &Config{
 		Region: "global", Datacenter: "dc1", BindAddr: "127.0.0.1", Logging: Logging{LogLevel: "INFO"},
@@ -492,7 +492,7 @@ func (c *Config) SetDev() {
 	c.EnableBoth()
 	one := 1
 	c.Server.BootstrapExpect = &one
-	c.Ports.Serf = 0 // it is alone unless it is told otherwise; many may run beside each other
+	c.Ports.Serf = 0 // it is alone unless configured otherwise; many may run beside each other
 	c.Server.ClientGossip, c.Client.Gossip = new(bool), new(bool)
 	c.Telemetry.DisableHostname = true
 	c.Telemetry.PublishAllocations, c.Telemetry.PublishNodes = true, true

@@ -107,7 +107,7 @@ func schemaOf(t reflect.Type) *schema {
 type decoder struct {
 	problems Problems
 	warnings Problems
-	// origins say where each value, by its path, was stated last.
+	// origins record where each value, by its path, was stated last.
 	origins map[string]Problem
 	unread  []string // the paths of what has a problem
 }

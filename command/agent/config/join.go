@@ -14,8 +14,8 @@ import (
 // maxExpect bounds bootstrap_expect: each server more makes every write wait for more.
 const maxExpect = 31
 
-// Expect is how many servers found the cluster: what bootstrap_expect says. Not stated,
-// a server that is told of others joins them, and one that is told of none is alone.
+// Expect is how many servers bootstrap the cluster: bootstrap_expect. Not stated,
+// a server that knows of others joins them, and one that knows of none is alone.
 func (s *Server) Expect() int {
 	if s.BootstrapExpect != nil {
 		return *s.BootstrapExpect
@@ -80,7 +80,7 @@ func (c *Config) ServerGossips() bool {
 	return c.Server.Enabled && (c.Server.ClientGossip == nil || *c.Server.ClientGossip)
 }
 
-// ClientGossips reports whether the client itself takes part: see ServerGossips. An agent of simulated nodes only does when that is asked for.
+// ClientGossips reports whether the client itself takes part: see ServerGossips. An agent of simulated nodes only does so when that is configured.
 func (c *Config) ClientGossips() bool {
 	if !c.Client.Enabled || c.Server.Enabled {
 		return false
@@ -135,7 +135,7 @@ func (c *Config) GossipAddrs() []string {
 	return all
 }
 
-// clientGossip checks what is said of the clients' gossip.
+// clientGossip checks what is stated about the clients' gossip.
 func (k *checker) clientGossip() {
 	c := k.c
 	keys := map[string][]byte{} // of the clients' gossip
@@ -147,7 +147,7 @@ func (k *checker) clientGossip() {
 			k.bad(path, ": %v", err) // never the key itself
 		}
 	}
-	own, _ := c.Server.Key() // what is wrong with it is told elsewhere
+	own, _ := c.Server.Key() // what is wrong with it is reported elsewhere
 	for path, key := range keys {
 		if len(own) > 0 && bytes.Equal(own, key) {
 			k.bad(path, ": is the key of server.encrypt too: whoever has that one speaks as a server, and every client would; make another (`nomadish operator gossip keyring generate`)")

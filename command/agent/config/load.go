@@ -41,7 +41,7 @@ func (c *Config) Load(paths ...string) (Problems, error) {
 	return warnings, problems.Err()
 }
 
-// Merge lays the text of one file over c: JSON if its name or its first character says so, else HCL. The
+// Merge lays the text of one file over c: JSON if its name or its first character shows it, else HCL. The
 // error is Problems; c is then only good for ValidateRead.
 func (c *Config) Merge(name string, src []byte) (Problems, error) {
 	t, problems := parse(name, src)

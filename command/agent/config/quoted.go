@@ -17,12 +17,12 @@ import (
 //	}
 //
 // The HCL library refuses it. unquoteNames puts a plain word of the same length in
-// place of each such name, so that places stay true, and gives the names by where
+// place of each such name, so that positions stay true, and returns the names by where
 // they stand.
 func unquoteNames(name string, src []byte) ([]byte, map[int]string) {
 	tokens, diags := hclsyntax.LexConfig(src, name, hcl.InitialPos)
 	if diags.HasErrors() {
-		return src, nil // the parser says it better
+		return src, nil // the parser describes it better
 	}
 	tokens = slices.DeleteFunc(tokens, func(t hclsyntax.Token) bool { return t.Type == hclsyntax.TokenComment })
 	var names map[int]string

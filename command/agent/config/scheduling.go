@@ -10,7 +10,7 @@ import (
 )
 
 // SchedulerConfig is the scheduler's configuration of a new cluster: the defaults with
-// what is stated here laid over them. An error says what contradicts itself.
+// what is stated here laid over them. An error states what contradicts itself.
 func (s *Server) SchedulerConfig() (structs.SchedulerConfiguration, error) {
 	c := structs.DefaultSchedulerConfiguration()
 	d := &s.DefaultScheduler
@@ -111,7 +111,7 @@ func (t *Topology) SiteLevels() ([]structs.TopologyLevel, error) {
 	return out, structs.ValidateLevels(out)
 }
 
-// aboveNodes checks the order of all levels and gives those of the site.
+// aboveNodes checks the order of all levels and returns those of the site.
 func aboveNodes(levels []string) ([]string, error) {
 	order := slices.DeleteFunc(structs.NodeLevels(), func(l string) bool { return l == structs.LevelNVLink }) // whose place differs
 	node := slices.Index(levels, structs.LevelNode)
@@ -171,8 +171,8 @@ func (k *checker) scheduling() {
 		{"server.scheduling.cycle", func(c, from *structs.SchedulerConfiguration) { c.Cycle = from.Cycle }},
 		{"server.scheduling.aging", func(c, from *structs.SchedulerConfiguration) { c.Aging = from.Aging }},
 	}
-	all, _ := s.SchedulerConfig() // its error was told above
-	for _, p := range parts {     // one at a time, so that each problem is told at its place
+	all, _ := s.SchedulerConfig() // its error was reported above
+	for _, p := range parts {     // one at a time, so that each problem is reported at its position
 		c := structs.DefaultSchedulerConfiguration()
 		p.set(&c, &all)
 		if err := c.Validate(); err != nil {

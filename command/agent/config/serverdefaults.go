@@ -16,7 +16,7 @@ const (
 	LogReserve = 32 << 20
 	// ApplyTimeout bounds the wait for a log entry to be taken in by Raft.
 	ApplyTimeout = 30 * time.Second
-	// EvalNackTimeout is after how long a worker that says nothing has lost its evaluation, which has failed after
+	// EvalNackTimeout is after how long a silent worker has lost its evaluation, which has failed after
 	// EvalDeliveryLimit such failures.
 	EvalNackTimeout   = time.Minute
 	EvalDeliveryLimit = 3
@@ -50,7 +50,7 @@ func (c *Config) RaftClocks() RaftClocks {
 }
 
 // WithDefaults returns the server's part with a value for everything that has one if it is not stated. What is left out may be: 0 is
-// said to mean something where it is declared, or a method returns the value that counts.
+// marked as effective where it is declared, or a method returns the value that counts.
 func (s *Server) WithDefaults() Server {
 	d := *s
 	orDefault(&d.DiskFullMB, structs.DefaultServerDiskLimit.MB)
@@ -76,7 +76,7 @@ func (s *Server) WithDefaults() Server {
 	return d
 }
 
-// orDefault gives a setting a value if it has none.
+// orDefault sets a setting to a value if it has none.
 func orDefault[T comparable](setting *T, value T) {
 	*setting = cmp.Or(*setting, value)
 }

@@ -28,7 +28,7 @@ type tree struct {
 	list   []*tree
 	object []field
 	kind   kind
-	unread bool // it has a problem that was told already; it looks like null
+	unread bool // it has a problem that was reported already; it looks like null
 }
 
 type kind int
@@ -195,7 +195,7 @@ func parseJSON(name string, src []byte) (*tree, Problems) {
 	return t, r.problems
 }
 
-// inOrder sorts fields by where they stand: the HCL library gives a map.
+// inOrder sorts fields by where they stand: the HCL library returns a map.
 func (t *tree) inOrder() {
 	slices.SortStableFunc(t.object, func(a, b field) int { return a.at.Start.Byte - b.at.Start.Byte })
 }

@@ -11,7 +11,7 @@ import (
 const (
 	optionDenylist       = "user.denylist"
 	optionCheckedDrivers = "user.checked_drivers"
-	// defaultCheckedDrivers are those whose tasks Nomad checks unless the option says otherwise.
+	// defaultCheckedDrivers are those whose tasks Nomad checks unless the option names others.
 	defaultCheckedDrivers = "exec,qemu,java"
 )
 
@@ -75,7 +75,7 @@ func listed(text string) (out []string) {
 	return out
 }
 
-// users checks the users block, and what Nomad's options and raw_exec's plugin block say of users.
+// users checks the users block, and what Nomad's options and raw_exec's plugin block state about users.
 func (k *checker) users() {
 	if _, err := k.c.Client.Policy(); err != nil {
 		path, text, _ := strings.Cut(err.Error(), ": ")

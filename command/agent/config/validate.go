@@ -48,9 +48,9 @@ func (c *Config) Stated(path, flag string) {
 // Validate returns all that keeps the agent from starting with c. The error is Problems.
 func (c *Config) Validate() error { return (&checker{c: c}).all() }
 
-// ValidateRead says, after Load has given Problems, what is wrong with the values that could be read, so that everybody sees all
+// ValidateRead reports, after Load has returned Problems, what is wrong with the values that could be read, so that everybody sees all
 // problems of their files at once. What is not stated, or stated in a block of which something could not be read, may be missing for
-// that reason alone: nothing is said of it. The error is Problems.
+// that reason alone: nothing is reported about it. The error is Problems.
 func (c *Config) ValidateRead() error {
 	if c.Sources.unparsed {
 		return nil
@@ -72,7 +72,7 @@ func (k *checker) all() error {
 	return k.problems.Err()
 }
 
-// acl refuses access control, which is not there, and says what keeps others out as long.
+// acl refuses access control, which is not there, and its error names what keeps others out until then.
 func (k *checker) acl() {
 	c := k.c
 	if !c.ACL.Enabled {
@@ -184,7 +184,7 @@ const maxLogMonitors = 1024
 // maxSeries is what `telemetry { max_series }` may be at most: that many series are some 200 MiB of text.
 const maxSeries = 1_000_000
 
-// What `limits` may say of nodes, in bytes, and in bytes per second.
+// What `limits` may state about nodes, in bytes, and in bytes per second.
 const (
 	minNodeMessage, maxNodeMessage = 1 << 20, 64 << 20
 	minNodeRate, maxNodeRate       = 64 << 10, 1 << 30

@@ -25,8 +25,8 @@ type health struct {
 	Message string `json:"message"`
 }
 
-// agentHealth is 200 when all that was asked for is well, else 500; the body
-// says what is not.
+// agentHealth is 200 when all that was requested is healthy, else 500; the body
+// states what is not.
 func agentHealth(r *request) (any, error) {
 	kind := r.query.Get("type")
 	if kind != "" && kind != "server" && kind != "client" {

@@ -72,7 +72,7 @@ func allocRestart(r *request) (any, error) {
 		return nil, badRequest("TaskName and AllTasks cannot both be stated")
 	}
 	args := structs.ClientAllocRequest{AllocID: r.id(), Task: body.TaskName, AllTasks: body.AllTasks, QueryOptions: r.opts}
-	return r.tellClient(wire.MethodClientAllocRestart, &args)
+	return r.callClient(wire.MethodClientAllocRestart, &args)
 }
 
 func allocSignal(r *request) (any, error) {
@@ -84,15 +84,15 @@ func allocSignal(r *request) (any, error) {
 		return nil, badRequest("Signal: missing; name one, such as SIGHUP")
 	}
 	args := structs.ClientAllocRequest{AllocID: r.id(), Task: body.Task, Signal: body.Signal, QueryOptions: r.opts}
-	return r.tellClient(wire.MethodClientAllocSignal, &args)
+	return r.callClient(wire.MethodClientAllocSignal, &args)
 }
 
 func allocGC(r *request) (any, error) {
-	return r.tellClient(wire.MethodClientAllocGC, &structs.ClientAllocRequest{AllocID: r.id(), QueryOptions: r.opts})
+	return r.callClient(wire.MethodClientAllocGC, &structs.ClientAllocRequest{AllocID: r.id(), QueryOptions: r.opts})
 }
 
-// tellClient makes a call that gives nothing back but that it was done.
-func (r *request) tellClient(method string, args any) (any, error) {
+// callClient makes a call that returns nothing but that it was done.
+func (r *request) callClient(method string, args any) (any, error) {
 	var reply structs.WriteReply
 	if err := r.change(method, args, &reply, &reply.Index); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func clientGC(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = r.tellClient(wire.MethodClientGC, &structs.ClientHostStatsRequest{NodeID: node, QueryOptions: r.opts})
+	_, err = r.callClient(wire.MethodClientGC, &structs.ClientHostStatsRequest{NodeID: node, QueryOptions: r.opts})
 	return nil, err // Nomad's Go client fails on a body
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// operatorCheck checks the leader's state, or with ?stale that of the server that is asked.
+// operatorCheck checks the leader's state, or with ?stale that of the server that is called.
 func operatorCheck(r *request) (any, error) {
 	var reply structs.CheckReply
 	if err := r.read(wire.MethodCheck, &structs.CheckRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {

@@ -58,7 +58,7 @@ func (r *request) setMeta(m structs.QueryMeta) {
 }
 
 // setContact sets the headers that state how the server that answered knew its leader, in whole milliseconds: 0 is of one that leads, or never heard one.
-// A server of an earlier version may not have said it: nil.
+// A server of an earlier version may not have stated it: nil.
 func (r *request) setContact(m *structs.QueryMeta) {
 	if m == nil {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // topics are those of Nomad's event stream. Of those that we have no events for
-// nothing comes, but they may be asked for.
+// nothing comes, but they may be requested.
 var topics = []string{
 	structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicOperator,
 	structs.TopicQueue,

@@ -73,8 +73,8 @@ func (g *guard) check(r *http.Request) error {
 }
 
 // checkCostly returns why a request must not come from a page, or nil. It is for what costs the agent something, or holds one of
-// few places, although it only reads: a page can have it sent without seeing the answer. Browsers say where a request comes from,
-// in one header or another; pages that Origin or Referer names are trusted as by check. A browser that says nothing, as over
+// few places, although it only reads: a page can have it sent without seeing the answer. Browsers state where a request comes from,
+// in one header or another; pages that Origin or Referer names are trusted as by check. A browser that states nothing, as over
 // plain HTTP to another machine, may be led by a page, and is refused: programs are not taken for browsers.
 func (g *guard) checkCostly(r *http.Request) error {
 	changing := *r
@@ -181,7 +181,7 @@ func (s *Server) refuse(r *http.Request, err error) error {
 
 // goClientOnly returns h for a GET of Nomad's own Go client, which knows no other method for it; every other request is refused
 // with 405, as a GET should not change anything. No web page can send one: browsers have their own User-Agent, and a page that
-// sets another must ask by OPTIONS first, which is not allowed here. The other headers, which browsers add and that client does
+// sets another must send OPTIONS first, which is not allowed here. The other headers, which browsers add and that client does
 // not, are looked at in case something between has replaced User-Agent.
 func goClientOnly(h handlerFunc) handlerFunc {
 	return func(r *request) (any, error) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// limitHandshakes makes l speak TLS, and closes connections that have not said what TLS needs within limit.
+// limitHandshakes makes l speak TLS, and closes connections that have not sent what TLS needs within limit.
 func limitHandshakes(l net.Listener, config *tls.Config, limit time.Duration) net.Listener {
 	if limit <= 0 {
 		return tls.NewListener(l, config)

@@ -89,7 +89,7 @@ func (r *request) jobRegion(job *structs.Job, body string) (string, error) {
 	requested := first(r.query.Get("region"), r.Header.Get("X-Nomad-Region"), body)
 	own := r.s.cfg.Agent.Self().Region
 	switch {
-	case job.Multiregion != nil: // whoever is asked sees to all of them
+	case job.Multiregion != nil: // whichever server is called sees to all of them
 		return first(requested, own), nil
 	case requested != "" && job.Region != "" && job.Region != requested && job.Region != structs.DefaultRegion:
 		return "", badRequest("Job.Region %q: the request is for region %q; state one of them only", job.Region, requested)
@@ -415,7 +415,7 @@ func noDeployment(r *request) (any, error) {
 	return null, nil
 }
 
-// noDeploymentAllocs answers for any ID: Nomad does not say whether there is such a deployment.
+// noDeploymentAllocs answers for any ID: Nomad does not report whether there is such a deployment.
 func noDeploymentAllocs(r *request) (any, error) { return noDeployments(r) }
 
 func deploymentGet(*request) (any, error) { return nil, notFound("deployment") }

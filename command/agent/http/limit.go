@@ -21,7 +21,7 @@ type limitedListener struct {
 	net.Listener
 	max    int
 	logger hclog.Logger
-	told   wire.Once // clients of which a refusal was logged
+	logged wire.Once // clients of which a refusal was logged
 
 	mu   sync.Mutex
 	open map[string]int // by address, without port
@@ -41,12 +41,12 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 		if err != nil {
-			return conn, nil //nolint:nilerr // not TCP: a socket file's callers are not told apart
+			return conn, nil //nolint:nilerr // not TCP: a socket file's callers are not distinguished
 		}
 		if l.take(host) {
 			return &limitedConn{Conn: conn, release: func() { l.release(host) }}, nil
 		}
-		if l.told.First(host, time.Now()) {
+		if l.logged.First(host, time.Now()) {
 			l.logger.Warn("refused a connection: http_max_conns_per_client is reached; more from there are not logged for an hour", "client", host, "limit", l.max)
 		}
 		// It fits the fresh socket's buffer, so that this does not wait.
@@ -80,7 +80,7 @@ type limitedConn struct {
 	release func()
 }
 
-// Close closes the connection and gives its place free.
+// Close closes the connection and frees its slot.
 func (c *limitedConn) Close() error {
 	c.once.Do(c.release)
 	return c.Conn.Close()

@@ -168,7 +168,7 @@ func nodeSimHealth(r *request) (any, error) {
 	if body.Healthy == nil {
 		return nil, badRequest("Healthy: missing; true makes it good, false bad")
 	}
-	return r.tellClient(wire.MethodClientSimHealth, &structs.SimHealthRequest{
+	return r.callClient(wire.MethodClientSimHealth, &structs.SimHealthRequest{
 		NodeID: r.id(), Device: body.Device, Bad: !*body.Healthy, QueryOptions: r.opts,
 	})
 }

@@ -166,7 +166,7 @@ func (r *request) write() structs.WriteRequest {
 	return structs.WriteRequest{Region: r.opts.Region, Namespace: r.opts.Namespace, AuthToken: r.opts.AuthToken}
 }
 
-// fixed is for what is the same in all regions: the one asked for must be there all the same.
+// fixed is for what is the same in all regions: the one requested must exist all the same.
 func (r *request) fixed() error {
 	r.setMeta(structs.QueryMeta{Index: 1, KnownLeader: true})
 	if r.opts.Region == r.s.cfg.Agent.Self().Region {
@@ -175,7 +175,7 @@ func (r *request) fixed() error {
 	return r.s.cfg.Backend.Call(r.Context(), wire.MethodPing, &structs.EmptyRequest{QueryOptions: r.opts}, &structs.WriteReply{})
 }
 
-// fields reads which extra columns of a list are asked for.
+// fields reads which extra columns of a list are requested.
 func (r *request) fields(defaults map[string]bool) (map[string]bool, error) {
 	out := make(map[string]bool, len(defaults))
 	for name, missing := range defaults {
@@ -242,7 +242,7 @@ func decodeJSON(body []byte, v any) error {
 	if json.Unmarshal(body, v) == nil {
 		return nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(body)) // tells more exactly what is wrong with it
+	dec := json.NewDecoder(bytes.NewReader(body)) // reports more exactly what is wrong with it
 	if err := dec.Decode(v); err != nil {
 		return jsonError(err, len(body))
 	}

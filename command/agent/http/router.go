@@ -16,7 +16,7 @@ import (
 type handlerFunc func(r *request) (any, error)
 
 // action is what a route does for one method of HTTP. StandsFor is the row of the table of methods in package
-// wire that says who may call it.
+// wire that states who may call it.
 type action struct {
 	run       handlerFunc
 	standsFor string

@@ -273,7 +273,7 @@ func laterRoutes() []*route {
 	return out
 }
 
-// debugRoutes are there only where the configuration says enable_debug: profiles
+// debugRoutes are there only where the configuration has enable_debug: profiles
 // show what the process works on.
 func (s *Server) debugRoutes() []*route {
 	if !s.cfg.Debug {

@@ -32,7 +32,7 @@ type Backend interface {
 	Stream(ctx context.Context, method string, args any) (wire.Receiver, error)
 }
 
-// Agent is what the routes under /v1/agent tell of and do to this process. Its
+// Agent is what the routes under /v1/agent show of this process and do to it. Its
 // methods are called from many goroutines and must not block.
 type Agent interface {
 	Self() Self
@@ -100,7 +100,7 @@ type Config struct {
 	// MaxConnsPerClient bounds the connections of one address. 0: no bound.
 	MaxConnsPerClient int
 	// EventHeartbeat and FrameHeartbeat are how often an idle event stream or
-	// followed file says that it lives. Default 10 s and 1 s.
+	// followed file shows that it lives. Default 10 s and 1 s.
 	EventHeartbeat, FrameHeartbeat time.Duration
 	// ResponseHeaders are added to every answer.
 	ResponseHeaders map[string]string
@@ -115,7 +115,7 @@ type Config struct {
 	CertificateHost func(host string) bool
 	// TrustedOrigins are of pages that may change state although they are of other sites.
 	TrustedOrigins []string
-	// Peer returns who calls, by the certificate; ok is false where no certificate is asked for. Nil: it never is.
+	// Peer returns who calls, by the certificate; ok is false where no certificate is required. Nil: it never is.
 	Peer func(*tls.ConnectionState) (peer wire.Peer, ok bool)
 	// Debug adds /debug/pprof.
 	Debug bool

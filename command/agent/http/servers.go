@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// members asks for the servers that gossip knows: this agent's own server, or the one
+// members requests the servers that gossip knows: this agent's own server, or the one
 // that its client speaks with.
 func (r *request) members() (*structs.MembersReply, error) {
 	var reply structs.MembersReply
@@ -76,7 +76,7 @@ func agentJoin(r *request) (any, error) {
 	}
 	var reply structs.CountReply
 	if err := r.s.cfg.Backend.Call(r.Context(), wire.MethodJoin, &structs.JoinRequest{Addresses: addrs, WAN: wan}, &reply); err != nil {
-		return &joined{Error: err.Error()}, nil //nolint:nilerr // the answer says it
+		return &joined{Error: err.Error()}, nil //nolint:nilerr // the answer states it
 	}
 	return &joined{NumJoined: reply.Count}, nil
 }
@@ -95,7 +95,7 @@ func agentForceLeave(r *request) (any, error) {
 	}
 	args := &structs.ForceLeaveRequest{Name: node, Prune: prune}
 	err = r.s.cfg.Backend.Call(r.Context(), wire.MethodForceLeave, args, &structs.WriteReply{})
-	if structs.CodeOf(err) == structs.CodeNotFound { // it is gone, as was asked; Nomad answers so
+	if structs.CodeOf(err) == structs.CodeNotFound { // it is gone, as requested; Nomad answers so
 		err = nil
 	}
 	return nil, err

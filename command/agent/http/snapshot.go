@@ -20,7 +20,7 @@ const uploadChunk = 512 << 10
 const maxUploadTimes = 120
 
 // snapshotSave streams an archive of the leader's state, or with ?stale of that of the
-// server that is asked. Its length and digest go before it.
+// server that is called. Its length and digest go before it.
 func snapshotSave(r *request) (any, error) {
 	from, err := r.s.cfg.Backend.Stream(r.Context(), wire.MethodSnapshotSave, &structs.SnapshotSaveRequest{QueryOptions: r.opts})
 	if err != nil {

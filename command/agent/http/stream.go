@@ -15,13 +15,13 @@ import (
 // that an error which comes at once gets a status of its own.
 const headerWait = 200 * time.Millisecond
 
-// item is what a stream gave next.
+// item is what a stream delivered next.
 type item[T any] struct {
 	value T
 	err   error // io.EOF at its end
 }
 
-// receive reads a stream on a goroutine of its own and gives its items one by one,
+// receive reads a stream on a goroutine of its own and delivers its items one by one,
 // ahead of who takes them by so many. stop ends both and waits for the goroutine.
 func receive[T any](ctx context.Context, from wire.Receiver, ahead int) (items <-chan item[T], stop func()) {
 	ctx, cancel := context.WithCancel(ctx)

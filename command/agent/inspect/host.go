@@ -20,7 +20,7 @@ import (
 const (
 	// redacted stands for what may be secret.
 	redacted = "<redacted>"
-	// maxFile, maxList and maxText bound what is told of a machine: bytes of a file, entries of a list, bytes of a text.
+	// maxFile, maxList and maxText bound what is reported of a machine: bytes of a file, entries of a list, bytes of a text.
 	maxFile = 64 << 10
 	maxList = 256
 	maxText = 4 << 10

@@ -1,4 +1,4 @@
-// Package inspect answers what operators ask of a running agent itself: its log as it is written, the machine it runs on, and
+// Package inspect answers operators' requests about a running agent itself: its log as it is written, the machine it runs on, and
 // runtime profiles of its process. An [Inspector] is shared by the agent's HTTP API, its server and its client, so that its
 // bounds hold for all of them together.
 package inspect
@@ -11,13 +11,13 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Options say what an Inspector shows.
+// Options configure what an Inspector shows.
 type Options struct {
 	// ID returns the ID of the agent's node, or else the name of its server.
 	ID func() string
 	// Logger is the agent's logger. Only a hclog.InterceptLogger can be monitored.
 	Logger hclog.Logger
-	// Lines returns a writer that makes each record written to it one printable line in to; json says of which form they are.
+	// Lines returns a writer that makes each record written to it one printable line in to; json states of which form they are.
 	Lines func(to io.Writer, json bool) io.Writer
 	// Debug allows the host's data and profiles: the agent's enable_debug.
 	Debug bool
@@ -35,7 +35,7 @@ type Inspector struct {
 // maxProfiles bounds the profiles that are taken at once.
 const maxProfiles = 4
 
-// New returns an Inspector; nothing runs before it is asked for something.
+// New returns an Inspector; nothing runs before the first request.
 func New(opts Options) *Inspector {
 	return &Inspector{opts: opts, monitors: make(chan struct{}, max(1, opts.MaxMonitors)), profiling: make(chan struct{}, maxProfiles)}
 }

@@ -15,8 +15,8 @@ import (
 // and counted: the agent never waits for a reader.
 const maxBuffered = 256 << 10
 
-// Monitor sends the log lines that the agent writes from now on, of the level asked for and above, whatever the agent's own
-// level is. It sends an empty frame when it has begun, then frames of whole lines until ctx ends or send fails. A line says how
+// Monitor sends the log lines that the agent writes from now on, of the requested level and above, whatever the agent's own
+// level is. It sends an empty frame when it has begun, then frames of whole lines until ctx ends or send fails. A line states how
 // many were dropped before it because the reader was too slow.
 func (i *Inspector) Monitor(ctx context.Context, args *structs.AgentMonitorRequest, send func(any) error) error {
 	level := hclog.LevelFromString(cmp.Or(args.LogLevel, "info"))
@@ -59,7 +59,7 @@ func (i *Inspector) Monitor(ctx context.Context, args *structs.AgentMonitorReque
 	}
 }
 
-// droppedLine is a log line that says how many were dropped.
+// droppedLine is a log line that states how many were dropped.
 func droppedLine(n int, json bool) []byte {
 	var line bytes.Buffer
 	hclog.New(&hclog.LoggerOptions{Name: "agent.monitor", Output: &line, JSONFormat: json}).

@@ -128,7 +128,7 @@ const fileName = "job.nomad.hcl"
 // parse returns a nil job with a problem. The file may come from anybody, so functions that read this machine's files
 // are off.
 func parse(source, variables []byte, canonicalize bool) (*structs.Job, answer) {
-	opts := jobspec.Options{SkipValidate: true} // whether the job is good, /v1/validate/job says
+	opts := jobspec.Options{SkipValidate: true} // /v1/validate/job answers whether the job is good
 	if len(variables) > 0 {
 		opts.VarFiles = []hclfile.VarFile{{Name: "variables.hcl", Src: variables}}
 	}

@@ -6,6 +6,6 @@
 // empty environment and no descriptors but its pipes, and is killed when the caller's context ends.
 //
 // What is sent and answered: the file and the text of its variables go to standard input, with their sizes in the
-// arguments. Standard output has two lines of JSON: the job or null, then an [answer]. The exit status says which
+// arguments. Standard output has two lines of JSON: the job or null, then an [answer]. The exit status states which
 // limit was reached, if one was.
 package jobparse

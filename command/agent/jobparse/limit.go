@@ -22,7 +22,7 @@ const (
 )
 
 // limitProcess limits the process that calls it, for good. Two limits hold back each resource: one that Go keeps, so that
-// the process ends with a status which says why, and a harder one that the kernel enforces.
+// the process ends with a status which states why, and a harder one that the kernel enforces.
 func limitProcess(cpu time.Duration, memory int64) error {
 	runtime.GOMAXPROCS(1)
 	debug.SetMaxStack(maxStack)

@@ -71,7 +71,7 @@ func New(cfg Config) *Pool {
 		cfg: cfg, slots: make(chan struct{}, cfg.Processes),
 		// It is the running program even after its file was replaced by another version.
 		program: "/proc/self/exe",
-		// Both only concern Go's runtime: one thread, and no stacks in what it says at its end.
+		// Both only concern Go's runtime: one thread, and no stacks in what it prints at its end.
 		env: []string{"GOMAXPROCS=1", "GOTRACEBACK=none"},
 	}
 }
@@ -178,7 +178,7 @@ func (p *Pool) refusal(state *os.ProcessState, said string, err error) error {
 			WithHint("%s; an operator can allow more with limits { job_parse_memory_bytes }", smaller)
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-	return structs.Errorf(structs.CodeInternal, "parse a job file: the process failed: %w: %s", err, cmp.Or(line, "it said nothing"))
+	return structs.Errorf(structs.CodeInternal, "parse a job file: the process failed: %w: %s", err, cmp.Or(line, "it printed nothing"))
 }
 
 func size(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }

@@ -68,7 +68,7 @@ func (d *Decoder) Place(path, field string) (hcl.Range, bool) {
 	}
 }
 
-// PlaceText finds where that is written which a line says something of, as structs.Problem
+// PlaceText finds where that is written that a line is about, as structs.Problem
 // has it: path: field: text. It is the longest path that the file holds.
 func (d *Decoder) PlaceText(line string) (hcl.Range, bool) {
 	longest, found := 0, hcl.Range{}
@@ -177,7 +177,7 @@ func (d *Decoder) body(b block, v reflect.Value, path string) {
 	}
 }
 
-// shorthand decodes an attribute that is named as an operator: it states the operator, and one field beside it. It tells
+// shorthand decodes an attribute that is named as an operator: it states the operator, and one field beside it. It reports
 // whether the attribute is such a one.
 func (d *Decoder) shorthand(a *hclsyntax.Attribute, b block, fields map[string]*structs.Field, v reflect.Value, path string) bool {
 	short, ok := v.Addr().Interface().(structs.Shorthander)
@@ -212,7 +212,7 @@ func isStruct(t reflect.Type) bool {
 }
 
 // elsewhere are the operators of constraints that people write as attributes, with what
-// says the same.
+// states the same.
 var elsewhere = map[string]string{
 	structs.ConstraintDistinctHosts:    `operator = "distinct_hosts" and value = "true"`,
 	structs.ConstraintDistinctProperty: `operator = "distinct_property", attribute = "${meta.rack}" (or another), and as value how many may share one`,

@@ -70,7 +70,7 @@ func (d *Decoder) expandOne(b *hclsyntax.Block, ctx *hcl.EvalContext, path strin
 	return out
 }
 
-// dynamicParts checks what a dynamic block holds and gives its content.
+// dynamicParts checks what a dynamic block holds and returns its content.
 func (d *Decoder) dynamicParts(b *hclsyntax.Block, path string) *hclsyntax.Block {
 	known := []string{"for_each", "iterator", "labels"}
 	for _, a := range sortedAttrs(b.Body) {

@@ -71,7 +71,7 @@ func At(rng hcl.Range, format string, args ...any) Problem {
 	return Problem{File: rng.Filename, Line: rng.Start.Line, Column: rng.Start.Column, Text: fmt.Sprintf(format, args...)}
 }
 
-// fromDiags turns what the HCL library says into problems.
+// fromDiags turns what the HCL library reports into problems.
 func fromDiags(file string, diags hcl.Diagnostics) Problems {
 	var out Problems
 	for _, d := range diags {

@@ -34,7 +34,7 @@ const (
 	maxIntegerDigits    = 1000
 )
 
-// textFunc makes a function of strings that gives a string.
+// textFunc makes a function of strings that returns a string.
 func textFunc(n int, f func(in []string) (string, error)) function.Function {
 	params := make([]function.Parameter, n)
 	for i := range params {
@@ -181,7 +181,7 @@ var convertFunc = function.New(&function.Spec{
 	Impl: func(args []cty.Value, want cty.Type) (cty.Value, error) { return convert.Convert(args[0], want) },
 })
 
-// bounded makes a function that first asks whether a call may be made.
+// bounded makes a function that first checks whether a call may be made.
 func bounded(f function.Function, allow func(args []cty.Value) error) function.Function {
 	spec := &function.Spec{
 		Params:   f.Params(),

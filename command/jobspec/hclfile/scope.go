@@ -14,7 +14,7 @@ import (
 
 // Options are what a file is read with.
 type Options struct {
-	// Vars are values of variables, as -var NAME=VALUE gives them: text for
+	// Vars are values of variables, as -var NAME=VALUE sets them: text for
 	// strings, and HCL for everything else.
 	Vars map[string]string
 	// VarFiles are files of NAME = VALUE; later ones win, and Vars win over all.
@@ -49,7 +49,7 @@ type Scope struct {
 func (s *Scope) Context() *hcl.EvalContext { return s.ctx }
 
 // NewScope evaluates the variable, variables and locals blocks at the top of a
-// file. The other blocks are given back in order.
+// file. The other blocks are returned in order.
 func NewScope(f *File, opts Options) (*Scope, []*hclsyntax.Block, Problems) {
 	s := &Scope{vars: map[string]cty.Value{}, locals: map[string]cty.Value{}, limits: f.limits}
 	s.ctx = &hcl.EvalContext{Functions: functions(opts), Variables: map[string]cty.Value{}}

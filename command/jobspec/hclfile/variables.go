@@ -39,7 +39,7 @@ func (r *variableReader) addf(rng hcl.Range, format string, args ...any) {
 	r.problems = append(r.problems, At(rng, format, args...))
 }
 
-// readVariables declares the variables of a file, gives them their values and
+// readVariables declares the variables of a file, sets their values and
 // checks them.
 func (s *Scope) readVariables(f *File, blocks []*hclsyntax.Block, opts Options) Problems {
 	r := &variableReader{scope: s, file: f, declared: map[string]*variable{}}

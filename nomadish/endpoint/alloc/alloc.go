@@ -12,7 +12,7 @@ import (
 func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*structs.AllocListReply, error) {
 	reply := &structs.AllocListReply{}
 	tasks, requested := args.Fields["task_states"]
-	tasks = tasks || !requested // Nomad's list shows them unless a request says otherwise
+	tasks = tasks || !requested // Nomad's list shows them unless a request excludes them
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		all, err := allocsListed(ws, snap, &args.QueryOptions, func(a *structs.Allocation) *structs.AllocListStub {
 			return a.Stub(args.Fields["resources"], tasks)

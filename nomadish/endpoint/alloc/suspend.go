@@ -48,7 +48,7 @@ func (e *Endpoint) suspend(ctx context.Context, args *structs.AllocSuspendReques
 	return reply, err
 }
 
-// canSuspend refuses an allocation of which a task cannot be suspended, by what its node says of
+// canSuspend refuses an allocation of which a task cannot be suspended, by what its node reports about
 // the drivers: it would be stopped instead, which its user has not requested.
 func canSuspend(snap *state.Snapshot, a *structs.Allocation) error {
 	node := snap.Node(nil, a.NodeID)

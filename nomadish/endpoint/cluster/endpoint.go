@@ -28,7 +28,7 @@ type Regions interface {
 
 // Bootstrap answers servers that would bootstrap the cluster.
 type Bootstrap interface {
-	Consider(args *structs.FoundRequest) (*structs.FoundReply, error)
+	Consider(args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error)
 	// Claim answers the leader of a cluster that would add this server: the cluster that it
 	// belongs to then, or the name of the server that has its vote.
 	Claim(args *structs.RaftStateRequest) (cluster, voted string, err error)
@@ -69,7 +69,7 @@ func (e *Endpoint) Methods() []rpc.Method {
 		{Name: wire.MethodJoin, Handler: rpc.Local(e.join)},
 		{Name: wire.MethodForceLeave, Handler: rpc.Local(e.forceLeave)},
 		{Name: wire.MethodKeyring, Handler: rpc.Local(e.keyring)},
-		{Name: wire.MethodFound, Handler: rpc.Local(e.found)},
+		{Name: wire.MethodBootstrapVote, Handler: rpc.Local(e.found)},
 		{Name: wire.MethodRaftState, Handler: rpc.Local(e.raftState)},
 	}
 }

@@ -42,7 +42,7 @@ func (Alone) Readable(structs.LogType) error { return nil }
 
 // Configuration implements rpc.Cluster.
 func (Alone) Configuration() (*structs.RaftConfigurationReply, error) {
-	return nil, errors.New("not asked for")
+	return nil, errors.New("not requested")
 }
 
 // Beat implements node.Heartbeats.

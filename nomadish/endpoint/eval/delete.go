@@ -133,7 +133,7 @@ func (e *Endpoint) surety(ev *structs.Evaluation) int {
 	return 3
 }
 
-// deletable returns an error that says why an evaluation must stay.
+// deletable returns an error that states why an evaluation must stay.
 func (e *Endpoint) deletable(snap *state.Snapshot, ev *structs.Evaluation) error {
 	if _, leased := e.Broker.Outstanding(ev.ID); leased { // since before the pause; what it places would be nobody's
 		return structs.Errorf(structs.CodeConflict, "eval %s is not safe to delete: it is being decided", ev.ID).
@@ -146,7 +146,7 @@ func (e *Endpoint) deletable(snap *state.Snapshot, ev *structs.Evaluation) error
 	return nil
 }
 
-// mattersFor is how many of an evaluation's allocations keep it: those that have not ended, or that say of a job that is
+// mattersFor is how many of an evaluation's allocations keep it: those that have not ended, or that record of a job that is
 // to run how far it is.
 func mattersFor(snap *state.Snapshot, ev *structs.Evaluation) (n int) {
 	job := snap.Job(nil, ev.Namespace, ev.JobID)
@@ -176,7 +176,7 @@ func (e *Endpoint) deleteEvals(ctx context.Context, snap *state.Snapshot, evals 
 		for _, a := range snap.AllocsByEval(nil, ev.ID) {
 			allocs = append(allocs, a.ID)
 		}
-		if !ev.Terminal() { // what else it says is of no use any more
+		if !ev.Terminal() { // what else it contains is of no use any more
 			cancel.Evals = append(cancel.Evals, &structs.Evaluation{
 				ID: ev.ID, Namespace: ev.Namespace, Priority: ev.Priority, Type: ev.Type, TriggeredBy: ev.TriggeredBy, JobID: ev.JobID,
 				JobModifyIndex: ev.JobModifyIndex, Status: structs.EvalStatusCancelled, StatusDescription: "deleted by an operator",

@@ -1,4 +1,4 @@
-// Package eval answers the RPC methods of evaluations: what the state says of them, and how workers of all servers take them from
+// Package eval answers the RPC methods of evaluations: what the state contains about them, and how workers of all servers take them from
 // the leader and hand in their plans.
 package eval
 

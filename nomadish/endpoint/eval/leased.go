@@ -12,7 +12,7 @@ import (
 )
 
 // leased is the evaluations that the workers of other servers have, by the sessions over which they were dequeued: when one
-// ends, they are given out again at once. What is gone from a worker in another way may stay here for a while: its token says
+// ends, they are given out again at once. What is gone from a worker in another way may stay here for a while: its token shows
 // that it is not leased any more.
 type leased struct {
 	mu sync.Mutex

@@ -1,5 +1,5 @@
 // Package job answers the RPC methods of jobs and of their scaling policies: it checks a job that is registered, mints its
-// evaluation, and reads what the state says of jobs.
+// evaluation, and reads what the state contains about jobs.
 package job
 
 import (

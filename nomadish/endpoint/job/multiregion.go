@@ -53,7 +53,7 @@ func forMany(call *wire.Call) (bool, error) {
 
 // registerEverywhere registers a multiregion job in one region after the other, when all of them are
 // there and would take it. It is no transaction: what a region has it keeps when a later one fails,
-// and the answer says which has it. Doing it again changes nothing where it is done.
+// and the answer states which has it. Doing it again changes nothing where it is done.
 func (e *Endpoint) registerEverywhere(ctx context.Context, args *structs.JobRegisterRequest) (*structs.JobRegisterReply, error) {
 	job := args.Job
 	if err := e.checkMulti(job, args.Namespace); err != nil {
@@ -114,7 +114,7 @@ func (e *Endpoint) oneRegion(args *structs.JobRegisterRequest, region string) *s
 	return &one
 }
 
-// regionCheck is what a region says of a job before anything is done.
+// regionCheck is what a region reports about a job before anything is done.
 type regionCheck struct {
 	region   string
 	err      error // it cannot be reached, or has no leader
@@ -147,7 +147,7 @@ func (e *Endpoint) checkRegions(ctx context.Context, args *structs.JobRegisterRe
 	return checks
 }
 
-// refusals is an error if a region would not take the job, and says for each that would not why.
+// refusals is an error if a region would not take the job, and states for each that would not why.
 func refusals(id string, checks []regionCheck) error {
 	var lines []string
 	code := structs.CodeBadRequest
@@ -186,7 +186,7 @@ func (e *Endpoint) validateEverywhere(ctx context.Context, args *structs.JobRegi
 }
 
 // deregisterEverywhere stops a multiregion job in all its regions, as far as they can be reached. This
-// server's region comes last and is purged only when all others are: it is what says where else the
+// server's region comes last and is purged only when all others are: it is what records where else the
 // job runs.
 func (e *Endpoint) deregisterEverywhere(ctx context.Context, args *structs.JobDeregisterRequest) (*structs.JobRegisterReply, error) {
 	one := *args

@@ -70,7 +70,7 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 			continue
 		}
 		// The scheduler does not know the jobs that something is taken back from; the state
-		// says what they are when it stores their evaluations.
+		// adds what they are when it stores their evaluations.
 		if other := snap.Job(nil, ev.Namespace, ev.JobID); other != nil && ev.TriggeredBy == structs.EvalTriggerPreemption {
 			ev.Priority, ev.Type, ev.JobModifyIndex = other.Priority, other.Type, other.JobModifyIndex
 		}

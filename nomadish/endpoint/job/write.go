@@ -63,7 +63,7 @@ func (e *Endpoint) admitUpTo(job *structs.Job, ns string, maxPriority int) (warn
 	return strings.Join(append(job.Warnings(), e.unknownDevices(job)...), "\n"), nil
 }
 
-// namespace returns the namespace that a job names, or says that there is none.
+// namespace returns the namespace that a job names, or an error that there is none.
 func (e *Endpoint) namespace(name string) (*structs.Namespace, error) {
 	if n := e.Router.Snapshot().Namespaces().Get(nil, name); n != nil {
 		return n, nil
@@ -155,7 +155,7 @@ func keepCounts(job, old *structs.Job, args *structs.JobRegisterRequest) error {
 	return job.Validate().Err()
 }
 
-// jobOf reads a job or says that there is none.
+// jobOf returns a job, or an error if there is none.
 func (e *Endpoint) jobOf(ns, id string) (*structs.Job, error) {
 	if ns == "" {
 		ns = structs.DefaultNamespace

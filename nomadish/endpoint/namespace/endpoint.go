@@ -1,5 +1,5 @@
 // Package namespace answers the RPC methods of namespaces, the tenants of a region. It must never look at
-// what is in them: that a namespace is not in use is for the state to say, when it is deleted.
+// what is in them: that a namespace is not in use is decided by the state, when it is deleted.
 package namespace
 
 import (

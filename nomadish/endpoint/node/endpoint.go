@@ -1,5 +1,5 @@
-// Package node answers the RPC methods of nodes and node pools: what nodes say of themselves and of their work, within the bounds of
-// what one may say, and what people request of nodes.
+// Package node answers the RPC methods of nodes and node pools: what nodes report about themselves and of their work, within the bounds of
+// what one may report, and what people request of nodes.
 package node
 
 import (
@@ -14,7 +14,7 @@ import (
 
 // Heartbeats keeps the nodes' time limits; it answers only on the leader.
 type Heartbeats interface {
-	// Beat records that a node lives and returns the time within which it must say so again.
+	// Beat records that a node lives and returns the time within which it must report again.
 	Beat(nodeID string) time.Duration
 }
 

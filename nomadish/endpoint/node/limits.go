@@ -17,7 +17,7 @@ import (
 const (
 	// defaultNodeMessage bounds what a node sends in one call: a report, itself.
 	defaultNodeMessage = 1 << 20
-	// nodeQuestion bounds what a node sends when it only says who it is.
+	// nodeQuestion bounds what a node sends when it only identifies itself.
 	nodeQuestion = 64 << 10
 	// nodeBurst is for how long a node that was silent may send at any rate: so many seconds' worth of its rate.
 	nodeBurst = 16
@@ -63,7 +63,7 @@ func (e *Endpoint) chargeNode(id string, cost int) error {
 
 // hostCharged counts registrations of nodes that are not known against the host that they come from: nobody has vouched for them, and each
 // is kept. The server that has the caller's session counts them, because it alone knows the host; a call that another server passed on is
-// counted already. Who says that it passes a call on must be a server by its certificate, where certificates are used.
+// counted already. Who states that it passes a call on must be a server by its certificate, where certificates are used.
 func (e *Endpoint) hostCharged(f wire.Handler) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
 		if e.hostRates.rate <= 0 || call.Session == nil || call.Via != "" && call.Session.Peer().IsServer() {
@@ -150,7 +150,7 @@ func (r *nodeRates) take(id string, cost int, now time.Time) (wait time.Duration
 }
 
 // checkReport returns a node's report of one of its allocations as it is kept, with what is too long cut. It returns an error if no
-// client says such a thing.
+// client sends such a thing.
 func checkReport(snap *state.Snapshot, row *state.AllocRow, u *structs.AllocClientUpdate) (*structs.AllocClientUpdate, error) {
 	if err := u.CheckLimits(); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func checkReport(snap *state.Snapshot, row *state.AllocRow, u *structs.AllocClie
 }
 
 const (
-	// maxUnchecked bounds the tasks in a report of an allocation whose job is not known: nothing says which tasks it has.
+	// maxUnchecked bounds the tasks in a report of an allocation whose job is not known: nothing states which tasks it has.
 	maxUnchecked = 256
 )
 

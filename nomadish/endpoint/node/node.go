@@ -77,7 +77,7 @@ func (e *Endpoint) register(ctx context.Context, args *structs.NodeRegisterReque
 	return e.nodeReply(node.ID, index, args.GossipKeys), nil
 }
 
-// applyInTurn commits what a node says of itself, of few nodes at once. The nodes of a large cluster come all together when its
+// applyInTurn commits what a node reports about itself, of few nodes at once. The nodes of a large cluster come all together when its
 // servers were away, and go together. Who has given up by the time that it is its turn comes again, and must not have cost a log
 // entry: else those that wait grow by each round, and none is answered in time.
 func (e *Endpoint) applyInTurn(ctx context.Context, t structs.LogType, entry any) (uint64, error) {
@@ -354,7 +354,7 @@ func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsR
 	// many different ones.
 	snap := e.Router.Snapshot()
 	reply.Index = max(snap.NodeAllocsIndex(nil, args.NodeID), 1, snap.Restored())
-	tellNode(reply, snap, args)
+	fillClientAllocs(reply, snap, args)
 	if 0 < args.MinQueryIndex && args.MinQueryIndex < snap.Restored() {
 		// All may be other than it was, with indexes of before: an answer without progress has
 		// the client request everything.
@@ -363,8 +363,8 @@ func (e *Endpoint) clientAllocs(ctx context.Context, args *structs.ClientAllocsR
 	return reply, nil
 }
 
-// tellNode fills a node's answer, which contains each version of a job once.
-func tellNode(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *structs.ClientAllocsRequest) {
+// fillClientAllocs fills a node's answer, which contains each version of a job once.
+func fillClientAllocs(reply *structs.ClientAllocsReply, snap *state.Snapshot, args *structs.ClientAllocsRequest) {
 	all, changed := snap.NodeAllocsSince(args.NodeID, args.MinQueryIndex)
 	reply.Allocs = all
 	jobs := map[*structs.Job]bool{}
@@ -457,7 +457,7 @@ func (e *Endpoint) asFarAs(ctx context.Context, index uint64) (*state.Snapshot, 
 	return e.Router.Snapshot(), nil // a server whose state was set back will not come as far
 }
 
-// runs reports whether a report says no more than that an allocation runs, as most do: triggerOf has nothing to say to it.
+// runs reports whether a report states no more than that an allocation runs, as most do: triggerOf need not look at it.
 func runs(was string, now *structs.AllocClientUpdate) bool {
 	return now.ClientStatus == structs.AllocClientRunning && was != structs.AllocClientSuspended &&
 		(now.DeploymentStatus == nil || now.DeploymentStatus.Healthy == nil)

@@ -46,7 +46,7 @@ func (e *Endpoint) schedulerSet(ctx context.Context, args *structs.SchedulerConf
 	return &structs.SchedulerSetReply{Updated: !lost, WriteMeta: structs.WriteMeta{Index: index}}, nil
 }
 
-// reconcile compares what is derived from the tables with what they say, then has
+// reconcile compares what is derived from the tables with the tables themselves, then has
 // every replica derive it anew.
 func (e *Endpoint) reconcile(ctx context.Context, _ *structs.GCRequest) (*structs.ReconcileReply, error) {
 	snap := e.Router.Snapshot()

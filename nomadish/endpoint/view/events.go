@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// eventStream sends what changes, as it is committed, until the caller goes away. Its first answer has no events: it says that
+// eventStream sends what changes, as it is committed, until the caller goes away. Its first answer has no events: it states that
 // the stream is open. A stream that requests no index, or for one which is no longer kept, starts with the first commit that is kept.
 func (e *Endpoint) eventStream(ctx context.Context, args *structs.EventStreamRequest, send func(any) error) error {
 	wanted, err := events.NewFilter(args.Topics, args.Namespace)

@@ -104,7 +104,7 @@ func (e *Endpoint) explainInput(ctx context.Context, snap *state.Snapshot, job *
 	return in, nil
 }
 
-// leaving returns the allocations that were told to stop and have not ended, of the nodes
+// leaving returns the allocations that were requested to stop and have not ended, of the nodes
 // on which allocations wait to start.
 func leaving(snap *state.Snapshot, allocs []*structs.Allocation) (out []*structs.Allocation) {
 	looked := map[string]bool{}

@@ -171,7 +171,7 @@ func (s *topologySum) add(n *structs.TopologyNode, site *structs.TopologySite) {
 
 func (s *topologySum) finish(details bool) *structs.Topology {
 	s.out.Levels = byHeight(s.heights)
-	// A level of the site's that nodes report within themselves too stands where they say.
+	// A level of the site's that nodes report within themselves too stands where they report it.
 	for _, l := range s.levels {
 		if !slices.Contains(s.out.Levels, l.Name) {
 			s.out.Levels = append(s.out.Levels, l.Name)

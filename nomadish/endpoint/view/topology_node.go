@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// nodeView makes what the topology says of one node: its tree, who uses what by the
+// nodeView makes what the topology shows of one node: its tree, who uses what by the
 // given allocations, and which cells are free.
 type nodeView struct {
 	node    *structs.Node
@@ -49,7 +49,7 @@ func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNo
 }
 
 // ownersOf returns, by device, which allocations use it. An allocation that has ended, or that the
-// servers have told to end, holds nothing, as in the scheduler. One that is suspended is
+// servers have requested to end, holds nothing, as in the scheduler. One that is suspended is
 // listed, after those that hold the device.
 func ownersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceUsage {
 	out := map[string][]*structs.DeviceUsage{}

@@ -270,6 +270,35 @@ func (e *Edit) Candidates(k Kind) iter.Seq[Candidate] {
 	}
 }
 
+// CandidatesOn returns the cells of a kind within one node whose binding keeps Invariant S, all of them: those of least loss first,
+// then cut from the smallest free cell, then in the order of their indexes.
+func (e *Edit) CandidatesOn(id string, k Kind) (list []Candidate) {
+	n, ok := e.c.nodes.get(id)
+	if !ok || !e.c.within(k) || n.avail == 0 {
+		return nil
+	}
+	cut := func(kinds []Kind, level, index int) {
+		if level < k.Level || !e.c.safe(kinds, k) {
+			return
+		}
+		around := e.c.mask(level, index)
+		for i := range e.c.cellsOf(k.Level) {
+			if m := e.c.mask(k.Level, i); m&around == m {
+				list = append(list, Candidate{Cell{Node: id, Index: i}, lossOf(n.users, m), kinds[0]})
+			}
+		}
+	}
+	if n.free {
+		cut(append(e.c.around(n.parent), e.c.nodeKind()), len(e.c.levels)-1, 0)
+	} else {
+		e.c.maximal(n.avail, func(level, index int) { cut([]Kind{{Level: level}}, level, index) })
+	}
+	slices.SortStableFunc(list, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(a.Loss, b.Loss), a.From.Compare(b.From), cmp.Compare(a.Cell.Index, b.Cell.Index))
+	})
+	return list
+}
+
 // siteCandidates returns the site cells of a kind whose binding keeps Invariant S. It looks at all of that kind.
 func (c *Chain) siteCandidates(k Kind) iter.Seq[Candidate] {
 	var all []Candidate

@@ -167,6 +167,12 @@ func (x *trial) bind() string {
 	if !slices.IsSortedFunc(offered, func(a, b Candidate) int { return int(int64(a.Loss) - int64(b.Loss)) }) {
 		x.failed("candidates are not in the order of loss: %v", offered)
 	}
+	var alone []Cell
+	for _, node := range x.m.nodes {
+		for _, c := range x.e.CandidatesOn(node.ID, k) {
+			alone = append(alone, c.Cell)
+		}
+	}
 	doomed, counted := x.m.doomed()
 	given := map[right]int{}
 	for _, l := range x.m.lots {
@@ -195,6 +201,9 @@ func (x *trial) bind() string {
 		if ok {
 			safe = append(safe, p.cell)
 		}
+	}
+	if room > 0 && x.e.c.within(k) && (len(alone) != len(safe) || slices.ContainsFunc(safe, func(c Cell) bool { return !slices.Contains(alone, c) })) {
+		x.failed("%v are offered node by node, %v are safe", alone, safe)
 	}
 	if room > 0 {
 		for _, c := range offered {

@@ -227,7 +227,7 @@ func (x *GangPlacer) cellRoomsOf(level string) (out []*Room) {
 	return out
 }
 
-// gather asks for all whole devices of one description at once, under one cell of a level, in place
+// gather requests all whole devices of one description at once, under one cell of a level, in place
 // of one request for each member: so that the search of a node finds one for them all. Shares and
 // other descriptions stay as they are, each under such a cell.
 func gather(tasks []*structs.Task, level string) {

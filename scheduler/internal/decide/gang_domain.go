@@ -119,7 +119,7 @@ func FreeAmount(n *world.NodeState) Amount {
 	return Amount{devices: int64(n.FreeDevices()), Vector: n.Free()}
 }
 
-// freeIndexed is FreeAmount of a node as an index gives it.
+// freeIndexed is FreeAmount of a node as an index has it.
 func freeIndexed(n *world.NodeState) Amount {
 	if n.Dirty || n.Indexed.Family == "" {
 		return FreeAmount(n)
@@ -279,6 +279,9 @@ func (x *GangPlacer) recount(r *Room) {
 // candidates are the domains that may hold the gang: least free room first, so that
 // large ones survive, then by name.
 func (x *GangPlacer) candidates(level structs.TopologyLevel) []*Room {
+	if x.claiming {
+		return x.claimDomains(level)
+	}
 	x.looked = x.rooms(level)
 	fit := slices.DeleteFunc(slices.Clone(x.looked), func(r *Room) bool { return !r.enough(x) })
 	slices.SortStableFunc(fit, func(a, b *Room) int { return compareAmounts(a.free, b.free) })
@@ -309,7 +312,7 @@ func nodeDomain(n *structs.Node) *feasible.Domain {
 	return feasible.NewDomain(feasible.Domain{Level: structs.LevelNode, NodeID: n.ID, Name: cmp.Or(n.Name, structs.ShortID(n.ID))})
 }
 
-// joint is a group that asks on one node for all that the gang's first members ask,
+// joint is a group that requests on one node all that the gang's first members request,
 // so that one search finds the node for them, and a cell of a level below nodes.
 func (x *GangPlacer) joint(level string) *structs.TaskGroup {
 	all := &structs.TaskGroup{Name: x.gw.Works[0].Group.Name, EphemeralDisk: &structs.EphemeralDisk{}, Volumes: map[string]*structs.VolumeRequest{}}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
-	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -15,10 +14,10 @@ import (
 // roomsNamed bounds the domains that an explanation names: those with most room.
 const roomsNamed = 3
 
-// explain counts that the gang found no room, and says why: of each group what its
-// nodes lack, and of the gang how much of it would have found room.
-func (x *GangPlacer) explain() {
-	var reasons []string // found out once, and only where it is not known already
+// explain counts that the gang found no room, and records why: of each group what its
+// nodes lack, and of the gang how much of it would have found room, or why it must not run opportunistically.
+func (x *GangPlacer) explain(without withoutClaim) {
+	reasons := without.withheld // else found out once, and only where it is not known already
 	for i, work := range x.gw.Works {
 		name := work.Group.Name
 		world.PutInto(&x.s.queued, name, len(work.Place))
@@ -26,15 +25,15 @@ func (x *GangPlacer) explain() {
 			continue
 		}
 		find := x.s.newSearch(work.Group, x.base, x.s.Fit(work.Group)) // reservations go by it, too
-		if t := x.gw.Spec.Topology; t == nil || !t.Required {
+		if t := x.gw.Spec.Topology; x.failed != nil && (t == nil || !t.Required) {
 			find = x.failed.runs[i].search // what is left when the others have their places
 		}
 		m := x.s.stored(name)
 		if m == nil {
 			if reasons == nil {
-				reasons = x.reasons()
+				reasons = append(x.reasons(), without.reasons...)
 			}
-			m = explainGang(find, reasons)
+			m = explain(find, reasons...)
 		}
 		m.CoalescedFailures = len(work.Place) - 1
 		world.PutInto(&x.s.failed, name, m)
@@ -48,22 +47,6 @@ func (x *GangPlacer) reasons() []string {
 		reasons = append(reasons, short)
 	}
 	return reasons
-}
-
-// explainGang records for every node why it does not fit. What would do for one instance
-// does not for the gang.
-func explainGang(s *search.Search, reasons []string) *structs.AllocMetric {
-	x := newExplanation(s.Fit.Job)
-	x.classes(s, func(c *world.NodeSet) {
-		x.set(s, c, func(n *world.NodeState) { x.exhausted(n.Node, reasons[0], 1) })
-	})
-	if x.DimensionExhausted == nil {
-		x.DimensionExhausted = map[string]int{}
-	}
-	for _, reason := range reasons {
-		x.DimensionExhausted[reason] = x.NodesExhausted
-	}
-	return x.AllocMetric
 }
 
 // GangReason is why a gang found no room.

@@ -13,7 +13,7 @@ import (
 )
 
 // MaxNodesTried bounds the nodes that are tried for a gang that must be on one node.
-// The first nearly always does, as all that the members ask fits there together.
+// The first nearly always does, as all that the members request fits there together.
 const MaxNodesTried = 16
 
 // GangPlacer places one gang as a whole.
@@ -32,6 +32,8 @@ type GangPlacer struct {
 	// domain is wanted that loses least. See reclaim_gang.go.
 	taking, compares bool
 	most             int
+	// claiming: by what the gang's namespace owns. See claims_gang.go.
+	claiming bool
 }
 
 // NewGangPlacer begins the placing of a gang on the edit of an evaluation.
@@ -47,7 +49,7 @@ func NewGangPlacer(s *Scheduler, gw *reconcile.GangWork) *GangPlacer {
 	return x
 }
 
-// placeGang places what a gang lacks. What it gives is to be looked at later.
+// placeGang places what a gang lacks. What it returns is to be looked at later.
 func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 	for _, work := range gw.Works {
 		world.PutInto(&s.queued, work.Group.Name, 0)
@@ -60,15 +62,18 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	x := NewGangPlacer(s, gw)
-	t := x.Place()
-	if t == nil {
-		t = x.reclaim()
+	t, without := x.claim()
+	if t == nil && without.withheld == nil {
+		t = x.Place()
+		if t == nil {
+			t = x.reclaim()
+		}
 	}
 	if t != nil {
 		x.keep(t)
 		return nil
 	}
-	x.explain()
+	x.explain(without)
 	if gw.Force != nil {
 		return []reconcile.Later{*gw.Force}
 	}
@@ -116,12 +121,14 @@ func (x *GangPlacer) Place() *Trial {
 // Trial is one try to place a gang's first members, on an edit that is kept only if
 // all of them find room.
 type Trial struct {
-	edit  *world.Edit
-	runs  []*groupRun // by group
-	short int         // the group that found no room, of a trial that failed
+	edit   *world.Edit
+	runs   []*groupRun // by group
+	claims []*claimRun // by group; nil: they use no claim
+	short  int         // the group that found no room, of a trial that failed
 	// What others make room for, and what that takes from them.
 	reclaim *gangReclaim
 	loss    preempt.Loss
+	before  *mark // to go back to; nil: nothing was taken from others without reclaim
 }
 
 // found is how many of a group found room.
@@ -135,27 +142,12 @@ func (t *Trial) found(group int) int64 {
 // try places all first members under a domain (nil: anywhere), or nothing. Groups of
 // large instances go first, as small ones find room between them.
 func (x *GangPlacer) try(d *feasible.Domain) *Trial {
-	s := x.s
-	t := &Trial{edit: x.base.World().Edit()}
-	for _, work := range x.gw.Works {
-		f := s.Fit(work.Group)
-		if d != nil {
-			f = f.In(d)
-		}
-		run := s.newRun(work, t.edit, f)
-		run.under(d)
-		t.runs = append(t.runs, run)
+	if x.claiming {
+		return x.tryClaims(d)
 	}
-	for _, a := range x.gw.Old {
-		s.Census.Move(a.TaskGroup, a.NodeID, -1)
-	}
-	order := make([]int, len(x.requests))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return compareAmounts(x.requests[b], x.requests[a]) })
+	t := x.newTrial(d)
 	whole := true
-	for _, i := range order {
+	for _, i := range x.largestFirst() {
 		run := t.runs[i]
 		run.search.Rewind() // others have taken room since it was made
 		for _, p := range run.work.Place[:run.work.First] {
@@ -178,6 +170,46 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 	return nil
 }
 
+// newTrial begins a trial under a domain.
+func (x *GangPlacer) newTrial(d *feasible.Domain) *Trial {
+	s := x.s
+	t := &Trial{edit: x.base.World().Edit()}
+	for _, work := range x.gw.Works {
+		f := s.Fit(work.Group)
+		if d != nil {
+			f = f.In(d)
+		}
+		run := s.newRun(work, t.edit, f)
+		run.under(d)
+		t.runs = append(t.runs, run)
+	}
+	for _, a := range x.gw.Old {
+		s.Census.Move(a.TaskGroup, a.NodeID, -1)
+	}
+	return t
+}
+
+// largestFirst returns the groups, those of the largest instances first.
+func (x *GangPlacer) largestFirst() []int {
+	order := make([]int, len(x.requests))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compareAmounts(x.requests[b], x.requests[a]) })
+	return order
+}
+
+// all returns what the members of a trial were placed by: each group's run, with those by its kinds of cells.
+func (t *Trial) all() (runs []*groupRun) {
+	for i, run := range t.runs {
+		runs = append(runs, run)
+		if t.claims != nil {
+			runs = append(runs, t.claims[i].all()...)
+		}
+	}
+	return runs
+}
+
 // Undo forgets where a trial's members would have been.
 func (x *GangPlacer) Undo(t *Trial) {
 	for _, a := range x.gw.Old {
@@ -186,7 +218,10 @@ func (x *GangPlacer) Undo(t *Trial) {
 	if t.reclaim != nil {
 		x.s.backTo(t.reclaim.mark)
 	}
-	for _, run := range t.runs {
+	if t.before != nil {
+		x.s.backTo(*t.before)
+	}
+	for _, run := range t.all() {
 		if run.batch == nil {
 			continue
 		}
@@ -212,6 +247,9 @@ func (g *groupRun) under(d *feasible.Domain) {
 
 // onOneNode places all first members on one node, under one cell of a level there.
 func (x *GangPlacer) onOneNode(level string) *Trial {
+	if x.claiming {
+		return x.claimOneNode(level)
+	}
 	s := x.s
 	joint := x.joint(level)
 	find := search.New(x.base, search.NewRequest(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy())
@@ -236,23 +274,30 @@ func (x *GangPlacer) keep(t *Trial) {
 	s := x.s
 	s.Edit = t.edit
 	s.plan.Stop = append(s.plan.Stop, x.gw.Stops...)
-	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.Spec.Told
-	for _, run := range t.runs {
+	s.plan.AllAtOnce = s.plan.AllAtOnce || x.gw.Spec.Informed
+	for i, run := range t.runs {
 		rest := run.work.Place[run.work.First:]
 		if len(rest) > 0 {
 			run.search.Rewind() // others have taken room since it was made
 		}
+		var claims *claimRun
+		if t.claims != nil {
+			claims = t.claims[i].more()
+		}
 		for _, p := range rest {
-			placeMore(x.gw, run, p)
+			placeMore(x.gw, run, claims, p)
 		}
 	}
-	s.seat(x.gw, t.runs, nil)
+	s.seat(x.gw, t.all(), nil)
 }
 
 // placeMore places one member that need not come with others. A topology that is only
 // preferred is given up where it has no room.
-func placeMore(gw *reconcile.GangWork, run *groupRun, p reconcile.Placement) {
+func placeMore(gw *reconcile.GangWork, run *groupRun, claims *claimRun, p reconcile.Placement) {
 	s, group := run.s, run.work.Group
+	if claims.placeWider(gw.Spec.Topology, p) || !claims.mayDoWithout(p) {
+		return
+	}
 	if s.failed[group.Name] == nil {
 		f, ok := run.seek(p)
 		for d := run.search.Fit.Within; !ok && d != nil && !gw.Spec.Topology.Required; {
@@ -284,7 +329,7 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 	slices.SortFunc(live, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID))
 	})
-	if gw.Spec.Told && len(live) > 0 {
+	if gw.Spec.Informed && len(live) > 0 {
 		ids := make([]string, len(live))
 		for i, a := range live {
 			ids[i] = a.ID
@@ -292,23 +337,31 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 		s.plan.Beside = append(s.plan.Beside, ids)
 	}
 	d := s.beside(gw, live)
-	var runs []*groupRun
-	for _, work := range gw.Works {
+	guaranteed := s.guaranteedOf(live)
+	t := &Trial{}
+	for i, work := range gw.Works {
 		f := s.Fit(work.Group)
 		if d != nil {
 			f = f.In(d)
 		}
 		run := s.newRun(work, s.Edit, f)
 		run.under(d)
-		runs = append(runs, run)
+		var claims *claimRun
+		if len(guaranteed) > 0 {
+			claims = run.claims()
+		}
+		t.runs, t.claims = append(t.runs, run), append(t.claims, claims)
+		lacks := gw.Spec.Groups[i].Min - guaranteed[work.Group.Name] - len(work.Done)
 		for _, p := range work.Place {
 			if p.Tracker == nil && !gw.Spec.ByMember {
 				p.Tracker = last // they fail as one
 			}
-			placeMore(gw, run, p)
+			claims.require(lacks > 0)
+			lacks--
+			placeMore(gw, run, claims, p)
 		}
 	}
-	s.seat(gw, runs, live)
+	s.seat(gw, t.all(), live)
 }
 
 // beside is the domain that others of a gang are to be under: that of those which

@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// seat ends the runs, and tells the placed members their ranks and where all are: they
+// seat ends the runs, and sends the placed members their ranks and where all are: they
 // themselves, those that run, and those that have completed, whose work is not done again.
 // Whoever stands for a member has its rank. Only a gang of other counts, none of which
 // runs, is numbered anew: its members in the order of groups and indexes.
@@ -27,8 +27,10 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 		return a != nil && a.Gang != nil && (len(live) > 0 || sameGang(gw, a))
 	}
 	var others []sitter
-	for _, run := range runs {
-		others = append(others, g.completed(run.work, keeps)...)
+	for i, run := range runs {
+		if i == 0 || runs[i-1].work != run.work { // a group has a run for each kind of cells that its members use
+			others = append(others, g.completed(run.work, keeps)...)
+		}
 	}
 	var placed []sitter
 	for _, run := range runs {
@@ -58,21 +60,21 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 	if len(live) == 0 {
 		g.closeUp(placed)
 	}
-	told := &structs.AllocGang{Size: len(g.hosts), Hosts: g.hosts, Level: g.level()}
+	gang := &structs.AllocGang{Size: len(g.hosts), Hosts: g.hosts, Level: g.level()}
 	for _, c := range placed {
 		if c.instance != nil {
 			c.instance.Rank = c.rank
 		}
 	}
 	for _, run := range runs {
-		if run.batch != nil && gw.Spec.Told {
-			run.batch.Gang = told
+		if run.batch != nil && gw.Spec.Informed {
+			run.batch.Gang = gang
 		}
 	}
 }
 
 // sameGang reports whether an allocation was placed in a gang of as many as are wanted now, so that
-// its rank is one of this gang. Its version does not tell alone: what another count left running
+// its rank is one of this gang. Its version is not enough: what another count left running
 // was moved to the newest version in place.
 func sameGang(gw *reconcile.GangWork, a *structs.Allocation) bool {
 	all, rigid := 0, true
@@ -149,7 +151,7 @@ func (g *seating) level() string {
 }
 
 // completed seats the members of a group that have completed. Those that have no rank in
-// this gang are given back.
+// this gang are released.
 func (g *seating) completed(work *reconcile.GroupWork, keeps func(*structs.Allocation) bool) (others []sitter) {
 	for _, a := range work.Done {
 		switch {

@@ -56,7 +56,7 @@ func AddCount(m *map[string]int, key string, by int) {
 	(*m)[key] += by
 }
 
-// classes counts what can be told without looking at single nodes. visit is
+// classes counts what can be known without looking at single nodes. visit is
 // called for each class that the group may use.
 func (x explanation) classes(s *search.Search, visit func(c *world.NodeSet)) {
 	if visit != nil { // else it is only counted how many there are
@@ -100,15 +100,23 @@ func (x explanation) node(s *search.Search, n *world.NodeState) bool {
 	return what == ""
 }
 
-// explain counts for every node why a request does not fit.
-func explain(s *search.Search) *structs.AllocMetric {
+// explain counts for every node why a request does not fit. Where reasons are given that no node has, they hold what would do, and all
+// that is lacking beside them.
+func explain(s *search.Search, reasons ...string) *structs.AllocMetric {
 	x := newExplanation(s.Fit.Job)
-	x.classes(s, func(c *world.NodeSet) { x.set(s, c, nil) })
+	var fits func(*world.NodeState)
+	if len(reasons) > 0 {
+		fits = func(n *world.NodeState) { x.exhausted(n.Node, reasons[0], 1) }
+	}
+	x.classes(s, func(c *world.NodeSet) { x.set(s, c, fits) })
+	for _, reason := range reasons {
+		world.PutInto(&x.DimensionExhausted, reason, x.NodesExhausted)
+	}
 	return x.AllocMetric
 }
 
 // set counts the nodes of a set that the group may use. What lacks something that the
-// index shows is not looked at further; fits, if any, is told of what lacks nothing.
+// index shows is not looked at further; fits, if any, is called with what lacks nothing.
 func (x explanation) set(s *search.Search, c *world.NodeSet, fits func(*world.NodeState)) {
 	look := func(n *world.NodeState) {
 		if x.node(s, n) && fits != nil {

@@ -17,10 +17,10 @@ const (
 	// plan costs about what a placement does; one instance is the least there is, so that
 	// the search ends at the first node that loses no more.
 	ReclaimLook = 64
-	// reclaimTries is how many nodes of a priority are planned in vain, as coordinates
+	// reclaimTries is how many nodes of a priority are planned without success, as coordinates
 	// admit more than ports, cells or gangs allow. It is counted anew for each priority,
 	// and a node is planned once for all instances of a group, and once more for each that
-	// comes there: a group costs at most as many plans in vain as there are priorities times
+	// comes there: a group costs at most as many failed plans as there are priorities times
 	// this, and ReclaimLook and two more for each instance.
 	reclaimTries = 256
 )
@@ -74,7 +74,7 @@ func (r *reclaimer) finder(g *groupRun) *reclaimSearch {
 	return f
 }
 
-// mayTake reports whether what is held by a priority may be taken.
+// mayTake reports whether what a priority uses may be taken.
 func (r *reclaimer) mayTake(priority int) bool {
 	return priority <= r.most && r.s.Input.Config.Band(priority) < r.below
 }
@@ -210,7 +210,7 @@ func (f *reclaimSearch) best(avoid []string) (best *reclaimInstance) {
 }
 
 // look plans the next node of the level, the one with the lowest ID. False: there are no
-// more, or enough have been tried in vain.
+// more, or enough have been tried without success.
 func (f *reclaimSearch) look() bool {
 	if f.tried >= reclaimTries {
 		return false

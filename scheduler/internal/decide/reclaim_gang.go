@@ -77,12 +77,14 @@ func (x *GangPlacer) inDomains(level structs.TopologyLevel) *Trial {
 		if least.tried == reclaimDomains {
 			break
 		}
-		if x.recount(r); !r.enough(x) {
+		if x.recount(r); !x.claiming && !r.enough(x) {
 			continue
 		}
 		t := x.try(r.Domain)
-		if t == nil {
+		if t == nil && !x.claiming {
 			r.fits[x.failed.short] = x.failed.found(x.failed.short) // less than it seemed
+		}
+		if t == nil {
 			continue
 		}
 		if least.enough(t, r.Domain) {
@@ -102,7 +104,11 @@ type leastLoss struct {
 
 // enough reports whether a trial is the one to keep. Else it is undone and remembered.
 func (l *leastLoss) enough(t *Trial, d *feasible.Domain) bool {
-	if !l.x.compares || t.loss.Instances <= 1 {
+	least := 1 // that others give room for; cells may cost nobody anything
+	if l.x.claiming {
+		least = 0
+	}
+	if !l.x.compares && !l.x.claiming || t.loss.Instances <= least {
 		return true
 	}
 	l.x.Undo(t)
@@ -169,7 +175,7 @@ func (x *GangPlacer) without(n *world.NodeState) *world.NodeState {
 func (x *GangPlacer) mayGo(u *world.Usage) bool {
 	s := x.s
 	own := u.Owner.Namespace == s.eval.Namespace && u.Owner.Job == s.eval.JobID
-	return !own && u.Owner.Terms.Priority <= x.most && s.band(u) < s.Input.Config.Band(s.Input.Job.Priority)
+	return !own && !u.Guaranteed() && u.Owner.Terms.Priority <= x.most && s.band(u) < s.Input.Config.Band(s.Input.Job.Priority)
 }
 
 // amountOf is what of a node is to be had beside what is free, at most.

@@ -11,7 +11,7 @@ import (
 
 // reclaimed is one allocation that a plan takes back.
 type reclaimed struct {
-	use  *world.Usage // what it held
+	use  *world.Usage // what it used
 	stop *structs.AllocStop
 	run  *groupRun // whose instance it makes room for
 	gang bool      // it goes, or shrinks, with others
@@ -150,13 +150,13 @@ func (o *outcome) inVain() bool {
 
 // preemptions are the evaluations of the jobs that something is taken back from, one each.
 func (s *Scheduler) preemptions() {
-	told := map[structs.NamespacedID]bool{}
+	listed := map[structs.NamespacedID]bool{}
 	for _, d := range s.reclaimed {
 		job := structs.NamespacedID{ID: d.use.Owner.Job, Namespace: d.use.Owner.Namespace}
-		if told[job] {
+		if listed[job] {
 			continue
 		}
-		told[job] = true
+		listed[job] = true
 		ev := s.newEval(structs.EvalTriggerPreemption, structs.EvalStatusPending)
 		ev.Namespace, ev.JobID, ev.Priority = job.Namespace, job.ID, d.use.Owner.Terms.Priority
 		ev.Type, ev.JobModifyIndex = structs.JobTypeService, 0 // the FSM fills these in from the job

@@ -15,7 +15,7 @@ import (
 type reclaimRoom struct {
 	node     *world.NodeState  // as it is
 	requests []*search.Request // one for each newcomer
-	// plain: nothing that the newcomers ask for has a name, so that sums say all.
+	// plain: nothing that the newcomers request has a name, so that sums show all.
 	plain bool
 	free  world.Vector     // if plain
 	trial *world.NodeState // else: a copy that the planner changes
@@ -149,7 +149,7 @@ type reclaimRequests struct {
 	rooms *reclaimRooms
 	at    map[string]int // rooms by node
 	list  []preempt.Allocated
-	of    []*world.Owner // by ask
+	of    []*world.Owner // by request
 	gangs map[world.GangName]int
 }
 
@@ -210,20 +210,33 @@ func (a *reclaimRequests) add(request int, u *world.Usage, n *structs.Node, room
 	a.list[request].Victims = append(a.list[request].Victims, preempt.Victim{ID: id, Room: room})
 }
 
-// gang adds all members of a gang, once. A part is a group.
+// gang adds all members of a gang, once. A part is a group. Of a gang of which somebody must not be taken from, those alone may
+// go without whom it still runs.
 func (a *reclaimRequests) gang(g world.GangName) {
 	if _, known := a.gangs[g]; known {
 		return
 	}
 	a.gangs[g] = len(a.list)
 	members := world.GangMembers(a.e, g)
+	fixed := slices.ContainsFunc(members, func(u *world.Usage) bool { return a.s.protected(a.e, u, a.below) })
+	if fixed {
+		members = a.dispensable(members)
+	}
+	if len(members) == 0 {
+		return
+	}
 	h := members[0].Owner
 	request := a.request(h)
+	request.Suspend = request.Suspend && !fixed // a gang is suspended whole or not at all
 	var parts []string
 	for _, u := range members {
 		if !slices.Contains(parts, u.Owner.Group) {
 			parts = append(parts, u.Owner.Group)
-			request.Min = append(request.Min, u.Owner.Terms.GangMin)
+			least := u.Owner.Terms.GangMin
+			if fixed {
+				least = 0
+			}
+			request.Min = append(request.Min, least)
 		}
 	}
 	i := len(a.list)
@@ -241,4 +254,25 @@ func (a *reclaimRequests) gang(g world.GangName) {
 		v := a.list[i].Victims
 		v[len(v)-1].Part = slices.Index(parts, u.Owner.Group)
 	}
+}
+
+// dispensable returns the members of a gang that may be taken from and without all of whom as many run on as must, those on the nodes
+// in question first.
+func (a *reclaimRequests) dispensable(members []*world.Usage) (list []*world.Usage) {
+	spare := map[string]int{}
+	for _, u := range members {
+		if _, seen := spare[u.Owner.Group]; !seen {
+			spare[u.Owner.Group] = -u.Owner.Terms.GangMin
+		}
+		spare[u.Owner.Group]++
+	}
+	for _, near := range []bool{true, false} {
+		for _, u := range members {
+			if _, in := a.at[u.NodeID]; in == near && spare[u.Owner.Group] > 0 && !a.s.protected(a.e, u, a.below) {
+				spare[u.Owner.Group]--
+				list = append(list, u)
+			}
+		}
+	}
+	return list
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Who loses least where the World does not keep who holds what by priority: while nobody
-// may preempt, and somebody asks what would be if one might; and under one cell of a site,
+// may preempt, and a what-if needs the outcome if one might; and under one cell of a site,
 // where the sets of all nodes would show mostly others. The nodes are gone over once.
 
 // usageBy returns what a node would have without those of each priority and below that may be taken
@@ -91,7 +91,7 @@ func (f *reclaimSearch) levelsByWalk() {
 	f.levels = w.levels()
 }
 
-// fitsBySums reports whether requests find room beside usages that stay, where sums say so: which
+// fitsBySums reports whether requests find room beside usages that stay, where sums show it: which
 // of the node's devices they get does not matter then.
 func fitsBySums(n *world.NodeState, requests []*search.Request, stay []*world.Usage) (fits, known bool) {
 	left, devices, want := n.Capacity.Amount, n.Capacity.WellDevices(), int64(0)
@@ -129,7 +129,7 @@ func devicesAlike(n *world.NodeState, d *feasible.DeviceRequest) bool {
 }
 
 // fitsEmptied reports whether requests find room on a node without all that may be taken from: what
-// a plan finds in the end, whoever loses least. It is known where that is all that is asked, and
+// a plan finds in the end, whoever loses least. It is known where that is all that is requested, and
 // who goes from one node leaves the others as they are.
 func (r *reclaimer) fitsEmptied(n *world.NodeState, requests []*search.Request) (fits, known bool) {
 	if !r.s.countsOnly() {

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// RequestKey is what the groups of a job that wait need, as far as it can be told without looking
+// RequestKey is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey struct {
 	// Key: of requests with the same key none finds room for an instance where one of them did not.
@@ -29,7 +29,7 @@ type need struct {
 // RequestKeyOf returns the request key of the groups of a job that wait, with what the job has
 // already. holds reports that nodes are reserved for the job: it may find room there where no other job can.
 func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, fits bool) RequestKey {
-	// What stands on room of its own needs less than its groups say, and only there.
+	// What stands on room of its own needs less than its groups state, and only there.
 	stands := standsOn(job, groups, has)
 	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands}
 	// Of two groups one may have found room where the other did not.
@@ -39,7 +39,7 @@ func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, 
 	names := slices.Sorted(slices.Values(groups))
 	k := &jobKey{
 		Type: job.Type, Datacenters: job.Datacenters, Pool: job.NodePool, Constraints: job.Constraints,
-		Policy: job.Policy, Prefer: job.Prefer, Class: job.Class,
+		Policy: job.Policy, Prefer: job.Prefer, Class: job.Class, OverLimit: job.OverLimit,
 	}
 	if config.Preempts(job.Type) {
 		k.Priority, k.Partial = job.Priority, job.Partial
@@ -94,11 +94,11 @@ func apart(list []*structs.Constraint) bool {
 
 // jobKey is all of a job that decides whether an instance finds room.
 type jobKey struct {
-	Type, Pool, Policy, Class, Partial string
-	Priority                           int
-	Datacenters, Prefer                []string
-	Constraints                        []*structs.Constraint
-	Groups                             []groupKey
+	Type, Pool, Policy, Class, Partial, OverLimit string
+	Priority                                      int
+	Datacenters, Prefer                           []string
+	Constraints                                   []*structs.Constraint
+	Groups                                        []groupKey
 }
 
 type groupKey struct {
@@ -177,13 +177,13 @@ func (s *Scheduler) requests(evalID string) {
 	}
 }
 
-// why explains why nothing fits. A brief decision keeps what its evaluation says
+// why explains why nothing fits, also for reasons that no node has. A brief decision keeps what its evaluation states
 // already: the reasons of what is hopeless are costly to count, and few change.
-func (s *Scheduler) why(found *search.Search) *structs.AllocMetric {
+func (s *Scheduler) why(found *search.Search, reasons ...string) *structs.AllocMetric {
 	if m := s.stored(found.Fit.Group.Name); m != nil {
 		return m
 	}
-	return explain(found)
+	return explain(found, reasons...)
 }
 
 // stored returns the metrics that a blocked evaluation has of a group already, where they suffice.

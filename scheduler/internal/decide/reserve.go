@@ -231,7 +231,7 @@ func (s *Scheduler) underOf(g *feasible.Gang) func(*structs.Node) string {
 
 // roomAt is when a node has room for what is searched for, if what runs there ends at its
 // time limit, and for how many of it then; false: what has no limit is in the way, or, unless
-// free is set, it has room now. What a node would give says so, not sums: of devices it
+// free is set, it has room now. What a node would give shows it, not sums: of devices it
 // matters which are free.
 func roomAt(s *search.Search, n *world.NodeState, now int64, free bool) (futureInstance, bool) {
 	uses := slices.DeleteFunc(slices.Clone(n.Usages), func(u *world.Usage) bool { return u.Ends == 0 })
@@ -260,7 +260,7 @@ func roomAt(s *search.Search, n *world.NodeState, now int64, free bool) (futureI
 			break
 		}
 		instance.fits++
-		if s.Request.Plain { // the sum says it all
+		if s.Request.Plain { // the sum is enough
 			later.Used = later.Used.Plus(s.Request.Amount)
 			continue
 		}

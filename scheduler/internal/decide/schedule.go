@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -59,7 +60,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	}
 
 	// Running allocations use what their namespace owns and nobody waits for.
-	s.raise()
+	raise.Raise(s.Edit, in.Job, s.Live, s.plan)
 
 	// 5. Delayed replacements wait in evaluations of their own.
 	s.followUp(r.Later)
@@ -99,7 +100,7 @@ type Scheduler struct {
 	// groups are what is known of the job's groups so far, one of them mostly.
 	groups []groupFound
 	first  [1]groupFound
-	// reclaimed is what others give back; settled are the nodes that it was freed on.
+	// reclaimed is what others release; settled are the nodes that it was freed on.
 	reclaimed []*reclaimed
 	settled   map[string]bool
 }
@@ -134,8 +135,8 @@ func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *S
 	return s
 }
 
-// AllOrNone reports whether a job takes nothing unless it gets all that it misses: so say
-// all_at_once, and partial = "none" of what is no gang (a gang does so anyway, for as many as must
+// AllOrNone reports whether a job takes nothing unless it gets all that it misses, as
+// all_at_once states, and partial = "none" of what is no gang (a gang does so anyway, for as many as must
 // run together).
 func AllOrNone(job *structs.Job) bool {
 	if job == nil || job.AllAtOnce {
@@ -190,6 +191,7 @@ type groupRun struct {
 	nodes   map[string]int // into batch.Nodes, beyond the first few
 	metrics explanation
 	short   []reconcile.Placement // found no free room; others may have to make some
+	reasons []string              // why its instances use no claim, for those that find no room
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
@@ -356,7 +358,7 @@ func (g *groupRun) fail(p reconcile.Placement) {
 		return
 	}
 	if m == nil {
-		world.PutInto(&g.s.failed, name, g.s.why(g.search))
+		world.PutInto(&g.s.failed, name, g.s.why(g.search, g.reasons...))
 		return
 	}
 	m.CoalescedFailures++

@@ -10,9 +10,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// A suspended allocation stays on its node, with its memory and disk; all else that it held is
+// A suspended allocation stays on its node, with its memory and disk; all else that it used is
 // others' (semantics parts 0 and 4). It has its instance's place, so nothing is placed in its
-// stead. Each evaluation of its job lets it go on in place if there is room for what it held, under
+// stead. Each evaluation of its job lets it go on in place if there is room for what it used, under
 // the same names: it cannot move, and a process that was given a device cannot be given another.
 // What finds no room is missing, and waits in a blocked evaluation as what is not placed does. What
 // a user suspended is left alone until a user resumes it.
@@ -81,7 +81,7 @@ const (
 )
 
 // lacksToWake takes what an allocation is to hold, if it fits beside the others of its
-// node; else it says what is lacking.
+// node; else it returns what is lacking.
 func (s *Scheduler) lacksToWake(a *structs.Allocation, reserved *structs.AllocatedResources) string {
 	n, known := world.StateOf(s.Edit, a.NodeID)
 	if !known || n.Node == nil || n.Node.Status != structs.NodeStatusReady || n.Node.DrainStrategy != nil {
@@ -155,7 +155,7 @@ func (s *Scheduler) pause(from int, works []*reconcile.GroupWork, why string) {
 }
 
 // rollOn has the job looked at again when something goes on for which an update waits, and which
-// its node has not suspended yet: nobody will say that it runs again. What is suspended says so.
+// its node has not suspended yet: nobody will report that it runs again. What is suspended reports it.
 func (s *Scheduler) rollOn(groups []*reconcile.GroupWork) {
 	goesOn := map[string]bool{}
 	for _, up := range s.plan.Update {
@@ -180,14 +180,14 @@ func (s *Scheduler) suspendAgain(groups []*reconcile.GroupWork) {
 // for each.
 func (s *Scheduler) countSuspended() {
 	seen := map[[3]string]bool{}
-	said := map[string]bool{} // groups of which it is said already: those maps are the state's
+	said := map[string]bool{} // groups of which it is recorded already: those maps are the state's
 	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
 		said[name] = s.failed[name] != nil && s.stored(name) != nil
 	}
 	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
-		s.Fit(sl.work.Group) // which classes could take it is asked later
+		s.Fit(sl.work.Group) // which classes could take it is looked up later
 		world.PutInto(&s.queued, name, s.queued[name]+1)
 		m := s.failed[name]
 		if m == nil {

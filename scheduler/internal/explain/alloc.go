@@ -37,6 +37,10 @@ func Alloc(in AllocInput) *structs.AllocExplanation {
 	t := termsOf(a)
 	x.Band = in.Config.Band(t.Priority)
 	bands := in.Config.PriorityBands()
+	if t.Claim != "" {
+		x.Class = structs.ClassGuaranteed
+		say("it uses a cell of level %s that namespace %q owns", t.CellLevel, a.Namespace)
+	}
 	say("it is %s: it has priority %d, of band %d to %d", x.Class, t.Priority, bands[x.Band].Low, bands[x.Band].High)
 	lostTo(x, &in, say)
 	if !a.Terminal() {
@@ -186,7 +190,11 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 	}
 	bands := in.Config.PriorityBands()
 	var types []string
-	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch} {
+	all := []string{structs.JobTypeService, structs.JobTypeBatch, structs.JobTypeSystem, structs.JobTypeSysBatch}
+	if t.Claim != "" {
+		all = all[:2] // the others use no claim
+	}
+	for _, kind := range all {
 		if in.Config.Preempts(kind) {
 			types = append(types, kind)
 		}
@@ -196,6 +204,15 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 		say("%s", th.Text)
 	}
 	switch {
+	case t.Claim != "" && (len(types) == 0 || x.Band == len(bands)-1):
+		say("it cannot be preempted: it is guaranteed")
+	case t.Claim != "":
+		low := bands[x.Band+1].Low
+		add(structs.Threat{
+			Kind: "preemption", Types: types, LowestPriority: low, How: how,
+			Text: fmt.Sprintf("it is guaranteed: only jobs of its namespace, of type %s with a priority of %d or more, may take its class or preempt it (%s)",
+				strings.Join(types, ", "), low, how),
+		})
 	case len(types) == 0:
 		say("it cannot be preempted: preemption is off")
 	case x.Band == len(bands)-1:

@@ -295,7 +295,7 @@ func (x *survey) knows(driver string) bool {
 			for name := range n.Node.Drivers { // sorted below
 				all[name] = true
 			}
-			for key := range n.Node.Attributes { // what clients without driver reports say
+			for key := range n.Node.Attributes { // what clients without driver reports state
 				if name, of := strings.CutPrefix(key, "driver."); of && !strings.Contains(name, ".") {
 					all[name] = true
 				}

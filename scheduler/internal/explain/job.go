@@ -185,6 +185,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	sv := x.survey(g)
 	out.Nodes, out.Reasons = sv.counts, sv.reasons()
 	x.gang(out, sv)
+	x.claims(out, left)
 	x.preemption(out, sv)
 	out.Expected = x.expected(out, sv, left)
 	if !x.in.NoRemedies {

@@ -161,7 +161,7 @@ func hasDriver(n *structs.Node, name string) bool {
 	if d := n.Drivers[name]; d != nil {
 		return d.Detected && d.Healthy
 	}
-	v := n.Attributes["driver."+name] // what clients without driver reports say
+	v := n.Attributes["driver."+name] // what clients without driver reports state
 	return v == "1" || v == "true"
 }
 

@@ -20,10 +20,10 @@ import (
 // Bounds of the search: how often the scheduler is run, how many instances it
 // places each time, and how many remedies are reported.
 const (
-	maxTries     = 160
-	minTries     = 24
-	maxPlaced    = 40_000
-	remediesTold = 12
+	maxTries      = 160
+	minTries      = 24
+	maxPlaced     = 40_000
+	remediesShown = 12
 )
 
 // prober runs the scheduler on alterations of one group's job, its nodes and settings.
@@ -52,6 +52,7 @@ func newProber(x *explainer, g *structs.TaskGroup, left int) *prober {
 
 // smallest returns the remedies, the smallest first, those that place only a part last.
 func (p *prober) smallest(sv *survey) []structs.Remedy {
+	p.claims()
 	p.topology(sv)
 	p.ports(sv)
 	p.drop(sv)
@@ -65,7 +66,7 @@ func (p *prober) smallest(sv *survey) []structs.Remedy {
 		return cmp.Or(
 			compareBool(b.All, a.All), cmp.Compare(a.Size, b.Size), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Text, b.Text))
 	})
-	return p.found[:min(len(p.found), remediesTold)]
+	return p.found[:min(len(p.found), remediesShown)]
 }
 
 func compareBool(a, b bool) int {

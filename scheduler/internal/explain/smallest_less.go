@@ -66,8 +66,8 @@ func (p *prober) less(sv *survey) {
 }
 
 // measure returns of which dimensions a node has too little, if it is only of such that
-// can be asked less of, and how much of them in all. Of devices it says that only where it
-// is to be exact, which takes a while; else it may say less.
+// can be requested less, and how much of them in all. Of devices it returns that only where it
+// is to be exact, which takes a while; else it may return less.
 func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (share float64, ok bool) {
 	kinds := (*into)[:0]
 	for i := range n.lacks {
@@ -95,7 +95,7 @@ func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (
 	*into = kinds
 	for i := 1; i < len(kinds); i++ {
 		if kinds[i] == kinds[i-1] {
-			return 0, false // which of two to ask less of is not known
+			return 0, false // which of two to request less of is not known
 		}
 	}
 	return share, true
@@ -161,7 +161,7 @@ func (p *prober) cutForAll(sv *survey, c cut) (cut, bool) {
 	if least >= c.now {
 		return c, false
 	}
-	// What cannot be for want of room on all nodes together is not asked.
+	// What cannot be for want of room on all nodes together is not tried.
 	free := p.freeOfAll(sv)
 	most := least - 1 + sort.Search(c.now-least+1, func(i int) bool { return !p.mayPlace(free, c, least+i) })
 	if most < least {
@@ -208,7 +208,7 @@ func (p *prober) freeOfAll(sv *survey) []decide.Amount {
 }
 
 // mayPlace reports whether nodes that have so much free may have room for all that is missing if a
-// field said n. It is wrong in one direction only; of no nodes it knows nothing.
+// field stated n. It is wrong in one direction only; of no nodes it knows nothing.
 func (p *prober) mayPlace(free []decide.Amount, c cut, n int) bool {
 	g := p.g.Copy()
 	c.set(g, n)

@@ -21,7 +21,7 @@ const (
 	endNodes        = 64
 	requestKeysMost = 8
 	newNodes        = 64
-	// newParts bounds the cores and the devices of a node that is made up: a job may ask
+	// newParts bounds the cores and the devices of a node that is made up: a job may request
 	// for any number, and nobody sells one with more.
 	newParts = 1024
 )
@@ -159,7 +159,7 @@ func (p *prober) endRemedy(list []victims) structs.Remedy {
 }
 
 // goesBefore reports whether the job of an allocation would be tried before the one that is
-// explained, if it asked for its room again.
+// explained, if it requested its room again.
 func (p *prober) goesBefore(u *world.Usage) bool {
 	terms, job := &u.Owner.Terms, p.x.in.Job
 	return terms.Priority > job.Priority || terms.Priority == job.Priority && terms.Submitted < job.CreateIndex

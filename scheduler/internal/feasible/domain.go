@@ -27,7 +27,7 @@ type Domain struct {
 	outside string // why other nodes are filtered
 }
 
-// NewDomain makes a domain, with what is said of the nodes outside of it.
+// NewDomain makes a domain, with what is recorded of the nodes outside of it.
 func NewDomain(d Domain) *Domain {
 	d.outside = "outside of " + d.String()
 	return &d

@@ -148,7 +148,7 @@ func (f *Feasibility) missingDrivers(n *structs.Node) string {
 	for _, name := range f.Drivers {
 		d, known := n.Drivers[name]
 		if !known || d == nil {
-			v := n.Attributes["driver."+name] // what clients without driver reports say
+			v := n.Attributes["driver."+name] // what clients without driver reports state
 			if v == "1" || v == "true" {
 				continue
 			}

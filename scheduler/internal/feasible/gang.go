@@ -21,16 +21,16 @@ type Gang struct {
 	ByMember bool
 	// Topology is the cell that all of it shall be under; nil: anywhere.
 	Topology *structs.TopologyConstraint
-	// Told: members are informed of each other. Not those of a group that is a gang only
+	// Informed: members learn of each other. Not those of a group that is a gang only
 	// because it states a topology.
-	Told bool
+	Informed bool
 }
 
 // GangGroup is one group of a gang.
 type GangGroup struct {
 	Group *structs.TaskGroup
 	// Min of its instances are placed at once; rigid: that is all of them, however
-	// many count says, so that another count is another gang.
+	// many count states, so that another count is another gang.
 	Min   int
 	Rigid bool
 }
@@ -95,7 +95,7 @@ func (g *Gang) add(group *structs.TaskGroup) {
 		if b.Min > 0 {
 			m.Min, m.Rigid = min(b.Min, group.Count), false
 		}
-		g.Told = true
+		g.Informed = true
 		g.ByMember = g.ByMember && b.OnLoss == structs.GangOnLossMember
 	}
 	g.Groups = append(g.Groups, m)

@@ -39,7 +39,7 @@ func suspendedBy(group *structs.TaskGroup) string {
 }
 
 // Suspends reports whether what is held on a node by such terms can be suspended, as far as the
-// node and what placed it say.
+// node and what placed it state.
 func Suspends(n *structs.Node, t *structs.AllocTerms) bool {
 	if n == nil || t.Drivers == "" {
 		return true

@@ -50,7 +50,7 @@ type judgement struct {
 	stopsOn      map[string][]string           // allocations by node; likewise
 	moved        map[string]string             // the node that an allocation's successor goes to; likewise
 	back         map[string]bool               // allocations whose stops are kept back
-	updated      []*world.Usage                // what in-place updates held before
+	updated      []*world.Usage                // what in-place updates used before
 	updates      []*structs.AllocInPlace
 	reason       string
 	unreserved   []*world.Reservation
@@ -133,6 +133,7 @@ func (j *judgement) reserve() {
 func (j *judgement) stop() {
 	j.freed = make(map[string]*world.Usage, len(j.plan.Stop))
 	j.reclaims, j.ended, j.gangs = map[string][]string{}, map[string]bool{}, map[world.GangName]*takenGang{}
+	j.protect() // before anything is stopped: a gang may be stopped whole
 	for _, s := range j.plan.Stop {
 		if s.KeepRunning {
 			continue
@@ -370,7 +371,7 @@ func (j *judgement) result() *structs.JudgedPlan {
 		}
 	}
 	for _, ev := range j.plan.Evals {
-		if is, stands := j.tellsOfReclaim(ev); is {
+		if is, stands := j.reportsReclaim(ev); is {
 			if stands {
 				valid.Evals = append(valid.Evals, ev)
 			}

@@ -31,12 +31,21 @@ func takenOnce(plan *structs.Plan) *structs.Plan {
 	return &once
 }
 
+// protect notes which of the allocations that are to be taken back use bound cells.
+func (j *judgement) protect() {
+	for _, s := range j.plan.Stop {
+		if s.PreemptedBy == "" || s.KeepRunning {
+			continue
+		}
+		if u, counts := world.Usages(world.Base(j.e)).Get(s.AllocID); counts && world.Protected(j.e, u) {
+			world.PutInto(&j.protected, s.AllocID, true)
+		}
+	}
+}
+
 // reclaim takes back what a plan takes from others. What has ended meanwhile gives its
 // room without that.
 func (j *judgement) reclaim(s *structs.AllocStop) {
-	if u, counts := world.Usages(world.Base(j.e)).Get(s.AllocID); counts && world.Protected(j.e, u) {
-		world.PutInto(&j.protected, s.AllocID, true)
-	}
 	u := world.Release(j.e, s.AllocID)
 	if u == nil {
 		j.ended[s.AllocID] = true
@@ -192,9 +201,9 @@ func (j *judgement) keepReclaimed(node string) {
 	}
 }
 
-// tellsOfReclaim reports whether an evaluation is one of a job that something is taken back from,
+// reportsReclaim reports whether an evaluation is one of a job that something is taken back from,
 // and whether that holds.
-func (j *judgement) tellsOfReclaim(ev *structs.Evaluation) (is, valid bool) {
+func (j *judgement) reportsReclaim(ev *structs.Evaluation) (is, valid bool) {
 	if ev.TriggeredBy != structs.EvalTriggerPreemption || ev.Status != structs.EvalStatusPending {
 		return false, false
 	}

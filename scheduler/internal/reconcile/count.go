@@ -229,7 +229,7 @@ func (r *reconciler) better(a, b *structs.Allocation) int {
 		cmp.Compare(rank(a), rank(b)), among, cmp.Compare(b.CreateIndex, a.CreateIndex))
 }
 
-// reconciled orders them as disconnect.reconcile says: whichever runs, and among those
+// reconciled orders them as disconnect.reconcile states: whichever runs, and among those
 // that do.
 func (r *reconciler) reconciled(a, b *structs.Allocation) (whichever, among int) {
 	g := r.in.Job.LookupTaskGroup(a.TaskGroup)

@@ -268,7 +268,7 @@ func (m *roster) rerun(r *reconciler) {
 func (r *reconciler) moves(gw *GangWork, m *roster) gangState {
 	state := gangUp
 	if !gw.Spec.ByMember && len(m.occupied) < m.spec.Min {
-		state = gangMoves // it has grown a group, say
+		state = gangMoves // for example, it has grown a group
 	}
 	for _, a := range m.occupied {
 		if a.Terminal() {

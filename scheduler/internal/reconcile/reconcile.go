@@ -146,7 +146,7 @@ func (r *reconciler) lost(a *structs.Allocation) bool {
 		return false
 	}
 	until := r.awaitedUntil(a, n)
-	// The evaluation that was to come then has come, whatever the clock says here: it may be behind that of the leader.
+	// The evaluation that was to come then has come, whatever the clock shows here: it may be behind that of the leader.
 	due := r.eval.TriggeredBy == structs.EvalTriggerMaxDisconnect && a.FollowupEvalID == r.eval.ID && !until.After(r.eval.WaitUntil)
 	return due || !until.After(r.in.Now.Add(feasible.RescheduleSlack))
 }
@@ -157,7 +157,7 @@ func (r *reconciler) awaitedUntil(a *structs.Allocation, n *structs.Node) time.T
 }
 
 // replacedMeanwhile reports whether another is to run while an allocation is waited for: its group
-// says so, or there is one already. What is kept only because its node is still heard by gossip
+// requires it, or there is one already. What is kept only because its node is still heard by gossip
 // runs on, and would run twice.
 func (r *reconciler) replacedMeanwhile(a *structs.Allocation) bool {
 	return a.NextAllocation != "" || a.GroupNow(r.in.Job).ReplacedMeanwhile()

@@ -14,7 +14,7 @@ func (work *GroupWork) suspended(a *structs.Allocation) {
 
 // FailedToSuspend reports whether an allocation was to be suspended and has ended instead: a driver
 // could not suspend it, or its processes were lost while they were suspended. Others have its room,
-// so it is missing like what was requeued, and its reschedule policy is not asked. One that has had
+// so it is missing like what was requeued, and its reschedule policy does not apply. One that has had
 // all its time is done.
 func FailedToSuspend(a *structs.Allocation) bool {
 	return a.Suspended() && a.ClientStatus == structs.AllocClientFailed && !feasible.ReachedTimeLimit(a)

@@ -27,7 +27,7 @@ func DrawAnyNode(t *rapid.T, id string) *structs.Node {
 	return n
 }
 
-// DrawRequestingJob draws a job of one group that asks for things which can be counted by hand.
+// DrawRequestingJob draws a job of one group that requests things which can be counted by hand.
 func DrawRequestingJob(t *rapid.T) *structs.Job {
 	kind := rapid.SampledFrom([]string{structs.JobTypeService, structs.JobTypeBatch}).Draw(t, "type")
 	return Job(kind, rapid.IntRange(1, 9).Draw(t, "count"), func(j *structs.Job) {
@@ -72,7 +72,7 @@ func DrawJob(t *rapid.T) *structs.Job {
 	return j
 }
 
-// DrawSpec draws what a job asks for, and its policy, and leaves its type and name.
+// DrawSpec draws what a job requests, and its policy, and leaves its type and name.
 func DrawSpec(t *rapid.T, j *structs.Job) {
 	g, tk := Group(j), Task(j)
 	yes := func(label string) bool { return rapid.IntRange(0, 3).Draw(t, label) == 0 }
@@ -138,7 +138,7 @@ func DrawNode(t *rapid.T, id string) *structs.Node {
 	})
 }
 
-// DrawDevices gives a node up to seven GPUs of one or two models, in an uneven tree,
+// DrawDevices adds to a node up to seven GPUs of one or two models, in an uneven tree,
 // by their places or without any.
 func DrawDevices(t *rapid.T, r *structs.NodeResources) {
 	count := rapid.SampledFrom([]int{0, 0, 1, 3, 4, 7}).Draw(t, "GPUs")

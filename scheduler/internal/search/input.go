@@ -19,7 +19,7 @@ type Input struct {
 	Seed uint64
 	// NewID mints the IDs of new evaluations and batch seeds.
 	NewID func() string
-	// Typical is what the cluster is typically asked for; the policy least-fragmentation
+	// Typical is what the cluster is typically requested to place; the policy least-fragmentation
 	// keeps room for it. nil, or nothing with devices in it: that policy is binpack.
 	Typical *Typical
 	// Prepared is what is remembered of other evaluations; nil: nothing is.
@@ -36,6 +36,9 @@ type Input struct {
 	Requests []*structs.PendingRequest
 	// Brief: why a blocked evaluation finds no room is not counted again.
 	Brief bool
+	// OverLimit is what becomes of instances beyond what the job's namespace owns, one of the OverLimit constants; empty: they run
+	// opportunistically. WaitsOverLimit has the job's own wish, too.
+	OverLimit string
 	// CountOnly: only the number that find no room is needed, not the placements.
 	CountOnly bool
 }
@@ -54,4 +57,11 @@ func (in *Input) Policy() string {
 		}
 	}
 	return PolicyBinpack
+}
+
+// WaitsOverLimit reports whether instances beyond what the job's namespace owns wait, instead of running opportunistically. A job of
+// class "opportunistic" uses nothing of that, and never waits for it.
+func (in *Input) WaitsOverLimit() bool {
+	return (in.OverLimit == structs.OverLimitWait || in.OverLimit == structs.OverLimitConfirm) && in.Job != nil && !in.Job.PerNode() &&
+		in.Job.OverLimit != structs.OverLimitOpportunistic && in.Job.Class != structs.ClassOpportunistic
 }

@@ -35,7 +35,7 @@ const (
 
 // leastFrag weighs nodes for one request.
 type leastFrag struct {
-	t       *Typical
+	t       *measures
 	request *Request
 	m       *feasible.Matcher
 	// requestKey is under which number Typical remembers what was weighed for the like of the
@@ -467,7 +467,8 @@ func (s *Search) weighBy(t *Typical) {
 		s.Policy = PolicyBinpack // which has the same phases for it
 		return
 	}
-	s.frag = &leastFrag{t: t, request: s.Request, m: s.Fit.Matcher, requestKey: t.requestKeyOf(s)}
+	m := t.measuresFor(s.Edit)
+	s.frag = &leastFrag{t: m, request: s.Request, m: s.Fit.Matcher, requestKey: m.requestKeyOf(s)}
 	s.Request.frag = s.frag
 }
 

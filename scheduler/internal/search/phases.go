@@ -25,7 +25,7 @@ type phase struct {
 	dim   int // the index must show at least min there; 0 in min: nothing more than the request's need
 	min   int64
 	most  int // the largest class that is taken
-	tries int // nodes that are looked at in vain before the phase ends; 0: all
+	tries int // nodes that are looked at without success before the phase ends; 0: all
 }
 
 // newPhases returns the searches that a request takes, in their order.
@@ -59,6 +59,6 @@ func newPhases(a *Request) []phase {
 	return out
 }
 
-// anywhere is the search for what has no devices, and for policies that do not ask
+// anywhere is the search for what has no devices, and for policies that do not consider
 // how cells are cut.
 var anywhere = []phase{{most: scattered}}

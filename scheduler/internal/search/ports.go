@@ -7,8 +7,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// pickPorts takes the static ports that are asked for, and dynamic ones from the
-// node's range, from a place that rng gives on.
+// pickPorts takes the static ports that are requested, and dynamic ones from the
+// node's range, from a place that rng draws on.
 func (g *Grant) pickPorts(a *Request, n *world.NodeState, rng *world.Random) string {
 	for _, want := range a.Networks {
 		device, ip := DefaultAddress(n.Node)

@@ -7,7 +7,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Prepared remembers what does not change from one evaluation to the next: what groups ask
+// Prepared remembers what does not change from one evaluation to the next: what groups request
 // for and which nodes they may use at all. A job that waits is decided again and again, and
 // the rows of a trace share their groups. It makes deciding faster and changes no answer.
 // It is for one goroutine at a time; jobs and groups that it has seen must not be changed.

@@ -13,7 +13,7 @@ import (
 )
 
 // defaultScored is how many candidates of a class are scored when nodes of one
-// class may score differently, if the configuration says nothing.
+// class may score differently, if the configuration states nothing.
 const defaultScored = 100
 
 // scored finds, among the first nodes of each class, the one that is liked best;

@@ -29,8 +29,8 @@ type phaseCursor struct {
 	head    Found // the next node that fits; its node is nil: not looked for yet
 }
 
-// again offers the node that a set gave last, in the order of binpack, as long as
-// it gives cells no larger than the phase that it was found in.
+// again offers the node that a set returned last, in the order of binpack, as long as
+// it provides cells no larger than the phase that it was found in.
 func (s *Search) again(c *SetCursor, avoid []string) (Found, bool) {
 	if c == nil || c.taken == "" || s.Policy == PolicySpread {
 		return Found{}, false

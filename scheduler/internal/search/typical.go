@@ -17,7 +17,7 @@ import (
 const (
 	// maxTypical is how many requests count: the commonest. Each costs a few nanoseconds for each
 	// node that is weighed.
-	maxTypical = 128
+	maxTypical = 256
 	// maxFamilies is for how many families of nodes their typical requests are computed.
 	maxFamilies = 4096
 	// memoBits is for how many states of nodes their ability is measured: 2^memoBits.
@@ -31,8 +31,19 @@ type Typical struct {
 	requests []typicalRequest
 	total    int64
 	m        *feasible.Matcher
-	kinds    map[family]*kinds
 	cores    bool // some request whole cores: what those are differs by node
+	supply   supply
+	users    map[string][]users // by family; see usersOf
+	measures *measures          // of the World that supply was counted of
+	apart    *measures          // the same for edits that have changed the supply, made last
+}
+
+// measures are the typical requests, each weighted by how scarce what it may use is, and what was
+// measured with them.
+type measures struct {
+	*Typical
+	scarcity []float64 // by request
+	kinds    map[family]*kinds
 	made     uint32
 	memo     []measured
 	// requestKeys number the requests that came, and weighed is what was found for the like of
@@ -65,7 +76,7 @@ type lossOfNode struct {
 }
 
 // lossAt is where the loss of a node is remembered, whichever is there now.
-func (t *Typical) lossAt(n *world.NodeState, requestKey uint32) *lossOfNode {
+func (t *measures) lossAt(n *world.NodeState, requestKey uint32) *lossOfNode {
 	if t.losses == nil {
 		t.losses = make([]lossOfNode, 1<<lossBits)
 	}
@@ -100,7 +111,7 @@ type weighedSet struct {
 
 // requestKeyOf numbers what a search looks for, from 1; 0 if more than its request key decides what
 // is weighed.
-func (t *Typical) requestKeyOf(s *Search) uint32 {
+func (t *measures) requestKeyOf(s *Search) uint32 {
 	a := s.Request
 	if s.order != nil || len(a.Devices) > 1 {
 		return 0
@@ -129,7 +140,7 @@ func (t *Typical) requestKeyOf(s *Search) uint32 {
 }
 
 // newList returns memory for what is weighed of a large set.
-func (t *Typical) newList() []weighed {
+func (t *measures) newList() []weighed {
 	const most, lists = weighMost + 2*weighLeast, 32
 	if len(t.lists) < most {
 		t.lists = make([]weighed, most*lists)
@@ -140,7 +151,7 @@ func (t *Typical) newList() []weighed {
 }
 
 // remember keeps what was weighed.
-func (t *Typical) remember(key setRequestKey, of *world.Token, list []weighed) {
+func (t *measures) remember(key setRequestKey, of *world.Token, list []weighed) {
 	if t.weighed == nil || len(t.weighed) >= maxWeighed {
 		t.weighed = map[setRequestKey]weighedSet{}
 	}
@@ -170,7 +181,7 @@ type kinds struct {
 }
 
 // plain reports whether a node of the family has no devices that any request is for.
-func (k *kinds) plain(t *Typical, n *world.NodeState) bool {
+func (k *kinds) plain(t *measures, n *world.NodeState) bool {
 	if !k.looked {
 		k.looked = true
 		for p := range n.Pools {
@@ -191,7 +202,7 @@ type kind struct {
 // NewTypical makes requests ready. Requests without devices only lower the weight of the others:
 // the policy leaves room by what they leave of devices. Of many requests the commonest are taken.
 func NewTypical(requests []structs.TypicalRequest) *Typical {
-	t := &Typical{m: feasible.NewMatcher(), kinds: map[family]*kinds{}}
+	t := &Typical{m: feasible.NewMatcher()}
 	for i := range requests {
 		a := &requests[i]
 		if a.Job == nil || a.Group == nil || a.Weight <= 0 {
@@ -242,7 +253,7 @@ func (t *Typical) read(a *structs.TypicalRequest) (typicalRequest, bool) {
 func (t *Typical) some() bool { return t != nil && len(t.requests) > 0 }
 
 // of returns the typical requests for the devices of a node's family.
-func (t *Typical) of(n *world.NodeState) *kinds {
+func (t *measures) of(n *world.NodeState) *kinds {
 	name := family{name: n.Capacity.Family}
 	if t.cores {
 		name.mhzPerCore = n.Capacity.MHzPerCore
@@ -259,26 +270,34 @@ func (t *Typical) of(n *world.NodeState) *kinds {
 }
 
 // find returns the kind of a group of a node's devices.
-func (t *Typical) find(k *kinds, n *world.NodeState, group *structs.NodeDeviceResource) *kind {
+func (t *measures) find(k *kinds, n *world.NodeState, group *structs.NodeDeviceResource) *kind {
 	for _, c := range k.list {
 		if c.name == group.Name && c.kind == group.Type && c.vendor == group.Vendor {
 			return c
 		}
 	}
 	var requests []frag.Request
-	for i := range t.requests {
+	for _, i := range t.usersOf(n.Capacity.Family, n.Node)[groupAt(n.Node, group)].good {
 		a := &t.requests[i]
-		if !a.want.Matches(t.m, group) || !a.fit.Class(n.Node).OK() {
-			continue
-		}
 		request := a.request
 		request.CPU += a.cores * n.Capacity.MHzPerCore
+		request.Scarcity = t.scarcity[i]
 		requests = append(requests, request)
 	}
 	t.made++
 	c := &kind{group.Vendor, group.Type, group.Name, world.KindKey(group.Vendor, group.Type, group.Name), frag.New(requests, t.total), t.made}
 	k.list = append(k.list, c)
 	return c
+}
+
+// groupAt is which of a node's groups of devices one is; the node may be a copy of the one that has it.
+func groupAt(n *structs.Node, group *structs.NodeDeviceResource) int {
+	if at := slices.Index(n.NodeResources.Devices, group); at >= 0 {
+		return at
+	}
+	return slices.IndexFunc(n.NodeResources.Devices, func(d *structs.NodeDeviceResource) bool {
+		return d.Vendor == group.Vendor && d.Type == group.Type && d.Name == group.Name
+	})
 }
 
 // only returns the kind of a node's devices if they are all of one, and it was found before.
@@ -323,7 +342,7 @@ func (k *roomKey) is(o *roomKey) bool {
 }
 
 // ability measures a room, whose devices descend.
-func (t *Typical) ability(k *kind, r *frag.Room) float64 {
+func (t *measures) ability(k *kind, r *frag.Room) float64 {
 	if k.measure.Empty() || len(r.Idle) == 0 || r.Idle[0] == 0 {
 		return 0
 	}

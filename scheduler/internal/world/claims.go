@@ -56,13 +56,20 @@ func compareRooms(a, b Room) int {
 		strings.Compare(a.NodeID, b.NodeID), cmp.Compare(a.Index, b.Index), a.Bound.Compare(b.Bound))
 }
 
+// chainUse is how many devices of a chain an owner uses by its claims.
+type chainUse struct {
+	chain   ChainKey
+	devices int
+}
+
 // claims is what is owned and bound. An Edit changes a copy of its own.
 type claims struct {
 	owner  *Token
 	chains Tree[ChainKey, *cells.Chain]
 	quotas Tree[string, []Quota] // by owner, in the order of admission
 	rooms  Tree[Room, struct{}]
-	on     Tree[string, []Room] // by node
+	on     Tree[string, []Room]     // by node
+	used   Tree[string, []chainUse] // by owner, the chains in the order of their keys
 	sites  []structs.TopologyLevel
 }
 
@@ -72,6 +79,7 @@ func newClaims(sites []structs.TopologyLevel) *claims {
 		quotas: newTree[string, []Quota](strings.Compare),
 		rooms:  newTree[Room, struct{}](compareRooms),
 		on:     newTree[string, []Room](strings.Compare),
+		used:   newTree[string, []chainUse](strings.Compare),
 		sites:  sites,
 	}
 }
@@ -192,6 +200,12 @@ func diffClaims(out *[]string, a, b *claims) {
 		return fmt.Sprintf("%+v, not %+v", a, b)
 	})
 	diffTrees(out, "chain", &a.chains, &b.chains, diffChain)
+	diffTrees(out, "devices in guaranteed use", &a.used, &b.used, func(a, b []chainUse) string {
+		if slices.Equal(a, b) {
+			return ""
+		}
+		return fmt.Sprintf("%v, not %v", a, b)
+	})
 	diffTrees(out, "room", &a.rooms, &b.rooms, func(struct{}, struct{}) string { return "" })
 }
 
@@ -226,7 +240,7 @@ func chainNode(n *structs.Node, t *DeviceTree, sites []structs.TopologyLevel) ce
 // users returns what uses devices of a tree and may be reclaimed for a claim.
 func (n *NodeState) users(e *Edit, t *DeviceTree) (list []cells.User) {
 	for _, u := range n.Usages {
-		if Protected(e, u) {
+		if usesBound(e, u) {
 			continue
 		}
 		if mask := DeviceMask(t, u); mask != 0 {
@@ -236,12 +250,13 @@ func (n *NodeState) users(e *Edit, t *DeviceTree) (list []cells.User) {
 	return list
 }
 
-// roomsOn returns the free cells of a node within the cells that their owners have bound.
-func (n *NodeState) roomsOn(key ChainKey, c *cells.Chain, t *DeviceTree) (list []Room) {
+// roomsOn returns the free cells of a node within the cells that their owners have bound. What an owner uses there by another cell, that
+// is unbound for now, does not count.
+func (n *NodeState) roomsOn(e *Edit, key ChainKey, c *cells.Chain, t *DeviceTree) (list []Room) {
 	c.BoundOn(n.ID, func(b cells.Binding, devices uint64) {
 		free := devices & c.Healthy(n.ID)
 		for _, u := range n.Usages {
-			if u.claimed() && u.Owner.Namespace == b.Owner {
+			if u.claimed() && u.Owner.Namespace == b.Owner && usesBound(e, u) {
 				free &^= DeviceMask(t, u)
 			}
 		}

@@ -13,6 +13,13 @@ type claimsEdit struct {
 	dirty map[string]bool // nodes whose rooms and users have to be moved on
 	lost  []string        // allocations whose claim did not hold
 	pins  []PinFault      // of the last SetQuotas
+	uses  []ownerUse      // changes of what is in guaranteed use, to be added up: most evaluations are thrown away
+}
+
+// ownerUse is a change of what an owner uses by its claims.
+type ownerUse struct {
+	owner string
+	chainUse
 }
 
 // ledger is an Edit as what changes what is owned and bound of it.
@@ -146,7 +153,7 @@ func FlushClaims(e *Edit) {
 				if key, ok := ChainOf(n.Node, t); ok {
 					if ed := ChainEdit(e, key); ed != nil {
 						ed.SetUsers(id, n.users(e, t))
-						rooms = append(rooms, n.roomsOn(key, ed.View(), t)...)
+						rooms = append(rooms, n.roomsOn(e, key, ed.View(), t)...)
 					}
 				}
 			}
@@ -172,6 +179,9 @@ func FlushClaims(e *Edit) {
 // closeChains ends the edits of chains.
 func (l ledger) closeChains() {
 	FlushClaims(l.e)
+	if len(l.e.claims.uses) > 0 && l.e.w.claims != nil {
+		l.addUses()
+	}
 	if len(l.e.claims.open) > 0 && l.e.w.claims != nil {
 		c := l.ownClaims()
 		for key, open := range l.e.claims.open { // each has its own place: the order cannot show
@@ -261,8 +271,38 @@ func ClaimLacks(e *Edit, u *Usage) string {
 }
 
 // Protected reports whether a usage uses cells that are bound, so that nothing may take from it. One whose cells are unbound for now, as
-// a node of its rack is not ready, is like an opportunistic one to those who claim the cells that are left.
+// a node of its rack is not ready, is like an opportunistic one to those who claim the cells that are left; and so is a member of a
+// gang of which too few use cells: it goes when they go, as a gang is there whole or not at all.
 func Protected(e *Edit, u *Usage) bool {
+	if !usesBound(e, u) {
+		return false
+	}
+	g, some := u.Owner.Gang()
+	return !some || GangCovered(GangMembers(e, g), func(m *Usage) bool { return usesBound(e, m) })
+}
+
+// GangCovered reports whether, of each group of a gang, as many members as must run together are of those that a claim covers.
+func GangCovered(members []*Usage, covers func(*Usage) bool) bool {
+	type part struct{ all, covered, least int }
+	parts := map[string]part{}
+	for _, u := range members {
+		p := parts[u.Owner.Group]
+		p.all, p.least = p.all+1, u.Owner.Terms.GangMin
+		if covers(u) {
+			p.covered++
+		}
+		parts[u.Owner.Group] = p
+	}
+	for _, p := range parts { // all must be: the order does not matter
+		if p.covered < min(p.all, p.least) {
+			return false
+		}
+	}
+	return len(parts) > 0
+}
+
+// usesBound reports whether a usage uses cells that are bound.
+func usesBound(e *Edit, u *Usage) bool {
 	if !u.claimed() {
 		return u.Guaranteed()
 	}
@@ -298,7 +338,55 @@ func Claim(e *Edit, u *Usage) bool {
 		_ = ed.Use(cell, k) // is bound
 		ledger{e}.markCell(ed.View(), cell)
 	}
+	if len(list) > 0 {
+		ledger{e}.countUse(u, 1)
+	}
 	return len(list) > 0
+}
+
+// countUse counts the devices of a usage as in guaranteed use, or as in it no more.
+func (l ledger) countUse(u *Usage, by int) {
+	t, key, ok := l.treeOf(u)
+	if !ok {
+		return
+	}
+	l.e.claims.uses = append(l.e.claims.uses, ownerUse{u.Owner.Namespace, chainUse{key, by * Count(DeviceMask(t, u))}})
+}
+
+// addUses adds up what is in guaranteed use.
+func (l ledger) addUses() {
+	c := l.ownClaims()
+	for i := range l.e.claims.uses {
+		u := &l.e.claims.uses[i]
+		was, _ := c.used.Get(u.owner)
+		list := slices.Clone(was)
+		at, found := slices.BinarySearchFunc(list, u.chain, func(x chainUse, key ChainKey) int { return compareChains(x.chain, key) })
+		if !found {
+			list = slices.Insert(list, at, chainUse{chain: u.chain})
+		}
+		if list[at].devices += u.devices; list[at].devices == 0 {
+			list = slices.Delete(list, at, at+1)
+		}
+		if len(list) == 0 {
+			c.used.Delete(l.e.tok, u.owner)
+		} else {
+			c.used.Put(l.e.tok, u.owner, list)
+		}
+	}
+	l.e.claims.uses = nil
+}
+
+// Used returns how many devices of a chain an owner uses by its claims, those on nodes that are not ready among them.
+func Used(e *Edit, owner string, key ChainKey) int {
+	if e.w.claims == nil {
+		return 0
+	}
+	ledger{e}.addUses()
+	list, _ := e.w.claims.used.Get(owner)
+	if at := slices.IndexFunc(list, func(x chainUse) bool { return x.chain == key }); at >= 0 {
+		return list[at].devices
+	}
+	return 0
 }
 
 // bind binds a cell without a use. One that is not ready needs no quota cell until it is.
@@ -319,6 +407,9 @@ func Unclaim(e *Edit, u *Usage) {
 	for _, cell := range list {
 		_ = ed.Release(cell, k) // one that is not bound any more has been lost
 		ledger{e}.markCell(ed.View(), cell)
+	}
+	if len(list) > 0 {
+		ledger{e}.countUse(u, -1)
 	}
 }
 

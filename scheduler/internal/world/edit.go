@@ -147,6 +147,7 @@ func (e *Edit) index(s *NodeState) {
 	}
 	from := s.Indexed
 	s.Indexed, s.Pool = to, s.onePool()
+	e.supply(s)
 	e.move(&e.w.classes, from.Class, to.Class, from.At, to.At, s)
 	e.move(&e.w.families, from.Family, to.Family, from.At, to.At, s)
 	if e.w.usagesKept {

@@ -55,7 +55,7 @@ func DimensionOrder(names []string) []int {
 	return order
 }
 
-// NodeSet is ready nodes that constraints cannot tell apart, by free room: those of one class, or
+// NodeSet is ready nodes that constraints cannot distinguish, by free room: those of one class, or
 // those of one family, which are alike in all but their meta. Most requests look at no meta, and
 // are decided once per family.
 type NodeSet struct {

@@ -46,7 +46,7 @@ type NodeState struct {
 	Usages      []*Usage // of the allocations on it, by allocation ID
 	Used        Vector
 	Reservation *Reservation // what is reserved of it; nil: nothing
-	// What has names, sorted. A name may stand twice: the World tells what is,
+	// What has names, sorted. A name may stand twice: the World records what is,
 	// not what ought to be.
 	ports   []HostPort
 	cores   []uint16
@@ -58,6 +58,8 @@ type NodeState struct {
 	Indexed Place   // where the indexes have it
 	Dirty   bool    // the indexes have to be moved on; see Flush
 	Pool    OnePool // as of Indexed
+	// supplied is what it has as the supply of its family counts it; nil: it does not count.
+	supplied *Capacity
 }
 
 // Capacity is what a node has for allocations. Never changed once made.
@@ -69,8 +71,9 @@ type Capacity struct {
 	MinDynamic int
 	MaxDynamic int
 	Trees      []*DeviceTree
-	well       int64  // devices that are
-	Family     string // see FamilyOf
+	well       int64   // devices that are
+	supply     []int64 // the same by the groups of the node's devices
+	Family     string  // see FamilyOf
 }
 
 // WellDevices counts the devices that are well.
@@ -101,6 +104,7 @@ func NewCapacity(n *structs.Node, family string, like *Capacity) *Capacity {
 		for _, t := range c.Trees {
 			c.well += int64(len(t.IDs) - len(t.Sick))
 		}
+		c.supply = supplyOf(r, c.Trees)
 	}
 	c.subtract(n.ReservedResources)
 	slices.Sort(c.Cores)

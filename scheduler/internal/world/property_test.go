@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -121,6 +122,38 @@ func (m *worldMachine) compare() {
 		}
 	}
 	m.checkUsage()
+	m.checkSupply()
+}
+
+// checkSupply counts the devices that are well, node by node: those of ready nodes make up the supply of
+// their family.
+func (m *worldMachine) checkSupply() {
+	has := map[string][]int64{}
+	for _, n := range m.w.nodes.All {
+		if n.Node == nil || !n.Node.Ready() || n.Node.NodeResources == nil || len(n.Node.NodeResources.Devices) == 0 {
+			continue
+		}
+		family := FamilyOf(n.Node)
+		if has[family] == nil {
+			has[family] = make([]int64, len(n.Node.NodeResources.Devices))
+		}
+		for i, d := range n.Node.NodeResources.Devices {
+			for _, one := range d.Instances {
+				if one.Healthy {
+					has[family][i]++
+				}
+			}
+		}
+	}
+	for family, c := range m.w.supply.All {
+		if !slices.Equal(c.Devices, has[family]) || FamilyOf(c.Node) != family {
+			m.t.Fatalf("family %s supplies %v, want %v", family, c.Devices, has[family])
+		}
+		delete(has, family)
+	}
+	if len(has) > 0 {
+		m.t.Fatalf("the supply of families %v is missing", has)
+	}
 }
 
 // rebuilt makes the World anew of what it is to have.

@@ -47,7 +47,7 @@ func (e *Edit) Reserve(r *structs.Reservation) {
 	PutReservation(e, newReservation(r))
 }
 
-// PutReservation keeps room on a node as a reservation says that a World has already.
+// PutReservation keeps room on a node as a reservation states that a World has already.
 func PutReservation(e *Edit, h *Reservation) {
 	StateToChange(e, h.NodeID).Reservation = h
 	e.w.reservations.Put(e.tok, h.NodeID, h)

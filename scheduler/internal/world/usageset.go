@@ -105,7 +105,7 @@ func reclaims(c *structs.SchedulerConfiguration) bool {
 }
 
 // keepUsage reports whether the World keeps who holds what by priority. Nothing is kept, and
-// nothing is paid, while nobody may ask. The nodes themselves stay as they are.
+// nothing is paid, while nobody may query it. The nodes themselves stay as they are.
 func (e *Edit) keepUsage(keep bool) {
 	if e.w.usagesKept == keep {
 		return
@@ -200,7 +200,7 @@ func (u *Usage) reclaimPriority() int {
 	return u.Owner.Terms.Priority
 }
 
-// withoutReserved gives, for each priority that something of the node is held by, what it
+// withoutReserved returns, for each priority that uses something of the node, what it
 // would have without that and all below. Devices count that somebody of those holds last.
 func (n *NodeState) withoutReserved() []UsageAt {
 	var sums UsageSums
@@ -210,7 +210,7 @@ func (n *NodeState) withoutReserved() []UsageAt {
 // UsageSums is what withoutReserved works with, to be used again.
 type UsageSums struct {
 	list    []UsageAt
-	highest map[string]int // of partly held devices, the highest priority
+	highest map[string]int // of partly used devices, the highest priority
 }
 
 // by returns the sum of a priority.
@@ -270,7 +270,7 @@ func (x *UsageSums) devices(u *Usage, v *bucket.Vector) {
 	}
 }
 
-// UsagePriorities are those by which something is held on ready nodes, lowest first.
+// UsagePriorities are those that use something on ready nodes, lowest first.
 func UsagePriorities(w *World) (list []int) {
 	if w.usagesKept {
 		for key := range w.usages.All {

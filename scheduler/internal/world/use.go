@@ -116,7 +116,7 @@ func (u *Usage) Sort() {
 	slices.SortFunc(u.Devices, compareUsage)
 }
 
-// addPorts counts ports, but not those that their network asked with
+// addPorts counts ports, but not those that their network requested with
 // ignore_collision: these neither refuse anybody nor are refused.
 func (u *Usage) addPorts(ports []structs.PortMapping, networks []*structs.NetworkResource) {
 	for _, p := range ports {

@@ -18,7 +18,7 @@ import (
 // It is immutable and shares structure with the Worlds that it came from; a
 // World may be kept, and read by many goroutines, for as long as wanted.
 //
-// An allocation counts while it is not terminal: what the servers have asked to
+// An allocation counts while it is not terminal: what the servers have requested to
 // stop counts as free, and the client holds a newcomer back until its ports and
 // cores are free in truth.
 type World struct {
@@ -27,8 +27,11 @@ type World struct {
 	// classes and families are the ready nodes, by computed class and by family.
 	classes  Tree[string, *NodeSet]
 	families Tree[string, *NodeSet]
-	// members tells apart which nodes are in which of them: who changed that last.
+	// members identifies which nodes are in which of them: who changed that last.
 	members *Token
+	// supply is how many devices the ready nodes have, by family; see supply.go.
+	supply   Tree[string, *Supply]
+	supplier *Token // who changed it last
 	// names are the known nodes by name.
 	names Tree[NodeName, struct{}]
 	// reservations are the reservations, by node ID.
@@ -60,6 +63,7 @@ func New() *World {
 		allocs:       newTree[string, *Usage](strings.Compare),
 		classes:      newTree[string, *NodeSet](strings.Compare),
 		families:     newTree[string, *NodeSet](strings.Compare),
+		supply:       newTree[string, *Supply](strings.Compare),
 		names:        newTree[NodeName, struct{}](compareNames),
 		reservations: newTree[string, *Reservation](strings.Compare),
 		gangs:        newTree[member, *Usage](compareMembers),
@@ -169,6 +173,7 @@ func (w *World) Diff(other *World) []string {
 	})
 	diffTrees(&out, "class", &w.classes, &other.classes, diffSet)
 	diffTrees(&out, "family", &w.families, &other.families, diffSet)
+	diffTrees(&out, "supply", &w.supply, &other.supply, diffSupply)
 	diffTrees(&out, "reservation", &w.reservations, &other.reservations, func(a, b *Reservation) string {
 		if *a == *b {
 			return ""

@@ -5,7 +5,7 @@
 // snapshot. An [Edit] is a private form of it that can be changed; what [Edit.Commit]
 // returns shares all that was not changed. A [Row] is one allocation as it is kept: 80
 // bytes, immutable, and [Row.Whole] makes the whole value anew. What allocations share
-// that were placed together stands once, in a [Batch]; so does what clients say of their
+// that were placed together stands once, in a [Batch]; so does what clients report about their
 // tasks, but for the times. An [Import] finds again, in the whole allocations of a
 // snapshot's stream, what they share.
 //

@@ -16,7 +16,7 @@ type batchKey struct {
 }
 
 // maxAlike bounds the batches of one key. Allocations that are alike in none of
-// them (each has ports of its own, say) have apart what is not.
+// them (each has ports of its own, for example) have apart what is not.
 const maxAlike = 4
 
 // Import gathers allocations as a snapshot's stream has them.

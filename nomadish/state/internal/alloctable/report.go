@@ -11,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// report is what the client said of an allocation, but for its status. As values of
+// report is what the client reported about an allocation, but for its status. As values of
 // their own its tasks' states and their events are some two kilobytes; most of that is
 // the same for all that run the same job, and stands once. It is never changed.
 type report struct {
@@ -24,7 +24,7 @@ type report struct {
 // changed.
 var noDetails = map[string]string{}
 
-// pack returns what a client has said of a; nil: nothing.
+// pack returns what a client has reported about a; nil: nothing.
 func (p *packer) pack(a *structs.Allocation) *report {
 	if a.TaskStates == nil && a.ClientDescription == "" && a.DeploymentStatus == nil && a.NetworkStatus == nil {
 		return nil
@@ -36,14 +36,14 @@ func (p *packer) pack(a *structs.Allocation) *report {
 	return &report{form: unique.Make(string(p.form)), times: string(p.times), network: a.NetworkStatus}
 }
 
-// sameReport reports whether two allocations have what a client said as the very same
+// sameReport reports whether two allocations have what a client reported as the very same
 // values.
 func sameReport(a, b *structs.Allocation) bool {
 	return reflect.ValueOf(a.TaskStates).Pointer() == reflect.ValueOf(b.TaskStates).Pointer() &&
 		a.ClientDescription == b.ClientDescription && a.DeploymentStatus == b.DeploymentStatus && a.NetworkStatus == b.NetworkStatus
 }
 
-// applyTo sets in a what the client said, brief without the events of tasks that have not
+// applyTo sets in a what the client reported, brief without the events of tasks that have not
 // ended. What it sets is a's own, but for the details of events that have none.
 func (s *report) applyTo(a *structs.Allocation, brief bool) {
 	u := unpacker{form: s.form.Value(), times: s.times, brief: brief}
@@ -109,7 +109,7 @@ func (u *unpacker) nanos() int64 {
 	return u.last
 }
 
-// Of a time is said how it is written.
+// How a time is written.
 const (
 	noTime    = iota // the zero time
 	nanosTime        // among the times

@@ -16,7 +16,7 @@ type Row struct {
 	id          indexkey.UUID // zero: it is no UUID, the notes have it
 	batch       *Batch
 	node        *nodeRef
-	report      *report // what its client said; nil: nothing
+	report      *report // what its client reported; nil: nothing
 	extra       *extra  // what few allocations have; nil: nothing
 	modify      uint64
 	allocModify uint64
@@ -89,7 +89,7 @@ func (r *Row) JobID() structs.NamespacedID {
 // NodeID is the node that it is on.
 func (r *Row) NodeID() string { return r.node.id.String() }
 
-// ClientStatus is what the client says of the allocation.
+// ClientStatus is what the client reports about the allocation.
 func (r *Row) ClientStatus() string {
 	switch {
 	case r.client != otherStatus:
@@ -145,7 +145,7 @@ func (r *Row) CompareCreated(o *Row) int {
 // Suspended reports whether the servers want it suspended in place.
 func (r *Row) Suspended() bool { return r.DesiredStatus() == structs.AllocDesiredSuspend }
 
-// Transition is what the scheduler is asked to do with it.
+// Transition is what the scheduler is requested to do with it.
 func (r *Row) Transition() structs.DesiredTransition {
 	if r.extra == nil {
 		return structs.DesiredTransition{}
@@ -192,7 +192,7 @@ func (r *Row) name() string {
 	return string(appendName(buf[:0], r.batch, int(r.index)))
 }
 
-// appendName writes what structs.AllocName gives.
+// appendName writes what structs.AllocName returns.
 func appendName(to []byte, b *Batch, index int) []byte {
 	to = append(append(append(to, b.jobID...), '.'), b.group...)
 	return append(strconv.AppendInt(append(to, '['), int64(index), 10), ']')
@@ -240,7 +240,7 @@ func (n *extra) applyTo(a *structs.Allocation) {
 }
 
 // Allocation is instance i of a plan's batch, which has no resources of its own. It is
-// what structs.PlacementBatch.Allocation gives, but shares what is never changed.
+// what structs.PlacementBatch.Allocation returns, but shares what is never changed.
 func (c *Batch) Allocation(p *structs.PlacementBatch, i int, id string) *structs.Allocation {
 	in := &p.Instances[i]
 	a := &structs.Allocation{
@@ -258,7 +258,7 @@ func (c *Batch) Allocation(p *structs.PlacementBatch, i int, id string) *structs
 	return a
 }
 
-// newRow makes a's row, but for what its client said, with what b shares. was is the row that it follows, whose
+// newRow makes a's row, but for what its client reported, with what b shares. was is the row that it follows, whose
 // parts are shared as far as they stay; it may be nil.
 func newRow(a *structs.Allocation, b *Batch, node *nodeRef, was *Row) *Row {
 	r := &Row{

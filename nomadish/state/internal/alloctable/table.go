@@ -27,7 +27,7 @@ func (o rowRef) Compare(other rowRef) int { return cmp.Compare(o, other) }
 //   - each node, job and evaluation has a [group]: the row references of its rows.
 //
 // All is persistent: the value of the struct is a snapshot, and an [Edit] copies
-// what it changes first. That a group is another object in another table tells that
+// what it changes first. That a group is another object in another table shows that
 // some row of it has changed between the two; so it does for rows.
 type Table struct {
 	rows     persist.Vector[Row]
