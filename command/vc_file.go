@@ -20,7 +20,7 @@ import (
 // maxVirtualClusterFile bounds a file of virtual clusters, in bytes.
 const maxVirtualClusterFile = 4 << 20
 
-// virtualClusterFile is what a file says of virtual clusters.
+// virtualClusterFile is what a file states about virtual clusters.
 type virtualClusterFile struct {
 	path     string
 	clusters []*structs.VirtualCluster

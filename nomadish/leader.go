@@ -78,7 +78,7 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool m
 	ready.NewID, ready.Logger = NewID, log.Named("broker")
 	l.broker = queue.New(ready, node, store.LatestIndex)
 	l.plans = plan.New(plan.Options{Gate: l.broker, Logger: log.Named("plan")}, store, node, l.broker)
-	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Typicals: typicals, Logger: log.Named("queue")}, l.broker, l.plans, store)
+	l.pass = worker.NewPass(worker.PassOptions{NewID: NewID, Typicals: typicals, Logger: log.Named("queue")}, l.broker, l.broker, l.plans, store)
 	beats := cfg.Heartbeats
 	beats.Probers, beats.NewID, beats.Logger = seen, NewID, log.Named("heartbeat")
 	l.heartbeats = heartbeat.New(beats, node)

@@ -78,8 +78,7 @@ type leaderCalls struct{ s *Server }
 
 func (l leaderCalls) Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.EvalDequeueReply, error) {
 	if l.s.IsLeader() {
-		eval, token, wait, err := l.s.leader.broker.Dequeue(ctx, schedulers, timeout)
-		return &structs.EvalDequeueReply{Eval: eval, Token: token, WaitIndex: wait}, err
+		return l.s.leader.broker.Dequeue(ctx, schedulers, timeout)
 	}
 	reply := &structs.EvalDequeueReply{}
 	return reply, l.s.Call(ctx, wire.MethodEvalDequeue, &structs.EvalDequeueRequest{Schedulers: schedulers, Timeout: timeout}, reply)

@@ -36,7 +36,7 @@ func TestClaimsHold(t *testing.T) {
 			m.check()
 		}
 	})
-	for _, what := range []string{"guaranteed", "opportunistic", "reclaimed", "lost", "requested", "gangs guaranteed"} {
+	for _, what := range []string{"guaranteed", "opportunistic", "reclaimed", "lost", "requested", "gangs guaranteed", "taken by own bands", "lowered"} {
 		if counts[what] == 0 {
 			t.Errorf("nothing was %s: the test tries nothing", what)
 		}
@@ -52,6 +52,7 @@ type tenantsMachine struct {
 	order  uint64
 	jobs   int
 	ids    int
+	bands  bool // may preempt
 	counts map[string]int
 }
 
@@ -100,21 +101,45 @@ func (m *tenantsMachine) step() {
 		if m.draw("gang", 3) == 0 {
 			least = m.draw("min", count+1)
 		}
+		m.bands = m.draw("bands", 2) == 0
 		plan := m.decide(m.tenant(), fmt.Sprint("j", m.jobs), count, 1<<m.draw("gpus", 4), least, "auto", 1+m.draw("priority", 100))
+		m.takesOwn(plan)
+		m.bands = false
 		m.wholeGang(plan, count, least)
 		pass := scheduler.NewPass(m.w)
 		if err := pass.Follow(plan); err != nil {
 			m.t.Fatal(err)
 		}
-		for _, s := range plan.Stop {
-			if u, _ := world.Usages(m.w).Get(s.AllocID); world.Protected(m.w.Edit(), u) {
-				m.t.Fatalf("%+v is guaranteed, and was taken", u)
-			}
-			m.counts["reclaimed"]++
-		}
+		m.counts["reclaimed"] += len(plan.Stop)
 		g, o := classes(plan)
 		m.counts["guaranteed"], m.counts["opportunistic"] = m.counts["guaranteed"]+g, m.counts["opportunistic"]+o
 		m.w = pass.World()
+	}
+}
+
+// takesOwn checks that what uses bound cells loses its room or its class to a higher band of its own namespace alone, and only where
+// bands may preempt.
+func (m *tenantsMachine) takesOwn(plan *structs.Plan) {
+	config := structs.DefaultSchedulerConfiguration()
+	check := func(id string, taken bool) {
+		u, _ := world.Usages(m.w).Get(id)
+		if !world.Protected(m.w.Edit(), u) {
+			return
+		}
+		if !m.bands || u.Owner.Namespace != plan.Namespace || config.Band(u.Owner.Terms.Priority) >= config.Band(plan.Priority) {
+			m.t.Fatalf("%+v is guaranteed, and was taken by %s of priority %d", u, plan.Namespace, plan.Priority)
+		}
+		if taken {
+			m.counts["taken by own bands"]++
+		} else {
+			m.counts["lowered"]++
+		}
+	}
+	for _, s := range plan.Stop {
+		check(s.AllocID, true)
+	}
+	for _, id := range lowered(plan) {
+		check(id, false)
 	}
 }
 
@@ -175,7 +200,9 @@ func (m *tenantsMachine) decide(namespace, id string, count, gpus, least int, cl
 		gang(least)(job)
 	}
 	job.Class, job.Priority = class, priority
-	plan, err := scheduler.Schedule(m.w, &structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, inputOf(job, &m.ids))
+	in := inputOf(job, &m.ids)
+	in.Config.PreemptionConfig.BatchSchedulerEnabled = m.bands
+	plan, err := scheduler.Schedule(m.w, &structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, in)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -19,8 +19,9 @@ type tenants struct {
 	pass *scheduler.Pass
 	ids  int
 	jobs map[string]string // the namespace of each, by ID
-	// overLimit is what the virtual clusters state.
+	// overLimit is what the virtual clusters state; bands: preemption is enabled for batch jobs.
 	overLimit string
+	bands     bool
 }
 
 // newTenants makes a World of nodes of eight GPUs: two sockets of two switches of two GPUs.
@@ -60,6 +61,7 @@ func (x *tenants) decide(namespace, id string, count, gpus int, change ...func(*
 	}
 	in := inputOf(job, &x.ids)
 	in.OverLimit = x.overLimit
+	in.Config.PreemptionConfig.BatchSchedulerEnabled = x.bands
 	plan, err := x.pass.Decide(&structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, in)
 	if err != nil {
 		x.t.Fatal(err)

@@ -42,6 +42,8 @@ type cluster struct {
 	// last is the newest plan, and its evaluation's record.
 	last *structs.Plan
 	done *structs.Evaluation
+	// entitledOnly: evaluations are decided at the entitled positions of their requests.
+	entitledOnly bool
 }
 
 func newCluster(t tester) *cluster {
@@ -119,8 +121,8 @@ func (c *cluster) input() scheduler.Input {
 	ids := c.ids
 	return scheduler.Input{
 		Job: c.job, Allocs: c.own(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
-		Typical: c.typical,
-		NewID:   func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
+		Typical: c.typical, EntitledOnly: c.entitledOnly,
+		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
 	}
 }
 
@@ -201,6 +203,13 @@ func (c *cluster) commit(p *structs.JudgedPlan) {
 	}
 	for _, u := range p.Update {
 		a := *c.allocs[u.AllocID]
+		if u.ClassTo != "" {
+			terms := a.AllocatedResources.Shared.Terms.Opportunistic()
+			a.AllocatedResources = a.AllocatedResources.Copy()
+			a.AllocatedResources.Shared.Terms = &terms
+			set(&a)
+			continue
+		}
 		a.JobVersion, a.Job = u.JobVersion, c.job
 		if u.Resources != nil {
 			a.AllocatedResources = u.Resources

@@ -43,13 +43,13 @@ func TestRequestKeysAreAlike(t *testing.T) {
 	first := plain().TaskGroups[0].Name
 	// Nothing of a node that is not there fits, so that it helps only what any room may help.
 	helped := func(s *scheduler.RequestKey) bool { return s.Helped(scheduler.NewWorld(), "none") }
-	fresh := scheduler.RequestKeyOf(plain(), []string{first}, nil, config, false)
+	fresh := scheduler.RequestKeyOf(scheduler.NewWorld(), plain(), []string{first}, nil, config, false)
 	if fresh.Key == "" || helped(&fresh) {
 		t.Fatalf("of a fresh job: %+v", fresh)
 	}
 	f := func(name string, alike, anywhere bool, job *structs.Job, groups []string, has []*structs.Allocation) {
 		t.Helper()
-		s := scheduler.RequestKeyOf(job, groups, has, config, false)
+		s := scheduler.RequestKeyOf(scheduler.NewWorld(), job, groups, has, config, false)
 		if (s.Key == fresh.Key) != alike || helped(&s) != anywhere || !alike && s.Key != "" {
 			t.Errorf("%s: alike %v, any room helps %v; want %v, %v", name, s.Key == fresh.Key, helped(&s), alike, anywhere)
 		}

@@ -98,8 +98,31 @@ type RequestKey = decide.RequestKey
 
 // RequestKeyOf returns the request key of the pending groups of a job, with the job's
 // allocations. holds reports that nodes are reserved for the job.
-func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, reservations bool) RequestKey {
-	return decide.RequestKeyOf(job, groups, has, config, reservations)
+func RequestKeyOf(
+	w *World, job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, reservations bool,
+) RequestKey {
+	return decide.RequestKeyOf(w, job, groups, has, config, reservations)
+}
+
+// Entitlement is what the groups of a job may claim of what their namespace owns.
+type Entitlement = feasible.Entitlement
+
+// EntitlementOf returns what groups of a job may claim, whether or not their namespace has any of it free.
+func EntitlementOf(w *World, job *structs.Job, groups []string) Entitlement {
+	return feasible.EntitlementOf(w, job, groups)
+}
+
+// Entitled returns how many instances of a group could be entitled at most (semantics part 0, rule 6). It counts to most.
+func Entitled(w *World, job *structs.Job, group string, most int) int {
+	return feasible.Entitled(w, job, group, most)
+}
+
+// Raise is allocations of a job that may be raised.
+type Raise = decide.Raise
+
+// DueRaises returns what of an owner may be raised now, the oldest first, and allowed.
+func DueRaises(w *World, owner string, allowed func(job structs.NamespacedID, allocID string) bool) []Raise {
+	return decide.DueRaises(w, owner, allowed)
 }
 
 // UsableNodes yields the ready nodes that a group of a job could use by what they are,

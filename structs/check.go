@@ -32,13 +32,15 @@ const (
 	CheckReservations = "reservations"
 	// CheckIndexes: no row is newer than its table, and no table newer than the state.
 	CheckIndexes = "indexes"
+	// CheckClaims: what is owned and bound agrees with the nodes and with what runs, and leaves every owner what it owns.
+	CheckClaims = "claims"
 )
 
 // CheckRules lists the rules in the order in which they are shown.
 func CheckRules() []string {
 	return []string{
 		CheckRoom, CheckCores, CheckPorts, CheckDevices, CheckGangs, CheckStopped, CheckOrphans, CheckSurplus, CheckCounters,
-		CheckWorld, CheckRequests, CheckBlocked, CheckReservations, CheckIndexes,
+		CheckWorld, CheckRequests, CheckBlocked, CheckReservations, CheckIndexes, CheckClaims,
 	}
 }
 

@@ -152,6 +152,9 @@ type AllocInPlace struct {
 	// Created is the CreateTime of an allocation that goes on, from which its new time
 	// limit counts, in Unix nanoseconds.
 	Created int64 `codec:",omitempty"`
+	// ClassTo is the allocation for which it gives up its class: it runs on, opportunistic, with all else that it has and its version.
+	// "": it keeps what Resources say.
+	ClassTo string `json:",omitempty" codec:",omitempty"`
 }
 
 // PlanResult answers a submitted plan.

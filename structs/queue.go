@@ -47,11 +47,20 @@ type RequestUpdate struct {
 	EvalID string // the blocked evaluation; "" if Missing is 0
 }
 
-// Standings, best first (semantics part 4).
+// Standings, best first (semantics parts 4 and 7).
 const (
-	StandingAllocated = 0
-	StandingNormal    = 1
-	StandingUnchecked = 2 // failed the submission check
+	StandingEntitled  = 0 // a claim of its owner may hold it
+	StandingAllocated = 1
+	StandingNormal    = 2
+	StandingUnchecked = 3 // failed the submission check
+)
+
+// What entitles a request: within StandingEntitled, claims are served in this order (semantics part 7).
+const (
+	ClaimRankNone  = 0 // it is not entitled
+	ClaimRankCells = 1 // cells of its namespace; a workflow's reservation and a project's slots come after them
+	// ClaimRankRaise is that of running allocations that are to be raised: they come after all requests that a claim may hold.
+	ClaimRankRaise = 9
 )
 
 // RequeueBonus is what each requeueing adds to a request's effective priority (semantics part 4).
@@ -61,6 +70,7 @@ const RequeueBonus = 10
 // that their order is static: what all have alike is left out of Number.
 type Rank struct {
 	Standing int
+	Claim    int // one of the ClaimRank constants: the lowest goes first
 	// Band is that of the declared priority; the highest goes first.
 	Band     int
 	Requeued bool // goes before what never was
@@ -82,7 +92,7 @@ func (r *Rank) Compare(o *Rank) int {
 		return 1
 	}
 	return cmp.Or(
-		cmp.Compare(r.Standing, o.Standing), cmp.Compare(o.Band, r.Band), cmp.Compare(requeued(r), requeued(o)),
+		cmp.Compare(r.Standing, o.Standing), cmp.Compare(r.Claim, o.Claim), cmp.Compare(o.Band, r.Band), cmp.Compare(requeued(r), requeued(o)),
 		cmp.Compare(o.Number, r.Number), cmp.Compare(r.Submitted, o.Submitted),
 		strings.Compare(r.Job.Namespace, o.Job.Namespace), strings.Compare(r.Job.ID, o.Job.ID),
 	)
@@ -106,6 +116,15 @@ func (c *SchedulerConfiguration) Rank(job *Job, request *PendingRequest, since i
 	r.Number -= c.CycleAt(since)
 	return r
 }
+
+// Entitled returns the rank of the part of the request that a claim of its owner may hold (semantics part 0, rule 6).
+func (r Rank) Entitled(claim int) Rank {
+	r.Standing, r.Claim = StandingEntitled, claim
+	return r
+}
+
+// IsEntitled reports whether the rank is that of a part that a claim may hold.
+func (r *Rank) IsEntitled() bool { return r.Standing == StandingEntitled }
 
 // EffectivePriority is what a rank's number is at a time, in Unix nanoseconds.
 func (c *SchedulerConfiguration) EffectivePriority(r *Rank, now int64) int64 {

@@ -57,9 +57,10 @@ func TestCycles(t *testing.T) {
 // Rank compares standing, band, requeued or not, number, submission, name: each only where
 // all before it are equal.
 func TestRankOrder(t *testing.T) {
-	base := Rank{Standing: StandingNormal, Band: 1, Number: 50, Submitted: 7, Job: NamespacedID{ID: "j", Namespace: "n"}}
+	base := Rank{Standing: StandingNormal, Claim: 2, Band: 1, Number: 50, Submitted: 7, Job: NamespacedID{ID: "j", Namespace: "n"}}
 	worse := []func(*Rank){ // each is worse than base by one thing, the earlier ones by more
 		func(r *Rank) { r.Standing = StandingUnchecked },
+		func(r *Rank) { r.Claim = 3 },
 		func(r *Rank) { r.Band = 0 },
 		func(*Rank) {}, // requeued is set below
 		func(r *Rank) { r.Number = 49 },
@@ -69,6 +70,7 @@ func TestRankOrder(t *testing.T) {
 	}
 	better := []func(*Rank){
 		func(r *Rank) { r.Standing = StandingAllocated },
+		func(r *Rank) { r.Claim = 1 },
 		func(r *Rank) { r.Band = 2 },
 		func(r *Rank) { r.Requeued = true },
 		func(r *Rank) { r.Number = 51 },

@@ -316,6 +316,8 @@ type (
 		Eval      *Evaluation
 		Token     string
 		WaitIndex uint64 // decide on a state at least this new
+		// EntitledOnly: it has its position by what its namespace owns, and nothing but what that holds is to be placed.
+		EntitledOnly bool `json:",omitempty" codec:",omitempty"`
 	}
 	// EvalAckRequest answers a dequeued evaluation (ack or nack).
 	EvalAckRequest struct {

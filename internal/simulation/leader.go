@@ -87,7 +87,7 @@ func lead(r *replica) *leader {
 	applier := plan.New(plan.Options{
 		Gate: gate{l.broker, l}, BatchLimit: 1 + r.IntN(20), ChainLimit: 1 + r.IntN(8), EntryBytes: one(r.sim, 3<<10, 16<<10, 512<<10), Clock: steady,
 	}, r.store, proposals{l}, l.broker)
-	l.pass = worker.NewPass(worker.PassOptions{NewID: r.newID, Typicals: r.typicals, Clock: now}, l.broker, nil, r.store)
+	l.pass = worker.NewPass(worker.PassOptions{NewID: r.newID, Typicals: r.typicals, Clock: now}, l.broker, l.broker, nil, r.store)
 	l.timers = l.heartbeats(steady)
 	l.gc = gc.New(gc.Options{
 		Eval: 30 * time.Second, BatchEval: time.Minute, Job: time.Minute, Node: 5 * time.Minute, History: 10 * time.Minute, Clock: now,

@@ -97,20 +97,20 @@ func (h *hand) call() {
 	if err != nil || h.busy >= leased {
 		return
 	}
-	eval, token, index, err := l.evals.Take(jobTypes)
-	if err != nil || eval == nil {
+	got, err := l.evals.Take(jobTypes)
+	if err != nil || got.Eval == nil {
 		return
 	}
-	h.has[eval.ID] = token
+	h.has[got.Eval.ID] = got.Token
 	if h.chance(150) {
 		h.fault("an evaluation is lost on its way to a worker", h.id)
 		return
 	}
 	if h.seams.index != nil {
-		index = h.seams.index(index)
+		got.WaitIndex = h.seams.index(got.WaitIndex)
 	}
 	h.busy++
-	j := &job{hand: h, life: h.life, Work: h.worker.Begin(&structs.EvalDequeueReply{Eval: eval, Token: token, WaitIndex: index})}
+	j := &job{hand: h, life: h.life, Work: h.worker.Begin(got)}
 	h.after(0, "work", h.id, func() { j.decide(catchUp) })
 	l.wakeOne()
 }

@@ -55,6 +55,9 @@ func Run(ctx context.Context, snap *state.Snapshot, o Options) (*structs.CheckRe
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("check the state: %w", err)
 	}
+	if err := snap.World().CheckClaims(); err != nil {
+		c.fault(structs.CheckClaims, "virtual clusters", "", "%v", err)
+	}
 	for _, what := range snap.World().Diff(state.Rebuild(snap)) {
 		c.fault(structs.CheckWorld, "state", "", "%s", what)
 	}

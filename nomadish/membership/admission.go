@@ -44,7 +44,7 @@ type Caller struct{ pool *wire.Pool }
 // NewCaller returns one that calls through a pool.
 func NewCaller(pool *wire.Pool) Caller { return Caller{pool} }
 
-// Found implements quorum.Caller.
+// BootstrapVote implements quorum.Caller.
 func (a Caller) BootstrapVote(ctx context.Context, addr string, args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
 	reply := &structs.BootstrapVoteReply{}
 	return reply, a.pool.Call(ctx, addr, wire.MethodBootstrapVote, args, reply)

@@ -25,4 +25,6 @@ type Admission struct {
 type Lease struct {
 	Eval  *structs.Evaluation
 	Token string
+	// EntitledOnly: it has been leased at its entitled position, and nothing but what a claim holds is to be placed.
+	EntitledOnly bool
 }

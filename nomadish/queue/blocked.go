@@ -18,24 +18,34 @@ import (
 // of groups, so that a release which helps none of them costs next to nothing, and one
 // that failed speaks for all of its group.
 type blocked struct {
-	of           map[string]*entry                          // by evaluation ID
-	ofJob        map[structs.NamespacedID]map[string]*entry // by job, then evaluation ID
+	of           map[entryKey]*entry
+	ofJob        map[structs.NamespacedID]map[entryKey]*entry
 	groups       map[groupKey]*group
 	reserved     map[string]structs.NamespacedID // the jobs that rooms are reserved for, by node
 	reservations map[structs.NamespacedID]int    // counts those rooms
 	due          *heap[*entry]                   // those whose time has come
 	freed        freed
+	owners       owners
 
 	gates  *gates
 	config *structs.SchedulerConfiguration
 	latest func() uint64 // the newest index of the state here
+	world  func() *scheduler.World
 	// after has f done later, with the lock held, unless the timer is stopped or set again before.
 	after func(timer *clock.Timer, wait time.Duration, f func())
 }
 
-// entry is a blocked evaluation.
+// entryKey names one of the positions of a blocked evaluation: that of what is entitled, or that of the rest.
+type entryKey struct {
+	eval     string
+	entitled bool
+}
+
+// entry is a blocked evaluation, at one of its positions.
 type entry struct {
-	eval *structs.Evaluation
+	eval     *structs.Evaluation
+	entitled bool
+	raises   bool // it is not blocked: the pass has leased it to raise allocations
 	position
 	group *group
 	// apart: it is in its group's heap no more, as its job is being decided or it backs off.
@@ -49,12 +59,18 @@ type entry struct {
 	inDue    int
 }
 
+func (e *entry) key() entryKey { return entryKey{e.eval.ID, e.entitled} }
+
 func (e *entry) before(o *entry) bool {
 	return cmp.Or(e.rank.Compare(&o.rank), strings.Compare(e.eval.ID, o.eval.ID)) < 0
 }
 
-// groupKey names a group: requests of one pool and one request key, or one request that is like no other.
-type groupKey struct{ pool, requestKey, eval string }
+// groupKey names a group: requests of one pool and one request key, or one request that is like no other. What is entitled and the
+// rest do not speak for each other.
+type groupKey struct {
+	pool, requestKey, eval string
+	entitled               bool
+}
 
 // group is a set of requests that fail alike.
 type group struct {
@@ -73,8 +89,8 @@ type group struct {
 func (b *blocked) clear() {
 	b.stop()
 	*b = blocked{
-		gates: b.gates, config: b.config, latest: b.latest, after: b.after,
-		of: map[string]*entry{}, ofJob: map[structs.NamespacedID]map[string]*entry{}, groups: map[groupKey]*group{},
+		gates: b.gates, config: b.config, latest: b.latest, world: b.world, after: b.after, owners: newOwners(),
+		of: map[entryKey]*entry{}, ofJob: map[structs.NamespacedID]map[entryKey]*entry{}, groups: map[groupKey]*group{},
 		reserved: map[string]structs.NamespacedID{}, reservations: map[structs.NamespacedID]int{}, freed: newFreed(),
 		due: &heap[*entry]{before: (*entry).before, index: func(e *entry) *int { return &e.inDue }},
 	}
@@ -116,30 +132,43 @@ func (b *blocked) refresh(g *group) {
 // decided again all the same. It takes the place of an older state of itself.
 func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 	b.unblock(e.ID)
-	w := &entry{eval: e}
-	b.of[e.ID] = w
-	if b.ofJob[e.Job()] == nil {
-		b.ofJob[e.Job()] = map[string]*entry{}
+	requestKey := b.requestKeyOf(snap, e)
+	for _, w := range []*entry{{eval: e}, {eval: e, entitled: true}} {
+		if w.entitled && !requestKey.Entitlement.Any() {
+			break
+		}
+		b.add(snap, w, requestKey)
+		if b.freed.missed(e) || w.entitled && b.owners.missed(e) {
+			b.open(w.group)
+		}
+		if !w.entitled {
+			b.expectDue(w, e.WaitUntil)
+		}
 	}
-	b.ofJob[e.Job()][e.ID] = w
-	b.join(snap, w)
-	if b.freed.missed(e) {
-		w.group.open = true
-		b.refresh(w.group)
+}
+
+// add takes an entry in.
+func (b *blocked) add(snap *state.Snapshot, w *entry, requestKey scheduler.RequestKey) {
+	b.of[w.key()] = w
+	if b.ofJob[w.eval.Job()] == nil {
+		b.ofJob[w.eval.Job()] = map[entryKey]*entry{}
 	}
-	b.expectDue(w, e.WaitUntil)
+	b.ofJob[w.eval.Job()][w.key()] = w
+	b.join(snap, w, requestKey)
+}
+
+// requestKeyOf returns the request key of what an evaluation waits for.
+func (b *blocked) requestKeyOf(snap *state.Snapshot, e *structs.Evaluation) scheduler.RequestKey {
+	if job := snap.Job(nil, e.Namespace, e.JobID); job != nil {
+		return scheduler.RequestKeyOf(snap.World(), job, missing(e), standing(snap, job), *b.config, b.reservations[e.Job()] > 0)
+	}
+	return scheduler.RequestKeyOf(snap.World(), &structs.Job{}, nil, nil, *b.config, false)
 }
 
 // join puts an entry into the group of its kind.
-func (b *blocked) join(snap *state.Snapshot, w *entry) {
-	w.position = b.positionOf(snap, w.eval)
-	key := groupKey{pool: w.pool, eval: w.eval.ID}
-	var requestKey scheduler.RequestKey
-	if job := snap.Job(nil, w.eval.Namespace, w.eval.JobID); job != nil {
-		requestKey = scheduler.RequestKeyOf(job, missing(w.eval), standing(snap, job), *b.config, b.reservations[w.eval.Job()] > 0)
-	} else {
-		requestKey = scheduler.RequestKeyOf(&structs.Job{}, nil, nil, *b.config, false)
-	}
+func (b *blocked) join(snap *state.Snapshot, w *entry, requestKey scheduler.RequestKey) {
+	w.position = b.positionOfEntry(snap, w)
+	key := groupKey{pool: w.pool, eval: w.eval.ID, entitled: w.entitled}
 	if requestKey.Key != "" {
 		key.eval, key.requestKey = "", requestKey.Key
 	}
@@ -212,16 +241,21 @@ func (b *blocked) leave(w *entry) {
 
 // unblock drops an evaluation that waits no longer.
 func (b *blocked) unblock(id string) {
-	w := b.of[id]
-	if w == nil {
-		return
+	for _, entitled := range []bool{false, true} {
+		if w := b.of[entryKey{id, entitled}]; w != nil {
+			b.drop(w)
+		}
 	}
+}
+
+// drop takes an entry out.
+func (b *blocked) drop(w *entry) {
 	w.gone = true
 	w.stop()
 	b.due.remove(w)
-	delete(b.of, id)
+	delete(b.of, w.key())
 	if of := b.ofJob[w.eval.Job()]; len(of) > 1 {
-		delete(of, id)
+		delete(of, w.key())
 	} else {
 		delete(b.ofJob, w.eval.Job())
 	}
@@ -254,8 +288,8 @@ func (b *blocked) back(w *entry) {
 	}
 	w.apart = false
 	w.group.entries.put(w)
-	w.group.open = true
 	b.refresh(w.group)
+	b.open(w.group)
 }
 
 // idle is called when nothing of a job is being decided any more: its requests must see
@@ -274,15 +308,13 @@ func (b *blocked) free(r *releases, index uint64) {
 	for class := range r.classes { // order does not matter: all of one index
 		b.freed.note(class, index)
 	}
-	if len(r.classes) == 0 {
+	b.owners.note(r, index)
+	if len(r.classes)+len(r.owners) == 0 && !r.allOwners {
 		return
 	}
 	open := func(g *group) {
 		g.freed = index
-		if !g.open {
-			g.open = true
-			b.refresh(g)
-		}
+		b.open(g)
 	}
 	for job := range r.jobs { // order does not matter: each group has its own mark
 		for _, w := range b.ofJob[job] { // nor here
@@ -300,10 +332,17 @@ func (b *blocked) free(r *releases, index uint64) {
 // they were tried on has not come to pass.
 func (b *blocked) tryAll(pool string) {
 	for _, g := range b.groups { // order does not matter: each has its own mark
-		if !g.open && (g.key.pool == pool || g.key.pool == structs.NodePoolAll || pool == structs.NodePoolAll) {
-			g.open = true
-			b.refresh(g)
+		if g.key.pool == pool || g.key.pool == structs.NodePoolAll || pool == structs.NodePoolAll {
+			b.open(g)
 		}
+	}
+}
+
+// open has a group tried, unless it is entitled to nothing that is free.
+func (b *blocked) open(g *group) {
+	if !g.open && (!g.key.entitled || g.requestKey.Entitlement.Free(b.world(), 1) > 0) {
+		g.open = true
+		b.refresh(g)
 	}
 }
 

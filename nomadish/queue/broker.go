@@ -11,6 +11,7 @@ import (
 	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -101,7 +102,10 @@ func New(opts Options, applier Applier, latest func() uint64) *Broker {
 	opts.defaults()
 	b := &Broker{opts: opts, applier: applier, latest: latest}
 	b.gates = newGates(&b.opts)
-	b.blocked = &blocked{gates: b.gates, config: &b.config, latest: latest, after: b.after}
+	b.blocked = &blocked{
+		gates: b.gates, config: &b.config, latest: latest, after: b.after,
+		world: func() *scheduler.World { return b.snapshot().World() },
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
@@ -154,7 +158,8 @@ func (b *Broker) enqueue(snap *state.Snapshot, eval *structs.Evaluation, failure
 		}
 		return
 	}
-	it := &item{eval: eval, position: b.blocked.positionOf(snap, eval), seq: eval.CreateIndex, since: b.now(), failures: failures}
+	it := &item{eval: eval, seq: eval.CreateIndex, since: b.now(), failures: failures}
+	it.position = b.positionOfItem(snap, it)
 	b.known[eval.ID] = it
 	if wait := eval.WaitUntil.Sub(b.now()); !eval.WaitUntil.IsZero() && wait > 0 {
 		it.since = eval.WaitUntil
@@ -239,6 +244,9 @@ func (b *Broker) drop(it *item) {
 		if l.current, l.next = l.next, nil; l.current == nil {
 			delete(b.serial, job)
 			b.blocked.idle(job)
+			if b.gates.raises {
+				b.gates.poke()
+			}
 		} else {
 			b.gates.offer(l.current)
 		}
@@ -246,10 +254,10 @@ func (b *Broker) drop(it *item) {
 }
 
 // Dequeue returns the first evaluation of the requested types, a token to answer it with,
-// and the index that the state it is decided on must have reached. It waits up to
-// timeout (0: as long as ctx); a nil evaluation: none came. The error is
+// the index that the state it is decided on must have reached, and whether that is to place nothing
+// but what is entitled. It waits up to timeout (0: as long as ctx); a nil evaluation: none came. The error is
 // structs.ErrNoLeader where the broker does not run, or ctx's.
-func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.Evaluation, string, uint64, error) {
+func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.EvalDequeueReply, error) {
 	var expired <-chan time.Time
 	if timeout > 0 {
 		t := time.NewTimer(timeout)
@@ -258,14 +266,14 @@ func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.
 	}
 	for {
 		if err := ctx.Err(); err != nil { // who is gone takes nothing
-			return nil, "", 0, err
+			return nil, err
 		}
-		eval, token, wake, later, err := b.take(schedulers)
+		got, wake, later, err := b.take(schedulers)
 		if err != nil {
-			return nil, "", 0, err
+			return nil, err
 		}
-		if eval != nil {
-			return eval, token, max(eval.ModifyIndex, b.latest()), nil
+		if got.Eval != nil {
+			return got, nil
 		}
 		var gated <-chan time.Time
 		if later > 0 {
@@ -275,41 +283,46 @@ func (b *Broker) Dequeue(ctx context.Context, schedulers []string, timeout time.
 		case <-wake:
 		case <-gated:
 		case <-expired:
-			return nil, "", 0, nil
+			return got, nil
 		case <-ctx.Done():
-			return nil, "", 0, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
 
 // take returns the first evaluation, or what to wait for; later, if not 0, is when one
 // has waited for its gate long enough.
-func (b *Broker) take(schedulers []string) (eval *structs.Evaluation, token string, wake <-chan struct{}, later time.Duration, err error) {
+func (b *Broker) take(schedulers []string) (got *structs.EvalDequeueReply, wake <-chan struct{}, later time.Duration, err error) {
+	got = &structs.EvalDequeueReply{}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.enabled {
-		return nil, "", nil, 0, notLeader()
+		return nil, nil, 0, notLeader()
 	}
 	for _, kind := range schedulers {
 		b.gates.dequeued[kind] = b.now()
 	}
 	if b.paused {
-		return nil, "", b.gates.wake, 0, nil
+		return got, b.gates.wake, 0, nil
 	}
 	var first *item
 	for seen := (chan struct{})(nil); seen != b.gates.wake; { // to look may let something on, which may go before what was found
 		seen = b.gates.wake
-		first, later = b.first(schedulers)
+		if first, later = b.first(schedulers); first != nil && first.rank.IsEntitled() {
+			b.repositionItem(b.snapshot(), first) // others of its namespace may have taken what was free
+		}
 	}
 	if first == nil {
-		return nil, "", b.gates.wake, later, nil
+		return got, b.gates.wake, later, nil
 	}
 	b.gates.unready(first)
 	first.token, first.taken, first.seeds = b.opts.NewID(), b.now(), nil
 	b.gates.enter(first) // it may have waited for so long that it did not count any more
 	b.expect(first)
 	waitTime.Since(first.since)
-	return first.eval, first.token, nil, 0, nil
+	got.Eval, got.Token, got.EntitledOnly = first.eval, first.token, first.rank.IsEntitled()
+	got.WaitIndex = max(first.eval.ModifyIndex, b.latest())
+	return got, nil, 0, nil
 }
 
 // first is the first evaluation that may be taken now; nil: there is none, but maybe one later, if that is not 0.
@@ -442,7 +455,10 @@ func (b *Broker) backOff(it *item) {
 		b.chores.cancel(it.eval, "a newer evaluation of the job does its work")
 		return
 	}
-	b.after(&it.timer, wait, func() { b.gates.offer(it) })
+	b.after(&it.timer, wait, func() {
+		b.repositionItem(b.snapshot(), it)
+		b.gates.offer(it)
+	})
 }
 
 // backOffTime is how long is waited after so many failures.

@@ -52,7 +52,7 @@ func (b *bed) put(evals ...*structs.Evaluation) {
 func (b *bed) next(want string) (token string) {
 	b.Helper()
 	synctest.Wait()
-	e, token, index, err := b.Dequeue(b.Context(), service, time.Nanosecond)
+	e, token, index, err := b.dequeued(b.Context(), service, time.Nanosecond)
 	if err != nil {
 		b.Fatalf("dequeue: %v", err)
 	}
@@ -107,7 +107,7 @@ func TestDequeueOfOneWhoIsGone(t *testing.T) {
 		b.put(eval("1", "a", 50))
 		gone, cancel := context.WithCancel(b.Context())
 		cancel()
-		if e, _, _, err := b.Dequeue(gone, service, time.Hour); e != nil || !errors.Is(err, context.Canceled) {
+		if e, _, _, err := b.dequeued(gone, service, time.Hour); e != nil || !errors.Is(err, context.Canceled) {
 			t.Fatalf("took %v, %v", e, err)
 		}
 		b.next("1")
@@ -119,7 +119,7 @@ func TestDequeueWakesAtOnce(t *testing.T) {
 		start := time.Now()
 		got := make(chan string)
 		go func() {
-			e, _, _, err := b.Dequeue(b.Context(), service, time.Hour)
+			e, _, _, err := b.dequeued(b.Context(), service, time.Hour)
 			if err != nil || e == nil {
 				got <- "nothing"
 				return
@@ -349,7 +349,7 @@ func TestNotLeading(t *testing.T) {
 		token := b.next("1")
 		waiting := make(chan error)
 		go func() {
-			_, _, _, err := b.Dequeue(b.Context(), service, time.Hour)
+			_, _, _, err := b.dequeued(b.Context(), service, time.Hour)
 			waiting <- err
 		}()
 		synctest.Wait()

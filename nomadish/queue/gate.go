@@ -167,6 +167,7 @@ func (b *Broker) SendBack(evalID, token string) {
 		return
 	}
 	it.token, it.since, it.sentBack = "", b.now(), it.pool != ""
+	b.repositionItem(b.snapshot(), it)
 	if p := b.gates.pools[it.pool]; p != nil && b.gates.behind(p, it) {
 		b.gates.enter(it)
 		p.back.put(it)

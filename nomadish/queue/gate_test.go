@@ -42,7 +42,7 @@ func TestNobodyTakesIt(t *testing.T) {
 		time.Sleep(7 * time.Second)
 		b.tried("3")
 		verdict(GateOpen)
-		got, first, _, err := b.Dequeue(b.Context(), []string{structs.JobTypeBatch}, time.Second)
+		got, first, _, err := b.dequeued(b.Context(), []string{structs.JobTypeBatch}, time.Second)
 		if err != nil || got == nil {
 			b.Fatalf("dequeue: %v, %v", got, err)
 		}
@@ -97,7 +97,7 @@ func (b *bed) deliveries(id string, during time.Duration) (n int) {
 	ctx, cancel := context.WithTimeout(b.Context(), during)
 	defer cancel()
 	for {
-		e, token, _, err := b.Dequeue(ctx, service, 0)
+		e, token, _, err := b.dequeued(ctx, service, 0)
 		if err != nil {
 			return n
 		}
@@ -130,7 +130,7 @@ func TestSentBackWaitsForItsGate(t *testing.T) {
 				start := time.Now()
 				got := make(chan *structs.Evaluation)
 				go func() {
-					e, token, _, _ := b.Dequeue(b.Context(), service, time.Minute)
+					e, token, _, _ := b.dequeued(b.Context(), service, time.Minute)
 					if e != nil {
 						b.evals(b, with(e, structs.EvalStatusComplete))
 						if err := b.Ack(e.ID, token); err != nil {
@@ -230,7 +230,7 @@ func TestLetOnWhileLooking(t *testing.T) {
 			b.jobOfPriority("batch", structs.JobTypeBatch, 20)
 			take := func(want string, kinds []string) (token string) {
 				b.Helper()
-				e, token, _, err := b.Dequeue(b.Context(), kinds, time.Nanosecond)
+				e, token, _, err := b.dequeued(b.Context(), kinds, time.Nanosecond)
 				if err != nil || e == nil || e.ID != want {
 					b.Fatalf("got %v, %v; want %s", e, err, want)
 				}
@@ -249,8 +249,8 @@ func TestLetOnWhileLooking(t *testing.T) {
 			b.put(later)
 			b.SendBack("batch", take("batch", batch))
 			time.Sleep(b.opts.LeaseLimit + time.Millisecond)
-			if e, _, _, _, err := b.take([]string{structs.JobTypeService, structs.JobTypeBatch}); err != nil || e == nil || e.ID != "batch" {
-				b.Fatalf("got %v, %v", e, err)
+			if got, _, _, err := b.take([]string{structs.JobTypeService, structs.JobTypeBatch}); err != nil || got.Eval == nil || got.Eval.ID != "batch" {
+				b.Fatalf("got %v, %v", got, err)
 			}
 		})
 	}

@@ -20,6 +20,7 @@ type gates struct {
 	dequeued map[string]time.Time // by job type: when a worker last wanted one
 	wake     chan struct{}        // closed and replaced when something may be taken
 	gated    bool                 // something ready waits for a gate
+	raises   bool                 // something may be raised
 	opened   chan struct{}        // has a token when a gate may have opened
 	untried  chan struct{}        // has a token when there may be something for a queue pass
 }
@@ -165,7 +166,7 @@ func (g *gates) ungate(it *item) {
 // moved is called when a gate may have opened.
 func (g *gates) moved(p *pool) {
 	g.letOn(p)
-	if p.open.len() > 0 {
+	if p.open.len() > 0 || g.raises {
 		g.poke()
 	}
 	select {

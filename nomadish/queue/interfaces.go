@@ -23,7 +23,7 @@ type Leader interface {
 // Evaluations is the queue as the RPC endpoints call it for the workers of other servers. It
 // answers only on the leader.
 type Evaluations interface {
-	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.Evaluation, string, uint64, error)
+	Dequeue(ctx context.Context, schedulers []string, timeout time.Duration) (*structs.EvalDequeueReply, error)
 	Ack(id, token string) error
 	Nack(id, token string) error
 	Outstanding(id string) (token string, ok bool)
@@ -45,6 +45,15 @@ type Requests interface {
 	// Answered: its plan has been committed; or, with again, must be decided anew; or,
 	// with failed, could not be made or committed.
 	Answered(lease *Lease, again, failed bool)
+}
+
+// Raises is what may be raised, as the queue pass sees it once nothing entitled is left to be tried. It is for one goroutine.
+type Raises interface {
+	// DueRaises returns the owners of whom something may be raised, each once until cells come free again. again reports that
+	// there are others, of whom the state of index does not show it yet.
+	DueRaises(index uint64) (due []string, again bool)
+	// LeaseRaise leases an evaluation that is not in the state, until Answered. nil: not now; its owner is due again then.
+	LeaseRaise(e *structs.Evaluation) *Lease
 }
 
 // Leases is the plan applier's view of the evaluations' leases.
@@ -77,6 +86,7 @@ type Gate interface {
 var (
 	_ Evaluations = (*Broker)(nil)
 	_ Requests    = (*Broker)(nil)
+	_ Raises      = (*Broker)(nil)
 	_ Leases      = (*Broker)(nil)
 	_ Gate        = (*Broker)(nil)
 )

@@ -232,7 +232,7 @@ func (m *machine) register1() {
 
 // dequeue takes an evaluation. THE invariant: its job has no other one leased.
 func (m *machine) dequeue() {
-	e, token, index, err := m.Dequeue(m.Context(), service, time.Nanosecond)
+	e, token, index, err := m.dequeued(m.Context(), service, time.Nanosecond)
 	if err != nil {
 		m.r.Fatalf("dequeue: %v", err)
 	}
@@ -359,7 +359,7 @@ func (m *machine) settle() {
 	turns := map[string]uint64{}
 	for range 500 {
 		synctest.Wait()
-		e, token, _, err := m.Dequeue(m.Context(), service, time.Nanosecond)
+		e, token, _, err := m.dequeued(m.Context(), service, time.Nanosecond)
 		if err != nil {
 			m.r.Fatalf("dequeue: %v", err)
 		}

@@ -75,7 +75,9 @@ func (b *Broker) nextOpen() (best *entry) {
 func (b *Broker) leaseEntry(w *entry) *Lease {
 	b.blocked.due.remove(w)
 	w.stop()
-	b.blocked.setApart(w)
+	if w.group != nil {
+		b.blocked.setApart(w)
+	}
 	it := &item{
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
 	}
@@ -85,7 +87,7 @@ func (b *Broker) leaseEntry(w *entry) *Lease {
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.gates.enter(it)
-	return &Lease{Eval: w.eval, Token: it.token}
+	return &Lease{Eval: w.eval, Token: it.token, EntitledOnly: w.entitled}
 }
 
 // itemOf finds what the pass has leased; nil: the lease has ended.
@@ -114,7 +116,9 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 		w.apart = false
 		w.group.entries.put(w)
 		b.blocked.refresh(w.group)
-		b.blocked.expectDue(w, left.WaitUntil)
+		if !w.entitled {
+			b.blocked.expectDue(w, left.WaitUntil)
+		}
 	}
 	b.finish(it)
 }
@@ -150,6 +154,9 @@ func (b *Broker) Answered(t *Lease, again, failed bool) {
 		b.blocked.tryAll(it.pool)
 	}
 	switch {
+	case w.raises && again:
+		b.blocked.raiseAgain(w.eval.Namespace, b.latest())
+		b.gates.poke()
 	case w.gone:
 	case again && w.refusals < maxRefusals:
 		w.refusals++

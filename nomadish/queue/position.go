@@ -2,6 +2,7 @@ package queue
 
 import (
 	"cmp"
+	"maps"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -37,6 +38,15 @@ func (b *blocked) positionOf(snap *state.Snapshot, e *structs.Evaluation) positi
 	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
 }
 
+// positionOfEntry finds the position of a blocked evaluation anew: of what is entitled of it, or of the rest.
+func (b *blocked) positionOfEntry(snap *state.Snapshot, w *entry) position {
+	p := b.positionOf(snap, w.eval)
+	if w.entitled && p.pool != "" {
+		p.rank = p.rank.Entitled(structs.ClaimRankCells)
+	}
+	return p
+}
+
 // reposition finds the positions of a job's evaluations anew, and the groups of its requests,
 // which their request keys may have changed.
 func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, requestKeys bool) {
@@ -47,24 +57,43 @@ func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, requ
 			}
 		}
 	}
-	for _, w := range b.blocked.ofJob[job] { // order does not matter: each has its own position
-		if !requestKeys && b.blocked.positionOf(snap, w.eval) == w.position {
+	b.blocked.reposition(snap, job, requestKeys)
+}
+
+// reposition finds the positions of a job's blocked evaluations anew, and their groups.
+func (b *blocked) reposition(snap *state.Snapshot, job structs.NamespacedID, requestKeys bool) {
+	for _, w := range maps.Clone(b.ofJob[job]) { // order does not matter: each has its own position
+		if !requestKeys && b.positionOfEntry(snap, w) == w.position {
+			continue
+		}
+		requestKey := b.requestKeyOf(snap, w.eval)
+		twin := entryKey{w.eval.ID, true}
+		switch {
+		case requestKey.Entitlement.Any() == (b.of[twin] != nil):
+		case b.of[twin] == nil:
+			entitled := &entry{eval: w.eval, entitled: true, after: w.after}
+			b.add(snap, entitled, requestKey)
+			b.open(entitled.group)
+		case w.key() == twin:
+			b.drop(w)
 			continue
 		}
 		open, freed := w.group.open, w.group.freed
-		b.blocked.leave(w)
-		b.blocked.join(snap, w)
+		b.leave(w)
+		b.join(snap, w, requestKey)
 		if g := w.group; open && !g.open {
-			g.open, g.freed = true, max(g.freed, freed)
-			b.blocked.refresh(g)
+			g.freed = max(g.freed, freed)
+			b.open(g)
 		}
 	}
 }
 
-func (b *Broker) repositionItem(snap *state.Snapshot, it *item) {
-	now := b.blocked.positionOf(snap, it.eval)
+// repositionItem finds the position of an evaluation anew that is not blocked, and reports whether it has another one now. What is
+// leased stays entitled, or not: that is what its lease is for.
+func (b *Broker) repositionItem(snap *state.Snapshot, it *item) bool {
+	now := b.positionOfItem(snap, it)
 	if now == it.position || it.token != "" && now.pool == "" {
-		return // the job was stopped meanwhile, but who decides on it may not know that
+		return false // the job was stopped meanwhile, but who decides on it may not know that
 	}
 	ready, gated := it.inReady > 0 || it.inBack > 0, it.inGate > 0
 	b.gates.unready(it)
@@ -77,6 +106,7 @@ func (b *Broker) repositionItem(snap *state.Snapshot, it *item) {
 	if gated {
 		b.gates.enter(it)
 	}
+	return true
 }
 
 // reserved counts the reservations of jobs; what has one is like no

@@ -16,6 +16,13 @@ type releases struct {
 	classes map[string]bool // "" is every class
 	nodes   map[string]string
 	jobs    map[structs.NamespacedID]bool // whose own allocations ended
+	// owners are the namespaces of which cells were bound, unbound, or came free within bound ones; allOwners: those of any may have
+	// been. unbound are the classes of nodes of such cells: somebody else may bind them.
+	owners    map[string]bool
+	allOwners bool
+	unbound   map[string]bool
+	// edited are the namespaces whose virtual clusters were.
+	edited map[string]bool
 	// lessens: a node can be used for less than before, or for other things.
 	lessens bool
 }
@@ -33,11 +40,13 @@ func (r *releases) note(c *state.Change) {
 		if now != nil && now.Ready() && (was == nil || !was.Ready() || was.ComputedClass != now.ComputedClass || moreRoom(was, now)) {
 			r.node(now)
 		}
+		r.allOwners = r.allOwners || cellsDiffer(was, now)
 		r.lessens = r.lessens || was != nil && was.Ready() && (now == nil || !now.Ready() ||
 			was.ComputedClass != now.ComputedClass || was.NodeResources != now.NodeResources)
 	case state.KindAlloc:
 		was, _ := c.Old.(*state.AllocRow)
 		now, _ := c.New.(*state.AllocRow)
+		r.noteClaim(was, now)
 		if was == nil || was.Terminal() {
 			return // it used nothing
 		}
@@ -54,17 +63,17 @@ func (r *releases) note(c *state.Change) {
 		}
 	case state.KindConfig: // preemption or oversubscription may make room anywhere
 		if c.Old != nil {
-			r.classes[""], r.lessens = true, true
+			r.classes[""], r.lessens, r.allOwners = true, true, true
 		}
 	case state.KindVirtualCluster: // what one owner gives up others may have
-		r.classes[""], r.lessens = true, true
+		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
 	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
 	}
 }
 
 // may reports whether what was freed may be what a group of requests waits for.
 func (r *releases) may(g *group) bool {
-	if r.classes[""] {
+	if r.classes[""] || g.key.entitled && r.mayEntitled(g) {
 		return true
 	}
 	if len(r.nodes) > maxPositions {

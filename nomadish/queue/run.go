@@ -69,6 +69,7 @@ func (b *Broker) resync(snap *state.Snapshot) {
 	// as blocked already or not yet, is tried again.
 	b.blocked.clear()
 	b.blocked.freed.floor = snap.Index()
+	b.blocked.owners.resync(snap)
 	b.lessened = snap.Index()
 	for r := range snap.Reservations(nil) {
 		b.blocked.reserved[r.NodeID] = jobOf(r)
@@ -85,7 +86,7 @@ func (b *Broker) resync(snap *state.Snapshot) {
 		if it.entry != nil {
 			it.entry.gone = true // there is a new one
 		}
-		it.position, it.inGate, it.inReady = b.blocked.positionOf(snap, it.eval), 0, 0
+		it.position, it.inGate, it.inReady = b.positionOfItem(snap, it), 0, 0
 		b.gates.enter(it)
 		if now := snap.Eval(nil, id); it.entry == nil && (now == nil || now.Status != structs.EvalStatusPending) {
 			b.forget(id)
@@ -119,7 +120,10 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 
 // committed brings the broker in line with one commit; snap is not older than that.
 func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
-	r := releases{snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{}}
+	r := releases{
+		snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
+		owners: map[string]bool{}, unbound: map[string]bool{}, edited: map[string]bool{},
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range changes.Items {
@@ -129,7 +133,11 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	if r.lessens {
 		b.lessened = changes.Index
 	}
+	owners := ownerChanges{b, &r}
+	owners.owned()
 	b.blocked.free(&r, changes.Index)
+	owners.moved()
+	b.blocked.noteRaises(&r, changes.Index)
 	b.saw(changes.Index)
 }
 
@@ -176,7 +184,8 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
-	case state.KindVirtualCluster, state.KindExchange, state.KindNodePool: // which nodes are in it, they determine themselves
+	case state.KindVirtualCluster, state.KindExchange: // see ownerChanges
+	case state.KindNodePool: // which nodes are in it, they determine themselves
 	}
 }
 

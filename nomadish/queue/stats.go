@@ -24,7 +24,12 @@ type Stats struct {
 func (b *Broker) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Stats{ReadyBy: map[string]int{}, UnackedBy: map[string]int{}, Blocked: len(b.blocked.of)}
+	s := Stats{ReadyBy: map[string]int{}, UnackedBy: map[string]int{}}
+	for key := range b.blocked.of { // order does not matter: a count
+		if !key.entitled {
+			s.Blocked++
+		}
+	}
 	for kind := range b.gates.dequeued { // 0 as well, so that the gauge of a type falls
 		s.ReadyBy[kind], s.UnackedBy[kind] = 0, 0
 	}
@@ -47,7 +52,7 @@ func (b *Broker) Stats() Stats {
 		}
 	}
 	for _, g := range b.blocked.groups {
-		if g.known.EscapedComputedClass {
+		if !g.key.entitled && g.known.EscapedComputedClass {
 			s.Escaped += g.members
 		}
 	}

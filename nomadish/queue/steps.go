@@ -46,12 +46,9 @@ func (s *Steps) Follow() bool {
 }
 
 // Take is Dequeue without waiting; a nil evaluation: there is none to be taken now.
-func (s *Steps) Take(schedulers []string) (*structs.Evaluation, string, uint64, error) {
-	eval, token, _, _, err := s.b.take(schedulers)
-	if err != nil || eval == nil {
-		return nil, "", 0, err
-	}
-	return eval, token, max(eval.ModifyIndex, s.b.latest()), nil
+func (s *Steps) Take(schedulers []string) (*structs.EvalDequeueReply, error) {
+	got, _, _, err := s.b.take(schedulers)
+	return got, err
 }
 
 // Chores commits what the broker wants to be changed, once; false: there was nothing. What

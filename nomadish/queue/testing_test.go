@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -53,3 +54,12 @@ func node(id, class string) *structs.Node {
 }
 
 var service = []string{structs.JobTypeService}
+
+// dequeued is what Dequeue answers, part by part.
+func (b *bed) dequeued(ctx context.Context, kinds []string, timeout time.Duration) (e *structs.Evaluation, token string, index uint64, err error) {
+	got, err := b.Dequeue(ctx, kinds, timeout)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	return got.Eval, got.Token, got.WaitIndex, nil
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -16,7 +17,9 @@ type Line struct {
 	// Request is its row. Where no plan has spoken of it yet it is one made of the job's
 	// evaluation; it must not be changed.
 	Request *structs.PendingRequest
-	// Rank is that of the job: of its best group.
+	// Missing is how many instances wait at this position.
+	Missing int
+	// Rank is that of the job: of its best group; of what is entitled, its rank as that.
 	Rank structs.Rank
 	// Place is the job's in its pool's queue, from 1.
 	Place int
@@ -60,14 +63,14 @@ func Order(snap *state.Snapshot, now int64) []*Line {
 	var out []*Line
 	for _, w := range q.jobs { // order does not matter: sorted below
 		w.rank(&config)
-		out = append(out, w.lines...)
+		out = append(out, w.split(snap)...)
 	}
 	slices.SortFunc(out, compare)
 	for i, l := range out {
 		switch {
 		case i == 0 || l.Pool() != out[i-1].Pool():
 			l.Place = 1
-		case l.Job == out[i-1].Job:
+		case l.Job == out[i-1].Job && l.Rank == out[i-1].Rank:
 			l.Place = out[i-1].Place
 		default:
 			l.Place = out[i-1].Place + 1
@@ -177,4 +180,22 @@ func (w *waiting) rank(c *structs.SchedulerConfiguration) {
 	for _, l := range w.lines {
 		l.Rank = best
 	}
+}
+
+// split returns the job's lines, with two of a group of which a part is entitled (semantics part 0, rule 6).
+func (w *waiting) split(snap *state.Snapshot) (lines []*Line) {
+	for _, l := range w.lines {
+		l.Missing = l.Request.Missing
+		n := scheduler.Entitled(snap.World(), l.Job, l.Group.Name, l.Missing)
+		if n > 0 {
+			entitled := *l
+			entitled.Missing, entitled.Rank = n, l.Rank.Entitled(structs.ClaimRankCells)
+			lines = append(lines, &entitled)
+			l.Missing -= n
+		}
+		if l.Missing > 0 {
+			lines = append(lines, l)
+		}
+	}
+	return lines
 }

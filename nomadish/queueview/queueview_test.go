@@ -232,7 +232,7 @@ func TestTokensSortAsTheirLines(t *testing.T) {
 	line := rapid.Custom(func(t *rapid.T) *Line {
 		job := &structs.Job{NodePool: rapid.SampledFrom([]string{"default", "gpu", "gpu2"}).Draw(t, "pool")}
 		return &Line{Job: job, Group: &structs.TaskGroup{Name: name.Draw(t, "group")}, Rank: structs.Rank{
-			Standing: rapid.IntRange(0, 2).Draw(t, "standing"), Band: rapid.IntRange(0, 4).Draw(t, "band"), Requeued: rapid.Bool().Draw(t, "requeued"),
+			Standing: rapid.IntRange(0, 3).Draw(t, "standing"), Claim: rapid.IntRange(0, 3).Draw(t, "claim"), Band: rapid.IntRange(0, 4).Draw(t, "band"), Requeued: rapid.Bool().Draw(t, "requeued"),
 			Number: rapid.Int64().Draw(t, "number"), Submitted: rapid.Uint64().Draw(t, "submitted"),
 			Job: structs.NamespacedID{Namespace: name.Draw(t, "namespace"), ID: name.Draw(t, "job")},
 		}}
@@ -241,7 +241,7 @@ func TestTokensSortAsTheirLines(t *testing.T) {
 		a, b := line.Draw(t, "a"), line.Draw(t, "b")
 		if rapid.Bool().Draw(t, "alike") { // so that what comes late in the rank counts too
 			b.Rank.Number, b.Rank.Standing, b.Rank.Band, b.Job = a.Rank.Number, a.Rank.Standing, a.Rank.Band, a.Job
-			b.Rank.Submitted, b.Rank.Requeued = a.Rank.Submitted, a.Rank.Requeued
+			b.Rank.Submitted, b.Rank.Requeued, b.Rank.Claim = a.Rank.Submitted, a.Rank.Requeued, a.Rank.Claim
 		}
 		if got, want := strings.Compare(a.Token(), b.Token()), compare(a, b); got != want {
 			t.Fatalf("tokens %d, lines %d: %+v %+v", got, want, a, b)

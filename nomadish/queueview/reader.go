@@ -33,7 +33,7 @@ type Reader struct {
 // made is an order and what it was made of.
 type made struct {
 	snap  uint64 // the index of its snapshot
-	of    [4]uint64
+	of    [5]uint64
 	lines []*Line
 }
 
@@ -51,9 +51,12 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 		return nil, ctx.Err()
 	}
 	defer func() { <-r.turn }()
-	of := [4]uint64{
+	of := [5]uint64{
 		snap.TableIndex(state.TableRequests), snap.TableIndex(state.TableEvals),
 		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig),
+	}
+	if snap.World().AnyOwner() { // what is entitled follows from what is free of it
+		of[4] = snap.Index()
 	}
 	for i := range r.made {
 		if r.made[i].of == of {
@@ -95,7 +98,7 @@ var tokens = base32.HexEncoding.WithPadding(base32.NoPadding)
 func (l *Line) Token() string {
 	r := &l.Rank
 	b := append(make([]byte, 0, 128), l.Pool()...)
-	b = append(b, 0, byte(r.Standing), byte(255-min(r.Band, 255)), 1) //nolint:gosec // a few each
+	b = append(b, 0, byte(r.Standing), byte(r.Claim), byte(255-min(r.Band, 255)), 1) //nolint:gosec // a few each
 	if r.Requeued {
 		b[len(b)-1] = 0
 	}
@@ -138,9 +141,12 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 	e := &structs.QueueEntry{
 		Namespace: a.Namespace, JobID: a.JobID, Group: a.Group, NodePool: l.Pool(), Place: l.Place,
 		Priority: v.config.PriorityOf(l.Job, a, v.now), Class: structs.ClassOpportunistic,
-		Missing: a.Missing, Wanted: max(l.Group.Count, a.Missing), Since: a.Since, Waited: time.Duration(max(0, v.now-a.Since)), EvalID: a.EvalID,
+		Missing: l.Missing, Wanted: max(l.Group.Count, a.Missing), Since: a.Since, Waited: time.Duration(max(0, v.now-a.Since)), EvalID: a.EvalID,
 		State: structs.QueueWaiting, ReservedNodes: v.reserved[structs.PendingRequest{Namespace: a.Namespace, JobID: a.JobID, Group: a.Group}],
 		Suspended: v.suspended(l), ModifyIndex: a.ModifyIndex,
+	}
+	if e.Priority.Standing = l.Rank.Standing; l.Rank.IsEntitled() {
+		e.Class, e.Suspended, e.ReservedNodes = structs.ClassGuaranteed, 0, 0
 	}
 	switch {
 	case e.Suspended > 0:
@@ -150,7 +156,12 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 	case !l.Tried:
 		e.State = structs.QueueNotTried
 	}
-	if ev := v.snap.Eval(nil, a.EvalID); ev != nil && l.Tried {
+	ev := v.snap.Eval(nil, a.EvalID)
+	switch {
+	case ev == nil || !l.Tried:
+	case ev.SnapshotIndex == 0 && !l.Rank.IsEntitled() && v.snap.World().Owns(a.Namespace): // what is entitled of it was tried alone
+		e.State = structs.QueueNotTried
+	default:
 		e.Reason, e.ReasonNodes = ev.FailedTGAllocs[a.Group].MainReason()
 	}
 	return e

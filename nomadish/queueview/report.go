@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-metrics"
 
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -34,14 +35,23 @@ func Count(snap *state.Snapshot) map[Series]Figures {
 		if last == nil {
 			continue
 		}
-		k := Series{poolOf(last), structs.ClassOpportunistic}
-		f := out[k]
-		f.Requests++
-		f.Missing += request.Missing
-		if f.Since == 0 || request.Since < f.Since {
-			f.Since = request.Since
+		entitled := scheduler.Entitled(snap.World(), last, request.Group, request.Missing)
+		count := func(class string, missing int) {
+			k := Series{poolOf(last), class}
+			f := out[k]
+			f.Requests++
+			f.Missing += missing
+			if f.Since == 0 || request.Since < f.Since {
+				f.Since = request.Since
+			}
+			out[k] = f
 		}
-		out[k] = f
+		if entitled > 0 {
+			count(structs.ClassGuaranteed, entitled)
+		}
+		if request.Missing > entitled {
+			count(structs.ClassOpportunistic, request.Missing-entitled)
+		}
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/internal/codec"
+	"github.com/nomadish/nomadish/nomadish/state/internal/allocwatch"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -72,7 +73,7 @@ func (m *model) take(t *rapid.T) {
 // read is what one read gives, from a snapshot and from the oracle.
 type read struct {
 	name     string
-	kind     subjectKind
+	kind     allocwatch.Kind
 	key      string
 	snapshot func(*Snapshot, *WatchSet) []*structs.Allocation
 	oracle   func(*structs.Allocation) bool
@@ -83,7 +84,7 @@ func (m *model) reads() []read {
 	var out []read
 	for _, id := range append(slices.Sorted(maps.Keys(m.have)), "none", structs.DeriveID("none", 0)) {
 		out = append(out, read{
-			"allocation " + id, anAlloc, id,
+			"allocation " + id, allocwatch.Alloc, id,
 			func(s *Snapshot, ws *WatchSet) []*structs.Allocation {
 				if a := s.Alloc(ws, id); a != nil {
 					return []*structs.Allocation{a}
@@ -95,18 +96,18 @@ func (m *model) reads() []read {
 	}
 	for _, id := range []string{"a", "b", "c", "none"} {
 		out = append(out, read{
-			"node " + id, aNode, id,
+			"node " + id, allocwatch.Node, id,
 			func(s *Snapshot, ws *WatchSet) []*structs.Allocation { return s.AllocsByNode(ws, id) },
 			func(a *structs.Allocation) bool { return a.NodeID == id },
 		}, read{
-			"job " + id, aJob, indexkey.HashJob("default", id).String(),
+			"job " + id, allocwatch.Job, indexkey.HashJob("default", id).String(),
 			func(s *Snapshot, ws *WatchSet) []*structs.Allocation { return s.AllocsByJob(ws, "default", id, true) },
 			func(a *structs.Allocation) bool { return a.Namespace == "default" && a.JobID == id },
 		})
 	}
 	for _, id := range []string{"e0", "e1", "e2", "up", ""} {
 		out = append(out, read{
-			"evaluation " + id, anEval, id,
+			"evaluation " + id, allocwatch.Eval, id,
 			func(s *Snapshot, ws *WatchSet) []*structs.Allocation { return s.AllocsByEval(ws, id) },
 			func(a *structs.Allocation) bool { return a.EvalID == id },
 		})
@@ -119,7 +120,7 @@ func (m *model) reads() []read {
 	}
 	for _, prefix := range prefixes {
 		out = append(out, read{
-			"prefix " + prefix, aPrefix, prefix[:min(len(prefix), maxPrefix)],
+			"prefix " + prefix, allocwatch.Prefix, prefix[:min(len(prefix), allocwatch.MaxPrefix)],
 			func(s *Snapshot, ws *WatchSet) []*structs.Allocation {
 				return slices.Collect(s.Allocs(ws, "*", prefix, false))
 			},
@@ -189,21 +190,22 @@ func show(allocs []*structs.Allocation) string {
 func (m *model) apply(t *rapid.T, entry any) {
 	before, was := m.snap(), m.have.list()
 	reads := m.reads()
-	early := make([]*waiter, len(reads))
+	early := make([]*allocwatch.Waiter, len(reads))
 	for i, r := range reads {
-		early[i] = m.store.join([]interest{{subject{r.kind, r.key}, before.v.allocs}})
+		early[i] = m.store.join([]allocwatch.Interest{{Subject: allocwatch.Subject{Kind: r.kind, Key: r.key}, Seen: before.v.allocs}})
 	}
 	m.index++
 	_ = m.w.Apply(m.index, 0, entry) // what is refused must have changed nothing
 	m.take(t)
 	now := m.have.list()
 	for i, r := range reads {
+		woken := closed(early[i].Woken)
 		moved := !slices.Equal(those(was, r.oracle), those(now, r.oracle)) // what changed is another value
-		if len(r.name) > len("prefix ")+maxPrefix && !moved {
-			moved = early[i].done // so long a prefix is watched by its beginning
+		if len(r.name) > len("prefix ")+allocwatch.MaxPrefix && !moved {
+			moved = woken // so long a prefix is watched by its beginning
 		}
-		if early[i].done != moved {
-			t.Fatalf("%s after %T: woken %v, want %v", r.name, entry, early[i].done, moved)
+		if woken != moved {
+			t.Fatalf("%s after %T: woken %v, want %v", r.name, entry, woken, moved)
 		}
 		m.store.leave(early[i])
 		ws := NewWatchSet()
@@ -216,8 +218,17 @@ func (m *model) apply(t *rapid.T, entry any) {
 			m.store.leave(late)
 		}
 	}
-	if n := len(m.store.hub.waiting); n > 0 || m.store.hub.lengths != [maxPrefix + 1]int{} {
-		t.Fatalf("%d subjects are waited for by nobody", n)
+	if !m.store.hub.Idle() {
+		t.Fatal("there are subjects that are waited for by nobody")
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

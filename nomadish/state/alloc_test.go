@@ -143,6 +143,24 @@ func TestStopsAndReplacements(t *testing.T) {
 	check(t, "a stopped one", snap.Alloc(nil, ids[1]).JobVersion, 0)
 }
 
+// TestClassGivenUp: an allocation that gives up its class for another runs on with all else that it has.
+func TestClassGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
+	w.register(job("web"))
+	b := batch("web", 0, "n", "s", 1)
+	b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{"n-gpu-0"}}}}
+	b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: "node"}
+	id := structs.DeriveID("s", 0)
+	was := w.plan(&structs.JudgedPlan{EvalID: "e-s", Place: []*structs.PlacementBatch{b}}).Alloc(nil, id)
+	now := w.plan(&structs.JudgedPlan{Update: []*structs.AllocInPlace{{AllocID: id, EvalID: "e2", ClassTo: "other"}}}).Alloc(nil, id)
+	check(t, "terms", *now.AllocatedResources.Shared.Terms, structs.AllocTerms{Priority: 7})
+	check(t, "what it was", *was.AllocatedResources.Shared.Terms, *b.Resources.Shared.Terms)
+	check(t, "memory", now.AllocatedResources.Tasks["t"].Memory, was.AllocatedResources.Tasks["t"].Memory)
+	check(t, "version, evaluation and status", [3]string{fmt.Sprint(now.JobVersion), now.EvalID, now.DesiredStatus}, [3]string{"0", "e-s", structs.AllocDesiredRun})
+}
+
 func TestPlacedOnANodeThatIsGone(t *testing.T) {
 	w, _ := placed(t, 1)
 	b := batch("web", 0, "gone", "s2", 1)

@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -72,14 +74,14 @@ func (s *Snapshot) Export(yield func(table string, row any) error) error {
 			}
 			continue
 		case TableHistory:
-			for h := range s.v.past.all {
+			for h := range s.v.past.All {
 				if err := yield(TableHistory, h); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		it := open(s.v.txn, false, e.table, byID)
+		it := memtable.Open(s.v.txn, false, e.table, byID)
 		for row := it.Next(); row != nil; row = it.Next() {
 			if err := yield(e.table, row); err != nil {
 				return err
@@ -134,7 +136,7 @@ type Import struct {
 	txn     *memdb.Txn
 	pending int
 	allocs  *alloctable.Import
-	past    *historyEdit
+	past    *historytable.Edit
 	marks   marks
 }
 
@@ -143,7 +145,7 @@ const importBatch = 2_000
 
 // Import begins to gather rows that shall replace all there is.
 func (w *Writer) Import() *Import {
-	return &Import{db: newDB(), allocs: alloctable.NewImport(), past: (&historyTable{}).edit(), marks: newMarks()}
+	return &Import{db: newDB(), allocs: alloctable.NewImport(), past: new(historytable.Table).Edit(), marks: newMarks()}
 }
 
 // Add takes a row, of the type that NewRow returns for its table.
@@ -183,7 +185,7 @@ func (in *Import) addRow(table string, row any) error {
 			for _, s := range []*string{&r.Namespace, &r.JobID, &r.Type, &r.Group, &r.User, &r.NodeID, &r.NodeName, &r.ClientStatus, &r.Reason} {
 				*s = in.allocs.Intern(*s)
 			}
-			in.past.put(r)
+			in.past.Put(r)
 			return nil
 		}
 	}
@@ -250,7 +252,7 @@ func (w *Writer) Commit(in *Import, index uint64) {
 	was := w.store.current.Load()
 	read, allocs := in.db.Txn(false), in.allocs.Commit()
 	w.store.publish(&view{
-		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.table(), world: rebuild(read, allocs).World(),
+		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.Commit(), world: rebuild(read, allocs).World(),
 		marks: in.marks, tallies: x.tallies, restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	}, nil, nil, nil)
 	w.store.fed.Store(index)

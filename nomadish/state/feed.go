@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 )
@@ -37,6 +38,19 @@ type Change struct {
 type Changes struct {
 	Index uint64
 	Items []Change
+}
+
+// changedAllocs walks the IDs of the allocations that commits have changed.
+func changedAllocs(feed []Changes) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, c := range feed {
+			for i := range c.Items {
+				if c.Items[i].Kind == KindAlloc && !yield(c.Items[i].Key) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // ErrFellBehind reports that the changes that a consumer has not seen are gone: too

@@ -11,16 +11,16 @@ import (
 // oldest records beyond the limit.
 func (x *txn) record(a *structs.Allocation) {
 	x.tables.add(TableHistory)
-	x.past.put(x.recordOf(a))
-	for x.past.len() > x.opts.HistoryMax {
-		x.past.remove(x.past.oldest())
+	x.past.Put(x.recordOf(a))
+	for x.past.Len() > x.opts.HistoryMax {
+		x.past.Remove(x.past.Oldest())
 	}
 }
 
 // forgetHistory drops the records that ended before a time.
 func (x *txn) forgetHistory(before int64) {
-	for h := x.past.oldest(); h != nil && h.Ended < before; h = x.past.oldest() {
-		x.past.remove(h)
+	for h := x.past.Oldest(); h != nil && h.Ended < before; h = x.past.Oldest() {
+		x.past.Remove(h)
 		x.tables.add(TableHistory)
 	}
 }

@@ -15,10 +15,11 @@ type InputOptions struct {
 	// Typical returns what the policy least-fragmentation keeps room for when it places the
 	// job; nil: that policy is binpack.
 	Typical func(*Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
-	// Prepared, Brief and Annotate are passed on as they are.
-	Prepared *scheduler.Prepared
-	Brief    bool
-	Annotate bool
+	// Prepared, EntitledOnly, Brief and Annotate are passed on as they are.
+	Prepared     *scheduler.Prepared
+	EntitledOnly bool
+	Brief        bool
+	Annotate     bool
 }
 
 // EvalInput returns what an evaluation is decided on: its job as it is registered, with all
@@ -33,7 +34,11 @@ func (s *Snapshot) EvalInput(e *structs.Evaluation, o *InputOptions) scheduler.I
 func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*structs.Allocation, o *InputOptions) scheduler.Input {
 	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: s.SchedulerConfig(nil), Now: o.Now, Seed: o.Seed, NewID: o.NewID, SnapshotIndex: s.Index(),
-		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, Brief: o.Brief, Annotate: o.Annotate,
+		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, EntitledOnly: o.EntitledOnly,
+		Brief: o.Brief, Annotate: o.Annotate,
+	}
+	if v := s.VirtualClusters().Get(nil, id.Namespace); v != nil {
+		in.OverLimit = v.OverLimit
 	}
 	if o.Typical != nil {
 		in.Typical = o.Typical(s, job, &in.Config)

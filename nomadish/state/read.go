@@ -1,78 +1,39 @@
 package state
 
 import (
-	"fmt"
 	"iter"
 	"strings"
 
-	"github.com/hashicorp/go-memdb"
-
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // reader is what reads go through: a view's transaction or the writer's own.
-type reader interface {
-	FirstWatch(table, index string, args ...any) (<-chan struct{}, any, error)
-	Get(table, index string, args ...any) (memdb.ResultIterator, error)
-	GetReverse(table, index string, args ...any) (memdb.ResultIterator, error)
-}
-
-// mistake is for errors that only a wrong table or index name can cause.
-func mistake(table, index string, err error) {
-	panic(fmt.Sprintf("state: read %s by %s: %v", table, index, err))
-}
+type reader = memtable.Reader
 
 // get is the row that a unique index names, or nil.
 func get[T any](r reader, table, index string, args ...any) *T {
-	_, raw, err := r.FirstWatch(table, index, args...)
-	if err != nil {
-		mistake(table, index, err)
-	}
-	row, _ := raw.(*T)
+	row, _ := memtable.First[T](r, table, index, args...)
 	return row
 }
 
 // one is get on a view, watched by ws.
 func one[T any](v *view, ws *WatchSet, table, index string, args ...any) *T {
-	ch, raw, err := v.txn.FirstWatch(table, index, args...)
-	if err != nil {
-		mistake(table, index, err)
-	}
-	ws.add(v, table, ch)
-	row, _ := raw.(*T)
+	row, changed := memtable.First[T](v.txn, table, index, args...)
+	ws.add(v, table, changed)
 	return row
 }
 
 // rows walks an index in key order, or backwards.
 func rows[T any](r reader, reverse bool, table, index string, args ...any) iter.Seq[*T] {
-	return func(yield func(*T) bool) { walk(open(r, reverse, table, index, args...), yield) }
+	return memtable.Rows[T](r, reverse, table, index, args...)
 }
 
 // many is rows on a view; the whole range is watched by ws as one.
 func many[T any](v *view, ws *WatchSet, reverse bool, table, index string, args ...any) iter.Seq[*T] {
-	it := open(v.txn, false, table, index, args...)
+	it := memtable.Open(v.txn, false, table, index, args...)
 	ws.add(v, table, it.WatchCh())
 	return rows[T](v.txn, reverse, table, index, args...)
-}
-
-func open(r reader, reverse bool, table, index string, args ...any) memdb.ResultIterator {
-	find := r.Get
-	if reverse {
-		find = r.GetReverse
-	}
-	it, err := find(table, index, args...)
-	if err != nil {
-		mistake(table, index, err)
-	}
-	return it
-}
-
-func walk[T any](it memdb.ResultIterator, yield func(*T) bool) {
-	for raw := it.Next(); raw != nil; raw = it.Next() {
-		if row, ok := raw.(*T); ok && !yield(row) {
-			return
-		}
-	}
 }
 
 // where keeps what passes.
@@ -240,7 +201,7 @@ func (s *Snapshot) History(ws *WatchSet, ns, prefix string) iter.Seq[*structs.Hi
 		ws.channels.Add(s.v.abandoned)
 		ws.addTable(s.v, TableHistory)
 	}
-	all := inNamespace(s.v.past.latestFirst, ns, func(h *structs.HistoryRecord) string { return h.Namespace })
+	all := inNamespace(s.v.past.LatestFirst, ns, func(h *structs.HistoryRecord) string { return h.Namespace })
 	return where(all, func(h *structs.HistoryRecord) bool { return strings.HasPrefix(h.JobID, prefix) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/allocwatch"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -59,7 +60,7 @@ func (a *attacher) version(r *alloctable.Row) *structs.Job {
 
 // group returns the allocations of a group that were created at an index or later.
 func (s *Snapshot) group(ws *WatchSet, kind alloctable.GroupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
-	ws.addAllocs(s.v, subjectKind(kind), key.String())
+	ws.addAllocs(s.v, allocwatch.Kind(kind), key.String())
 	return s.attacher().group(s, kind, key, since)
 }
 
@@ -81,7 +82,7 @@ func (a *attacher) group(s *Snapshot, kind alloctable.GroupKind, key indexkey.Ha
 // Alloc is an allocation; nil if there is none. Job is nil when its version is not
 // kept any more; this holds for all reads of allocations.
 func (s *Snapshot) Alloc(ws *WatchSet, id string) *structs.Allocation {
-	ws.addAllocs(s.v, anAlloc, id)
+	ws.addAllocs(s.v, allocwatch.Alloc, id)
 	r := s.v.allocs.Get(id)
 	if r == nil {
 		return nil
@@ -106,7 +107,7 @@ func (s *Snapshot) AllocToDecide(id string) *structs.Allocation {
 // Allocs walks the allocations of a namespace ("*": all) whose ID begins with
 // prefix, by ID, or backwards.
 func (s *Snapshot) Allocs(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[*structs.Allocation] {
-	ws.addAllocs(s.v, aPrefix, prefix)
+	ws.addAllocs(s.v, allocwatch.Prefix, prefix)
 	return func(yield func(*structs.Allocation) bool) {
 		a := s.attacher()
 		s.v.allocs.Walk(prefix, reverse, func(r *alloctable.Row) bool {
@@ -120,7 +121,7 @@ func (s *Snapshot) Allocs(ws *WatchSet, ns, prefix string, reverse bool) iter.Se
 
 // AllocRows walks the allocations of a namespace ("*": all) as the state keeps them, by ID. It makes none of them whole.
 func (s *Snapshot) AllocRows(ws *WatchSet, ns string) iter.Seq[*AllocRow] {
-	ws.addAllocs(s.v, aPrefix, "")
+	ws.addAllocs(s.v, allocwatch.Prefix, "")
 	return func(yield func(*AllocRow) bool) {
 		s.v.allocs.All(func(r *alloctable.Row) bool {
 			return ns != structs.AllNamespaces && r.Namespace() != ns || yield(r)
@@ -199,7 +200,7 @@ func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
 // NodeAllocsIndex is when servers changed an allocation of a node last: the highest AllocModifyIndex; 0 without
 // allocations. It makes none of them whole: nodes request it whenever anything of theirs has changed.
 func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
-	ws.addAllocs(s.v, aNode, id)
+	ws.addAllocs(s.v, allocwatch.Node, id)
 	s.v.allocs.Each(alloctable.ByNode, indexkey.Hash(id), func(r *alloctable.Row) bool {
 		index = max(index, r.AllocModifyIndex())
 		return true

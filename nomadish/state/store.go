@@ -9,7 +9,10 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/allocwatch"
+	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 )
@@ -35,7 +38,7 @@ type Store struct {
 	current atomic.Pointer[view]
 	// publishing is held from the commit of the tables until the view of them is current.
 	publishing sync.RWMutex
-	hub        hub
+	hub        allocwatch.Hub
 	ring       *ring
 	fed        atomic.Uint64 // see Fed
 }
@@ -46,10 +49,10 @@ type view struct {
 	index      uint64
 	txn        *memdb.Txn // reading only
 	allocs     *alloctable.Table
-	past       *historyTable
+	past       *historytable.Table
 	world      *scheduler.World
 	marks      marks
-	tallies    persist.Tree[indexkey.Hashed, *tally]
+	tallies    persist.Tree[indexkey.Hashed, *jobcount.Tally]
 	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables
@@ -69,7 +72,7 @@ func New(opts Options) (*Store, *Writer) {
 	s := &Store{opts: opts, ring: newRing(opts.EventBuffer)}
 	w := &Writer{store: s, db: newDB()}
 	s.current.Store(&view{
-		store: s, txn: w.db.Txn(false), allocs: &alloctable.Table{}, past: &historyTable{}, world: scheduler.NewWorld(),
+		store: s, txn: w.db.Txn(false), allocs: &alloctable.Table{}, past: &historytable.Table{}, world: scheduler.NewWorld(),
 		marks: newMarks(), superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	})
 	return s, w
@@ -92,10 +95,10 @@ func (s *Store) publish(v *view, groups []alloctable.GroupRef, feed []Changes, c
 	if commit != nil {
 		v.txn = commit()
 	}
-	s.hub.mu.Lock()
+	s.hub.Lock()
 	old := s.current.Swap(v)
-	s.hub.notify(old, v, groups, feed)
-	s.hub.mu.Unlock()
+	s.hub.Notify(old.allocs, v.allocs, groups, changedAllocs(feed))
+	s.hub.Unlock()
 	s.publishing.Unlock()
 	old.marks.wake(&v.marks)
 	close(old.superseded)

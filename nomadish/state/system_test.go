@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -195,7 +196,7 @@ func TestReconcileMends(t *testing.T) {
 	}
 	damaged := *w.store.current.Load()
 	damaged.txn, damaged.superseded = txn.Snapshot(), make(chan struct{})
-	damaged.tallies.Put(persist.NewToken(), indexkey.HashJob("default", "web"), &tally{Namespace: "default", JobID: "web", Live: -1})
+	damaged.tallies.Put(persist.NewToken(), indexkey.HashJob("default", "web"), &jobcount.Tally{Namespace: "default", JobID: "web", Live: -1})
 	edit := damaged.world.Edit()
 	edit.DeleteNode("n")
 	damaged.world = edit.World()

@@ -1,11 +1,9 @@
 package state
 
 import (
-	"encoding/binary"
-	"fmt"
-
 	"github.com/hashicorp/go-memdb"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -79,90 +77,19 @@ type (
 		Groups      map[string][]*structs.ScalingEvent // newest first
 		ModifyIndex uint64
 	}
-	// tally is how much of a job is alive: derived from allocations and evaluations so that a job's status is
-	// known without counting; never in a snapshot's stream or hash.
-	tally struct {
-		Namespace string
-		JobID     string
-		Live      int // allocations that are not terminal
-		Unended   int // allocations whose client has not ended them
-		Allocs    int
-		Open      int // evaluations that are not terminal
-		Evals     int
-	}
 )
 
-// key makes an index key of parts: each ends with a zero byte, which no part may
-// hold (the writer refuses such identifiers).
-func key(parts ...string) []byte {
-	n := len(parts)
-	for _, p := range parts {
-		n += len(p)
-	}
-	out := make([]byte, 0, n)
-	for _, p := range parts {
-		out = append(out, p...)
-		out = append(out, 0)
-	}
-	return out
-}
+// The helpers of memtable as the schema names them.
 
-func keyNumber(n uint64, parts ...string) []byte {
-	return binary.BigEndian.AppendUint64(key(parts...), n)
-}
+func key(parts ...string) []byte { return memtable.Key(parts...) }
 
-// indexer makes keys from rows of type T; arguments are the key's parts. The last
-// argument of a prefix may be any beginning of its part.
-type indexer[T any] struct{ of func(*T) []byte } // nil: the row is not in this index
+func uniqueBy[T any](of func(*T) []byte) *memdb.IndexSchema { return memtable.UniqueBy(of) }
 
-// FromObject is for memdb.
-func (x indexer[T]) FromObject(raw any) (bool, []byte, error) {
-	row, ok := raw.(*T)
-	if !ok {
-		return false, nil, fmt.Errorf("index row: have %T, want %T", raw, row)
-	}
-	k := x.of(row)
-	return k != nil, k, nil
-}
-
-// FromArgs is for memdb.
-func (x indexer[T]) FromArgs(args ...any) ([]byte, error) {
-	var out []byte
-	for _, arg := range args {
-		switch v := arg.(type) {
-		case string:
-			out = append(append(out, v...), 0)
-		case uint64:
-			out = binary.BigEndian.AppendUint64(out, v)
-		default:
-			return nil, fmt.Errorf("index argument %T: want string or uint64", arg)
-		}
-	}
-	return out, nil
-}
-
-// PrefixFromArgs is for memdb.
-func (x indexer[T]) PrefixFromArgs(args ...any) ([]byte, error) {
-	out, err := x.FromArgs(args...)
-	if n := len(args); err == nil && n > 0 {
-		if _, text := args[n-1].(string); text {
-			out = out[:len(out)-1]
-		}
-	}
-	return out, err
-}
-
-func uniqueBy[T any](of func(*T) []byte) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: byID, Unique: true, Indexer: indexer[T]{of}}
-}
-
-func also[T any](name string, of func(*T) []byte) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: name, AllowMissing: true, Indexer: indexer[T]{of}}
-}
+func also[T any](name string, of func(*T) []byte) *memdb.IndexSchema { return memtable.Also(name, of) }
 
 // schema is the tables of memdb: all but the allocations and the
-// history, see alloctable.Table and historyTable, and what every entry would change, see
-// marks and tally.
+// history, see alloctable.Table and historytable.Table, and what every entry would change, see
+// marks and jobcount.Tally.
 func schema() *memdb.DBSchema {
 	tables := map[string]*memdb.TableSchema{}
 	table := func(name string, indexes ...*memdb.IndexSchema) {
@@ -187,9 +114,9 @@ func schema() *memdb.DBSchema {
 			}
 			return key(byScaling)
 		}))
-	table(TableVersions, uniqueBy(func(j *structs.Job) []byte { return keyNumber(j.Version, j.Namespace, j.ID) }))
+	table(TableVersions, uniqueBy(func(j *structs.Job) []byte { return memtable.KeyNumber(j.Version, j.Namespace, j.ID) }))
 	table(TableSummaries, uniqueBy(func(s *structs.JobSummary) []byte { return key(s.Namespace, s.JobID) }))
-	table(TableSubmissions, uniqueBy(func(r *submissionRow) []byte { return keyNumber(r.Version, r.Namespace, r.JobID) }))
+	table(TableSubmissions, uniqueBy(func(r *submissionRow) []byte { return memtable.KeyNumber(r.Version, r.Namespace, r.JobID) }))
 	table(TableScaling, uniqueBy(func(r *scalingRow) []byte { return key(r.Namespace, r.JobID) }))
 	table(TableEvals,
 		uniqueBy(func(e *structs.Evaluation) []byte { return key(e.ID) }),
@@ -202,7 +129,7 @@ func schema() *memdb.DBSchema {
 		}))
 	table(TableReservations, uniqueBy(func(r *structs.Reservation) []byte { return key(r.NodeID) }))
 	table(TableRequests, uniqueBy(requestKey), &memdb.IndexSchema{
-		Name: byWaiting, Unique: true, AllowMissing: true, Indexer: indexer[structs.PendingRequest]{func(a *structs.PendingRequest) []byte {
+		Name: byWaiting, Unique: true, AllowMissing: true, Indexer: memtable.Indexer[structs.PendingRequest]{Of: func(a *structs.PendingRequest) []byte {
 			if a.Missing == 0 {
 				return nil
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -100,7 +101,7 @@ func equalClaims(a, b structs.CellClaim) bool {
 func (t claimTable) settle() {
 	t.writeLost()
 	x := t.x
-	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) || open(x.Txn, false, TableVirtualClusters, byPending, byPending).Next() == nil {
+	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) || memtable.Open(x.Txn, false, TableVirtualClusters, byPending, byPending).Next() == nil {
 		return
 	}
 	t.tryPending()

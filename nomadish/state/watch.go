@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/hashicorp/go-memdb"
+
+	"github.com/nomadish/nomadish/nomadish/state/internal/allocwatch"
 )
 
 // maxWatched bounds the single things that a WatchSet watches. Beyond it whole
@@ -15,8 +17,8 @@ const maxWatched = 64
 // nil *WatchSet gathers nothing.
 type WatchSet struct {
 	channels  memdb.WatchSet
-	interests []interest // allocations
-	store     *Store     // of what was read
+	interests []allocwatch.Interest // allocations
+	store     *Store                // of what was read
 }
 
 // NewWatchSet makes an empty set.
@@ -38,8 +40,8 @@ func (w *WatchSet) Wait(ctx context.Context) bool {
 		return true
 	}
 	defer w.store.leave(waiter)
-	w.channels.Add(waiter.woken)
-	defer delete(w.channels, waiter.woken)
+	w.channels.Add(waiter.Woken)
+	defer delete(w.channels, waiter.Woken)
 	return w.woken(ctx)
 }
 
@@ -73,33 +75,33 @@ func (w *WatchSet) addTable(v *view, table string) {
 }
 
 // addAllocs watches allocations, or, when the set is full, the whole table.
-func (w *WatchSet) addAllocs(v *view, kind subjectKind, key string) {
+func (w *WatchSet) addAllocs(v *view, kind allocwatch.Kind, key string) {
 	if w == nil {
 		return
 	}
 	w.store = v.store
 	w.channels.Add(v.abandoned)
-	if kind == aPrefix && len(key) > maxPrefix {
-		key = key[:maxPrefix]
+	if kind == allocwatch.Prefix && len(key) > allocwatch.MaxPrefix {
+		key = key[:allocwatch.MaxPrefix]
 	}
 	if len(w.channels)+len(w.interests) < maxWatched {
-		w.interests = append(w.interests, interest{subject{kind, key}, v.allocs})
+		w.interests = append(w.interests, allocwatch.Interest{Subject: allocwatch.Subject{Kind: kind, Key: key}, Seen: v.allocs})
 		return
 	}
 	w.addTable(v, TableAllocs)
 }
 
 // join and leave are the hub's, for a WatchSet that is being waited on.
-func (s *Store) join(interests []interest) *waiter {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	w := s.hub.join(s.current.Load(), interests)
+func (s *Store) join(interests []allocwatch.Interest) *allocwatch.Waiter {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	w := s.hub.Join(s.current.Load().allocs, interests)
 	clear(interests) // they hold an old state, which may go
 	return w
 }
 
-func (s *Store) leave(w *waiter) {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	s.hub.leave(w)
+func (s *Store) leave(w *allocwatch.Waiter) {
+	s.hub.Lock()
+	defer s.hub.Unlock()
+	s.hub.Leave(w)
 }

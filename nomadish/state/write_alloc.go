@@ -50,7 +50,7 @@ func (x *txn) putAllocOf(b *alloctable.Batch, was, now *structs.Allocation, bySe
 
 // dropAlloc forgets an allocation; its history record stays.
 func (x *txn) dropAlloc(was *structs.Allocation) {
-	if x.past.get(was.ID) == nil && !was.ClientTerminal() {
+	if x.past.Get(was.ID) == nil && !was.ClientTerminal() {
 		x.record(was) // it never came to an end that we heard of
 	}
 	old := x.allocs.Get(was.ID)
@@ -286,6 +286,16 @@ func (x *txn) updateInPlace(u *structs.AllocInPlace) {
 		return
 	}
 	now := *was
+	if u.ClassTo != "" {
+		if was.AllocatedResources == nil || was.AllocatedResources.Shared.Terms == nil {
+			return
+		}
+		terms := was.AllocatedResources.Shared.Terms.Opportunistic()
+		now.AllocatedResources, now.ModifyTime = was.AllocatedResources.Copy(), x.now
+		now.AllocatedResources.Shared.Terms = &terms
+		x.putAlloc(was, &now, true)
+		return
+	}
 	now.JobVersion, now.EvalID, now.ModifyTime = u.JobVersion, u.EvalID, x.now
 	if u.Resources != nil {
 		now.AllocatedResources = u.Resources

@@ -7,6 +7,8 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
@@ -76,7 +78,7 @@ func (w *Writer) SigningKey(index uint64, e *structs.SigningKeyEntry) error {
 			return err
 		}
 		known := get[structs.SigningKey](x, TableSigningKeys, byID, e.Key.KeyID) != nil
-		if known || e.First && open(x.Txn, false, TableSigningKeys, byID).Next() != nil {
+		if known || e.First && memtable.Open(x.Txn, false, TableSigningKeys, byID).Next() != nil {
 			return nil
 		}
 		now := e.Key
@@ -186,7 +188,7 @@ func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
 			queued[group] = line.Queued
 		}
 	}
-	fitSummary(now.Summary, job, queued)
+	jobcount.Fit(now.Summary, job, queued)
 	if was != nil && maps.Equal(was.Summary, now.Summary) {
 		return nil
 	}
@@ -194,26 +196,26 @@ func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
 }
 
 // tallies counts every job's allocations and evaluations from their rows.
-func tallies(r reader, allocs *alloctable.Table) map[structs.NamespacedID]*tally {
-	out := map[structs.NamespacedID]*tally{}
-	of := func(ns, id string) *tally {
+func tallies(r reader, allocs *alloctable.Table) map[structs.NamespacedID]*jobcount.Tally {
+	out := map[structs.NamespacedID]*jobcount.Tally{}
+	of := func(ns, id string) *jobcount.Tally {
 		k := structs.NamespacedID{ID: id, Namespace: ns}
 		if out[k] == nil {
-			out[k] = &tally{Namespace: ns, JobID: id}
+			out[k] = &jobcount.Tally{Namespace: ns, JobID: id}
 		}
 		return out[k]
 	}
 	for a := range allocs.All {
-		of(a.Namespace(), a.JobID().ID).addAlloc(a, 1)
+		of(a.Namespace(), a.JobID().ID).AddAlloc(a, 1)
 	}
 	for e := range rows[structs.Evaluation](r, false, TableEvals, byID) {
-		of(e.Namespace, e.JobID).addEval(e, 1)
+		of(e.Namespace, e.JobID).AddEval(e, 1)
 	}
 	return out
 }
 
 func (x *txn) rebuildTallies() {
-	x.tallies, x.tok = persist.Tree[indexkey.Hashed, *tally]{}, persist.NewToken()
+	x.tallies, x.tok = persist.Tree[indexkey.Hashed, *jobcount.Tally]{}, persist.NewToken()
 	all := tallies(x, &x.allocs.Table)
 	for _, id := range sortedIDs(all) {
 		x.tallies.Put(x.tok, indexkey.HashJob(id.Namespace, id.ID), all[id])
@@ -261,8 +263,8 @@ func TableDifferences(s *Snapshot) []string {
 	out := requestFaults(s.v.txn)
 	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.Edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
 	all := tallies(x, &x.allocs.Table)
-	have := map[structs.NamespacedID]*tally{}
-	x.tallies.Ascend(nil, func(_ indexkey.Hashed, t *tally) bool {
+	have := map[structs.NamespacedID]*jobcount.Tally{}
+	x.tallies.Ascend(nil, func(_ indexkey.Hashed, t *jobcount.Tally) bool {
 		have[structs.NamespacedID{ID: t.JobID, Namespace: t.Namespace}] = t
 		return true
 	})
@@ -281,7 +283,7 @@ func TableDifferences(s *Snapshot) []string {
 			out = append(out, fmt.Sprintf("summary of job %s: have %+v, want %+v", job.NamespacedID(), have, want))
 		}
 		t := x.tallyOf(job.Namespace, job.ID)
-		if want := deriveStatus(job, &t); want != job.Status {
+		if want := jobcount.Status(job, &t); want != job.Status {
 			out = append(out, fmt.Sprintf("status of job %s: have %s, want %s", job.NamespacedID(), job.Status, want))
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
@@ -148,9 +150,9 @@ type txn struct {
 	opts    *Options
 	was     *view // that they begin with
 	allocs  *alloctable.Edit
-	past    *historyEdit
+	past    *historytable.Edit
 	edit    *scheduler.Edit
-	tallies persist.Tree[indexkey.Hashed, *tally]
+	tallies persist.Tree[indexkey.Hashed, *jobcount.Tally]
 	tok     *persist.Token // of tallies
 	upTo    uint64         // the index of the last entry
 	marks   marks
@@ -177,7 +179,7 @@ func (w *Writer) begin() *txn {
 	was := w.store.current.Load()
 	return &txn{
 		Txn: w.db.Txn(true), opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks,
-		allocs: was.allocs.Edit(), past: was.past.edit(), edit: was.world.Edit(), tallies: was.tallies, tok: persist.NewToken(),
+		allocs: was.allocs.Edit(), past: was.past.Edit(), edit: was.world.Edit(), tallies: was.tallies, tok: persist.NewToken(),
 	}
 }
 
@@ -219,7 +221,7 @@ func (w *Writer) finish(x *txn) {
 		next.allocs = x.allocs.Commit()
 	}
 	if x.moved(TableHistory) {
-		next.past = x.past.table()
+		next.past = x.past.Commit()
 	}
 	if n := len(x.feed); n > 0 {
 		w.store.fed.Store(x.feed[n-1].Index) // before anybody can see what the feed is still to report

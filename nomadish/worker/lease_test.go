@@ -88,7 +88,7 @@ func (c *cluster) run(ctx context.Context, workers int) (stop func()) {
 		time.Sleep(time.Millisecond)
 	}
 	wg.Go(func() {
-		worker.NewPass(worker.PassOptions{NewID: c.next, Explain: c.explain}, c.broker, c.plans, c.store).Run(ctx)
+		worker.NewPass(worker.PassOptions{NewID: c.next, Explain: c.explain}, c.broker, c.broker, c.plans, c.store).Run(ctx)
 	})
 	assumed := worker.NewAssumed()
 	for range workers {
@@ -102,7 +102,7 @@ func (c *cluster) run(ctx context.Context, workers int) (stop func()) {
 
 // reachable is structs.ErrNoLeader until the leader's parts run.
 func (c *cluster) reachable(ctx context.Context) error {
-	if _, _, _, err := c.broker.Dequeue(ctx, nil, time.Nanosecond); err != nil {
+	if _, err := c.broker.Dequeue(ctx, nil, time.Nanosecond); err != nil {
 		return err
 	}
 	_, err := c.plans.Submit(ctx, &structs.Plan{EvalID: "nobody's"})
@@ -110,8 +110,7 @@ func (c *cluster) reachable(ctx context.Context) error {
 }
 
 func (c *cluster) Dequeue(ctx context.Context, kinds []string, timeout time.Duration) (*structs.EvalDequeueReply, error) {
-	e, token, index, err := c.broker.Dequeue(ctx, kinds, timeout)
-	return &structs.EvalDequeueReply{Eval: e, Token: token, WaitIndex: index}, err
+	return c.broker.Dequeue(ctx, kinds, timeout)
 }
 
 func (c *cluster) Ack(_ context.Context, id, token string) error { return c.broker.Ack(id, token) }

@@ -46,10 +46,11 @@ type PassOptions struct {
 // World that moves on with what it decides, and submits what came of it together
 // (semantics part 7). What does not fit is not written.
 type Pass struct {
-	opts  PassOptions
-	queue queue.Requests
-	plans Submitter
-	store *state.Store
+	opts   PassOptions
+	queue  queue.Requests
+	raises queue.Raises
+	plans  Submitter
+	store  *state.Store
 	// learned is for Run's goroutine.
 	learned  learner
 	prepared *scheduler.Prepared
@@ -58,7 +59,7 @@ type Pass struct {
 }
 
 // NewPass makes a pass; Run runs it.
-func NewPass(opts PassOptions, requests queue.Requests, plans Submitter, store *state.Store) *Pass {
+func NewPass(opts PassOptions, requests queue.Requests, raises queue.Raises, plans Submitter, store *state.Store) *Pass {
 	if opts.Plans <= 0 {
 		opts.Plans = 512
 	}
@@ -78,7 +79,10 @@ func NewPass(opts PassOptions, requests queue.Requests, plans Submitter, store *
 		opts.Typicals = NewTypicals()
 	}
 	opts.Clock = clock.Or(opts.Clock)
-	return &Pass{opts: opts, queue: requests, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock}, prepared: scheduler.NewPrepared()}
+	return &Pass{
+		opts: opts, queue: requests, raises: raises, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock},
+		prepared: scheduler.NewPrepared(),
+	}
 }
 
 // Run makes one pass after the other until ctx ends.
@@ -116,6 +120,11 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 		}
 		var lease *queue.Lease
 		if lease, again = p.queue.Next(snap.Index()); lease == nil {
+			if !again {
+				var raised []sent
+				raised, again = p.raise(pass, snap)
+				out = append(out, raised...)
+			}
 			break
 		}
 		tried++
@@ -138,7 +147,7 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 
 // try decides one request; nil: nothing comes of it.
 func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease) *structs.Plan {
-	brief := p.brief(lease.Eval)
+	brief := lease.EntitledOnly || p.brief(lease.Eval)
 	plan, err := p.decide(pass, snap, lease, brief)
 	if err != nil {
 		p.opts.Logger.Error("a request could not be decided; it will be tried again", "eval", lease.Eval.ID, "job", lease.Eval.JobID, "error", err)
@@ -189,7 +198,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.L
 	e := lease.Eval
 	return pass.Decide(e, snap.EvalInput(e, &state.InputOptions{
 		Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
-		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief,
+		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief, EntitledOnly: lease.EntitledOnly,
 	}))
 }
 

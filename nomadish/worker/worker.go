@@ -281,9 +281,9 @@ func (w *Worker) decide(ctx context.Context, got *structs.EvalDequeueReply, inde
 	w.deciding.Lock()
 	defer w.deciding.Unlock()
 	world, assumed := w.opts.Assumed.world(snap)
-	plan, err := w.schedule(world, snap, eval, round)
-	if err == nil && assumed && len(unplaced(plan)) > 0 {
-		plan, err = w.schedule(snap.World(), snap, eval, round)
+	plan, err := w.schedule(world, snap, eval, round, got.EntitledOnly)
+	if err == nil && assumed && len(unplaced(plan)) > 0 && !got.EntitledOnly {
+		plan, err = w.schedule(snap.World(), snap, eval, round, false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("schedule job %q: %w", eval.JobID, err)
@@ -314,7 +314,9 @@ func (w *Worker) catchUp(ctx context.Context, index uint64) (*state.Snapshot, er
 
 // schedule calls the scheduler; its panic becomes an error, so that one bad job does
 // not end the server.
-func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *structs.Evaluation, round int) (plan *structs.Plan, err error) {
+func (w *Worker) schedule(
+	world *scheduler.World, snap *state.Snapshot, eval *structs.Evaluation, round int, entitledOnly bool,
+) (plan *structs.Plan, err error) {
 	defer schedulerTimes[eval.Type].Since(time.Now())
 	defer func() {
 		if r := recover(); r != nil {
@@ -324,6 +326,7 @@ func (w *Worker) schedule(world *scheduler.World, snap *state.Snapshot, eval *st
 	}()
 	return scheduler.Schedule(world, eval, snap.EvalInput(eval, &state.InputOptions{
 		Now: w.opts.Clock.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID, Typical: w.learned.typical, Prepared: w.prepared,
+		EntitledOnly: entitledOnly,
 	}))
 }
 

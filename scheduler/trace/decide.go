@@ -415,7 +415,13 @@ func (r *replay) update(j *job, up *structs.AllocInPlace) error {
 		if !known {
 			return fmt.Errorf("the plan updates allocation %s, which does not run", up.AllocID)
 		}
-		return r.reclass(at, up.Resources)
+		resources := up.Resources
+		if up.ClassTo != "" { // it gives up its class
+			resources = at.run.batch.Resources.Copy()
+			terms := resources.Shared.Terms.Opportunistic()
+			resources.Shared.Terms = &terms
+		}
+		return r.reclass(at, resources)
 	}
 	if !known || !at.run.suspended {
 		return fmt.Errorf("the plan resumes allocation %s, which is not suspended", up.AllocID)

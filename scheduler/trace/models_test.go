@@ -54,7 +54,7 @@ func TestWithoutNamedModelsNothingIsScarce(t *testing.T) {
 }
 
 // The policy is told all shapes that a server would be told, the measure of fragmentation only the commonest.
-func TestTypicalShapesAreAsManyAsOfAServer(t *testing.T) {
+func TestTypicalRequestsAreAsManyAsOfAServer(t *testing.T) {
 	p := replayOf(machines(4, 10_000_000, 393_216, 8))
 	p.c.Rows = load(maxSeen+100, sec(1), 1, func(row *Row, _ uint64) { row.CPU, row.Share, row.Duration = int(row.Arrival/sec(1)), 1, Forever })
 	p.c.Drop = true

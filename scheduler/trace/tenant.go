@@ -285,7 +285,7 @@ func (r *replay) wants(j *job) bool {
 		if j.row.Gang {
 			n = j.request.Missing
 		}
-		return j.row.wholeGPUs() && n*j.row.GPUs <= t.tree.most() && (gangsUseCells || !j.row.Gang)
+		return j.row.wholeGPUs() && n*j.row.GPUs <= t.tree.most()
 	case SharingCounts:
 		return j.row.GPUs > 0 && t.guaranteed+j.missingMilli() <= int64(t.gpus)*structs.DeviceShareWhole
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// gangsUseCells: the scheduler places gangs by what their namespace owns.
-const gangsUseCells = false
-
 // turn is for what a job is decided.
 type turn int
 
@@ -148,7 +145,11 @@ func (r *replay) raiseRun(pass *scheduler.Pass, x *run) (freed bool, err error) 
 		}
 		return false, r.raiseByCount(pass, x)
 	}
-	if !j.row.wholeGPUs() || j.row.GPUs > j.tenant.tree.most() || j.row.Gang && !gangsUseCells {
+	n := 1
+	if j.row.Gang { // its members are raised together
+		n = j.row.Count - j.request.Missing
+	}
+	if !j.row.wholeGPUs() || n*j.row.GPUs > j.tenant.tree.most() {
 		return false, nil
 	}
 	return r.decide(pass, j, raiseTurn)

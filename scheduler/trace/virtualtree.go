@@ -121,7 +121,7 @@ func (t *virtualTree) take(u cellUse) {
 	c.uses++
 }
 
-// release gives back what an instance used. The last one unbinds the cell.
+// release returns what an instance used. The last one unbinds the cell.
 func (t *virtualTree) release(u cellUse) {
 	t.known = nil
 	c := &t.cells[u.cell]

@@ -111,19 +111,19 @@ func (e *Endpoint) dequeue(ctx context.Context, call *wire.Call) error {
 		return structs.Errorf(structs.CodeBadRequest, "%s: %w", call.Method, err)
 	}
 	defer e.leased.wait(call.Session)()
-	eval, token, wait, err := e.Broker.Dequeue(ctx, args.Schedulers, args.Timeout)
+	got, err := e.Broker.Dequeue(ctx, args.Schedulers, args.Timeout)
 	if err != nil {
 		return err
 	}
-	if eval != nil {
-		e.leased.put(call.Session, eval.ID, token, e.Broker.Outstanding)
+	if got.Eval != nil {
+		e.leased.put(call.Session, got.Eval.ID, got.Token, e.Broker.Outstanding)
 	}
 	if err = ctx.Err(); err == nil {
-		err = call.Send(&structs.EvalDequeueReply{Eval: eval, Token: token, WaitIndex: wait})
+		err = call.Send(got)
 	}
-	if err != nil && eval != nil {
-		e.leased.drop(call.Session, eval.ID, token)
-		_ = e.Broker.Nack(eval.ID, token) // else it is not leased any more
+	if err != nil && got.Eval != nil {
+		e.leased.drop(call.Session, got.Eval.ID, got.Token)
+		_ = e.Broker.Nack(got.Eval.ID, got.Token) // else it is not leased any more
 	}
 	return err
 }

@@ -106,6 +106,12 @@ func (e *Endpoint) registerUpTo(ctx context.Context, args *structs.JobRegisterRe
 		submission = nil
 		warnings = strings.TrimPrefix(warnings+fmt.Sprintf("\njob source of over %d bytes, its variables included, is not kept (job_max_source_size)", e.MaxSource), "\n")
 	}
+	if args.Opportunistic {
+		job.OverLimit = structs.OverLimitOpportunistic
+	}
+	if err := e.checkLimit(ctx, snap, job); err != nil {
+		return nil, err
+	}
 	entry := &structs.JobRegisterEntry{
 		Job: job, EnforceIndex: args.EnforceIndex, CheckIndex: args.JobModifyIndex, Submission: submission, Time: now,
 	}

@@ -135,6 +135,7 @@ func queuePlace(lines []*queueview.Line, job *structs.Job, config *structs.Sched
 		if l.Job.ID == job.ID && l.Job.Namespace == job.Namespace {
 			if q == nil {
 				q = &structs.QueuePlace{Pool: pool, Place: l.Place, Since: l.Request.Since, EvalID: l.Request.EvalID, Priority: config.PriorityOf(job, l.Request, now)}
+				q.Priority.Standing = l.Rank.Standing
 				q.Ahead = slices.Clone(before[max(0, len(before)-aheadNamed):])
 				slices.Reverse(q.Ahead)
 			} else if p := config.PriorityOf(job, l.Request, now); p.Total > q.Priority.Total {

@@ -200,6 +200,26 @@ func (f *Finder) domainNodes() []string {
 	return f.nodes
 }
 
+// Uses adds to a list what the owner uses by its claims of the chain.
+func (f *Finder) Uses(e *world.Edit, list []*world.Usage) []*world.Usage {
+	f.Chain().Bindings(func(b cells.Binding, _ bool) bool {
+		if b.Owner != f.owner {
+			return true
+		}
+		f.Chain().NodesOf(b.Cell, func(id string) bool {
+			n, _ := world.StateOf(e, id)
+			for _, u := range n.Usages {
+				if u.ID != "" && u.Guaranteed() && u.Owner.Namespace == f.owner && !slices.Contains(list, u) {
+					list = append(list, u)
+				}
+			}
+			return true
+		})
+		return true
+	})
+	return list
+}
+
 // BeyondShare reports whether an instance needs more processor or memory than its devices' share of a node: that much is not
 // guaranteed to anybody.
 func (f *Finder) BeyondShare(n *world.NodeState) bool {

@@ -24,7 +24,10 @@ type claimRun struct {
 	// runs are the placings by kind of cell: a batch has one right.
 	runs  []*groupRun
 	none  bool      // nothing more is to be had
+	last  *groupRun // by which the last instance was placed
 	wider *claimRun // without a topology that is only preferred
+	// noneLower: lower bands of the namespace have nothing more to give up.
+	noneLower bool
 	// required: the next instance must use a claim, whatever the job's class is.
 	required bool
 	// why says why an instance that no claim was found for uses none, and why it must not run opportunistically; valid while no more
@@ -82,9 +85,9 @@ func (c *claimRun) placeIn(p reconcile.Placement) bool {
 // placeAgain places the successor of an instance that has just given back what it used.
 func (c *claimRun) placeAgain(p reconcile.Placement) bool {
 	if c != nil {
-		c.none, c.why = false, nil
+		c.none, c.noneLower, c.why = false, false, nil
 	}
-	return c.place(p)
+	return c.placeOrLower(p)
 }
 
 // batches adds what was placed to the plan.
@@ -162,7 +165,8 @@ func (c *claimRun) tryOn(at claim.Cell, p reconcile.Placement) bool {
 	if !known || n.Node == nil || slices.Contains(avoided(p), at.Node) || c.find.BeyondShare(n) {
 		return false
 	}
-	run := c.run(c.find.Chain().LevelName(at.Kind), at.Kind.Size)
+	c.last = c.run(c.find.Chain().LevelName(at.Kind), at.Kind.Size)
+	run := c.last
 	// It takes a cell of exactly the smallest level that holds it, so that its owner's other cells stay whole.
 	one := &run.search.Request.Devices[0]
 	one.Within = c.find.Domain(n, at)

@@ -25,7 +25,10 @@ func (x *GangPlacer) claim() (t *Trial, without withoutClaim) {
 		looked := x.looked
 		x.claiming = true
 		t = x.Place()
-		x.claiming, x.looked = false, looked
+		if x.lowering = t == nil && x.s.mayReclaim(); x.lowering {
+			t = x.Place()
+		}
+		x.claiming, x.lowering, x.looked = false, false, looked
 	}
 	if t == nil {
 		without = x.withoutClaim()
@@ -76,7 +79,7 @@ func (x *GangPlacer) tryClaims(d *feasible.Domain) *Trial {
 	for _, i := range x.largestFirst() {
 		work := t.runs[i].work
 		for _, p := range work.Place[:work.First] {
-			if !t.claims[i].place(p) {
+			if c := t.claims[i]; !c.place(p) && !(x.lowering && c.placeOrLower(p)) {
 				x.Undo(t)
 				return nil
 			}
@@ -186,7 +189,7 @@ func (c *claimRun) require(is bool) {
 
 // placeWider places one instance of a gang in a cell of its namespace. A topology that is only preferred is given up where there is none.
 func (c *claimRun) placeWider(t *structs.TopologyConstraint, p reconcile.Placement) bool {
-	if c.place(p) {
+	if c.placeOrLower(p) {
 		return true
 	}
 	if c == nil || c.find == nil || c.find.Within() == nil || t != nil && t.Required {

@@ -32,8 +32,8 @@ type GangPlacer struct {
 	// domain is wanted that loses least. See reclaim_gang.go.
 	taking, compares bool
 	most             int
-	// claiming: by what the gang's namespace owns. See claims_gang.go.
-	claiming bool
+	// claiming: by what the gang's namespace owns; lowering: what its lower bands are guaranteed, too. See claims_gang.go.
+	claiming, lowering bool
 }
 
 // NewGangPlacer begins the placing of a gang on the edit of an evaluation.

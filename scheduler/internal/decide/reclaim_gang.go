@@ -260,10 +260,11 @@ type mark struct {
 	reclaimed []*reclaimed
 	stops     []*structs.AllocStop
 	settled   map[string]bool
+	lowered   []loweredUse
 }
 
 func (s *Scheduler) mark() mark {
-	return mark{s.reclaimed, slices.Clone(s.plan.Stop), maps.Clone(s.settled)}
+	return mark{s.reclaimed, slices.Clone(s.plan.Stop), maps.Clone(s.settled), slices.Clip(s.lowered)}
 }
 
 // backTo undoes all reclaiming since a mark.
@@ -278,7 +279,7 @@ func (s *Scheduler) backTo(m mark) {
 			d.run.work.Counts.Preemptions++
 		}
 	}
-	s.reclaimed, s.plan.Stop, s.settled = slices.Clip(m.reclaimed), m.stops, m.settled
+	s.reclaimed, s.plan.Stop, s.settled, s.lowered = slices.Clip(m.reclaimed), m.stops, m.settled, m.lowered
 }
 
 // lossSince sums up what was taken since a mark.

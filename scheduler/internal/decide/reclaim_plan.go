@@ -188,5 +188,5 @@ func (s *Scheduler) takeBackReclaims() {
 		d.run.work.Counts.Preemptions--
 	}
 	s.plan.Stop = slices.DeleteFunc(s.plan.Stop, func(st *structs.AllocStop) bool { return gone[st] })
-	s.reclaimed = nil
+	s.reclaimed, s.lowered = nil, nil
 }

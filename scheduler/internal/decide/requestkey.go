@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -18,6 +19,8 @@ type RequestKey struct {
 	Key   string
 	needs []need
 	any   bool // room on any node may help, however little
+	// Entitlement is what the groups may claim of what their namespace owns.
+	Entitlement feasible.Entitlement
 }
 
 // need is from below what one instance of a group takes of its node.
@@ -28,10 +31,13 @@ type need struct {
 
 // RequestKeyOf returns the request key of the groups of a job that wait, with what the job has
 // already. holds reports that nodes are reserved for the job: it may find room there where no other job can.
-func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, fits bool) RequestKey {
+// Where the job's namespace owns cells, the key is that of no other namespace.
+func RequestKeyOf(
+	w *world.World, job *structs.Job, groups []string, has []*structs.Allocation, config structs.SchedulerConfiguration, fits bool,
+) RequestKey {
 	// What stands on room of its own needs less than its groups state, and only there.
 	stands := standsOn(job, groups, has)
-	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands}
+	s := RequestKey{any: config.Preempts(job.Type) || job.Reclaim == structs.ReclaimSuspend || len(groups) == 0 || stands, Entitlement: feasible.EntitlementOf(w, job, groups)}
 	// Of two groups one may have found room where the other did not.
 	alike := len(groups) == 1 && !fits && !stands && !job.PerNode() && !AllOrNone(job) && !apart(job.Constraints) &&
 		job.Reclaim != structs.ReclaimSuspend
@@ -40,6 +46,9 @@ func RequestKeyOf(job *structs.Job, groups []string, has []*structs.Allocation, 
 	k := &jobKey{
 		Type: job.Type, Datacenters: job.Datacenters, Pool: job.NodePool, Constraints: job.Constraints,
 		Policy: job.Policy, Prefer: job.Prefer, Class: job.Class, OverLimit: job.OverLimit,
+	}
+	if w.Owns(job.Namespace) {
+		k.Owner = job.Namespace
 	}
 	if config.Preempts(job.Type) {
 		k.Priority, k.Partial = job.Priority, job.Partial
@@ -95,6 +104,7 @@ func apart(list []*structs.Constraint) bool {
 // jobKey is all of a job that decides whether an instance finds room.
 type jobKey struct {
 	Type, Pool, Policy, Class, Partial, OverLimit string
+	Owner                                         string // the namespace, if it owns cells
 	Priority                                      int
 	Datacenters, Prefer                           []string
 	Constraints                                   []*structs.Constraint

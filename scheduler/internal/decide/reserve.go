@@ -64,7 +64,7 @@ func (s *Scheduler) reserve() {
 		s.plan.Unreserve = append(s.plan.Unreserve, id)
 		s.Edit.Unreserve(id)
 	}
-	if !ever || s.Input.Job == nil || s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs ||
+	if !ever || s.Input.Job == nil || s.Input.EntitledOnly || s.eval.Status != structs.EvalStatusBlocked && s.eval.TriggeredBy != structs.EvalTriggerQueuedAllocs ||
 		s.Input.Now.Sub(time.Unix(0, s.eval.CreateTime)) < after {
 		return
 	}

@@ -39,7 +39,11 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	s.lapse(r.Groups)
 
 	// What was suspended goes on where it is, if there is room for it again.
-	s.resume(r.Groups)
+	if in.EntitledOnly {
+		entitledTurn{s}.leaveSuspended(r.Groups)
+	} else {
+		s.resume(r.Groups)
+	}
 
 	// 3. Place group by group: first what nobody holds, then successors of what is
 	// updated by replacement. Whatever finds no node is explained and counted. A gang
@@ -48,6 +52,8 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		switch {
 		case work.Gang == nil:
 			s.placeGroup(work)
+		case work.Gang.Works[0] == work && in.EntitledOnly:
+			entitledTurn{s}.leaveGang(work.Gang)
 		case work.Gang.Works[0] == work:
 			r.Later = append(r.Later, s.placeGang(work.Gang)...)
 		}
@@ -59,8 +65,13 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		s.suspendAgain(r.Groups)
 	}
 
+	// Lower bands of the namespace give up their class.
+	s.lowerClasses()
+
 	// Running allocations use what their namespace owns and nobody waits for.
-	raise.Raise(s.Edit, in.Job, s.Live, s.plan)
+	if !in.EntitledOnly {
+		raise.Raise(s.Edit, in.Job, s.Live, s.plan)
+	}
 
 	// 5. Delayed replacements wait in evaluations of their own.
 	s.followUp(r.Later)
@@ -103,6 +114,8 @@ type Scheduler struct {
 	// reclaimed is what others release; settled are the nodes that it was freed on.
 	reclaimed []*reclaimed
 	settled   map[string]bool
+	// lowered are allocations of the namespace that give up their class.
+	lowered []loweredUse
 }
 
 // groupFound is what is known of a group.
@@ -205,7 +218,7 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	taken := 0
 	claims := run.claims()
 	for _, p := range work.Place {
-		if claims.place(p) || claims.mayDoWithout(p) && run.place(p) || p.Unwell {
+		if claims.placeOrLower(p) || !run.leave() && claims.mayDoWithout(p) && run.place(p) || p.Unwell {
 			taken++
 		}
 	}
@@ -317,24 +330,29 @@ func (g *groupRun) replace(p reconcile.Placement, claims *claimRun) {
 	if claims.placeAgain(p) {
 		return
 	}
-	claims.rewind()
-	f, ok := g.search.On(old.NodeID)
-	if !ok && p.NodeID == "" {
-		g.search.Rewind() // the old one's room is free
-		f, ok = g.search.Next(nil)
-	}
-	if ok {
-		g.accept(p, f)
-		return
-	}
-	if g.s.mayReclaim() && g.s.failed[g.work.Group.Name] == nil && g.reclaimOne(p) {
-		return
+	left := g.leave()
+	if !left {
+		claims.rewind()
+		f, ok := g.search.On(old.NodeID)
+		if !ok && p.NodeID == "" {
+			g.search.Rewind() // the old one's room is free
+			f, ok = g.search.Next(nil)
+		}
+		if ok {
+			g.accept(p, f)
+			return
+		}
+		if g.s.mayReclaim() && g.s.failed[g.work.Group.Name] == nil && g.reclaimOne(p) {
+			return
+		}
 	}
 	if use != nil {
 		world.Take(g.s.Edit, use)
 	}
 	g.s.Census.Move(old.TaskGroup, old.NodeID, 1)
-	g.fail(p)
+	if !left {
+		g.fail(p)
+	}
 }
 
 // fail explains the first instance that finds no node and counts the others.
@@ -507,6 +525,9 @@ func (s *Scheduler) finish() {
 	blocked.Status = structs.EvalStatusBlocked
 	blocked.StatusDescription = "created to place remaining allocations"
 	blocked.SnapshotIndex = s.Input.SnapshotIndex
+	if s.Input.EntitledOnly {
+		blocked.SnapshotIndex = 0 // what waits for its other position was tried on no state
+	}
 	blocked.FailedTGAllocs = s.failed
 	blocked.WaitUntil = s.lookAgain(blocked)
 	s.eligibility(blocked)

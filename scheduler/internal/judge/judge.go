@@ -24,10 +24,14 @@ func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refuse
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
 	j.refuseOrphans()
 	j.unreserve()
+	kept := j.keepCells()
 	j.stop()
 	j.mayReclaim()
 	j.update()
 	j.place()
+	for _, u := range kept {
+		world.Unclaim(j.e, u)
+	}
 	j.undoRefused()
 	if len(j.refusedNodes) > 0 && plan.AllAtOnce {
 		j.refuseAll()
@@ -52,6 +56,7 @@ type judgement struct {
 	back         map[string]bool               // allocations whose stops are kept back
 	updated      []*world.Usage                // what in-place updates used before
 	updates      []*structs.AllocInPlace
+	lowered      []loweredUse
 	reason       string
 	unreserved   []*world.Reservation
 	reserved     []*structs.Reservation
@@ -154,6 +159,10 @@ func (j *judgement) update() {
 		old, found := world.Usages(world.Base(j.e)).Get(up.AllocID)
 		if !found {
 			continue // it has ended meanwhile: there is nothing to update
+		}
+		if up.ClassTo != "" {
+			j.lower(up, old)
+			continue
 		}
 		if up.Resources != nil {
 			u := world.NewUse(up.AllocID, old.NodeID, world.NewOwner(old.Owner.RequestName, up.Resources), up.Resources, up.Created)
@@ -307,6 +316,12 @@ func (j *judgement) undoUpdates(node string) {
 			world.Take(j.e, old)
 		}
 	}
+	for _, l := range j.lowered {
+		if home, placed := j.homeOf(l.up.ClassTo); !placed || home == node {
+			before[l.up.AllocID] = true
+			world.Take(j.e, l.old)
+		}
+	}
 	j.updates = slices.DeleteFunc(j.updates, func(up *structs.AllocInPlace) bool { return before[up.AllocID] })
 }
 
@@ -341,6 +356,9 @@ func (j *judgement) refuseAll() {
 	}
 	for _, u := range j.updated {
 		world.Take(j.e, u)
+	}
+	for _, l := range j.lowered {
+		world.Take(j.e, l.old)
 	}
 	for _, s := range j.plan.Stop {
 		if u := j.freed[s.AllocID]; u != nil {

@@ -85,7 +85,8 @@ func (j *judgement) mayReclaim() {
 	band := rules.Band(j.priority())
 	entitled := j.entitled()
 	for _, s := range j.victims {
-		if u := j.freed[s.AllocID]; j.protected[s.AllocID] || u.Guaranteed() && !entitled[s.PreemptedBy] {
+		u := j.freed[s.AllocID]
+		if (j.protected[s.AllocID] || u.Guaranteed() && !entitled[s.PreemptedBy]) && !j.mayTakeOwn(u, s.PreemptedBy) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
 			continue
 		}

@@ -39,6 +39,9 @@ type Input struct {
 	// OverLimit is what becomes of instances beyond what the job's namespace owns, one of the OverLimit constants; empty: they run
 	// opportunistically. WaitsOverLimit has the job's own wish, too.
 	OverLimit string
+	// EntitledOnly: only instances that a claim of the job's namespace holds are placed. The others wait for the other position of
+	// their request in the queue.
+	EntitledOnly bool
 	// CountOnly: only the number that find no room is needed, not the placements.
 	CountOnly bool
 }

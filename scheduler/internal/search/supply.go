@@ -87,7 +87,8 @@ func (t *Typical) measuresOf(scarcity []float64, before *measures) *measures {
 	if before != nil && slices.Equal(scarcity, before.scarcity) {
 		return before
 	}
-	return &measures{Typical: t, scarcity: scarcity, kinds: map[family]*kinds{}}
+	scarce := slices.ContainsFunc(scarcity, func(s float64) bool { return s > 1 })
+	return &measures{Typical: t, scarcity: scarcity, scarce: scarce, kinds: map[family]*kinds{}}
 }
 
 // follow moves the supply on to another World's and returns how scarce what each request may use is there.

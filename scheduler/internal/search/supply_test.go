@@ -203,3 +203,31 @@ func TestScarceDevicesAreLeftToThoseThatNameThem(t *testing.T) {
 		t.Errorf("it goes to %+v (%v), want a node of the common model", f.Node.ID, ok)
 	}
 }
+
+// BenchmarkSupply is a decision's share of the work when one of 10,000 nodes of 100 families has gone or come
+// back since the last one: what 256 requests may use is moved on.
+func BenchmarkSupply(b *testing.B) {
+	e := world.New().Edit()
+	for i := range 10_000 {
+		n := modelNode(fmt.Sprint("n", i), fmt.Sprint("m", i%10), 8, 64_000)
+		n.Attributes["kernel.version"] = fmt.Sprint(i % 100 / 10)
+		n.ComputeClass()
+		e.UpsertNode(n)
+	}
+	all := e.World()
+	e = all.Edit()
+	e.DeleteNode("n77")
+	less := e.World()
+	var requests []structs.TypicalRequest
+	for i := range 256 {
+		j := schedtest.GPUJob(1, structs.RequestedDevice{Name: []string{"gpu", fmt.Sprint("v/gpu/m", i%10)}[i%2], Count: 1})
+		requests = append(requests, structs.TypicalRequest{Job: j, Group: schedtest.Group(j), Weight: int64(i)})
+	}
+	typical := NewTypical(requests)
+	worlds := []*world.Edit{all.Edit(), less.Edit()}
+	typical.measuresFor(worlds[1])
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		typical.measuresFor(worlds[i%2])
+	}
+}

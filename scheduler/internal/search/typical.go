@@ -43,6 +43,7 @@ type Typical struct {
 type measures struct {
 	*Typical
 	scarcity []float64 // by request
+	scarce   bool      // that of some request is more than 1
 	kinds    map[family]*kinds
 	made     uint32
 	memo     []measured
@@ -141,7 +142,7 @@ func (t *measures) requestKeyOf(s *Search) uint32 {
 
 // newList returns memory for what is weighed of a large set.
 func (t *measures) newList() []weighed {
-	const most, lists = weighMost + 2*weighLeast, 32
+	const most, lists = (weighMost + 2*weighLeast) * weighScarce, 32
 	if len(t.lists) < most {
 		t.lists = make([]weighed, most*lists)
 	}

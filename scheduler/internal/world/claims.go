@@ -71,6 +71,8 @@ type claims struct {
 	on     Tree[string, []Room]     // by node
 	used   Tree[string, []chainUse] // by owner, the chains in the order of their keys
 	sites  []structs.TopologyLevel
+	// raisable is what uses whole devices without a claim.
+	raisable Tree[raiseKey, *Usage]
 }
 
 func newClaims(sites []structs.TopologyLevel) *claims {
@@ -81,6 +83,8 @@ func newClaims(sites []structs.TopologyLevel) *claims {
 		on:     newTree[string, []Room](strings.Compare),
 		used:   newTree[string, []chainUse](strings.Compare),
 		sites:  sites,
+
+		raisable: newTree[raiseKey, *Usage](compareRaiseKeys),
 	}
 }
 
@@ -207,6 +211,12 @@ func diffClaims(out *[]string, a, b *claims) {
 		return fmt.Sprintf("%v, not %v", a, b)
 	})
 	diffTrees(out, "room", &a.rooms, &b.rooms, func(struct{}, struct{}) string { return "" })
+	diffTrees(out, "what may be raised", &a.raisable, &b.raisable, func(a, b *Usage) string {
+		if a.Equal(b) {
+			return ""
+		}
+		return fmt.Sprintf("%+v, not %+v", *a, *b)
+	})
 }
 
 func diffChain(a, b *cells.Chain) string {

@@ -85,7 +85,7 @@ func FindChain(chains []OwnableChain, pool, kind string) (*OwnableChain, error) 
 	return nil, structs.Errorf(structs.CodeBadRequest, "kind %q: node pool %q has several: %s", kind, pool, names(named)).WithHint("state one of them as kind")
 }
 
-// Level returns a level's place among those of the chain and above it; an error of CodeBadRequest names those that there are.
+// CheckLevel checks that cells of a level, and of a size above nodes, can be owned; an error of CodeBadRequest names those that there are.
 func (c *OwnableChain) CheckLevel(level string, size int, sites []structs.TopologyLevel) error {
 	all := make([]string, 0, len(c.Levels)+len(sites))
 	for _, l := range c.Levels {

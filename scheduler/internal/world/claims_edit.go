@@ -344,6 +344,21 @@ func Claim(e *Edit, u *Usage) bool {
 	return len(list) > 0
 }
 
+// KeepBound counts one more use of the cells that a usage would claim if all of them are bound for its owner, so that they stay so until
+// Unclaim. It reports whether it did.
+func KeepBound(e *Edit, u *Usage) bool {
+	if !u.claimed() || e.w.claims == nil {
+		return false
+	}
+	ed, k, list := ledger{e}.cellsOf(u)
+	for _, cell := range list {
+		if b, _, bound := ed.View().Binding(cell, k); !bound || b.Owner != u.Owner.Namespace {
+			return false
+		}
+	}
+	return len(list) > 0 && Claim(e, u)
+}
+
 // countUse counts the devices of a usage as in guaranteed use, or as in it no more.
 func (l ledger) countUse(u *Usage, by int) {
 	t, key, ok := l.treeOf(u)
@@ -420,11 +435,11 @@ func (l ledger) claimFor(u *Usage) *Usage {
 		return u
 	}
 	l.e.claims.lost = append(l.e.claims.lost, u.ID)
-	return u.opportunistic()
+	return u.Opportunistic()
 }
 
-// opportunistic returns the usage without its claim.
-func (u *Usage) opportunistic() *Usage {
+// Opportunistic returns the usage without its claim.
+func (u *Usage) Opportunistic() *Usage {
 	o := *u
 	o.Owner = &Owner{RequestName: u.Owner.RequestName, Terms: u.Owner.Terms.Opportunistic()}
 	return &o
@@ -432,7 +447,7 @@ func (u *Usage) opportunistic() *Usage {
 
 // loseClaim lets a usage that counts go on without its claim. Its cells are unbound already.
 func (l ledger) loseClaim(u *Usage) {
-	o := u.opportunistic()
+	o := u.Opportunistic()
 	n := StateToChange(l.e, u.NodeID)
 	n.Give(u)
 	l.e.dismiss(u)

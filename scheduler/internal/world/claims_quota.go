@@ -148,6 +148,12 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 			l.claimAnew(s, false)
 		}
 	}
+	c = l.ownClaims()
+	for _, u := range l.e.w.allocs.All {
+		if u.raisable() {
+			c.raisable.Put(l.e.tok, raiseKeyOf(u), u)
+		}
+	}
 }
 
 // owned is a quota with its owner.

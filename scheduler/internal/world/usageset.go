@@ -91,11 +91,17 @@ func (e *Edit) enlist(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
 		e.w.gangs.Put(e.tok, member{g, u.ID}, u)
 	}
+	if u.raisable() && e.w.claims != nil {
+		ledger{e}.ownClaims().raisable.Put(e.tok, raiseKeyOf(u), u)
+	}
 }
 
 func (e *Edit) dismiss(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
 		e.w.gangs.Delete(e.tok, member{g, u.ID})
+	}
+	if u.raisable() && e.w.claims != nil {
+		ledger{e}.ownClaims().raisable.Delete(e.tok, raiseKeyOf(u))
 	}
 }
 

@@ -60,11 +60,12 @@ type Usage struct {
 	Cores   []uint16      // sorted
 	Devices []DeviceUsage // sorted
 	Ends    int64         // Unix nanoseconds, by its time limit; 0: it has none
+	Created int64         // Unix nanoseconds; 0 of what an evaluation places
 }
 
 // Equal reports whether two usages hold the same for the same allocation, by the same right.
 func (u *Usage) Equal(o *Usage) bool {
-	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
+	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && u.Created == o.Created && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
 		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)
 }
 
@@ -81,12 +82,13 @@ func NewOwner(name RequestName, r *structs.AllocatedResources) *Owner {
 func (u *Usage) Suspended() *Usage {
 	return &Usage{
 		ID: u.ID, NodeID: u.NodeID, Owner: u.Owner, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}, Devices: u.Devices,
+		Created: u.Created,
 	}
 }
 
 // NewUse reads what an allocation holds.
 func NewUse(id, nodeID string, of *Owner, r *structs.AllocatedResources, created int64) *Usage {
-	u := &Usage{ID: id, NodeID: nodeID, Owner: of}
+	u := &Usage{ID: id, NodeID: nodeID, Owner: of, Created: created}
 	if r == nil {
 		return u
 	}
@@ -161,7 +163,7 @@ func (u *Usage) addDevices(devices []*structs.AllocatedDeviceResource) {
 // batch's own Resources, which is the same for all.
 func InstanceUse(b *structs.PlacementBatch, i int, id string, common *Usage) *Usage {
 	in := &b.Instances[i]
-	u := &Usage{ID: id, NodeID: b.Nodes[in.Node].ID, Owner: common.Owner, Amount: common.Amount, Ends: common.Ends}
+	u := &Usage{ID: id, NodeID: b.Nodes[in.Node].ID, Owner: common.Owner, Amount: common.Amount, Ends: common.Ends, Created: common.Created}
 	if in.Ports == nil && in.Networks == nil && in.Cores == nil && in.Devices == nil {
 		u.Ports, u.Cores, u.Devices = common.Ports, common.Cores, common.Devices
 		return u

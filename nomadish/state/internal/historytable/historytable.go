@@ -1,4 +1,12 @@
-package state
+// Package historytable keeps the history: the records of allocations that have ended, by ID and by end.
+//
+// A [Table] is the records at one index: an immutable value, of which a copy is a snapshot. An [Edit] is a private form of it
+// that can be changed; what [Edit.Commit] returns shares all that was not changed.
+//
+// The package stands apart because it needs nothing of the other tables, and so that nomadish/state reaches no tree of it by
+// itself: the trees must always hold the same records. It decides nothing: nomadish/state says what is recorded and forgotten.
+// It must never read a clock or chance, or change a record.
+package historytable
 
 import (
 	"cmp"
@@ -9,10 +17,10 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// historyTable is the history's records at one index, by ID and by end. As an
+// Table is the history's records at one index, by ID and by end. As an
 // alloctable.Table it is a snapshot of itself. Records share the texts of the allocations
 // that they are of.
-type historyTable struct {
+type Table struct {
 	ids  persist.Tree[indexkey.UUID, *structs.HistoryRecord]
 	odd  persist.Tree[indexkey.Text, *structs.HistoryRecord] // of IDs that are no UUIDs
 	ages persist.Tree[age, struct{}]
@@ -33,10 +41,11 @@ func (a age) Compare(other age) int {
 	return strings.Compare(a.record.AllocID, other.record.AllocID)
 }
 
-func (t *historyTable) len() int { return t.ages.Len() }
+// Len is the number of records.
+func (t *Table) Len() int { return t.ages.Len() }
 
-// get is the record of an allocation; nil if there is none.
-func (t *historyTable) get(id string) *structs.HistoryRecord {
+// Get is the record of an allocation; nil if there is none.
+func (t *Table) Get(id string) *structs.HistoryRecord {
 	var h *structs.HistoryRecord
 	if u, ok := indexkey.ParseUUID(id); ok {
 		h, _ = t.ids.Get(u)
@@ -46,8 +55,8 @@ func (t *historyTable) get(id string) *structs.HistoryRecord {
 	return h
 }
 
-// oldest is the record that ended first; nil if there is none.
-func (t *historyTable) oldest() *structs.HistoryRecord {
+// Oldest is the record that ended first; nil if there is none.
+func (t *Table) Oldest() *structs.HistoryRecord {
 	var first *structs.HistoryRecord
 	t.ages.Ascend(nil, func(a age, _ struct{}) bool {
 		first = a.record
@@ -56,13 +65,13 @@ func (t *historyTable) oldest() *structs.HistoryRecord {
 	return first
 }
 
-// latestFirst walks the records by their end, backwards.
-func (t *historyTable) latestFirst(yield func(*structs.HistoryRecord) bool) {
+// LatestFirst walks the records by their end, backwards.
+func (t *Table) LatestFirst(yield func(*structs.HistoryRecord) bool) {
 	t.ages.Descend(nil, func(a age, _ struct{}) bool { return yield(a.record) })
 }
 
-// all walks the records by ID.
-func (t *historyTable) all(yield func(*structs.HistoryRecord) bool) {
+// All walks the records by ID.
+func (t *Table) All(yield func(*structs.HistoryRecord) bool) {
 	var odd []*structs.HistoryRecord
 	t.odd.Ascend(nil, func(_ indexkey.Text, h *structs.HistoryRecord) bool {
 		odd = append(odd, h)
@@ -83,23 +92,24 @@ func (t *historyTable) all(yield func(*structs.HistoryRecord) bool) {
 	}
 }
 
-// historyEdit is a private form of a historyTable that can be changed.
-type historyEdit struct {
-	historyTable
+// Edit is a private form of a Table that can be changed.
+type Edit struct {
+	Table
 	tok *persist.Token
 }
 
-func (t *historyTable) edit() *historyEdit { return &historyEdit{*t, persist.NewToken()} }
+// Edit returns a private form of the table.
+func (t *Table) Edit() *Edit { return &Edit{*t, persist.NewToken()} }
 
-// table is what the edit has made. The edit must not be used afterwards.
-func (e *historyEdit) table() *historyTable {
-	t := e.historyTable
+// Commit returns what the edit has made. The edit must not be used afterwards.
+func (e *Edit) Commit() *Table {
+	t := e.Table
 	return &t
 }
 
-// put stores a record, in place of one of the same allocation.
-func (e *historyEdit) put(h *structs.HistoryRecord) {
-	if was := e.get(h.AllocID); was != nil {
+// Put stores a record, in place of one of the same allocation.
+func (e *Edit) Put(h *structs.HistoryRecord) {
+	if was := e.Get(h.AllocID); was != nil {
 		e.ages.Delete(e.tok, ageOf(was))
 	}
 	if u, ok := indexkey.ParseUUID(h.AllocID); ok {
@@ -110,8 +120,8 @@ func (e *historyEdit) put(h *structs.HistoryRecord) {
 	e.ages.Put(e.tok, ageOf(h), struct{}{})
 }
 
-// remove forgets a record that is there.
-func (e *historyEdit) remove(h *structs.HistoryRecord) {
+// Remove forgets a record that is there.
+func (e *Edit) Remove(h *structs.HistoryRecord) {
 	e.ages.Delete(e.tok, ageOf(h))
 	if u, ok := indexkey.ParseUUID(h.AllocID); ok {
 		e.ids.Delete(e.tok, u)

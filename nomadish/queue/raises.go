@@ -1,0 +1,77 @@
+package queue
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Running allocations are raised by the queue pass, when nothing is left to be tried (semantics part 2, "Raise"): the queue knows whose
+// may be, since cells of their owner came free. A raise has a rank after all that is entitled, and before all else.
+
+// noteRaises notes of whom something may be raised after a commit.
+func (b *blocked) noteRaises(r *releases, index uint64) {
+	o, w := &b.owners, r.snap.World()
+	names := r.owners
+	if r.allOwners || len(r.unbound) > 0 { // a cell that one unbinds another may bind
+		names = o.owning
+	}
+	for name := range names { // order does not matter: each has its own place
+		if w.MayRaise(name) {
+			b.raiseAgain(name, index)
+			b.gates.poke()
+		}
+	}
+}
+
+// raiseAgain has a pass look at what of an owner may be raised, on a state at least that new, once a gate has moved.
+func (b *blocked) raiseAgain(owner string, index uint64) {
+	b.owners.raises[owner] = max(b.owners.raises[owner], index)
+	b.gates.raises = true
+}
+
+// DueRaises returns the owners of whom something may be raised, each once until cells come free again. again reports that there are
+// others, of whom the state of index does not show it yet.
+func (b *Broker) DueRaises(index uint64) (due []string, again bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.enabled || b.paused {
+		return nil, false
+	}
+	o := &b.blocked.owners
+	for _, name := range slices.Sorted(maps.Keys(o.raises)) {
+		if o.raises[name] > index {
+			again = true
+			continue
+		}
+		delete(o.raises, name)
+		due = append(due, name)
+	}
+	b.gates.raises = len(o.raises) > 0
+	return due, again
+}
+
+// LeaseRaise leases an evaluation to the pass that is not in the state, and that is to raise allocations of its job. nil: the job is
+// being decided, or something entitled is to be tried first; its owner is due again then.
+func (b *Broker) LeaseRaise(e *structs.Evaluation) *Lease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.enabled || b.paused {
+		return nil
+	}
+	w := &entry{eval: e, gone: true, raises: true, position: b.blocked.positionOf(b.snapshot(), e)}
+	if w.pool == "" {
+		return nil
+	}
+	w.rank = w.rank.Entitled(structs.ClaimRankRaise)
+	p := b.gates.pool(w.pool)
+	ahead := firstOpen(p)
+	head := b.gates.head(p, p.gate)
+	if b.serial[e.Job()] != nil || ahead != nil && ahead.rank.Compare(&w.rank) < 0 || head != nil && head.rank.Compare(&w.rank) < 0 {
+		b.blocked.raiseAgain(e.Namespace, b.latest())
+		b.gates.tidy(w.pool)
+		return nil
+	}
+	return b.leaseEntry(w)
+}

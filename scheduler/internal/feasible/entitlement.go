@@ -1,0 +1,88 @@
+package feasible
+
+import (
+	"cmp"
+
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Of a request whose namespace owns cells, as many instances are entitled as the free ones hold (semantics part 0, rule 6). They have a
+// position in the queue of their own, at which nothing else is placed.
+
+// Entitlement is what the groups of a job may claim of what their namespace owns. The zero value claims nothing.
+type Entitlement struct {
+	owner, pool string
+	wants       []DeviceRequest // of each group that claims anything
+}
+
+// EntitlementOf returns what groups of a job may claim, whether or not their namespace has any of it free.
+func EntitlementOf(w *world.World, job *structs.Job, groups []string) (c Entitlement) {
+	if !w.Owns(job.Namespace) || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() {
+		return c
+	}
+	for _, name := range groups {
+		g := job.LookupTaskGroup(name)
+		if g == nil || g.Gang != nil {
+			continue
+		}
+		if want, ok := claimedDevices(g); ok {
+			c.owner, c.pool = job.Namespace, cmp.Or(job.NodePool, structs.DefaultNodePool)
+			c.wants = append(c.wants, want)
+		}
+	}
+	return c
+}
+
+// claimedDevices returns the whole devices that an instance of a group would have cells of; false if it uses no claim.
+func claimedDevices(g *structs.TaskGroup) (want DeviceRequest, ok bool) {
+	n := 0
+	for _, t := range g.Tasks {
+		for _, d := range DeviceRequests(t) {
+			want = d
+			n++
+		}
+	}
+	return want, n == 1 && want.Whole() > 0
+}
+
+// Any reports whether the groups may claim anything at all.
+func (c *Entitlement) Any() bool { return len(c.wants) > 0 }
+
+// Free returns how many instances are entitled at most: as many as the free cells of their namespace hold. It counts to
+// most for each group.
+func (c *Entitlement) Free(w *world.World, most int) (n int) {
+	for i := range c.wants {
+		n += c.freeFor(w, &c.wants[i], most)
+	}
+	return n
+}
+
+func (c *Entitlement) freeFor(w *world.World, want *DeviceRequest, most int) (n int) {
+	for key, chain := range w.Chains {
+		if n >= most || !chainMatches(key, c.pool, want) {
+			continue
+		}
+		level, fits := chain.LevelFor(want.Count)
+		if fits && want.Find.Required {
+			k, known := chain.KindOf(want.Find.Level, 0)
+			fits = known && level <= k.Level
+		}
+		if fits {
+			n += w.FreeFor(key, c.owner, level, most-n)
+		}
+	}
+	return n
+}
+
+// chainMatches reports whether a chain is of a pool and of the requested devices.
+func chainMatches(key world.ChainKey, pool string, want *DeviceRequest) bool {
+	return (pool == key.Pool || pool == structs.AllNodePool) && (want.Vendor == "" || want.Vendor == key.Vendor) && want.Kind == key.Type &&
+		(want.Name == "" || want.Name == key.Model)
+}
+
+// Entitled returns how many instances of a group could be entitled at most.
+func Entitled(w *world.World, job *structs.Job, group string, most int) int {
+	c := EntitlementOf(w, job, []string{group})
+	return c.Free(w, most)
+}

@@ -1,0 +1,71 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What uses a claim gives up its class, or its room, for a higher band of its own namespace alone (semantics part 0, rule 1).
+
+// loweredUse is an update by which an allocation gives up its class, with what it used before.
+type loweredUse struct {
+	up  *structs.AllocInPlace
+	old *world.Usage
+}
+
+// keepCells keeps the cells bound that the plan's newcomers are to use, while others of their namespace leave them: a cell that is not
+// complete any more could not be bound anew. What it returns is to be unclaimed when all are placed.
+func (j *judgement) keepCells() (kept []*world.Usage) {
+	own := func(id string) bool {
+		u, counts := world.Usages(world.Base(j.e)).Get(id)
+		return counts && u.Guaranteed() && u.Owner.Namespace == j.plan.Namespace
+	}
+	if !slices.ContainsFunc(j.plan.Stop, func(s *structs.AllocStop) bool { return s.PreemptedBy != "" && own(s.AllocID) }) &&
+		!slices.ContainsFunc(j.plan.Update, func(up *structs.AllocInPlace) bool { return up.ClassTo != "" && own(up.AllocID) }) {
+		return nil
+	}
+	for _, b := range j.plan.Place {
+		common := world.NewUse("", "", world.NewOwner(world.RequestName{Namespace: b.Namespace, Job: b.JobID, Group: b.Group}, b.Resources), b.Resources, b.CreateTime)
+		for i := range b.Instances {
+			if u := world.InstanceUse(b, i, "", common); world.KeepBound(j.e, u) {
+				kept = append(kept, u)
+			}
+		}
+	}
+	return kept
+}
+
+// mayTakeOwn reports whether a newcomer may take what its namespace's allocation is guaranteed.
+func (j *judgement) mayTakeOwn(u *world.Usage, newcomer string) bool {
+	rules := &structs.SchedulerConfiguration{Bands: world.Bands(world.Base(j.e))}
+	return u.Owner.Namespace == j.plan.Namespace && rules.Band(u.Owner.Terms.Priority) < rules.Band(j.priority()) && j.entitled()[newcomer]
+}
+
+// lower lets an allocation go on without its claim, for a newcomer that uses one.
+func (j *judgement) lower(up *structs.AllocInPlace, old *world.Usage) {
+	home, placed := j.homeOf(up.ClassTo)
+	switch {
+	case !placed:
+		return
+	case !old.Guaranteed(): // it has lost its claim meanwhile
+	case !j.mayTakeOwn(old, up.ClassTo):
+		j.refuse(home, "allocation "+structs.ShortID(up.AllocID)+" is guaranteed")
+		return
+	}
+	world.Take(j.e, old.Opportunistic())
+	j.lowered, j.updates = append(j.lowered, loweredUse{up, old}), append(j.updates, up)
+}
+
+// homeOf returns the node of an allocation that the plan places.
+func (j *judgement) homeOf(id string) (node string, placed bool) {
+	for _, b := range j.plan.Place {
+		for i := range b.Instances {
+			if structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal)) == id {
+				return b.Nodes[b.Instances[i].Node].ID, true
+			}
+		}
+	}
+	return "", false
+}
