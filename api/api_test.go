@@ -227,6 +227,16 @@ func TestWritesSendBodies(t *testing.T) {
 		})
 	}
 	f("DELETE", "/v1/virtual-cluster/team", "", func(c *Client) error { return c.VirtualClusters().Delete(ctx, "team") })
+	f("PUT", "/v1/virtual-cluster/team/points", `"Points":-3`, func(c *Client) error { return c.VirtualClusters().AddPoints(ctx, "team", -3) })
+	f("PUT", "/v1/virtual-cluster/team/shift", `"Level":"node"`, func(c *Client) error {
+		return c.VirtualClusters().Shift(ctx, "team", &structs.CellShift{Cells: structs.CellQuota{Level: "node"}})
+	})
+	f("PUT", "/v1/exchange/offer", `"Owner":"team"`, func(c *Client) error {
+		_, err := c.Exchanges().Offer(ctx, &structs.Exchange{Owner: "team"})
+		return err
+	})
+	f("PUT", "/v1/exchange/bid", `"Points":3`, func(c *Client) error { _, err := c.Exchanges().Bid(ctx, &structs.Exchange{Points: 3}); return err })
+	f("DELETE", "/v1/exchange/x", "", func(c *Client) error { return c.Exchanges().Withdraw(ctx, "x") })
 	f("PUT", "/v1/search", `"Context":"jobs"`, func(c *Client) error { _, err := c.Search().Prefix(ctx, "w", "jobs"); return err })
 	f("PUT", "/v1/search?namespace=lab", `"Prefix":"w"`, func(c *Client) error {
 		_, err := c.Search().PrefixIn(ctx, "w", "all", &Query{Namespace: "lab"})

@@ -19,6 +19,8 @@ type (
 	NodePools struct{ client *Client }
 	// VirtualClusters reads and changes what namespaces own.
 	VirtualClusters struct{ client *Client }
+	// Exchanges reads and changes what virtual clusters offer each other, and bid.
+	Exchanges struct{ client *Client }
 	// Agent reads and changes the agent that is connected to, and the members that it knows.
 	Agent struct{ client *Client }
 	// Status reads who leads, and which regions there are.
@@ -56,6 +58,9 @@ func (c *Client) NodePools() NodePools { return NodePools{c} }
 
 // VirtualClusters returns the methods that concern what namespaces own.
 func (c *Client) VirtualClusters() VirtualClusters { return VirtualClusters{c} }
+
+// Exchanges returns the methods that concern what virtual clusters offer each other, and bid.
+func (c *Client) Exchanges() Exchanges { return Exchanges{c} }
 
 // Agent returns the methods that concern the agent that is connected to.
 func (c *Client) Agent() Agent { return Agent{c} }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/template"
@@ -42,7 +44,9 @@ type spec struct {
 	local    bool     // it calls no agent
 	output   bool     // it has -json and -t
 	accepts  []string // flags of nomadFlags
-	setup    func(fs *flag.FlagSet) func(ctx context.Context, e *env, args []string) int
+	// negatives: a negative number on the command line is an argument, not a flag.
+	negatives bool
+	setup     func(fs *flag.FlagSet) func(ctx context.Context, e *env, args []string) int
 
 	// raw, instead of setup, takes the arguments as they are; help then describes them.
 	raw  func(ctx context.Context, args []string, out, err io.Writer) int
@@ -165,6 +169,9 @@ func (r *runner) Run(args []string) int {
 	}
 	e := &env{printer: printer{out: ui.NewWriter(r.out), now: r.now}, in: r.in, err: ui.NewWriter(r.err), name: r.name}
 	fs, run := r.flags(e)
+	if r.spec.negatives {
+		args = negativesLast(args)
+	}
 	positional, err := parseMixed(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintln(r.out, r.Help())
@@ -210,6 +217,19 @@ func (e *env) tlsFlags(fs *flag.FlagSet) {
 	fs.StringVar(&e.tls.ClientKey, "client-key", "", "a `file` with its key (NOMADISH_CLIENT_KEY)")
 	fs.StringVar(&e.tls.TLSServerName, "tls-server-name", "", "the `name` that the agent's certificate must have, if not that of -address (NOMADISH_TLS_SERVER_NAME)")
 	fs.BoolVar(&e.tls.Insecure, "tls-skip-verify", false, "do not verify the agent's certificate: whoever answers is believed (NOMADISH_SKIP_VERIFY)")
+}
+
+// negativesLast puts the negative numbers of a command line behind "--", where they are no flags.
+func negativesLast(args []string) []string {
+	number := func(arg string) bool {
+		_, err := strconv.ParseInt(arg, 10, 64)
+		return err == nil && strings.HasPrefix(arg, "-")
+	}
+	if slices.Contains(args, "--") || !slices.ContainsFunc(args, number) {
+		return args
+	}
+	first := slices.DeleteFunc(slices.Clone(args), number)
+	return slices.Concat(first, []string{"--"}, slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !number(arg) }))
 }
 
 // parseMixed lets flags stand before and after the arguments, as Nomad's users

@@ -393,6 +393,10 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/namespace/team", teamNamespace()).
 		on("GET /v1/virtual-clusters", []*structs.VirtualClusterStatus{teamCluster()}).
 		on("GET /v1/virtual-cluster/team", teamCluster()).
+		on("GET /v1/exchanges", []*structs.Exchange{
+			{ID: allocA, Owner: "team", Cells: structs.CellQuota{Kind: "nvidia/gpu/H100", Level: "node", Count: 2}, From: present, Until: present.Add(time.Hour)},
+			{ID: allocB, Bid: true, Owner: "lab", Points: 3, Cells: structs.CellQuota{Level: "rack", Size: 16, Count: 1}, From: present, Until: present.Add(time.Hour)},
+		}).
 		on("GET /v1/node/pools", []*structs.NodePool{structs.BuiltInNodePool("all"), structs.BuiltInNodePool("default"), gpuPool()}).
 		on("GET /v1/node/pool/gpu/nodes", []*structs.NodeListStub{nodeStub(gpu)}).
 		on("GET /v1/node/pool/gpu/jobs", []*structs.JobListStub{{ID: "web", Name: "web", Type: "service", Priority: 50, Status: "running"}}).

@@ -127,6 +127,7 @@ func hostileCluster(t *testing.T, p poison) *fake {
 			TaskGroups: []*structs.TaskGroupDiff{{Type: structs.DiffTypeEdited, Tasks: []*structs.TaskDiff{{Type: structs.DiffTypeDeleted}}}},
 		}, FailedTGAllocs: unplaced(webEval(evalA, "")).FailedTGAllocs, Annotations: &structs.PlanAnnotations{}}).
 		on("PUT /v1/validate/job", &structs.JobValidateReply{}).
+		on("PUT /v1/virtual-cluster/team/points", "").on("PUT /v1/exchange/offer", map[string]string{"ID": ""}).
 		on("PUT /v1/virtual-cluster/example", "").on("GET /v1/virtual-cluster/example", &structs.VirtualClusterStatus{Pending: &structs.PendingCells{}}).
 		on("PUT /v1/job/web/evaluate", &structs.JobRegisterReply{EvalID: evalA}).
 		on("DELETE /v1/job/web", &structs.JobRegisterReply{EvalID: evalA}).
@@ -168,7 +169,10 @@ var writes = map[string]string{
 	"operator gossip keyring install": "b2xkLg==", "operator gossip keyring remove": "b2xkLg==", "operator gossip keyring use": "b2xkLg==",
 	"operator snapshot save": "DIR/x.snap", "operator snapshot restore": "testdata/format1.snap", "operator api": "/v1/nowhere",
 	"node meta apply": "a=b", "eval delete": evalA,
-	"namespace apply": "-description x team", "namespace delete": "team", "vc apply": "-when-free VC", "vc delete": "team", "node pool apply": "POOL", "node pool delete": "gpu",
+	"namespace apply": "-description x team", "namespace delete": "team", "vc apply": "-when-free VC", "vc delete": "team", "vc withdraw": allocA,
+	"vc points": "team 3", "vc shift": "-level node -from 2026-12-01 -until 2026-12-02 -to 2026-12-03 -until-to 2026-12-04 team",
+	"vc offer": "-level node -from 2026-12-01 -until 2026-12-02 team", "vc bid": "-level node -points 3 -from 2026-12-01 -until 2026-12-02 team",
+	 "node pool apply": "POOL", "node pool delete": "gpu",
 	"monitor": "-node-id gpu-1", "operator debug": "-duration 1ms -interval 1ms -verbose -output DIR",
 	"system gc": "", "check": "-min-peers 9", "job start": "-detach web", "job restart": "-yes -verbose web", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
 }

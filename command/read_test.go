@@ -39,6 +39,7 @@ var reads = []struct {
 	{"namespace inspect team", []string{`"EnabledTaskDrivers": [`, `"Name": "team"`}},
 	{"vc list", []string{"Name  Over Limit     Points  Cells   Bound", "team  opportunistic  12      5 node  1      1       3 of 16    1     no"}},
 	{"vc status te", []string{"Next Window = 2026-12-01 (node 4 -> 6)", "3 of 16    1", "web.front[0]"}},
+	{"vc exchanges", []string{"5f3a9c01  offer  team   nvidia/gpu/H100  node        2                       2026-11-21T12:00Z  2026-11-21T13:00Z", "5f3a9c02  bid    lab    <none>           rack of 16  1      3 "}},
 	{"node pool list", []string{"Name     Description", "gpu      Machines with H100", "default  Default node pool."}},
 	{"node pool info gpu", []string{"Name              = gpu", "= Machines with H100", "Node Identity TTL = 1h0m0s", "Metadata\nowner = sre"}},
 	{"node pool nodes g", []string{"Node Pool", "gpu-1", "eligible"}},

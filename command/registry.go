@@ -23,7 +23,7 @@ func registry() commands {
 		"topology":            topologyCmd,
 		"queue":               queueCmd,
 	}
-	for _, more := range []commands{workCommands(), nodeCommands(), clusterCommands(), fileCommands()} {
+	for _, more := range []commands{workCommands(), nodeCommands(), vcCommands(), clusterCommands(), fileCommands()} {
 		maps.Copy(all, more)
 	}
 	for alias, of := range aliases {
@@ -51,6 +51,23 @@ func nodeCommands() commands {
 	}
 }
 
+// vcCommands are those about what namespaces own.
+func vcCommands() commands {
+	return commands{
+		"vc apply":     vcApply,
+		"vc bid":       vcBid,
+		"vc delete":    vcDelete,
+		"vc exchanges": vcExchanges,
+		"vc init":      vcInit,
+		"vc list":      vcList,
+		"vc offer":     vcOffer,
+		"vc points":    vcPoints,
+		"vc shift":     vcShift,
+		"vc status":    vcStatus,
+		"vc withdraw":  vcWithdraw,
+	}
+}
+
 // clusterCommands are those about regions, servers and the running of a cluster.
 func clusterCommands() commands {
 	return commands{
@@ -59,11 +76,6 @@ func clusterCommands() commands {
 		"namespace inspect":                 namespaceInspect,
 		"namespace list":                    namespaceList,
 		"namespace status":                  namespaceStatus,
-		"vc apply":                          vcApply,
-		"vc delete":                         vcDelete,
-		"vc init":                           vcInit,
-		"vc list":                           vcList,
-		"vc status":                         vcStatus,
 		"region list":                       regionList,
 		"server members":                    serverMembers,
 		"server join":                       serverJoin,

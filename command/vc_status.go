@@ -262,8 +262,11 @@ func cellCounts(list []*structs.CellQuota) string {
 // windowTime is a moment in UTC, without the time of the day where that is midnight.
 func windowTime(t time.Time) string {
 	t = t.UTC()
-	if t.Equal(t.Truncate(24 * time.Hour)) {
+	switch {
+	case t.Equal(t.Truncate(24 * time.Hour)):
 		return t.Format(time.DateOnly)
+	case t.Second() == 0:
+		return t.Format("2006-01-02T15:04Z")
 	}
-	return t.Format("2006-01-02T15:04Z")
+	return t.Format(time.RFC3339)
 }

@@ -171,3 +171,25 @@ func TestVirtualClustersOverHTTP(t *testing.T) {
 	f(404, "DELETE", "/v1/virtual-cluster/default", "", "default")
 	f(409, "DELETE", "/v1/namespace/vision", "", "")
 }
+
+// TestVirtualClustersExchange: an offer meets a bid, the cells change hands for points, and return.
+func TestVirtualClustersExchange(t *testing.T) {
+	t.Parallel()
+	a := threeTeams(t)
+	says(t, a, 0, "vc points students 5", `Virtual cluster "students" has 5 points.`)
+	says(t, a, 0, "vc points students -1", "has 4 points.")
+	says(t, a, 1, "vc points students -5", "4 points")
+	from := time.Now().UTC().Add(scaled(3 * time.Second)).Truncate(time.Second)
+	when := fmt.Sprintf("-level node -from %s -until %s ", from.Format(time.RFC3339), from.Add(scaled(3*time.Second)).Truncate(time.Second).Format(time.RFC3339))
+	says(t, a, 1, "vc offer -count 2 "+when+"speech", `virtual cluster "speech" owns 1 such cells`)
+	says(t, a, 0, "vc offer "+when+"vision", "Successfully made offer")
+	says(t, a, 1, "vc bid -points 5 "+when+"students", "points")
+	says(t, a, 0, "vc bid -points 3 "+when+"students", "Successfully made bid")
+	const later = "-level node -from 2126-12-24 -until 2126-12-27 "
+	says(t, a, 0, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-07 vision", `Virtual cluster "vision" owns 1 cell of level node fewer from 2126-12-24`)
+	says(t, a, 1, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-08 vision", "must not gain cell-hours")
+	says(t, a, 0, "vc exchanges", "offer", "vision", "bid", "students")
+	until(t, a, "vc list", "students  opportunistic  1       1 socket, 1 node", "vision    opportunistic  3       1 node")
+	says(t, a, 0, "vc exchanges", "No offers and bids")
+	until(t, a, "vc list", "students  opportunistic  1       1 socket  0", "vision    opportunistic  3       2 node    0")
+}

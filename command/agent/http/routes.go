@@ -214,8 +214,12 @@ func agentRoutes() []*route {
 		put("/v1/namespace/*", namespaceUpsert, wire.MethodNamespaceUpsert).with(namespaceGet, wire.MethodNamespaceGet, http.MethodGet).with(namespaceDelete, wire.MethodNamespaceDelete, http.MethodDelete),
 		get("/v1/virtual-clusters", virtualClusterList, wire.MethodVirtualClusterList),
 		put("/v1/virtual-cluster/*", virtualClusterUpsert, wire.MethodVirtualClusterUpsert).with(virtualClusterGet, wire.MethodVirtualClusterGet, http.MethodGet).with(virtualClusterDelete, wire.MethodVirtualClusterDelete, http.MethodDelete),
-		planned("/v1/virtual-cluster/*/points"),
-		planned("/v1/virtual-cluster/*/shift"),
+		put("/v1/virtual-cluster/*/points", virtualClusterPoints, wire.MethodVirtualClusterPoints),
+		put("/v1/virtual-cluster/*/shift", virtualClusterShift, wire.MethodVirtualClusterShift),
+		get("/v1/exchanges", exchangeList, wire.MethodExchangeList),
+		put("/v1/exchange/offer", exchangeOffer, wire.MethodExchangePut),
+		put("/v1/exchange/bid", exchangeBid, wire.MethodExchangePut),
+		{path: "/v1/exchange/*", actions: map[string]action{http.MethodDelete: {run: exchangeWithdraw, standsFor: wire.MethodExchangeWithdraw}}},
 		get("/v1/history", historyList, wire.MethodHistoryList),
 	}
 }
@@ -262,7 +266,7 @@ func laterRoutes() []*route {
 		out = append(out, later(path))
 	}
 	for _, path := range []string{
-		"/v1/exchange/*", "/v1/exchanges", "/v1/project/*", "/v1/projects", "/v1/workflow/*", "/v1/workflows",
+		"/v1/project/*", "/v1/projects", "/v1/workflow/*", "/v1/workflows",
 	} {
 		out = append(out, planned(path))
 	}

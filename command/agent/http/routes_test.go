@@ -166,6 +166,12 @@ func TestRoutes(t *testing.T) {
 	f("PUT", "/v1/virtual-cluster/team?when_free&cas=4", `{"Cells":[{"Level":"node","Count":2}]}`, wire.MethodVirtualClusterUpsert)
 	f("POST", "/v1/virtual-cluster/team", `{"Name":"team"}`, wire.MethodVirtualClusterUpsert)
 	f("DELETE", "/v1/virtual-cluster/team", "", wire.MethodVirtualClusterDelete)
+	f("PUT", "/v1/virtual-cluster/team/points", `{"Points":-3}`, wire.MethodVirtualClusterPoints)
+	f("PUT", "/v1/virtual-cluster/team/shift", `{"Cells":{"Level":"node","Count":1}}`, wire.MethodVirtualClusterShift)
+	f("GET", "/v1/exchanges", "", wire.MethodExchangeList)
+	f("PUT", "/v1/exchange/offer", `{"Owner":"team"}`, wire.MethodExchangePut)
+	f("PUT", "/v1/exchange/bid", `{"Owner":"team"}`, wire.MethodExchangePut)
+	f("DELETE", "/v1/exchange/x", "", wire.MethodExchangeWithdraw)
 	f("GET", "/v1/history", "", wire.MethodHistoryList)
 	f("GET", "/v1/operator/scheduler/configuration", "", wire.MethodSchedulerGet)
 	f("PUT", "/v1/operator/scheduler/configuration?cas=4", `{"SchedulerAlgorithm":"spread"}`, wire.MethodSchedulerSet)
@@ -215,7 +221,7 @@ func TestSurface(t *testing.T) {
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
 		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",
-		"/v1/virtual-cluster/team/shift", "/v1/projects", "/v1/workflow/w/pause",
+		"/v1/projects", "/v1/workflow/w/pause",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {
 			if resp, body := post(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {

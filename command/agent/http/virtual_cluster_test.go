@@ -83,3 +83,30 @@ func TestJobOpportunistic(t *testing.T) {
 	f("", `{"Job":{"ID":"j"},"Opportunistic":true}`, true)
 	f("opportunistic=false", `{"Job":{"ID":"j"},"Opportunistic":true}`, false)
 }
+
+// Whether it is an offer or a bid is said by the path, whatever the body says.
+func TestExchangePut(t *testing.T) {
+	fk := newFake()
+	ts := newTestServer(t, testConfig(fk))
+	fk.answer[wire.MethodExchangePut] = structs.ExchangePutReply{ID: "x1", WriteMeta: structs.WriteMeta{Index: 9}}
+	for path, bid := range map[string]bool{"offer": false, "bid": true} {
+		body := `{"Owner":"team","Bid":true,"Cells":{"Level":"node","Count":2},"From":"2026-12-01T00:00:00Z","Until":"2026-12-02T00:00:00Z","Points":3}`
+		resp, text := post(t, ts, "PUT", "/v1/exchange/"+path, body)
+		if text != `{"ID":"x1"}` || resp.Header.Get("X-Nomad-Index") != "9" {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
+		}
+		fk.mu.Lock()
+		x := fk.args[wire.MethodExchangePut].(*structs.ExchangePutRequest).Exchange
+		fk.mu.Unlock()
+		if x.Bid != bid || x.Owner != "team" || x.Cells.Count != 2 || x.Points != 3 || x.Until.Sub(x.From).Hours() != 24 {
+			t.Errorf("%s: %+v", path, x)
+		}
+	}
+	if _, text := post(t, ts, "GET", "/v1/exchanges", ""); text != "[]" {
+		t.Error(text)
+	}
+	post(t, ts, "PUT", "/v1/virtual-cluster/team/points", `{"Points":-3}`)
+	if args := fk.args[wire.MethodVirtualClusterPoints].(*structs.VirtualClusterPointsRequest); args.Name != "team" || args.Points != -3 {
+		t.Errorf("%+v", args)
+	}
+}

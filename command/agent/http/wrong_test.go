@@ -159,7 +159,11 @@ func TestWrongRequests(t *testing.T) {
 	f("PUT", "/v1/virtual-cluster/x?when_free=perhaps", `{}`, 400, `when_free "perhaps": must be true or false`)
 	f("PUT", "/v1/virtual-cluster/x?cas=-1", `{}`, 400, `cas "-1": must be a whole number`)
 	f("PUT", "/v1/virtual-cluster/x", `{"Windows":[{"From":"tomorrow"}]}`, 400, "tomorrow")
-	f("PUT", "/v1/virtual-cluster/x/points", `{}`, 501, "planned, and not there yet")
+	f("PUT", "/v1/virtual-cluster/x/points", `{}`, 400, "Points: missing")
+	f("PUT", "/v1/virtual-cluster/x/points", `{"Points":1.5}`, 400, "Points")
+	f("PUT", "/v1/virtual-cluster/x/shift", `{"From":"soon"}`, 400, "soon")
+	f("PUT", "/v1/exchange/bid", ``, 400, "empty")
+	f("PUT", "/v1/exchange/x", `{}`, 405, "")
 	f("GET", "/v1/deployment/x", "", 404, "deployment not found")
 	f("PUT", "/v1/namespace/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
 	f("GET", "/v1/projects", "", 501, "planned, and not there yet") // not Nomad's

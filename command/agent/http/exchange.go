@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// virtualClusterPoints gives a virtual cluster as many points as the body says, or takes them if there are fewer than none.
+func virtualClusterPoints(r *request) (any, error) {
+	var body struct{ Points *int64 }
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	if body.Points == nil {
+		return nil, badRequest("Points: missing; it is how many are added, or taken if it is negative")
+	}
+	args := structs.VirtualClusterPointsRequest{Name: r.id(), Points: *body.Points, WriteRequest: r.write()}
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodVirtualClusterPoints, &args, &reply, &reply.Index)
+}
+
+func virtualClusterShift(r *request) (any, error) {
+	args := structs.VirtualClusterShiftRequest{Name: r.id(), WriteRequest: r.write()}
+	if err := r.decode(&args.Shift); err != nil {
+		return nil, err
+	}
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodVirtualClusterShift, &args, &reply, &reply.Index)
+}
+
+func exchangeList(r *request) (any, error) {
+	var reply structs.ExchangeListReply
+	if err := r.read(wire.MethodExchangeList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Exchanges), nil
+}
+
+func exchangeOffer(r *request) (any, error) { return r.exchangePut(false) }
+func exchangeBid(r *request) (any, error)   { return r.exchangePut(true) }
+
+// exchangePut makes the offer or the bid of the body, and answers with its ID.
+func (r *request) exchangePut(bid bool) (any, error) {
+	args := structs.ExchangePutRequest{WriteRequest: r.write()}
+	if err := r.decode(&args.Exchange); err != nil {
+		return nil, err
+	}
+	args.Exchange.Bid = bid
+	var reply structs.ExchangePutReply
+	if err := r.change(wire.MethodExchangePut, &args, &reply, &reply.Index); err != nil {
+		return nil, err
+	}
+	return map[string]string{"ID": reply.ID}, nil
+}
+
+func exchangeWithdraw(r *request) (any, error) {
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodExchangeWithdraw, &structs.ExchangeWithdrawRequest{ID: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+}

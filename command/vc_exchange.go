@@ -1,0 +1,135 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// exchangeCommand is vc offer or vc bid: flags adds those of its own, and submit submits.
+func exchangeCommand(
+	fs *flag.FlagSet, what string, needed []string, flags func(*structs.Exchange), submit func(api.Exchanges, context.Context, *structs.Exchange) (string, error),
+) func(context.Context, *env, []string) int {
+	var which cellFlags
+	which.flags(fs)
+	from, until := timeFlag(fs, "from", "when the cells change hands"), timeFlag(fs, "until", "when they return")
+	x := &structs.Exchange{}
+	flags(x)
+	return func(ctx context.Context, e *env, args []string) int {
+		if len(args) != 1 || args[0] == "" {
+			return e.usage("one virtual cluster is needed, %d given", len(args))
+		}
+		if name := unstated(fs, needed...); name != "" {
+			return e.usage("-%s is needed", name)
+		}
+		x.Owner, x.Cells, x.From, x.Until = args[0], which.cells, *from, *until
+		if err := x.Validate(); err != nil {
+			return e.fail(err)
+		}
+		id, err := submit(e.client.Exchanges(), ctx, x)
+		if err != nil {
+			return e.fail(err)
+		}
+		e.printf("Successfully made %s %s of virtual cluster %q; it is settled at %s\n", what, id, x.Owner, windowTime(x.From))
+		return exitDone
+	}
+}
+
+func vcOffer() spec {
+	return spec{
+		synopsis: "Offer cells of a virtual cluster to others, for points",
+		usage:    "-level LEVEL -count N -from T -until T <namespace>",
+		example:  "-level node -count 1 -from 2026-12-24 -until 2026-12-27 team-a",
+		details: "The cells go to those who bid the most points for exactly the same kind, level, size and times. Offers and bids are settled at\n" +
+			"-from; the cells return at -until. What nobody buys stays. `nomadish vc exchanges` lists offers and bids.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			return exchangeCommand(fs, "offer", []string{"level", "from", "until"}, func(*structs.Exchange) {}, api.Exchanges.Offer)
+		},
+	}
+}
+
+func vcBid() spec {
+	return spec{
+		synopsis: "Bid points for cells that other virtual clusters offer",
+		usage:    "-level LEVEL -count N -points P -from T -until T <namespace>",
+		example:  "-level node -count 1 -points 3 -from 2026-12-24 -until 2026-12-27 team-b",
+		details: "The bid is for offers of exactly the same kind, level, size and times. It is settled at -from: the highest bids get the cells, and\n" +
+			"pay what they bid for each. Nobody bids on their own offer. `nomadish vc exchanges` lists offers and bids.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			return exchangeCommand(fs, "bid", []string{"level", "points", "from", "until"}, func(x *structs.Exchange) {
+				x.Bid = true
+				fs.Int64Var(&x.Points, "points", 0, "how many points for each cell: `P`")
+			}, api.Exchanges.Bid)
+		},
+	}
+}
+
+func vcExchanges() spec {
+	return spec{
+		synopsis: "List the offers and bids that are not settled yet",
+		usage:    "", example: "-filter 'Owner == \"team-a\"'", output: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			return pageOfAll(fs, "No offers and bids", func(ctx context.Context, e *env, q *api.Query) ([]*structs.Exchange, api.Meta, error) {
+				return e.client.Exchanges().List(ctx, q)
+			}, func(list []*structs.Exchange) [][]string { return exchangeRows(list, false) })
+		},
+	}
+}
+
+// exchangeRows is a table of offers and bids.
+func exchangeRows(list []*structs.Exchange, verbose bool) [][]string {
+	rows := [][]string{{"ID", "Type", "Owner", "Kind", "Level", "Cells", "Points per Cell", "From", "Until"}}
+	for _, x := range list {
+		what, points := "offer", ""
+		if x.Bid {
+			what, points = "bid", strconv.FormatInt(x.Points, 10)
+		}
+		rows = append(rows, []string{
+			short(x.ID, verbose), what, x.Owner, ui.OrNone(x.Cells.Kind), cellLevel(x.Cells.Level, x.Cells.Size), strconv.Itoa(x.Cells.Count), points,
+			windowTime(x.From), windowTime(x.Until),
+		})
+	}
+	return rows
+}
+
+func vcWithdraw() spec {
+	return spec{
+		synopsis: "Take an offer or a bid back",
+		usage:    "<exchange>", example: "5f3a9c01",
+		details: "The offer or bid is given by its ID or a prefix of it. It can be taken back until it is settled.",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 || args[0] == "" {
+					return e.usage("one offer or bid is needed, %d given", len(args))
+				}
+				id := func(x *structs.Exchange) string { return x.ID }
+				x, err := one(e, kind[*structs.Exchange]{
+					word: "exchange", only: "an ID",
+					list: func(q *api.Query) ([]*structs.Exchange, error) {
+						all, _, err := e.client.Exchanges().List(ctx, nil)
+						return slices.DeleteFunc(all, func(x *structs.Exchange) bool { return !strings.HasPrefix(x.ID, q.Prefix) }), err
+					},
+					id: id, name: id, rows: exchangeRows,
+				}, args[0])
+				if err != nil {
+					return e.fail(err)
+				}
+				if guessedShort(args[0], x.ID, "") != "" {
+					return e.fail(fmt.Errorf("nothing was done: %q is only the beginning of the ID %s; use the ID that `nomadish vc exchanges` prints", args[0], x.ID))
+				}
+				if err := e.client.Exchanges().Withdraw(ctx, x.ID); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Successfully withdrew %s of virtual cluster %q\n", short(x.ID, false), x.Owner)
+				return exitDone
+			}
+		},
+	}
+}

@@ -1,0 +1,95 @@
+package command
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+const days = "-from 2026-12-24 -until 2026-12-27T01:00:00+01:00 "
+
+func TestVCOffersAndBids(t *testing.T) {
+	f := cluster(t).on("PUT /v1/exchange/offer", map[string]string{"ID": evalA}).on("PUT /v1/exchange/bid", map[string]string{"ID": evalB}).
+		on("DELETE /v1/exchange/"+allocA, "")
+	sent := func(line, said string) structs.Exchange {
+		t.Helper()
+		got := f.run(t, strings.Fields(line)...)
+		if got.code != exitDone || got.err != "" {
+			t.Fatalf("%s: exit code %d, %q", line, got.code, got.err)
+		}
+		wants(t, got.out, said)
+		var x structs.Exchange
+		if err := json.Unmarshal([]byte(f.lastBody()), &x); err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	x := sent("vc offer -kind nvidia/gpu/H100 -level rack -size 16 -count 2 -node-pool gpu "+days+"team", "Successfully made offer "+evalA+` of virtual cluster "team"; it is settled at 2026-12-24`)
+	if c := x.Cells; x.Bid || x.Owner != "team" || c.Kind != "nvidia/gpu/H100" || c.Level != "rack" || c.Size != 16 || c.Count != 2 || c.NodePool != "gpu" ||
+		!x.Until.Equal(time.Date(2026, 12, 27, 0, 0, 0, 0, time.UTC)) || x.Until.Sub(x.From) != 72*time.Hour {
+		t.Errorf("offered %+v", x)
+	}
+	if x = sent("vc bid -level node -points 3 "+days+"lab", "Successfully made bid "+evalB); !x.Bid || x.Owner != "lab" || x.Points != 3 || x.Cells.Count != 1 {
+		t.Errorf("bid %+v", x)
+	}
+	wants(t, f.run(t, "vc", "withdraw", "5f3a9c01").out, `Successfully withdrew 5f3a9c01 of virtual cluster "team"`)
+	wrong := func(line, want string) {
+		t.Helper()
+		before := len(f.requests("PUT")) + len(f.requests("DELETE"))
+		if got := f.run(t, strings.Fields(line)...); got.code != exitFailed || !strings.Contains(got.err, want) || len(f.requests("PUT"))+len(f.requests("DELETE")) > before {
+			t.Errorf("%s: exit code %d, %q, want %q", line, got.code, got.err, want)
+		}
+	}
+	wrong("vc offer "+days+"team", "-level is needed")
+	wrong("vc offer -level node -from 2026-12-24 team", "-until is needed")
+	wrong("vc offer -level node "+days, "one virtual cluster is needed, 0 given")
+	wrong("vc offer -level node -from tomorrow -until 2026-12-25 team", `-from "tomorrow": must be a time such as 2026-12-01T08:00:00Z or a date`)
+	wrong("vc offer -level node -from 2026-12-25 -until 2026-12-24 team", "from must be before until")
+	wrong("vc offer -level node -points 3 "+days+"team", "there is no flag -points")
+	wrong("vc offer -level node -count 0 "+days+"team", "count must be at least 1")
+	wrong("vc bid -level node "+days+"team", "-points is needed")
+	wrong("vc bid -level node -points 0 "+days+"team", "points must be 1 to")
+	wrong("vc withdraw 5f3a9c0", "2 exchanges have IDs that start with")
+	wrong("vc withdraw 7", `no exchange has an ID that starts with "7"`)
+	f.answers["GET /v1/exchanges"] = []any{[]*structs.Exchange{{ID: allocA}}}
+	wrong("vc withdraw 5f3a", `nothing was done: "5f3a" is only the beginning of the ID `+allocA)
+}
+
+func TestVCPointsAndShift(t *testing.T) {
+	f := cluster(t).on("PUT /v1/virtual-cluster/team/points", "").on("PUT /v1/virtual-cluster/team/shift", "")
+	for line, body := range map[string]string{"team 100": `{"Points":100}`, "team -5": `{"Points":-5}`, "team -- -6": `{"Points":-6}`, "-namespace x team -7": `{"Points":-7}`} {
+		got := f.run(t, append([]string{"vc", "points"}, strings.Fields(line)...)...)
+		sent := f.bodies[len(f.bodies)-2] // the answer is read after it
+		if got.code != exitDone || got.out != "Virtual cluster \"team\" has 12 points.\n" || sent != body {
+			t.Errorf("%s: exit code %d, %q, %q, sent %s", line, got.code, got.out, got.err, sent)
+		}
+	}
+	for line, want := range map[string]string{"team": "are needed, 1 given", "team x": `"x": the number of points must be a whole number`, "team -x": "there is no flag -x"} {
+		if got := f.run(t, append([]string{"vc", "points"}, strings.Fields(line)...)...); got.code != exitFailed || !strings.Contains(got.err, want) {
+			t.Errorf("%s: exit code %d, %q", line, got.code, got.err)
+		}
+	}
+	const when = "-from 2026-12-24 -until 2026-12-27 -to 2027-01-04 "
+	got := f.run(t, strings.Fields("vc shift -level node -count 2 "+when+"-until-to 2027-01-06T12:00:00Z team")...)
+	if want := "Virtual cluster \"team\" owns 2 cells of level node fewer from 2026-12-24 to 2026-12-27, and more from 2027-01-04 to 2027-01-06T12:00Z.\n"; got.out != want || got.code != exitDone {
+		t.Errorf("exit code %d, %q, %q", got.code, got.out, got.err)
+	}
+	var sent structs.CellShift
+	if err := json.Unmarshal([]byte(f.lastBody()), &sent); err != nil || sent.Cells.Count != 2 || sent.UntilTo.Sub(sent.To) != 60*time.Hour {
+		t.Errorf("sent %s", f.lastBody())
+	}
+	for line, want := range map[string]string{
+		"-level node " + when + "team":                                "-until-to is needed",
+		"-level node " + when + "-until-to 2027-01-08 team":           "a shift must not gain cell-hours",
+		"-level node " + when + "-until-to 2027-01-05 a b":            "one virtual cluster is needed, 2 given",
+		"-level node " + when + "-until-to 2027-13-05 team":           "-until-to",
+		"-count -1 -level node " + when + "-until-to 2027-01-05 team": "count",
+	} {
+		if got := f.run(t, append([]string{"vc", "shift"}, strings.Fields(line)...)...); got.code != exitFailed || !strings.Contains(got.err, want) {
+			t.Errorf("%s: exit code %d, %q, want %q", line, got.code, got.err, want)
+		}
+	}
+}
