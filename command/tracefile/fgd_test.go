@@ -236,26 +236,26 @@ func (f *fgd) place(r *trace.Row) bool {
 
 // fgdFigures is what a replay of the published method found.
 type fgdFigures struct {
-	arrived, failed, milli int
-	atFull                 float64 // part of all GPUs that was allocated when as much was asked for as there is
+	tasks, failed, milli int
+	atFull               float64 // part of all GPUs that was allocated when as much was requested as there is
 }
 
-// run lets tasks arrive until so many times the GPUs that there are are asked for.
+// run lets tasks arrive until so many times the GPUs that there are were requested.
 func (f *fgd) run(rows []*trace.Row, until float64) (out fgdFigures) {
-	requested, at := 0, 0
+	arrived, at := 0, 0
 	for _, r := range rows {
-		out.arrived++
-		requested += r.GPUs * fgdShare(r)
+		out.tasks++
+		arrived += r.GPUs * fgdShare(r)
 		if f.place(r) {
 			out.milli += r.GPUs * fgdShare(r)
 		} else {
 			out.failed++
 		}
-		if int(math.Round(100*float64(requested)/float64(f.total))) == 100 {
+		if int(math.Round(100*float64(arrived)/float64(f.total))) == 100 {
 			at++
 			out.atFull += float64(out.milli) / float64(f.total)
 		}
-		if float64(requested) >= until*float64(f.total) {
+		if float64(arrived) >= until*float64(f.total) {
 			break
 		}
 	}

@@ -35,7 +35,7 @@
 // Some requests may use few devices only, as those that name a model. Weighted by how often they come, they count no
 // more on these devices than requests that may go anywhere. If the nodes of these devices have little CPU, most other
 // requests can use little of them: then losing them costs less than losing any others, and they are given away first,
-// to requests that could go elsewhere. But what may only go to a tenth of the devices demands ten times as much of each of
+// to requests that could go elsewhere. But what may only go to a tenth of the devices puts ten times as much load on each of
 // them; so it counts ten times there. Summed over all devices of a cluster, a request counts as much as it did, and
 // where no request is limited, nothing changes.
 //

@@ -53,8 +53,8 @@ func TestWithoutNamedModelsNothingIsScarce(t *testing.T) {
 	}
 }
 
-// The policy is told all shapes that a server would be told, the measure of fragmentation only the commonest.
-func TestTypicalRequestsAreAsManyAsOfAServer(t *testing.T) {
+// The policy gets all request keys that a server would give it, the measure of fragmentation only the commonest.
+func TestTypicalRequestKeysAreAsManyAsOfAServer(t *testing.T) {
 	p := replayOf(machines(4, 10_000_000, 393_216, 8))
 	p.c.Rows = load(maxSeen+100, sec(1), 1, func(row *Row, _ uint64) { row.CPU, row.Share, row.Duration = int(row.Arrival/sec(1)), 1, Forever })
 	p.c.Drop = true
@@ -66,7 +66,7 @@ func TestTypicalRequestsAreAsManyAsOfAServer(t *testing.T) {
 			sum += typical[i].Share
 		}
 		if sum < 0.999 || sum > 1.001 {
-			t.Fatalf("the shares of %d shapes add up to %v, not 1", len(typical), sum)
+			t.Fatalf("the shares of %d request keys add up to %v, not 1", len(typical), sum)
 		}
 	}
 	r, err := newReplay(&p.c)
@@ -77,6 +77,6 @@ func TestTypicalRequestsAreAsManyAsOfAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if most < maxSeen*3/4 || most > maxSeen || len(r.census.measured) != measuredRequestKeys {
-		t.Errorf("up to %d shapes were told, %d measured with; want up to %d and %d", most, len(r.census.measured), maxSeen, measuredRequestKeys)
+		t.Errorf("up to %d request keys were given, %d measured with; want up to %d and %d", most, len(r.census.measured), maxSeen, measuredRequestKeys)
 	}
 }
