@@ -162,7 +162,7 @@ func drawGPURows(t *rapid.T) []Row {
 			Name: fmt.Sprint(i), Arrival: sec(at), Duration: sec(rapid.IntRange(0, 200).Draw(t, "duration")),
 			Count: rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(t, "count"), GPUs: rapid.SampledFrom([]int{0, 1, 1, 2, 3, 4, 5, 8}).Draw(t, "gpus"),
 			CPU: rapid.SampledFrom([]int{0, 500, 3000}).Draw(t, "cpu"), Priority: rapid.SampledFrom([]int{0, 10, 90}).Draw(t, "priority"),
-			Gang: gangsUseCells && rapid.Bool().Draw(t, "gang"), Tenant: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "tenant"),
+			Gang: rapid.Bool().Draw(t, "gang"), Tenant: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "tenant"),
 		}
 	}
 	return rows

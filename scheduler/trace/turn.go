@@ -6,12 +6,10 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
-
-// gangsUseCells: the scheduler places gangs by what their namespace owns.
-const gangsUseCells = false
 
 // turn is for what a job is decided.
 type turn int
@@ -148,10 +146,35 @@ func (r *replay) raiseRun(pass *scheduler.Pass, x *run) (freed bool, err error) 
 		}
 		return false, r.raiseByCount(pass, x)
 	}
-	if !j.row.wholeGPUs() || j.row.GPUs > j.tenant.tree.most() || j.row.Gang && !gangsUseCells {
+	n := 1
+	if j.row.Gang { // its members are raised together
+		n = j.row.Count - j.request.Missing
+	}
+	if !j.row.wholeGPUs() || n*j.row.GPUs > j.tenant.tree.most() || r.amongOthers(pass.World(), x) {
 		return false, nil
 	}
 	return r.decide(pass, j, raiseTurn)
+}
+
+// amongOthers reports whether all instances of a run use devices of cells that others have bound: they cannot become guaranteed there.
+func (r *replay) amongOthers(w *scheduler.World, x *run) bool {
+	for i := range x.ids {
+		if x.gone != nil && x.gone[i] {
+			continue
+		}
+		of, _, mask, err := r.devicesOf(w, x, i)
+		if err != nil {
+			continue
+		}
+		others := false
+		of.BoundOn(r.ledger.Machines[x.nodes[i]].ID, func(b cells.Binding, devices uint64) {
+			others = others || b.Owner != x.job.tenant.name && devices&mask != 0
+		})
+		if !others {
+			return false
+		}
+	}
+	return true
 }
 
 // raiseByCount puts a run above those that are beyond the numbers of their tenants.
