@@ -172,7 +172,7 @@ var writes = map[string]string{
 	"namespace apply": "-description x team", "namespace delete": "team", "vc apply": "-when-free VC", "vc delete": "team", "vc withdraw": allocA,
 	"vc points": "team 3", "vc shift": "-level node -from 2026-12-01 -until 2026-12-02 -to 2026-12-03 -until-to 2026-12-04 team",
 	"vc offer": "-level node -from 2026-12-01 -until 2026-12-02 team", "vc bid": "-level node -points 3 -from 2026-12-01 -until 2026-12-02 team",
-	 "node pool apply": "POOL", "node pool delete": "gpu",
+	"node pool apply": "POOL", "node pool delete": "gpu",
 	"monitor": "-node-id gpu-1", "operator debug": "-duration 1ms -interval 1ms -verbose -output DIR",
 	"system gc": "", "check": "-min-peers 9", "job start": "-detach web", "job restart": "-yes -verbose web", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
 }

@@ -2,11 +2,13 @@ package trace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -195,26 +197,37 @@ func (r *replay) useCells(x *run) error {
 	return nil
 }
 
-// useCellsOf notes what cells an instance uses: those of its level that its devices lie in.
-func (r *replay) useCellsOf(x *run, i int) error {
-	terms, node := x.batch.Resources.Shared.Terms, r.ledger.Machines[x.nodes[i]].ID
-	chain, mask := -1, uint64(0)
+// devicesOf returns the chain that an instance's devices are of, its number in the chains, and the devices' numbers on their node as
+// bits. It returns an error if they are in no chain, or in several.
+func (r *replay) devicesOf(w *scheduler.World, x *run, i int) (of *cells.Chain, chain int, mask uint64, err error) {
+	node := r.ledger.Machines[x.nodes[i]].ID
+	chain = -1
 	for _, d := range x.batch.Instances[i].Devices[taskName] {
 		for _, id := range d.DeviceIDs {
 			at, known := r.tenants.devices[node][id]
 			if !known || chain >= 0 && chain != at.chain {
-				return fmt.Errorf("it claims cells, and device %s is in none", id)
+				return nil, 0, 0, fmt.Errorf("device %s is in no cell", id)
 			}
 			chain = at.chain
 			mask |= 1 << at.number
 		}
 	}
 	if chain < 0 {
-		return fmt.Errorf("it claims cells, and has no device")
+		return nil, 0, 0, errors.New("it has no device")
 	}
-	of, found := r.world.Chain(r.tenants.chains[chain].key)
+	of, found := w.Chain(r.tenants.chains[chain].key)
 	if !found {
-		return fmt.Errorf("it claims cells of a chain that there is not")
+		return nil, 0, 0, errors.New("its devices are in no cell")
+	}
+	return of, chain, mask, nil
+}
+
+// useCellsOf notes what cells an instance uses: those of its level that its devices lie in.
+func (r *replay) useCellsOf(x *run, i int) error {
+	terms, node := x.batch.Resources.Shared.Terms, r.ledger.Machines[x.nodes[i]].ID
+	of, chain, mask, err := r.devicesOf(r.world, x, i)
+	if err != nil {
+		return fmt.Errorf("it claims cells, and %w", err)
 	}
 	k, known := of.KindOf(terms.CellLevel, terms.CellSize)
 	if !known {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -149,10 +150,31 @@ func (r *replay) raiseRun(pass *scheduler.Pass, x *run) (freed bool, err error) 
 	if j.row.Gang { // its members are raised together
 		n = j.row.Count - j.request.Missing
 	}
-	if !j.row.wholeGPUs() || n*j.row.GPUs > j.tenant.tree.most() {
+	if !j.row.wholeGPUs() || n*j.row.GPUs > j.tenant.tree.most() || r.amongOthers(pass.World(), x) {
 		return false, nil
 	}
 	return r.decide(pass, j, raiseTurn)
+}
+
+// amongOthers reports whether all instances of a run use devices of cells that others have bound: they cannot become guaranteed there.
+func (r *replay) amongOthers(w *scheduler.World, x *run) bool {
+	for i := range x.ids {
+		if x.gone != nil && x.gone[i] {
+			continue
+		}
+		of, _, mask, err := r.devicesOf(w, x, i)
+		if err != nil {
+			continue
+		}
+		others := false
+		of.BoundOn(r.ledger.Machines[x.nodes[i]].ID, func(b cells.Binding, devices uint64) {
+			others = others || b.Owner != x.job.tenant.name && devices&mask != 0
+		})
+		if !others {
+			return false
+		}
+	}
+	return true
 }
 
 // raiseByCount puts a run above those that are beyond the numbers of their tenants.
