@@ -37,7 +37,7 @@ func vcRows(clusters []*structs.VirtualClusterStatus) [][]string {
 		for _, c := range vc.Cells {
 			sum.Bound, sum.Doomed, sum.Lent = sum.Bound+c.Bound, sum.Doomed+c.Doomed, sum.Lent+c.Lent
 			sum.GPUs, sum.GPUsUsed = sum.GPUs+c.GPUs, sum.GPUsUsed+c.GPUsUsed
-			cells = append(cells, fmt.Sprintf("%d %s", c.Given+c.Won-c.Offered, cellLevel(c.Level, c.Size)))
+			cells = append(cells, fmt.Sprintf("%d %s", c.Given+c.Won, cellLevel(c.Level, c.Size)))
 		}
 		pending := "no"
 		if vc.Pending != nil {

@@ -373,7 +373,7 @@ type CellStatus struct {
 	Level    string
 	Size     int
 	Given    int // now: by the cells, or by the window that it is in
-	Won      int // in exchanges: counted in neither Given nor, once sold, in Offered
+	Won      int // in exchanges, beside what is given
 	Offered  int // in exchanges that are not settled yet
 	Bound    int
 	Bad      int // of the bound ones: have a device that is not healthy
@@ -384,7 +384,7 @@ type CellStatus struct {
 }
 
 // Free is how many cells are neither bound nor doomed.
-func (c *CellStatus) Free() int { return c.Given + c.Won - c.Offered - c.Bound - c.Doomed }
+func (c *CellStatus) Free() int { return c.Given + c.Won - c.Bound - c.Doomed }
 
 // BoundCell is a cell that its owner uses, or that is pinned.
 type BoundCell struct {

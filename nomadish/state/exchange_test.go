@@ -50,6 +50,9 @@ func TestExchangeGolden(t *testing.T) {
 	w.refusesWith(exchange("own", "c", 1, 1, later(1), later(2)), structs.CodeConflict, "the only offer")
 	w.refusesWith(exchange("rich", "a", 4, 3, later(1), later(2)), structs.CodeConflict, "has 10 points")
 	w.refusesWith(&structs.VirtualClusterDeleteEntry{Name: "c"}, structs.CodeConflict, "is open")
+	if snap := w.store.Snapshot(); snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "c"), snap.World().ClaimViews("c", true)).Cells[0].Offered != 1 {
+		t.Error("what is offered is not shown")
+	}
 	if edge := w.store.Snapshot().VirtualClusters().ClaimsEdge(nil); edge != later(1).UnixNano() {
 		t.Errorf("the next edge is %v", time.Unix(0, edge).UTC())
 	}
@@ -60,6 +63,13 @@ func TestExchangeGolden(t *testing.T) {
 	w.turn(later(1))
 	if points() != "10 7 13" || w.given("b", "node") != 2 || w.given("c", "node") != 0 || w.given("a", "node") != 1 {
 		t.Errorf("settled: points %s, cells %d %d %d", points(), w.given("a", "node"), w.given("b", "node"), w.given("c", "node"))
+	}
+	status := func(name string) *structs.CellStatus {
+		snap := w.store.Snapshot()
+		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, name), snap.World().ClaimViews(name, true)).Cells[0]
+	}
+	if b := status("b"); b.Given != 1 || b.Won != 1 || b.Free() != 2 {
+		t.Errorf("as it is shown: %+v", b)
 	}
 	w.turn(later(1)) // a time that has passed already changes nothing
 	w.turn(later(2))

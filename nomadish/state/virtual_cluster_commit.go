@@ -103,8 +103,35 @@ func (v VirtualClusters) Status(of *structs.VirtualCluster, views map[string]*sc
 		Name: of.Name, OverLimit: of.OverLimit, Points: of.Points, Pending: of.Pending, Windows: of.Windows, Cells: []*structs.CellStatus{},
 		CreateIndex: of.CreateIndex, ModifyIndex: of.ModifyIndex,
 	}
-	if view := views[of.Name]; view != nil {
-		s.Cells, s.Bound, s.GuaranteedGPUs, s.OpportunisticGPUs = view.Cells, view.Bound, view.GuaranteedGPUs, view.OpportunisticGPUs
+	view := views[of.Name]
+	if view == nil {
+		return s
+	}
+	s.Cells, s.Bound, s.GuaranteedGPUs, s.OpportunisticGPUs = view.Cells, view.Bound, view.GuaranteedGPUs, view.OpportunisticGPUs
+	line := func(of *structs.CellQuota) *structs.CellStatus {
+		c := of.Claim()
+		for _, l := range s.Cells {
+			if l.Kind == c.Kind() && l.NodePool == c.NodePool && l.Level == c.Level && l.Size == c.Size {
+				return l
+			}
+		}
+		return &structs.CellStatus{}
+	}
+	now := int64(0)
+	if row := one[structs.ClaimsTime](v.snap.v, nil, TableClaimsTime, byID); row != nil {
+		now = row.Now
+	}
+	for i := range of.Changes {
+		if c := &of.Changes[i]; c.Why == structs.CellChangeWon && c.From <= now && now < c.Until {
+			l := line(&c.Cells)
+			l.Won += c.Cells.Count
+			l.Given -= c.Cells.Count
+		}
+	}
+	for x := range v.Exchanges(nil) {
+		if !x.Bid && x.Owner == of.Name {
+			line(&x.Cells).Offered += x.Cells.Count
+		}
 	}
 	return s
 }
