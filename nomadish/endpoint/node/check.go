@@ -7,7 +7,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkNode refuses a node that cannot be registered as it describes itself. node_limits.go bounds how much it may report.
+// checkNode refuses a node that cannot be registered as it describes itself. structs/nodelimits.go bounds how much it may report.
 func checkNode(n *structs.Node) error {
 	switch {
 	case n == nil:
