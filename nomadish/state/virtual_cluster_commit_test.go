@@ -1,0 +1,55 @@
+package state
+
+import (
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestClaimsAtCommit: what an edit takes away between a plan's judgement and its commit is stored opportunistic if it takes from nobody;
+// else nothing of the plan is done, and its job is evaluated again.
+func TestClaimsAtCommit(t *testing.T) {
+	w := newWorld(t)
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
+	w.register(job("web"))
+	claiming := func(seed, device string) *structs.PlacementBatch {
+		b := batch("web", 0, "n", seed, 1)
+		b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{device}}}}
+		b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: "node"}
+		return b
+	}
+	claim := func(seed string) string {
+		t.Helper()
+		a := w.store.Snapshot().Alloc(nil, structs.DeriveID(seed, 0))
+		if a == nil {
+			return "none"
+		}
+		return a.AllocatedResources.Shared.Terms.Claim
+	}
+	judged := w.index
+	w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: judged, Place: []*structs.PlacementBatch{claiming("s1", "n-gpu-0")}})
+	if claim("s1") != structs.ClaimCells {
+		t.Fatalf("nothing has changed, and the claim is %q", claim("s1"))
+	}
+	w.must(owns(structs.DefaultNamespace)) // nothing any more
+	if claim("s1") != "" {
+		t.Errorf("nothing is owned, and the claim is %q", claim("s1"))
+	}
+	w.plan(&structs.JudgedPlan{EvalID: "e2", JudgedAt: judged, Place: []*structs.PlacementBatch{claiming("s2", "n-gpu-1")}})
+	if claim("s2") != "" {
+		t.Errorf("it takes from nobody: %q", claim("s2"))
+	}
+	before := len(w.store.Snapshot().EvalsByJob(nil, structs.DefaultNamespace, "web"))
+	victim := structs.DeriveID("s2", 0)
+	w.plan(&structs.JudgedPlan{
+		EvalID: "e3", JudgedAt: judged, Place: []*structs.PlacementBatch{claiming("s3", "n-gpu-1")},
+		Stop: []*structs.AllocStop{{AllocID: victim, PreemptedBy: structs.DeriveID("s3", 0), DesiredStatus: structs.AllocDesiredEvict}},
+	})
+	if claim("s3") != "none" || w.store.Snapshot().Alloc(nil, victim).DesiredStatus != structs.AllocDesiredRun {
+		t.Errorf("it would take from another: placed %q, the victim is to %s", claim("s3"), w.store.Snapshot().Alloc(nil, victim).DesiredStatus)
+	}
+	if now := len(w.store.Snapshot().EvalsByJob(nil, structs.DefaultNamespace, "web")); now != before+1 {
+		t.Errorf("%d evaluations of the job, %d before", now, before)
+	}
+}
