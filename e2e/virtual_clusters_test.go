@@ -186,6 +186,8 @@ func TestVirtualClustersExchange(t *testing.T) {
 	says(t, a, 1, "vc bid -points 5 "+when+"students", "points")
 	says(t, a, 0, "vc bid -points 3 "+when+"students", "Successfully made bid")
 	const later = "-level node -from 2126-12-24 -until 2126-12-27 "
+	says(t, a, 1, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-07 vision", "level socket: 1 short from 2127-01-04") // all nodes are owned then
+	says(t, a, 0, "vc delete speech", "")
 	says(t, a, 0, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-07 vision", `Virtual cluster "vision" owns 1 cell of level node fewer from 2126-12-24`)
 	says(t, a, 1, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-08 vision", "must not gain cell-hours")
 	says(t, a, 0, "vc exchanges", "offer", "vision", "bid", "students")
