@@ -38,11 +38,15 @@ func (b *blocked) positionOf(snap *state.Snapshot, e *structs.Evaluation) positi
 	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
 }
 
-// positionOfEntry finds the position of a blocked evaluation anew: of what is entitled of it, or of the rest.
+// positionOfEntry finds the position of a blocked evaluation anew: of what is entitled of it, or of the rest; or of one that raises.
 func (b *blocked) positionOfEntry(snap *state.Snapshot, w *entry) position {
 	p := b.positionOf(snap, w.eval)
-	if w.entitled && p.pool != "" {
+	switch {
+	case p.pool == "":
+	case w.entitled:
 		p.rank = p.rank.Entitled(structs.ClaimRankCells)
+	case w.raises:
+		p.rank = p.rank.Entitled(structs.ClaimRankRaise)
 	}
 	return p
 }

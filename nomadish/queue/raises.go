@@ -60,11 +60,10 @@ func (b *Broker) LeaseRaise(e *structs.Evaluation) *Lease {
 	if !b.enabled || b.paused {
 		return nil
 	}
-	w := &entry{eval: e, gone: true, raises: true, position: b.blocked.positionOf(b.snapshot(), e)}
-	if w.pool == "" {
+	w := &entry{eval: e, gone: true, raises: true}
+	if w.position = b.blocked.positionOfEntry(b.snapshot(), w); w.pool == "" {
 		return nil
 	}
-	w.rank = w.rank.Entitled(structs.ClaimRankRaise)
 	p := b.gates.pool(w.pool)
 	ahead := firstOpen(p)
 	head := b.gates.head(p, p.gate)

@@ -95,6 +95,8 @@ func (c *cluster) wantClasses(t testing.TB, j *structs.Job, guaranteed, opportun
 func (c *cluster) rests(t testing.TB) {
 	t.Helper()
 	c.quiet(t)
+	time.Sleep(6 * time.Second) // why something waits may be stored once more
+	c.quiet(t)
 	synctest.Wait()
 	index := c.Index()
 	time.Sleep(3 * time.Second)
@@ -288,6 +290,33 @@ func TestRestRunsOpportunistically(t *testing.T) {
 		c.wantClasses(t, j, 16, 0)
 		if n := len(c.store.Snapshot().AllocsByJob(nil, "a", "sixteen", true)); n != 16 {
 			t.Errorf("there were %d allocations, want 16", n)
+		}
+	})
+}
+
+// TestGangIsEntitled: a gang of 4 that its namespace's 4 GPUs hold goes before what others have waiting, and is not blocked by a gang of 6 of
+// the same namespace, which they do not hold.
+func TestGangIsEntitled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tenantCluster(t, 1, cells("socket", 1))
+		defer c.run(t.Context(), 4)()
+		for i := range 30 {
+			c.register(t, gpuJob("b", fmt.Sprint("flood-", i), 90, 1))
+		}
+		c.rests(t)
+		gang := func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} }
+		six, four := gpuJob("a", "six", 80, 6, gang), gpuJob("a", "four", 50, 4, gang)
+		c.register(t, six)
+		c.rests(t)
+		c.register(t, four)
+		if lines := queueview.Order(c.store.Snapshot(), time.Now().UnixNano()); lines[0].Job.ID != "four" || lines[0].Missing != 4 || !lines[0].Rank.IsEntitled() {
+			t.Errorf("the first in the queue is %+v", lines[0])
+		}
+		c.rests(t)
+		c.wantClasses(t, four, 4, 0)
+		c.wantClasses(t, six, 0, 0)
+		if n := len(c.borrowers()); n != 4 {
+			t.Errorf("%d of B run, want 4", n)
 		}
 	})
 }

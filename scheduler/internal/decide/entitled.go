@@ -3,7 +3,6 @@ package decide
 import (
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
-	"github.com/nomadish/nomadish/structs"
 )
 
 // notTried is why an instance waits that has not been looked at: its position has not come yet.
@@ -27,11 +26,7 @@ func (t entitledTurn) wait(work *reconcile.GroupWork, instances int) {
 	world.PutInto(&t.s.queued, name, t.s.queued[name]+instances)
 	m := t.s.failed[name]
 	if m == nil {
-		if was := t.s.eval.FailedTGAllocs[name]; was != nil && t.s.eval.Status == structs.EvalStatusBlocked {
-			c := *was
-			c.CoalescedFailures = 0
-			m = &c
-		} else {
+		if m = t.s.stored(name); m == nil {
 			m = newExplanation(t.s.Input.Job).AllocMetric
 			m.QuotaExhausted = []string{notTried}
 		}

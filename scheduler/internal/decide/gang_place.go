@@ -63,6 +63,10 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 	}
 	x := NewGangPlacer(s, gw)
 	t, without := x.claim()
+	if t == nil && s.Input.EntitledOnly {
+		entitledTurn{s}.leaveGang(gw)
+		return nil
+	}
 	if t == nil && without.withheld == nil {
 		t = x.Place()
 		if t == nil {
@@ -295,7 +299,7 @@ func (x *GangPlacer) keep(t *Trial) {
 // preferred is given up where it has no room.
 func placeMore(gw *reconcile.GangWork, run *groupRun, claims *claimRun, p reconcile.Placement) {
 	s, group := run.s, run.work.Group
-	if claims.placeWider(gw.Spec.Topology, p) || !claims.mayDoWithout(p) {
+	if claims.placeWider(gw.Spec.Topology, p) || run.leave() || !claims.mayDoWithout(p) {
 		return
 	}
 	if s.failed[group.Name] == nil {

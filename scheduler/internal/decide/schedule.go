@@ -27,6 +27,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	if eval == nil || in.NewID == nil {
 		return nil, fmt.Errorf("schedule: the evaluation or NewID is missing")
 	}
+	in.Brief = in.Brief || in.EntitledOnly
 	s := NewScheduler(w, eval, &in)
 
 	// 1. Compare what the job wants with what there is: what to stop, what to keep,
@@ -52,8 +53,6 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		switch {
 		case work.Gang == nil:
 			s.placeGroup(work)
-		case work.Gang.Works[0] == work && in.EntitledOnly:
-			entitledTurn{s}.leaveGang(work.Gang)
 		case work.Gang.Works[0] == work:
 			r.Later = append(r.Later, s.placeGang(work.Gang)...)
 		}

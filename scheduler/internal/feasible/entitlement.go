@@ -2,6 +2,7 @@ package feasible
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -21,9 +22,10 @@ func EntitlementOf(w *world.World, job *structs.Job, groups []string) (c Entitle
 	if !w.Owns(job.Namespace) || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() {
 		return c
 	}
+	gangs := GangsOf(job)
 	for _, name := range groups {
 		g := job.LookupTaskGroup(name)
-		if g == nil || g.Gang != nil {
+		if g == nil || gangs[name] != nil && !gangs[name].claims() {
 			continue
 		}
 		if want, ok := claimedDevices(g); ok {
@@ -32,6 +34,14 @@ func EntitlementOf(w *world.World, job *structs.Job, groups []string) (c Entitle
 		}
 	}
 	return c
+}
+
+// claims reports whether all first members of a gang may use claims: else none of it does.
+func (g *Gang) claims() bool {
+	return !slices.ContainsFunc(g.Groups, func(of GangGroup) bool {
+		_, ok := claimedDevices(of.Group)
+		return of.Min > 0 && !ok
+	})
 }
 
 // claimedDevices returns the whole devices that an instance of a group would have cells of; false if it uses no claim.
@@ -81,8 +91,20 @@ func chainMatches(key world.ChainKey, pool string, want *DeviceRequest) bool {
 		(want.Name == "" || want.Name == key.Model)
 }
 
-// Entitled returns how many instances of a group could be entitled at most.
-func Entitled(w *world.World, job *structs.Job, group string, most int) int {
+// Entitled returns how many of the missing instances of a group could be entitled at most. Of a gang of which nothing runs it is as many
+// as start together, or none.
+func Entitled(w *world.World, job *structs.Job, group string, missing int) int {
 	c := EntitlementOf(w, job, []string{group})
-	return c.Free(w, most)
+	if !c.Any() {
+		return 0
+	}
+	n := c.Free(w, missing)
+	if gang := GangsOf(job)[group]; gang != nil {
+		for _, g := range gang.Groups {
+			if g.Group.Name == group && n < g.Min && missing > g.Group.Count-g.Min {
+				return 0
+			}
+		}
+	}
+	return n
 }
