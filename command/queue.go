@@ -120,6 +120,9 @@ func queueRows(entries []*structs.QueueEntry, verbose bool) [][]string {
 		} else {
 			cell("Priority", fmt.Sprint(x.Priority.Total))
 		}
+		if spaces {
+			cell("Share", fmt.Sprintf("%d %%", x.Share))
+		}
 		cell("Missing", fmt.Sprintf("%d of %d", x.Missing, x.Wanted))
 		cell("Waited", ui.Short(x.Waited))
 		if verbose {

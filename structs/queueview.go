@@ -42,12 +42,15 @@ type QueueEntry struct {
 	// for they are tried together.
 	Place    int
 	Priority EffectivePriority
-	Class    string
-	Missing  int           // instances without a place
-	Wanted   int           // instances that the group requests in all
-	Since    int64         // when it began to wait this time, in Unix nanoseconds
-	Waited   time.Duration // how long that is, at the time of the answer
-	EvalID   string        // the evaluation that it waits in; "": none yet
+	// Share is the dominant share of its pool that its namespace has opportunistically, in whole percent: within a band the lowest goes
+	// first. 0 of what is entitled.
+	Share   int
+	Class   string
+	Missing int           // instances without a place
+	Wanted  int           // instances that the group requests in all
+	Since   int64         // when it began to wait this time, in Unix nanoseconds
+	Waited  time.Duration // how long that is, at the time of the answer
+	EvalID  string        // the evaluation that it waits in; "": none yet
 	// State is one of the Queue constants.
 	State string
 	// ReservedNodes is how many nodes keep room for it, Suspended how many instances of it are

@@ -257,7 +257,7 @@ func (p *pipeline) endCommit() {
 	if p.open != nil { // it counted on what has not happened
 		for _, j := range p.open.plans {
 			if p.opts.Gate != nil {
-				p.opts.Gate.Judged(j.plan.EvalID, false, nil)
+				p.opts.Gate.Judged(j.plan.EvalID, false, nil, nil)
 			}
 		}
 		p.parked = append(p.parked, p.open.plans...)
@@ -366,7 +366,7 @@ func (p *pipeline) judge(j *judged) {
 	}
 	if p.opts.Gate != nil {
 		rest := left(j.accepted)
-		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest)
+		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest, p.open.share)
 		p.freed = p.freed || freeing(j.accepted)
 		if best, is := p.left[j.pool]; j.pool != "" && rest != nil && (!is || j.rank.Compare(&best) < 0) {
 			p.left[j.pool] = j.rank
@@ -385,6 +385,9 @@ func (p *pipeline) judge(j *judged) {
 	nodeRejectedCount.Add(len(j.refused))
 	evaluateTime.Since(start)
 }
+
+// share returns the share of a namespace with all that has been judged.
+func (r *round) share(pool, namespace string) int { return scheduler.ShareOn(r.edit, pool, namespace) }
 
 // nodesOfPurgedJob returns the nodes of a plan for a job that was purged since. If one of the same name was registered meanwhile, even
 // its version may be the same, and what was to be placed is not of it.

@@ -61,15 +61,21 @@ type entry struct {
 
 func (e *entry) key() entryKey { return entryKey{e.eval.ID, e.entitled} }
 
-func (e *entry) before(o *entry) bool {
+// before is the order in which they are tried.
+func (e *entry) before(g *gates, o *entry) bool {
+	return cmp.Or(g.compare(e.place(), o.place()), strings.Compare(e.eval.ID, o.eval.ID)) < 0
+}
+
+// within is the order of entries without regard to shares: within a namespace they make no difference, and what is due is tried at once.
+func within(e, o *entry) bool {
 	return cmp.Or(e.rank.Compare(&o.rank), strings.Compare(e.eval.ID, o.eval.ID)) < 0
 }
 
-// groupKey names a group: requests of one pool and one request key, or one request that is like no other. What is entitled and the
+// groupKey names a group: requests of one namespace, one pool and one request key, or one request that is like no other. What is entitled and the
 // rest do not speak for each other.
 type groupKey struct {
-	pool, requestKey, eval string
-	entitled               bool
+	namespace, pool, requestKey, eval string
+	entitled                          bool
 }
 
 // group is a set of requests that fail alike.
@@ -92,7 +98,7 @@ func (b *blocked) clear() {
 		gates: b.gates, config: b.config, latest: b.latest, world: b.world, after: b.after, owners: newOwners(),
 		of: map[entryKey]*entry{}, ofJob: map[structs.NamespacedID]map[entryKey]*entry{}, groups: map[groupKey]*group{},
 		reserved: map[string]structs.NamespacedID{}, reservations: map[structs.NamespacedID]int{}, freed: newFreed(),
-		due: &heap[*entry]{before: (*entry).before, index: func(e *entry) *int { return &e.inDue }},
+		due: &heap[*entry]{before: within, index: func(e *entry) *int { return &e.inDue }},
 	}
 }
 
@@ -168,14 +174,14 @@ func (b *blocked) requestKeyOf(snap *state.Snapshot, e *structs.Evaluation) sche
 // join puts an entry into the group of its kind.
 func (b *blocked) join(snap *state.Snapshot, w *entry, requestKey scheduler.RequestKey) {
 	w.position = b.positionOfEntry(snap, w)
-	key := groupKey{pool: w.pool, eval: w.eval.ID, entitled: w.entitled}
+	key := groupKey{namespace: w.eval.Namespace, pool: w.pool, eval: w.eval.ID, entitled: w.entitled}
 	if requestKey.Key != "" {
 		key.eval, key.requestKey = "", requestKey.Key
 	}
 	g := b.groups[key]
 	if g == nil {
 		g = &group{key: key, requestKey: requestKey, entries: &heap[*entry]{
-			before: (*entry).before, index: func(e *entry) *int { return &e.inGroup },
+			before: within, index: func(e *entry) *int { return &e.inGroup },
 		}}
 		b.groups[key] = g
 	}

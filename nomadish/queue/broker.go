@@ -101,11 +101,9 @@ type Broker struct {
 func New(opts Options, applier Applier, latest func() uint64) *Broker {
 	opts.defaults()
 	b := &Broker{opts: opts, applier: applier, latest: latest}
-	b.gates = newGates(&b.opts)
-	b.blocked = &blocked{
-		gates: b.gates, config: &b.config, latest: latest, after: b.after,
-		world: func() *scheduler.World { return b.snapshot().World() },
-	}
+	world := func() *scheduler.World { return b.snapshot().World() }
+	b.gates = newGates(&b.opts, world)
+	b.blocked = &blocked{gates: b.gates, config: &b.config, latest: latest, after: b.after, world: world}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
@@ -336,7 +334,7 @@ func (b *Broker) first(schedulers []string) (first *item, later time.Duration) {
 		if !ok {
 			continue
 		}
-		if p := b.gates.pools[key.pool]; p != nil && openAhead(p, it) {
+		if p := b.gates.pools[key.pool]; p != nil && b.gates.openAhead(p, it) {
 			if wait := b.opts.GateLimit - b.now().Sub(it.since); wait > 0 {
 				b.gates.gated = true
 				if later == 0 || wait < later {
@@ -345,7 +343,7 @@ func (b *Broker) first(schedulers []string) (first *item, later time.Duration) {
 				continue
 			}
 		}
-		if first == nil || it.before(first) {
+		if first == nil || it.before(b.gates, first) {
 			first = it
 		}
 	}

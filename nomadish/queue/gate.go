@@ -14,16 +14,16 @@ import (
 // its type. What is behind another evaluation of its job counts as that one.
 
 // gateOf is where an evaluation is counted.
-func (p *pool) gateOf(it *item) *heap[*item] {
+func (p *pool) gateOf(it *item) *fairHeap[*item] {
 	if it.entry != nil {
 		return p.pass
 	}
 	return p.gate
 }
 
-// goesBefore reports whether an evaluation goes before another one, of another job, at a position.
-func (i *item) goesBefore(at *position, o *structs.Evaluation) bool {
-	return i.rank.Compare(&at.rank) < 0 && i.eval.Job() != o.Job()
+// goesBefore reports whether an evaluation goes before another one, of another job, at a place.
+func (g *gates) goesBefore(it *item, at place, o *structs.Evaluation) bool {
+	return g.compare(it.place(), at) < 0 && it.eval.Job() != o.Job()
 }
 
 // firstOpen is the first that is blocked and must be tried; nil: there is none.
@@ -37,15 +37,16 @@ func firstOpen(p *pool) *entry {
 }
 
 // openAhead reports whether a blocked request that goes before an evaluation must be tried.
-func openAhead(p *pool, it *item) bool { return goesBefore(p.open, it) }
+func (g *gates) openAhead(p *pool, it *item) bool { return g.groupAhead(p.open, it) }
 
-func goesBefore(h *heap[*group], it *item) bool {
-	g, ok := h.first()
+// groupAhead reports whether the first of some groups goes before an evaluation.
+func (g *gates) groupAhead(groups *fairHeap[*group], it *item) bool {
+	first, ok := groups.first()
 	if !ok {
 		return false
 	}
-	w, _ := g.entries.first()
-	return w.rank.Compare(&it.rank) < 0 && w.eval.Job() != it.eval.Job()
+	w, _ := first.entries.first()
+	return g.compare(w.place(), it.place()) < 0 && w.eval.Job() != it.eval.Job()
 }
 
 // CatchUp waits until the gates know what every snapshot shows that was taken before.
@@ -101,20 +102,20 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	if it == nil || it.pool == "" {
 		return Admission{}
 	}
-	a := Admission{Pool: it.pool, Rank: it.rank}
+	a := Admission{Pool: it.pool, Rank: b.gates.rankAt(it.place())}
 	p := b.gates.pools[it.pool]
 	if p == nil {
 		return a
 	}
 	head := b.gates.ahead(p, it)
-	switch open := openAhead(p, it); {
+	switch open := b.gates.openAhead(p, it); {
 	case (head != nil || open) && it.entry != nil:
 		a.Verdict = GateShut
 	case open || head != nil && head.token != "":
 		a.Verdict = GateWait
 	case head != nil:
 		a.Verdict = GateBusy
-	case (freed || base < b.lessened) && goesBefore(p.all, it):
+	case (freed || base < b.lessened) && b.gates.groupAhead(p.all, it):
 		a.Verdict = GateRefresh
 	}
 	return a
@@ -123,11 +124,14 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 // Judged records whether the whole plan of an evaluation was accepted. If not, the evaluation stays in
 // the gate; if the pass submitted the plan, all blocked requests of the pool are tried again. left
 // is the blocked evaluation in which the rest waits; nil: there is none. It has not been
-// tried if room came free after the state that it was decided on.
-func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation) {
+// tried if room came free after the state that it was decided on. shares are those with what was accepted; nil: they are as before.
+func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation, shares Shares) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it := b.known[evalID]
+	if it != nil && it.pool != "" && shares != nil {
+		b.gates.setShare(it.pool, it.eval.Namespace, shares(it.pool, it.eval.Namespace))
+	}
 	switch {
 	case it == nil:
 	case whole && (left == nil || !b.blocked.freed.missed(left)) && !b.more(it):

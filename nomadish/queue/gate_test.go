@@ -307,14 +307,14 @@ func TestMoreIsWantedMeanwhile(t *testing.T) {
 			}
 		}
 		verdict(GateWait)
-		b.Judged("1", true, nil)
+		b.Judged("1", true, nil, nil)
 		verdict(GateOpen)
 		b.put(eval("2", "high", 90))
 		verdict(GateWait)
 		b.done("1", first)
 		verdict(GateBusy)
 		second := b.next("2")
-		b.Judged("2", true, nil)
+		b.Judged("2", true, nil, nil)
 		verdict(GateOpen)
 		b.done("2", second)
 		b.done("low", low)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -15,7 +16,9 @@ import (
 type gates struct {
 	opts     *Options
 	pools    map[string]*pool
-	ready    map[readyKey]*heap[*item]
+	ready    map[readyKey]*fairHeap[*item]
+	shares   map[string]map[string]int // of namespaces in pools that were looked up; see shares.go
+	world    func() *scheduler.World
 	keys     []readyKey           // of ready, as sortedReady returned them last
 	dequeued map[string]time.Time // by job type: when a worker last wanted one
 	wake     chan struct{}        // closed and replaced when something may be taken
@@ -25,8 +28,8 @@ type gates struct {
 	untried  chan struct{}        // has a token when there may be something for a queue pass
 }
 
-func newGates(opts *Options) *gates {
-	g := &gates{opts: opts, wake: make(chan struct{}), opened: make(chan struct{}, 1), untried: make(chan struct{}, 1)}
+func newGates(opts *Options, world func() *scheduler.World) *gates {
+	g := &gates{opts: opts, world: world, wake: make(chan struct{}), opened: make(chan struct{}, 1), untried: make(chan struct{}, 1)}
 	g.clear()
 	return g
 }
@@ -34,49 +37,56 @@ func newGates(opts *Options) *gates {
 // clear forgets everything. Who waits, waits on.
 func (g *gates) clear() {
 	g.pools = map[string]*pool{}
-	g.ready = map[readyKey]*heap[*item]{}
+	g.ready = map[readyKey]*fairHeap[*item]{}
+	g.shares = map[string]map[string]int{}
 }
 
 // pool is the queue of a node pool.
 type pool struct {
 	// gate is what workers have or may take and that may place something, until its plan
 	// has been judged; pass what the queue pass has.
-	gate *heap[*item]
-	pass *heap[*item]
-	// given is the last rank among those that pass has.
+	gate *fairHeap[*item]
+	pass *fairHeap[*item]
+	// given is the last rank among those that pass has, with its share.
 	given structs.Rank
-	open  *heap[*group] // groups that must be tried, by their first
-	all   *heap[*group] // all groups, by their first
+	open  *fairHeap[*group] // groups that must be tried, by their first
+	all   *fairHeap[*group] // all groups, by their first
 	// first is the first entry of the open groups, as refresh saw it last; nil: none was open.
 	first *entry
 	// back is what was sent back, as it would have overtaken others. It is counted in the
 	// gate, and taken by nobody until nothing goes before it.
-	back   *heap[*item]
+	back   *fairHeap[*item]
 	moving bool // what is in back is being let on
 }
 
 // readyKey names a queue of what workers may take: that of a job type and a node pool.
 type readyKey struct{ kind, pool string }
 
-func newReady() *heap[*item] {
-	return &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inReady }}
+func (g *gates) newHeap(index func(*item) *int) *fairHeap[*item] {
+	before := func(a, b *item) bool { return a.before(g, b) }
+	return newFairHeap(before, index, func(it *item) string { return it.eval.Namespace })
+}
+
+func (g *gates) newGroups(index func(*group) *int) *fairHeap[*group] {
+	before := func(x, y *group) bool {
+		a, _ := x.entries.first()
+		z, _ := y.entries.first()
+		return a.before(g, z)
+	}
+	return newFairHeap(before, index, func(of *group) string { return of.key.namespace })
 }
 
 // pool returns the queue of a node pool, made if need be.
 func (g *gates) pool(name string) *pool {
 	p := g.pools[name]
 	if p == nil {
-		by := func(x, y *group) bool {
-			a, _ := x.entries.first()
-			z, _ := y.entries.first()
-			return a.before(z)
-		}
+		inGate := func(i *item) *int { return &i.inGate }
 		p = &pool{
-			gate: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inGate }},
-			pass: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inGate }},
-			open: &heap[*group]{before: by, index: func(g *group) *int { return &g.inOpen }},
-			all:  &heap[*group]{before: by, index: func(g *group) *int { return &g.inWaits }},
-			back: &heap[*item]{before: (*item).before, index: func(i *item) *int { return &i.inBack }},
+			gate: g.newHeap(inGate),
+			pass: g.newHeap(inGate),
+			open: g.newGroups(func(g *group) *int { return &g.inOpen }),
+			all:  g.newGroups(func(g *group) *int { return &g.inWaits }),
+			back: g.newHeap(func(i *item) *int { return &i.inBack }),
 		}
 		g.pools[name] = p
 	}
@@ -87,6 +97,7 @@ func (g *gates) pool(name string) *pool {
 func (g *gates) tidy(name string) {
 	if p := g.pools[name]; p != nil && p.gate.len()+p.pass.len()+p.all.len()+p.back.len() == 0 {
 		delete(g.pools, name)
+		g.forgetShares(name)
 	}
 }
 
@@ -108,7 +119,7 @@ func (g *gates) readyUp(it *item) {
 	key := readyKey{it.eval.Type, it.pool}
 	q := g.ready[key]
 	if q == nil {
-		q = newReady()
+		q = g.newHeap(func(i *item) *int { return &i.inReady })
 		g.ready[key] = q
 	}
 	q.put(it)
@@ -137,7 +148,7 @@ func (g *gates) sortedReady() []readyKey {
 }
 
 // firstReady is the first of a queue that need not wait for its gate however long that takes.
-func (g *gates) firstReady(q *heap[*item]) (it *item, ok bool) {
+func (g *gates) firstReady(q *fairHeap[*item]) (it *item, ok bool) {
 	for it, ok = q.first(); ok && it.sentBack && it.pool != "" && g.behind(g.pool(it.pool), it); it, ok = q.first() {
 		g.unready(it)
 		g.pool(it.pool).back.put(it)
@@ -194,22 +205,22 @@ func (g *gates) letOn(p *pool) {
 }
 
 // behind reports whether anything goes before what an evaluation places.
-func (g *gates) behind(p *pool, it *item) bool { return openAhead(p, it) || g.ahead(p, it) != nil }
+func (g *gates) behind(p *pool, it *item) bool { return g.openAhead(p, it) || g.ahead(p, it) != nil }
 
 // ahead is what of a pool goes before an evaluation and is with a worker or a pass, or may be
 // taken; nil: nothing.
 func (g *gates) ahead(p *pool, it *item) *item {
-	if head := g.head(p, p.pass); head != nil && head.goesBefore(&it.position, it.eval) {
+	if head := g.head(p, p.pass); head != nil && g.goesBefore(head, it.place(), it.eval) {
 		return head
 	}
-	if head := g.head(p, p.gate); head != nil && head.goesBefore(&it.position, it.eval) {
+	if head := g.head(p, p.gate); head != nil && g.goesBefore(head, it.place(), it.eval) {
 		return head
 	}
 	return nil
 }
 
 // head is the first of what a pool counts in one of its gates; nil: there is none.
-func (g *gates) head(p *pool, gate *heap[*item]) *item {
+func (g *gates) head(p *pool, gate *fairHeap[*item]) *item {
 	expired := false
 	defer func() {
 		if expired {
@@ -245,6 +256,6 @@ func (g *gates) poke() {
 // the queue later, and must not be tried on a World in which that one has its room: were it
 // marked tried there, that one would overtake it.
 func (g *gates) outranks(w *entry) bool {
-	p := g.pool(w.pool)
-	return p.pass.len() > 0 && w.rank.Compare(&p.given) < 0
+	p, rank := g.pool(w.pool), g.rankAt(w.place())
+	return p.pass.len() > 0 && rank.Compare(&p.given) < 0
 }

@@ -39,3 +39,53 @@ func TestHeap(t *testing.T) {
 		}
 	})
 }
+
+// TestFairHeap compares a fairHeap with a list that is sorted each time, while shares change.
+func TestFairHeap(t *testing.T) {
+	type element struct {
+		namespace string
+		key, at   int
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		shares := map[string]int{}
+		before := func(a, b *element) bool {
+			if a.namespace != b.namespace && shares[a.namespace] != shares[b.namespace] {
+				return shares[a.namespace] < shares[b.namespace]
+			}
+			return a.key < b.key
+		}
+		h := newFairHeap(before, func(e *element) *int { return &e.at }, func(e *element) string { return e.namespace })
+		names := []string{"a", "b", "c", "d", "e"}
+		all := make([]*element, 15)
+		for i := range all {
+			all[i] = &element{namespace: names[i%len(names)]}
+		}
+		var in []*element
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			e := rapid.SampledFrom(all).Draw(t, "element")
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				h.remove(e)
+				in = slices.DeleteFunc(in, func(x *element) bool { return x == e })
+			case 1:
+				shares[e.namespace] = rapid.IntRange(0, 5).Draw(t, "share")
+				h.shared(e.namespace)
+			default:
+				e.key = rapid.IntRange(0, 20).Draw(t, "key")
+				h.put(e)
+				if !slices.Contains(in, e) {
+					in = append(in, e)
+				}
+			}
+			first, ok := h.first()
+			if ok != (len(in) > 0) || h.len() != len(in) {
+				t.Fatalf("first %+v of %d, want one of %d", first, h.len(), len(in))
+			}
+			for _, x := range in {
+				if before(x, first) {
+					t.Fatalf("first %+v, want %+v", first, x)
+				}
+			}
+		}
+	})
+}

@@ -40,12 +40,16 @@ type Requests interface {
 	Next(index uint64) (lease *Lease, again bool)
 	// Tried: there is no room for any of it. left is how it waits on.
 	Tried(lease *Lease, index uint64, left *structs.Evaluation)
-	// Short: there is no room for what its plan, which is on its way, leaves.
-	Short(lease *Lease, index uint64, left *structs.Evaluation)
+	// Planned: a plan of it is on its way. There is no room for what it leaves (nil: it leaves nothing); shares are those with what
+	// it places.
+	Planned(lease *Lease, index uint64, left *structs.Evaluation, shares Shares)
 	// Answered: its plan has been committed; or, with again, must be decided anew; or,
 	// with failed, could not be made or committed.
 	Answered(lease *Lease, again, failed bool)
 }
+
+// Shares returns the dominant share of a namespace in a node pool, in whole percent (semantics part 7).
+type Shares func(pool, namespace string) int
 
 // Raises is what may be raised, as the queue pass sees it once nothing entitled is left to be tried. It is for one goroutine.
 type Raises interface {
@@ -73,8 +77,8 @@ type Gate interface {
 	// freed states that plans judged since have freed room on it.
 	Admit(evalID string, base uint64, freed bool) Admission
 	// Judged records that a plan of an evaluation has been judged, whether all of it was accepted, and
-	// which blocked evaluation it leaves (nil: none).
-	Judged(evalID string, whole bool, left *structs.Evaluation)
+	// which blocked evaluation it leaves (nil: none). shares are those with what was accepted; nil: they are as before.
+	Judged(evalID string, whole bool, left *structs.Evaluation, shares Shares)
 	// SendBack has an evaluation given out again when its rank allows.
 	SendBack(evalID, token string)
 	// Gates has a value whenever a gate may have opened.

@@ -50,11 +50,12 @@ type item struct {
 	ends uint64
 	// entry is the blocked request that a queue pass has leased; nil: a worker has leased the evaluation.
 	entry *entry
+	share int // of its namespace, in percent, when the pass leased it
 }
 
 // before is the order of delivery.
-func (i *item) before(o *item) bool {
-	return cmp.Or(i.rank.Compare(&o.rank), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
+func (i *item) before(g *gates, o *item) bool {
+	return cmp.Or(g.compare(i.place(), o.place()), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
 }
 
 // stop ends whatever the item waits for.

@@ -61,10 +61,10 @@ func (b *Broker) nextOpen() (best *entry) {
 			continue
 		}
 		w, _ := g.entries.first()
-		if head := b.gates.head(p, p.gate); head != nil && head.goesBefore(&w.position, w.eval) {
+		if head := b.gates.head(p, p.gate); head != nil && b.gates.goesBefore(head, w.place(), w.eval) {
 			continue
 		}
-		if best == nil || w.before(best) {
+		if best == nil || w.before(b.gates, best) {
 			best = w
 		}
 	}
@@ -80,9 +80,11 @@ func (b *Broker) leaseEntry(w *entry) *Lease {
 	}
 	it := &item{
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
+		share: b.gates.share(w.pool, w.eval.Namespace),
 	}
-	if p := b.gates.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&it.rank) < 0 {
-		p.given = it.rank
+	rank := b.gates.rankAt(it.place())
+	if p := b.gates.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&rank) < 0 {
+		p.given = rank
 	}
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
@@ -123,12 +125,17 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	b.finish(it)
 }
 
-// Short records that a request whose plan is on its way finds no room for all of it on the
-// state of index: those that are like it find none.
-func (b *Broker) Short(t *Lease, index uint64, left *structs.Evaluation) {
+// Planned records that a plan of a request is on its way: until it is answered for, the share of its namespace is what the plan makes
+// it. left is what finds no room on the state of index, as those that are like it find none; nil: all has room.
+func (b *Broker) Planned(t *Lease, index uint64, left *structs.Evaluation, shares Shares) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if it := b.itemOf(t); it != nil && !it.entry.gone {
+	it := b.itemOf(t)
+	if it == nil {
+		return
+	}
+	b.gates.setShare(it.pool, it.eval.Namespace, shares(it.pool, it.eval.Namespace))
+	if left != nil && !it.entry.gone {
 		b.blocked.tried(it.entry.group, index, left)
 		b.blocked.refresh(it.entry.group)
 	}
@@ -152,6 +159,7 @@ func (b *Broker) Answered(t *Lease, again, failed bool) {
 	w := it.entry
 	if again || failed {
 		b.blocked.tryAll(it.pool)
+		b.gates.setShare(it.pool, it.eval.Namespace, b.gates.world().Share(it.pool, it.eval.Namespace))
 	}
 	switch {
 	case w.raises && again:

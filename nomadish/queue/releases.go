@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"container/list"
 
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -25,6 +26,9 @@ type releases struct {
 	edited map[string]bool
 	// lessens: a node can be used for less than before, or for other things.
 	lessens bool
+	// used are the namespaces that use more or less than before; sharesDiffer: what nodes have, or in which pool they are, has changed.
+	used         map[string]bool
+	sharesDiffer bool
 }
 
 func (r *releases) node(n *structs.Node) {
@@ -41,12 +45,14 @@ func (r *releases) note(c *state.Change) {
 			r.node(now)
 		}
 		r.allOwners = r.allOwners || cellsDiffer(was, now)
+		r.sharesDiffer = r.sharesDiffer || was == nil || now == nil || was.NodePool != now.NodePool || was.NodeResources != now.NodeResources
 		r.lessens = r.lessens || was != nil && was.Ready() && (now == nil || !now.Ready() ||
 			was.ComputedClass != now.ComputedClass || was.NodeResources != now.NodeResources)
 	case state.KindAlloc:
 		was, _ := c.Old.(*state.AllocRow)
 		now, _ := c.New.(*state.AllocRow)
 		r.noteClaim(was, now)
+		r.noteUse(was, now)
 		if was == nil || was.Terminal() {
 			return // it used nothing
 		}
@@ -68,6 +74,13 @@ func (r *releases) note(c *state.Change) {
 	case state.KindVirtualCluster: // what one owner gives up others may have
 		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
 	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
+	}
+}
+
+// noteUse notes whose share an allocation may change.
+func (r *releases) noteUse(was, now *state.AllocRow) {
+	if was == nil || now == nil || was.Terminal() != now.Terminal() || was.DesiredStatus() != now.DesiredStatus() || was.Resources() != now.Resources() {
+		r.used[cmp.Or(now, was).JobID().Namespace] = true
 	}
 }
 

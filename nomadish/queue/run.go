@@ -122,7 +122,7 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	r := releases{
 		snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
-		owners: map[string]bool{}, unbound: map[string]bool{}, edited: map[string]bool{},
+		owners: map[string]bool{}, unbound: map[string]bool{}, edited: map[string]bool{}, used: map[string]bool{},
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -133,6 +133,7 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	if r.lessens {
 		b.lessened = changes.Index
 	}
+	b.gates.reshare(&r)
 	owners := ownerChanges{b, &r}
 	owners.owned()
 	b.blocked.free(&r, changes.Index)

@@ -62,7 +62,7 @@ func Order(snap *state.Snapshot, now int64) []*Line {
 	}
 	var out []*Line
 	for _, w := range q.jobs { // order does not matter: sorted below
-		w.rank(&config)
+		w.rank(&config, snap.World())
 		out = append(out, w.split(snap)...)
 	}
 	slices.SortFunc(out, compare)
@@ -170,13 +170,14 @@ func (q *queue) stand(ev *structs.Evaluation, group string, missing int) *struct
 }
 
 // rank sets the job's rank on all its lines: that of its best request.
-func (w *waiting) rank(c *structs.SchedulerConfiguration) {
+func (w *waiting) rank(c *structs.SchedulerConfiguration, world *scheduler.World) {
 	var best structs.Rank
 	for i, l := range w.lines {
 		if r := c.Rank(w.job, l.Request, l.Request.Since); i == 0 || r.Compare(&best) < 0 {
 			best = r
 		}
 	}
+	best = best.Shared(world.Share(poolOf(w.job), w.job.Namespace))
 	for _, l := range w.lines {
 		l.Rank = best
 	}

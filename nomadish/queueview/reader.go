@@ -145,6 +145,7 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 		State: structs.QueueWaiting, ReservedNodes: v.reserved[structs.PendingRequest{Namespace: a.Namespace, JobID: a.JobID, Group: a.Group}],
 		Suspended: v.suspended(l), ModifyIndex: a.ModifyIndex,
 	}
+	e.Share = l.Rank.Share
 	if e.Priority.Standing = l.Rank.Standing; l.Rank.IsEntitled() {
 		e.Class, e.Suspended, e.ReservedNodes = structs.ClassGuaranteed, 0, 0
 	}

@@ -106,12 +106,12 @@ func (c *cluster) rests(t testing.TB) {
 	}
 }
 
-// TestTwoPositions: what a namespace is entitled to goes before all others, and the rest of the same request behind those of a better rank,
+// TestTwoPositions: what a namespace is entitled to goes before all others, and the rest of the same request behind those of a higher band,
 // with two lines in the queue (semantics part 0, rule 6).
 func TestTwoPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := tenantCluster(t, 2, cells("node", 1))
-		of16, of12 := gpuJob("a", "sixteen", 50, 16), gpuJob("b", "twelve", 60, 12)
+		of16, of12 := gpuJob("a", "sixteen", 50, 16), gpuJob("b", "twelve", 90, 12)
 		c.register(t, of12)
 		c.register(t, of16)
 		lines := func() (list []string) {

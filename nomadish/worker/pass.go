@@ -162,9 +162,8 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 		}
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
-	case left != nil:
-		p.queue.Short(lease, snap.Index(), left)
 	}
+	p.queue.Planned(lease, snap.Index(), left, pass.World().Share)
 	plan.EvalToken = lease.Token
 	return plan
 }

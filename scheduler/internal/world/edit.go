@@ -245,6 +245,7 @@ func PutNode(e *Edit, n *structs.Node, has *Capacity) {
 	e.forgetName(s)
 	e.w.names.Put(e.tok, NodeName{n.Name, n.ID}, struct{}{})
 	move := ledger{e}.beginMove(s, n, has)
+	e.countPool(s, n, has)
 	s.Node = n
 	s.setCapacity(has)
 	ledger{e}.endMove(s, move)
@@ -265,6 +266,7 @@ func (e *Edit) DeleteNode(id string) {
 	s := StateToChange(e, id)
 	e.forgetName(s)
 	move := ledger{e}.beginMove(s, nil, nil)
+	e.countPool(s, nil, nil)
 	s.Node = nil
 	s.setCapacity(nil)
 	ledger{e}.endMove(s, move)
@@ -299,12 +301,16 @@ func Take(e *Edit, u *Usage) {
 			return
 		}
 		Unclaim(e, old)
-		StateToChange(e, old.NodeID).Give(old)
+		s := StateToChange(e, old.NodeID)
+		s.Give(old)
+		e.countShare(s.Node, old, -1)
 		e.dismiss(old)
 		ledger{e}.markUsage(old)
 	}
 	u = ledger{e}.claimFor(u)
-	StateToChange(e, u.NodeID).Take(u)
+	s := StateToChange(e, u.NodeID)
+	s.Take(u)
+	e.countShare(s.Node, u, 1)
 	ledger{e}.markUsage(u)
 	e.w.allocs.Put(e.tok, u.ID, u)
 	e.enlist(u)
@@ -317,7 +323,9 @@ func Release(e *Edit, id string) *Usage {
 		return nil
 	}
 	Unclaim(e, old)
-	StateToChange(e, old.NodeID).Give(old)
+	s := StateToChange(e, old.NodeID)
+	s.Give(old)
+	e.countShare(s.Node, old, -1)
 	e.w.allocs.Delete(e.tok, id)
 	e.dismiss(old)
 	ledger{e}.markUsage(old)

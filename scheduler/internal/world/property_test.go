@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -87,7 +88,9 @@ func (m *worldMachine) changeNode(id string) {
 		return
 	}
 	n := was.Copy()
-	switch rapid.IntRange(0, 4).Draw(m.t, "change") {
+	switch rapid.IntRange(0, 5).Draw(m.t, "change") {
+	case 4:
+		n.NodePool = rapid.SampledFrom([]string{"", "other"}).Draw(m.t, "pool")
 	case 0:
 		n.Status = rapid.SampledFrom([]string{structs.NodeStatusReady, structs.NodeStatusDown}).Draw(m.t, "status")
 	case 1:
@@ -123,6 +126,50 @@ func (m *worldMachine) compare() {
 	}
 	m.checkUsage()
 	m.checkSupply()
+	m.checkShares()
+}
+
+// checkShares counts what the namespaces use of each pool, and what its nodes have, one by one.
+func (m *worldMachine) checkShares() {
+	for _, pool := range []string{structs.NodePoolDefault, "other", structs.NodePoolAll} {
+		var has [3]int64
+		used := map[string][3]int64{}
+		for id, n := range m.nodes {
+			if of := cmp.Or(n.NodePool, structs.NodePoolDefault); pool != of && pool != structs.NodePoolAll {
+				continue
+			}
+			has[0] += n.NodeResources.Cpu.CpuShares
+			has[1] += n.NodeResources.Memory.MemoryMB
+			for _, d := range n.NodeResources.Devices {
+				has[2] += 1000 * int64(len(d.Instances))
+			}
+			for _, a := range m.allocs {
+				if a.NodeID != id || a.Terminal() {
+					continue
+				}
+				sum, task := used[a.Namespace], a.AllocatedResources.Tasks["t"]
+				if a.DesiredStatus != structs.AllocDesiredSuspend {
+					sum[0] += task.Cpu.CpuShares
+				}
+				sum[1] += task.Memory.MemoryMB
+				for _, d := range task.Devices {
+					sum[2] += int64(cmp.Or(d.Share, 1000) * len(d.DeviceIDs))
+				}
+				used[a.Namespace] = sum
+			}
+		}
+		for _, namespace := range []string{"a", "b"} {
+			want := int64(0)
+			for d, of := range has {
+				if of > 0 {
+					want = max(want, 100*used[namespace][d]/of)
+				}
+			}
+			if got := m.w.Share(pool, namespace); got != int(want) {
+				m.t.Fatalf("%s has a share of %d %% of pool %s, want %d %%", namespace, got, pool, want)
+			}
+		}
+	}
 }
 
 // checkSupply counts the devices that are well, node by node: those of ready nodes make up the supply of
@@ -202,7 +249,7 @@ func (m *worldMachine) checkUsage() {
 
 func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
 	a := &structs.Allocation{
-		ID: id, NodeID: node, DesiredStatus: structs.AllocDesiredRun,
+		ID: id, NodeID: node, Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), DesiredStatus: structs.AllocDesiredRun,
 		ClientStatus: rapid.SampledFrom([]string{structs.AllocClientRunning, structs.AllocClientRunning, structs.AllocClientFailed}).Draw(t, "status"),
 		AllocatedResources: &structs.AllocatedResources{
 			Tasks: map[string]*structs.AllocatedTaskResources{"t": {

@@ -47,6 +47,9 @@ type World struct {
 	bands      []structs.PriorityBand  // empty: the default
 	sites      []structs.TopologyLevel // the levels above nodes, lowest first
 	claims     *claims                 // nil: nobody owns anything
+	// shares is what namespaces use opportunistically of node pools, pools what these have; see shares.go.
+	shares Tree[shareKey, *poolSum]
+	pools  Tree[string, *poolSum]
 }
 
 // NodeName is a node by its name, which others may have too.
@@ -69,6 +72,8 @@ func New() *World {
 		gangs:        newTree[member, *Usage](compareMembers),
 		usages:       newTree[UsageKey, *UsageSet](compareUsageKeys),
 		places:       newTree[string, *UsageRef](strings.Compare),
+		shares:       newTree[shareKey, *poolSum](compareShareKeys),
+		pools:        newTree[string, *poolSum](strings.Compare),
 		config:       indexConfig(&structs.SchedulerConfiguration{}),
 		sites:        (&structs.SchedulerConfiguration{}).SiteLevels(),
 	}
@@ -194,6 +199,8 @@ func (w *World) Diff(other *World) []string {
 		return fmt.Sprintf("usage %+v, not %+v", *a, *b)
 	})
 	diffClaims(&out, w.claims, other.claims)
+	diffTrees(&out, "share", &w.shares, &other.shares, diffSum)
+	diffTrees(&out, "pool", &w.pools, &other.pools, diffSum)
 	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
 	return out
 }
