@@ -37,13 +37,17 @@ func (r *replay) pass() error {
 // passNormal decides what is placed on what nobody uses. It ends when something was taken back that may be entitled elsewhere, and
 // reports that then.
 func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
-	heads := r.queue.untried()
-	for len(heads) > 0 {
-		s := heads[0]
+	shared := &shares{pass: pass, known: map[string]int{}}
+	if r.tenants.by(SharingCounts) { // what a number holds is not told from what is beyond it
+		shared.pass = nil
+	}
+	heads := r.queue.untried(shared)
+	for heads.Len() > 0 {
+		s := heads.list[0]
 		j := s.requests[0]
-		if r.hopeless(j) || s.fails.release == r.queue.release && j.tenant != nil && !r.mayReserve(j, normalTurn) || !r.mayBorrow(j) {
+		if r.hopeless(j) || s.fails.release == r.queue.release && !r.mayReserve(j, normalTurn) || !r.mayBorrow(j) {
 			r.wake(j)
-			heap.Pop(&heads)
+			heap.Pop(heads)
 			continue
 		}
 		freed, err := r.decide(pass, j, normalTurn)
@@ -53,7 +57,7 @@ func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
 		switch {
 		case freed:
 			// Room came free beside what was placed: all that waits may be tried again.
-			for _, other := range heads {
+			for _, other := range heads.list {
 				other.tried = 0
 			}
 			s.tried = 0
@@ -64,16 +68,18 @@ func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
 			if r.tenants != nil {
 				return true, nil
 			}
-			heads = r.queue.untried()
+			shared.known = map[string]int{}
+			heads = r.queue.untried(shared)
 		case j.place >= 0: // something of it still waits
 			s.fails.release = r.queue.release
-			heap.Pop(&heads)
+			heap.Pop(heads)
 		case len(s.requests) > 0:
-			heap.Fix(&heads, 0)
+			heap.Fix(heads, 0)
 		default:
 			s.tried = 0 // the next of its request key has not been tried
-			heap.Pop(&heads)
+			heap.Pop(heads)
 		}
+		heads.placed(j.spec.Namespace)
 	}
 	return false, nil
 }

@@ -123,10 +123,8 @@ func (h *dueHeap) Pop() any {
 // newJob makes a job of a row, the number of which counts from 1.
 func (r *replay) newJob(row *Row, number uint64) *job {
 	key := row.key(r.config.Band(priority(row)))
-	owner := r.tenants.of(cmp.Or(row.Tenant, structs.DefaultNamespace))
-	if owner != nil {
-		key.tenant = owner.name
-	}
+	key.tenant = cmp.Or(row.Tenant, structs.DefaultNamespace)
+	owner := r.tenants.of(key.tenant)
 	s := r.queue.requestKeyOf(row, key)
 	s.jobs++
 	groups := s.groups[row.Count]

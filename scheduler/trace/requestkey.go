@@ -3,6 +3,7 @@ package trace
 import (
 	"container/heap"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -140,37 +141,75 @@ func (q *queue) retry(s *requestKey) {
 
 // untried returns the request keys that are to be tried, each once, as a heap by the rank of their
 // first requests.
-func (q *queue) untried() requestKeyHeap {
+func (q *queue) untried(shares *shares) *requestKeyHeap {
 	list := q.open
 	if q.allOpen {
 		list = q.waiting
 	}
-	var out requestKeyHeap
+	out := &requestKeyHeap{shares: shares}
 	for _, s := range list {
 		if len(s.requests) > 0 && s.tried != q.release {
 			s.tried = q.release // no second time in this list; see pass
-			out = append(out, s)
+			out.list = append(out.list, s)
 		}
 	}
 	clear(q.open)
 	q.open, q.allOpen = q.open[:0], false
-	heap.Init(&out)
+	heap.Init(out)
 	return out
 }
 
 // requestKeyHeap is request keys by the ranks of the first that wait in each.
-type requestKeyHeap []*requestKey
-
-func (h requestKeyHeap) Len() int { return len(h) }
-func (h requestKeyHeap) Less(i, j int) bool {
-	return h[i].requests[0].rank.Compare(&h[j].requests[0].rank) < 0
+type requestKeyHeap struct {
+	list   []*requestKey
+	shares *shares
 }
-func (h requestKeyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *requestKeyHeap) Push(x any)   { *h = append(*h, x.(*requestKey)) }
+
+func (h *requestKeyHeap) Len() int { return len(h.list) }
+func (h *requestKeyHeap) Less(i, j int) bool {
+	a, b := h.list[i].requests[0], h.list[j].requests[0]
+	if a.spec.Namespace == b.spec.Namespace {
+		return a.rank.Compare(&b.rank) < 0
+	}
+	x, y := a.rank.Shared(h.shares.of(a.spec.Namespace)), b.rank.Shared(h.shares.of(b.spec.Namespace))
+	return x.Compare(&y) < 0
+}
+func (h *requestKeyHeap) Swap(i, j int) { h.list[i], h.list[j] = h.list[j], h.list[i] }
+func (h *requestKeyHeap) Push(x any)    { h.list = append(h.list, x.(*requestKey)) }
 func (h *requestKeyHeap) Pop() any {
-	last := len(*h) - 1
-	s := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
+	last := len(h.list) - 1
+	s := h.list[last]
+	h.list[last] = nil
+	h.list = h.list[:last]
 	return s
+}
+
+// placed moves what waits of a namespace of which something was placed.
+func (h *requestKeyHeap) placed(namespace string) {
+	if h.shares.placed(namespace) {
+		heap.Init(h)
+	}
+}
+
+// shares are the dominant shares of namespaces in a pass, in percent: looked up when it begins and after each placement
+// (semantics part 7).
+type shares struct {
+	pass  *scheduler.Pass // nil: shares make no difference
+	known map[string]int
+}
+
+func (s *shares) of(namespace string) int {
+	percent, known := s.known[namespace]
+	if !known && s.pass != nil {
+		percent = s.pass.World().Share(structs.NodePoolDefault, namespace)
+		s.known[namespace] = percent
+	}
+	return percent
+}
+
+// placed looks a share up again, and reports whether it is another one than before.
+func (s *shares) placed(namespace string) bool {
+	was, known := s.known[namespace]
+	delete(s.known, namespace)
+	return known && s.of(namespace) != was
 }

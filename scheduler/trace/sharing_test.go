@@ -197,3 +197,24 @@ func TestSharingProperties(t *testing.T) {
 		}
 	})
 }
+
+// What comes free goes to the tenant that has less of it, though nobody owns anything: of eight GPUs that eight jobs of a used, four jobs
+// of b get half, which came after sixteen others of a.
+func TestTenantsShare(t *testing.T) {
+	var rows []Row
+	want := map[string]int{}
+	add := func(tenant string, from, to, arrival, start int) {
+		for i := from; i < to; i++ {
+			name := fmt.Sprint(tenant, i)
+			rows = append(rows, gpuRow(arrival, 100, 1).with(named(name)).with(of(tenant)))
+			want[name] = start
+		}
+	}
+	add("a", 0, 8, 0, 0)
+	add("a", 8, 12, 1, 100)
+	add("a", 12, 16, 1, 200)
+	add("b", 0, 4, 2, 100)
+	p := replayOf(treeMachines(1), rows...)
+	p.run(t)
+	p.starts(t, want)
+}
