@@ -25,12 +25,16 @@
 //     instance may run again.
 //   - internal/reconcile: compares wanted and running instances: what to place, stop and keep.
 //   - internal/search: the nodes that fit, in a policy's order, and which resources an instance gets.
+//   - internal/claim: the cells in which an instance may use what its namespace owns.
+//   - internal/requestkey: which requests fail alike, and which nodes may help them.
 //   - internal/judge: which part of a plan is valid on a World. It imports internal/world alone.
 //   - internal/decide: one evaluation, in numbered steps; gangs as a whole, preemption,
 //     reservations, and many evaluations on one World.
+//   - internal/raise: running allocations that become guaranteed in place.
 //   - internal/explain: why a job is not placed, and the smallest change that would place it.
 //
-// The algorithms that they stand on, bucket, cell, preempt and frag, know nothing of ours;
+// The algorithms that they stand on, bucket, cell, entitle/cells, preempt and frag, know nothing of ours, and persist is the trees
+// and vectors that a World is made of;
 // trace replays a workload on Schedule.
 //
 // # Never

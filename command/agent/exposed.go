@@ -284,7 +284,7 @@ func (a *Agent) warnExposed(w io.Writer) {
 	for _, e := range a.exposed() {
 		if e.via && e.what == "HTTP" {
 			a.warn(w, "the agent advertises HTTP at "+e.addr+" and listens on loopback for it, "+e.lack+
-				": whoever forwards connections there must let in only people who may run anything, as there are no ACLs", true)
+				": there are no ACLs, so a proxy in front of it must admit only users who may run anything", true)
 			continue
 		}
 		rows = append(rows, e.what+" "+e.addr+" "+e.lack)
@@ -292,7 +292,7 @@ func (a *Agent) warnExposed(w io.Writer) {
 	}
 	if len(rows) > 0 {
 		a.warn(w, "other machines can reach this agent ("+strings.Join(rows, ", ")+
-			") and there are no ACLs: whoever can connect may run anything; bind to loopback, set tls { … } with verify_https_client, or guard the network", callable)
+			") and there are no ACLs: everyone who can connect may run anything; bind to loopback, set tls { … } with verify_https_client, or protect the network", callable)
 	}
 }
 

@@ -216,9 +216,9 @@ func differences() []Section {
 		out = append(out, s)
 	}
 	return append(out, Section{
-		Title: "Partly there",
+		Title: "Partial",
 		Text:  "A part of each of these features is there: enough that programs which do not use the feature work.",
-		Head:  []string{"Feature", "What is there"}, Rows: Partly,
+		Head:  []string{"Feature", "Status"}, Rows: Partly,
 	})
 }
 
@@ -226,7 +226,7 @@ func differences() []Section {
 var Partly = [][]string{
 	{"Deployments", "Updates are rolling, by `max_parallel` and the health of instances. `/v1/deployments` is empty, and a job has no deployment."},
 	{"Namespaces", "They have capabilities and metadata. `quota` and `node_pool_config` are refused, and regions do not replicate them."},
-	{"ACLs", "Tokens are accepted and not looked at."},
+	{"ACLs", "Tokens are accepted but ignored."},
 	{"Periodic and parameterized jobs", "They are accepted with a warning, kept, and shown with the status `running`. They never start a job."},
 	{"Volumes", "A group with a `volume` is placed only where a client's configuration has a `host_volume` of that name. It is not mounted into tasks yet. No node has CSI volumes."},
 	{"Commands in a running task", "`/v1/client/allocation/*/exec` answers for an unknown allocation that it is unknown, and for others that the command cannot be run yet."},

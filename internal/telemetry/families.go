@@ -202,7 +202,7 @@ var fsmFamilies = []Family{
 	{"nomad.fsm.apply_virtual_cluster_delete", Summary, "ms", "", "Applying the deletion of virtual clusters"},
 	{"nomad.fsm.apply_virtual_cluster_shift", Summary, "ms", "", "Applying shifts of cells in time"},
 	{"nomad.fsm.apply_virtual_cluster_points", Summary, "ms", "", "Applying points of virtual clusters"},
-	{"nomad.fsm.apply_claims_time", Summary, "ms", "", "Applying the turn of time of what is owned"},
+	{"nomad.fsm.apply_claims_time", Summary, "ms", "", "Applying due windows, shifts and exchanges of virtual clusters"},
 	{"nomad.fsm.apply_exchange_put", Summary, "ms", "", "Applying offers and bids of cells"},
 	{"nomad.fsm.apply_exchange_withdraw", Summary, "ms", "", "Applying the withdrawal of offers and bids"},
 	{"nomad.fsm.reconcile", Summary, "ms", "", "Applying a correction of summaries"},

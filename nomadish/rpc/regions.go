@@ -128,7 +128,7 @@ func (r *Router) farOnce(ctx context.Context, call *wire.Call, isRead bool, regi
 		return &notYet{structs.Errorf(structs.CodeNoRegion, "server %s was lost before it answered", addr)}
 	}
 	return structs.Errorf(structs.CodeNoRegion, "region %q: server %s was lost before it answered", region, addr).
-		WithHint("whether it was done is not known: look, then try again")
+		WithHint("the request may have been applied; check before retrying")
 }
 
 // farSession reaches a server of another region. The first to dial may give up on it for reasons of its

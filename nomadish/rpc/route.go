@@ -206,5 +206,5 @@ func (r *Router) passOn(ctx context.Context, call *wire.Call, isRead bool, to Le
 	if isRead {
 		return &notYet{lost.WithHint("try again")}
 	}
-	return lost.WithHint("whether it was done is not known: look, then try again")
+	return lost.WithHint("the request may have been applied; check before retrying")
 }

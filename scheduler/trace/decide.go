@@ -38,7 +38,7 @@ func (r *replay) pass() error {
 // reports that then.
 func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
 	shared := &shares{pass: pass, known: map[string]int{}}
-	if r.tenants.by(SharingCounts) { // what a number holds is not told from what is beyond it
+	if r.tenants.by(SharingCounts) { // what a number holds is not distinguished from what is beyond it
 		shared.pass = nil
 	}
 	heads := r.queue.untried(shared)

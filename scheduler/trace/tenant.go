@@ -68,7 +68,7 @@ func newTenants(c *Config, e *scheduler.Edit) (*tenants, error) {
 		return nil, fmt.Errorf("sharing %q: must be one of %s", o.sharing, strings.Join(Sharings(), ", "))
 	}
 	if c.Drop {
-		return nil, fmt.Errorf("virtual clusters are not for the mode drop, in which nobody gives anything back")
+		return nil, fmt.Errorf("virtual clusters cannot be combined with the mode drop, in which no job ends")
 	}
 	o.chains, o.devices = chainsOf(e, c.Nodes)
 	if o.sharing != SharingCells {

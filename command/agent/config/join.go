@@ -150,7 +150,7 @@ func (k *checker) clientGossip() {
 	own, _ := c.Server.Key() // what is wrong with it is reported elsewhere
 	for path, key := range keys {
 		if len(own) > 0 && bytes.Equal(own, key) {
-			k.bad(path, ": is the key of server.encrypt too: whoever has that one speaks as a server, and every client would; make another (`nomadish operator gossip keyring generate`)")
+			k.bad(path, ": is also the key of server.encrypt, which only servers may have: every client could act as a server with it. Generate another one (`nomadish operator gossip keyring generate`)")
 		}
 	}
 	for path, port := range map[string]int{"ports.http": c.Ports.HTTP, "ports.rpc": c.Ports.RPC, "ports.serf": c.Ports.Serf} {
