@@ -33,7 +33,7 @@ func threeTeams(t *testing.T) *agent {
 }
 
 // says runs a command line, which must end with a code and say all parts.
-func says(t *testing.T, a *agent, code int, line string, parts ...string) {
+func says(t testing.TB, a *agent, code int, line string, parts ...string) {
 	t.Helper()
 	if err := tries(a, code, line, parts...); err != nil {
 		t.Error(err)
@@ -54,7 +54,7 @@ func tries(a *agent, code int, line string, parts ...string) error {
 }
 
 // until waits until a command says all parts.
-func until(t *testing.T, a *agent, line string, parts ...string) {
+func until(t testing.TB, a *agent, line string, parts ...string) {
 	t.Helper()
 	within(t, 20*time.Second, line, func(context.Context) error { return tries(a, 0, line, parts...) })
 }
