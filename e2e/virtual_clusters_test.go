@@ -103,7 +103,7 @@ func TestVirtualClustersGuide(t *testing.T) {
 	says(t, a, 1, "vc apply "+three, `virtual cluster "vision": level node: 1 short`)
 	says(t, a, 1, "vc delete students", "4 allocations use its cells")
 	says(t, a, 0, "vc apply "+none, "Successfully applied")
-	says(t, a, 0, "vc status students", "It owns no cells")
+	says(t, a, 0, "vc status students", "It owns no cells", "Borrowed 30 GPUs")
 	says(t, a, 0, "vc delete students", "Successfully deleted")
 	says(t, a, 1, "vc status students", "no virtual cluster has a name that starts with")
 	says(t, a, 0, "vc apply "+three, "Successfully applied")

@@ -105,6 +105,13 @@ func ownedText(list []*structs.CellQuota) string {
 	return cmp.Or(text, "nothing")
 }
 
+func usesText(n int) string {
+	if n == 1 {
+		return "1 allocation uses its cells"
+	}
+	return fmt.Sprintf("%d allocations use its cells", n)
+}
+
 // VirtualClusterDelete removes a virtual cluster whose cells nobody uses by right.
 func (w *Writer) VirtualClusterDelete(index uint64, e *structs.VirtualClusterDeleteEntry) error {
 	return w.commit(index, e.Time, eventVirtualClusterDeleted, e.EvalSeed, func(x *txn) error {
@@ -113,7 +120,7 @@ func (w *Writer) VirtualClusterDelete(index uint64, e *structs.VirtualClusterDel
 			return missing("virtual cluster", e.Name)
 		}
 		if n, first := x.edit.World().GuaranteedUses(e.Name); n > 0 {
-			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: %d allocations use its cells, such as %s", e.Name, n, structs.ShortID(first)).
+			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: %s, such as %s", e.Name, usesText(n), structs.ShortID(first)).
 				WithHint("stop them first, or let them run on without their guarantee: apply it without cells")
 		}
 		for o := range rows[structs.Exchange](x, false, TableExchanges, byID) {

@@ -22,22 +22,10 @@ type ClaimView struct {
 // are requested.
 func (w *World) ClaimViews(owner string, details bool) map[string]*ClaimView {
 	v := claimViews{w: w, owner: owner, details: details, of: map[string]*ClaimView{}}
-	if w.claims == nil {
-		return v.of
+	if owner != "" {
+		v.of[owner] = &ClaimView{Cells: []*structs.CellStatus{}} // it may own nothing
 	}
-	for name, quotas := range w.claims.quotas.All {
-		if owner == "" || owner == name {
-			v.of[name] = &ClaimView{Cells: v.given(name, quotas)}
-		}
-	}
-	for key, c := range w.claims.chains.All {
-		c.Bindings(func(b cells.Binding, away bool) bool {
-			if of := v.of[b.Owner]; of != nil {
-				v.bound(of, key, c, b, away)
-			}
-			return true
-		})
-	}
+	v.claims()
 	for _, u := range w.allocs.All {
 		of := v.of[u.Owner.Namespace]
 		switch {
@@ -49,6 +37,26 @@ func (w *World) ClaimViews(owner string, details bool) map[string]*ClaimView {
 		}
 	}
 	return v.of
+}
+
+// claims shows what is owned and bound.
+func (v *claimViews) claims() {
+	if v.w.claims == nil {
+		return
+	}
+	for name, quotas := range v.w.claims.quotas.All {
+		if v.owner == "" || v.owner == name {
+			v.of[name] = &ClaimView{Cells: v.given(name, quotas)}
+		}
+	}
+	for key, c := range v.w.claims.chains.All {
+		c.Bindings(func(b cells.Binding, away bool) bool {
+			if of := v.of[b.Owner]; of != nil {
+				v.bound(of, key, c, b, away)
+			}
+			return true
+		})
+	}
 }
 
 type claimViews struct {
