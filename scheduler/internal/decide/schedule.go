@@ -39,14 +39,14 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	s.plan.Update = r.InPlace
 	s.lapse(r.Groups)
 
-	// What was suspended goes on where it is, if there is room for it again.
+	// 3. What was suspended goes on where it is, if there is room for it again.
 	if in.EntitledOnly {
 		entitledTurn{s}.leaveSuspended(r.Groups)
 	} else {
 		s.resume(r.Groups)
 	}
 
-	// 3. Place group by group: first what nobody holds, then successors of what is
+	// 4. Place group by group: first what nobody holds, then successors of what is
 	// updated by replacement. Whatever finds no node is explained and counted. A gang
 	// is placed where its first group stands.
 	for _, work := range r.Groups {
@@ -58,30 +58,29 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		}
 	}
 
-	// 4. A job that wants all at once gets nothing if it does not get all.
+	// 5. A job that wants all at once gets nothing if it does not get all.
 	if feasible.AllOrNone(in.Job) && len(s.failed)+len(s.suspended) > 0 {
 		s.takeBack(r.Groups)
 		s.suspendAgain(r.Groups)
 	}
 
-	// Lower bands of the namespace give up their class.
+	// 6. Lower bands of the namespace give up their class.
 	s.lowerClasses()
 
-	// Running allocations use what their namespace owns and nobody waits for.
+	// 7. Running allocations use what their namespace owns and nobody waits for.
 	if !in.EntitledOnly {
 		raise.Raise(s.Edit, in.Job, s.Live, s.plan)
 	}
 
-	// 5. Delayed replacements wait in evaluations of their own.
+	// 8. Delayed replacements wait in evaluations of their own.
 	s.followUp(r.Later)
 	s.rollOn(r.Groups)
 
-	// 6. What has waited too long reserves room; reservations that are not wanted end.
+	// 9. What has waited too long reserves room; reservations that are not wanted end.
 	s.reserve()
 
+	// 10. The evaluation is done; what found no room waits in a blocked one.
 	suspends{s}.count()
-
-	// 7. The evaluation is done; what found no room waits in a blocked one.
 	s.finish()
 	if in.Annotate {
 		s.annotate(r)
