@@ -102,10 +102,6 @@ func (a *Allocation) Suspended() bool { return a.DesiredStatus == AllocDesiredSu
 // Terminal reports whether it has ended or shall end.
 func (a *Allocation) Terminal() bool { return a.ServerTerminal() || a.ClientTerminal() }
 
-// Occupies reports whether it holds resources on its node: until its client reports that it has ended.
-// What the servers have only requested to stop still runs.
-func (a *Allocation) Occupies() bool { return !a.ClientTerminal() }
-
 // TerminalClientStatus reports whether a client status is an end.
 func TerminalClientStatus(s string) bool {
 	return s == AllocClientComplete || s == AllocClientFailed || s == AllocClientLost

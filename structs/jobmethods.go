@@ -41,33 +41,11 @@ func (j *Job) Stopped() bool { return j == nil || j.Stop }
 // PerNode reports whether the job runs on every fitting node, not count times.
 func (j *Job) PerNode() bool { return j.Type == JobTypeSystem || j.Type == JobTypeSysBatch }
 
-// RunsToCompletion reports whether a successful end is what is wanted of the job.
-func (j *Job) RunsToCompletion() bool { return j.Type == JobTypeBatch || j.Type == JobTypeSysBatch }
-
 // IsPeriodic reports whether the job launches others by the clock and never runs itself.
 func (j *Job) IsPeriodic() bool { return j.Periodic != nil && j.ParentID == "" }
 
 // IsParameterized reports whether the job waits to be dispatched and never runs itself.
 func (j *Job) IsParameterized() bool { return j.ParameterizedJob != nil && !j.Dispatched }
-
-// CombinedMeta is the meta that a task of the job sees: its own before the
-// group's before the job's. The map is new. An unknown group or task adds nothing.
-func (j *Job) CombinedMeta(group, task string) map[string]string {
-	out := make(map[string]string, len(j.Meta))
-	add := func(m map[string]string) {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
-	add(j.Meta)
-	if g := j.LookupTaskGroup(group); g != nil {
-		add(g.Meta)
-		if t := g.LookupTask(task); t != nil {
-			add(t.Meta)
-		}
-	}
-	return out
-}
 
 // notSpecified are the fields of a job that are no part of its specification.
 var notSpecified = map[string]bool{

@@ -43,9 +43,6 @@ func (t *Runner) Recover() {
 	}
 }
 
-// Recovering reports whether it is not known yet whether the task runs.
-func (t *Runner) Recovering() bool { return t.phase == phaseRecover }
-
 // finder is the driver, if it finds tasks by their ID.
 func (t *Runner) finder() driver.Finder {
 	f, _ := t.c.Driver.(driver.Finder)

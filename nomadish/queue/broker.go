@@ -130,13 +130,6 @@ func notLeader() error {
 	return structs.Errorf(structs.CodeNoLeader, "evaluation broker is not running here").WithHint("only the leader hands out evaluations")
 }
 
-// Pause stops or resumes handing out (scheduler configuration: PauseEvalBroker).
-func (b *Broker) Pause(paused bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pause(paused)
-}
-
 func (b *Broker) pause(paused bool) {
 	if b.paused != paused {
 		b.paused = paused

@@ -450,14 +450,3 @@ func freeValue(t *tree) any {
 	return f
 }
 
-// DecodeFile reads one file (HCL, or JSON if its name ends so) into a pointer to
-// a struct with the tags of this package. The error is Problems.
-func DecodeFile(name string, src []byte, into any) error {
-	t, problems := parse(name, src)
-	if len(problems) > 0 {
-		return problems
-	}
-	d := &decoder{origins: map[string]Problem{}}
-	d.object(reflect.ValueOf(into).Elem(), t, "")
-	return d.problems.Err()
-}

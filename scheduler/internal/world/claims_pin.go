@@ -13,9 +13,6 @@ type PinFault struct {
 	Err   error // one of package cells
 }
 
-// PinFaults returns the pins that the last SetQuotas could not bind.
-func (e *Edit) PinFaults() []PinFault { return e.claims.pins }
-
 // unpin ends pins that an owner is not to have any more.
 func (l ledger) unpin(owner string, was, is []Quota) {
 	for _, q := range was {
