@@ -449,4 +449,3 @@ func freeValue(t *tree) any {
 	f, _ := t.scalar.AsBigFloat().Float64()
 	return f
 }
-
