@@ -55,7 +55,7 @@ type item struct {
 
 // before is the order of delivery.
 func (i *item) before(g *gates, o *item) bool {
-	return cmp.Or(g.compare(i.place(), o.place()), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
+	return cmp.Or(g.compare(i.ranked(), o.ranked()), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
 }
 
 // stop ends whatever the item waits for.

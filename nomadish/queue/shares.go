@@ -90,8 +90,8 @@ func (g *gates) forgetShares(pool string) {
 	delete(g.shares, pool)
 }
 
-// place is where something waits.
-type place struct {
+// ranked is something that waits, by what ranks it.
+type ranked struct {
 	*position
 	namespace string
 	// passed: the pass has it, and its namespace's share was this percentage when that began.
@@ -99,12 +99,12 @@ type place struct {
 	share  int
 }
 
-func (i *item) place() place { return place{&i.position, i.eval.Namespace, i.entry != nil, i.share} }
+func (i *item) ranked() ranked { return ranked{&i.position, i.eval.Namespace, i.entry != nil, i.share} }
 
-func (e *entry) place() place { return place{position: &e.position, namespace: e.eval.Namespace} }
+func (e *entry) ranked() ranked { return ranked{position: &e.position, namespace: e.eval.Namespace} }
 
-// rankAt returns the rank of a place with its namespace's share.
-func (g *gates) rankAt(at place) structs.Rank {
+// rankAt returns the rank with its namespace's share.
+func (g *gates) rankAt(at ranked) structs.Rank {
 	percent := g.share(at.pool, at.namespace)
 	if at.passed {
 		percent = min(percent, at.share)
@@ -112,8 +112,8 @@ func (g *gates) rankAt(at place) structs.Rank {
 	return at.rank.Shared(percent)
 }
 
-// compare is below zero if what is at one place goes before what is at another. Within a namespace shares make no difference.
-func (g *gates) compare(a, b place) int {
+// compare is below zero if a goes before b. Within a namespace shares make no difference.
+func (g *gates) compare(a, b ranked) int {
 	if a.namespace == b.namespace || a.rank.Standing != structs.StandingNormal || b.rank.Standing != structs.StandingNormal {
 		return a.rank.Compare(&b.rank)
 	}
