@@ -228,13 +228,11 @@ func (f *Finder) BeyondShare(n *world.NodeState) bool {
 	return BeyondShare(n, amount, f.Want.Count)
 }
 
-// BeyondShare reports whether an amount is beyond the share that so many devices have of a node.
+// BeyondShare reports whether an amount is beyond the share that so many devices have of a node, less its system and sysbatch
+// instances.
 func BeyondShare(n *world.NodeState, amount world.Vector, devices int) bool {
-	total := int64(0)
-	for _, t := range n.Capacity.Trees {
-		total += int64(len(t.IDs))
-	}
-	has, k := n.Capacity.Amount, int64(devices)
+	has, all := n.Claimable()
+	total, k := int64(all), int64(devices)
 	return amount.CPU*total > has.CPU*k || amount.MemoryMB*total > has.MemoryMB*k
 }
 

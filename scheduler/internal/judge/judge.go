@@ -176,7 +176,11 @@ func (j *judgement) update() {
 				j.refuse(old.NodeID, "it is not known any more")
 				continue
 			}
-			if what := cmp.Or(s.LacksUse(u, nil), world.ClaimLacks(j.e, u)); what != "" {
+			what := s.LacksUse(u, nil)
+			if what == "" && (!old.PerNode() || !u.PerNode()) { // what it has already is nobody's to own
+				what = world.ClaimLacks(j.e, u)
+			}
+			if what != "" {
 				world.Take(j.e, old)
 				j.refuse(old.NodeID, what)
 				continue

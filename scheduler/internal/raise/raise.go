@@ -17,9 +17,13 @@ type raiser struct {
 	plan *structs.Plan
 }
 
-// Raise lets running allocations of a job use what its namespace owns, and adds that to the plan of its evaluation. live are those that the
+// Raise lets running allocations of a job use what its namespace owns, or lets them, of a system or sysbatch job, be theirs, and adds that to the plan of its evaluation. live are those that the
 // plan does not stop.
 func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *structs.Plan) {
+	if job != nil && job.PerNode() && !job.Stopped() && world.Base(e).AnyOwner() {
+		(&raiser{e, plan}).perNode(live)
+		return
+	}
 	if job == nil || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() || !world.Base(e).Owns(job.Namespace) {
 		return
 	}
@@ -38,6 +42,23 @@ func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *st
 		}
 	}
 	r.gangs(live)
+}
+
+// perNode has the instances of a system or sysbatch job be what no claim takes from, which those are not yet that were placed while nobody
+// owned anything: as far as their devices are nobody's to own.
+func (r *raiser) perNode(live []*structs.Allocation) {
+	for _, a := range live {
+		u, counts := world.Usages(world.Base(r.e)).Get(a.ID)
+		if !counts || u.PerNode() || a.AllocatedResources == nil || a.DesiredStatus == structs.AllocDesiredSuspend {
+			continue
+		}
+		terms := u.Owner.Terms
+		terms.PerNode = true
+		if resources, now := withTerms(a, u, terms); world.ClaimLacks(r.e, now) == "" {
+			world.Take(r.e, now)
+			r.update(a, resources)
+		}
+	}
 }
 
 // one lets one allocation use the smallest of its namespace's cells that hold its devices.

@@ -103,6 +103,7 @@ func (l ledger) markClaims(nodeID string) {
 // markUsage notes that a usage came or went.
 func (l ledger) markUsage(u *Usage) {
 	if len(u.Devices) > 0 {
+		l.subtract(u)
 		l.markClaims(u.NodeID)
 	}
 }
@@ -239,8 +240,11 @@ func (l ledger) known(nodeID string) bool {
 }
 
 // ClaimLacks returns why a usage cannot use its claim now; "" if it can, or if it makes no claim. The owner's cell must be bound,
-// or binding it must leave what all others own.
+// or binding it must leave what all others own. The devices of a system or sysbatch instance must be what nobody owns.
 func ClaimLacks(e *Edit, u *Usage) string {
+	if u.PerNode() {
+		return ledger{e}.perNodeLacks(u)
+	}
 	if !u.claimed() {
 		return ""
 	}
@@ -318,6 +322,9 @@ func usesBound(e *Edit, u *Usage) bool {
 // Claim binds the cells of a usage's claim, or counts one more use of them. It reports whether it did: false leaves them as
 // they were. Whether that is safe is for ClaimLacks to say.
 func Claim(e *Edit, u *Usage) bool {
+	if u.PerNode() {
+		ledger{e}.subtract(u)
+	}
 	if !u.claimed() {
 		return true
 	}

@@ -135,7 +135,7 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 		keys, trees := nodeChains(s.Node, s.Capacity)
 		for i, key := range keys {
 			if ed := l.changeChain(key, trees[i]); ed != nil {
-				ed.PutNode(chainNode(s.Node, trees[i], sites))
+				ed.PutNode(chainNode(s, trees[i], sites))
 			}
 		}
 		l.markClaims(id)
