@@ -131,6 +131,28 @@ func TestSystemInSmallCells(t *testing.T) {
 	}
 }
 
+// TestSystemIsReplaced: the successor of a system instance has its GPU, though with that one healthy and free nothing owned would be doomed.
+func TestSystemIsReplaced(t *testing.T) {
+	c := newCluster(t)
+	for _, id := range []string{"n1", "n2"} {
+		c.node(id, schedtest.EightGPUs)
+	}
+	e := c.w.Edit()
+	owns(t, "default", "node", 1)(e)
+	c.w = e.World()
+	job := gpuJobOf("default", "exporter", 1, 1)
+	system(50)(job)
+	job.TaskGroups[0].Update = nil
+	c.register(job)
+	c.eval()
+	c.wantPlan(1, 0, 0)
+	c.runAll()
+	c.changeNode("n2", down) // what is owned is doomed now
+	c.update(destructive)
+	c.eval()
+	c.wantPlan(1, 1, 0)
+}
+
 // TestJudgeChecksSystem: what was decided while nobody owned a GPU is refused if somebody does by then; and no claim takes a system
 // instance, whatever a plan says.
 func TestJudgeChecksSystem(t *testing.T) {

@@ -46,6 +46,15 @@ func (c *Chain) breakSites(parent string, after lines, add func(k Kind, by int))
 	}
 }
 
+// Bad returns the devices of a node that must not be used, or may be had by no claim.
+func (c *Chain) Bad(id string) uint64 {
+	n, ok := c.nodes.get(id)
+	if !ok {
+		return 0
+	}
+	return n.Bad
+}
+
 // Available returns the devices of a node that are healthy, in no bound cell, and not without a claim; none of a node that is not ready.
 func (c *Chain) Available(id string) uint64 {
 	n, ok := c.nodes.get(id)

@@ -21,6 +21,7 @@ import (
 // stops that hold name them.
 func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refusedNodes []string, reason string) {
 	plan = takenOnce(plan)
+	world.ReturnDevices(e)
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
 	j.refuseOrphans()
 	j.unreserve()

@@ -13,6 +13,7 @@ type claimsEdit struct {
 	dirty map[string]bool // nodes whose rooms and users have to be moved on
 	lost  []string        // allocations whose claim did not hold
 	pins  []PinFault      // of the last SetQuotas
+	freed map[string]bool // nodes of which system or sysbatch instances have left devices
 	uses  []ownerUse      // changes of what is in guaranteed use, to be added up: most evaluations are thrown away
 }
 
@@ -136,6 +137,7 @@ func (l ledger) markSites(s *NodeState) {
 
 // FlushClaims moves on what follows from the usages: the free rooms in bound cells, and who uses devices without a claim.
 func FlushClaims(e *Edit) {
+	ReturnDevices(e)
 	if len(e.claims.dirty) == 0 || e.w.claims == nil {
 		return
 	}

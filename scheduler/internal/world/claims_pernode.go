@@ -2,6 +2,7 @@ package world
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
@@ -39,7 +40,8 @@ func (n *NodeState) Claimable() (has Vector, devices int) {
 	return has, devices
 }
 
-// subtract moves the chains of a node on when a system or sysbatch instance came or went.
+// subtract moves the chains of a node on when a system or sysbatch instance came. When it went, they are moved on later, by
+// ReturnDevices: until then its successor, or who preempted it, may take what it had, as that is nobody's to own yet.
 func (l ledger) subtract(u *Usage) {
 	if l.e.w.claims == nil || !u.PerNode() || len(u.Devices) == 0 {
 		return
@@ -52,10 +54,37 @@ func (l ledger) subtract(u *Usage) {
 	keys, trees := nodeChains(n.Node, n.Capacity)
 	for i, key := range keys {
 		if ed := ChainEdit(l.e, key); ed != nil {
-			ed.SetBad(n.ID, notOwnable(n, trees[i]))
+			mask := notOwnable(n, trees[i])
+			if was := ed.View().Bad(n.ID); was&^mask != 0 {
+				mask |= was
+				PutInto(&l.e.claims.freed, n.ID, true)
+			}
+			ed.SetBad(n.ID, mask)
 		}
 	}
 	l.markClaims(u.NodeID)
+}
+
+// ReturnDevices counts the devices as such that can be owned that system and sysbatch instances have left.
+func ReturnDevices(e *Edit) {
+	if len(e.claims.freed) == 0 || e.w.claims == nil {
+		return
+	}
+	ids := slices.Sorted(maps.Keys(e.claims.freed))
+	clear(e.claims.freed)
+	for _, id := range ids {
+		n, known := StateOf(e, id)
+		if !known || n.Node == nil {
+			continue
+		}
+		keys, trees := nodeChains(n.Node, n.Capacity)
+		for i, key := range keys {
+			if ed := ChainEdit(e, key); ed != nil {
+				ed.SetBad(id, notOwnable(n, trees[i]))
+			}
+		}
+		ledger{e}.markClaims(id)
+	}
 }
 
 // notOwnable returns the devices of a tree that no claim may have: bad ones, and those of system and sysbatch instances.
@@ -96,16 +125,12 @@ func SpareDevices(e *Edit, n *NodeState) (sets []map[string]bool) {
 	}
 	keys, trees := nodeChains(n.Node, n.Capacity)
 	var used, free, beside []part
-	now, known := StateOf(e, n.ID) // n may be a trial from which somebody was taken
-	if !known {
-		return nil
-	}
 	for i, key := range keys {
 		ed := ChainEdit(e, key)
 		if ed == nil {
 			continue
 		}
-		mask := now.subtracted(trees[i])
+		mask := ed.View().Bad(n.ID)
 		used, free = append(used, part{trees[i], mask}), append(free, part{trees[i], mask | ed.View().Available(n.ID)})
 		ed.View().Maximal(ed.View().Available(n.ID), func(level, index int) {
 			beside = append(beside, part{trees[i], mask | ed.View().Mask(level, index)})
