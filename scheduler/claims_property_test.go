@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -39,7 +42,7 @@ func TestClaimsHold(t *testing.T) {
 	counts["taken or lowered by own bands"] = counts["taken by own bands"] + counts["lowered"]
 	tried := []string{"guaranteed", "opportunistic", "requested"}
 	if !testing.Short() { // in few cases what is rarer may not come
-		tried = append(tried, "reclaimed", "lost", "gangs guaranteed", "placed as system instances", "taken or lowered by own bands")
+		tried = append(tried, "reclaimed", "lost", "gangs guaranteed", "placed as system instances", "in a pinned cell", "taken or lowered by own bands")
 	}
 	for _, what := range tried {
 		if counts[what] == 0 {
@@ -58,6 +61,7 @@ type tenantsMachine struct {
 	jobs   int
 	ids    int
 	bands  bool // may preempt
+	pin    string
 	counts map[string]int
 }
 
@@ -110,10 +114,13 @@ func (m *tenantsMachine) step() {
 			least = m.draw("min", count+1)
 		}
 		m.bands = m.draw("bands", 2) == 0
-		plan := m.decide(m.tenant(), fmt.Sprint("j", m.jobs), count, 1<<m.draw("gpus", 4), least, "auto", 1+m.draw("priority", 100))
+		tenant := m.tenant()
+		m.pin = m.drawPin(tenant)
+		plan := m.decide(tenant, fmt.Sprint("j", m.jobs), count, 1<<m.draw("gpus", 4), least, "auto", 1+m.draw("priority", 100))
 		m.wholeGang(plan, count, least)
+		m.inPin(plan)
 		m.follow(plan)
-		m.bands = false
+		m.bands, m.pin = false, ""
 		m.counts["reclaimed"] += len(plan.Stop)
 		g, o := classes(plan)
 		m.counts["guaranteed"], m.counts["opportunistic"] = m.counts["guaranteed"]+g, m.counts["opportunistic"]+o
@@ -173,6 +180,45 @@ func (m *tenantsMachine) takesOwn(plan *structs.Plan) {
 	}
 }
 
+// devicesOf are how many GPUs the cells have that may be pinned.
+var devicesOf = map[string]int{"pcie": 2, "socket": 4}
+
+// drawPin names a cell that is pinned to a tenant, or none.
+func (m *tenantsMachine) drawPin(owner string) string {
+	for _, q := range m.quotas[owner] {
+		for _, cell := range q.Pins {
+			if m.draw("pinned", 2) == 0 {
+				return fmt.Sprintf("%s/%s-%d", cell.Node, q.Level, cell.Index)
+			}
+		}
+	}
+	return ""
+}
+
+// inPin checks that what was placed by a claim lies in the pinned cell that its job names.
+func (m *tenantsMachine) inPin(plan *structs.Plan) {
+	if m.pin == "" {
+		return
+	}
+	node, level, _ := strings.Cut(m.pin, "/")
+	name, at, _ := strings.Cut(level, "-")
+	index, _ := strconv.Atoi(at)
+	for _, one := range placements(plan) {
+		ids, guaranteed := strings.CutPrefix(one, "guaranteed ")
+		if !guaranteed {
+			continue
+		}
+		_, ids, _ = strings.Cut(ids, " ")
+		for id := range strings.SplitSeq(ids, ",") {
+			number, _ := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:])
+			if !strings.HasPrefix(id, node+"-") || number/devicesOf[name] != index {
+				m.t.Fatalf("%s is not in the pinned cell %s", one, m.pin)
+			}
+		}
+		m.counts["in a pinned cell"]++
+	}
+}
+
 // wholeGang checks that of a gang as many as must start together are guaranteed, or none is; least is below 0 for no gang.
 func (m *tenantsMachine) wholeGang(plan *structs.Plan, count, least int) {
 	if least == 0 {
@@ -206,7 +252,13 @@ func (m *tenantsMachine) give() {
 				return
 			}
 		}
+		if devices := devicesOf[q.Level]; devices > 0 && m.draw("pins", 2) == 0 {
+			q.Pins = []cells.Cell{{Node: fmt.Sprint("n", m.draw("pinned node", len(m.nodes))), Index: m.draw("pinned cell", 8/devices)}}
+		}
 		list = append(list, q)
+		if m.w.Edit().Shortage(owner, list) != nil { // the pin takes what others own
+			return
+		}
 	}
 	m.quotas[owner] = list
 	m.edit(func(e *scheduler.Edit) { e.SetQuotas(owner, list) })
@@ -235,6 +287,10 @@ func (m *tenantsMachine) decideJob(namespace, id string, count, gpus, least int,
 		gang(least)(job)
 	}
 	job.Class, job.Priority = class, priority
+	if m.pin != "" {
+		pin(m.pin, false)(job)
+		schedtest.Task(job).Resources.Devices[0].Topology.Level = structs.LevelGPU // of no weight
+	}
 	in := inputOf(job, &m.ids)
 	in.Config.PreemptionConfig.BatchSchedulerEnabled = m.bands
 	plan, err := scheduler.Schedule(m.w, &structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, in)

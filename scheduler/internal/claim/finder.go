@@ -42,6 +42,9 @@ type Finder struct {
 	key   world.ChainKey
 	edit  *cells.Edit
 	exact int
+	// pinned: only the cell that is pinned to the owner by a name may be used; pin is that; nil: there is none.
+	pinned bool
+	pin    *world.Pin
 }
 
 // Devices returns the devices for which a request may use a claim; nil: for none.
@@ -58,14 +61,18 @@ func NewFinder(job *structs.Job, s *search.Search) *Finder {
 	if want == nil {
 		return nil
 	}
-	return &Finder{Want: want, owner: job.Namespace, pool: cmp.Or(job.NodePool, structs.DefaultNodePool), find: s, within: s.Fit.Within}
+	f := &Finder{Want: want, owner: job.Namespace, pool: cmp.Or(job.NodePool, structs.DefaultNodePool), find: s, within: s.Fit.Within}
+	f.pin, f.pinned = pinOf(world.Base(s.Edit), job.Namespace, want)
+	return f
 }
 
 // Within returns the cell that a topology keeps the instances under; nil: any.
 func (f *Finder) Within() *feasible.Domain { return f.within }
 
-// Matches reports whether a chain is of the job's pool and of the requested devices.
-func (f *Finder) Matches(key world.ChainKey) bool { return matches(f.pool, f.Want, key) }
+// Matches reports whether a chain is of the job's pool and of the requested devices, and has the pinned cell if one is named.
+func (f *Finder) Matches(key world.ChainKey) bool {
+	return matches(f.pool, f.Want, key) && (!f.pinned || f.pin != nil && f.pin.Chain == key)
+}
 
 // Begin turns to a chain as an edit has it. It reports whether one cell within a node may hold the devices.
 func (f *Finder) Begin(e *world.Edit, key world.ChainKey) bool {
@@ -86,7 +93,7 @@ func (f *Finder) Exact() string { return f.Chain().Levels()[f.exact].Name }
 
 // Bound returns the free cells within what the owner has bound, the smallest first.
 func (f *Finder) Bound(e *world.Edit) (list []Cell) {
-	world.Rooms(e, f.key, f.owner, f.exact, func(r world.Room) bool {
+	f.rooms(e, f.exact, func(r world.Room) bool {
 		if f.under(r.NodeID) {
 			list = append(list, Cell{Node: r.NodeID, Level: r.Level, Index: r.Index, Kind: r.Bound})
 		}
@@ -98,7 +105,7 @@ func (f *Finder) Bound(e *world.Edit) (list []Cell) {
 // Unbound returns the cells that may be bound, a few of each kind first. The edit may change before the next is taken only if no other is.
 func (f *Finder) Unbound() iter.Seq[Cell] {
 	var kinds []cells.Kind
-	for _, a := range f.Chain().Accounts(f.owner) {
+	for _, a := range f.accounts() {
 		if a.Unbound() > 0 && f.Chain().Devices(a.Kind) >= f.Want.Count && a.Kind.Level >= f.exact {
 			kinds = append(kinds, a.Kind)
 		}
@@ -203,7 +210,7 @@ func (f *Finder) domainNodes() []string {
 // Uses adds to a list what the owner uses by its claims of the chain.
 func (f *Finder) Uses(e *world.Edit, list []*world.Usage) []*world.Usage {
 	f.Chain().Bindings(func(b cells.Binding, _ bool) bool {
-		if b.Owner != f.owner {
+		if b.Owner != f.owner || f.pin != nil && (b.Cell != f.pin.Cell || b.Kind != f.pin.Kind) {
 			return true
 		}
 		f.Chain().NodesOf(b.Cell, func(id string) bool {

@@ -121,7 +121,11 @@ func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, inst
 		return w
 	}
 	exceeded := claim.Exceeded(e, in.Job, requests, instances)
-	w.reasons = claim.Reasons(in.Job.Namespace, exceeded)
+	pins, pinned := []string(nil), false
+	if owns {
+		pins, pinned = claim.PinReasons(e, in.Job, requests)
+	}
+	w.reasons = append(claim.Reasons(in.Job.Namespace, exceeded), pins...)
 	switch {
 	case required:
 		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
@@ -130,6 +134,8 @@ func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, inst
 			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
 		}
 		w.withheld = append(w.reasons, `withheld by class = "guaranteed"`)
+	case pinned:
+		w.withheld = append(w.reasons, "withheld by its topology, which requires the pinned cell")
 	case in.WaitsOverLimit() && len(exceeded) > 0:
 		w.withheld = append(w.reasons, fmt.Sprintf("withheld by over_limit = %q", in.OverLimit))
 	}

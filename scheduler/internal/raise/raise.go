@@ -14,6 +14,7 @@ import (
 // raiser raises the allocations of an evaluation's job.
 type raiser struct {
 	e    *world.Edit
+	job  *structs.Job
 	plan *structs.Plan
 }
 
@@ -21,13 +22,13 @@ type raiser struct {
 // plan does not stop.
 func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *structs.Plan) {
 	if job != nil && job.PerNode() && !job.Stopped() && world.Base(e).AnyOwner() {
-		(&raiser{e, plan}).perNode(live)
+		(&raiser{e, job, plan}).perNode(live)
 		return
 	}
 	if job == nil || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() || !world.Base(e).Owns(job.Namespace) {
 		return
 	}
-	r := &raiser{e, plan}
+	r := &raiser{e, job, plan}
 	live = slices.Clone(live)
 	slices.SortStableFunc(live, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(a.CreateTime, b.CreateTime), strings.Compare(a.ID, b.ID))
@@ -91,6 +92,10 @@ func (r *raiser) raised(a *structs.Allocation, u *world.Usage) *structs.Allocate
 		for _, k := range kindsFor(ed.View(), u.Owner.Namespace, len(u.Devices)) {
 			terms := u.Owner.Terms
 			terms.Claim, terms.CellLevel, terms.CellSize = structs.ClaimCells, ed.View().LevelName(k), k.Size
+			on := ed.View().CellsOf(u.NodeID, k, world.DeviceMask(t, u))
+			if !claim.MayRaise(world.Base(r.e), r.job, a.TaskGroup, key, k, on) {
+				continue
+			}
 			resources, raised := withTerms(a, u, terms)
 			if world.ClaimLacks(r.e, raised) == "" {
 				world.Take(r.e, raised)
