@@ -27,6 +27,7 @@ type Cell struct {
 	Level, Index int
 	Kind         cells.Kind // of the quota cell that it is, or lies in
 	Loss         cells.Loss
+	Devices      uint64 // of several cells of that kind, as bits; 0: those of the cell
 }
 
 // Finder finds cells for the instances of one group.
@@ -167,11 +168,11 @@ func (f *Finder) candidates(k cells.Kind) iter.Seq[cells.Candidate] {
 // on returns the cells within nodes of a candidate, of nodes that the instances are kept to: itself, or the nodes of a site cell.
 func (f *Finder) on(cand cells.Candidate, k cells.Kind) (list []Cell) {
 	if cand.Cell.Site == "" {
-		return []Cell{{cand.Cell.Node, k.Level, cand.Cell.Index, k, cand.Loss}}
+		return []Cell{{Node: cand.Cell.Node, Level: k.Level, Index: cand.Cell.Index, Kind: k, Loss: cand.Loss}}
 	}
 	f.Chain().NodesOf(cand.Cell, func(id string) bool {
 		if f.under(id) {
-			list = append(list, Cell{id, len(f.Chain().Levels()) - 1, 0, k, cand.Loss})
+			list = append(list, Cell{Node: id, Level: len(f.Chain().Levels()) - 1, Kind: k, Loss: cand.Loss})
 		}
 		return true
 	})
@@ -245,7 +246,10 @@ func BeyondShare(n *world.NodeState, amount world.Vector, devices int) bool {
 
 // Domain returns a cell as what a request for devices is kept within.
 func (f *Finder) Domain(n *world.NodeState, at Cell) *feasible.Domain {
-	mask := f.Chain().Mask(at.Level, at.Index)
+	mask := at.Devices
+	if mask == 0 {
+		mask = f.Chain().Mask(at.Level, at.Index)
+	}
 	d := &feasible.Domain{Level: f.Chain().LevelName(cells.Kind{Level: at.Level}), NodeID: n.ID, Name: n.Node.Name, Devices: map[string]bool{}}
 	for _, t := range n.Capacity.Trees {
 		if key, ok := world.ChainOf(n.Node, t); !ok || key != f.key {

@@ -58,14 +58,21 @@ func (c *claimRun) place(p reconcile.Placement) bool {
 		return false
 	}
 	world.FlushClaims(c.g.search.Edit)
-	for key := range c.g.s.World.Chains {
-		if c.find.Matches(key) && c.find.Begin(c.g.search.Edit, key) && c.placeIn(p) {
-			c.stale = true
-			return true
+	for _, in := range []func(reconcile.Placement) bool{c.placeIn, c.placeInSeveral} {
+		for key := range c.g.s.World.Chains {
+			if c.find.Matches(key) && c.find.Begin(c.g.search.Edit, key) && in(p) {
+				c.stale = true
+				return true
+			}
 		}
 	}
 	c.none = true
 	return false
+}
+
+// placeInSeveral places one instance in several cells of one node, if its devices need not lie under one.
+func (c *claimRun) placeInSeveral(p reconcile.Placement) bool {
+	return slices.ContainsFunc(c.find.Several(c.g.search.Edit), func(at claim.Cell) bool { return c.tryOn(at, p) })
 }
 
 // placeIn places one instance in a cell of the chain that the finder is at: in the smallest free one of what is bound, or in one that
@@ -177,6 +184,9 @@ func (c *claimRun) tryOn(at claim.Cell, p reconcile.Placement) bool {
 	one := &run.search.Request.Devices[0]
 	one.Within = c.find.Domain(n, at)
 	one.Find.Level, one.Find.Required = c.find.Exact(), true
+	if at.Devices != 0 {
+		one.Find.Level, one.Find.Required = c.find.Want.Find.Level, false
+	}
 	if f, ok := run.search.On(at.Node); ok {
 		run.accept(p, f)
 		return true
