@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -36,7 +39,12 @@ func TestClaimsHold(t *testing.T) {
 			m.check()
 		}
 	})
-	for _, what := range []string{"guaranteed", "opportunistic", "reclaimed", "lost", "requested", "gangs guaranteed", "taken by own bands", "lowered"} {
+	counts["taken or lowered by own bands"] = counts["taken by own bands"] + counts["lowered"]
+	tried := []string{"guaranteed", "opportunistic", "requested"}
+	if !testing.Short() { // in few cases what is rarer may not come
+		tried = append(tried, "reclaimed", "lost", "gangs guaranteed", "placed as system instances", "in a pinned cell", "taken or lowered by own bands")
+	}
+	for _, what := range tried {
 		if counts[what] == 0 {
 			t.Errorf("nothing was %s: the test tries nothing", what)
 		}
@@ -53,6 +61,7 @@ type tenantsMachine struct {
 	jobs   int
 	ids    int
 	bands  bool // may preempt
+	pin    string
 	counts map[string]int
 }
 
@@ -95,6 +104,9 @@ func (m *tenantsMachine) step() {
 		n.ComputeClass()
 		m.nodes[n.ID] = n
 		m.edit(func(e *scheduler.Edit) { e.UpsertNode(n) })
+	case 4:
+		m.jobs++
+		m.follow(m.decideJob(m.tenant(), fmt.Sprint("s", m.jobs), 1, 1<<m.draw("gpus", 3), -1, "auto", 1+m.draw("priority", 100), structs.JobTypeSystem))
 	default:
 		m.jobs++
 		count, least := 1+m.draw("count", 5), -1
@@ -102,18 +114,34 @@ func (m *tenantsMachine) step() {
 			least = m.draw("min", count+1)
 		}
 		m.bands = m.draw("bands", 2) == 0
-		plan := m.decide(m.tenant(), fmt.Sprint("j", m.jobs), count, 1<<m.draw("gpus", 4), least, "auto", 1+m.draw("priority", 100))
-		m.takesOwn(plan)
-		m.bands = false
+		tenant := m.tenant()
+		m.pin = m.drawPin(tenant)
+		plan := m.decide(tenant, fmt.Sprint("j", m.jobs), count, 1<<m.draw("gpus", 4), least, "auto", 1+m.draw("priority", 100))
 		m.wholeGang(plan, count, least)
-		pass := scheduler.NewPass(m.w)
-		if err := pass.Follow(plan); err != nil {
-			m.t.Fatal(err)
-		}
+		m.inPin(plan)
+		m.follow(plan)
+		m.bands, m.pin = false, ""
 		m.counts["reclaimed"] += len(plan.Stop)
 		g, o := classes(plan)
 		m.counts["guaranteed"], m.counts["opportunistic"] = m.counts["guaranteed"]+g, m.counts["opportunistic"]+o
-		m.w = pass.World()
+	}
+}
+
+// follow moves the World on by a plan, of which everything must hold.
+func (m *tenantsMachine) follow(plan *structs.Plan) {
+	m.takesOwn(plan)
+	if valid, refused, why := scheduler.Judge(m.w.Edit(), plan); len(refused) > 0 || len(valid.Place) != len(plan.Place) {
+		m.t.Fatalf("refused on %v: %s", refused, why)
+	}
+	pass := scheduler.NewPass(m.w)
+	if err := pass.Follow(plan); err != nil {
+		m.t.Fatal(err)
+	}
+	m.w = pass.World()
+	for _, b := range plan.Place {
+		if b.Resources.Shared.Terms.PerNode {
+			m.counts["placed as system instances"] += len(b.Instances)
+		}
 	}
 }
 
@@ -135,11 +163,59 @@ func (m *tenantsMachine) takesOwn(plan *structs.Plan) {
 			m.counts["lowered"]++
 		}
 	}
+	entitled := map[string]bool{}
+	for _, b := range plan.Place {
+		for _, in := range b.Instances {
+			entitled[structs.DeriveID(b.Seed, uint64(in.Ordinal))] = b.Resources.Shared.Terms.Claim != ""
+		}
+	}
 	for _, s := range plan.Stop {
 		check(s.AllocID, true)
+		if u, _ := world.Usages(m.w).Get(s.AllocID); u.PerNode() && entitled[s.PreemptedBy] {
+			m.t.Fatalf("%+v is of a system job, and was taken for a claim", u)
+		}
 	}
 	for _, id := range lowered(plan) {
 		check(id, false)
+	}
+}
+
+// devicesOf are how many GPUs the cells have that may be pinned.
+var devicesOf = map[string]int{"pcie": 2, "socket": 4}
+
+// drawPin names a cell that is pinned to a tenant, or none.
+func (m *tenantsMachine) drawPin(owner string) string {
+	for _, q := range m.quotas[owner] {
+		for _, cell := range q.Pins {
+			if m.draw("pinned", 2) == 0 {
+				return fmt.Sprintf("%s/%s-%d", cell.Node, q.Level, cell.Index)
+			}
+		}
+	}
+	return ""
+}
+
+// inPin checks that what was placed by a claim lies in the pinned cell that its job names.
+func (m *tenantsMachine) inPin(plan *structs.Plan) {
+	if m.pin == "" {
+		return
+	}
+	node, level, _ := strings.Cut(m.pin, "/")
+	name, at, _ := strings.Cut(level, "-")
+	index, _ := strconv.Atoi(at)
+	for _, one := range placements(plan) {
+		ids, guaranteed := strings.CutPrefix(one, "guaranteed ")
+		if !guaranteed {
+			continue
+		}
+		_, ids, _ = strings.Cut(ids, " ")
+		for id := range strings.SplitSeq(ids, ",") {
+			number, _ := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:])
+			if !strings.HasPrefix(id, node+"-") || number/devicesOf[name] != index {
+				m.t.Fatalf("%s is not in the pinned cell %s", one, m.pin)
+			}
+		}
+		m.counts["in a pinned cell"]++
 	}
 }
 
@@ -176,7 +252,13 @@ func (m *tenantsMachine) give() {
 				return
 			}
 		}
+		if devices := devicesOf[q.Level]; devices > 0 && m.draw("pins", 2) == 0 {
+			q.Pins = []cells.Cell{{Node: fmt.Sprint("n", m.draw("pinned node", len(m.nodes))), Index: m.draw("pinned cell", 8/devices)}}
+		}
 		list = append(list, q)
+		if m.w.Edit().Shortage(owner, list) != nil { // the pin takes what others own
+			return
+		}
 	}
 	m.quotas[owner] = list
 	m.edit(func(e *scheduler.Edit) { e.SetQuotas(owner, list) })
@@ -193,13 +275,22 @@ func (m *tenantsMachine) chains() func(yield func(world.ChainKey, *cells.Chain) 
 	return e.World().Chains
 }
 
-// decide decides a job; it is a gang of which least must start together (0: all) unless that is below 0.
 func (m *tenantsMachine) decide(namespace, id string, count, gpus, least int, class string, priority int) *structs.Plan {
+	return m.decideJob(namespace, id, count, gpus, least, class, priority, structs.JobTypeBatch)
+}
+
+// decideJob decides a job; it is a gang of which least must start together (0: all) unless that is below 0.
+func (m *tenantsMachine) decideJob(namespace, id string, count, gpus, least int, class string, priority int, kind string) *structs.Plan {
 	job := gpuJobOf(namespace, id, count, gpus)
+	job.Type = kind
 	if least >= 0 {
 		gang(least)(job)
 	}
 	job.Class, job.Priority = class, priority
+	if m.pin != "" {
+		pin(m.pin, false)(job)
+		schedtest.Task(job).Resources.Devices[0].Topology.Level = structs.LevelGPU // of no weight
+	}
 	in := inputOf(job, &m.ids)
 	in.Config.PreemptionConfig.BatchSchedulerEnabled = m.bands
 	plan, err := scheduler.Schedule(m.w, &structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, in)

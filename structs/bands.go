@@ -78,6 +78,9 @@ type AllocTerms struct {
 	// in; CellSize is how many nodes a cell above nodes has.
 	CellLevel string `json:",omitempty" codec:",omitempty"`
 	CellSize  int    `json:",omitempty" codec:",omitempty"`
+	// PerNode: it is of a system or sysbatch job. No claim may take from it, and what it uses is nobody's to own. It is set only where
+	// somebody owns cells: all servers know it then.
+	PerNode bool `json:",omitempty" codec:",omitempty"`
 }
 
 // Kinds of claims: what an owner is guaranteed (semantics part 0).

@@ -57,7 +57,6 @@ var noBehaviour = sync.OnceValue(func() map[string]string {
 	Resources.Networks
 	NUMAResource.Affinity:none
 	NUMAResource.Devices
-	TopologyConstraint.Pin
 	NetworkResource.DNS
 	NetworkResource.CNI
 	NetworkResource.Hostname

@@ -144,7 +144,7 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 			break
 		}
 		b.add(snap, w, requestKey)
-		if b.freed.missed(e) || w.entitled && b.owners.missed(e) {
+		if b.freed.missed(e) || w.entitled && b.owners.missed(e) || requestKey.BesideOwned && b.owners.unbound > e.SnapshotIndex {
 			b.open(w.group)
 		}
 		if !w.entitled {

@@ -24,6 +24,8 @@ type owners struct {
 	// moved is when cells of a namespace last came free, all when those of any may have.
 	moved map[string]uint64
 	all   uint64
+	// unbound is when cells of anybody last were, or may have been.
+	unbound uint64
 }
 
 func newOwners() owners {
@@ -44,6 +46,9 @@ func (o *owners) note(r *releases, index uint64) {
 	}
 	if r.allOwners {
 		o.all = index
+	}
+	if r.allOwners || len(r.unbound) > 0 {
+		o.unbound = index
 	}
 }
 
@@ -171,6 +176,9 @@ func (c ownerChanges) jobsOf(namespace string) (jobs []structs.NamespacedID) {
 
 // noteClaim notes that an allocation came to use a claim, or does not use it any more.
 func (r *releases) noteClaim(was, now *state.AllocRow) {
+	if besideOwned(was) && !besideOwned(now) {
+		r.allOwners = true // the cells around its devices may be complete now
+	}
 	before, after := claimant(was), claimant(now)
 	if before == after {
 		return
@@ -186,6 +194,23 @@ func (r *releases) noteClaim(was, now *state.AllocRow) {
 	if node := r.snap.Node(nil, was.NodeID()); node != nil {
 		r.unbound[node.ComputedClass] = true
 	}
+}
+
+// besideOwned reports whether an allocation is a system or sysbatch instance that uses devices which nobody may own meanwhile.
+func besideOwned(a *state.AllocRow) bool {
+	if a == nil || a.Terminal() {
+		return false
+	}
+	res := a.Resources()
+	if res == nil || res.Shared.Terms == nil || !res.Shared.Terms.PerNode {
+		return false
+	}
+	for _, t := range res.Tasks { // any: the order does not matter
+		if len(t.Devices) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // claimant returns the namespace whose cells an allocation uses; "": none.

@@ -86,7 +86,7 @@ func (r *releases) noteUse(was, now *state.AllocRow) {
 
 // may reports whether what was freed may be what a group of requests waits for.
 func (r *releases) may(g *group) bool {
-	if r.classes[""] || g.key.entitled && r.mayEntitled(g) {
+	if r.classes[""] || g.key.entitled && r.mayEntitled(g) || g.requestKey.BesideOwned && (r.allOwners || len(r.unbound) > 0) {
 		return true
 	}
 	if len(r.nodes) > maxPositions {

@@ -206,10 +206,26 @@ func (t claimTable) later(with *structs.VirtualCluster) (times []scheduler.Later
 // put stores a virtual cluster that was admitted, and moves the World on with it.
 func (t claimTable) put(was, now *structs.VirtualCluster) {
 	x := t.x
+	first := !x.edit.World().AnyOwner()
 	scheduler.SetClaims(x.edit, now.Name, now.Claims)
 	x.put(TableVirtualClusters, now)
 	note(x, KindVirtualCluster, now.Name, was, now)
 	t.evaluate(now.Name)
+	if first && x.edit.World().AnyOwner() {
+		t.evaluatePerNode()
+	}
+}
+
+// evaluatePerNode makes evaluations of the system and sysbatch jobs of which something runs, so that no claim takes from it (semantics
+// part 0, rule 7): what was placed while nobody owned anything does not state what it is.
+func (t claimTable) evaluatePerNode() {
+	var jobs []*structs.Job
+	for j := range rows[structs.Job](t.x, false, TableJobs, byPerNode, byPerNode) {
+		if !j.Stop && t.x.tallyOf(j.Namespace, j.ID).Live > 0 {
+			jobs = append(jobs, j)
+		}
+	}
+	t.mint(jobs)
 }
 
 // postpone stores an edit that waits until it can be admitted.
@@ -245,11 +261,16 @@ func (t claimTable) evaluate(owner string) {
 			jobs = append(jobs, j)
 		}
 	}
+	t.mint(jobs)
+}
+
+// mint makes evaluations of jobs, of those that were registered first if there are too many.
+func (t claimTable) mint(jobs []*structs.Job) {
 	slices.SortFunc(jobs, func(a, b *structs.Job) int {
 		return cmp.Or(cmp.Compare(a.CreateIndex, b.CreateIndex), cmp.Compare(a.ID, b.ID))
 	})
 	for _, j := range jobs[:min(len(jobs), maxClaimEvals)] {
-		x.mint(structs.Evaluation{
+		t.x.mint(structs.Evaluation{
 			Namespace: j.Namespace, JobID: j.ID, Priority: j.Priority, Type: j.Type, TriggeredBy: structs.EvalTriggerVirtualCluster, JobModifyIndex: j.JobModifyIndex,
 		})
 	}

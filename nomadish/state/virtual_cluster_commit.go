@@ -9,7 +9,7 @@ import (
 
 // checked returns the part of a judged plan whose claims still hold (semantics part 7): what is owned, or which nodes are ready, may
 // have changed since the plan was judged. A placement that has lost its claim is stored opportunistic if it takes from nobody
-// and may run so. Else nothing of the plan but its evaluations is done, and its job is evaluated again.
+// and may run so. Else, and if a system or sysbatch instance would take what somebody owns by now, nothing of the plan but its evaluations is done, and its job is evaluated again.
 func (t claimTable) checked(p *structs.JudgedPlan) *structs.JudgedPlan {
 	if !claims(p) || t.indexOf(TableVirtualClusters) <= p.JudgedAt && t.indexOf(TableNodes) <= p.JudgedAt {
 		return p
@@ -38,11 +38,11 @@ func (t claimTable) checked(p *structs.JudgedPlan) *structs.JudgedPlan {
 // indexOf returns the index that last changed a table, as far as entries have been applied.
 func (t claimTable) indexOf(table string) uint64 { return t.x.marks[tableNumber(table)].index }
 
-// claims reports whether a plan places anything by a claim.
+// claims reports whether a plan places anything by a claim, or beside what is owned.
 func claims(p *structs.JudgedPlan) bool { return slices.ContainsFunc(p.Place, batchClaims) }
 
 func batchClaims(b *structs.PlacementBatch) bool {
-	return b != nil && b.Resources != nil && b.Resources.Shared.Terms != nil && b.Resources.Shared.Terms.Claim != ""
+	return b != nil && b.Resources != nil && b.Resources.Shared.Terms != nil && (b.Resources.Shared.Terms.Claim != "" || b.Resources.Shared.Terms.PerNode)
 }
 
 func takesFromOthers(p *structs.JudgedPlan) bool {
@@ -74,7 +74,7 @@ func (t claimTable) lostClaims(p *structs.JudgedPlan) map[*structs.PlacementBatc
 // mayRunOpportunistically reports whether the job of a batch lets its instances run without a claim.
 func (t claimTable) mayRunOpportunistically(b *structs.PlacementBatch) bool {
 	job := t.x.job(b.Namespace, b.JobID)
-	if job == nil || job.Class == structs.ClassGuaranteed {
+	if job == nil || job.Class == structs.ClassGuaranteed || job.PerNode() {
 		return false
 	}
 	v := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, b.Namespace)

@@ -53,3 +53,45 @@ func TestClaimsAtCommit(t *testing.T) {
 		t.Errorf("%d evaluations of the job, %d before", now, before)
 	}
 }
+
+// TestSystemAtCommit: a system instance whose GPU somebody owns by the time that its plan is committed is not stored, and its job is
+// evaluated again; and when cells are owned for the first time, the system jobs of which something runs are evaluated.
+func TestSystemAtCommit(t *testing.T) {
+	w := newWorld(t)
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+	system := job("exporter")
+	system.Type = structs.JobTypeSystem
+	w.register(system)
+	w.register(job("web"))
+	place := func(job, seed string, perNode bool) *structs.PlacementBatch {
+		b := batch(job, 0, "n", seed, 1)
+		b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, PerNode: perNode}
+		if perNode {
+			b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{"n-gpu-0"}}}}
+		}
+		return b
+	}
+	evals := func(id string) int { return len(w.store.Snapshot().EvalsByJob(nil, structs.DefaultNamespace, id)) }
+	w.plan(&structs.JudgedPlan{EvalID: "e0", JudgedAt: w.index, Place: []*structs.PlacementBatch{place("exporter", "s0", false), place("web", "s1", false)}})
+	before := evals("exporter")
+	w.must(owns(structs.DefaultNamespace, cellsOf("gpu", 0, 1)))
+	if now := evals("exporter"); now != before+1 {
+		t.Errorf("when the first cells are owned: %d evaluations of the system job, %d before", now, before)
+	}
+	w.must(owns(structs.DefaultNamespace, cellsOf("gpu", 0, 2)))
+	if now := evals("exporter"); now != before+1 {
+		t.Errorf("when more are: %d evaluations of the system job, %d before", now, before)
+	}
+	judged := w.index
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
+	before = evals("exporter")
+	w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: judged, Place: []*structs.PlacementBatch{place("exporter", "s2", true)}})
+	if a := w.store.Snapshot().Alloc(nil, structs.DeriveID("s2", 0)); a != nil || evals("exporter") != before+1 {
+		t.Errorf("stored: %v, %d evaluations, %d before", a, evals("exporter"), before)
+	}
+	w.must(owns(structs.DefaultNamespace, cellsOf("gpu", 0, 1)))
+	w.plan(&structs.JudgedPlan{EvalID: "e2", JudgedAt: judged, Place: []*structs.PlacementBatch{place("exporter", "s2", true)}})
+	if a := w.store.Snapshot().Alloc(nil, structs.DeriveID("s2", 0)); a == nil {
+		t.Error("it is not stored though nobody owns its GPU")
+	}
+}

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
@@ -21,11 +23,25 @@ func (p *Pass) raise(pass *scheduler.Pass, snap *state.Snapshot) (out []sent, ag
 	return out, again
 }
 
-// raisable reports whether an allocation may use what its namespace owns.
+// raisable reports whether an allocation may use what its namespace owns, whatever cell it stands in. One that may use a pinned cell alone
+// is raised when its job is evaluated.
 func raisable(snap *state.Snapshot, id structs.NamespacedID, allocID string) bool {
 	job, a := snap.Job(nil, id.Namespace, id.ID), snap.AllocRow(allocID)
 	return job != nil && !job.Stopped() && !job.PerNode() && job.Class != structs.ClassOpportunistic &&
-		a != nil && !a.Terminal() && a.DesiredStatus() == structs.AllocDesiredRun
+		a != nil && !a.Terminal() && a.DesiredStatus() == structs.AllocDesiredRun && !pinned(job.LookupTaskGroup(a.Group()))
+}
+
+// pinned reports whether a group's devices name a pinned cell.
+func pinned(g *structs.TaskGroup) bool {
+	if g == nil {
+		return false
+	}
+	for _, t := range g.Tasks {
+		if t.Resources != nil && slices.ContainsFunc(t.Resources.Devices, func(d *structs.RequestedDevice) bool { return d.Topology != nil && d.Topology.Pin != "" }) {
+			return true
+		}
+	}
+	return false
 }
 
 // raiseOf decides an evaluation of its own that raises allocations of one job.

@@ -16,6 +16,11 @@ type Loss uint32
 
 const never Loss = math.MaxUint32
 
+// Plus returns the loss of two cells together, at most.
+func (l Loss) Plus(o Loss) Loss {
+	return max(l>>16, o>>16)<<16 | min(l&math.MaxUint16+o&math.MaxUint16, math.MaxUint16)
+}
+
 // lossOf returns the loss of some devices of a node.
 func lossOf(users []User, devices uint64) Loss {
 	highest, count := -1, 0

@@ -1,6 +1,7 @@
 package cells
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -150,5 +151,29 @@ func TestNewChainRefuses(t *testing.T) {
 	}
 	if _, err := NewChain([]Level{{"gpu", 1}}, []string{"rack", "rack"}); err == nil {
 		t.Error("two levels of one name above nodes: not refused")
+	}
+}
+
+// TestPinOfVacatedCell: a cell that another had bound when its node went away is not pinned to anybody else meanwhile.
+func TestPinOfVacatedCell(t *testing.T) {
+	c, err := NewChain([]Level{{"gpu", 1}, {"node", 2}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, node := c.Edit(), Kind{Level: 1}
+	e.PutNode(Node{ID: "n1", Ready: true})
+	e.PutNode(Node{ID: "n2", Ready: true})
+	e.Give("a", node, 1)
+	e.Give("b", node, 1)
+	cell := Cell{Node: "n1"}
+	if err := errors.Join(e.Bind(cell, node, "a", false), e.Use(cell, node)); err != nil {
+		t.Fatal(err)
+	}
+	e.PutNode(Node{ID: "n1"})
+	if err := e.Pin(cell, node, "b"); !errors.Is(err, ErrBound) {
+		t.Errorf("pinned: %v", err)
+	}
+	if err := errors.Join(e.Release(cell, node), e.Pin(cell, node, "b"), e.Chain().Check()); err != nil {
+		t.Errorf("once its owner has left it: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ type Node struct {
 	ID    string
 	Sites []string // the names of its site cells by level, the lowest first; "": none of that level
 	Ready bool     // it may be used: up, eligible, not draining
-	Bad   uint64   // devices that must not be used, by number
+	Bad   uint64   // devices that must not be used, or that no claim may have, by number
 }
 
 // User is what uses devices without a right to them, so that it can be reclaimed.
@@ -127,6 +127,18 @@ func (e *Edit) DeleteNode(id string) (lost []Binding) {
 	e.c.nodes.remove(e.tok, id)
 	delete(e.moved, id)
 	return e.rebindSites(n.Sites)
+}
+
+// SetBad states which devices of a node must not be used, or may be had by no claim. What is bound of it stays so.
+func (e *Edit) SetBad(id string, devices uint64) {
+	if n, ok := e.c.nodes.get(id); !ok || n.Bad == devices {
+		return
+	}
+	n := e.ownNode(id)
+	e.uncount(n)
+	n.Bad = devices
+	e.count(n)
+	e.finish()
 }
 
 // SetUsers states what uses devices of a node without a right to them. The list must not be changed afterwards.

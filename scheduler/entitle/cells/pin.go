@@ -19,7 +19,7 @@ func (e *Edit) Pin(cell Cell, k Kind, name string) error {
 			e.account(name, k).Away++
 			e.line(k).quota--
 		}
-	case b != nil && !away:
+	case b != nil: // on a node that is not ready, too: it is bound again when the node is
 		return ErrBound
 	case e.c.Ready(cell, k):
 		if err := e.Safe(cell, k, name); err != nil {

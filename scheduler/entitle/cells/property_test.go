@@ -42,7 +42,9 @@ func newTrial(below func(n int) int, failed func(format string, args ...any)) *t
 
 // step makes one random change.
 func (x *trial) step() string {
-	switch x.below(9) {
+	switch x.below(10) {
+	case 9:
+		return x.spare()
 	case 0, 1:
 		return x.putNode()
 	case 2:
@@ -255,6 +257,39 @@ func (x *trial) release() string {
 	}
 	x.m.bound = slices.DeleteFunc(x.m.bound, func(b Binding) bool { return b.Uses == 0 && !b.Pinned })
 	return fmt.Sprintf("release %+v", was)
+}
+
+// spare takes devices of a node from all claims, if nothing that is bound or owned needs them, and at times in spite of it.
+func (x *trial) spare() string {
+	id := x.node()
+	devices := uint64(x.below(1 << x.m.levels[len(x.m.levels)-1].Devices)) //nolint:gosec // not negative
+	n, known := x.m.nodes[id]
+	err := x.e.View().Spare(id, devices)
+	if !known || !n.Ready {
+		if !errors.Is(err, ErrUnknown) {
+			x.failed("spare %b of %s, which is not ready: %v", devices, id, err)
+		}
+		return "nothing"
+	}
+	_, counted := x.m.doomed()
+	blocked, isBound := x.m.blocked(x.m.bound), false
+	for d := range x.m.levels[len(x.m.levels)-1].Devices {
+		at := device{id, d}
+		if devices&^n.Bad&(1<<d) != 0 {
+			isBound = isBound || blocked[at]
+			blocked[at] = true
+		}
+	}
+	ok := !isBound && x.m.embeds(counted, blocked)
+	if ok != (err == nil) || isBound != errors.Is(err, ErrBound) {
+		x.failed("spare %b of %s: %v, but that they are bound is %v, and that they may be taken %v", devices, id, err, isBound, ok)
+	}
+	if ok || x.below(4) == 0 {
+		n.Bad |= devices
+		x.m.nodes[id] = n
+		x.e.SetBad(id, n.Bad)
+	}
+	return fmt.Sprintf("spare %b of %s: %v", devices, id, err)
 }
 
 // check compares what the chain says with the model.

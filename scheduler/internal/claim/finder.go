@@ -27,6 +27,7 @@ type Cell struct {
 	Level, Index int
 	Kind         cells.Kind // of the quota cell that it is, or lies in
 	Loss         cells.Loss
+	Devices      uint64 // of several cells of that kind, as bits; 0: those of the cell
 }
 
 // Finder finds cells for the instances of one group.
@@ -42,6 +43,9 @@ type Finder struct {
 	key   world.ChainKey
 	edit  *cells.Edit
 	exact int
+	// pinned: only the cell that is pinned to the owner by a name may be used; pin is that; nil: there is none.
+	pinned bool
+	pin    *world.Pin
 }
 
 // Devices returns the devices for which a request may use a claim; nil: for none.
@@ -58,14 +62,18 @@ func NewFinder(job *structs.Job, s *search.Search) *Finder {
 	if want == nil {
 		return nil
 	}
-	return &Finder{Want: want, owner: job.Namespace, pool: cmp.Or(job.NodePool, structs.DefaultNodePool), find: s, within: s.Fit.Within}
+	f := &Finder{Want: want, owner: job.Namespace, pool: cmp.Or(job.NodePool, structs.DefaultNodePool), find: s, within: s.Fit.Within}
+	f.pin, f.pinned = pinOf(world.Base(s.Edit), job.Namespace, want)
+	return f
 }
 
 // Within returns the cell that a topology keeps the instances under; nil: any.
 func (f *Finder) Within() *feasible.Domain { return f.within }
 
-// Matches reports whether a chain is of the job's pool and of the requested devices.
-func (f *Finder) Matches(key world.ChainKey) bool { return matches(f.pool, f.Want, key) }
+// Matches reports whether a chain is of the job's pool and of the requested devices, and has the pinned cell if one is named.
+func (f *Finder) Matches(key world.ChainKey) bool {
+	return matches(f.pool, f.Want, key) && (!f.pinned || f.pin != nil && f.pin.Chain == key)
+}
 
 // Begin turns to a chain as an edit has it. It reports whether one cell within a node may hold the devices.
 func (f *Finder) Begin(e *world.Edit, key world.ChainKey) bool {
@@ -86,7 +94,7 @@ func (f *Finder) Exact() string { return f.Chain().Levels()[f.exact].Name }
 
 // Bound returns the free cells within what the owner has bound, the smallest first.
 func (f *Finder) Bound(e *world.Edit) (list []Cell) {
-	world.Rooms(e, f.key, f.owner, f.exact, func(r world.Room) bool {
+	f.rooms(e, f.exact, func(r world.Room) bool {
 		if f.under(r.NodeID) {
 			list = append(list, Cell{Node: r.NodeID, Level: r.Level, Index: r.Index, Kind: r.Bound})
 		}
@@ -98,7 +106,7 @@ func (f *Finder) Bound(e *world.Edit) (list []Cell) {
 // Unbound returns the cells that may be bound, a few of each kind first. The edit may change before the next is taken only if no other is.
 func (f *Finder) Unbound() iter.Seq[Cell] {
 	var kinds []cells.Kind
-	for _, a := range f.Chain().Accounts(f.owner) {
+	for _, a := range f.accounts() {
 		if a.Unbound() > 0 && f.Chain().Devices(a.Kind) >= f.Want.Count && a.Kind.Level >= f.exact {
 			kinds = append(kinds, a.Kind)
 		}
@@ -160,11 +168,11 @@ func (f *Finder) candidates(k cells.Kind) iter.Seq[cells.Candidate] {
 // on returns the cells within nodes of a candidate, of nodes that the instances are kept to: itself, or the nodes of a site cell.
 func (f *Finder) on(cand cells.Candidate, k cells.Kind) (list []Cell) {
 	if cand.Cell.Site == "" {
-		return []Cell{{cand.Cell.Node, k.Level, cand.Cell.Index, k, cand.Loss}}
+		return []Cell{{Node: cand.Cell.Node, Level: k.Level, Index: cand.Cell.Index, Kind: k, Loss: cand.Loss}}
 	}
 	f.Chain().NodesOf(cand.Cell, func(id string) bool {
 		if f.under(id) {
-			list = append(list, Cell{id, len(f.Chain().Levels()) - 1, 0, k, cand.Loss})
+			list = append(list, Cell{Node: id, Level: len(f.Chain().Levels()) - 1, Kind: k, Loss: cand.Loss})
 		}
 		return true
 	})
@@ -203,7 +211,7 @@ func (f *Finder) domainNodes() []string {
 // Uses adds to a list what the owner uses by its claims of the chain.
 func (f *Finder) Uses(e *world.Edit, list []*world.Usage) []*world.Usage {
 	f.Chain().Bindings(func(b cells.Binding, _ bool) bool {
-		if b.Owner != f.owner {
+		if b.Owner != f.owner || f.pin != nil && (b.Cell != f.pin.Cell || b.Kind != f.pin.Kind) {
 			return true
 		}
 		f.Chain().NodesOf(b.Cell, func(id string) bool {
@@ -228,19 +236,20 @@ func (f *Finder) BeyondShare(n *world.NodeState) bool {
 	return BeyondShare(n, amount, f.Want.Count)
 }
 
-// BeyondShare reports whether an amount is beyond the share that so many devices have of a node.
+// BeyondShare reports whether an amount is beyond the share that so many devices have of a node, less its system and sysbatch
+// instances.
 func BeyondShare(n *world.NodeState, amount world.Vector, devices int) bool {
-	total := int64(0)
-	for _, t := range n.Capacity.Trees {
-		total += int64(len(t.IDs))
-	}
-	has, k := n.Capacity.Amount, int64(devices)
+	has, all := n.Claimable()
+	total, k := int64(all), int64(devices)
 	return amount.CPU*total > has.CPU*k || amount.MemoryMB*total > has.MemoryMB*k
 }
 
 // Domain returns a cell as what a request for devices is kept within.
 func (f *Finder) Domain(n *world.NodeState, at Cell) *feasible.Domain {
-	mask := f.Chain().Mask(at.Level, at.Index)
+	mask := at.Devices
+	if mask == 0 {
+		mask = f.Chain().Mask(at.Level, at.Index)
+	}
 	d := &feasible.Domain{Level: f.Chain().LevelName(cells.Kind{Level: at.Level}), NodeID: n.ID, Name: n.Node.Name, Devices: map[string]bool{}}
 	for _, t := range n.Capacity.Trees {
 		if key, ok := world.ChainOf(n.Node, t); !ok || key != f.key {

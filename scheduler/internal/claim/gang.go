@@ -15,14 +15,14 @@ func (f *Finder) NodesToTry(e *world.Edit, devices, most int) (nodes []string) {
 	if !fits {
 		return nil
 	}
-	world.Rooms(e, f.key, f.owner, least, func(r world.Room) bool {
+	f.rooms(e, least, func(r world.Room) bool {
 		if !slices.Contains(nodes, r.NodeID) {
 			nodes = append(nodes, r.NodeID)
 		}
 		return len(nodes) < most
 	})
 	var unbound []Cell
-	for _, a := range f.Chain().Accounts(f.owner) {
+	for _, a := range f.accounts() {
 		if a.Unbound() < 1 || a.Kind.Level < least {
 			continue
 		}
@@ -45,11 +45,11 @@ func (f *Finder) NodesToTry(e *world.Edit, devices, most int) (nodes []string) {
 // Room adds to each domain, as a node's ID names it, how many devices the owner has free in bound cells of the chain there, and how many it
 // may have in cells that are yet to be bound, at most.
 func (f *Finder) Room(e *world.Edit, domain func(id string) string, bound, unbound map[string]int) {
-	world.Rooms(e, f.key, f.owner, 0, func(r world.Room) bool {
+	f.rooms(e, 0, func(r world.Room) bool {
 		bound[domain(r.NodeID)] += f.Chain().Levels()[r.Level].Devices
 		return true
 	})
-	for _, a := range f.Chain().Accounts(f.owner) {
+	for _, a := range f.accounts() {
 		if a.Unbound() > 0 {
 			f.mayBind(&a, domain, unbound)
 		}

@@ -58,14 +58,21 @@ func (c *claimRun) place(p reconcile.Placement) bool {
 		return false
 	}
 	world.FlushClaims(c.g.search.Edit)
-	for key := range c.g.s.World.Chains {
-		if c.find.Matches(key) && c.find.Begin(c.g.search.Edit, key) && c.placeIn(p) {
-			c.stale = true
-			return true
+	for _, in := range []func(reconcile.Placement) bool{c.placeIn, c.placeInSeveral} {
+		for key := range c.g.s.World.Chains {
+			if c.find.Matches(key) && c.find.Begin(c.g.search.Edit, key) && in(p) {
+				c.stale = true
+				return true
+			}
 		}
 	}
 	c.none = true
 	return false
+}
+
+// placeInSeveral places one instance in several cells of one node, if its devices need not lie under one.
+func (c *claimRun) placeInSeveral(p reconcile.Placement) bool {
+	return slices.ContainsFunc(c.find.Several(c.g.search.Edit), func(at claim.Cell) bool { return c.tryOn(at, p) })
 }
 
 // placeIn places one instance in a cell of the chain that the finder is at: in the smallest free one of what is bound, or in one that
@@ -121,7 +128,11 @@ func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, inst
 		return w
 	}
 	exceeded := claim.Exceeded(e, in.Job, requests, instances)
-	w.reasons = claim.Reasons(in.Job.Namespace, exceeded)
+	pins, pinned := []string(nil), false
+	if owns {
+		pins, pinned = claim.PinReasons(e, in.Job, requests)
+	}
+	w.reasons = append(claim.Reasons(in.Job.Namespace, exceeded), pins...)
 	switch {
 	case required:
 		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
@@ -130,6 +141,8 @@ func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, inst
 			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
 		}
 		w.withheld = append(w.reasons, `withheld by class = "guaranteed"`)
+	case pinned:
+		w.withheld = append(w.reasons, "withheld by its topology, which requires the pinned cell")
 	case in.WaitsOverLimit() && len(exceeded) > 0:
 		w.withheld = append(w.reasons, fmt.Sprintf("withheld by over_limit = %q", in.OverLimit))
 	}
@@ -171,6 +184,9 @@ func (c *claimRun) tryOn(at claim.Cell, p reconcile.Placement) bool {
 	one := &run.search.Request.Devices[0]
 	one.Within = c.find.Domain(n, at)
 	one.Find.Level, one.Find.Required = c.find.Exact(), true
+	if at.Devices != 0 {
+		one.Find.Level, one.Find.Required = c.find.Want.Find.Level, false
+	}
 	if f, ok := run.search.On(at.Node); ok {
 		run.accept(p, f)
 		return true

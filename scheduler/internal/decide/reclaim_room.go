@@ -177,13 +177,13 @@ func (a *reclaimRequests) gather(n *world.NodeState) {
 	}
 }
 
-// protected reports whether a usage must not be taken from by whoever may take from bands below: for a claim, what uses bound cells; else
-// whatever is guaranteed, and what has given up its class in this plan, as it was notified that it keeps its room.
+// protected reports whether a usage must not be taken from by whoever may take from bands below: for a claim, what uses bound cells, and
+// system and sysbatch instances; else whatever is guaranteed, and what has given up its class in this plan, as it was notified that it keeps its room.
 func (s *Scheduler) protected(e *world.Edit, u *world.Usage, below int) bool {
 	if below < preempt.EveryBand {
 		return u.Guaranteed() || slices.ContainsFunc(s.lowered, func(l loweredUse) bool { return l.use.ID == u.ID })
 	}
-	return u.Guaranteed() && world.Protected(e, u)
+	return u.PerNode() || u.Guaranteed() && world.Protected(e, u)
 }
 
 // band is that of what somebody holds.

@@ -19,6 +19,14 @@ type DeviceRequest struct {
 	Within             *Domain // the cell of a node whose devices alone may be taken; nil: any
 }
 
+// Pin returns the name of the pinned cell of its namespace that the devices shall be of; "": any.
+func (a *DeviceRequest) Pin() string {
+	if a.Request.Topology == nil {
+		return ""
+	}
+	return a.Request.Topology.Pin
+}
+
 // Whole returns how many whole devices are requested.
 func (a *DeviceRequest) Whole() int {
 	if a.Share < world.WholeDevice {

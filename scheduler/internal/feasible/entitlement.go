@@ -78,8 +78,13 @@ func (c *Entitlement) freeFor(w *world.World, want *DeviceRequest, most int) (n 
 			k, known := chain.KindOf(want.Find.Level, 0)
 			fits = known && level <= k.Level
 		}
-		if fits {
+		if !fits {
+			continue
+		}
+		if name := want.Pin(); name == "" {
 			n += w.FreeFor(key, c.owner, level, most-n)
+		} else if pin, known := w.OwnPin(c.owner, name); known && pin.Chain == key {
+			n += w.FreeInPin(&pin, c.owner, level, most-n)
 		}
 	}
 	return n

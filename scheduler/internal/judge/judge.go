@@ -21,6 +21,7 @@ import (
 // stops that hold name them.
 func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refusedNodes []string, reason string) {
 	plan = takenOnce(plan)
+	world.ReturnDevices(e)
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
 	j.refuseOrphans()
 	j.unreserve()
@@ -176,7 +177,11 @@ func (j *judgement) update() {
 				j.refuse(old.NodeID, "it is not known any more")
 				continue
 			}
-			if what := cmp.Or(s.LacksUse(u, nil), world.ClaimLacks(j.e, u)); what != "" {
+			what := s.LacksUse(u, nil)
+			if what == "" && (!old.PerNode() || !u.PerNode()) { // what it has already is nobody's to own
+				what = world.ClaimLacks(j.e, u)
+			}
+			if what != "" {
 				world.Take(j.e, old)
 				j.refuse(old.NodeID, what)
 				continue

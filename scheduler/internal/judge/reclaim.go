@@ -86,6 +86,10 @@ func (j *judgement) mayReclaim() {
 	entitled := j.entitled()
 	for _, s := range j.victims {
 		u := j.freed[s.AllocID]
+		if entitled[s.PreemptedBy] && u.PerNode() {
+			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of a system or sysbatch job: no claim takes from it")
+			continue
+		}
 		if (j.protected[s.AllocID] || u.Guaranteed() && !entitled[s.PreemptedBy]) && !j.mayTakeOwn(u, s.PreemptedBy) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
 			continue

@@ -14,16 +14,21 @@ import (
 // raiser raises the allocations of an evaluation's job.
 type raiser struct {
 	e    *world.Edit
+	job  *structs.Job
 	plan *structs.Plan
 }
 
-// Raise lets running allocations of a job use what its namespace owns, and adds that to the plan of its evaluation. live are those that the
+// Raise lets running allocations of a job use what its namespace owns, or lets them, of a system or sysbatch job, be theirs, and adds that to the plan of its evaluation. live are those that the
 // plan does not stop.
 func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *structs.Plan) {
+	if job != nil && job.PerNode() && !job.Stopped() && world.Base(e).AnyOwner() {
+		(&raiser{e, job, plan}).perNode(live)
+		return
+	}
 	if job == nil || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() || !world.Base(e).Owns(job.Namespace) {
 		return
 	}
-	r := &raiser{e, plan}
+	r := &raiser{e, job, plan}
 	live = slices.Clone(live)
 	slices.SortStableFunc(live, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(a.CreateTime, b.CreateTime), strings.Compare(a.ID, b.ID))
@@ -38,6 +43,23 @@ func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *st
 		}
 	}
 	r.gangs(live)
+}
+
+// perNode has the instances of a system or sysbatch job be what no claim takes from, which those are not yet that were placed while nobody
+// owned anything: as far as their devices are nobody's to own.
+func (r *raiser) perNode(live []*structs.Allocation) {
+	for _, a := range live {
+		u, counts := world.Usages(world.Base(r.e)).Get(a.ID)
+		if !counts || u.PerNode() || a.AllocatedResources == nil || a.DesiredStatus == structs.AllocDesiredSuspend {
+			continue
+		}
+		terms := u.Owner.Terms
+		terms.PerNode = true
+		if resources, now := withTerms(a, u, terms); world.ClaimLacks(r.e, now) == "" {
+			world.Take(r.e, now)
+			r.update(a, resources)
+		}
+	}
 }
 
 // one lets one allocation use the smallest of its namespace's cells that hold its devices.
@@ -70,6 +92,10 @@ func (r *raiser) raised(a *structs.Allocation, u *world.Usage) *structs.Allocate
 		for _, k := range kindsFor(ed.View(), u.Owner.Namespace, len(u.Devices)) {
 			terms := u.Owner.Terms
 			terms.Claim, terms.CellLevel, terms.CellSize = structs.ClaimCells, ed.View().LevelName(k), k.Size
+			on := ed.View().CellsOf(u.NodeID, k, world.DeviceMask(t, u))
+			if !claim.MayRaise(world.Base(r.e), r.job, a.TaskGroup, key, k, on) {
+				continue
+			}
 			resources, raised := withTerms(a, u, terms)
 			if world.ClaimLacks(r.e, raised) == "" {
 				world.Take(r.e, raised)

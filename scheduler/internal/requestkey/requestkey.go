@@ -22,6 +22,8 @@ type Key struct {
 	Key   string
 	needs []need
 	any   bool // room on any node may help, however little
+	// BesideOwned: the groups are of a system or sysbatch job, and their devices must be what nobody owns.
+	BesideOwned bool
 	// Entitlement is what the groups may claim of what their namespace owns.
 	Entitlement feasible.Entitlement
 }
@@ -64,6 +66,7 @@ func Of(
 		}
 		a := search.NewRequest(in, g)
 		s.needs = append(s.needs, need{a.Amount, a.Need[world.DimCores], a.Need[world.DimGPUs]})
+		s.BesideOwned = s.BesideOwned || job.PerNode() && len(a.Devices) > 0
 		alike = alike && g.Gang == nil && g.Topology == nil && !apart(g.Constraints)
 		k.Groups = append(k.Groups, groupKeyOf(g))
 	}

@@ -41,7 +41,7 @@ func (a *Request) Grant(n *world.NodeState, m *feasible.Matcher, rng *world.Rand
 	if what := g.pickCores(a, n); what != "" {
 		return Grant{}, what
 	}
-	if what := g.pickDevices(a, n, m); what != "" {
+	if what := g.pickOwnDevices(a, n, m); what != "" {
 		return Grant{}, what
 	}
 	if what := g.pickPorts(a, n, rng); what != "" {
@@ -77,6 +77,31 @@ func (g *Grant) pickCores(a *Request, n *world.NodeState) string {
 		g.Usage.Amount.CPU += mhz
 	}
 	return n.Lacks(g.Usage.Amount, &a.By)
+}
+
+// pickOwnDevices takes devices as pickDevices does; for a system or sysbatch instance those that nobody owns.
+func (g *Grant) pickOwnDevices(a *Request, n *world.NodeState, m *feasible.Matcher) string {
+	if a.beside == nil {
+		return g.pickDevices(a, n, m)
+	}
+	free := *g
+	if what := free.pickDevices(a, n, m); what != "" {
+		return what
+	}
+	among := a.copy()
+	for _, set := range world.SpareDevices(a.beside, n) {
+		for i := range among.Devices {
+			among.Devices[i].Within = &feasible.Domain{Level: structs.LevelNode, NodeID: n.ID, Name: n.Node.Name, Devices: set}
+		}
+		usage := *g.Usage
+		trial := *g
+		trial.Usage = &usage
+		if trial.pickDevices(among, n, m) == "" && world.ClaimLacks(a.beside, trial.Usage) == "" {
+			*g = trial
+			return ""
+		}
+	}
+	return world.LacksUnowned
 }
 
 // pickDevices takes, for each request, free devices of one kind: the kind that is liked best, then

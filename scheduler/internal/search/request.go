@@ -27,6 +27,8 @@ type Request struct {
 	// common is what plain instances take; shared by all of them.
 	common world.Usage
 	tasks  map[string]*structs.AllocatedTaskResources
+	// beside: of a system or sysbatch job, while somebody owns cells: it takes only devices of this edit's nodes that nobody owns.
+	beside *world.Edit
 	frag   *leastFrag // chooses the device that a share goes to; nil: the fullest
 	// Resources is the batch's part: what every instance takes.
 	Resources *structs.AllocatedResources
@@ -105,6 +107,18 @@ func (a *Request) Claiming(level string, size int) *Request {
 	c.Resources, c.By.Entitled = &resources, true
 	c.common.Owner = world.NewOwner(a.By.RequestName, &resources)
 	return c
+}
+
+// perNode makes a request of a system or sysbatch job one that leaves what is owned, if anything is.
+func (a *Request) perNode(job *structs.Job, e *world.Edit) {
+	if !job.PerNode() || !world.Base(e).AnyOwner() {
+		return
+	}
+	a.Resources.Shared.Terms.PerNode = true // they are this request's own
+	a.common.Owner = world.NewOwner(a.By.RequestName, a.Resources)
+	if len(a.Devices) > 0 {
+		a.beside = e
+	}
 }
 
 // copy returns a copy for another evaluation, which may narrow down its devices.

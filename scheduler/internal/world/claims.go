@@ -236,13 +236,10 @@ func diffChain(a, b *cells.Chain) string {
 }
 
 // chainNode returns what a chain must know of a node, of one of its trees.
-func chainNode(n *structs.Node, t *DeviceTree, sites []structs.TopologyLevel) cells.Node {
-	of := cells.Node{ID: n.ID, Ready: n.Ready()}
-	for _, i := range t.Sick {
-		of.Bad |= 1 << i
-	}
+func chainNode(n *NodeState, t *DeviceTree, sites []structs.TopologyLevel) cells.Node {
+	of := cells.Node{ID: n.ID, Ready: n.Node.Ready(), Bad: notOwnable(n, t)}
 	for _, l := range sites {
-		of.Sites = append(of.Sites, n.Meta[l.Meta])
+		of.Sites = append(of.Sites, n.Node.Meta[l.Meta])
 	}
 	return of
 }
@@ -250,7 +247,7 @@ func chainNode(n *structs.Node, t *DeviceTree, sites []structs.TopologyLevel) ce
 // users returns what uses devices of a tree and may be reclaimed for a claim.
 func (n *NodeState) users(e *Edit, t *DeviceTree) (list []cells.User) {
 	for _, u := range n.Usages {
-		if usesBound(e, u) {
+		if u.PerNode() || usesBound(e, u) {
 			continue
 		}
 		if mask := DeviceMask(t, u); mask != 0 {

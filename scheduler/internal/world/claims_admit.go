@@ -249,7 +249,7 @@ func (w *World) findSite(c *OwnableChain, chain *cells.Chain, k cells.Kind, pin 
 	for _, s := range w.nodes.All {
 		keys, trees := nodeChains(s.Node, s.Capacity)
 		if i := slices.Index(keys, c.Key); i >= 0 {
-			ed.PutNode(chainNode(s.Node, trees[i], sites))
+			ed.PutNode(chainNode(s, trees[i], sites))
 			for _, cell := range ed.View().CellsOf(s.ID, k, 1) {
 				if ed.View().CellName(cell, k, "") == pin {
 					first = s.ID

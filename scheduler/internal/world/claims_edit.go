@@ -13,6 +13,7 @@ type claimsEdit struct {
 	dirty map[string]bool // nodes whose rooms and users have to be moved on
 	lost  []string        // allocations whose claim did not hold
 	pins  []PinFault      // of the last SetQuotas
+	freed map[string]bool // nodes of which system or sysbatch instances have left devices
 	uses  []ownerUse      // changes of what is in guaranteed use, to be added up: most evaluations are thrown away
 }
 
@@ -103,6 +104,7 @@ func (l ledger) markClaims(nodeID string) {
 // markUsage notes that a usage came or went.
 func (l ledger) markUsage(u *Usage) {
 	if len(u.Devices) > 0 {
+		l.subtract(u)
 		l.markClaims(u.NodeID)
 	}
 }
@@ -135,6 +137,7 @@ func (l ledger) markSites(s *NodeState) {
 
 // FlushClaims moves on what follows from the usages: the free rooms in bound cells, and who uses devices without a claim.
 func FlushClaims(e *Edit) {
+	ReturnDevices(e)
 	if len(e.claims.dirty) == 0 || e.w.claims == nil {
 		return
 	}
@@ -239,8 +242,11 @@ func (l ledger) known(nodeID string) bool {
 }
 
 // ClaimLacks returns why a usage cannot use its claim now; "" if it can, or if it makes no claim. The owner's cell must be bound,
-// or binding it must leave what all others own.
+// or binding it must leave what all others own. The devices of a system or sysbatch instance must be what nobody owns.
 func ClaimLacks(e *Edit, u *Usage) string {
+	if u.PerNode() {
+		return ledger{e}.perNodeLacks(u)
+	}
 	if !u.claimed() {
 		return ""
 	}
@@ -318,6 +324,9 @@ func usesBound(e *Edit, u *Usage) bool {
 // Claim binds the cells of a usage's claim, or counts one more use of them. It reports whether it did: false leaves them as
 // they were. Whether that is safe is for ClaimLacks to say.
 func Claim(e *Edit, u *Usage) bool {
+	if u.PerNode() {
+		ledger{e}.subtract(u)
+	}
 	if !u.claimed() {
 		return true
 	}
@@ -452,7 +461,7 @@ func (l ledger) loseClaim(u *Usage) {
 	n.Give(u)
 	l.e.dismiss(u)
 	n.Take(o)
-	l.e.countShare(n.Node, o, 1)
+	shareSums{l.e}.use(n.Node, o, 1)
 	l.e.w.allocs.Put(l.e.tok, o.ID, o)
 	l.e.enlist(o)
 	l.e.claims.lost = append(l.e.claims.lost, u.ID)

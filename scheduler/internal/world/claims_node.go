@@ -68,7 +68,7 @@ func (l ledger) endMove(s *NodeState, m nodeMove) {
 	}
 	for i, key := range keys {
 		if ed := l.changeChain(key, trees[i]); ed != nil {
-			for _, b := range ed.PutNode(chainNode(s.Node, trees[i], l.e.w.claims.sites)) {
+			for _, b := range ed.PutNode(chainNode(s, trees[i], l.e.w.claims.sites)) {
 				l.loseBinding(ed, b)
 			}
 		}

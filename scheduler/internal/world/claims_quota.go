@@ -39,7 +39,7 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 				ledger{e}.loseClaim(u)
 			}
 		}
-		e.w.claims, e.claims.open, e.claims.dirty, e.claims.uses = nil, nil, nil, nil
+		e.w.claims, e.claims.open, e.claims.dirty, e.claims.uses, e.claims.freed = nil, nil, nil, nil, nil
 	}
 }
 
@@ -129,13 +129,14 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 	}
 	c.owner = l.e.tok
 	l.e.w.claims, l.e.claims.open, l.e.claims.dirty, l.e.claims.uses = c, nil, nil, nil
+	l.e.claims.freed = nil
 	ids := l.e.nodeIDs()
 	for _, id := range ids {
 		s, _ := StateOf(l.e, id)
 		keys, trees := nodeChains(s.Node, s.Capacity)
 		for i, key := range keys {
 			if ed := l.changeChain(key, trees[i]); ed != nil {
-				ed.PutNode(chainNode(s.Node, trees[i], sites))
+				ed.PutNode(chainNode(s, trees[i], sites))
 			}
 		}
 		l.markClaims(id)

@@ -21,7 +21,7 @@ func raiseKeyOf(u *Usage) raiseKey { return raiseKey{u.Owner.Namespace, u.Create
 
 // raisable reports whether a usage could use a claim on cells and does not: its devices are whole ones.
 func (u *Usage) raisable() bool {
-	return len(u.Devices) > 0 && !u.Guaranteed() && !slices.ContainsFunc(u.Devices, func(d DeviceUsage) bool { return d.Share < WholeDevice })
+	return len(u.Devices) > 0 && !u.Guaranteed() && !u.PerNode() && !slices.ContainsFunc(u.Devices, func(d DeviceUsage) bool { return d.Share < WholeDevice })
 }
 
 // Raisable calls yield for the usages of a namespace that could use a claim on cells and do not, the oldest first, until it returns

@@ -173,7 +173,7 @@ func (w *World) emptyChains() (chains map[ChainKey]*cells.Edit, keys []ChainKey)
 				chains[key] = c.Edit()
 				keys = append(keys, key)
 			}
-			n := chainNode(s.Node, trees[i], w.sites)
+			n := chainNode(s, trees[i], w.sites)
 			n.Ready = true
 			chains[key].PutNode(n)
 		}

@@ -179,10 +179,13 @@ func (m *claimsMachine) place() {
 		return
 	}
 	u := NewUse(a.ID, node, NewOwner(RequestName{Namespace: a.Namespace}, a.AllocatedResources), a.AllocatedResources, 0)
-	if ClaimLacks(m.e, u) != "" {
+	switch {
+	case m.draw("per node", 5) == 0: // at times where somebody owns it: the World states what is
+		a.AllocatedResources.Shared.Terms = &structs.AllocTerms{Priority: terms.Priority, PerNode: true}
+	case ClaimLacks(m.e, u) != "":
 		plain := terms.Opportunistic()
 		a.AllocatedResources.Shared.Terms = &plain
-	} else {
+	default:
 		m.claimed++
 	}
 	m.allocs[a.ID] = a

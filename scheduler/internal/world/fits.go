@@ -17,7 +17,9 @@ const (
 	LacksCores    = "cores"
 	LacksDevices  = "devices"
 	LacksReserved = "reserved for a request that has waited longer"
-	LacksDynamic  = "network: no dynamic port is free"
+	// LacksUnowned is what a system or sysbatch instance lacks.
+	LacksUnowned = "devices: those that are free are guaranteed to namespaces"
+	LacksDynamic = "network: no dynamic port is free"
 )
 
 // Lacks checks what can be added up. by is nil for what takes room all the same,

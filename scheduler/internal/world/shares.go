@@ -11,6 +11,9 @@ import (
 // What each namespace uses opportunistically of each node pool is kept as a sum, and so is what the nodes of a pool have: they are
 // moved on with each usage and node, never counted anew.
 
+// shareSums is an edit as what moves the sums on.
+type shareSums struct{ e *Edit }
+
 // shareKey is a namespace in a node pool.
 type shareKey struct{ pool, namespace string }
 
@@ -73,9 +76,10 @@ func poolOf(n *structs.Node) string {
 	return cmp.Or(n.NodePool, structs.DefaultNodePool)
 }
 
-// countShare adds a usage to its namespace's share of a node's pool, or (-1) takes it out. What is guaranteed does not count.
-func (e *Edit) countShare(n *structs.Node, u *Usage, sign int64) {
-	if u.claimed() {
+// use adds a usage to its namespace's share of a node's pool, or (-1) takes it out. What is guaranteed does not count, nor what system
+// and sysbatch instances are known to use.
+func (s shareSums) use(n *structs.Node, u *Usage, sign int64) {
+	if u.claimed() || u.PerNode() {
 		return
 	}
 	devices := int64(0)
@@ -83,54 +87,54 @@ func (e *Edit) countShare(n *structs.Node, u *Usage, sign int64) {
 		devices += int64(d.Share)
 	}
 	key := shareKey{poolOf(n), u.Owner.Namespace}
-	s := sumToChange(e, &e.w.shares, key)
-	if s.add(u.Amount, devices, sign); s.of == 0 {
-		e.w.shares.Delete(e.tok, key)
+	sum := sumToChange(s.e.tok, &s.e.w.shares, key)
+	if sum.add(u.Amount, devices, sign); sum.of == 0 {
+		s.e.w.shares.Delete(s.e.tok, key)
 	}
 }
 
-// countPool moves the sums on where a node that was known in one form, or not, is now known in another, or not.
-func (e *Edit) countPool(s *NodeState, now *structs.Node, has *Capacity) {
-	if s.Node != nil {
-		e.addPool(poolOf(s.Node), s.Capacity, -1)
+// node moves the sums on where a node that was known in one form, or not, is now known in another, or not.
+func (s shareSums) node(n *NodeState, now *structs.Node, has *Capacity) {
+	if n.Node != nil {
+		s.pool(poolOf(n.Node), n.Capacity, -1)
 	}
 	if now != nil {
-		e.addPool(poolOf(now), has, 1)
+		s.pool(poolOf(now), has, 1)
 	}
-	if poolOf(s.Node) == poolOf(now) {
+	if poolOf(n.Node) == poolOf(now) {
 		return
 	}
-	for _, u := range s.Usages {
-		e.countShare(s.Node, u, -1)
-		e.countShare(now, u, 1)
+	for _, u := range n.Usages {
+		s.use(n.Node, u, -1)
+		s.use(now, u, 1)
 	}
 }
 
-func (e *Edit) addPool(name string, has *Capacity, sign int64) {
+func (s shareSums) pool(name string, has *Capacity, sign int64) {
 	devices := 0
 	for _, t := range has.Trees {
 		devices += len(t.IDs)
 	}
-	s := sumToChange(e, &e.w.pools, name)
-	if s.add(has.Amount, int64(devices)*WholeDevice, sign); s.of == 0 {
-		e.w.pools.Delete(e.tok, name)
+	sum := sumToChange(s.e.tok, &s.e.w.pools, name)
+	if sum.add(has.Amount, int64(devices)*WholeDevice, sign); sum.of == 0 {
+		s.e.w.pools.Delete(s.e.tok, name)
 	}
 }
 
 // sumToChange returns a sum to change, made if need be.
-func sumToChange[K any](e *Edit, sums *Tree[K, *poolSum], key K) *poolSum {
+func sumToChange[K any](tok *Token, sums *Tree[K, *poolSum], key K) *poolSum {
 	s, found := sums.Get(key)
 	switch {
 	case !found:
-		s = &poolSum{owner: e.tok}
-	case s.owner == e.tok:
+		s = &poolSum{owner: tok}
+	case s.owner == tok:
 		return s
 	default:
 		c := *s
 		s = &c
-		s.owner = e.tok
+		s.owner = tok
 	}
-	sums.Put(e.tok, key, s)
+	sums.Put(tok, key, s)
 	return s
 }
 
