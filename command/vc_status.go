@@ -63,6 +63,7 @@ func (p *vcPrinter) print() {
 	p.cells()
 	p.bound()
 	p.borrowed()
+	p.changes()
 	if p.verbose {
 		p.windows()
 	}
@@ -234,6 +235,19 @@ func ownsAs(c *structs.CellStatus, q *structs.CellQuota) bool {
 	pool := q.NodePool == c.NodePool || q.NodePool == "" && c.NodePool == structs.DefaultNodePool
 	kind := q.Kind == "" || q.Kind == c.Kind || strings.HasPrefix(c.Kind, q.Kind+"/") || strings.HasPrefix(q.Kind, c.Kind+"/")
 	return pool && kind && q.Level == c.Level && q.Size == c.Size
+}
+
+// changes prints a line for each shift and exchange that has not ended.
+func (p *vcPrinter) changes() {
+	rows := [][]string{{"Change", "From", "Until", "Cells"}}
+	for _, c := range p.vc.Changes {
+		if until := time.Unix(0, c.Until); until.After(p.now()) {
+			rows = append(rows, []string{c.Why, windowTime(time.Unix(0, c.From)), windowTime(until), fmt.Sprintf("%s %+d", cellLevel(c.Cells.Level, c.Cells.Size), c.Cells.Count)})
+		}
+	}
+	if len(rows) > 1 {
+		ui.Table(p.out, rows)
+	}
 }
 
 func (p *vcPrinter) windows() {

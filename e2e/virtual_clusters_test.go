@@ -93,6 +93,30 @@ func TestVirtualClustersGuide(t *testing.T) {
 	says(t, a, 0, "queue -namespace students", "sweep")
 	says(t, a, 0, "vc list", "vision    opportunistic  0       2 node    2      0       10 of 16   6     no")
 
+	// Who may not borrow without being asked, and who cannot own.
+	const text = `job %q {
+  %s
+  group "w" {
+    count = %d
+    task "t" {
+      driver = "mock_driver"
+      config { run_for = "1h" }
+      resources {
+        device "nvidia/gpu" {}
+      }
+    }
+  }
+}`
+	talk := func(count int) string {
+		return a.job("talk", fmt.Sprintf(text, "talk", `namespace = "speech"`, count))
+	}
+	sure := fmt.Sprintf(text, "sure", `class = "guaranteed"`, 1)
+	says(t, a, 1, "job run -detach "+talk(9), `it requests more than namespace "speech" owns (8 GPUs, 0 in guaranteed use)`)
+	says(t, a, 0, "job run -detach "+talk(2))
+	says(t, a, 1, "job scale -detach -namespace speech talk 9", "8 GPUs, 2 in guaranteed use", "-opportunistic")
+	says(t, a, 0, "job stop -purge -detach -namespace speech talk")
+	says(t, a, 1, "job run "+a.job("sure", sure), `class is "guaranteed", but namespace "default" owns nothing`)
+
 	// It ends, and nothing idles again.
 	says(t, a, 0, "job stop -detach -namespace vision train")
 	until(t, a, "vc status students", "Borrowed 26 GPUs")
@@ -101,6 +125,9 @@ func TestVirtualClustersGuide(t *testing.T) {
 	three := a.job("three", "virtual_cluster \"vision\" {\n  cells {\n    level = \"node\"\n    count = 3\n  }\n}\n")
 	none := a.job("none", "virtual_cluster \"students\" {}\n")
 	says(t, a, 1, "vc apply "+three, `virtual cluster "vision": level node: 1 short`)
+	says(t, a, 0, "vc apply -when-free "+three)
+	says(t, a, 0, "vc status vision", "Pending = node 3 (level node: 1 short)")
+	says(t, a, 0, "vc apply "+dir+"vision.hcl") // in place of what was pending
 	says(t, a, 1, "vc delete students", "4 allocations use its cells")
 	says(t, a, 0, "vc apply "+none, "Successfully applied")
 	says(t, a, 0, "vc status students", "It owns no cells", "Borrowed 30 GPUs")
@@ -164,6 +191,7 @@ func TestVirtualClustersOverHTTP(t *testing.T) {
 	f(400, "PUT", "/v1/virtual-cluster/vision", `{"Cells":[{"Level":"node","Count":1,"Kind":"nvidia/gpu/H9"}]}`, `kind "nvidia/gpu/H9"`)
 	f(400, "PUT", "/v1/virtual-cluster/vision", `{"Cells":[{"Level":"node","Count":1,"Pin":["dgx-9"]}]}`, `pin "dgx-9"`)
 	f(400, "PUT", "/v1/virtual-cluster/vision", `{"Name":"speech"}`, `does not match "vision"`)
+	f(400, "PUT", "/v1/virtual-cluster/vision", `{"Cells":[{"Level":"node","Given":2}]}`, `cells 1: count is missing`)
 	f(409, "PUT", "/v1/virtual-cluster/default?cas=0", `{"Cells":[{"Level":"node","Count":2}]}`, "level socket: 3 short")
 	f(409, "PUT", "/v1/virtual-cluster/vision?cas=0", `{}`, "last changed at index")
 	f(200, "POST", "/v1/virtual-cluster/default?cas=0", `{"Cells":[{"Level":"socket","Count":1}]}`, "")
@@ -189,6 +217,7 @@ func TestVirtualClustersExchange(t *testing.T) {
 	says(t, a, 1, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-07 vision", "level socket: 1 short from 2127-01-04") // all nodes are owned then
 	says(t, a, 0, "vc delete speech", "")
 	says(t, a, 0, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-07 vision", `Virtual cluster "vision" owns 1 cell of level node fewer from 2126-12-24`)
+	says(t, a, 0, "vc status vision", "Change  From        Until       Cells", "shift   2126-12-24  2126-12-27  node -1", "shift   2127-01-04  2127-01-07  node +1")
 	says(t, a, 1, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-08 vision", "must not gain cell-hours")
 	says(t, a, 0, "vc exchanges", "offer", "vision", "bid", "students")
 	until(t, a, "vc list", "students  opportunistic  1       1 socket, 1 node", "vision    opportunistic  3       1 node")

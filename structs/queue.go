@@ -72,11 +72,11 @@ type Rank struct {
 	Standing int
 	Claim    int // one of the ClaimRank constants: the lowest goes first
 	// Band is that of the declared priority; the highest goes first.
-	Band     int
-	Requeued bool // goes before what never was
+	Band int
 	// Share is the dominant share of the pool that the namespace has opportunistically, in whole percent: the lowest goes first. It is
 	// that of a moment, and compared of normal standing alone; what has another standing has 0.
-	Share int
+	Share    int
+	Requeued bool // goes before what never was
 	// Number is priority + RequeueBonus for each time it was reclaimed + cycles waited
 	// before, less the number of the cycle in which it began to wait: the effective
 	// priority at a time is Number + the number of that time's cycle.
@@ -95,8 +95,8 @@ func (r *Rank) Compare(o *Rank) int {
 		return 1
 	}
 	return cmp.Or(
-		cmp.Compare(r.Standing, o.Standing), cmp.Compare(r.Claim, o.Claim), cmp.Compare(o.Band, r.Band), cmp.Compare(requeued(r), requeued(o)),
-		cmp.Compare(r.Share, o.Share), cmp.Compare(o.Number, r.Number), cmp.Compare(r.Submitted, o.Submitted),
+		cmp.Compare(r.Standing, o.Standing), cmp.Compare(r.Claim, o.Claim), cmp.Compare(o.Band, r.Band), cmp.Compare(r.Share, o.Share),
+		cmp.Compare(requeued(r), requeued(o)), cmp.Compare(o.Number, r.Number), cmp.Compare(r.Submitted, o.Submitted),
 		strings.Compare(r.Job.Namespace, o.Job.Namespace), strings.Compare(r.Job.ID, o.Job.ID),
 	)
 }

@@ -228,6 +228,18 @@ func (v *VirtualCluster) Validate() error {
 	return validateWindows(v.Windows, bad)
 }
 
+// ValidateCounts returns an error of CodeBadRequest if a block of cells has no count. In a window a count of 0 states that there are none
+// for a time.
+func (v *VirtualCluster) ValidateCounts() error {
+	for i, c := range v.Cells {
+		if c.Count == 0 {
+			return Errorf(CodeBadRequest, "virtual cluster %q: cells %d: count is missing", clip(v.Name), i+1).
+				WithHint("a virtual cluster that is to own nothing has no blocks of cells")
+		}
+	}
+	return nil
+}
+
 func validateWindows(list []*CellWindow, bad func(format string, args ...any) *Error) error {
 	for i, w := range list {
 		at := "window " + strconv.Itoa(i+1)
@@ -362,8 +374,10 @@ type VirtualClusterStatus struct {
 	GuaranteedGPUs    int
 	OpportunisticGPUs int
 	Windows           []*CellWindow
-	CreateIndex       uint64
-	ModifyIndex       uint64
+	// Changes are cells more, or less, for a time: by shifts and exchanges.
+	Changes     []CellChange `json:",omitempty"`
+	CreateIndex uint64
+	ModifyIndex uint64
 }
 
 // CellStatus is what is owned of one kind, and what has become of it. All but GPUsUsed and Lent are numbers of cells.

@@ -16,7 +16,6 @@ var noBehaviour = sync.OnceValue(func() map[string]string {
 	Job.Project
 	Job.Step
 	Job.Slot
-	Job.Class:auto
 	MultiregionStrategy.MaxParallel
 	Job.Periodic
 	Job.ParameterizedJob

@@ -241,12 +241,18 @@ func (t claimTable) postpone(was, edit *structs.VirtualCluster, why error) error
 	return nil
 }
 
+// reasonOf returns why an edit is not admitted, without what its caller may do.
 func reasonOf(err error) string {
-	var e *structs.Error
-	if errors.As(err, &e) {
-		return e.Msg
+	var inner *structs.Error
+	for e := inner; errors.As(err, &e); err = e.Err {
+		inner = e
 	}
-	return err.Error()
+	if inner == nil {
+		return err.Error()
+	}
+	bare := *inner
+	bare.Hint = ""
+	return bare.Error()
 }
 
 // maxClaimEvals bounds the evaluations that an edit of a virtual cluster makes: the jobs that were registered first.

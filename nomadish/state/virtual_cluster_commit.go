@@ -100,7 +100,7 @@ func (t claimTable) again(p *structs.JudgedPlan) []*structs.Evaluation {
 // Status returns a virtual cluster as it is shown, with what views of the World report about it.
 func (v VirtualClusters) Status(of *structs.VirtualCluster, views map[string]*scheduler.ClaimView) *structs.VirtualClusterStatus {
 	s := &structs.VirtualClusterStatus{
-		Name: of.Name, OverLimit: of.OverLimit, Points: of.Points, Pending: of.Pending, Windows: of.Windows, Cells: []*structs.CellStatus{},
+		Name: of.Name, OverLimit: of.OverLimit, Points: of.Points, Pending: of.Pending, Windows: of.Windows, Changes: of.Changes, Cells: []*structs.CellStatus{},
 		CreateIndex: of.CreateIndex, ModifyIndex: of.ModifyIndex,
 	}
 	view := views[of.Name]

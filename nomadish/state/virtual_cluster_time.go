@@ -124,7 +124,12 @@ func (t claimTable) tryPending() {
 		now := was.Copy()
 		p := now.Pending
 		now.OverLimit, now.Cells, now.Windows, now.Pending, now.ModifyIndex = p.OverLimit, p.Cells, p.Windows, nil, t.x.index
-		if t.admit(now) != nil {
+		if err := t.admit(now); err != nil {
+			if why := reasonOf(err); why != p.Reason {
+				waits := was.Copy()
+				waits.Pending.Reason = why
+				t.x.put(TableVirtualClusters, waits)
+			}
 			for _, l := range levels {
 				behind[l] = true
 			}

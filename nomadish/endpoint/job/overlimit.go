@@ -2,12 +2,25 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
+
+// checkClass refuses a job that is to run by a claim alone where its namespace can have none.
+func checkClass(snap *state.Snapshot, job *structs.Job) error {
+	if job.Class != structs.ClassGuaranteed {
+		return nil
+	}
+	if v := snap.VirtualClusters().Get(nil, job.Namespace); v != nil && len(v.Cells)+len(v.Windows)+len(v.Changes) > 0 {
+		return nil
+	}
+	return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but namespace %q owns nothing", job.ID, job.Namespace).
+		WithHint("`nomadish vc apply` gives it cells; without class the job runs on what is idle")
+}
 
 // checkLimit refuses a job of which an instance would run beyond what its namespace owns, where the virtual cluster wants
 // that confirmed (over_limit = "ask"). A job that was registered with opportunistic=true has it.
@@ -33,10 +46,19 @@ func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *st
 	for _, m := range plan.FailedTGAllocs { // order does not matter: any will do
 		for reason := range m.DimensionExhausted { // likewise
 			if strings.HasPrefix(reason, "withheld by over_limit") {
-				return structs.Errorf(structs.CodeConflict, "job %q: it requests more than namespace %q owns; what is beyond it may be reclaimed at any time", job.ID, job.Namespace).
-					WithHint("repeat with -opportunistic (opportunistic=true), or request less")
+				return structs.Errorf(structs.CodeConflict, "job %q: it requests more than namespace %q owns (%s); what is beyond it may be reclaimed at any time", job.ID, job.Namespace, ownedText(snap, job.Namespace)).
+					WithHint("repeat `job run` with -opportunistic (opportunistic=true), or request less")
 			}
 		}
 	}
 	return nil
+}
+
+// ownedText returns how many GPUs a namespace owns and uses.
+func ownedText(snap *state.Snapshot, namespace string) string {
+	owned, view := 0, snap.World().ClaimViews(namespace, false)[namespace]
+	for _, c := range view.Cells {
+		owned += c.GPUs
+	}
+	return fmt.Sprintf("%d GPUs, %d in guaranteed use", owned, view.GuaranteedGPUs)
 }

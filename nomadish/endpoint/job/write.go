@@ -109,6 +109,9 @@ func (e *Endpoint) registerUpTo(ctx context.Context, args *structs.JobRegisterRe
 	if args.Opportunistic {
 		job.OverLimit = structs.OverLimitOpportunistic
 	}
+	if err := checkClass(snap, job); err != nil {
+		return nil, err
+	}
 	if err := e.checkLimit(ctx, snap, job); err != nil {
 		return nil, err
 	}
@@ -264,6 +267,11 @@ func (e *Endpoint) scale(ctx context.Context, args *structs.JobScaleRequest) (*s
 	}
 	if args.Count != nil && *args.Count > int64(tg.Count) { // one that has too many already may be made smaller step by step
 		if err := e.checkCount(job, tg, *args.Count); err != nil {
+			return nil, err
+		}
+		grown := job.Copy()
+		grown.LookupTaskGroup(tg.Name).Count = int(*args.Count)
+		if err := e.checkLimit(ctx, e.Router.Snapshot(), grown); err != nil {
 			return nil, err
 		}
 	}

@@ -74,6 +74,9 @@ func (e *Endpoint) upsert(ctx context.Context, args *structs.VirtualClusterUpser
 	if err := args.VirtualCluster.Validate(); err != nil {
 		return nil, err
 	}
+	if err := args.VirtualCluster.ValidateCounts(); err != nil {
+		return nil, err
+	}
 	return e.applied(ctx, structs.LogVirtualClusterUpsert, &structs.VirtualClusterUpsertEntry{
 		VirtualCluster: args.VirtualCluster, WhenFree: args.WhenFree, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano(), EvalSeed: e.NewID(),
 	})
