@@ -93,6 +93,7 @@ func TestVirtualClustersGuide(t *testing.T) {
 	says(t, a, 0, "queue -namespace students", "sweep")
 	says(t, a, 0, "vc list", "vision    opportunistic  0       2 node    2      0       10 of 16   6     no")
 	says(t, a, 0, "topology", "  owner vision  8 × nvidia/gpu/H100", " vision/notebook.w[0] (guaranteed)\n", "] (lent)\n", "vision    16     16     10          6\n")
+	until(t, a, "operator metrics -format prometheus", `nomad_nomad_virtual_cluster_gpus_lent{`, `namespace="vision",node_pool="default",kind="nvidia/gpu/H100"} 6`)
 
 	// It ends, and nothing idles again.
 	says(t, a, 0, "job stop -detach -namespace vision train")
