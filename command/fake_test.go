@@ -127,6 +127,12 @@ func (f *fake) page(w http.ResponseWriter, r *http.Request, t *structs.Topology)
 		w.Header().Set("X-Nomad-Nexttoken", strconv.Itoa(to))
 	}
 	out := siteOf(slices.Clone(t.Nodes[from:to])...)
+	for _, o := range t.Owners {
+		out.AddOwner(structs.OwnerCounts{Owner: o.Owner, Owned: o.Owned})
+	}
+	for _, s := range out.Sites {
+		s.CellOwner = t.Sites[slices.IndexFunc(t.Sites, func(of *structs.TopologySite) bool { return of.ID == s.ID })].CellOwner
+	}
 	if r.URL.Query().Get("details") == "" {
 		for i, n := range out.Nodes {
 			plain := *n

@@ -23,7 +23,9 @@ func topologyCmd() spec {
 		details: "The cells of the site (such as racks) come first, then nodes, then the cells in each node down to single devices, with the\n" +
 			"allocations that use them. Up to 64 nodes are drawn with their trees, up to 1,000 with one line each; with more, only\n" +
 			"the cells above nodes are drawn. The summary of free cells counts each cell at its largest size, so that no device\n" +
-			"counts twice.",
+			"counts twice.\n" +
+			"\n" +
+			"Where namespaces own cells, those that are bound are marked with their owners, and their devices that others use as lent.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			node := fs.String("node", "", "one `node`, by its ID, the beginning of it, or its name")
 			verbose := fs.Bool("verbose", false, "draw every device of every node; print whole IDs and links")
@@ -102,8 +104,7 @@ func topologyPages(ctx context.Context, e *env, details bool, q *api.Query) (*st
 		}
 		for _, s := range t.Sites {
 			if sum := sites[s.ID]; sum != nil {
-				sum.Nodes += s.Nodes
-				sum.Add(s.DeviceCounts)
+				addSite(sum, s)
 				continue
 			}
 			sites[s.ID] = s
@@ -114,6 +115,9 @@ func topologyPages(ctx context.Context, e *env, details bool, q *api.Query) (*st
 		for _, f := range t.FreeCells {
 			all.AddFree(f)
 		}
+		for _, o := range t.Owners {
+			all.AddOwner(o)
+		}
 		if meta.NextToken == "" {
 			slices.SortStableFunc(all.FreeCells, func(a, b structs.FreeCells) int {
 				return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(b.Size, a.Size))
@@ -122,4 +126,16 @@ func topologyPages(ctx context.Context, e *env, details bool, q *api.Query) (*st
 		}
 		q.NextToken = meta.NextToken
 	}
+}
+
+// addSite adds what another page has of a cell above nodes. It has an owner if all pages with devices of it have that one.
+func addSite(sum, more *structs.TopologySite) {
+	switch {
+	case sum.Devices == 0:
+		sum.CellOwner = more.CellOwner
+	case more.Devices > 0 && more.CellOwner != sum.CellOwner:
+		sum.CellOwner = structs.CellOwner{}
+	}
+	sum.Nodes += more.Nodes
+	sum.Add(more.DeviceCounts)
 }

@@ -69,7 +69,7 @@ func (p *topologyPrinter) print() {
 	} else {
 		e.printf("%s on %s: %s\n\n", plural(p.t.Devices, "device"), plural(p.drawn, "node"), p.counts(p.t.DeviceCounts))
 	}
-	for _, b := range p.below("") {
+	for _, b := range p.below("", structs.CellOwner{}) {
 		e.printf("%s\n", b.text)
 		p.draw(b.kids, "")
 	}
@@ -79,6 +79,12 @@ func (p *topologyPrinter) print() {
 	if p.all {
 		p.printLinks()
 	}
+	p.printFree()
+	p.printOwners()
+}
+
+func (p *topologyPrinter) printFree() {
+	e := p.e
 	e.printf("\n%s\n", e.style.Bold("Free Cells"))
 	if len(p.t.FreeCells) == 0 {
 		e.printf("None\n")
@@ -102,32 +108,42 @@ func (p *topologyPrinter) draw(branches []*branch, indent string) {
 	}
 }
 
-// below is what hangs below a cell of the site, or stands at the top.
-func (p *topologyPrinter) below(site string) []*branch {
+// below is what hangs below a cell of the site, which is bound for an owner, or stands at the top.
+func (p *topologyPrinter) below(site string, owner structs.CellOwner) []*branch {
 	var out []*branch
 	for _, s := range p.sites[site] {
-		text := p.e.style.Bold(s.Level+" "+s.Name) + "  " + plural(s.Nodes, "node")
+		text := p.e.style.Bold(s.Level+" "+s.Name) + p.owner(s.CellOwner, owner) + "  " + plural(s.Nodes, "node")
 		if s.Devices > 0 {
 			text += ", " + plural(s.Devices, "device") + ": " + p.counts(s.DeviceCounts)
 		}
+		if !p.eachNode() {
+			text += p.bound(p.ownersIn(s.ID))
+		}
 		b := &branch{text: text}
 		if s.Devices > 0 || p.lines > p.drawn {
-			b.kids = p.below(s.ID)
+			b.kids = p.below(s.ID, cmp.Or(s.CellOwner, owner))
 		}
 		out = append(out, b)
 	}
-	if p.lines <= topologyLines || p.all {
+	if p.eachNode() {
 		for _, n := range p.nodes[site] {
-			out = append(out, p.node(n))
+			out = append(out, p.node(n, owner))
 		}
 	} else {
-		out = append(out, p.many(p.nodes[site])...)
+		many := p.many(p.nodes[site])
+		if site == "" && len(many) > 0 {
+			many[0].text += p.bound(ownersOfNodes(p.nodes[site]))
+		}
+		out = append(out, many...)
 	}
 	if k := p.plain[site]; k > 0 && p.t.Devices > 0 {
 		out = append(out, &branch{text: plural(k, "node") + " without devices"})
 	}
 	return out
 }
+
+// eachNode reports whether every node with devices gets a line of its own.
+func (p *topologyPrinter) eachNode() bool { return p.lines <= topologyLines || p.all }
 
 // many is nodes in one line, or two.
 func (p *topologyPrinter) many(nodes []*structs.TopologyNode) []*branch {
@@ -172,7 +188,8 @@ func (p *topologyPrinter) counts(c structs.DeviceCounts) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
+// node is a node in a cell that is bound for an owner.
+func (p *topologyPrinter) node(n *structs.TopologyNode, owner structs.CellOwner) *branch {
 	style := p.e.style
 	text := style.Bold("node " + cmp.Or(n.Name, n.ID))
 	if p.verbose {
@@ -185,6 +202,10 @@ func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
 		text += "  " + style.Yellow("draining")
 	case n.SchedulingEligibility == structs.NodeIneligible:
 		text += "  " + style.Yellow(n.SchedulingEligibility)
+	}
+	if n.Cells != nil {
+		text += p.owner(n.Cells.CellOwner, owner)
+		owner = cmp.Or(n.Cells.CellOwner, owner)
 	}
 	kinds := kindsIn(n.Cells, nil)
 	if len(kinds) == 0 {
@@ -211,9 +232,12 @@ func (p *topologyPrinter) node(n *structs.TopologyNode) *branch {
 	default:
 		text += "  " + what + ": " + p.counts(counts)
 	}
+	if n.Cells == nil {
+		text += p.bound(n.Owners)
+	}
 	b := &branch{text: text + p.reserved(n.Reservation)}
-	if n.Cells != nil && (p.all || someoneIn(n.Cells) || !n.Cells.FreeCell && takesWork(n)) {
-		b.kids = p.inside(n.Cells, len(kinds) > 1)
+	if n.Cells != nil && (p.all || someoneIn(n.Cells) || ownedApart(n.Cells, owner) || !n.Cells.FreeCell && takesWork(n)) {
+		b.kids = p.inside(n.Cells, len(kinds) > 1, owner)
 	}
 	return b
 }
@@ -257,39 +281,42 @@ func kindsIn(c *structs.CellView, kinds []string) []string {
 	return kinds
 }
 
-// inside is what is in a cell. A free cell within a node is one line, unless all
+// inside is what is in a cell, which is bound for an owner. A free cell within a node is one line, unless all
 // devices are requested.
-func (p *topologyPrinter) inside(c *structs.CellView, mixed bool) []*branch {
+func (p *topologyPrinter) inside(c *structs.CellView, mixed bool, owner structs.CellOwner) []*branch {
 	var out []*branch
 	for _, kid := range c.Cells {
 		text := kid.ID
 		if !strings.HasPrefix(text, kid.Level) {
 			text = kid.Level + " " + text
 		}
-		b := &branch{text: text}
+		b := &branch{text: text + p.owner(kid.CellOwner, owner)}
+		within := cmp.Or(kid.CellOwner, owner)
+		open := p.all || someoneIn(kid) || ownedApart(kid, within)
 		switch {
 		case kid.Devices == 0:
 			b.text += "  no devices"
-		case kid.Withheld == kid.Devices && !p.all && !someoneIn(kid):
+		case kid.Withheld == kid.Devices && !open:
 			b.text += "  " + plural(kid.Devices, "device") + ", unused"
 		case kid.FreeCell && !c.FreeCell:
 			b.text += "  " + p.e.style.Green(fmt.Sprintf("free cell of %d", kid.Devices))
-		case kid.FreeCell && !p.all && !someoneIn(kid): // in a larger one, shown as somebody is suspended there
+		case kid.FreeCell && !open: // in a larger one, shown as somebody is suspended there, or a part is owned
 			b.text += "  " + p.e.style.Green(plural(kid.Devices, "device")+", free")
 		}
-		if kid.Devices > 0 && (p.all || someoneIn(kid) || !kid.FreeCell && kid.Withheld < kid.Devices) {
-			b.kids = p.inside(kid, mixed)
+		if kid.Devices > 0 && (open || !kid.FreeCell && kid.Withheld < kid.Devices) {
+			b.kids = p.inside(kid, mixed, within)
 		}
 		out = append(out, b)
 	}
 	for _, d := range c.Members {
-		out = append(out, &branch{text: p.device(d, mixed)})
+		out = append(out, &branch{text: p.device(d, mixed, owner)})
 	}
 	return out
 }
 
-func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool) string {
-	parts := []string{d.ID}
+// device is a device in a cell that is bound for an owner.
+func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool, owner structs.CellOwner) string {
+	parts := []string{d.ID + p.owner(d.CellOwner, owner)}
 	if mixed {
 		parts = append(parts, d.Device)
 	}
@@ -299,33 +326,45 @@ func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool) string {
 	if !d.Healthy {
 		parts = append(parts, p.e.style.Red(strings.TrimSuffix("bad: "+d.HealthDescription, ": ")))
 	}
-	owners := make([]string, 0, len(d.Usages))
-	for _, h := range d.Usages {
-		text := short(h.AllocID, p.verbose) + " " + h.Name
-		if h.Namespace != "" && h.Namespace != structs.DefaultNamespace {
-			text = short(h.AllocID, p.verbose) + " " + h.Namespace + "/" + h.Name
+	if len(d.Usages) > 0 {
+		users := make([]string, 0, len(d.Usages))
+		for _, u := range d.Usages {
+			users = append(users, p.user(d, u))
 		}
-		if p.verbose {
-			text += " task " + h.Task
-		}
-		if h.Share < structs.DeviceShareWhole {
-			text += fmt.Sprintf(" %d/%d", h.Share, structs.DeviceShareWhole)
-		}
-		if h.GangSize > 0 {
-			text += fmt.Sprintf(" (rank %d of %d)", h.GangRank, h.GangSize)
-		}
-		if h.Suspended {
-			text += " " + p.e.style.Yellow("(suspended)")
-		}
-		owners = append(owners, text)
-	}
-	if len(owners) > 0 {
-		parts = append(parts, strings.Join(owners, ", "))
+		parts = append(parts, strings.Join(users, ", "))
 	}
 	if d.InUse() && d.FreeShare > 0 && d.Healthy {
 		parts = append(parts, p.e.style.Green(fmt.Sprintf("%d/%d left", d.FreeShare, structs.DeviceShareWhole)))
 	}
 	return strings.Join(parts, "  ")
+}
+
+// user names who uses a device, by what right if anybody owns any.
+func (p *topologyPrinter) user(d *structs.DeviceView, u *structs.DeviceUsage) string {
+	text := short(u.AllocID, p.verbose) + " "
+	if u.Namespace != "" && u.Namespace != structs.DefaultNamespace {
+		text += u.Namespace + "/"
+	}
+	text += u.Name
+	if p.verbose {
+		text += " task " + u.Task
+	}
+	if u.Share < structs.DeviceShareWhole {
+		text += fmt.Sprintf(" %d/%d", u.Share, structs.DeviceShareWhole)
+	}
+	if u.GangSize > 0 {
+		text += fmt.Sprintf(" (rank %d of %d)", u.GangRank, u.GangSize)
+	}
+	switch {
+	case u.Class == structs.ClassGuaranteed:
+		text += " (guaranteed)"
+	case d.Lent && u.Namespace != d.Owner:
+		text += " " + p.e.style.Yellow("(lent)")
+	}
+	if u.Suspended {
+		text += " " + p.e.style.Yellow("(suspended)")
+	}
+	return text
 }
 
 // printLinks lists which devices are linked directly, a line for each device.

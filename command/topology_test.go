@@ -43,6 +43,9 @@ func siteOf(nodes ...*structs.TopologyNode) *structs.Topology {
 		for _, f := range n.FreeCells {
 			t.AddFree(f)
 		}
+		for _, o := range n.Owners {
+			t.AddOwner(o)
+		}
 		if n.Site == "" {
 			continue
 		}

@@ -92,6 +92,8 @@ func TestVirtualClustersGuide(t *testing.T) {
 	until(t, a, "job status -namespace students sweep", "run         10      0         22")
 	says(t, a, 0, "queue -namespace students", "sweep")
 	says(t, a, 0, "vc list", "vision    opportunistic  0       2 node    2      0       10 of 16   6     no")
+	says(t, a, 0, "topology", "  owner vision  8 × nvidia/gpu/H100", " vision/notebook.w[0] (guaranteed)\n", "] (lent)\n", "vision    16     16     10          6\n")
+	until(t, a, "operator metrics -format prometheus", `nomad_nomad_virtual_cluster_gpus_lent{`, `namespace="vision",node_pool="default",kind="nvidia/gpu/H100"} 6`)
 
 	// Who may not borrow without being asked, and who cannot own.
 	const text = `job %q {

@@ -19,13 +19,15 @@ var (
 	streams, streamErrors   = telemetry.NewCount("nomad.streaming_rpc.request"), telemetry.NewCount("nomad.streaming_rpc.request_error")
 )
 
-// Metrics adds the series of the server to a batch: where its log is, and as a leader those of the jobs.
+// Metrics adds the series of the server to a batch: where its log is, and as a leader those of jobs and of virtual clusters.
 func (s *Server) Metrics(b *telemetry.Batch) {
 	s.raft.Metrics(b)
 	b.Add(snapshotIndex, float64(s.store.LatestIndex()), nil)
 	if s.IsLeader() {
 		b.Add(queueDepth, float64(s.leader.plans.Waiting()), nil)
-		s.series.Add(b, s.store.Snapshot())
+		snap := s.store.Snapshot()
+		s.series.Add(b, snap)
+		s.owners.Add(b, snap)
 	}
 }
 

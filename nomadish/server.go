@@ -19,6 +19,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/jobseries"
 	"github.com/nomadish/nomadish/nomadish/membership"
+	"github.com/nomadish/nomadish/nomadish/ownerseries"
 	"github.com/nomadish/nomadish/nomadish/portmux"
 	"github.com/nomadish/nomadish/nomadish/quorum"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
@@ -44,6 +45,7 @@ type Server struct {
 	workers   *workers
 	spool     *snapshot.Spool
 	series    jobseries.Series
+	owners    ownerseries.Series
 	gossip    *gossip.Pool
 	wan       *gossip.Pool // of all regions; nil: switched off
 	regions   *membership.Regions

@@ -32,6 +32,12 @@ func NewWorld() *World { return world.New() }
 // ClaimView is what has become of what an owner owns.
 type ClaimView = world.ClaimView
 
+// NodeBinding is the part of a bound cell that is on one node.
+type NodeBinding = world.NodeBinding
+
+// OwnerKind is an owner with a kind of devices of a pool.
+type OwnerKind = world.OwnerKind
+
 // ResolveCells finds the chains and the pins of quotas on a World, and writes them into the quotas. sites are the levels above nodes. It
 // returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.
 func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyLevel) error {

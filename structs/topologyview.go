@@ -1,6 +1,9 @@
 package structs
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Requests and answers about the topology: who holds which device, and what is free.
 type (
@@ -31,6 +34,24 @@ type Topology struct {
 	Nodes []*TopologyNode
 	DeviceCounts
 	FreeCells []FreeCells
+	// Owners are the namespaces that own devices, by name: all of the region, or of one node those that have some there.
+	Owners []OwnerCounts `json:",omitempty"`
+}
+
+// AddOwner adds the numbers of an owner, of other nodes. Owned is that of the region, and is not added.
+func (t *Topology) AddOwner(more OwnerCounts) { t.Owners = MergeOwner(t.Owners, more) }
+
+// MergeOwner adds the numbers of an owner to a list in the order of their names.
+func MergeOwner(list []OwnerCounts, more OwnerCounts) []OwnerCounts {
+	at, found := slices.BinarySearchFunc(list, more.Owner, func(c OwnerCounts, name string) int { return strings.Compare(c.Owner, name) })
+	if !found {
+		return slices.Insert(list, at, more)
+	}
+	list[at].Owned = max(list[at].Owned, more.Owned)
+	list[at].Bound += more.Bound
+	list[at].Guaranteed += more.Guaranteed
+	list[at].Lent += more.Lent
+	return list
 }
 
 // AddFree adds free cells to those of the same kind, level and size.
@@ -66,6 +87,24 @@ func (c *DeviceCounts) Add(other DeviceCounts) {
 	c.Withheld += other.Withheld
 }
 
+// OwnerCounts counts the devices of a namespace that owns some (semantics part 2, "Virtual clusters"). All but Owned are those of
+// the nodes in the answer.
+type OwnerCounts struct {
+	Owner      string // the namespace
+	Owned      int    `json:",omitempty"` // all that it owns; not stated with single nodes
+	Bound      int    // in cells that are bound for it
+	Guaranteed int    // that it uses by what it owns
+	Lent       int    // in cells that are bound for it, and used by other namespaces
+}
+
+// CellOwner is for whom a cell is bound.
+type CellOwner struct {
+	Owner  string `json:",omitempty"` // the namespace; empty: nobody
+	Pinned bool   `json:",omitempty"` // whether it uses the cell or not
+	// Away: the node, or one of them, takes no work, and the cell is not bound until it does.
+	Away bool `json:",omitempty"`
+}
+
 // FreeCells counts the free cells of a kind of device, level and size. A free cell has
 // only devices that are healthy and that nobody holds, and none around it within its
 // node is free too, so that no device counts twice.
@@ -84,6 +123,7 @@ type TopologySite struct {
 	Parent string // ID of the cell around it; empty: none
 	Nodes  int    // nodes in it, in the answer
 	DeviceCounts
+	CellOwner // if this very cell is bound
 }
 
 // TopologyNode is a node with what is free and in use on it. Its numbers are those of
@@ -104,6 +144,8 @@ type TopologyNode struct {
 	Unhealthy             int
 	Withheld              int
 	FreeCells             []FreeCells
+	// Owners are the namespaces that own cells with devices here, or use some here by what they own, by name.
+	Owners []OwnerCounts `json:",omitempty"`
 	// Reservation is room that the node keeps for a request that waits.
 	Reservation *Reservation `json:",omitempty"`
 	// Cells is the tree, its root of level "node"; with details only.
@@ -123,11 +165,12 @@ type CellView struct {
 	// FreeCell: all that is in it is healthy and nobody's, and the node takes work.
 	FreeCell bool
 	DeviceCounts
-	Cells   []*CellView   `json:",omitempty"`
-	Members []*DeviceView `json:",omitempty"` // the devices directly below
+	CellOwner               // if this very cell is bound, or, of a node, one above it
+	Cells     []*CellView   `json:",omitempty"`
+	Members   []*DeviceView `json:",omitempty"` // the devices directly below
 }
 
-// DeviceView is a device and who holds it.
+// DeviceView is a device, who owns it, and who holds it.
 type DeviceView struct {
 	ID                string
 	Device            string // vendor/type/name
@@ -136,6 +179,8 @@ type DeviceView struct {
 	HealthDescription string         `json:",omitempty"`
 	PciBusID          string         `json:",omitempty"`
 	FreeShare         int            // thousandths that nobody holds
+	CellOwner                        // of the bound cell that it is in: itself, or one around it
+	Lent              bool           `json:",omitempty"` // used by other namespaces than the owner
 	Usages            []*DeviceUsage `json:"Holders"`
 }
 
@@ -154,6 +199,8 @@ type DeviceUsage struct {
 	Group     string
 	Task      string
 	Share     int // thousandths; 1000 is all of it
+	// Class is by what right it is held, one of the Class constants; empty while nobody owns anything.
+	Class string `json:",omitempty"`
 	// Suspended: it is suspended, and the device counts as free or as others'; the allocation goes
 	// on when it can have this very one again.
 	Suspended bool `json:",omitempty"`

@@ -14,7 +14,11 @@ const (
 	OfJobs        Subject = "jobs"
 	OfAllocations Subject = "allocations"
 	OfNodes       Subject = "nodes"
+	OfNamespaces  Subject = "namespaces"
 )
+
+// subjects are all subjects.
+var subjects = []Subject{OfJobs, OfAllocations, OfNodes, OfNamespaces}
 
 // Batch is the values that sources have given at one time.
 type Batch struct {
@@ -27,10 +31,7 @@ type Batch struct {
 
 // NewBatch returns a new empty batch that holds at most so many series of each subject.
 func NewBatch(maxSeries int) *Batch {
-	return &Batch{
-		max: maxSeries, values: map[*Family][]Value{}, used: map[Subject]int{},
-		dropped: map[Subject]int{OfJobs: 0, OfAllocations: 0, OfNodes: 0},
-	}
+	return &Batch{max: maxSeries, values: map[*Family][]Value{}, used: map[Subject]int{}, dropped: map[Subject]int{}}
 }
 
 // Fit returns for how many of n things of a subject, of so many series each, there is room, and takes it. The series of the
@@ -85,14 +86,18 @@ func (b *Batch) Each(yield func(f *Family, values []Value)) {
 
 var (
 	droppedFamily = Named("telemetry.series_dropped")
-	droppedLabels = map[Subject]*LabelSet{
-		OfJobs: Labels("of", string(OfJobs)), OfAllocations: Labels("of", string(OfAllocations)), OfNodes: Labels("of", string(OfNodes)),
-	}
+	droppedLabels = func() map[Subject]*LabelSet {
+		out := map[Subject]*LabelSet{}
+		for _, s := range subjects {
+			out[s] = Labels("of", string(s))
+		}
+		return out
+	}()
 )
 
 // account adds how many series were dropped.
 func (b *Batch) account() {
-	for _, s := range []Subject{OfJobs, OfAllocations, OfNodes} {
+	for _, s := range subjects {
 		b.Add(droppedFamily, float64(b.dropped[s]), droppedLabels[s])
 	}
 }

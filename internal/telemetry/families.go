@@ -4,6 +4,7 @@ package telemetry
 const (
 	nodeLabels  = "node_id,datacenter,node_class,node_pool,node_status,node_scheduling_eligibility"
 	allocLabels = "job,task_group,alloc_id,namespace,task,parent_id?"
+	ownerLabels = "namespace,node_pool,kind"
 	jobLabels   = "job,task_group,namespace,parent_id?,dispatch_id?,periodic_id?"
 )
 
@@ -240,7 +241,14 @@ var ownFamilies = []Family{
 	{"nomad.queue.oldest_seconds", Gauge, "s", "node_pool,class", "How long the first of them waits"},
 	{"nomad.queue.pass", Summary, "ms", "", "A pass over what waits for room"},
 	{"nomad.queue.tried", Counter, "groups", "", "Groups that passes have tried"},
+	{"nomad.virtual_cluster.gpus_owned", Gauge, "GPUs", ownerLabels, "GPUs that a namespace owns, those included that the hardware cannot hold"},
+	{"nomad.virtual_cluster.gpus_guaranteed", Gauge, "GPUs", ownerLabels, "GPUs of its cells that its allocations use by their claims"},
+	{"nomad.virtual_cluster.gpus_opportunistic", Gauge, "GPUs", ownerLabels, "GPUs that its allocations use without a claim, wherever they are"},
+	{"nomad.virtual_cluster.gpus_lent", Gauge, "GPUs", ownerLabels, "GPUs of its bound cells that allocations of other namespaces use"},
+	{"nomad.virtual_cluster.gpus_doomed", Gauge, "GPUs", ownerLabels, "GPUs of its cells that the hardware cannot hold at present"},
+	{"nomad.virtual_cluster.points_balance", Gauge, "points", "namespace", "Points that a namespace may bid in exchanges"},
+	{"nomad.virtual_cluster.entitled_missing", Gauge, "allocations", "namespace", "Allocations that wait although their namespace's free cells could hold them, each group's by itself"},
 	{"nomad.drain.moves", Counter, "allocations", "", "Allocations that drains have moved"},
 	{"nomad.gc.collect", Summary, "ms", "", "Collecting what is over"},
-	{"telemetry.series_dropped", Gauge, "series", "of", "Series of jobs, allocations or nodes that are left out because of telemetry.max_series"},
+	{"telemetry.series_dropped", Gauge, "series", "of", "Series of jobs, allocations, nodes or namespaces that are left out because of telemetry.max_series"},
 }

@@ -416,7 +416,7 @@ type Telemetry struct {
 	// Statsd and Statsite are host:port that all metrics are sent to, by UDP and by TCP.
 	Statsd   string `hcl:"statsd_address"`
 	Statsite string `hcl:"statsite_address"`
-	// MaxSeries (ours) bounds the series of jobs, those of allocations and those of nodes.
+	// MaxSeries (ours) bounds the series of jobs, those of allocations, those of nodes and those of namespaces.
 	MaxSeries int `hcl:"max_series"`
 
 	_ struct{} `moot:"prometheus_metrics"`

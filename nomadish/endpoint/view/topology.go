@@ -37,8 +37,9 @@ func (e *Endpoint) topology(ctx context.Context, args *structs.TopologyRequest) 
 			reply.Topology, index = nodeTopology(ws, snap, args.NodeID)
 			return index, nil
 		}
-		reply.Topology, err = topologyPage(ws, snap, args, &reply.QueryMeta)
-		return max(snap.TableIndex(state.TableNodes), snap.TableIndex(state.TableAllocs),
+		owners, index := ownersIn(ws, snap)
+		reply.Topology, err = topologyPage(ws, snap, args, &reply.QueryMeta, owners)
+		return max(index, snap.TableIndex(state.TableNodes), snap.TableIndex(state.TableAllocs),
 			snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations)), err
 	})
 }
@@ -52,14 +53,17 @@ func nodeTopology(ws *state.WatchSet, snap *state.Snapshot, id string) (*structs
 	}
 	allocs := snap.AllocsByNode(ws, id)
 	reserved := reservedNodes(ws, snap)
-	index := max(node.ModifyIndex, config.ModifyIndex, snap.TableIndex(state.TableReservations))
+	owners, index := ownersIn(ws, snap)
+	index = max(index, node.ModifyIndex, config.ModifyIndex, snap.TableIndex(state.TableReservations))
 	if len(allocs) > 0 {
 		index = max(index, rpc.AllocsIndex(snap, allocs))
 	}
 	sum := newTopologySum(config.SiteLevels())
 	view := viewNode(node, allocs)
 	view.Reservation = reserved[id]
-	sum.add(view, sum.site(node))
+	above := owners.mark(view)
+	sum.add(view, sum.site(node), above)
+	owners.stated(sum.out.Owners)
 	return sum.finish(true), index
 }
 
@@ -72,10 +76,14 @@ func reservedNodes(ws *state.WatchSet, snap *state.Snapshot) map[string]*structs
 	return out
 }
 
-func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.TopologyRequest, meta *structs.QueryMeta) (*structs.Topology, error) {
+func topologyPage(
+	ws *state.WatchSet, snap *state.Snapshot, args *structs.TopologyRequest, meta *structs.QueryMeta, owners owners,
+) (*structs.Topology, error) {
 	config := snap.SchedulerConfig(ws)
 	sum := newTopologySum(config.SiteLevels())
+	sum.out.Owners = owners.all()
 	metas, reserved := map[string]map[string]string{}, reservedNodes(ws, snap)
+	above := map[string][]sitePart{}
 	nodes, err := rpc.Page(&args.QueryOptions, meta, func(yield func(*structs.TopologyNode) bool) {
 		for n := range snap.Nodes(ws, args.Prefix, args.Reverse) {
 			if before(&args.QueryOptions, n.ID) {
@@ -88,6 +96,7 @@ func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.Topolo
 			metas[n.ID] = n.Meta
 			view := viewNode(n, allocs)
 			view.Reservation = reserved[n.ID]
+			above[n.ID] = owners.mark(view)
 			if !yield(view) {
 				return
 			}
@@ -97,7 +106,7 @@ func topologyPage(ws *state.WatchSet, snap *state.Snapshot, args *structs.Topolo
 		return nil, err
 	}
 	for _, n := range nodes {
-		sum.add(n, sum.site(&structs.Node{Meta: metas[n.ID]}))
+		sum.add(n, sum.site(&structs.Node{Meta: metas[n.ID]}), above[n.ID])
 	}
 	return sum.finish(args.Details), nil
 }
@@ -118,12 +127,13 @@ type topologySum struct {
 	levels  []structs.TopologyLevel
 	sites   map[string]*structs.TopologySite
 	heights map[string]int
+	owners  siteOwners
 	out     *structs.Topology
 }
 
 func newTopologySum(levels []structs.TopologyLevel) *topologySum {
 	return &topologySum{
-		levels: levels, sites: map[string]*structs.TopologySite{}, heights: map[string]int{structs.LevelNode: 0},
+		levels: levels, sites: map[string]*structs.TopologySite{}, heights: map[string]int{structs.LevelNode: 0}, owners: siteOwners{},
 		out: &structs.Topology{Sites: []*structs.TopologySite{}, Nodes: []*structs.TopologyNode{}, FreeCells: []structs.FreeCells{}},
 	}
 }
@@ -150,12 +160,16 @@ func (s *topologySum) site(n *structs.Node) *structs.TopologySite {
 	return at
 }
 
-func (s *topologySum) add(n *structs.TopologyNode, site *structs.TopologySite) {
+// add adds a node, with the cell right above it, and its part of bound cells above it.
+func (s *topologySum) add(n *structs.TopologyNode, site *structs.TopologySite, above []sitePart) {
 	s.out.Nodes = append(s.out.Nodes, n)
 	s.out.Add(n.Counts())
 	heightsOf(n.Cells, s.heights)
 	for _, f := range n.FreeCells {
 		s.out.AddFree(f)
+	}
+	for _, o := range n.Owners {
+		s.out.AddOwner(o)
 	}
 	if n.FreeCells == nil {
 		n.FreeCells = []structs.FreeCells{}
@@ -166,6 +180,7 @@ func (s *topologySum) add(n *structs.TopologyNode, site *structs.TopologySite) {
 	for ; site != nil; site = s.sites[site.Parent] {
 		site.Nodes++
 		site.Add(n.Counts())
+		s.owners.add(site, above)
 	}
 }
 
@@ -177,6 +192,7 @@ func (s *topologySum) finish(details bool) *structs.Topology {
 			s.out.Levels = append(s.out.Levels, l.Name)
 		}
 	}
+	s.owners.mark(s.out.Sites)
 	sortFree(s.out.FreeCells, s.out.Levels)
 	slices.SortFunc(s.out.Sites, func(a, b *structs.TopologySite) int { return strings.Compare(a.ID, b.ID) })
 	if !details {

@@ -12,8 +12,8 @@ import (
 // given allocations, and which cells are free.
 type nodeView struct {
 	node    *structs.Node
-	takes   bool // the node takes work: what nobody holds is free
-	owners  map[string][]*structs.DeviceUsage
+	takes   bool                               // the node takes work: what nobody holds is free
+	usages  map[string][]*structs.DeviceUsage  // by device
 	kids    map[string][]*structs.TopologyCell // by parent
 	devices map[string]*structs.DeviceView     // those without a place yet
 	kinds   []string                           // vendor/type/name, as the node reports them
@@ -22,7 +22,7 @@ type nodeView struct {
 
 func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNode {
 	v := &nodeView{
-		node: n, takes: n.Ready(), owners: ownersOf(allocs), kids: map[string][]*structs.TopologyCell{},
+		node: n, takes: n.Ready(), usages: usagesOf(allocs), kids: map[string][]*structs.TopologyCell{},
 		devices: map[string]*structs.DeviceView{},
 		out: &structs.TopologyNode{
 			ID: n.ID, Name: n.Name, Datacenter: n.Datacenter, NodePool: n.NodePool, NodeClass: n.NodeClass, Status: n.Status,
@@ -48,10 +48,10 @@ func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNo
 	return v.out
 }
 
-// ownersOf returns, by device, which allocations use it. An allocation that has ended, or that the
+// usagesOf returns, by device, which allocations use it. An allocation that has ended, or that the
 // servers have requested to end, holds nothing, as in the scheduler. One that is suspended is
 // listed, after those that hold the device.
-func ownersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceUsage {
+func usagesOf(allocs []*structs.Allocation) map[string][]*structs.DeviceUsage {
 	out := map[string][]*structs.DeviceUsage{}
 	for _, a := range allocs {
 		if a.Terminal() || a.AllocatedResources == nil {
@@ -63,6 +63,9 @@ func ownersOf(allocs []*structs.Allocation) map[string][]*structs.DeviceUsage {
 					AllocID: a.ID, Namespace: a.Namespace, Name: a.Name, JobID: a.JobID, Group: a.TaskGroup, Task: task,
 					Share: cmp.Or(d.Share, structs.DeviceShareWhole), Level: d.Level,
 					Suspended: a.Suspended(),
+				}
+				if terms := a.AllocatedResources.Shared.Terms; terms != nil && terms.Claim != "" {
+					h.Class = structs.ClassGuaranteed
 				}
 				if a.Gang != nil {
 					h.GangRank, h.GangSize = a.Gang.Rank, a.Gang.Size
@@ -120,13 +123,13 @@ func (v *nodeView) readDevices() {
 }
 
 func (v *nodeView) usage(d *structs.DeviceView) {
-	d.Usages = append(d.Usages, v.owners[d.ID]...)
+	d.Usages = append(d.Usages, v.usages[d.ID]...)
 	for _, h := range d.Usages {
 		if !h.Suspended {
 			d.FreeShare = max(0, d.FreeShare-h.Share)
 		}
 	}
-	delete(v.owners, d.ID)
+	delete(v.usages, d.ID)
 }
 
 // cells are those that the node reports, or that follow from where its devices sit.
@@ -197,8 +200,8 @@ func (v *nodeView) rest(root *structs.CellView) {
 			}
 		}
 	}
-	gone := make([]string, 0, len(v.owners))
-	for id := range v.owners { // order does not matter: sorted below
+	gone := make([]string, 0, len(v.usages))
+	for id := range v.usages { // order does not matter: sorted below
 		gone = append(gone, id)
 	}
 	slices.Sort(gone)

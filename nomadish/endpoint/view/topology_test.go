@@ -106,7 +106,7 @@ func TestSlices(t *testing.T) {
 		{ID: "s0", Level: "socket"}, {ID: "GPU-1", Level: "gpu", Parent: "s0", Devices: gpus(0, 1)}, {ID: "p", Level: "pcie", Parent: "s0", Devices: gpus(2)},
 	}}
 	sum := newTopologySum(nil)
-	sum.add(viewNode(n, []*structs.Allocation{usages("a", 0, gpus(0)...)}), nil)
+	sum.add(viewNode(n, []*structs.Allocation{usages("a", 0, gpus(0)...)}), nil, nil)
 	top := sum.finish(true)
 	if want := []string{"mig", "gpu", "pcie", "socket", "node"}; !slices.Equal(top.Levels, want) {
 		t.Errorf("levels %q", top.Levels)
@@ -420,7 +420,7 @@ func BenchmarkTopology(b *testing.B) {
 			for b.Loop() {
 				sum := newTopologySum([]structs.TopologyLevel{{Name: "rack", Meta: "rack"}})
 				for _, n := range nodes[:count] {
-					sum.add(viewNode(n, reserved[n.ID]), sum.site(n))
+					sum.add(viewNode(n, reserved[n.ID]), sum.site(n), nil)
 				}
 				if t := sum.finish(name == "details"); t.Used != 4*count {
 					b.Fatalf("%d used", t.Used)

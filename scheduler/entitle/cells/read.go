@@ -84,6 +84,27 @@ func (c *Chain) BoundOn(nodeID string, yield func(b Binding, devices uint64)) {
 	}
 }
 
+// AwayOn calls yield for each cell that was bound, that a node has a part in, and that is not ready at present, with the devices of
+// the node that are of it.
+func (c *Chain) AwayOn(nodeID string, yield func(b Binding, devices uint64)) {
+	n, ok := c.nodes.get(nodeID)
+	if !ok {
+		return
+	}
+	for _, key := range c.keysOf(n.Sites) {
+		s, known := c.groups.get(key.key)
+		if !known {
+			continue
+		}
+		for _, b := range s.away {
+			yield(b, c.mask(len(c.levels)-1, 0))
+		}
+	}
+	for _, b := range n.away {
+		yield(b, c.mask(b.Kind.Level, b.Cell.Index))
+	}
+}
+
 // Healthy returns the devices of a node that may be used; none of a node that is not ready.
 func (c *Chain) Healthy(nodeID string) uint64 {
 	n, ok := c.nodes.get(nodeID)

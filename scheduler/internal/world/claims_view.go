@@ -1,7 +1,6 @@
 package world
 
 import (
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -131,20 +130,21 @@ func (v *claimViews) uses(is *structs.BoundCell, n *NodeState, t *DeviceTree, c 
 	for _, i := range t.Sick {
 		is.Bad = is.Bad || mask&(1<<i) != 0
 	}
-	level := c.LevelName(b.Kind)
+	level, lent := c.LevelName(b.Kind), uint64(0)
 	for _, u := range n.Usages {
-		part := bits.OnesCount64(DeviceMask(t, u) & mask)
-		if part == 0 {
-			continue
-		}
-		if terms := &u.Owner.Terms; u.claimed() && u.Owner.Namespace == b.Owner && terms.CellLevel == level && terms.CellSize == b.Kind.Size {
-			is.Used += part
-			is.Allocs = append(is.Allocs, u.ID)
-		} else {
-			is.Lent += part
+		part := DeviceMask(t, u) & mask
+		terms := &u.Owner.Terms
+		switch {
+		case part == 0:
+		case u.Owner.Namespace != b.Owner:
+			lent |= part
 			is.Borrowers = append(is.Borrowers, u.ID)
+		case u.claimed() && terms.CellLevel == level && terms.CellSize == b.Kind.Size:
+			is.Used += Count(part)
+			is.Allocs = append(is.Allocs, u.ID)
 		}
 	}
+	is.Lent += Count(lent)
 }
 
 // GuaranteedUses returns how many allocations of an owner use its cells, and one of them.
