@@ -1,4 +1,6 @@
-package world
+// Package tree is the ordered map of which Worlds share what they have in common. It knows nothing of what it keeps, and must never
+// change a page that another token owns.
+package tree
 
 import (
 	"slices"
@@ -15,7 +17,7 @@ type Token = bucket.Token
 const pageMax = 32
 
 // Tree is a persistent ordered map: a B+-tree whose pages are copied on the
-// first change by each token. The zero value is not usable: see newTree.
+// first change by each token. The zero value is not usable: see New.
 // Get and Put cost O(log n); All, Ascend and Descend are in key order.
 type Tree[K, V any] struct {
 	compare func(a, b K) int
@@ -32,7 +34,8 @@ type page[K, V any] struct {
 	kids  []*page[K, V]
 }
 
-func newTree[K, V any](compare func(a, b K) int) Tree[K, V] {
+// New returns an empty tree in the order of compare.
+func New[K, V any](compare func(a, b K) int) Tree[K, V] {
 	return Tree[K, V]{compare: compare}
 }
 

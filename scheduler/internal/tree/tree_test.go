@@ -1,4 +1,4 @@
-package world
+package tree
 
 import (
 	"cmp"
@@ -61,7 +61,7 @@ func (t *Tree[K, V]) check() error {
 
 func TestTreeIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tr := newTree[int, int](cmp.Compare[int])
+		tr := New[int, int](cmp.Compare[int])
 		model := map[int]int{}
 		tok := &Token{}
 		type kept struct {

@@ -1,4 +1,4 @@
-package world
+package tree
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 // whichever of them is the older one.
 func TestTreeChangesAreThoseOfTheMaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tr := newTree[int, int](cmp.Compare[int])
+		tr := New[int, int](cmp.Compare[int])
 		model, tok := map[int]int{}, &Token{}
 		type kept struct {
 			tr    Tree[int, int]
@@ -81,7 +81,7 @@ func changesOf(was, is map[int]int) (out []Change[int, int]) {
 // Pages that two trees share are passed over: one change among 10,000 entries costs a few comparisons.
 func TestTreeChangesPassOverWhatIsShared(t *testing.T) {
 	compared := 0
-	tr := newTree[int, int](func(a, b int) int { compared++; return cmp.Compare(a, b) })
+	tr := New[int, int](func(a, b int) int { compared++; return cmp.Compare(a, b) })
 	for k := range 10_000 {
 		tr.Put(&Token{}, k, k)
 	}

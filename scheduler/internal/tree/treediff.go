@@ -1,4 +1,4 @@
-package world
+package tree
 
 // Change is a key whose value differs between two trees. Had and Has report in which of them the key
 // is: the older one, the newer one.

@@ -1,0 +1,14 @@
+package world
+
+import "github.com/nomadish/nomadish/scheduler/internal/tree"
+
+// Tree is an ordered map of which a World and its Edits share what they have in common.
+type Tree[K, V any] = tree.Tree[K, V]
+
+// Token identifies an edit: it may change the pages and nodes that it owns.
+type Token = tree.Token
+
+// Change is a key whose value differs between two trees.
+type Change[K, V any] = tree.Change[K, V]
+
+func newTree[K, V any](compare func(a, b K) int) Tree[K, V] { return tree.New[K, V](compare) }
