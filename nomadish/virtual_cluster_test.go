@@ -15,7 +15,10 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/endpoint/eval"
 	"github.com/nomadish/nomadish/nomadish/endpoint/job"
+	"github.com/nomadish/nomadish/nomadish/endpoint/namespace"
+	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
@@ -47,6 +50,10 @@ type virtualCluster struct {
 	checks  *virtualChecks
 	servers []*virtualServer
 	began   time.Time
+	// workers is how many workers each server has, which take evaluations while it leads; nodes need no heartbeats then.
+	workers int
+	// applied is called, if it is not nil, with what a server has applied and the state that it shows then.
+	applied func(server string, logs []*raft.Log, snap *state.Snapshot)
 	// machine may put something between Raft and a server's FSM, to break it.
 	machine func(i int, m raft.BatchingFSM) raft.BatchingFSM
 }
@@ -151,7 +158,7 @@ func (c *virtualCluster) start(i int) {
 		return store, fsm.New(writer, store, s.cfg.Logger.Named("fsm"))
 	}
 	store, plain := fresh()
-	var machine raft.BatchingFSM = &prober{FSM: plain, checks: c.checks, server: s.cfg.Name}
+	var machine raft.BatchingFSM = &prober{FSM: plain, c: c, store: store, server: s.cfg.Name}
 	if c.machine != nil {
 		machine = c.machine(i, machine)
 	}
@@ -169,6 +176,11 @@ func (c *virtualCluster) start(i int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.parts.Go(func() { l.leader.follow(ctx, n.Gained()) })
+	assumed := worker.NewAssumed()
+	for range c.workers {
+		one := worker.New(worker.Options{Schedulers: s.cfg.EnabledSchedulers, NewID: NewID, Assumed: assumed, Logger: s.cfg.Logger}, ownLeader{l}, store)
+		l.parts.Go(func() { one.RunUntil(ctx, ctx) })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.life = l
@@ -180,8 +192,14 @@ func (s *virtualServer) endpoints(l *virtualLife) *wire.Mux {
 	others.Close()
 	router := rpc.New(rpc.Config{ID: s.id, Name: s.cfg.Name, Region: s.cfg.Region, Hold: readLimit}, rpc.Deps{
 		Store: l.store, Leadership: &leadership{Node: l.Node, leading: l.leader.leading}, Pool: others, Logger: s.cfg.Logger,
+		Cluster: oneVersion{},
 	})
-	rpc.Register(mux, job.New(job.Config{}, job.Deps{Router: router, Applier: l.Node, NewID: NewID, Now: time.Now}))
+	rpc.Register(mux,
+		job.New(job.Config{}, job.Deps{Router: router, Applier: l.Node, NewID: NewID, Now: time.Now}),
+		eval.New(eval.Deps{Router: router, Applier: l.Node, Broker: l.leader.broker, Plans: l.leader.plans, Now: time.Now, Logger: s.cfg.Logger}),
+		namespace.New(namespace.Deps{Router: router, Applier: l.Node, Now: time.Now}),
+		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: l.Node, NewID: NewID, Now: time.Now}),
+	)
 	return mux
 }
 
@@ -258,22 +276,26 @@ func (c *virtualCluster) end() {
 // prober is a server's FSM that tells what it is to apply.
 type prober struct {
 	*fsm.FSM
-	checks *virtualChecks
+	c      *virtualCluster
+	store  *state.Store
 	server string
 }
 
 // Apply implements raft.FSM.
 func (w *prober) Apply(l *raft.Log) any {
-	w.checks.applied(w.server, l)
-	return w.FSM.Apply(l)
+	return w.ApplyBatch([]*raft.Log{l})[0]
 }
 
 // ApplyBatch implements raft.BatchingFSM.
 func (w *prober) ApplyBatch(logs []*raft.Log) []any {
 	for _, l := range logs {
-		w.checks.applied(w.server, l)
+		w.c.checks.applied(w.server, l)
 	}
-	return w.FSM.ApplyBatch(logs)
+	answers := w.FSM.ApplyBatch(logs)
+	if w.c.applied != nil {
+		w.c.applied(w.server, logs, w.store.Snapshot())
+	}
+	return answers
 }
 
 // virtualMembers is gossip to which all servers are always there: whether one is to be given up is not what this ring is about.

@@ -34,6 +34,8 @@ const (
 //     is kept is neither given up nor replaced meanwhile; who is lost is found out in time;
 //   - now and then: replicas that applied the same log have equal hashes; package check finds
 //     the state in order; what was acknowledged is there;
+//   - what namespaces own (tenants.go), in seeds where they own something: after every entry that could change it, of every
+//     replica, Invariant S holds and the accounts agree with what runs; points and exchanged cells are conserved;
 //   - whenever a snapshot is restored: it yields the state that it was taken of;
 //   - when faults have stopped: nothing is left to be placed, nothing runs that is to be
 //     stopped, and servers and clients agree on what runs.
@@ -92,6 +94,7 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 	case *structs.PlanCommit:
 		for _, plan := range p.Plans {
 			c.plan(r.store.Snapshot(), plan)
+			c.tenants.plan(r.store.Snapshot(), plan)
 		}
 	}
 	if _, plans := e.payload.(*structs.PlanCommit); !plans {
@@ -99,6 +102,7 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 			c.moved[job] = index
 		}
 	}
+	c.tenants.entry(r, index, e)
 	if index%orderEvery == 0 {
 		c.order(r)
 		c.votes(r)
@@ -223,6 +227,15 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 	if was == nil || is == nil || p.JudgedAt < c.bands {
 		return
 	}
+	if is.Claim != "" && was.Claim == "" {
+		return // a claim takes what has none, whatever its priority
+	}
+	if snap.TableIndex(state.TableVirtualClusters) == snap.Index() {
+		return // an edit that waited was admitted after the plan, and may have taken the winner's claim
+	}
+	if was.Claim != "" && (is.Claim == "" || victim.Namespace != winner.Namespace) {
+		c.fail("%s of namespace %s uses what that owns, and was taken back for %s of %s", s.AllocID, victim.Namespace, s.PreemptedBy, winner.Namespace)
+	}
 	if config.Band(was.Priority) >= config.Band(is.Priority) {
 		c.fail("%s of priority %d was taken back for %s of priority %d", s.AllocID, was.Priority, s.PreemptedBy, is.Priority)
 	}
@@ -308,6 +321,7 @@ func (c *checks) gangs(snap *state.Snapshot, id structs.NamespacedID, version ui
 
 // replica compares the states of replicas that have applied the same log.
 func (c *checks) replica(r *replica, index uint64) {
+	c.tenants.claims(r)
 	if index%hashEvery != 0 || c.failed != nil {
 		return
 	}
@@ -371,17 +385,21 @@ func (c *checks) votes(r *replica) {
 		if p.purged || p.index > snap.Index() {
 			continue
 		}
-		job := snap.Job(nil, structs.DefaultNamespace, name)
+		job := snap.Job(nil, c.tenants.of(name), name)
 		if job == nil || job.JobModifyIndex < p.index {
 			c.fail("replica %d: the registration of %s at index %d was acknowledged and is not there", r.id, name, p.index)
 		}
 	}
+	c.tenants.votes(r)
 }
 
 // untilCalm waits for everything to come to rest, now that faults have stopped.
 func (c *checks) untilCalm() {
 	c.after(2*time.Second, "is it calm?", -1, func() {
 		why := c.unrest()
+		if why == "" {
+			why = c.tenants.waiting(c.leader.r.store.Snapshot())
+		}
 		switch {
 		case why == "":
 			c.result.Calm = c.now - c.quietAt

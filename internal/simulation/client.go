@@ -76,7 +76,7 @@ func requestKeyOf(s *sim, i int) *structs.Node {
 	for c := range cores {
 		n.NodeResources.Cpu.ReservableCpuCores = append(n.NodeResources.Cpu.ReservableCpuCores, c)
 	}
-	if s.IntN(3) > 0 {
+	if s.IntN(3) > 0 || s.tenants != nil {
 		giveGPUs(n, 4)
 	}
 	return n

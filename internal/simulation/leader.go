@@ -8,12 +8,15 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/calendar"
 	"github.com/nomadish/nomadish/nomadish/drain"
 	"github.com/nomadish/nomadish/nomadish/endpoint/alloc"
 	"github.com/nomadish/nomadish/nomadish/endpoint/eval"
 	jobendpoint "github.com/nomadish/nomadish/nomadish/endpoint/job"
+	"github.com/nomadish/nomadish/nomadish/endpoint/namespace"
 	"github.com/nomadish/nomadish/nomadish/endpoint/node"
 	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
+	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
@@ -47,6 +50,7 @@ type leader struct {
 	beats  *heartbeat.Steps
 	drains *drain.Steps
 	gc     *gc.Collector
+	edges  *calendar.Calendar
 	mux    *wire.Mux
 	logged strings.Builder // errors that the mux has logged: calls that panicked
 
@@ -92,6 +96,7 @@ func lead(r *replica) *leader {
 	l.gc = gc.New(gc.Options{
 		Eval: 30 * time.Second, BatchEval: time.Minute, Job: time.Minute, Node: 5 * time.Minute, History: 10 * time.Minute, Clock: now,
 	}, r.store, l)
+	l.edges = calendar.New(calendar.Options{NewID: r.newID, Clock: now}, r.store, l)
 	l.mux = wire.NewMux(hclog.New(&hclog.LoggerOptions{Level: hclog.Error, Output: &l.logged, DisableTime: true}), 0)
 	l.listen(now, silent)
 	if r.store.Snapshot().SchedulerConfig(nil).ModifyIndex == 0 {
@@ -126,6 +131,8 @@ func (l *leader) listen(now *wall, silent hclog.Logger) {
 		eval.New(eval.Deps{Router: router, Applier: l, Broker: l.broker, Now: now.Now, Logger: silent}),
 		node.New(node.Config{Datacenter: "dc1"}, node.Deps{Router: router, Applier: l, Heartbeats: l.timers, NewID: r.newID, Now: now.Now, Logger: silent}),
 		operator.New(operator.Deps{Router: router, Applier: l, Collector: l.gc, Raft: members{l}, Now: now.Now}),
+		namespace.New(namespace.Deps{Router: router, Applier: l, Now: now.Now}),
+		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: l, NewID: r.newID, Now: now.Now}),
 	)
 }
 
@@ -282,6 +289,9 @@ func (l *leader) round() {
 		},
 		l.walk,
 		l.wakeOne,
+	}
+	if l.tenants != nil {
+		steps = append(steps, func() { l.edges.Step(forever, nil) })
 	}
 	l.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	for _, step := range steps {

@@ -104,6 +104,7 @@ type sim struct {
 	prober   *prober // nil: clients do not gossip
 	steady   bool    // leaders lead for long, so that they see through what takes them long
 	users    *users
+	tenants  *tenants // nil: nobody owns anything
 	checks   *checks
 
 	minEntries, minFaults int
@@ -178,11 +179,13 @@ func (s *sim) begin() {
 	for i := range count {
 		s.replicas = append(s.replicas, newReplica(s, i, buffer))
 	}
+	s.tenants = newTenants(s)
 	s.prober, s.steady = newProber(s), s.IntN(3) == 0
 	s.makeClients()
 	s.users = newUsers(s)
 	s.after(0, "elect", -1, s.elect)
 	s.users.start()
+	s.tenants.start()
 	s.startFaults()
 }
 

@@ -42,6 +42,10 @@ func (u *users) act() {
 	if u.leader == nil || u.leader.over {
 		return
 	}
+	if u.tenants != nil && u.IntN(8) == 0 {
+		u.tenants.act()
+		return
+	}
 	switch n := u.IntN(100); {
 	case n < 42:
 		u.register(u.job(u.some()))
@@ -82,8 +86,8 @@ func (u *users) register(job *structs.Job) {
 	name, reply := job.ID, &structs.JobRegisterReply{}
 	err := u.call(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: job}, reply)
 	u.tell("register "+job.Type+" "+name, err)
-	if err != nil && structs.CodeOf(err) == structs.CodeBadRequest {
-		if old := u.leader.r.store.Snapshot().Job(nil, structs.DefaultNamespace, name); old == nil || old.Type == job.Type {
+	if err != nil && structs.CodeOf(err) == structs.CodeBadRequest && u.tenants.has(job.Namespace) {
+		if old := u.leader.r.store.Snapshot().Job(nil, job.Namespace, name); old == nil || old.Type == job.Type {
 			u.fail("register %s: %v", name, err)
 		}
 	}
@@ -94,7 +98,8 @@ func (u *users) register(job *structs.Job) {
 
 // redisconnect changes what a job says of disconnected nodes, and nothing else.
 func (u *users) redisconnect() {
-	if old := u.leader.r.store.Snapshot().Job(nil, structs.DefaultNamespace, u.some()); old != nil && !old.Stop {
+	name := u.some()
+	if old := u.leader.r.store.Snapshot().Job(nil, u.tenants.of(name), name); old != nil && !old.Stop {
 		job := old.Copy()
 		job.TaskGroups[0].Disconnect = u.disconnect()
 		u.register(job)
@@ -107,7 +112,7 @@ func (u *users) some() string { return fmt.Sprintf("job-%d", u.IntN(jobNames)) }
 func (u *users) stop() {
 	name, purge := u.some(), u.IntN(4) == 0
 	u.tell("stop "+name, u.call(wire.MethodJobDeregister, &structs.JobDeregisterRequest{
-		JobID: name, Purge: purge, WriteRequest: structs.WriteRequest{Namespace: structs.DefaultNamespace},
+		JobID: name, Purge: purge, WriteRequest: structs.WriteRequest{Namespace: u.tenants.of(name)},
 	}, &structs.JobRegisterReply{}))
 }
 
@@ -115,14 +120,14 @@ func (u *users) scale() {
 	name, count := u.some(), u.Int64N(7)
 	u.tell("scale "+name, u.call(wire.MethodJobScale, &structs.JobScaleRequest{
 		JobID: name, Target: map[string]string{"Group": "g"}, Count: &count,
-		WriteRequest: structs.WriteRequest{Namespace: structs.DefaultNamespace},
+		WriteRequest: structs.WriteRequest{Namespace: u.tenants.of(name)},
 	}, &structs.JobRegisterReply{}))
 }
 
 func (u *users) evaluate() {
 	name := u.some()
 	u.tell("evaluate "+name, u.call(wire.MethodJobEvaluate, &structs.JobEvaluateRequest{
-		JobID: name, ForceReschedule: u.IntN(2) == 0, WriteRequest: structs.WriteRequest{Namespace: structs.DefaultNamespace},
+		JobID: name, ForceReschedule: u.IntN(2) == 0, WriteRequest: structs.WriteRequest{Namespace: u.tenants.of(name)},
 	}, &structs.JobRegisterReply{}))
 }
 
@@ -212,7 +217,7 @@ func (u *users) reconcile() {
 // job draws a job of a name.
 func (u *users) job(name string) *structs.Job {
 	j := &structs.Job{
-		ID: name, Name: name, Region: structs.DefaultRegion, Namespace: structs.DefaultNamespace, Datacenters: []string{"*"},
+		ID: name, Name: name, Region: structs.DefaultRegion, Namespace: u.tenants.of(name), Datacenters: []string{"*"},
 		Type: structs.JobTypeService, Priority: one(u.sim, 20, 35, 50, 60, 80, 95), Reclaim: one(u.sim, "", structs.ReclaimRequeue, structs.ReclaimSuspend),
 		Partial: one(u.sim, "", "", "preempt", "free", "none"), AllAtOnce: u.IntN(12) == 0,
 		Meta: map[string]string{"draw": fmt.Sprint(u.IntN(3))},
@@ -234,6 +239,7 @@ func (u *users) job(name string) *structs.Job {
 	if u.IntN(8) == 0 {
 		g.Constraints = []*structs.Constraint{{LTarget: "${meta.rack}", Operand: "=", RTarget: fmt.Sprintf("r%d", u.IntN(3))}}
 	}
+	u.tenants.demand(j)
 	if j.Type == structs.JobTypeSystem || j.Type == structs.JobTypeSysBatch {
 		g.Count, j.AllAtOnce = 1, false
 		return j

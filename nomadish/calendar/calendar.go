@@ -54,19 +54,25 @@ func New(opts Options, store *state.Store, apply Applier) *Calendar {
 func (c *Calendar) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		ws := state.NewWatchSet()
-		edge := c.store.Snapshot().VirtualClusters().ClaimsEdge(ws)
-		now := c.opts.Clock.Now()
-		wait := longest
-		if edge > 0 {
-			wait = min(wait, time.Unix(0, edge).Sub(now))
-			if wait <= 0 {
-				wait = c.turn(ctx, now)
-			}
-		}
-		if wait > 0 {
+		if wait := c.Step(ctx, ws); wait > 0 {
 			c.pause(ctx, ws, wait)
 		}
 	}
+}
+
+// Step moves time on if an edge has come, for callers that drive the calendar themselves instead of calling Run. It returns
+// how long to wait before the next step if nothing that ws then watches changes; ws may be nil.
+func (c *Calendar) Step(ctx context.Context, ws *state.WatchSet) (wait time.Duration) {
+	edge := c.store.Snapshot().VirtualClusters().ClaimsEdge(ws)
+	now := c.opts.Clock.Now()
+	wait = longest
+	if edge > 0 {
+		wait = min(wait, time.Unix(0, edge).Sub(now))
+		if wait <= 0 {
+			wait = c.turn(ctx, now)
+		}
+	}
+	return wait
 }
 
 // turn commits the time. It returns how long to wait before the next look.

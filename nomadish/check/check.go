@@ -55,6 +55,7 @@ func Run(ctx context.Context, snap *state.Snapshot, o Options) (*structs.CheckRe
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("check the state: %w", err)
 	}
+	c.checkClaims()
 	if err := snap.World().CheckClaims(); err != nil {
 		c.fault(structs.CheckClaims, "virtual clusters", "", "%v", err)
 	}
@@ -187,6 +188,7 @@ func (c *checker) allocation(a *structs.Allocation) {
 	n := c.node(a.NodeID)
 	if !a.Terminal() {
 		n.take(a)
+		n.claim(a)
 		c.reserved(j, n, a)
 	}
 	if a.ServerTerminal() && !a.ClientTerminal() {

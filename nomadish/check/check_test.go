@@ -415,6 +415,10 @@ func TestBrokenOnPurpose(t *testing.T) {
 		{"a row changed before it was made", structs.CheckIndexes, "it was made at index", soon, func(s *site) {
 			s.store.Snapshot().Node(nil, "a").ModifyIndex = 0
 		}},
+		{"more used than owned", structs.CheckClaims, "1 cells of level gpu more are in guaranteed use than it owns", soon, func(s *site) {
+			s.guaranteed()
+			s.store.Snapshot().VirtualClusters().Get(nil, "default").Claims = nil
+		}},
 		{"a table ahead of the state", structs.CheckIndexes, "table nodes was changed at index", soon, func(s *site) { s.restore(3) }},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -430,6 +434,22 @@ func TestBrokenOnPurpose(t *testing.T) {
 				t.Errorf("report: %+v", r)
 			}
 		})
+	}
+}
+
+// guaranteed has the default namespace use a GPU that it owns.
+func (s *site) guaranteed() {
+	s.t.Helper()
+	s.must(&structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{Name: "default", Cells: []*structs.CellQuota{{Level: structs.LevelGPU, Count: 1}}}})
+	s.job("owner", 1, nil)
+	res := &structs.AllocatedResources{
+		Tasks:  map[string]*structs.AllocatedTaskResources{"t": {Devices: []*structs.AllocatedDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "h", DeviceIDs: []string{"gpu-0"}}}}},
+		Shared: structs.AllocatedSharedResources{Terms: &structs.AllocTerms{Priority: 50, Claim: structs.ClaimCells, CellLevel: structs.LevelGPU}},
+	}
+	ids := s.place("owner", "c2", 0, 1, func(b *structs.PlacementBatch) { b.Resources = res })
+	a := s.store.Snapshot().Alloc(nil, ids[0])
+	if r := s.check(Options{}); r.Found[structs.CheckClaims] > 0 || a.AllocatedResources.Shared.Terms.Claim != structs.ClaimCells {
+		s.t.Fatalf("what is owned is not used as it should be: %+v", r.Faults)
 	}
 }
 

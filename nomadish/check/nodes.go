@@ -19,6 +19,7 @@ type node struct {
 	cores             []reservedCore
 	ports             []reservedPort
 	devices           []reservedDevice
+	claimed           []claimedUse
 	// instances are what per-node jobs run here, to be found twice.
 	instances map[string]string
 	// newest is the last index at which the servers assigned or changed one of them.

@@ -180,6 +180,7 @@ func (t claimTable) settleOne(list []*structs.Exchange) {
 		x.drop(TableExchanges, o)
 		note(x, KindExchange, o.ID, o, nil)
 	}
+	offers = t.owned(offers)
 	sales := structs.Settle(offers, bids, func(owner string) int64 {
 		if v := get[structs.VirtualCluster](x, TableVirtualClusters, byID, owner); v != nil {
 			return v.Points
@@ -191,6 +192,23 @@ func (t claimTable) settleOne(list []*structs.Exchange) {
 		t.trade(s.Offer, s.Offer.Owner, -s.Cells, points, structs.CellChangeSold)
 		t.trade(s.Offer, s.Bid.Owner, s.Cells, -points, structs.CellChangeWon)
 	}
+}
+
+// owned returns offers of the same cells and times, in their order, each of no more cells than its owner still owns in that time: an edit
+// may have taken some away since the offer was made.
+func (t claimTable) owned(offers []*structs.Exchange) (list []*structs.Exchange) {
+	offered := map[string]int{}
+	for _, o := range offers {
+		v := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, o.Owner)
+		if v == nil {
+			continue
+		}
+		own := *o
+		own.Cells.Count = min(o.Cells.Count, v.LeastOwned(&o.Cells, o.From.UnixNano(), o.Until.UnixNano())-offered[o.Owner])
+		offered[o.Owner] += own.Cells.Count
+		list = append(list, &own)
+	}
+	return list
 }
 
 // trade books a sale for one of the two.

@@ -81,6 +81,33 @@ func TestExchangeGolden(t *testing.T) {
 	}
 }
 
+// TestExchangeOfCellsTakenAway: what an edit takes away after it was offered is not sold; what is left is, in the order of the offers.
+func TestExchangeOfCellsTakenAway(t *testing.T) {
+	for _, c := range []struct{ left, won int }{{3, 3}, {2, 2}, {0, 0}} {
+		w := tenantWorld(t)
+		w.must(owns("c", cellsOf("node", 0, 3)))
+		e := owns("b")
+		e.VirtualCluster.Points = 10
+		w.must(e)
+		w.must(exchange("offer-1", "c", 2, 0, later(1), later(2)))
+		w.must(exchange("offer-2", "c", 1, 0, later(1), later(2)))
+		w.must(exchange("bid", "b", 3, 2, later(1), later(2)))
+		w.must(owns("c", cellsOf("node", 0, c.left)))
+		w.turn(later(1))
+		s := w.store.Snapshot().VirtualClusters()
+		if got := w.given("b", "node"); got != c.won || s.Get(nil, "b").Points != 10-2*int64(c.won) || s.Get(nil, "c").Points != 2*int64(c.won) {
+			t.Errorf("of %d cells that are left, %d are won; points %d and %d", c.left, got, s.Get(nil, "b").Points, s.Get(nil, "c").Points)
+		}
+		if got := w.given("c", "node"); got != 0 {
+			t.Errorf("of %d cells that are left, the seller keeps %d", c.left, got)
+		}
+		w.turn(later(2))
+		if w.given("b", "node") != 0 || w.given("c", "node") != c.left {
+			t.Errorf("at the end: %d and %d cells, want 0 and %d", w.given("b", "node"), w.given("c", "node"), c.left)
+		}
+	}
+}
+
 // TestWindows: a window replaces the cells of its kind for a time, what it needs is refused if others own it then, and a shift gives
 // up as much as it gains.
 func TestWindows(t *testing.T) {

@@ -49,10 +49,20 @@ func takesFromOthers(p *structs.JudgedPlan) bool {
 	return slices.ContainsFunc(p.Stop, func(s *structs.AllocStop) bool { return s != nil && s.PreemptedBy != "" })
 }
 
+// keepCells keeps the cells bound, until what it returns is called, that a plan's placements are to use and others of their namespace
+// leave for them: as when the plan was judged.
+func keepCells(e *scheduler.Edit, p *structs.JudgedPlan) (end func()) {
+	if !claims(p) || !takesFromOthers(p) && !slices.ContainsFunc(p.Update, func(u *structs.AllocInPlace) bool { return u != nil && u.ClassTo != "" }) {
+		return func() {}
+	}
+	return e.KeepCells(p.Place)
+}
+
 // lostClaims returns the batches of which an instance cannot use its claim any more.
 func (t claimTable) lostClaims(p *structs.JudgedPlan) map[*structs.PlacementBatch]bool {
 	lost := map[*structs.PlacementBatch]bool{}
 	trial := t.x.edit.World().Edit()
+	defer keepCells(trial, p)()
 	for _, s := range p.Stop {
 		if s != nil && !s.KeepRunning {
 			trial.DeleteAlloc(s.AllocID, "")

@@ -6,6 +6,14 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+// claiming is an instance that uses a device of node n by a cell of level node.
+func claiming(seed, device string) *structs.PlacementBatch {
+	b := batch("web", 0, "n", seed, 1)
+	b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{device}}}}
+	b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: "node"}
+	return b
+}
+
 // TestClaimsAtCommit: what an edit takes away between a plan's judgement and its commit is stored opportunistic if it takes from nobody;
 // else nothing of the plan is done, and its job is evaluated again.
 func TestClaimsAtCommit(t *testing.T) {
@@ -13,12 +21,6 @@ func TestClaimsAtCommit(t *testing.T) {
 	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
 	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
 	w.register(job("web"))
-	claiming := func(seed, device string) *structs.PlacementBatch {
-		b := batch("web", 0, "n", seed, 1)
-		b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{device}}}}
-		b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: "node"}
-		return b
-	}
 	claim := func(seed string) string {
 		t.Helper()
 		a := w.store.Snapshot().Alloc(nil, structs.DeriveID(seed, 0))
@@ -93,5 +95,37 @@ func TestSystemAtCommit(t *testing.T) {
 	w.plan(&structs.JudgedPlan{EvalID: "e2", JudgedAt: judged, Place: []*structs.PlacementBatch{place("exporter", "s2", true)}})
 	if a := w.store.Snapshot().Alloc(nil, structs.DeriveID("s2", 0)); a == nil {
 		t.Error("it is not stored though nobody owns its GPU")
+	}
+}
+
+// TestCellHandedOn: an allocation that takes a bound cell from another of its namespace uses it though a device there has turned bad since
+// it was bound, and it could not be bound anew. It does so where nothing changed since the plan was judged, and where something did.
+func TestCellHandedOn(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		w := newWorld(t)
+		w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+		w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
+		w.register(job("web"))
+		w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index, Place: []*structs.PlacementBatch{claiming("s1", "n-gpu-0")}})
+		bad := gpuNode("n", "r1")
+		bad.NodeResources.Devices[0].Instances[7].Healthy = false
+		w.must(&structs.NodeRegisterEntry{Node: bad, Time: w.now()})
+		judged := w.index
+		if changed {
+			w.must(&structs.NodeRegisterEntry{Node: gpuNode("other", "r1"), Time: w.now()})
+		}
+		victim, heir := structs.DeriveID("s1", 0), structs.DeriveID("s2", 0)
+		w.plan(&structs.JudgedPlan{
+			EvalID: "e2", JudgedAt: judged, Place: []*structs.PlacementBatch{claiming("s2", "n-gpu-0")},
+			Stop: []*structs.AllocStop{{AllocID: victim, PreemptedBy: heir, DesiredStatus: structs.AllocDesiredEvict}},
+		})
+		a := w.store.Snapshot().Alloc(nil, heir)
+		if a == nil || a.AllocatedResources.Shared.Terms.Claim != structs.ClaimCells {
+			t.Fatalf("changed %v: the cell is not handed on: %+v", changed, a)
+		}
+		world := w.store.Snapshot().World()
+		if err := world.CheckClaims(); err != nil || world.Diff(Rebuild(w.store.Snapshot())) != nil {
+			t.Errorf("changed %v: %v %v", changed, err, world.Diff(Rebuild(w.store.Snapshot())))
+		}
 	}
 }

@@ -15,26 +15,18 @@ type loweredUse struct {
 	old *world.Usage
 }
 
-// keepCells keeps the cells bound that the plan's newcomers are to use, while others of their namespace leave them: a cell that is not
-// complete any more could not be bound anew. What it returns is to be unclaimed when all are placed.
-func (j *judgement) keepCells() (kept []*world.Usage) {
+// keepCells keeps the cells bound that the plan's newcomers are to use while others of their namespace leave them, until what it returns
+// is called.
+func (j *judgement) keepCells() (end func()) {
 	own := func(id string) bool {
 		u, counts := world.Usages(world.Base(j.e)).Get(id)
 		return counts && u.Guaranteed() && u.Owner.Namespace == j.plan.Namespace
 	}
 	if !slices.ContainsFunc(j.plan.Stop, func(s *structs.AllocStop) bool { return s.PreemptedBy != "" && own(s.AllocID) }) &&
 		!slices.ContainsFunc(j.plan.Update, func(up *structs.AllocInPlace) bool { return up.ClassTo != "" && own(up.AllocID) }) {
-		return nil
+		return func() {}
 	}
-	for _, b := range j.plan.Place {
-		common := world.NewUse("", "", world.NewOwner(world.RequestName{Namespace: b.Namespace, Job: b.JobID, Group: b.Group}, b.Resources), b.Resources, b.CreateTime)
-		for i := range b.Instances {
-			if u := world.InstanceUse(b, i, "", common); world.KeepBound(j.e, u) {
-				kept = append(kept, u)
-			}
-		}
-	}
-	return kept
+	return j.e.KeepCells(j.plan.Place)
 }
 
 // mayTakeOwn reports whether a newcomer may take what its namespace's allocation is guaranteed.

@@ -25,14 +25,12 @@ func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refuse
 	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
 	j.refuseOrphans()
 	j.unreserve()
-	kept := j.keepCells()
+	end := j.keepCells()
 	j.stop()
 	j.mayReclaim()
 	j.update()
 	j.place()
-	for _, u := range kept {
-		world.Unclaim(j.e, u)
-	}
+	end()
 	j.undoRefused()
 	if len(j.refusedNodes) > 0 && plan.AllAtOnce {
 		j.refuseAll()

@@ -1,0 +1,147 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// claimedUse is what an allocation uses of what its namespace owns.
+type claimedUse struct {
+	alloc   *structs.Allocation
+	terms   *structs.AllocTerms
+	devices []string
+}
+
+// ownedKind names the cells of an owner that count together.
+type ownedKind struct {
+	owner, level string
+	size         int
+}
+
+// claim adds what an allocation uses by a claim on cells.
+func (n *node) claim(a *structs.Allocation) {
+	r := a.AllocatedResources
+	if r == nil || r.Shared.Terms == nil || r.Shared.Terms.Claim != structs.ClaimCells {
+		return
+	}
+	use := claimedUse{alloc: a, terms: r.Shared.Terms}
+	for _, name := range slices.Sorted(maps.Keys(r.Tasks)) {
+		for _, d := range r.Tasks[name].Devices {
+			use.devices = append(use.devices, d.DeviceIDs...)
+		}
+	}
+	n.claimed = append(n.claimed, use)
+}
+
+// checkClaims counts the cells in guaranteed use from the rows alone: no owner uses more cells of a kind than it owns, and no device
+// lies in cells that two owners use. Nodes that are not ready are left out: cells there are unbound, and their allocations run on.
+func (c *checker) checkClaims() {
+	used := map[ownedKind]map[string]bool{} // the cells' names
+	for _, id := range c.nodeIDs {
+		n := c.nodes[id]
+		if n.spec == nil || n.spec.NodeResources == nil || !n.spec.Ready() {
+			continue
+		}
+		owners := map[string]string{} // by device
+		for _, u := range n.claimed {
+			kind := ownedKind{u.alloc.Namespace, u.terms.CellLevel, u.terms.CellSize}
+			for _, d := range u.devices {
+				name, devices := c.cellOf(n.spec, d, u.terms)
+				if name == "" {
+					continue
+				}
+				if used[kind] == nil {
+					used[kind] = map[string]bool{}
+				}
+				used[kind][name] = true
+				for _, in := range devices {
+					if other := cmp.Or(owners[in], kind.owner); other != kind.owner {
+						c.fault(structs.CheckClaims, "node", id, "device %s lies in cells that %s and %s use by their claims", in, other, kind.owner)
+					}
+					owners[in] = kind.owner
+				}
+			}
+		}
+	}
+	for v := range c.snap.VirtualClusters().List(nil, "", false) {
+		for i := range v.Claims {
+			claim := &v.Claims[i]
+			kind := ownedKind{v.Name, claim.Level, claim.Size}
+			for _, name := range slices.Sorted(maps.Keys(used[kind]))[:min(claim.Count, len(used[kind]))] {
+				delete(used[kind], name)
+			}
+		}
+	}
+	order := func(a, b ownedKind) int {
+		return cmp.Or(cmp.Compare(a.owner, b.owner), cmp.Compare(a.level, b.level), cmp.Compare(a.size, b.size))
+	}
+	for _, kind := range slices.SortedFunc(maps.Keys(used), order) {
+		if n := len(used[kind]); n > 0 {
+			c.fault(structs.CheckClaims, "virtual cluster", kind.owner, "%d cells of level %s more are in guaranteed use than it owns", n, kind.level)
+		}
+	}
+}
+
+// cellOf returns the name of the cell that a device lies in, of the level that its allocation uses, and the node's devices in it. The
+// name is empty if there is none.
+func (c *checker) cellOf(n *structs.Node, device string, terms *structs.AllocTerms) (name string, devices []string) {
+	switch {
+	case terms.CellLevel == structs.LevelGPU:
+		return device, []string{device}
+	case terms.CellSize > 0:
+		config := c.snap.SchedulerConfig(nil)
+		for _, l := range config.SiteLevels() {
+			if l.Name == terms.CellLevel && n.Meta[l.Meta] != "" {
+				return fmt.Sprintf("%s:%s", l.Name, n.Meta[l.Meta]), allDevices(n)
+			}
+		}
+		return "", nil
+	case terms.CellLevel == structs.LevelNode:
+		return n.ID, allDevices(n)
+	}
+	tree := n.NodeResources.Topology
+	if tree == nil {
+		return "", nil
+	}
+	for _, leaf := range tree.Cells {
+		if !slices.Contains(leaf.Devices, device) {
+			continue
+		}
+		for at := leaf; at != nil; at = cellNamed(tree, at.Parent) {
+			if at.Level == terms.CellLevel {
+				return n.ID + "/" + at.ID, devicesBelow(tree, at)
+			}
+		}
+	}
+	return "", nil
+}
+
+func cellNamed(tree *structs.NodeTopology, id string) *structs.TopologyCell {
+	if i := slices.IndexFunc(tree.Cells, func(c *structs.TopologyCell) bool { return c.ID == id }); id != "" && i >= 0 {
+		return tree.Cells[i]
+	}
+	return nil
+}
+
+func devicesBelow(tree *structs.NodeTopology, cell *structs.TopologyCell) []string {
+	devices := slices.Clone(cell.Devices)
+	for _, c := range tree.Cells {
+		if c.Parent == cell.ID {
+			devices = append(devices, devicesBelow(tree, c)...)
+		}
+	}
+	return devices
+}
+
+func allDevices(n *structs.Node) (devices []string) {
+	for _, g := range n.NodeResources.Devices {
+		for _, d := range g.Instances {
+			devices = append(devices, d.ID)
+		}
+	}
+	return devices
+}
