@@ -79,7 +79,7 @@ func (t *tenants) demand(j *structs.Job) {
 		return
 	}
 	j.Class = one(t.sim, "", "", "", structs.ClassGuaranteed, structs.ClassOpportunistic)
-	if j.Class == structs.ClassGuaranteed && t.row(j.Namespace) == nil {
+	if v := t.row(j.Namespace); j.Class == structs.ClassGuaranteed && (v == nil || len(v.Cells)+len(v.Windows)+len(v.Changes) == 0) {
 		j.Class = "" // it would be refused
 	}
 	task := j.TaskGroups[0].Tasks[0]

@@ -1,6 +1,8 @@
 package raise
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -21,24 +23,60 @@ func Due(w *world.World, owner string, allowed func(job structs.NamespacedID, al
 		return nil
 	}
 	edit, at, looks := w.Edit(), map[structs.NamespacedID]int{}, 0
-	world.Raisable(w, owner, func(u *world.Usage) bool {
-		looks++
-		if _, gang := u.Owner.Gang(); gang {
-			return looks < maxRaiseLooks
-		}
-		raised := Use(edit, u)
-		job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
-		if raised == nil || !allowed(job, u.ID) {
-			return looks < maxRaiseLooks
-		}
-		world.Take(edit, raised)
+	gangs := map[world.GangName]bool{} // looked at
+	add := func(job structs.NamespacedID, id string) {
 		i, known := at[job]
 		if !known {
 			i = len(list)
 			at[job], list = i, append(list, Allocs{Job: job})
 		}
-		list[i].IDs = append(list[i].IDs, u.ID)
+		list[i].IDs = append(list[i].IDs, id)
+	}
+	world.Raisable(w, owner, func(u *world.Usage) bool {
+		looks++
+		job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
+		if g, gang := u.Owner.Gang(); gang {
+			if !gangs[g] && allowed(job, u.ID) {
+				for _, id := range raiseGang(edit, g) {
+					add(job, id)
+				}
+			}
+			gangs[g] = true
+			return looks < maxRaiseLooks
+		}
+		raised := Use(edit, u)
+		if raised == nil || !allowed(job, u.ID) {
+			return looks < maxRaiseLooks
+		}
+		world.Take(edit, raised)
+		add(job, u.ID)
 		return looks < maxRaiseLooks
 	})
 	return list
+}
+
+// raiseGang raises the members of a gang that can be, if as many use a claim then as must run together, and returns the IDs of all members;
+// else the edit is as it was.
+func raiseGang(e *world.Edit, g world.GangName) (all []string) {
+	var ids []string
+	was := world.GangMembers(e, g)
+	for _, u := range was {
+		all = append(all, u.ID)
+		if u.Guaranteed() || len(u.Devices) == 0 {
+			continue
+		}
+		if raised := Use(e, u); raised != nil {
+			world.Take(e, raised)
+			ids = append(ids, u.ID)
+		}
+	}
+	if len(ids) > 0 && world.GangCovered(world.GangMembers(e, g), (*world.Usage).Guaranteed) {
+		return all
+	}
+	for _, u := range was {
+		if slices.Contains(ids, u.ID) {
+			world.Take(e, u)
+		}
+	}
+	return nil
 }
