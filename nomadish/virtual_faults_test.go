@@ -85,7 +85,7 @@ func (c *virtualCluster) run(rounds int) {
 	if c.dice.n(2) == 0 {
 		c.slow(0) // it is the one that leads at first
 	}
-	c.found()
+	c.bootstrap()
 	ctx, cancel := context.WithCancel(context.Background())
 	var users sync.WaitGroup
 	for i, limit := range []time.Duration{writeLimit, writeLimit, writeSoon} {
