@@ -258,10 +258,10 @@ func TestGivesBackAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestDecidesWhilePlansFly: a worker does not wait for its commits, up to a limit, and
+// TestDecidesWhilePlansAreInFlight: a worker does not wait for its commits, up to a limit, and
 // assumes what they place; but what finds no room beside that is decided on what is
 // (the applier judges it; this test's does not).
-func TestDecidesWhilePlansFly(t *testing.T) {
+func TestDecidesWhilePlansAreInFlight(t *testing.T) {
 	run(t, Options{InFlight: 4}, func(b *bed) {
 		for i := range 3 {
 			b.node(fmt.Sprint("n", i), 1)
@@ -291,7 +291,7 @@ func TestDecidesWhilePlansFly(t *testing.T) {
 		}
 		synctest.Wait()
 		if plans != 4 {
-			b.Fatalf("%d plans fly, want 4", plans)
+			b.Fatalf("%d plans are in flight, want 4", plans)
 		}
 		for _, n := range []string{"n0", "n1", "n2"} {
 			if taken[n] == 0 {
@@ -342,9 +342,9 @@ func TestRefusedGangGivesBackWhatWasForeseen(t *testing.T) {
 		synctest.Wait()
 		b.register("beside", structs.JobTypeService, 1)
 		b.want("ack eval-beside")
-		flies := plans["gang"][0]
-		if at := places(plans["beside"][0]); !flies.AllAtOnce || len(places(flies)) != 3 || slices.Contains(places(flies), at[0]) {
-			b.Fatalf("the gang flies to %v (at once: %v), the other went to %v", places(flies), flies.AllAtOnce, at)
+		inFlight := plans["gang"][0]
+		if at := places(plans["beside"][0]); !inFlight.AllAtOnce || len(places(inFlight)) != 3 || slices.Contains(places(inFlight), at[0]) {
+			b.Fatalf("the gang goes to %v (at once: %v), the other went to %v", places(inFlight), inFlight.AllAtOnce, at)
 		}
 		close(refuse)
 		b.want("ack eval-beside", "ack eval-gang")
