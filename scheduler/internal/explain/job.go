@@ -189,8 +189,8 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	x.preemption(out, sv)
 	out.Expected = x.expected(out, sv, left)
 	if !x.in.NoRemedies {
-		p := newProber(x, g, left)
-		out.Smallest = append(out.Smallest, p.smallest(sv)...)
+		p := newRemedySearch(x, g, left)
+		out.Smallest = append(out.Smallest, p.remedies(sv)...)
 		out.Tries = p.tries
 	}
 	return out
