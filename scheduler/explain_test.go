@@ -199,7 +199,7 @@ func TestExplainTellsOfADriverThatNoNodeKnows(t *testing.T) {
 }
 
 // What nodes say of a driver that they lack is told, with how many of them say it.
-func TestExplainTellsWhatNodesSayOfADriver(t *testing.T) {
+func TestExplainTellsWhatNodesReportOfADriver(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 4)
 	says := func(id, text string) {

@@ -22,7 +22,7 @@ type leader struct {
 	evals   chan *structs.EvalDequeueReply
 	submit  func(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error)
 	mu      sync.Mutex
-	said    []string // acks and nacks
+	replies []string // acks and nacks
 	updated []*structs.Evaluation
 }
 
@@ -37,15 +37,15 @@ func (l *leader) Dequeue(ctx context.Context, _ []string, timeout time.Duration)
 	}
 }
 
-func (l *leader) say(what, id string) error {
+func (l *leader) reply(what, id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.said = append(l.said, what+" "+id)
+	l.replies = append(l.replies, what+" "+id)
 	return nil
 }
 
-func (l *leader) Ack(_ context.Context, id, _ string) error  { return l.say("ack", id) }
-func (l *leader) Nack(_ context.Context, id, _ string) error { return l.say("nack", id) }
+func (l *leader) Ack(_ context.Context, id, _ string) error  { return l.reply("ack", id) }
+func (l *leader) Nack(_ context.Context, id, _ string) error { return l.reply("nack", id) }
 
 func (l *leader) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
 	return l.submit(ctx, p)
@@ -118,13 +118,13 @@ func (b *bed) commit(p *structs.Plan) *structs.PlanResult {
 	return &structs.PlanResult{AllocIndex: b.Index(), Placed: len(p.Place)}
 }
 
-func (b *bed) want(said ...string) {
+func (b *bed) want(replies ...string) {
 	b.Helper()
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if fmt.Sprint(b.said) != fmt.Sprint(said) {
-		b.Fatalf("said %v, want %v", b.said, said)
+	if fmt.Sprint(b.replies) != fmt.Sprint(replies) {
+		b.Fatalf("said %v, want %v", b.replies, replies)
 	}
 }
 
@@ -303,8 +303,8 @@ func TestDecidesWhilePlansAreInFlight(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if plans != 6 || len(b.said) != 6 {
-			b.Fatalf("%d plans, said %v", plans, b.said)
+		if plans != 6 || len(b.replies) != 6 {
+			b.Fatalf("%d plans, said %v", plans, b.replies)
 		}
 	})
 }
