@@ -18,7 +18,7 @@ import (
 type Input struct {
 	search.Input
 	// Queue is the job's place in the queue; nil: it is not in it.
-	Queue *structs.QueuePlace
+	Queue *structs.QueuePosition
 	// Evals are the job's evaluations that are still open.
 	Evals []*structs.Evaluation
 	// Leaving are allocations of anybody that are to stop and have not ended, on

@@ -411,7 +411,7 @@ func (d *filterRelaxation) mended(n *structs.Node) *structs.Node {
 
 // remedy is the change with n of the nodes otherwise, for people and programs.
 func (d *filterRelaxation) remedy(n int) structs.Remedy {
-	r := structs.Remedy{Kind: structs.RemedyDrop, Size: d.size, Edits: slices.Clone(d.edits)}
+	r := structs.Remedy{Kind: structs.RemedyFilter, Size: d.size, Edits: slices.Clone(d.edits)}
 	texts := slices.Clone(d.texts)
 	if n > 0 {
 		r.Size += 0.05 * float64(n-1)

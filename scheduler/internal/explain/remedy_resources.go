@@ -231,7 +231,7 @@ func (p *remedySearch) leastOf(c cut) int {
 const leastMemory = 10
 
 func (p *remedySearch) cutRemedy(cuts []cut) structs.Remedy {
-	r := structs.Remedy{Kind: structs.RemedyLess}
+	r := structs.Remedy{Kind: structs.RemedyResources}
 	var parts []string
 	for _, c := range cuts {
 		r.Edits = append(r.Edits, p.jobEdit(c.path, c.was, c.now))
