@@ -266,8 +266,8 @@ func (c *Client) send(ctx context.Context, method, path string, q *Query, body i
 	}
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close() //nolint:errcheck // read to its end below
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-		msg := strings.TrimSpace(string(text))
+		tail, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		msg := strings.TrimSpace(string(tail))
 		if resp.StatusCode == http.StatusBadRequest && strings.Contains(msg, "HTTP request to an HTTPS server") {
 			msg += "\nThe agent speaks HTTPS: write its address as https://" + c.base.Host
 		}
@@ -372,8 +372,8 @@ func (c *Client) Send(ctx context.Context, method, path string, header http.Head
 
 func seg(id string) string { return url.PathEscape(id) }
 
-// saidMost bounds what is read of why a stream broke off, in bytes.
-const saidMost = 4 << 10
+// maxBreakText bounds what is read of why a stream broke off, in bytes.
+const maxBreakText = 4 << 10
 
 // streamed reads the next of a stream of JSON objects out of dec, which reads body; io.EOF: that was all. An agent that fails
 // amid a stream has no status left to report it with: it writes why behind the last object, and breaks the connection off.
@@ -389,8 +389,8 @@ func streamed(dec *json.Decoder, body io.Reader, v any) error {
 			return nil
 		}
 	case err == nil || errors.As(err, &syntax):
-		said, _ := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(raw), dec.Buffered(), body), saidMost)) // the break is what follows it
-		if text := strings.TrimSpace(string(said)); text != "" {
+		tail, _ := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(raw), dec.Buffered(), body), maxBreakText)) // the break is what follows it
+		if text := strings.TrimSpace(string(tail)); text != "" {
 			return fmt.Errorf("the stream broke off: %s", text)
 		}
 	}

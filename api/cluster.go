@@ -206,9 +206,9 @@ func (o Operator) AutopilotHealth(ctx context.Context) (health *structs.Autopilo
 	_, err = o.client.Get(ctx, "/v1/operator/autopilot/health", nil, &health)
 	var unwell *Error
 	if errors.As(err, &unwell) && unwell.Status == http.StatusTooManyRequests {
-		said := &structs.AutopilotHealth{}
-		if json.Unmarshal([]byte(unwell.Msg), said) == nil {
-			return said, nil
+		unhealthy := &structs.AutopilotHealth{}
+		if json.Unmarshal([]byte(unwell.Msg), unhealthy) == nil {
+			return unhealthy, nil
 		}
 	}
 	return health, err

@@ -103,7 +103,7 @@ func (c *Client) tlsHint(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid *tls.CertificateVerificationError
-	var said *net.OpError
+	var alert *net.OpError
 	switch {
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "The agent speaks plain HTTP: write its address as http://" + c.base.Host
@@ -113,7 +113,7 @@ func (c *Client) tlsHint(err error) string {
 		return "If that agent is meant, say which name its certificate has: -tls-server-name or NOMADISH_TLS_SERVER_NAME, such as server.global.nomad."
 	case errors.As(err, &invalid):
 		return "The agent needs another certificate."
-	case errors.As(err, &said) && said.Op == "remote error": // how crypto/tls marks alerts
+	case errors.As(err, &alert) && alert.Op == "remote error": // how crypto/tls marks alerts
 		return "The agent refuses this caller. " + call
 	case c.base.Scheme == "https" && c.config.TLS.ClientCert == "" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
 		return "The agent may require a certificate. " + call // its word was lost with the connection

@@ -48,11 +48,11 @@ type Client struct {
 	nodes    []*node // the client's own first, if there is one
 	host     *stats.Host
 	sampler  *stats.Sampler
-	gpus     *gpu.Watcher // nil: none are looked for
-	disk     *disk.Watch  // nil: there is no node with files
-	meta     *metadata    // of the own node; nil: there is none
-	gossip   *gossiper    // of the first node that gossips; nil: none does
-	logLimit wire.Once    // warnings that were logged
+	gpus     *gpu.Watcher    // nil: none are looked for
+	disk     *disk.Watch     // nil: there is no node with files
+	meta     *metadata       // of the own node; nil: there is none
+	gossip   *gossiper       // of the first node that gossips; nil: none does
+	logLimit wire.LogLimiter // warnings that were logged
 	meter    *meter
 }
 

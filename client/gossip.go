@@ -49,7 +49,7 @@ type gossiper struct {
 	pool     *clientpool.Pool
 	ring     *keyring.Ring // of all nodes of the client; nil: the gossip goes in the clear
 	file     string        // that keeps it
-	logLimit *wire.Once
+	logLimit *wire.LogLimiter
 	joiner   *joiner
 	logger   hclog.Logger
 }
@@ -83,7 +83,7 @@ func (c *Client) openGossip() error {
 		}
 		conf := clientpool.Config{
 			ID: n.id, Role: clientpool.RoleClient, Region: c.config.Region, BindAddr: g.BindAddr, Advertise: g.Advertise, Keyring: ring,
-			ProbeInterval: g.ProbeInterval, First: c.logLimit.FirstOf, Logger: n.logger.Named("gossip"),
+			ProbeInterval: g.ProbeInterval, AllowLog: c.logLimit.AllowOf, Logger: n.logger.Named("gossip"),
 		}
 		if !own {
 			conf.BindAddr, conf.Advertise = anyPort(g.BindAddr), ""
@@ -167,7 +167,7 @@ func (g *gossiper) learnKeys(info *structs.ClientGossip) {
 	case info.Primary != "" && !slices.Contains(g.ring.Prints().Prints, info.Primary):
 		err = errors.New("this client has only other keys: they may have been replaced while it was away")
 	}
-	if err != nil && g.logLimit.First("keys "+err.Error(), time.Now()) {
+	if err != nil && g.logLimit.Allow("keys "+err.Error(), time.Now()) {
 		g.logger.Error("the gossip is encrypted with a key that this client does not have, so the other members do not hear it; put the current key into "+
 			"client { gossip_encrypt }, remove the file, if there is one, and start it again", "file", g.file, "error", err)
 	}

@@ -29,7 +29,7 @@ const (
 func (n *node) keepAlive(ctx context.Context) {
 	ttl, retry, registered := defaultTTL, retryFirst, false
 	last := time.Now() // when a server last answered
-	said := &trouble{node: n}
+	failing := &trouble{node: n}
 	for {
 		reply, err := n.beat(ctx, registered, ttl)
 		if ctx.Err() != nil {
@@ -37,7 +37,7 @@ func (n *node) keepAlive(ctx context.Context) {
 		}
 		if err != nil {
 			n.gossip.missed(err)
-			said.log(err, registered, time.Since(last))
+			failing.log(err, registered, time.Since(last))
 			if errors.Is(err, structs.ErrNotFound) {
 				registered = false
 			}
@@ -49,7 +49,7 @@ func (n *node) keepAlive(ctx context.Context) {
 			continue
 		}
 		retry, last = retryFirst, time.Now()
-		said.over()
+		failing.over()
 		n.servers.learn(reply.Servers)
 		n.gossip.learn(reply.Gossip)
 		if registered && !reply.Registered {

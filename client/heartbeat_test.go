@@ -21,7 +21,7 @@ func TestTrouble(t *testing.T) {
 			c: &Client{config: Config{Gossip: GossipConfig{Join: []string{"10.0.0.9:4650"}}}}, servers: newServers(nil, []string{"10.0.0.1:4647", "10.0.0.2:4647"}),
 			logger: hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Info}),
 		}
-		said, start := &trouble{node: n}, time.Now()
+		failing, start := &trouble{node: n}, time.Now()
 		want := func(lines int, text string) {
 			t.Helper()
 			if got := log.count("\n"); got != lines || log.count(text) != lines {
@@ -32,7 +32,7 @@ func TestTrouble(t *testing.T) {
 		silent := func(long time.Duration) {
 			for range int(long / time.Second) {
 				time.Sleep(time.Second)
-				said.log(errors.New("connection refused"), true, time.Since(start))
+				failing.log(errors.New("connection refused"), true, time.Since(start))
 			}
 		}
 		silent(2 * time.Second)
@@ -41,25 +41,25 @@ func TestTrouble(t *testing.T) {
 		want(1, `servers="10.0.0.1:4647, 10.0.0.2:4647"`)
 		silent(3 * time.Minute)
 		want(3, "the servers do not answer")
-		said.over()
+		failing.over()
 		want(1, "a server answers again")
 
 		for range 5 {
-			said.log(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
-			said.log(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
+			failing.log(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
+			failing.log(structs.Errorf(structs.CodeForbidden, "another secret"), true, 0)
 		}
 		want(1, "refuse this node")
-		said.log(errors.New("connection refused"), true, time.Hour)
+		failing.log(errors.New("connection refused"), true, time.Hour)
 		want(0, "the servers") // it has had an answer
 		time.Sleep(3 * time.Second)
-		said.log(errors.New("connection refused"), true, time.Hour)
+		failing.log(errors.New("connection refused"), true, time.Hour)
 		want(1, "for=3s")
 
-		said.over()
+		failing.over()
 		want(1, "a server answers again")
 		n.servers = newServers(nil, nil)
 		time.Sleep(3 * time.Second)
-		said.log(errNoServer, false, time.Hour)
+		failing.log(errNoServer, false, time.Hour)
 		want(1, "gossip=10.0.0.9:4650")
 	})
 }

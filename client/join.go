@@ -172,6 +172,6 @@ func (j *joiner) join(ctx context.Context) error {
 
 // spoke reports whether an error is a server's answer, and not that none was reached.
 func spoke(err error) bool {
-	var said *structs.Error
-	return errors.As(err, &said)
+	var answer *structs.Error
+	return errors.As(err, &answer)
 }

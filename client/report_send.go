@@ -113,7 +113,7 @@ func (d *delivery) deliver(ctx context.Context, all []*structs.AllocClientUpdate
 // the allocation is reported again after a while, or when there is news of it.
 func (d *delivery) alone(ctx context.Context, u *structs.AllocClientUpdate, why error) (left []string, err error) {
 	n := d.node
-	if n.c.logLimit.FirstOf("report", u.ID, time.Now()) {
+	if n.c.logLimit.AllowOf("report", u.ID, time.Now()) {
 		n.logger.Warn("the servers refuse what is reported of an allocation; a shorter report is sent; not logged again for an hour", "alloc_id", u.ID, "error", why)
 	}
 	err = n.send(ctx, []*structs.AllocClientUpdate{u.Cut(0, 0)})

@@ -174,8 +174,8 @@ func moreSpecific(before, now error) error {
 // answered reports whether an error is the cluster's answer. That of a server which knows no leader is not: it may be cut off from
 // the others.
 func answered(err error) bool {
-	var said *structs.Error
-	return errors.As(err, &said) && said.Code != structs.CodeNoLeader && said.Code != structs.CodeNotLeader
+	var answer *structs.Error
+	return errors.As(err, &answer) && answer.Code != structs.CodeNoLeader && answer.Code != structs.CodeNotLeader
 }
 
 func (s *servers) try(ctx context.Context, addr string, limit time.Duration, method string, args, reply any) error {

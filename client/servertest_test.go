@@ -37,7 +37,7 @@ type fakeServer struct {
 	unwanted   func(*structs.AllocClientUpdate) error // why a report with such a thing is refused; nil: none is
 	unfit      func(*structs.Node) error              // why a node is not taken in; nil: all are
 	refusals   int
-	said       map[string]string // what a node last called itself
+	reported   map[string]string // what a node last called itself
 	registered map[string]int    // how often
 	ttl        time.Duration
 	reports    int // how many came
@@ -57,7 +57,7 @@ func newFakeServerAs(t *testing.T, secure *wire.TLS) *fakeServer {
 	s := &fakeServer{
 		t: t, tls: secure, index: 10, nodes: map[string]*structs.Node{}, sessions: map[string]*wire.Session{},
 		allocs: map[string]*structs.Allocation{}, jobs: map[string]*structs.Job{}, byNode: map[string][]string{}, changed: make(chan struct{}),
-		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{}, events: map[string][]*structs.NodeEvent{}, said: map[string]string{}, registered: map[string]int{},
+		beats: map[string]int{}, ttl: 200 * time.Millisecond, history: map[string][]string{}, events: map[string][]*structs.NodeEvent{}, reported: map[string]string{}, registered: map[string]int{},
 	}
 	s.listen("127.0.0.1:0")
 	t.Cleanup(s.close)
@@ -179,7 +179,7 @@ func (s *fakeServer) register(_ context.Context, req *structs.NodeRegisterReques
 			return
 		}
 		s.nodes[req.Node.ID] = req.Node
-		s.said[req.Node.ID] = req.Node.Status
+		s.reported[req.Node.ID] = req.Node.Status
 		s.registered[req.Node.ID]++
 	})
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *fakeServer) register(_ context.Context, req *structs.NodeRegisterReques
 
 func (s *fakeServer) heartbeat(_ context.Context, req *structs.NodeHeartbeatRequest) (*structs.NodeUpdateReply, error) {
 	known := false
-	s.change(func() { _, known = s.nodes[req.NodeID]; s.beats[req.NodeID]++; s.said[req.NodeID] = req.Status })
+	s.change(func() { _, known = s.nodes[req.NodeID]; s.beats[req.NodeID]++; s.reported[req.NodeID] = req.Status })
 	return &structs.NodeUpdateReply{HeartbeatTTL: s.ttl, Registered: known, Servers: []string{s.addr}}, nil
 }
 
@@ -344,7 +344,7 @@ func (s *fakeServer) eventTypes(id, task string) []string {
 func (s *fakeServer) status(nodeID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.said[nodeID]
+	return s.reported[nodeID]
 }
 
 func (s *fakeServer) registrations(nodeID string) int {

@@ -59,13 +59,13 @@ func TestSimHealth(t *testing.T) {
 	request("another", "n-0-gpu-1", true, structs.CodeNotFound)
 
 	request(id, "", true, "")
-	s.until("the node calls itself down", func() bool { return s.said[id] == structs.NodeStatusDown })
+	s.until("the node calls itself down", func() bool { return s.reported[id] == structs.NodeStatusDown })
 	if s.status(other) != structs.NodeStatusReady {
 		t.Error("the other node is down too")
 	}
 	registered := s.registrations(id)
 	request(id, "", false, "")
-	s.until("the node is back", func() bool { return s.said[id] == structs.NodeStatusReady && s.registered[id] > registered })
+	s.until("the node is back", func() bool { return s.reported[id] == structs.NodeStatusReady && s.registered[id] > registered })
 }
 
 func TestRealNodesCannotBeMadeBad(t *testing.T) {

@@ -137,8 +137,8 @@ func (n *node) hello(ctx context.Context) (addr string, s *wire.Session, err err
 	}
 	var reply structs.WriteReply
 	if err := s.Call(ctx, wire.MethodClientHello, &structs.NodeHeartbeatRequest{NodeID: n.id, SecretID: n.secret}, &reply); err != nil {
-		var said *structs.Error
-		if !errors.As(err, &said) {
+		var answer *structs.Error
+		if !errors.As(err, &answer) {
 			n.servers.giveUp(addr)
 		}
 		return addr, nil, err

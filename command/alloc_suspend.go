@@ -94,15 +94,15 @@ func (m *monitor) suspension(ctx context.Context, id, status string) int {
 	ctx, cancel := context.WithTimeout(ctx, m.wait)
 	defer cancel()
 	q := &api.Query{Namespace: structs.AllNamespaces}
-	said := ""
+	printed := ""
 	for {
 		a, meta, err := m.e.client.Allocations().Info(ctx, id, q)
 		if err != nil {
 			return m.stopped(err)
 		}
 		m.jobID, m.ns = a.JobID, a.Namespace
-		if now := a.ClientStatus + ": " + a.ClientDescription; now != said {
-			said = now
+		if now := a.ClientStatus + ": " + a.ClientDescription; now != printed {
+			printed = now
 			m.line("Allocation %q is %s (%s)", short(a.ID, m.verbose), a.ClientStatus, a.ClientDescription)
 		}
 		switch {

@@ -103,7 +103,7 @@ func (c *capture) show() {
 		{Key: "Interval", Value: c.o.interval.String()},
 		{Key: "Profiles", Value: fmt.Sprintf("of %s, every %s", c.o.pprofDuration, c.o.pprofInterval)},
 	})
-	c.say("\n")
+	c.progress("\n")
 }
 
 // gather runs until the duration is over, or ctx ends.
@@ -122,7 +122,7 @@ func (c *capture) gather(ctx context.Context, p *progress) {
 	tick := time.NewTicker(c.o.interval)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		c.say("Snapshot %04d\n", n)
+		c.progress("Snapshot %04d\n", n)
 		c.snapshot(ctx, n)
 		select {
 		case <-tick.C:
@@ -344,7 +344,7 @@ func (c *capture) close(name string, file *debugFile, err error) {
 	c.wrote++
 	c.mu.Unlock()
 	if c.o.verbose {
-		c.say("%s\n", name)
+		c.progress("%s\n", name)
 	}
 }
 
@@ -353,11 +353,11 @@ func (c *capture) failed(what string, err error) {
 	c.mu.Lock()
 	c.errors = append(c.errors, printable.EscapeLine(what+": "+err.Error()))
 	c.mu.Unlock()
-	c.say("Not gathered: %s: %s\n", what, err.Error())
+	c.progress("Not gathered: %s: %s\n", what, err.Error())
 }
 
-// say prints progress.
-func (c *capture) say(format string, args ...any) {
+// progress prints progress.
+func (c *capture) progress(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.e.printf(format, args...)

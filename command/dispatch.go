@@ -43,29 +43,29 @@ func (p *program) run(args []string) int {
 	a := p.parse(args)
 	switch {
 	case a.version:
-		return p.say(p.out, exitDone, VersionString())
+		return p.print(p.out, exitDone, VersionString())
 	case a.help && a.name == "":
-		return p.say(p.out, exitDone, p.overview())
+		return p.print(p.out, exitDone, p.overview())
 	case a.install || a.uninstall:
 		return p.installCompletion(a)
 	case !p.has(a.name):
-		return p.say(p.err, exitFailed, p.overview(), "", unknown("", append([]string{a.name}, a.args...), p.commands))
+		return p.print(p.err, exitFailed, p.overview(), "", unknown("", append([]string{a.name}, a.args...), p.commands))
 	case a.help:
-		return p.say(p.out, exitDone, p.help(a.name))
+		return p.print(p.out, exitDone, p.help(a.name))
 	case a.flagsFirst:
-		return p.say(p.err, exitFailed, "Invalid flags before the subcommand. If these flags are for\nthe subcommand, please put them after the subcommand.", "", p.help(a.name))
+		return p.print(p.err, exitFailed, "Invalid flags before the subcommand. If these flags are for\nthe subcommand, please put them after the subcommand.", "", p.help(a.name))
 	}
 	if _, ok := p.commands[a.name]; ok {
 		return p.runner(a.name).Run(a.args)
 	}
 	if len(a.args) > 0 {
-		p.say(p.err, exitFailed, unknown(a.name, a.args, p.commands), "")
+		p.print(p.err, exitFailed, unknown(a.name, a.args, p.commands), "")
 	}
-	return p.say(p.err, exitFailed, p.help(a.name))
+	return p.print(p.err, exitFailed, p.help(a.name))
 }
 
-// say prints lines, and returns the exit code.
-func (p *program) say(to io.Writer, code int, lines ...string) int {
+// print prints lines, and returns the exit code.
+func (p *program) print(to io.Writer, code int, lines ...string) int {
 	_, _ = fmt.Fprintln(to, strings.Join(lines, "\n"))
 	return code
 }
@@ -194,10 +194,10 @@ func (p *program) installCompletion(a recorded) int {
 		change = install.Uninstall
 	}
 	if a.install && a.uninstall {
-		return p.say(p.err, exitFailed, "Either the autocomplete install or uninstall flag may be specified, but not both.")
+		return p.print(p.err, exitFailed, "Either the autocomplete install or uninstall flag may be specified, but not both.")
 	}
 	if err := change("nomadish"); err != nil {
-		return p.say(p.err, exitFailed, err.Error())
+		return p.print(p.err, exitFailed, err.Error())
 	}
 	return exitDone
 }

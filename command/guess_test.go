@@ -185,8 +185,8 @@ func TestWhatIsNamedByAPrefixIsRequestedAbout(t *testing.T) {
 			if did := len(f.changes()) > 0; did != (agreed || question == "") || did != (got.code == exitDone) {
 				t.Errorf("%s, answer %q: exit code %d, changed %q, stderr %q", line, answer, got.code, f.changes(), got.err)
 			}
-			if said := got.out + got.err; !strings.Contains(said, question) || question == "" && strings.Contains(said, "[y/N]") {
-				t.Errorf("%s: said %q, want %q", line, said, question)
+			if reported := got.out + got.err; !strings.Contains(reported, question) || question == "" && strings.Contains(reported, "[y/N]") {
+				t.Errorf("%s: said %q, want %q", line, reported, question)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ func smallExplanation() *structs.JobExplanation {
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).UnixNano()
 	return &structs.JobExplanation{
 		JobID: "web", Type: "service", Status: "pending", NodePool: "default", Priority: 50,
-		Queue: &structs.QueuePlace{
+		Queue: &structs.QueuePosition{
 			Pool: "default", Place: 2, Waiting: 12, Ahead: []structs.NamespacedID{{ID: "big"}},
 			Priority: structs.EffectivePriority{
 				Total: 73, Declared: 50, Aged: 3, Requeued: 2, RequeueBonus: 20, BandRange: structs.PriorityBand{Low: 41, High: 70},

@@ -76,14 +76,14 @@ func showRegions(ctx context.Context, e *env, job *structs.Job) {
 
 // regionError returns in a word why a region shows no job, and, if that is a fault, the reason in full.
 func regionError(err error) (status, reason string) {
-	var said *api.Error
+	var refusal *api.Error
 	switch {
 	case api.IsNotFound(err):
 		return "not registered", ""
-	case !errors.As(err, &said):
+	case !errors.As(err, &refusal):
 		return "cannot be reached", err.Error()
-	case strings.Contains(said.Msg, "No cluster leader"):
-		return "no leader", said.Msg
+	case strings.Contains(refusal.Msg, "No cluster leader"):
+		return "no leader", refusal.Msg
 	}
-	return "cannot be reached", said.Msg
+	return "cannot be reached", refusal.Msg
 }

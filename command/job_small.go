@@ -48,7 +48,7 @@ func jobValidate() spec {
 							}
 						}
 					}
-					lines, _ = file.placeLines(lines)
+					lines, _ = file.locateLines(lines)
 					return e.fail(fmt.Errorf("job validation failed:\n%s", joinLines(lines)))
 				}
 				e.printf("Job validation successful\n")

@@ -264,7 +264,7 @@ job "web" {
 	wants(t, f.lastBody(), `"WHO":"bob"`)
 }
 
-func TestWarningsAreSaidOnce(t *testing.T) {
+func TestWarningsAreReportedOnce(t *testing.T) {
 	f := newFake(t).on("PUT /v1/jobs", &structs.JobRegisterReply{EvalID: evalA, Warnings: "job \"web\" project is accepted but has no effect yet\nthe source is not kept"})
 	text := "job \"web\" {\n  project = \"x\"\n  group \"g\" {\n    task \"t\" {\n      driver = \"mock_driver\"\n    }\n  }\n}\n"
 	got := f.run(t, "run", "-detach", file(t, "a.hcl", text))

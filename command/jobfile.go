@@ -29,7 +29,7 @@ type jobFile struct {
 	varFiles listFlag
 	json     bool
 	warnings []string // of the file last read
-	places   *jobspec.Places
+	ranges   *jobspec.Ranges
 }
 
 // listFlag collects a flag that may be given many times.
@@ -133,7 +133,7 @@ func (j *jobFile) read(ctx context.Context, e *env, args []string) (*structs.Job
 type parsed struct {
 	job      *structs.Job
 	warnings jobspec.Warnings
-	places   *jobspec.Places
+	ranges   *jobspec.Ranges
 	err      error
 }
 
@@ -151,7 +151,7 @@ func (j *jobFile) parse(ctx context.Context, e *env, path string, src []byte) (*
 		if asJSON {
 			p.job, p.warnings, p.err = jobspec.ParseJSON(path, src, opts)
 		} else {
-			p.job, p.warnings, p.places, p.err = jobspec.ParsePlaces(path, src, opts)
+			p.job, p.warnings, p.ranges, p.err = jobspec.ParseRanges(path, src, opts)
 		}
 		return p
 	})
@@ -162,7 +162,7 @@ func (j *jobFile) parse(ctx context.Context, e *env, path string, src []byte) (*
 		return nil, nil, otherLanguage(path, src, asJSON, p.err)
 	}
 	job, warnings := p.job, p.warnings
-	j.places = p.places
+	j.ranges = p.ranges
 	for _, f := range opts.VarFiles {
 		submission.Variables += string(f.Src) + "\n"
 	}
@@ -204,24 +204,24 @@ func (j *jobFile) placed(err error) error {
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
 		return err
 	}
-	if lines, ok := j.placeLines(strings.Split(refusal.Msg, "\n")); ok {
+	if lines, ok := j.locateLines(strings.Split(refusal.Msg, "\n")); ok {
 		return errors.New(strings.Join(lines, "\n"))
 	}
 	return err
 }
 
-// placeLines puts the places in the file before those lines that are of something in it;
+// locateLines puts the places in the file before those lines that are of something in it;
 // false: none is.
-func (j *jobFile) placeLines(lines []string) (out []string, found bool) {
+func (j *jobFile) locateLines(lines []string) (out []string, found bool) {
 	for _, line := range lines {
-		said, ok := line, false
-		if j.places != nil {
-			said, ok = j.places.Say(strings.TrimPrefix(line, "  * "))
+		located, ok := line, false
+		if j.ranges != nil {
+			located, ok = j.ranges.Locate(strings.TrimPrefix(line, "  * "))
 		}
 		if !ok {
-			said = line
+			located = line
 		}
-		out, found = append(out, said), found || ok
+		out, found = append(out, located), found || ok
 	}
 	return out, found
 }

@@ -20,18 +20,18 @@ const leaderPatience = 2 * time.Second
 type leaderWatch struct {
 	after  time.Duration
 	leader func(context.Context) (string, error)
-	say    func() // at most once
+	notify func() // at most once
 
-	mu   sync.Mutex
-	said bool
-	stop func() // ends the watch over the request that was sent last, and waits for that end
+	mu       sync.Mutex
+	notified bool
+	stop     func() // ends the watch over the request that was sent last, and waits for that end
 }
 
 // watchLeader returns a context whose requests are watched until end is called.
 func (e *env) watchLeader(ctx context.Context, after time.Duration) (watched context.Context, end func()) {
 	w := &leaderWatch{
 		after: after, leader: e.client.Status().Leader, stop: func() {},
-		say: func() { e.eprintf("waiting for a leader …\n") },
+		notify: func() { e.eprintf("waiting for a leader …\n") },
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest:         func(httptrace.WroteRequestInfo) { w.sent(ctx) },
@@ -46,7 +46,7 @@ func (w *leaderWatch) sent(ctx context.Context) {
 	within, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	w.stop = func() { cancel(); <-done }
-	said := w.said
+	notified := w.notified
 	go func() {
 		defer close(done)
 		select {
@@ -54,9 +54,9 @@ func (w *leaderWatch) sent(ctx context.Context) {
 			return
 		case <-time.After(w.after):
 		}
-		if _, err := w.leader(within); api.IsNoLeader(err) && !said {
-			w.say()
-			w.said = true // seen by the next one, which waits for done
+		if _, err := w.leader(within); api.IsNoLeader(err) && !notified {
+			w.notify()
+			w.notified = true // seen by the next one, which waits for done
 		}
 	}()
 }

@@ -13,7 +13,7 @@ var noLeader = refusal{http.StatusInternalServerError, "No cluster leader: 1 of 
 
 // impatient runs job status against an agent that answers it once it was asked for the leader and, if said is not nil,
 // something was printed.
-func impatient(t *testing.T, f *fake, said chan struct{}) (int, string) {
+func impatient(t *testing.T, f *fake, reported chan struct{}) (int, string) {
 	t.Helper()
 	requested := make(chan struct{})
 	inner := f.Config.Handler
@@ -23,13 +23,13 @@ func impatient(t *testing.T, f *fake, said chan struct{}) (int, string) {
 			defer close(requested)
 		case "/v1/jobs":
 			<-requested
-			if said != nil {
-				<-said
+			if reported != nil {
+				<-reported
 			}
 		}
 		inner.ServeHTTP(w, r)
 	})
-	out := &signalled{is: said}
+	out := &signalled{is: reported}
 	r := &runner{
 		name: "job status", spec: specs()["job status"], out: &bytes.Buffer{}, err: out, ctx: t.Context(),
 		now: func() time.Time { return present }, patience: time.Nanosecond,
@@ -52,7 +52,7 @@ func (s *signalled) Write(p []byte) (int, error) {
 }
 
 // Who waits for an answer without a leader is told so meanwhile, and in the end what would do.
-func TestWaitingForALeaderIsSaid(t *testing.T) {
+func TestWaitingForALeaderIsReported(t *testing.T) {
 	f := newFake(t).on("GET /v1/status/leader", noLeader).on("GET /v1/jobs", noLeader)
 	code, text := impatient(t, f, make(chan struct{}))
 	const want = "waiting for a leader …\nNo cluster leader: 1 of 3 servers can be seen (HTTP 500)\n" +

@@ -108,32 +108,32 @@ func (m *monitor) failures(ev *structs.Evaluation) {
 // explain puts an allocation metric in sentences.
 func explain(a *structs.AllocMetric) []string {
 	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if a.NodesEvaluated == 0 {
-		say("No nodes were eligible for evaluation")
+		add("No nodes were eligible for evaluation")
 	}
 	for _, dc := range slices.Sorted(maps.Keys(a.NodesAvailable)) {
 		if a.NodesAvailable[dc] == 0 {
-			say("No nodes are available in datacenter %q", dc)
+			add("No nodes are available in datacenter %q", dc)
 		}
 	}
 	for _, class := range slices.Sorted(maps.Keys(a.ClassFiltered)) {
-		say("Class %q: %s excluded by filter", class, plural(a.ClassFiltered[class], "node"))
+		add("Class %q: %s excluded by filter", class, plural(a.ClassFiltered[class], "node"))
 	}
 	for _, c := range slices.Sorted(maps.Keys(a.ConstraintFiltered)) {
-		say("Constraint %q: %s excluded by filter", c, plural(a.ConstraintFiltered[c], "node"))
+		add("Constraint %q: %s excluded by filter", c, plural(a.ConstraintFiltered[c], "node"))
 	}
 	if a.NodesExhausted > 0 {
-		say("Resources exhausted on %s", plural(a.NodesExhausted, "node"))
+		add("Resources exhausted on %s", plural(a.NodesExhausted, "node"))
 	}
 	for _, class := range slices.Sorted(maps.Keys(a.ClassExhausted)) {
-		say("Class %q exhausted on %s", class, plural(a.ClassExhausted[class], "node"))
+		add("Class %q exhausted on %s", class, plural(a.ClassExhausted[class], "node"))
 	}
 	for _, d := range slices.Sorted(maps.Keys(a.DimensionExhausted)) {
-		say("Dimension %q exhausted on %s", d, plural(a.DimensionExhausted[d], "node"))
+		add("Dimension %q exhausted on %s", d, plural(a.DimensionExhausted[d], "node"))
 	}
 	for _, q := range a.QuotaExhausted {
-		say("Quota limit hit %q", q)
+		add("Quota limit hit %q", q)
 	}
 	return out
 }

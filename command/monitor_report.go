@@ -22,9 +22,9 @@ const (
 
 // groupCount is what was last printed about a group with many instances.
 type groupCount struct {
-	placed int
-	text   string
-	said   time.Time // zero: no line about its progress yet
+	placed  int
+	text    string
+	printed time.Time // zero: no line about its progress yet
 }
 
 // progress prints for each group, where it has changed, how many of its instances are
@@ -59,11 +59,11 @@ func (m *monitor) progress(allocs []*structs.AllocListStub, done bool) time.Dura
 			continue
 		}
 		now := m.e.now()
-		if left := progressEvery - now.Sub(last.said); !done && !last.said.IsZero() && left > 0 {
+		if left := progressEvery - now.Sub(last.printed); !done && !last.printed.IsZero() && left > 0 {
 			again = min(again, max(left, 10*time.Millisecond))
 			continue
 		}
-		last.text, last.said = text, now
+		last.text, last.printed = text, now
 		m.line("Group %q: %s", name, text)
 	}
 	return again
@@ -212,12 +212,12 @@ func because(a *structs.AllocListStub) string {
 	for _, failed := range []bool{true, false} {
 		for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
 			if t := a.TaskStates[name]; t != nil && t.Failed == failed {
-				said := lastMessage(t)
+				message := lastMessage(t)
 				if failed {
-					said = whatHappened(t)
+					message = whatHappened(t)
 				}
-				if said != "" {
-					return fmt.Sprintf("%s; task %q: %s", text, name, said)
+				if message != "" {
+					return fmt.Sprintf("%s; task %q: %s", text, name, message)
 				}
 			}
 		}

@@ -156,7 +156,7 @@ func TestMonitorSaysWhyATaskIsStartedAgain(t *testing.T) {
 }
 
 // Where something found no room, nobody waits for the end of the rest.
-func TestNotAllPlacedIsSaidAtOnce(t *testing.T) {
+func TestNotAllPlacedIsReportedAtOnce(t *testing.T) {
 	for status, want := range map[string]string{
 		structs.AllocClientRunning: `Allocation "5f3a9c01" is running`,
 		structs.AllocClientPending: "Stopped following after 20ms; `nomadish job status web` goes on",
@@ -269,15 +269,15 @@ func TestMonitorOfManyCountsAsItGoes(t *testing.T) {
 	if code := newMonitor(e, false).eval(t.Context(), evalA); code != exitDone {
 		t.Errorf("exit code %d: %s", code, out.String())
 	}
-	var said []string
+	var reported []string
 	for line := range strings.Lines(out.String()) {
 		if _, text, ok := strings.Cut(line, `Group "front": `); ok {
-			said = append(said, strings.TrimSpace(text))
+			reported = append(reported, strings.TrimSpace(text))
 		}
 	}
 	want := []string{"40 placed on 2 nodes", "12 running, 28 pending", "20 running, 20 pending", "40 complete"}
-	if fmt.Sprint(said) != fmt.Sprint(want) {
-		t.Errorf("said %q, want %q", said, want)
+	if fmt.Sprint(reported) != fmt.Sprint(want) {
+		t.Errorf("said %q, want %q", reported, want)
 	}
 	// What was held back is looked at again before long, even if nothing changes.
 	wants(t, strings.Join(f.requests("GET"), "\n"), "wait=400ms")

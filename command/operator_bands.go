@@ -27,7 +27,7 @@ func strayText(c *structs.SchedulerConfiguration) string {
 	bands := c.PriorityBands()
 	var out []string
 	next := structs.JobMinPriority // the first priority that no band was seen to name
-	say := func(high int, belongs structs.PriorityBand) {
+	add := func(high int, belongs structs.PriorityBand) {
 		if next > high {
 			return
 		}
@@ -38,10 +38,10 @@ func strayText(c *structs.SchedulerConfiguration) string {
 		out = append(out, fmt.Sprintf("%s to %d-%d", text, belongs.Low, belongs.High))
 	}
 	for i, b := range bands {
-		say(b.Low-1, bands[max(0, i-1)])
+		add(b.Low-1, bands[max(0, i-1)])
 		next = b.High + 1
 	}
-	say(structs.JobMaxPriority, bands[len(bands)-1])
+	add(structs.JobMaxPriority, bands[len(bands)-1])
 	return strings.Join(out, ", ")
 }
 

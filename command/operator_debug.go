@@ -181,7 +181,7 @@ func (c *capture) debugNodes(ctx context.Context) []debugAgent {
 		}
 	}
 	if most := c.o.maxNodes; most > 0 && len(ready) > most {
-		c.say("Of %d nodes the first %d are gathered (-max-nodes)\n", len(ready), most)
+		c.progress("Of %d nodes the first %d are gathered (-max-nodes)\n", len(ready), most)
 		ready = ready[:most]
 	}
 	return ready

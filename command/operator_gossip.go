@@ -131,7 +131,7 @@ func (e *env) keyring(ctx context.Context, op, key string, clients bool) (*struc
 
 // clientsFollow waits for the clients, which have their keys from their heartbeats, to do what the servers have done.
 func (e *env) clientsFollow(ctx context.Context) int {
-	begun, say := time.Now(), keyringQuiet
+	begun, reportAt := time.Now(), keyringQuiet
 	for {
 		reply, err := e.client.Agent().Keyring(ctx, structs.KeyList, "", structs.PoolClients)
 		if err != nil {
@@ -147,9 +147,9 @@ func (e *env) clientsFollow(ctx context.Context) int {
 				reply.Behind, reply.Clients)
 			return exitDone
 		}
-		if waited >= say {
+		if waited >= reportAt {
 			e.eprintf("    %.0f s: waiting for %d of %d clients, which follow with their next heartbeats\n", waited.Seconds(), reply.Behind, reply.Clients)
-			say += keyringRepeat
+			reportAt += keyringRepeat
 		}
 		select {
 		case <-ctx.Done():

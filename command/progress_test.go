@@ -49,21 +49,21 @@ func TestWaitingIsTold(t *testing.T) {
 		{"operator raft transfer-leadership -peer-id s1", "PUT /v1/operator/raft/transfer-leadership", refusal{500, "no"}, "waiting for the leader"},
 		{"operator debug -duration 1ms -output " + t.TempDir(), "GET /v1/jobs", refusal{500, "no"}, "gathering for 1ms"},
 	} {
-		said := &told{wrote: make(chan struct{}, 1)}
+		reported := &told{wrote: make(chan struct{}, 1)}
 		f := cluster(t)
 		f.answers[c.route] = []any{func() any {
-			for late := time.After(10 * time.Second); !strings.Contains(said.String(), c.want); {
+			for late := time.After(10 * time.Second); !strings.Contains(reported.String(), c.want); {
 				select {
-				case <-said.wrote:
+				case <-reported.wrote:
 				case <-late: // the test fails
 					return c.answer
 				}
 			}
 			return c.answer
 		}}
-		f.runTo(t, said, "", strings.Fields(c.line)...)
-		if !strings.Contains(said.String(), c.want) {
-			t.Errorf("%s: %q", c.line, said)
+		f.runTo(t, reported, "", strings.Fields(c.line)...)
+		if !strings.Contains(reported.String(), c.want) {
+			t.Errorf("%s: %q", c.line, reported)
 		}
 	}
 }

@@ -69,9 +69,9 @@ func serverMembers() spec {
 
 // noLeaderNow returns in the server's words why there is no leader, and what of it for those who had one.
 func noLeaderNow(err error) error {
-	var said *api.Error
-	if errors.As(err, &said) {
-		err = errors.New(said.Msg)
+	var refusal *api.Error
+	if errors.As(err, &refusal) {
+		err = errors.New(refusal.Msg)
 	}
 	if strings.Contains(err.Error(), "not bootstrapped yet") || strings.Contains(err.Error(), "belongs to no cluster yet") {
 		return err

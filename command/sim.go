@@ -67,10 +67,10 @@ func simulate(ctx context.Context, e *env, o agent.SimOptions) int {
 // simProgress prints how many nodes have registered: in place on a terminal, at
 // every tenth elsewhere.
 type simProgress struct {
-	out  io.Writer
-	live *ui.Live
-	said int // tenths printed
-	done bool
+	out     io.Writer
+	live    *ui.Live
+	printed int // tenths printed
+	done    bool
 }
 
 func (p *simProgress) report(registered, all int) {
@@ -83,8 +83,8 @@ func (p *simProgress) report(registered, all int) {
 		_, _ = fmt.Fprintf(p.out, "%s\nRunning until interrupted\n", text)
 	case p.live.On():
 		p.live.Draw([]string{ui.Bar(registered, all, 30) + " " + text})
-	case registered*10/all > p.said:
-		p.said = registered * 10 / all
+	case registered*10/all > p.printed:
+		p.printed = registered * 10 / all
 		_, _ = fmt.Fprintln(p.out, text)
 	}
 }

@@ -79,7 +79,7 @@ func pendingReason(p *structs.PendingCells) string {
 // refused puts the place in the file before what the servers say is wrong with it. Windows they may have in another order.
 func (v *virtualClusterFile) refused(vc *structs.VirtualCluster, err error) error {
 	var answer *api.Error
-	if !errors.As(err, &answer) || answer.Status != http.StatusBadRequest || v.places == nil || strings.Contains(answer.Msg, ": window ") {
+	if !errors.As(err, &answer) || answer.Status != http.StatusBadRequest || v.ranges == nil || strings.Contains(answer.Msg, ": window ") {
 		return err
 	}
 	return v.placed(vc, err)

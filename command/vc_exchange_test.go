@@ -14,13 +14,13 @@ const days = "-from 2026-12-24 -until 2026-12-27T01:00:00+01:00 "
 func TestVCOffersAndBids(t *testing.T) {
 	f := cluster(t).on("PUT /v1/exchange/offer", map[string]string{"ID": evalA}).on("PUT /v1/exchange/bid", map[string]string{"ID": evalB}).
 		on("DELETE /v1/exchange/"+allocA, "")
-	sent := func(line, said string) structs.Exchange {
+	sent := func(line, reported string) structs.Exchange {
 		t.Helper()
 		got := f.run(t, strings.Fields(line)...)
 		if got.code != exitDone || got.err != "" {
 			t.Fatalf("%s: exit code %d, %q", line, got.code, got.err)
 		}
-		wants(t, got.out, said)
+		wants(t, got.out, reported)
 		var x structs.Exchange
 		if err := json.Unmarshal([]byte(f.lastBody()), &x); err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ const maxVirtualClusterFile = 4 << 20
 type virtualClusterFile struct {
 	path     string
 	clusters []*structs.VirtualCluster
-	places   *hclfile.Decoder // where; nil: the file is JSON
+	ranges   *hclfile.Decoder // where; nil: the file is JSON
 }
 
 // readVirtualClusters reads the virtual clusters of a file, in which there is at least one; "-" is standard input.
@@ -96,14 +96,14 @@ func (v *virtualClusterFile) readHCL(src []byte) error {
 	if len(problems) > 0 {
 		return problems.Err()
 	}
-	v.places = hclfile.NewDecoder(f, scope)
+	v.ranges = hclfile.NewDecoder(f, scope)
 	for _, b := range found {
 		vc := &structs.VirtualCluster{}
-		v.places.Block(b, vc, virtualClusterPath(b.Labels[0]))
+		v.ranges.Block(b, vc, virtualClusterPath(b.Labels[0]))
 		vc.Name = b.Labels[0]
 		v.clusters = append(v.clusters, vc)
 	}
-	return v.places.Problems().Err()
+	return v.ranges.Problems().Err()
 }
 
 func virtualClusterPath(name string) string {
@@ -171,7 +171,7 @@ func nearestKey(err error) error {
 
 // placed puts the place in the file before an error about a virtual cluster, as [structs.VirtualCluster.Validate] writes it.
 func (v *virtualClusterFile) placed(vc *structs.VirtualCluster, err error) error {
-	if v.places == nil {
+	if v.ranges == nil {
 		return fmt.Errorf("%s: %w", v.path, err)
 	}
 	path, rest := virtualClusterPath(vc.Name), ""
@@ -188,7 +188,7 @@ func (v *virtualClusterFile) placed(vc *structs.VirtualCluster, err error) error
 		path, rest = structs.ChildPath(path, block, "", n-1), after
 	}
 	field := rest[:max(0, strings.IndexAny(rest, ": "))] // level "nodes": …, or level is missing
-	rng, ok := v.places.Place(path, field)
+	rng, ok := v.ranges.Range(path, field)
 	if !ok {
 		return fmt.Errorf("%s: %w", v.path, err)
 	}

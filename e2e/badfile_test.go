@@ -40,10 +40,10 @@ func TestWrongJobFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-		if _, said, ok := strings.Cut(first, ".hcl:"); ok && line.MatchString(first) {
-			f(file, ".hcl:"+said)
+		if _, reported, ok := strings.Cut(first, ".hcl:"); ok && line.MatchString(first) {
+			f(file, ".hcl:"+reported)
 		} else {
-			f(file, strings.TrimSpace(said))
+			f(file, strings.TrimSpace(reported))
 		}
 	}
 	f(huge, "10485760 bytes")

@@ -266,9 +266,9 @@ func exchange(c net.Conn, answers *bufio.Reader, request []byte) error {
 		return err
 	}
 	defer answer.Body.Close() //nolint:errcheck // read only
-	said, err := io.ReadAll(answer.Body)
+	reported, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", answer.Status, said)
+		err = fmt.Errorf("%s: %s", answer.Status, reported)
 	}
 	return err
 }

@@ -202,20 +202,20 @@ func (a *agent) waits(job string, want ...string) {
 		if err != nil {
 			return err
 		}
-		said := "no evaluation waits"
+		reported := "no evaluation waits"
 		for _, e := range evals {
 			if e.Status != structs.EvalStatusBlocked {
 				continue
 			}
-			said = ""
+			reported = ""
 			for group, m := range e.FailedTGAllocs {
-				said += fmt.Sprintf("%s: filtered %v, exhausted %v; ", group, m.ConstraintFiltered, m.DimensionExhausted)
+				reported += fmt.Sprintf("%s: filtered %v, exhausted %v; ", group, m.ConstraintFiltered, m.DimensionExhausted)
 			}
-			if !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(said, w) }) {
+			if !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(reported, w) }) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s", said)
+		return fmt.Errorf("%s", reported)
 	})
 }
 

@@ -331,9 +331,9 @@ func allOnce(ctx context.Context, c *api.Client, jobs []string) error {
 	if err != nil {
 		return err
 	}
-	said, err := json.Marshal([]any{last[first], evals})
+	reported, err := json.Marshal([]any{last[first], evals})
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%d of %d jobs: %s; an allocation and the evaluations of the first: %s", n, len(jobs), strings.Join(wrong, "; "), said)
+	return fmt.Errorf("%d of %d jobs: %s; an allocation and the evaluations of the first: %s", n, len(jobs), strings.Join(wrong, "; "), reported)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestDoorGossipNoise: 20,000 packets of nonsense to each gossip port, from many addresses, are a few lines in the log, and the agent
+// TestDoorGossipNonsense: 20,000 packets of nonsense to each gossip port, from many addresses, are a few lines in the log, and the agent
 // goes on.
-func TestDoorGossipNoise(t *testing.T) {
+func TestDoorGossipNonsense(t *testing.T) {
 	t.Parallel()
 	for what, keys := range map[string][2]string{"in the clear": {}, "encrypted": {"MDEyMzQ1Njc4OWFiY2RlZg==", "YWJjZGVmZ2hpamtsbW5vcA=="}} {
 		t.Run(what, func(t *testing.T) {

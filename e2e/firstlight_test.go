@@ -483,15 +483,15 @@ func TestPortsAreReal(t *testing.T) {
 	}
 	seen := map[int]bool{}
 	allocs := a.running("ports", 3, 20*time.Second)
-	said := a.pids(allocs) // the word before the number differs, the number is the port
+	reported := a.pids(allocs) // the word before the number differs, the number is the port
 	for _, alloc := range allocs {
 		ports := alloc.AllocatedResources.Shared.Ports
 		if len(ports) != 1 || ports[0].Label != "http" || ports[0].Value < 20000 || seen[ports[0].Value] {
 			t.Fatalf("ports of %s: %+v", alloc.ID, ports)
 		}
 		seen[ports[0].Value] = true
-		if said[alloc.ID] != ports[0].Value {
-			t.Errorf("the task of %s was told port %s, its allocation has %d", alloc.ID, strconv.Itoa(said[alloc.ID]), ports[0].Value)
+		if reported[alloc.ID] != ports[0].Value {
+			t.Errorf("the task of %s was told port %s, its allocation has %d", alloc.ID, strconv.Itoa(reported[alloc.ID]), ports[0].Value)
 		}
 	}
 }

@@ -337,7 +337,7 @@ func fiveHundredGangs(t *testing.T, start func(n int, nodes string) servers) {
 	g.settled()
 	a.freeOnly(fmt.Sprintf("%d node of 8", racks*each))
 	g.watch.agrees(t, a)
-	lines, lists := g.watch.said()
+	lines, lists := g.watch.reported()
 	t.Logf("after %v all are stopped; the watcher saw %d indexes and %d lists", time.Since(began).Round(time.Millisecond), lines, lists)
 }
 

@@ -286,8 +286,8 @@ func differ(a, b map[string]string) string {
 	return ""
 }
 
-// said returns how many indexes it has seen, and how many lists.
-func (w *gangWatch) said() (lines, lists int) {
+// reported returns how many indexes it has seen, and how many lists.
+func (w *gangWatch) reported() (lines, lists int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lines, len(w.lists)

@@ -52,7 +52,7 @@ func TestRealTasksKeepTheirGPUs(t *testing.T) {
 	}
 	a.submit("two", text("two", 2))
 	running := a.running("two", 2, 20*time.Second)
-	said := func() map[string]string {
+	reported := func() map[string]string {
 		out := map[string]string{}
 		for _, alloc := range running {
 			within(t, 10*time.Second, "the log of "+alloc.ID, func(ctx context.Context) error {
@@ -73,7 +73,7 @@ func TestRealTasksKeepTheirGPUs(t *testing.T) {
 	}
 	members := a.whole(running)
 	ranksAreRight(t, members)
-	pids, before, words := a.pids(running), a.look().owners(), said()
+	pids, before, words := a.pids(running), a.look().owners(), reported()
 	var given []string
 	for _, alloc := range members {
 		ids := alloc.AllocatedResources.Tasks["t"].Devices[0].DeviceIDs
@@ -95,7 +95,7 @@ func TestRealTasksKeepTheirGPUs(t *testing.T) {
 	if after := a.pids(running); !maps.Equal(pids, after) {
 		t.Errorf("the tasks are the processes %v, were %v", after, pids)
 	}
-	if after := said(); !maps.Equal(words, after) {
+	if after := reported(); !maps.Equal(words, after) {
 		t.Errorf("the tasks say %v, said %v", after, words)
 	}
 	if after := a.look().owners(); !maps.Equal(before, after) {

@@ -253,9 +253,9 @@ func (a *agent) diskFull(t *testing.T, name string, want bool) {
 			if err != nil {
 				return err
 			}
-			said := slices.ContainsFunc(n.Events, func(e *structs.NodeEvent) bool { return strings.Contains(e.Message, ofNode) })
-			if (n.DiskFull != "") != want || !said {
-				return fmt.Errorf("the node says %q, event: %t", n.DiskFull, said)
+			reported := slices.ContainsFunc(n.Events, func(e *structs.NodeEvent) bool { return strings.Contains(e.Message, ofNode) })
+			if (n.DiskFull != "") != want || !reported {
+				return fmt.Errorf("the node says %q, event: %t", n.DiskFull, reported)
 			}
 		}
 		allocs, _, err := a.api.Jobs().Allocations(ctx, "chatty", false, nil)

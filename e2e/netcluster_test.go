@@ -350,10 +350,10 @@ func TestNetServerDiskFull(t *testing.T) {
 	room := c.disks[full].fill()
 	others := c.servers.but(full)
 	t.Logf("FIGURE leader's disk full → next write accepted: %v", accepted(t, others, "after").Round(time.Millisecond))
-	aside(t, full, others[0], true)
+	stepsDown(t, full, others[0], true)
 	time.Sleep(long(3*time.Second, 30*time.Second))
 	room()
-	aside(t, full, others[0], false)
+	stepsDown(t, full, others[0], false)
 	c.healed()
 	stop()
 	if n := full.logCount("this server steps down"); n > 1 { // an old line may be forgotten
@@ -363,20 +363,20 @@ func TestNetServerDiskFull(t *testing.T) {
 	c.agree()
 }
 
-// aside waits until a server says of itself, and others of it, that it does not take leadership because its disk is full; or that
+// stepsDown waits until a server says of itself, and others of it, that it does not take leadership because its disk is full; or that
 // it has not.
-func aside(t *testing.T, full, other *agent, want bool) {
+func stepsDown(t *testing.T, full, other *agent, want bool) {
 	t.Helper()
-	within(t, 60*time.Second, fmt.Sprintf("the server with the full disk standing aside: %t", want), func(context.Context) error {
+	within(t, 60*time.Second, fmt.Sprintf("the server with the full disk stepping down: %t", want), func(context.Context) error {
 		for _, args := range [][]string{{"server", "members"}, {"operator", "autopilot", "health"}} {
 			out, _ := other.cli(args...)
 			if strings.Contains(out, "does not take leadership") != want || want && !strings.Contains(out, "left") {
 				return fmt.Errorf("%s: %s", strings.Join(args, " "), out)
 			}
 		}
-		said, err := full.nomad.Agent().Health()
-		if err == nil && strings.Contains(said.Server.Message, "is full (") != want {
-			err = fmt.Errorf("of itself it says %q", said.Server.Message)
+		health, err := full.nomad.Agent().Health()
+		if err == nil && strings.Contains(health.Server.Message, "is full (") != want {
+			err = fmt.Errorf("of itself it says %q", health.Server.Message)
 		}
 		return err
 	})

@@ -119,11 +119,11 @@ func randomly(t *testing.T, more string) {
 	stop := r.load(6)
 	began := time.Now()
 	for time.Since(began) < long(185*time.Second, 5*time.Minute) {
-		var said []string
+		var faults []string
 		var undo []func()
 		befall := func(who servers, at int, kinds []mishap) {
 			kind := kinds[rng.IntN(len(kinds))]
-			said = append(said, who[at].http+" "+kind.name)
+			faults = append(faults, who[at].http+" "+kind.name)
 			undo = append(undo, kind.make(c, who[at], who.but(who[at])))
 			randomFaults.Add(1)
 		}
@@ -136,7 +136,7 @@ func randomly(t *testing.T, more string) {
 			befall(c.clients, rng.IntN(len(c.clients)), ofClients)
 		}
 		lasts := time.Duration(1000+rng.IntN(4000)) * time.Millisecond
-		t.Logf("%v: for %v: %s", time.Since(began).Round(time.Millisecond), lasts, strings.Join(said, ", "))
+		t.Logf("%v: for %v: %s", time.Since(began).Round(time.Millisecond), lasts, strings.Join(faults, ", "))
 		time.Sleep(lasts)
 		for _, f := range undo {
 			f()

@@ -227,7 +227,7 @@ func TestQueueEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	var said []string
+	var reported []string
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -244,9 +244,9 @@ func TestQueueEvents(t *testing.T) {
 				}
 				raw, _ := json.Marshal(e.Payload)
 				if err := json.Unmarshal(raw, &payload); err != nil || e.Topic != structs.TopicQueue {
-					said = append(said, fmt.Sprintf("%s: %v", e.Topic, err))
+					reported = append(reported, fmt.Sprintf("%s: %v", e.Topic, err))
 				}
-				said = append(said, fmt.Sprintf("%s %s %d missing, requeued %d", e.Key, payload.Request.Group, payload.Request.Missing, payload.Request.Requeued))
+				reported = append(reported, fmt.Sprintf("%s %s %d missing, requeued %d", e.Key, payload.Request.Group, payload.Request.Missing, payload.Request.Requeued))
 			}
 			mu.Unlock()
 		}
@@ -261,11 +261,11 @@ func TestQueueEvents(t *testing.T) {
 		within(t, 20*time.Second, "the event "+want, func(context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if i := slices.Index(said, want); i >= 0 {
-				said = said[i+1:] // what follows comes later
+			if i := slices.Index(reported, want); i >= 0 {
+				reported = reported[i+1:] // what follows comes later
 				return nil
 			}
-			return fmt.Errorf("they say %q", said)
+			return fmt.Errorf("they say %q", reported)
 		})
 	}
 	low := volume{id: "low", priority: 10, count: 4, cpu: 250, memory: 100}

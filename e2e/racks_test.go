@@ -125,8 +125,8 @@ func TestGangMembersKnowEachOther(t *testing.T) {
     }
   }
 }`)
-	hosts := make([]string, 4) // by rank, as each member knows its own
-	said := map[string]bool{}  // what they say of all
+	hosts := make([]string, 4)    // by rank, as each member knows its own
+	reported := map[string]bool{} // what they say of all
 	for _, alloc := range a.running("peers", 4, 20*time.Second) {
 		var rank, size int
 		var all, own string
@@ -142,10 +142,10 @@ func TestGangMembersKnowEachOther(t *testing.T) {
 		if size != 4 || rank < 0 || rank > 3 || hosts[rank] != "" {
 			t.Fatalf("%s is rank %d of %d; ranks taken before: %q", alloc.Name, rank, size, hosts)
 		}
-		hosts[rank], said[all] = own, true
+		hosts[rank], reported[all] = own, true
 	}
-	if want := strings.Join(hosts, ","); len(said) != 1 || !said[want] {
-		t.Errorf("members say that they are at %v; they are at %s", said, want)
+	if want := strings.Join(hosts, ","); len(reported) != 1 || !reported[want] {
+		t.Errorf("members say that they are at %v; they are at %s", reported, want)
 	}
 	if slices.Sort(hosts); len(slices.Compact(hosts)) != 4 {
 		t.Errorf("two are at one address: %v", hosts)

@@ -22,7 +22,7 @@ func TestSimHealth(t *testing.T) {
 	p.args = []string{"sim", "nodes", "-shape", layouts, "-server", a.rpc}
 	p.start()
 	a.ready(3)
-	turn := func(what ...string) {
+	setHealth := func(what ...string) {
 		t.Helper()
 		if out, code := a.cli(append([]string{"sim", "health"}, what...)...); code != 0 {
 			t.Fatalf("sim health %s: exit %d\n%s", what, code, out)
@@ -60,13 +60,13 @@ func TestSimHealth(t *testing.T) {
 		})
 	}
 	state("")
-	turn("sick-1-gpu-2", "bad")
+	setHealth("sick-1-gpu-2", "bad")
 	state("sick-1-gpu-2 bad")
-	turn("sick-1-gpu-2", "good")
+	setHealth("sick-1-gpu-2", "good")
 	state("")
-	turn("sick-0", "bad")
+	setHealth("sick-0", "bad")
 	state("sick-0 down")
-	turn("sick-0", "good")
+	setHealth("sick-0", "good")
 	state("")
 	if out, code := a.cli("sim", "health", "sick-0-gpu-7", "bad"); code != 1 || !strings.Contains(out, "has no device") {
 		t.Errorf("a GPU that is not there: exit %d\n%s", code, out)

@@ -23,10 +23,10 @@ func (a *agent) teams(names ...string) {
 }
 
 // owns applies a virtual cluster of one kind of cells, written as the attributes of their block, and requires what is said.
-func (a *agent) owns(code int, name, cells, said string) {
+func (a *agent) owns(code int, name, cells, reported string) {
 	a.t.Helper()
 	file := a.job("vc-"+name, fmt.Sprintf("virtual_cluster %q {\n  cells {\n%s\n  }\n}\n", name, strings.ReplaceAll(cells, ", ", "\n")))
-	says(a.t, a, code, "vc apply "+file, said)
+	says(a.t, a, code, "vc apply "+file, reported)
 }
 
 // tenantJob registers a job of one instance in a namespace. more is put into the job.

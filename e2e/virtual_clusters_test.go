@@ -181,10 +181,10 @@ func TestVirtualClustersOverHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, _ := io.ReadAll(resp.Body)
+		reported, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if resp.StatusCode != want || !strings.Contains(string(said), text) {
-			t.Errorf("%s %s %s: %d %s, want %d with %q", method, path, body, resp.StatusCode, said, want, text)
+		if resp.StatusCode != want || !strings.Contains(string(reported), text) {
+			t.Errorf("%s %s %s: %d %s, want %d with %q", method, path, body, resp.StatusCode, reported, want, text)
 		}
 	}
 	f(404, "GET", "/v1/virtual-cluster/default", "", "virtual cluster not found")

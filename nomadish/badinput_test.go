@@ -251,15 +251,15 @@ func TestBrokenFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.mu.Lock()
-	said := bytes.Clone(conn.b.Bytes())
+	reported := bytes.Clone(conn.b.Bytes())
 	conn.mu.Unlock()
 	_ = session.Close()
 
 	quiet := log.count("[WARN]") + log.count("[ERROR]")
-	for n := 1; n < len(said); n += max(1, len(said)/64) {
-		play(t, addr, said[:n], false)
+	for n := 1; n < len(reported); n += max(1, len(reported)/64) {
+		play(t, addr, reported[:n], false)
 	}
-	play(t, addr, said, true)          // said twice: the same is asked for once more
+	play(t, addr, reported, true)      // said twice: the same is asked for once more
 	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	for range 200 {
 		nonsense := make([]byte, 1+rng.IntN(2000))
@@ -299,7 +299,7 @@ func stream(data []byte) []byte {
 }
 
 // halfOpen opens n connections that say no more than this, and tells of each that is closed.
-func halfOpen(t *testing.T, addr string, n int, said ...byte) (conns []net.Conn, closed <-chan error) {
+func halfOpen(t *testing.T, addr string, n int, reported ...byte) (conns []net.Conn, closed <-chan error) {
 	t.Helper()
 	tell := make(chan error, n)
 	for range n {
@@ -309,7 +309,7 @@ func halfOpen(t *testing.T, addr string, n int, said ...byte) (conns []net.Conn,
 		}
 		t.Cleanup(func() { _ = conn.Close() })
 		conns = append(conns, conn)
-		_, _ = conn.Write(said)
+		_, _ = conn.Write(reported)
 		go func() {
 			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			_, err := conn.Read(make([]byte, 1))

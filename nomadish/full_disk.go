@@ -48,10 +48,10 @@ func (s *Server) stepDownWhileFull(ctx context.Context) {
 
 // transferToServerWithRoom transfers leadership to a voter that is there and has room, whichever takes it first. It reports whether
 // it has reported that there is none.
-func (s *Server) transferToServerWithRoom(ctx context.Context, said bool) bool {
+func (s *Server) transferToServerWithRoom(ctx context.Context, logged bool) bool {
 	f := s.raft.GetConfiguration()
 	if f.Error() != nil {
-		return said
+		return logged
 	}
 	able := map[string]bool{}
 	for _, one := range s.gossip.Servers() {
@@ -67,7 +67,7 @@ func (s *Server) transferToServerWithRoom(ctx context.Context, said bool) bool {
 		}
 		s.logger.Warn("transfer leadership, as this server's disk is full; trying another server", "to", one.ID, "error", err)
 	}
-	if !said {
+	if !logged {
 		s.logger.Error("no other server can lead in place of this one, whose disk is full: reads are answered, writes are refused")
 	}
 	return true

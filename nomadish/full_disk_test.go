@@ -50,7 +50,7 @@ func (l *lines) count(text string) int {
 
 // A leader whose disk fills up hands over before it breaks, says why wherever servers are looked at, does not lead again
 // while another can, and takes its part when there is room.
-func TestFullDiskStepsAside(t *testing.T) {
+func TestFullDiskStepsDown(t *testing.T) {
 	var disks []*shortDisk
 	log := &lines{}
 	f := newFleet(t, 3, func(_ int, c *Config) {
@@ -82,8 +82,8 @@ func TestFullDiskStepsAside(t *testing.T) {
 				return err
 			}
 			for _, s := range health.Health.Servers {
-				said := strings.Contains(s.Reason, why) && !s.Healthy
-				if aside := want && s.ID == full.raft.ID(); said != aside || s.Healthy == aside || s.LastContact < 0 {
+				reported := strings.Contains(s.Reason, why) && !s.Healthy
+				if stepsDown := want && s.ID == full.raft.ID(); reported != stepsDown || s.Healthy == stepsDown || s.LastContact < 0 {
 					return fmt.Errorf("%+v", s)
 				}
 			}
@@ -94,8 +94,8 @@ func TestFullDiskStepsAside(t *testing.T) {
 					}
 				}
 			}
-			if said := full.Stats()["nomad"]["disk_full"]; strings.Contains(said, why) != want {
-				return fmt.Errorf("it says of itself: %q", said)
+			if reported := full.Stats()["nomad"]["disk_full"]; strings.Contains(reported, why) != want {
+				return fmt.Errorf("it says of itself: %q", reported)
 			}
 			return nil
 		})

@@ -142,7 +142,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		if !l.caughtUp(ctx) {
 			return
 		}
-		isNew := l.found(ctx)
+		isNew := l.bootstrap(ctx)
 		wg.Go(func() { l.broker.Run(ctx, l.store) })
 		wg.Go(func() { l.plans.Run(ctx) })
 		wg.Go(func() { l.pass.Run(ctx) })
@@ -197,9 +197,9 @@ func (l *leaderParts) caughtUp(ctx context.Context) bool {
 	}
 }
 
-// found sets a new cluster's identity and its configurations; what is set already is
+// bootstrap sets a new cluster's identity and its configurations; what is set already is
 // never touched. It returns whether the cluster had no identity.
-func (l *leaderParts) found(ctx context.Context) (isNew bool) {
+func (l *leaderParts) bootstrap(ctx context.Context) (isNew bool) {
 	snap, now := l.store.Snapshot(), time.Now().UnixNano()
 	set := func(done bool, t structs.LogType, entry any) {
 		if done {

@@ -46,8 +46,8 @@ func TestJobPriorities(t *testing.T) {
 		if got := jobIn(t, s, "", id).Priority; got != want {
 			t.Errorf("a job that states %d has priority %d, want %d", stated, got, want)
 		}
-		if said := validated(job()); said != "" {
-			t.Errorf("validating a job that states %d: %s", stated, said)
+		if reported := validated(job()); reported != "" {
+			t.Errorf("validating a job that states %d: %s", stated, reported)
 		}
 		if p, err := plan(job()); err != nil || p.Diff == nil || p.Diff.Type != structs.DiffTypeNone {
 			t.Errorf("planning again a job that states %d: %+v, %v", stated, p.Diff, err)
@@ -61,11 +61,11 @@ func TestJobPriorities(t *testing.T) {
 	}
 	_, registered := registerAll(t.Context(), s, high())
 	_, planned := plan(high())
-	for what, said := range map[string]string{
+	for what, reported := range map[string]string{
 		"registering": fmt.Sprint(registered), "planning": fmt.Sprint(planned), "validating": validated(high()),
 	} {
-		if !strings.Contains(said, refusal) {
-			t.Errorf("%s: %s", what, said)
+		if !strings.Contains(reported, refusal) {
+			t.Errorf("%s: %s", what, reported)
 		}
 	}
 	if jobIn(t, s, "", "high") != nil {

@@ -153,7 +153,7 @@ func (s *Server) open() error {
 	query, vote := membership.NewCaller(s.pool), membership.VoteOf(s.membershipOptions())
 	s.takesRaft = membership.RaftGate(s.raft, vote)
 	s.bootstrapper = quorum.NewBootstrapper(quorum.BootstrapOptions{
-		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.Membership.Expect, Logger: cfg.Logger.Named("founder"),
+		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.Membership.Expect, Logger: cfg.Logger.Named("bootstrap"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID }, Namesakes: s.gossip.Namesakes,
 	}, s.raft, s.gossip, query, vote)
 	seen := s.seeClients()

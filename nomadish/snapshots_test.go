@@ -165,8 +165,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// A server whose log is of a newer version steps aside.
-func TestStepsAside(t *testing.T) {
+// A server whose log is of a newer version steps down.
+func TestStepsDownForNewerLog(t *testing.T) {
 	s := start(t, "")
 	if err := s.raft.Raft.Apply([]byte{100, 0x80}, time.Second).Error(); err != nil {
 		t.Fatal(err)

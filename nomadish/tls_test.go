@@ -306,9 +306,9 @@ type relay struct {
 	t    *testing.T
 	addr string
 
-	mu   sync.Mutex
-	said [][]byte
-	to   net.Conn
+	mu       sync.Mutex
+	reported [][]byte
+	to       net.Conn
 }
 
 func newRelay(t *testing.T, to string) *relay {
@@ -345,7 +345,7 @@ func newRelay(t *testing.T, to string) *relay {
 func (r *relay) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = append(r.said, bytes.Clone(p))
+	r.reported = append(r.reported, bytes.Clone(p))
 	return r.to.Write(p)
 }
 
@@ -365,8 +365,8 @@ func TestReplayedOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.mu.Lock()
-	said := bytes.Join(r.said, nil)
-	for _, record := range r.said[len(r.said)-min(len(r.said), 3):] {
+	reported := bytes.Join(r.reported, nil)
+	for _, record := range r.reported[len(r.reported)-min(len(r.reported), 3):] {
 		if _, err := r.to.Write(record); err != nil {
 			break // it was thrown out by the first
 		}
@@ -378,11 +378,11 @@ func TestReplayedOverTLS(t *testing.T) {
 		}
 		return nil
 	})
-	for n := 1; n < len(said); n += max(1, len(said)/32) {
-		play(t, s.RPCAddr(), said[:n], false)
+	for n := 1; n < len(reported); n += max(1, len(reported)/32) {
+		play(t, s.RPCAddr(), reported[:n], false)
 	}
 	for range 3 {
-		play(t, s.RPCAddr(), said, true)
+		play(t, s.RPCAddr(), reported, true)
 	}
 	if _, err := register(t.Context(), s, batchJob("after", 1)); err != nil {
 		t.Errorf("a true call afterwards: %v", err)

@@ -21,17 +21,17 @@ import (
 
 // virtualChecks know what must hold, and note what does not.
 type virtualChecks struct {
-	mu      sync.Mutex
-	leaders map[uint64]string // by term
-	entries map[uint64]string // by index, with who was the first to apply it
-	sums    map[uint64]uint64
-	deeds   []*deed
-	acked   uint64 // the highest index that somebody was told
-	job     string // the job that was registered last, as somebody was told
-	jobAt   uint64 // the index of that
-	counts  map[string]int
-	wrong   []string
-	said    map[string]int // how often, by kind
+	mu       sync.Mutex
+	leaders  map[uint64]string // by term
+	entries  map[uint64]string // by index, with who was the first to apply it
+	sums     map[uint64]uint64
+	deeds    []*deed
+	acked    uint64 // the highest index that somebody was told
+	job      string // the job that was registered last, as somebody was told
+	jobAt    uint64 // the index of that
+	counts   map[string]int
+	wrong    []string
+	reported map[string]int // how often, by kind
 }
 
 // What a writer was told of its entry.
@@ -55,7 +55,7 @@ func (d *deed) String() string {
 }
 
 func newVirtualChecks() *virtualChecks {
-	return &virtualChecks{leaders: map[uint64]string{}, entries: map[uint64]string{}, sums: map[uint64]uint64{}, counts: map[string]int{}, said: map[string]int{}}
+	return &virtualChecks{leaders: map[uint64]string{}, entries: map[uint64]string{}, sums: map[uint64]uint64{}, counts: map[string]int{}, reported: map[string]int{}}
 }
 
 // fail notes what is wrong; the first of a kind are enough.
@@ -66,7 +66,7 @@ func (v *virtualChecks) fail(format string, args ...any) {
 }
 
 func (v *virtualChecks) failLocked(format string, args ...any) {
-	if v.said[format]++; v.said[format] <= 5 {
+	if v.reported[format]++; v.reported[format] <= 5 {
 		v.wrong = append(v.wrong, fmt.Sprintf(format, args...))
 	}
 }

@@ -109,8 +109,8 @@ func (c *virtualCluster) slow(i int) {
 
 const slowLease = 5 * time.Second
 
-// found starts all servers, of which the first bootstraps the cluster.
-func (c *virtualCluster) found() {
+// bootstrap starts all servers, of which the first bootstraps the cluster.
+func (c *virtualCluster) bootstrap() {
 	c.t.Helper()
 	for i := range c.servers {
 		c.start(i)
@@ -324,7 +324,7 @@ type virtualCaller struct {
 	from *virtualServer
 }
 
-// Found implements quorum.Caller.
+// BootstrapVote implements quorum.Caller.
 func (*virtualCaller) BootstrapVote(context.Context, string, *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
 	return nil, errors.New("the cluster is bootstrapped")
 }

@@ -37,7 +37,7 @@ func TestVirtualEdits(t *testing.T) {
 		}
 		c.workers = 1
 		w := watchClaims(c)
-		c.found()
+		c.bootstrap()
 		names := []string{"a", "b", "c", "d"}
 		c.addTenants(6, names...)
 		var users sync.WaitGroup
@@ -209,7 +209,7 @@ func (c *virtualCluster) sell(atEnd bool, at time.Duration) string {
 	}
 	c.workers = 1
 	w := watchClaims(c)
-	c.found()
+	c.bootstrap()
 	names := []string{"a", "b", "c"}
 	c.addTenants(3, names...)
 	call := func(method string, args, reply any) {

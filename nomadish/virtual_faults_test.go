@@ -85,7 +85,7 @@ func (c *virtualCluster) run(rounds int) {
 	if c.dice.n(2) == 0 {
 		c.slow(0) // it is the one that leads at first
 	}
-	c.found()
+	c.bootstrap()
 	ctx, cancel := context.WithCancel(context.Background())
 	var users sync.WaitGroup
 	for i, limit := range []time.Duration{writeLimit, writeLimit, writeSoon} {
@@ -107,15 +107,15 @@ func (c *virtualCluster) round() {
 		c.net.roughen()
 	}
 	many := 1 + c.dice.n(3)
-	said := ""
+	reported := ""
 	for range many {
 		fault := virtualFaults[c.dice.n(len(virtualFaults))]
 		c.checks.count(fault.name)
-		said += fault.name + "; "
+		reported += fault.name + "; "
 		fault.do(c, many == 1)
 		time.Sleep(c.dice.between(10*time.Millisecond, 4*time.Second))
 	}
-	c.mend("after: "+said, c.dice.n(4) > 0)
+	c.mend("after: "+reported, c.dice.n(4) > 0)
 }
 
 // mend ends all faults, and waits until the cluster takes writes again.

@@ -61,7 +61,7 @@ func TestVirtualFindsFaults(t *testing.T) {
 		do    func(c *virtualCluster)
 	}{
 		{"none", "", func(c *virtualCluster) {
-			c.found()
+			c.bootstrap()
 			c.writes(30)
 		}},
 		{"a state loses an entry", "has it not", func(c *virtualCluster) {
@@ -71,7 +71,7 @@ func TestVirtualFindsFaults(t *testing.T) {
 				}
 				return &forgetful{BatchingFSM: m, at: 20}
 			}
-			c.found()
+			c.bootstrap()
 			c.writes(30)
 		}},
 		{"a state goes another way", "has hash", func(c *virtualCluster) {
@@ -81,11 +81,11 @@ func TestVirtualFindsFaults(t *testing.T) {
 				}
 				return &forgetful{BatchingFSM: m, at: 20, changed: true}
 			}
-			c.found()
+			c.bootstrap()
 			c.writes(30)
 		}},
 		{"disks forget what they said was written", "has it not", func(c *virtualCluster) {
-			c.found()
+			c.bootstrap()
 			c.writes(30)
 			for i, s := range c.servers {
 				c.stop(i, true)
@@ -94,7 +94,7 @@ func TestVirtualFindsFaults(t *testing.T) {
 			c.mend("the disks have forgotten", true)
 		}},
 		{"acknowledged before it is committed", "has it not", func(c *virtualCluster) {
-			c.found()
+			c.bootstrap()
 			cut := c.leads()
 			others := slices.DeleteFunc(c.all(), func(i int) bool { return i == cut })
 			c.part([]int{cut}, true, true)
@@ -109,12 +109,12 @@ func TestVirtualFindsFaults(t *testing.T) {
 			c.mend("the leader is back", true)
 		}},
 		{"done after it was refused", "has it all the same", func(c *virtualCluster) {
-			c.found()
+			c.bootstrap()
 			c.writes(3)
 			c.checks.deeds[1].fate = fateRefused
 		}},
 		{"nobody is there to lead", "nobody has led", func(c *virtualCluster) {
-			c.found()
+			c.bootstrap()
 			for i := range c.servers[1:] {
 				c.stop(i, true)
 			}
@@ -122,7 +122,7 @@ func TestVirtualFindsFaults(t *testing.T) {
 			c.mend("all are back", true)
 		}},
 		{"two lead in a term", "lead in term", func(c *virtualCluster) {
-			c.found()
+			c.bootstrap()
 			c.servers[c.leads()].use(func(l *virtualLife) {
 				other := c.servers[(c.leads()+1)%len(c.servers)] // what it would send if it took itself for the leader
 				_ = c.net.links[other.addr].AppendEntries(raft.ServerID(l.ID()), c.servers[c.leads()].addr,
@@ -131,7 +131,7 @@ func TestVirtualFindsFaults(t *testing.T) {
 			})
 		}},
 		{"a read of an old state", "answers a read", func(c *virtualCluster) {
-			c.found()
+			c.bootstrap()
 			c.writes(3)
 			c.checks.done(&deed{kind: structs.LogJobRegister, id: "it-is-nowhere", fate: fateReported, index: 1 << 30})
 			at := c.leads()
@@ -163,7 +163,7 @@ func TestVirtualOldLeader(t *testing.T) {
 			bubble(t, 1, 3, func(c *virtualCluster) {
 				const old = 0
 				c.slow(old)
-				c.found() // by the first, which leads then
+				c.bootstrap() // by the first, which leads then
 				c.servers[old].use(func(l *virtualLife) {
 					if c.write(l, c.servers[old].cfg.Name, c.dice) != fateReported {
 						c.t.Fatal("the founder does not lead")

@@ -48,9 +48,9 @@ func TestExplainReasons(t *testing.T) {
 		}, []want{
 			{structs.ReasonConstraint, "${attr.kernel.name} = plan9", 4}, {structs.ReasonConstraint, "${meta.colour} = red", 4},
 			{structs.ReasonConstraint, "${attr.unique.hostname} = host-n01", 3},
-		}, structs.RemedyDrop},
+		}, structs.RemedyFilter},
 		{"datacenter", nil, 1, func(j *structs.Job) { j.Datacenters = []string{"dc7"} },
-			[]want{{structs.ReasonDatacenter, "dc1", 4}}, structs.RemedyDrop},
+			[]want{{structs.ReasonDatacenter, "dc1", 4}}, structs.RemedyFilter},
 		{"driver", func(c *cluster) {
 			c.changeNode("n01", func(n *structs.Node) {
 				n.Drivers = map[string]*structs.DriverInfo{"docker": {Detected: true}}
@@ -61,7 +61,7 @@ func TestExplainReasons(t *testing.T) {
 			for id := range c.nodes {
 				c.changeNode(id, func(n *structs.Node) { n.NodePool = "gpu"; n.ComputeClass() })
 			}
-		}, 1, func(*structs.Job) {}, nil, structs.RemedyDrop},
+		}, 1, func(*structs.Job) {}, nil, structs.RemedyFilter},
 		{"down, draining and not eligible", func(c *cluster) {
 			c.changeNode("n00", down)
 			c.changeNode("n01", func(n *structs.Node) {
@@ -78,13 +78,13 @@ func TestExplainReasons(t *testing.T) {
 			}
 		}, 9, func(*structs.Job) {}, []want{{structs.ReasonDiskFull, "", 4}}, structs.RemedyNodeState},
 		{"memory", busy(10, 7000, 4), 3, func(j *structs.Job) { schedtest.Task(j).Resources.MemoryMB = 1500 },
-			[]want{{structs.ReasonMemory, "", 4}}, structs.RemedyLess},
+			[]want{{structs.ReasonMemory, "", 4}}, structs.RemedyResources},
 		{"cpu and memory at once", busy(3000, 6000, 4), 1, func(j *structs.Job) {
 			schedtest.Task(j).Resources = &structs.Resources{CPU: 1200, MemoryMB: 2500}
-		}, []want{{structs.ReasonCPU, "", 4}, {structs.ReasonMemory, "", 4}}, structs.RemedyLess},
-		{"disk", nil, 1, func(j *structs.Job) { schedtest.Group(j).EphemeralDisk.SizeMB = 200_000 }, []want{{structs.ReasonDisk, "", 4}}, structs.RemedyLess},
+		}, []want{{structs.ReasonCPU, "", 4}, {structs.ReasonMemory, "", 4}}, structs.RemedyResources},
+		{"disk", nil, 1, func(j *structs.Job) { schedtest.Group(j).EphemeralDisk.SizeMB = 200_000 }, []want{{structs.ReasonDisk, "", 4}}, structs.RemedyResources},
 		{"cores", nil, 1, func(j *structs.Job) { schedtest.Task(j).Resources = &structs.Resources{Cores: 6, MemoryMB: 10} },
-			[]want{{structs.ReasonCPU, "", 4}, {structs.ReasonCores, "", 4}}, structs.RemedyLess},
+			[]want{{structs.ReasonCPU, "", 4}, {structs.ReasonCores, "", 4}}, structs.RemedyResources},
 		{"static port", func(c *cluster) {
 			c.submit("other", schedtest.Job(structs.JobTypeService, 4, func(j *structs.Job) {
 				constraint("", structs.ConstraintDistinctHosts, "")(j)
@@ -95,13 +95,13 @@ func TestExplainReasons(t *testing.T) {
 		}, []want{{structs.ReasonPort, "8080", 4}}, structs.RemedyPort},
 		{"distinct hosts", nil, 6, constraint("", structs.ConstraintDistinctHosts, ""), []want{{structs.ReasonDistinctHosts, "distinct_hosts", 4}}, ""},
 		{"candidates", busy(4000, 10, 1), 1, func(j *structs.Job) { schedtest.Group(j).Candidates = []string{"n00"} },
-			[]want{{structs.ReasonCandidates, "", 3}, {structs.ReasonCPU, "", 1}}, structs.RemedyDrop},
+			[]want{{structs.ReasonCandidates, "", 3}, {structs.ReasonCPU, "", 1}}, structs.RemedyFilter},
 		{"too few GPUs", func(c *cluster) {
 			c.node("g0", schedtest.EightGPUs)
 			c.submit("other", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 5}))
 		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 4}), []want{
 			{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonDevices, "nvidia/gpu", 1},
-		}, structs.RemedyLess},
+		}, structs.RemedyResources},
 		{"no free cell", func(c *cluster) {
 			c.node("g0", schedtest.EightGPUs)
 			c.submit("a", schedtest.GPUJob(1, structs.RequestedDevice{Name: "gpu", Count: 4}))
@@ -115,9 +115,9 @@ func TestExplainReasons(t *testing.T) {
 			c.submit("other", schedtest.GPUJob(8, structs.RequestedDevice{Name: "gpu", Count: 1, Share: 700}))
 		}, 1, device(structs.RequestedDevice{Name: "nvidia/gpu", Count: 1, Share: 400}), []want{
 			{structs.ReasonDeviceKind, "nvidia/gpu", 4}, {structs.ReasonShare, "nvidia/gpu", 1},
-		}, structs.RemedyLess},
+		}, structs.RemedyResources},
 		{"model", func(c *cluster) { c.node("g0", schedtest.EightGPUs) }, 1, device(structs.RequestedDevice{Name: "nvidia/gpu/B200", Count: 4}),
-			[]want{{structs.ReasonDeviceKind, "nvidia/gpu/B200", 5}}, structs.RemedyDrop},
+			[]want{{structs.ReasonDeviceKind, "nvidia/gpu/B200", 5}}, structs.RemedyFilter},
 		{"volume", nil, 1, func(j *structs.Job) {
 			schedtest.Group(j).Volumes = map[string]*structs.VolumeRequest{"v": {Name: "v", Type: structs.VolumeTypeHost, Source: "data"}}
 		}, []want{{structs.ReasonVolume, "data", 4}}, structs.RemedyNodeState},
@@ -199,7 +199,7 @@ func TestExplainTellsOfADriverThatNoNodeKnows(t *testing.T) {
 }
 
 // What nodes say of a driver that they lack is told, with how many of them say it.
-func TestExplainTellsWhatNodesSayOfADriver(t *testing.T) {
+func TestExplainTellsWhatNodesReportOfADriver(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 4)
 	says := func(id, text string) {
@@ -232,7 +232,7 @@ func TestExplainExactAmount(t *testing.T) {
 	c.changeNode("n01", func(n *structs.Node) { n.NodeResources.Memory.MemoryMB = 5000 })
 	c.submit("j", schedtest.Job(structs.JobTypeService, 5, func(j *structs.Job) { schedtest.Task(j).Resources = &structs.Resources{CPU: 10, MemoryMB: 4500} }))
 	g := c.explain().Group("g")
-	at := slices.IndexFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyLess })
+	at := slices.IndexFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyResources })
 	if at < 0 || len(g.Smallest[at].Edits) != 1 || string(g.Smallest[at].Edits[0].Value) != "1166" {
 		t.Fatalf("3 more find room on 3500 and 500 MiB with 1166 each at most; told: %s", asJSON(t, g.Smallest))
 	}
@@ -364,7 +364,7 @@ func TestExplainTooMuch(t *testing.T) {
 		schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "gpu", Count: 1_000_000, Share: structs.DeviceShareWhole}}
 	}))
 	g := c.explain().Group("g")
-	if !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyLess }) {
+	if !slices.ContainsFunc(g.Smallest, func(r structs.Remedy) bool { return r.Kind == structs.RemedyResources }) {
 		t.Errorf("to ask for less is no remedy: %s", asJSON(t, g.Smallest))
 	}
 	c.helps("g", g)

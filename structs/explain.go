@@ -76,7 +76,7 @@ type JobExplanation struct {
 	At    int64
 	Index uint64
 	// Queue is its place; nil: it does not wait.
-	Queue  *QueuePlace `json:",omitempty"`
+	Queue  *QueuePosition `json:",omitempty"`
 	Groups []*GroupExplanation
 }
 
@@ -90,8 +90,8 @@ func (x *JobExplanation) Group(name string) *GroupExplanation {
 	return nil
 }
 
-// QueuePlace is where a job's request stands in the queue of its pool (semantics part 7).
-type QueuePlace struct {
+// QueuePosition is where a job's request stands in the queue of its pool (semantics part 7).
+type QueuePosition struct {
 	Pool     string
 	Place    int   // 1 goes first; 0: it is not in the queue yet
 	Waiting  int   // requests that wait in the pool, one a job
@@ -234,8 +234,8 @@ type Remedy struct {
 // Kinds of remedies.
 const (
 	RemedyCount      = "fewer-instances"
-	RemedyLess       = "less-room"
-	RemedyDrop       = "drop-filter"
+	RemedyResources  = "less-room"
+	RemedyFilter     = "drop-filter"
 	RemedyTopology   = "topology"
 	RemedyPort       = "other-port"
 	RemedyEnd        = "end-allocations"

@@ -15,6 +15,6 @@ const (
 // CannotSuspend reports whether a node reports that a driver cannot suspend its tasks. A node that
 // does not report it (an older client) may be able to.
 func (n *Node) CannotSuspend(driver string) bool {
-	can, said := n.Attributes[AttrDriverSuspend(driver)]
-	return said && can != "1"
+	can, reported := n.Attributes[AttrDriverSuspend(driver)]
+	return reported && can != "1"
 }

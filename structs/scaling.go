@@ -68,8 +68,8 @@ func (j *Job) ScalingPolicyOf(g *TaskGroup) *ScalingPolicy {
 	return &p
 }
 
-// SaysAs reports whether two policies state the same, whatever the servers have added to them.
-func (p *ScalingPolicy) SaysAs(o *ScalingPolicy) bool {
+// SameAs reports whether two policies state the same, whatever the servers have added to them.
+func (p *ScalingPolicy) SameAs(o *ScalingPolicy) bool {
 	return p.Min == o.Min && p.Max == o.Max && p.Enabled == o.Enabled &&
 		(len(p.Policy) == 0 && len(o.Policy) == 0 || reflect.DeepEqual(p.Policy, o.Policy))
 }

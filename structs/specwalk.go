@@ -36,18 +36,18 @@ func LabelOf(s reflect.Value) string {
 	return ""
 }
 
-// place is a block of a specification. Its path is written only where something is to be reported about it.
-type place struct {
-	above        *place
+// specPath is a block of a specification. Its path is written only where something is to be reported about it.
+type specPath struct {
+	parent       *specPath
 	block, label string
 	index        int
 }
 
-func (p *place) path() string {
+func (p *specPath) path() string {
 	if p == nil {
 		return ""
 	}
-	return ChildPath(p.above.path(), p.block, p.label, p.index)
+	return ChildPath(p.parent.path(), p.block, p.label, p.index)
 }
 
 // specType is what walks need to know of a struct type.
@@ -90,26 +90,26 @@ func specOf(t reflect.Type) *specType {
 }
 
 // walkSpec visits a struct and all structs inside it, parents first.
-func walkSpec(v reflect.Value, at *place, visit func(at *place, v reflect.Value)) {
+func walkSpec(v reflect.Value, at *specPath, visit func(at *specPath, v reflect.Value)) {
 	visit(at, v)
 	for _, f := range specOf(v.Type()).blocks {
 		field := v.FieldByIndex(f.Index)
 		if f.form == formObjects {
 			walkMany(field, at, f.text, visit)
 		} else if in := deref(field); in.IsValid() {
-			walkSpec(in, &place{at, f.text, LabelOf(in), -1}, visit)
+			walkSpec(in, &specPath{at, f.text, LabelOf(in), -1}, visit)
 		}
 	}
 }
 
-func walkMany(field reflect.Value, at *place, name string, visit func(*place, reflect.Value)) {
+func walkMany(field reflect.Value, at *specPath, name string, visit func(*specPath, reflect.Value)) {
 	if field.Len() == 0 {
 		return
 	}
 	if field.Kind() != reflect.Map {
 		for i := range field.Len() {
 			if in := deref(field.Index(i)); in.IsValid() {
-				walkSpec(in, &place{at, name, LabelOf(in), i}, visit)
+				walkSpec(in, &specPath{at, name, LabelOf(in), i}, visit)
 			}
 		}
 		return
@@ -118,7 +118,7 @@ func walkMany(field reflect.Value, at *place, name string, visit func(*place, re
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
 	for _, key := range keys {
 		if in := deref(field.MapIndex(key)); in.IsValid() {
-			walkSpec(in, &place{at, name, key.String(), -1}, visit)
+			walkSpec(in, &specPath{at, name, key.String(), -1}, visit)
 		}
 	}
 }

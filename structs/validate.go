@@ -19,7 +19,7 @@ func (j *Job) Validate() Problems {
 	if j.checkCounts(r); len(list.all) > 0 {
 		return list.all
 	}
-	walkSpec(reflect.ValueOf(j).Elem(), &place{block: "job", label: j.ID, index: -1}, func(at *place, v reflect.Value) {
+	walkSpec(reflect.ValueOf(j).Elem(), &specPath{block: "job", label: j.ID, index: -1}, func(at *specPath, v reflect.Value) {
 		checkTags(&list, at, v)
 	})
 	j.validateHead(r)
@@ -38,7 +38,7 @@ func (j *Job) Validate() Problems {
 }
 
 // checkTags reports values that the check tags of a struct's fields refuse.
-func checkTags(list *problemList, at *place, v reflect.Value) {
+func checkTags(list *problemList, at *specPath, v reflect.Value) {
 	for _, f := range specOf(v.Type()).checked {
 		value := v.FieldByIndex(f.Index)
 		if f.hasMin && f.min > 0 && value.CanInt() && (value.IsZero() || value.Int() == shareOfNothing) {

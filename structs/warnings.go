@@ -92,7 +92,7 @@ func (j *Job) Warnings() []string { return j.WarningList().Strings() }
 // WarningList is Warnings with the places apart.
 func (j *Job) WarningList() Problems {
 	var list problemList
-	walkSpec(reflect.ValueOf(j).Elem(), &place{block: "job", label: j.ID, index: -1}, func(at *place, v reflect.Value) {
+	walkSpec(reflect.ValueOf(j).Elem(), &specPath{block: "job", label: j.ID, index: -1}, func(at *specPath, v reflect.Value) {
 		for _, f := range specOf(v.Type()).silent {
 			if states(v.FieldByIndex(f.Index), f.text) {
 				list.at(at.path()).addf(cmp.Or(f.HCL, f.Name), "%s", cmp.Or(halfEffects[v.Type().Name()+"."+f.Name], noEffect))

@@ -82,11 +82,11 @@ func (r *remote) Stream(ctx context.Context, method string, args any) (wire.Rece
 
 // remoteStream is a stream of the first server that has an answer.
 type remoteStream struct {
-	remote *remote
-	ctx    context.Context
-	method string
-	args   any
-	said   bool // something has come, or is not searched for any more
+	remote  *remote
+	ctx     context.Context
+	method  string
+	args    any
+	settled bool // something has come, or is not searched for any more
 
 	mu     sync.Mutex
 	from   *wire.Stream
@@ -113,11 +113,11 @@ func (s *remoteStream) open(at *wire.Session) error {
 // Recv implements wire.Receiver.
 func (s *remoteStream) Recv(v any) error {
 	err := s.current().Recv(v)
-	if s.said || structs.CodeOf(err) != structs.CodeNotLeader {
-		s.said = true
+	if s.settled || structs.CodeOf(err) != structs.CodeNotLeader {
+		s.settled = true
 		return err
 	}
-	s.said = true
+	s.settled = true
 	s.remote.next.Add(1)
 	return s.remote.search(s.ctx, func(at *wire.Session) error {
 		if err := s.open(at); err != nil {

@@ -104,8 +104,8 @@ func TestUnknownOverHTTPS(t *testing.T) {
 	others.issueAs("other", certs.Request{Role: "cli", Region: "global", Days: 20, Now: time.Now()})
 	files.write("agent.hcl", []byte(files.block("server", "http = true\nrpc = true\nverify_https_client = true")))
 	r := launch(t, &world{}, "-dev", "-http-port=0", "-config="+filepath.Join(files.dir, "agent.hcl"))
-	said := map[string]string{"old": "has expired", "other": "unknown authority", "": "didn't provide a certificate"}
-	for name := range said {
+	reported := map[string]string{"old": "has expired", "other": "unknown authority", "": "didn't provide a certificate"}
+	for name := range reported {
 		for range 3 {
 			if _, err := files.get(r.addr, name); err == nil {
 				t.Errorf("a caller with the certificate %q was answered", name)
@@ -115,7 +115,7 @@ func TestUnknownOverHTTPS(t *testing.T) {
 			t.Errorf("a caller with a good certificate: %v", err)
 		}
 	}
-	for name, text := range said {
+	for name, text := range reported {
 		r.out.awaitText(t, text)
 		told := 0
 		for line := range strings.Lines(r.out.String()) {
@@ -277,7 +277,7 @@ func TestExposedWithTLS(t *testing.T) {
 		write("insecure = true\n" + files.block("server", more))
 		r := launch(t, &world{}, "-dev", "-bind=0.0.0.0", "-http-port=0", "-config="+config)
 		out := r.out.String()
-		if said := strings.Contains(out, "WARNING: other machines can reach"); said != (want != "") || !strings.Contains(out, want) {
+		if reported := strings.Contains(out, "WARNING: other machines can reach"); reported != (want != "") || !strings.Contains(out, want) {
 			t.Errorf("%s: want %q in\n%s", more, want, out)
 		}
 		r.signals <- syscall.SIGINT

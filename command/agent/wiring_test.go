@@ -170,8 +170,8 @@ func TestRawExecEnabled(t *testing.T) {
 	f("client {\n options = { \"driver.raw_exec.enable\" = \"1\" }\n}", false, true)
 	f("client {\n options {\n \"driver.raw_exec.enable\" = \"false\"\n }\n}", true, false)
 	// What a node without it says can be taken over as it is.
-	said := rawexec.New(nil, rawexec.Options{}).Fingerprint(t.Context()).Description
-	f(regexp.MustCompile(`plugin "raw_exec" .* }`).FindString(said), false, true)
+	reported := rawexec.New(nil, rawexec.Options{}).Fingerprint(t.Context()).Description
+	f(regexp.MustCompile(`plugin "raw_exec" .* }`).FindString(reported), false, true)
 }
 
 func TestRawExecOptions(t *testing.T) {

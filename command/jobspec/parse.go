@@ -38,25 +38,25 @@ type group struct {
 // Parse reads a job file. The job is as written: call Canonicalize before using
 // it. The error is hclfile.Problems; the job is nil with an error.
 func Parse(filename string, src []byte, opts Options) (*structs.Job, Warnings, error) {
-	job, warnings, _, err := ParsePlaces(filename, src, opts)
+	job, warnings, _, err := ParseRanges(filename, src, opts)
 	return job, warnings, err
 }
 
-// Places knows where in a file what of its job is written.
-type Places struct{ d *hclfile.Decoder }
+// Ranges knows where in a file what of its job is written.
+type Ranges struct{ d *hclfile.Decoder }
 
-// Say puts file, line and column before a line in which a server states something about the
+// Locate puts file, line and column before a line in which a server states something about the
 // job; false: the file does not hold what it is of.
-func (p *Places) Say(line string) (string, bool) {
-	rng, ok := p.d.PlaceText(line)
+func (p *Ranges) Locate(line string) (string, bool) {
+	rng, ok := p.d.RangeOfText(line)
 	if !ok {
 		return line, false
 	}
 	return hclfile.At(rng, "%s", line).String(), true
 }
 
-// ParsePlaces is Parse for who wants to report later where something is written.
-func ParsePlaces(filename string, src []byte, opts Options) (*structs.Job, Warnings, *Places, error) {
+// ParseRanges is Parse for who wants to report later where something is written.
+func ParseRanges(filename string, src []byte, opts Options) (*structs.Job, Warnings, *Ranges, error) {
 	f, problems := hclfile.Parse(filename, src, opts.Limits)
 	if len(problems) > 0 {
 		return nil, nil, nil, problems.Err()
@@ -80,14 +80,14 @@ func ParsePlaces(filename string, src []byte, opts Options) (*structs.Job, Warni
 	job := read.job(block.Labels[0], d, path)
 	d.Alias(path, structs.ChildPath("", "job", job.ID, -1))
 	if opts.SkipValidate {
-		return job, nil, &Places{d}, nil
+		return job, nil, &Ranges{d}, nil
 	}
 	canonical := job.Copy()
 	canonical.Canonicalize()
-	if problems = place(d, f.Name, canonical.Validate()); len(problems) > 0 {
+	if problems = locate(d, f.Name, canonical.Validate()); len(problems) > 0 {
 		return nil, nil, nil, problems.Err()
 	}
-	return job, place(d, f.Name, canonical.WarningList()), &Places{d}, nil
+	return job, locate(d, f.Name, canonical.WarningList()), &Ranges{d}, nil
 }
 
 // findJob returns the one job block of a file.
@@ -180,11 +180,11 @@ func missing(all, has []*structs.Secret) []*structs.Secret {
 	return out
 }
 
-// place points at the position in the file that a problem of the job is about.
-func place(d *hclfile.Decoder, filename string, in structs.Problems) hclfile.Problems {
+// locate points at the position in the file that a problem of the job is about.
+func locate(d *hclfile.Decoder, filename string, in structs.Problems) hclfile.Problems {
 	var out hclfile.Problems
 	for _, p := range in {
-		rng, ok := d.Place(p.Path, p.Field)
+		rng, ok := d.Range(p.Path, p.Field)
 		if !ok {
 			out = append(out, hclfile.Problem{File: filename, Text: p.String()})
 			continue

@@ -100,7 +100,7 @@ type merging struct{ p *Pool }
 func (m merging) NotifyMerge(members []*serf.Member) error {
 	for _, one := range members {
 		if err := checkMember(one.Name, one.Tags, m.p.config.Region); err != nil {
-			if _, ok := m.p.noise.Allow("member", fmt.Sprintf("%.80s %s", one.Name, one.Addr), time.Now()); ok {
+			if _, ok := m.p.logLimit.Allow("member", fmt.Sprintf("%.80s %s", one.Name, one.Addr), time.Now()); ok {
 				m.p.logger.Warn("refused a member of the clients' gossip; more from there are not logged for an hour", "addr", one.Addr, "reason", err)
 			}
 			return fmt.Errorf("refused: %w", err)
@@ -118,7 +118,7 @@ func (s rateLimitedLog) logger() *log.Logger { return log.New(s, "", 0) }
 // Write implements io.Writer.
 func (s rateLimitedLog) Write(line []byte) (int, error) {
 	_, warns := keyring.Level(string(line))
-	if warns && s.p.noise.Full(time.Now()) {
+	if warns && s.p.logLimit.Full(time.Now()) {
 		return len(line), nil
 	}
 	text := keyring.Line(string(line))
@@ -126,13 +126,13 @@ func (s rateLimitedLog) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	if member, text := keyring.Namesakes(text); text != "" {
-		if _, ok := s.p.noise.Allow("namesakes", keyring.KindOf(member), time.Now()); ok {
+		if _, ok := s.p.logLimit.Allow("namesakes", keyring.KindOf(member), time.Now()); ok {
 			s.p.logger.Error(text + ": its name is the node's ID, kept in client/client-id of the data_dir: no two agents may have copies of one; not logged again for an hour")
 		}
 		return len(line), nil
 	}
 	if host := keyring.UnknownHost(text); host != "" {
-		if dropped, ok := s.p.noise.Allow("unknown host", host, time.Now()); ok {
+		if dropped, ok := s.p.logLimit.Allow("unknown host", host, time.Now()); ok {
 			s.p.logger.Warn("refused gossip that no key of this agent decrypts: "+sameKey(s.p.config.Role)+"; more of it from there is not logged for an hour",
 				append(keyring.More(dropped), "from", host)...)
 		}
@@ -146,7 +146,7 @@ func (s rateLimitedLog) Write(line []byte) (int, error) {
 		s.p.logger.Debug(rest)
 		return len(line), nil
 	}
-	if dropped, ok := s.p.noise.Allow("line", keyring.KindOf(rest), time.Now()); ok {
+	if dropped, ok := s.p.logLimit.Allow("line", keyring.KindOf(rest), time.Now()); ok {
 		s.p.logger.Warn(structs.CutText(rest, keyring.MaxLine)+" (more of this kind are not logged for an hour)", keyring.More(dropped)...)
 	}
 	return len(line), nil

@@ -45,9 +45,9 @@ type Config struct {
 	// OnChange is called with each change of a member, one after the other; it must not wait. May
 	// be nil.
 	OnChange func(Member)
-	// First reports whether one of many like warnings is the first of its kind for a while; only that is logged, and of all few a minute. Nil: each is.
-	First  func(kind, key string, now time.Time) bool
-	Logger hclog.Logger // nil: silent
+	// AllowLog reports whether one of many like warnings is the first of its kind for a while; only that is logged, and of all few a minute. Nil: each is.
+	AllowLog func(kind, key string, now time.Time) bool
+	Logger   hclog.Logger // nil: silent
 }
 
 // Member is what the pool knows of one.
@@ -75,12 +75,12 @@ const (
 
 // Pool is this agent's place in the pool. Its methods may be called from many goroutines.
 type Pool struct {
-	serf   *serf.Serf
-	config Config
-	logger hclog.Logger
-	events chan serf.Event
-	noise  *keyring.Noise // warnings that are logged
-	done   sync.WaitGroup
+	serf     *serf.Serf
+	config   Config
+	logger   hclog.Logger
+	events   chan serf.Event
+	logLimit *keyring.LogLimiter // warnings that are logged
+	done     sync.WaitGroup
 
 	mu      sync.Mutex
 	members map[string]Member
@@ -92,10 +92,10 @@ func New(c Config) (*Pool, error) {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
-	if c.First == nil {
-		c.First = func(string, string, time.Time) bool { return true }
+	if c.AllowLog == nil {
+		c.AllowLog = func(string, string, time.Time) bool { return true }
 	}
-	p := &Pool{config: c, logger: c.Logger, events: make(chan serf.Event, events), members: map[string]Member{}, noise: &keyring.Noise{First: c.First}}
+	p := &Pool{config: c, logger: c.Logger, events: make(chan serf.Event, events), members: map[string]Member{}, logLimit: &keyring.LogLimiter{AllowOf: c.AllowLog}}
 	conf, err := p.serfConfig()
 	if err != nil {
 		return nil, fmt.Errorf("clients' gossip: %w", err)

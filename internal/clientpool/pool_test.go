@@ -59,15 +59,15 @@ func (j *journal) logger() hclog.Logger {
 
 // once is what agents pass to a pool: each key is the first once.
 func once() func(string, string, time.Time) bool {
-	var said sync.Map
+	var reported sync.Map
 	return func(kind, key string, _ time.Time) bool {
-		_, before := said.LoadOrStore(kind+" "+key, true)
+		_, before := reported.LoadOrStore(kind+" "+key, true)
 		return !before
 	}
 }
 
 func config(id string, change ...func(*Config)) Config {
-	c := Config{ID: id, Role: RoleClient, Region: "global", BindAddr: "127.0.0.1:0", ProbeInterval: 200 * time.Millisecond, First: once()}
+	c := Config{ID: id, Role: RoleClient, Region: "global", BindAddr: "127.0.0.1:0", ProbeInterval: 200 * time.Millisecond, AllowLog: once()}
 	for _, f := range change {
 		f(&c)
 	}

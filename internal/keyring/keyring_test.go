@@ -166,7 +166,7 @@ func (l *lines) count(s string) int {
 func TestLines(t *testing.T) {
 	t.Parallel()
 	out := &lines{}
-	log := Log(hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Info}), &Noise{}, nil)
+	log := Log(hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Info}), &LogLimiter{}, nil)
 	log.Print("[WARN] memberlist: Refuting an alive message for 'server-1.global' (127.0.0.1:4648) meta:([255 139 164] VS [255 139]), vsn:([1 5 2 2 5 4] VS [1 5 2 2 5 4])")
 	log.Print("[INFO] serf: EventMemberJoin: server-1.global 127.0.0.1")
 	log.Print("[INFO] serf: EventMemberReap: server-1.global")
@@ -183,36 +183,36 @@ func TestLines(t *testing.T) {
 
 func TestUnknownHostsLater(t *testing.T) {
 	t.Parallel()
-	now, said, passed := time.Unix(0, 0), &lines{}, &lines{}
-	s := &unknownHosts{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: said}), noise: &Noise{}, now: func() time.Time { return now }}
-	say := func(line string) {
+	now, reported, passed := time.Unix(0, 0), &lines{}, &lines{}
+	s := &unknownHosts{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: reported}), limiter: &LogLimiter{}, now: func() time.Time { return now }}
+	write := func(line string) {
 		t.Helper()
 		if n, err := s.Write([]byte(line)); err != nil || n != len(line) {
 			t.Fatal(n, err)
 		}
 	}
 	for range 3 {
-		say("[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=10.0.0.1:1\n")
-		say("[ERR] memberlist: failed to receive: no installed keys could decrypt the message from=10.0.0.2:2\n")
-		say("[ERR] memberlist: failed to receive: Remote state is encrypted and encryption is not configured\n")
-		say("[WARN] memberlist: something else from=10.0.0.1:1\n")
+		write("[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=10.0.0.1:1\n")
+		write("[ERR] memberlist: failed to receive: no installed keys could decrypt the message from=10.0.0.2:2\n")
+		write("[ERR] memberlist: failed to receive: Remote state is encrypted and encryption is not configured\n")
+		write("[WARN] memberlist: something else from=10.0.0.1:1\n")
 	}
 	now = now.Add(2 * time.Hour)
-	say("[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=10.0.0.1:9\n")
-	if a, b, c := said.count("from=10.0.0.1\n"), said.count("from=10.0.0.2"), said.count("unknown"); a != 2 || b != 1 || c != 1 {
-		t.Errorf("said %d, %d and %d times:\n%s", a, b, c, said.b.String())
+	write("[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=10.0.0.1:9\n")
+	if a, b, c := reported.count("from=10.0.0.1\n"), reported.count("from=10.0.0.2"), reported.count("unknown"); a != 2 || b != 1 || c != 1 {
+		t.Errorf("said %d, %d and %d times:\n%s", a, b, c, reported.b.String())
 	}
-	if n := said.count("something else"); n != 1 || passed.count("\n") != 0 {
+	if n := reported.count("something else"); n != 1 || passed.count("\n") != 0 {
 		t.Errorf("another warning is logged %d times, and passed on is:\n%s", n, passed.b.String())
 	}
 }
 
-// TestNoise: whatever senders of packets bring the libraries to say, with whichever addresses, few lines a minute are logged; how many
+// TestLogLimiter: whatever senders of packets bring the libraries to say, with whichever addresses, few lines a minute are logged; how many
 // were not is said with the next. What is no warning is not counted.
-func TestNoise(t *testing.T) {
+func TestLogLimiter(t *testing.T) {
 	t.Parallel()
-	now, said, passed := time.Unix(0, 0), &lines{}, &lines{}
-	s := &unknownHosts{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: said}), noise: &Noise{}, now: func() time.Time { return now }}
+	now, reported, passed := time.Unix(0, 0), &lines{}, &lines{}
+	s := &unknownHosts{next: passed, logger: hclog.New(&hclog.LoggerOptions{Output: reported}), limiter: &LogLimiter{}, now: func() time.Time { return now }}
 	flood := func() {
 		for i := range 20_000 {
 			host := fmt.Sprintf("10.%d.%d.%d:%d", i%7, i%200, i%250, i)
@@ -227,13 +227,13 @@ func TestNoise(t *testing.T) {
 		}
 	}
 	flood()
-	if n := said.count("\n"); n != noisePerMinute {
-		t.Errorf("%d lines are logged of 100,000:\n%s", n, said.b.String())
+	if n := reported.count("\n"); n != linesPerMinute {
+		t.Errorf("%d lines are logged of 100,000:\n%s", n, reported.b.String())
 	}
 	now = now.Add(time.Minute)
 	flood()
-	if n := said.count("\n"); n > 2*noisePerMinute || n == noisePerMinute || said.count("not_logged=99995\n") != 1 && said.count("not_logged=99995 ") != 1 {
-		t.Errorf("%d lines are logged in two minutes:\n%s", n, said.b.String())
+	if n := reported.count("\n"); n > 2*linesPerMinute || n == linesPerMinute || reported.count("not_logged=99995\n") != 1 && reported.count("not_logged=99995 ") != 1 {
+		t.Errorf("%d lines are logged in two minutes:\n%s", n, reported.b.String())
 	}
 	if _, err := s.Write([]byte("[INFO] serf: EventMemberReap: a\n")); err != nil || passed.count("\n") != 1 {
 		t.Errorf("what is no warning: %v, %q", err, passed.b.String())

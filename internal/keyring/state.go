@@ -42,8 +42,8 @@ func (s State) check() error {
 	return nil
 }
 
-// Newer reports whether s takes the place of another. Of two of one version, changed at the same time, it is the same one everywhere.
-func (s State) Newer(than State) bool {
+// Supersedes reports whether s takes the place of another. Of two of one version, changed at the same time, it is the same one everywhere.
+func (s State) Supersedes(than State) bool {
 	if s.Version != than.Version || s.Version == 0 {
 		return s.Version > than.Version
 	}
@@ -86,7 +86,7 @@ func (k *Ring) Take(s State) (bool, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !s.Newer(State{Version: k.version, Keys: k.ring.GetKeys()}) {
+	if !s.Supersedes(State{Version: k.version, Keys: k.ring.GetKeys()}) {
 		return false, nil
 	}
 	if err := k.keep(s); err != nil {

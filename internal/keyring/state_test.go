@@ -48,12 +48,12 @@ func TestStates(t *testing.T) {
 		if taken != step.taken || (err != nil) != step.bad || !sameKeys(k.State().Keys, step.want) {
 			t.Fatalf("step %d: %v, %v, then %d keys", i, taken, err, len(k.State().Keys))
 		}
-		if was, now := k.State(), open().State(); i > 0 && (was.Version != now.Version || was.Newer(now) || now.Newer(was)) {
+		if was, now := k.State(), open().State(); i > 0 && (was.Version != now.Version || was.Supersedes(now) || now.Supersedes(was)) {
 			t.Fatalf("step %d: kept is version %d of %d", i, now.Version, was.Version)
 		}
 	}
 	one, other := State{2, keys(keyA, keyB)}, State{2, keys(keyA, keyC)}
-	if one.Newer(other) == other.Newer(one) || (State{2, keys(keyA, keyC, keyB)}).Newer(State{2, keys(keyA, keyB, keyC)}) {
+	if one.Supersedes(other) == other.Supersedes(one) || (State{2, keys(keyA, keyC, keyB)}).Supersedes(State{2, keys(keyA, keyB, keyC)}) {
 		t.Error("of two of one version it is not one everywhere")
 	}
 	sealed, err := k.Seal([]string{Print([]byte(keyA)), Print([]byte(keyB))})

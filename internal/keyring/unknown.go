@@ -18,18 +18,18 @@ import (
 
 // Log returns a pool's log for Serf and memberlist, in which who gossips with another key, or with
 // none, is logged once an hour for each host, not once a packet; and so are two members of one name, of which namesakes, if it is
-// not nil, is called whenever they are heard of. Of other warnings and errors, too, which packets of nonsense cause, noise lets few pass.
-func Log(logger hclog.Logger, noise *Noise, namesakes func(name string)) *log.Logger {
+// not nil, is called whenever they are heard of. Of other warnings and errors, too, which packets of nonsense cause, limiter lets few pass.
+func Log(logger hclog.Logger, limiter *LogLimiter, namesakes func(name string)) *log.Logger {
 	next := logger.StandardWriter(&hclog.StandardLoggerOptions{InferLevels: true})
-	return log.New(&unknownHosts{next: next, logger: logger, noise: noise, now: time.Now, namesakes: namesakes}, "", 0)
+	return log.New(&unknownHosts{next: next, logger: logger, limiter: limiter, now: time.Now, namesakes: namesakes}, "", 0)
 }
 
 // unknownHosts is where memberlist writes its log.
 type unknownHosts struct {
-	next   io.Writer
-	logger hclog.Logger
-	noise  *Noise
-	now    func() time.Time
+	next    io.Writer
+	logger  hclog.Logger
+	limiter *LogLimiter
+	now     func() time.Time
 	// namesakes is called with a name that two members have; may be nil.
 	namesakes func(name string)
 }
@@ -111,25 +111,25 @@ func (s *unknownHosts) Write(line []byte) (int, error) {
 		if name, _, _ := strings.Cut(member, " "); s.namesakes != nil {
 			s.namesakes(name)
 		}
-		if dropped, ok := s.noise.Allow("namesakes", member, s.now()); ok {
+		if dropped, ok := s.limiter.Allow("namesakes", member, s.now()); ok {
 			s.logger.Error(text+": give each server a name of its own (name = \"…\" in its configuration) and restart it; not logged again for an hour", More(dropped)...)
 		}
 		return len(line), nil
 	}
 	level, warns := Level(string(line))
-	if warns && s.noise.Full(s.now()) {
+	if warns && s.limiter.Full(s.now()) {
 		return len(line), nil
 	}
 	host := UnknownHost(string(line))
 	switch {
 	case host != "":
-		if dropped, ok := s.noise.Allow("unknown host", host, s.now()); ok {
+		if dropped, ok := s.limiter.Allow("unknown host", host, s.now()); ok {
 			s.logger.Warn("refused gossip that no key of this agent decrypts; more of it from there is not logged for an hour", append(More(dropped), "from", host)...)
 		}
 	case warns:
 		text := Line(string(line))
 		_, text, _ = strings.Cut(text, "] ")
-		if dropped, ok := s.noise.Allow("line", KindOf(text), s.now()); ok {
+		if dropped, ok := s.limiter.Allow("line", KindOf(text), s.now()); ok {
 			s.logger.Log(level, structs.CutText(text, MaxLine)+" (more of this kind are not logged for an hour)", More(dropped)...)
 		}
 	default:

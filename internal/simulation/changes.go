@@ -23,12 +23,12 @@ func (c *checks) changed(r *replica, index uint64) uint64 {
 	if !found || changes.Index != index { // it changed nothing that the feed reports
 		return 0
 	}
-	c.said = c.said[:0]
+	c.reported = c.reported[:0]
 	for i := range changes.Items {
 		change := &changes.Items[i]
 		if index%wholeEvery != 0 {
-			c.said = brief(c.said, change)
-		} else if c.said, err = c.whole(c.said, change.New); err != nil {
+			c.reported = brief(c.reported, change)
+		} else if c.reported, err = c.whole(c.reported, change.New); err != nil {
 			c.fail("entry %d: what it changed cannot be encoded: %v", index, err)
 		}
 		if change.Kind != state.KindAlloc {
@@ -41,7 +41,7 @@ func (c *checks) changed(r *replica, index uint64) uint64 {
 			}
 		}
 	}
-	sum := sha256.Sum256(c.said)
+	sum := sha256.Sum256(c.reported)
 	return binary.BigEndian.Uint64(sum[:])
 }
 

@@ -52,8 +52,8 @@ type checks struct {
 	// onNode is the last entry that changed an allocation on a node.
 	onNode map[string]uint64
 
-	encoder       *codec.Encoder
-	said, encoded []byte // of the last entry's changes; room to be used again
+	encoder           *codec.Encoder
+	reported, encoded []byte // of the last entry's changes; room to be used again
 }
 
 func newChecks(s *sim) *checks {

@@ -10,9 +10,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// TestHealthIsSaidAfterAnAgentsEnd: an agent that ends after a task has started, and before it has said whether it is healthy, says
+// TestHealthIsReportedAfterAnAgentsEnd: an agent that ends after a task has started, and before it has said whether it is healthy, says
 // so when it is back, once; an update waits for that.
-func TestHealthIsSaidAfterAnAgentsEnd(t *testing.T) {
+func TestHealthIsReportedAfterAnAgentsEnd(t *testing.T) {
 	f := func(name string, edit func(*task), want int) {
 		t.Helper()
 		// Without faults, and without servers: what it reports stays with it.
@@ -30,7 +30,7 @@ func TestHealthIsSaidAfterAnAgentsEnd(t *testing.T) {
 				e.do()
 			}
 		}
-		said := func() (n int) {
+		reported := func() (n int) {
 			for _, r := range c.reports {
 				if r.DeploymentStatus.IsHealthy() {
 					n++
@@ -46,7 +46,7 @@ func TestHealthIsSaidAfterAnAgentsEnd(t *testing.T) {
 			at := s.now
 			until("ten seconds", func() bool { return s.now > at+10*time.Second })
 		}
-		if n := said(); n != want {
+		if n := reported(); n != want {
 			t.Errorf("%s: %d times, want %d", name, n, want)
 		}
 	}

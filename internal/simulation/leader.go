@@ -54,11 +54,11 @@ type leader struct {
 	mux    *wire.Mux
 	logged strings.Builder // errors that the mux has logged: calls that panicked
 
-	stirred bool     // a round is to come
-	passing int      // decisions of the pass, whose plans are on their way
-	again   bool     // another pass is needed
-	flights []func() // commits that are to be made
-	offers  []*offer // plans whose answers are to come
+	stirred  bool     // a round is to come
+	passing  int      // decisions of the pass, whose plans are on their way
+	again    bool     // another pass is needed
+	inFlight []func() // commits that are to be made
+	offers   []*offer // plans whose answers are to come
 }
 
 // offer is a plan that was submitted, and who wants to know what became of it.
@@ -105,7 +105,7 @@ func lead(r *replica) *leader {
 		})
 	}
 	l.evals = l.broker.Start(r.store)
-	l.plans = applier.Start(l.fly)
+	l.plans = applier.Start(l.queueCommit)
 	l.beats = l.timers.Start(r.store)
 	l.drains = drain.New(l, r.newID, silent).Start(r.store, now)
 	l.every(time.Second, 0, "pulse", func() {
@@ -178,9 +178,9 @@ func (l *leader) stop() {
 		return
 	}
 	l.over = true
-	for len(l.flights) > 0 {
-		commit := l.flights[0]
-		l.flights = l.flights[1:]
+	for len(l.inFlight) > 0 {
+		commit := l.inFlight[0]
+		l.inFlight = l.inFlight[1:]
 		commit()
 	}
 	l.plans.Stop()
@@ -238,13 +238,13 @@ func (p proposals) Apply(ctx context.Context, t structs.LogType, payload any) (u
 	return p.leader.Apply(ctx, t, payload)
 }
 
-// fly has a commit of plans made later.
-func (l *leader) fly(commit func()) {
-	l.flights = append(l.flights, commit)
+// queueCommit has a commit of plans made later.
+func (l *leader) queueCommit(commit func()) {
+	l.inFlight = append(l.inFlight, commit)
 	l.after(l.between(0, 20*time.Millisecond), "commit", l.r.id, func() {
-		if l.leads() && len(l.flights) > 0 { // else it has been made
-			commit := l.flights[0]
-			l.flights = l.flights[1:]
+		if l.leads() && len(l.inFlight) > 0 { // else it has been made
+			commit := l.inFlight[0]
+			l.inFlight = l.inFlight[1:]
 			commit()
 			l.stir()
 		}

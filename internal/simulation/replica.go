@@ -106,8 +106,8 @@ func (r *replica) apply(to uint64) (answer error) {
 	for first := r.index() + 1; first <= to; {
 		batch := r.batch(first, to)
 		next := first + uint64(len(batch))
-		for i, said := range r.give(batch) {
-			answer, _ = said.(error)
+		for i, reply := range r.give(batch) {
+			answer, _ = reply.(error)
 			r.compare(first+uint64(i), answer)
 		}
 		if r.index() != next-1 {
@@ -157,18 +157,18 @@ func (r *replica) give(batch []*raft.Log) (answers []any) {
 
 // compare compares the answer to an entry, and what it has changed, with what it did elsewhere, or keeps it.
 func (r *replica) compare(index uint64, answer error) {
-	e, said := r.log.at(index), "done"
+	e, outcome := r.log.at(index), "done"
 	if answer != nil {
-		said = answer.Error()
+		outcome = answer.Error()
 	}
 	changed := r.checks.changed(r, index)
 	switch {
 	case e.answer == "":
-		e.answer, e.changed = said, changed
+		e.answer, e.changed = outcome, changed
 		r.checks.entry(r, index, e)
 		e.payload = nil
-	case e.answer != said || e.changed != changed:
-		r.fail("entry %d of type %d: replica %d answers %q with changes %x, another %q with %x", index, e.kind, r.id, said, changed, e.answer, e.changed)
+	case e.answer != outcome || e.changed != changed:
+		r.fail("entry %d of type %d: replica %d answers %q with changes %x, another %q with %x", index, e.kind, r.id, outcome, changed, e.answer, e.changed)
 	}
 }
 

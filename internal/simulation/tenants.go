@@ -31,7 +31,7 @@ type tenants struct {
 // newTenants returns the tenants of a run: of three seeds out of five. The others run as they did before there were any, those
 // among them that have found faults.
 func newTenants(s *sim) *tenants {
-	if rest := s.seed % 5; rest == 2 || rest == 4 {
+	if rest := s.seed % 5; !s.seams.tenants || rest == 2 || rest == 4 {
 		return nil
 	}
 	s.minEntries, s.minFaults = s.minEntries*4/5, s.minFaults*4/5 // each costs more
@@ -262,8 +262,8 @@ func (t *tenants) entry(r *replica, index uint64, e *entry) {
 		return
 	}
 	t.claims(r)
-	if turn, ok := e.payload.(*structs.ClaimsTimeEntry); ok {
-		t.turned = max(t.turned, turn.Now)
+	if clock, ok := e.payload.(*structs.ClaimsTimeEntry); ok {
+		t.turned = max(t.turned, clock.Now)
 	}
 	snap := r.store.Snapshot()
 	if snap.TableIndex(state.TableVirtualClusters) != index {

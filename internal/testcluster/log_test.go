@@ -11,10 +11,10 @@ import (
 )
 
 // spy is a test that is told to end.
-type spy struct{ said string }
+type spy struct{ reported string }
 
 func (*spy) Helper()                          {}
-func (s *spy) Fatalf(format string, a ...any) { s.said = fmt.Sprintf(format, a...) }
+func (s *spy) Fatalf(format string, a ...any) { s.reported = fmt.Sprintf(format, a...) }
 
 // TestEntriesGoThroughTheLog: what is committed gets the next index and is applied as it is read from its bytes.
 func TestEntriesGoThroughTheLog(t *testing.T) {
@@ -76,10 +76,10 @@ func TestAnswers(t *testing.T) {
 	f("after others", 11, nil, true)
 	var s spy
 	l.Put(&s, &structs.EvalUpsertEntry{Evals: []*structs.Evaluation{Eval("e", Job("web", structs.JobTypeService, 1), "nonsense")}})
-	if s.said == "" || l.Index() != 12 {
-		t.Errorf("what the state refuses: %q, the log is at %d", s.said, l.Index())
+	if s.reported == "" || l.Index() != 12 {
+		t.Errorf("what the state refuses: %q, the log is at %d", s.reported, l.Index())
 	}
-	if s.said = ""; TypeOf(&s, "a string") != 0 || s.said == "" {
+	if s.reported = ""; TypeOf(&s, "a string") != 0 || s.reported == "" {
 		t.Error("a string is an entry")
 	}
 }

@@ -321,7 +321,7 @@ func TestStreamsOfManyAnswersAreNotKept(t *testing.T) {
 // Whoever has a stream kept must call again within a time, and wholly; what is called may last.
 func TestKeptStreamsAreNotRetained(t *testing.T) {
 	mux := echoMux()
-	mux.sayCall = time.Second
+	mux.callTimeout = time.Second
 	s, callee := between(t, mux)
 	open := func() *yamux.Stream {
 		t.Helper()

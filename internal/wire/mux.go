@@ -23,14 +23,14 @@ type Handler func(ctx context.Context, call *Call) error
 // Mux passes calls to the handlers of their methods. Handlers are registered before
 // it serves, never after.
 type Mux struct {
-	handlers map[string]Handler
-	bounds   map[string]bound // of methods' arguments
-	logger   hclog.Logger
-	maxFrame int
-	maxCalls int
-	sayCall  time.Duration
-	refusals Once // that were logged
-	observe  func(method string, begun time.Time, err error)
+	handlers    map[string]Handler
+	bounds      map[string]bound // of methods' arguments
+	logger      hclog.Logger
+	maxFrame    int
+	maxCalls    int
+	callTimeout time.Duration
+	refusals    LogLimiter // that were logged
+	observe     func(method string, begun time.Time, err error)
 }
 
 // NewMux makes an empty Mux. MaxCalls bounds the calls at work on one session, and the
@@ -39,7 +39,7 @@ func NewMux(logger hclog.Logger, maxCalls int) *Mux {
 	if maxCalls <= 0 {
 		maxCalls = 65536
 	}
-	return &Mux{handlers: map[string]Handler{}, bounds: map[string]bound{}, logger: logger, maxFrame: codec.MaxFrame, maxCalls: maxCalls, sayCall: sayCall}
+	return &Mux{handlers: map[string]Handler{}, bounds: map[string]bound{}, logger: logger, maxFrame: codec.MaxFrame, maxCalls: maxCalls, callTimeout: callTimeout}
 }
 
 // Handle sets a method's handler.
@@ -217,10 +217,10 @@ func (c *Call) Relay(ctx context.Context, to *Session, via Via, mine func(*struc
 		default:
 			return fmt.Errorf("pass on %s to %s: %w", c.Method, to.addr, to.gone(unended(err)))
 		}
-		var said *structs.Error
-		if first && mine != nil && errors.As(st.err(), &said) && mine(said) {
+		var refusal *structs.Error
+		if first && mine != nil && errors.As(st.err(), &refusal) && mine(refusal) {
 			free = c.keep && st.Kept
-			return said
+			return refusal
 		}
 		c.relayed = true
 		if st.Code != "" || st.End {

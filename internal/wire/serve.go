@@ -12,8 +12,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// sayCall is how long a stream may take to state what is called: from its beginning, and where it was kept from the last answer.
-const sayCall = 30 * time.Second
+// callTimeout is how long a stream may take to state what is called: from its beginning, and where it was kept from the last answer.
+const callTimeout = 30 * time.Second
 
 // Serve answers the other side's calls until the session or ctx ends, then waits
 // for its handlers. It closes the session.
@@ -55,17 +55,17 @@ type request struct {
 // stream ends the call that is at work.
 func (m *Mux) serveStream(ctx context.Context, s *Session, conn *yamux.Stream) {
 	ctx, cancel := context.WithCancel(ctx)
-	next, turn := make(chan request), &turns{conn: conn, limit: m.sayCall}
+	next, deadline := make(chan request), &callDeadline{conn: conn, limit: m.callTimeout}
 	go func() { // ends when the caller closes its side, or we close ours
 		defer close(next)
-		m.readCalls(ctx, s, turn, next)
+		m.readCalls(ctx, s, deadline, next)
 		cancel()
 	}()
 	for r := range next {
 		if !m.answer(ctx, s, conn, r) {
 			break
 		}
-		turn.answered()
+		deadline.answered()
 	}
 	cancel()
 	_ = conn.Close()
@@ -75,19 +75,19 @@ func (m *Mux) serveStream(ctx context.Context, s *Session, conn *yamux.Stream) {
 	s.open.remove(conn)
 }
 
-// turns are whose turn it is on a stream: while a call is at work the caller may be silent for as long as it likes, else not.
-type turns struct {
+// callDeadline bounds how long a caller may be silent on a stream: while a call is at work for as long as it likes, else not.
+type callDeadline struct {
 	conn  *yamux.Stream
 	limit time.Duration // to state what is called
 	mu    sync.Mutex
 	open  int // calls that are read, and not answered
 }
 
-// callers lets the caller state what is called, within a time.
-func (t *turns) callers() { _ = t.conn.SetReadDeadline(time.Now().Add(t.limit)) }
+// awaitCall lets the caller state what is called, within a time.
+func (t *callDeadline) awaitCall() { _ = t.conn.SetReadDeadline(time.Now().Add(t.limit)) }
 
 // read notes that a call was read.
-func (t *turns) read() {
+func (t *callDeadline) read() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open++
@@ -95,18 +95,18 @@ func (t *turns) read() {
 }
 
 // answered notes that one was answered. Who is fast may have called once more by then.
-func (t *turns) answered() {
+func (t *callDeadline) answered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open--; t.open == 0 {
-		t.callers()
+		t.awaitCall()
 	}
 }
 
 // readCalls reads what is called, until nothing more comes or ctx ends.
-func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<- request) {
-	conn := turn.conn
-	turn.callers()
+func (m *Mux) readCalls(ctx context.Context, s *Session, deadline *callDeadline, next chan<- request) {
+	conn := deadline.conn
+	deadline.awaitCall()
 	for first := true; ; first = false {
 		head, err := codec.ReadRaw(conn, 64<<10)
 		if err != nil {
@@ -117,7 +117,7 @@ func (m *Mux) readCalls(ctx context.Context, s *Session, turn *turns, next chan<
 			return
 		}
 		s.heard()
-		turn.read()
+		deadline.read()
 		if first {
 			s.open.add(conn)
 		}
@@ -187,7 +187,7 @@ func (m *Mux) refuse(call *Call) error {
 		return nil
 	}
 	err := call.Session.peer.May(call.Method, call.Via)
-	if err != nil && m.refusals.First(call.Method+" "+call.Session.peer.String(), time.Now()) {
+	if err != nil && m.refusals.Allow(call.Method+" "+call.Session.peer.String(), time.Now()) {
 		m.logger.Warn("refused a call that the caller's certificate is not for; more of this kind are not logged for an hour",
 			"method", call.Method, "from", call.Session.addr, "certificate", call.Session.peer)
 	}

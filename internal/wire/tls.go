@@ -45,9 +45,9 @@ type TLSOptions struct {
 // TLS guards connections. Its certificates and rules can be replaced while it is used. A
 // nil *TLS stands for plain connections. It is safe for use by many goroutines.
 type TLS struct {
-	now    atomic.Pointer[tlsState]
-	logger hclog.Logger
-	plain  Once // peers that plain connections were opened to
+	now         atomic.Pointer[tlsState]
+	logger      hclog.Logger
+	plainLogged LogLimiter // peers that plain connections were opened to
 }
 
 // tlsState is one set of options with what was read; it never changes.
@@ -164,15 +164,15 @@ func pemOf(chain [][]byte) [][]byte {
 const soon = 7 * 24 * time.Hour
 
 func (s *tlsState) warn(now time.Time) {
-	say := func(format string, args ...any) { s.warnings = append(s.warnings, fmt.Sprintf(format, args...)) }
+	warn := func(format string, args ...any) { s.warnings = append(s.warnings, fmt.Sprintf(format, args...)) }
 	if end := s.cert.Leaf.NotAfter; now.Add(soon).After(end) {
-		say("tls.cert_file %s expires on %s: put a new one in its place and send SIGHUP", s.CertFile, end.Format(time.RFC3339))
+		warn("tls.cert_file %s expires on %s: put a new one in its place and send SIGHUP", s.CertFile, end.Format(time.RFC3339))
 	}
 	if info, err := os.Stat(s.KeyFile); err == nil && info.Mode().Perm()&0o077 != 0 {
-		say("tls.key_file %s can be read by others than its owner (mode %s): chmod 600", s.KeyFile, info.Mode().Perm())
+		warn("tls.key_file %s can be read by others than its owner (mode %s): chmod 600", s.KeyFile, info.Mode().Perm())
 	}
 	if s.Upgrade {
-		say("rpc_upgrade_mode: plain connections are let in and opened as well, and nobody is verified on them; end it when all agents speak TLS")
+		warn("rpc_upgrade_mode: plain connections are let in and opened as well, and nobody is verified on them; end it when all agents speak TLS")
 	}
 }
 

@@ -236,7 +236,7 @@ func (t *TLS) Dial(ctx context.Context, region, addr string, proto byte) (net.Co
 	if !s.Upgrade || !errors.Is(err, errNoTLS) || ctx.Err() != nil {
 		return nil, err
 	}
-	if t.plain.First(addr, time.Now()) {
+	if t.plainLogged.Allow(addr, time.Now()) {
 		t.logger.Warn("a server does not speak TLS yet: talking to it in the clear, as rpc_upgrade_mode allows", "server", addr)
 	}
 	if raw, err = dialTCP(ctx, addr); err != nil {

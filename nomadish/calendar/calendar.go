@@ -69,14 +69,14 @@ func (c *Calendar) Step(ctx context.Context, ws *state.WatchSet) (wait time.Dura
 	if edge > 0 {
 		wait = min(wait, time.Unix(0, edge).Sub(now))
 		if wait <= 0 {
-			wait = c.turn(ctx, now)
+			wait = c.advance(ctx, now)
 		}
 	}
 	return wait
 }
 
-// turn commits the time. It returns how long to wait before the next look.
-func (c *Calendar) turn(ctx context.Context, now time.Time) time.Duration {
+// advance commits the time. It returns how long to wait before the next look.
+func (c *Calendar) advance(ctx context.Context, now time.Time) time.Duration {
 	_, err := c.apply.Apply(ctx, structs.LogClaimsTime, &structs.ClaimsTimeEntry{Now: now.UnixNano(), EvalSeed: c.opts.NewID()})
 	if err != nil {
 		if ctx.Err() == nil {

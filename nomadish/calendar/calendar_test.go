@@ -15,11 +15,11 @@ import (
 
 // log applies entries at once, and fails once when it is told to.
 type log struct {
-	mu    sync.Mutex
-	w     *state.Writer
-	index uint64
-	fail  bool
-	turns []time.Time
+	mu      sync.Mutex
+	w       *state.Writer
+	index   uint64
+	fail    bool
+	commits []time.Time
 }
 
 func (l *log) Apply(_ context.Context, t structs.LogType, payload any) (uint64, error) {
@@ -30,7 +30,7 @@ func (l *log) Apply(_ context.Context, t structs.LogType, payload any) (uint64, 
 		return 0, errors.New("no leader")
 	}
 	if t == structs.LogClaimsTime {
-		l.turns = append(l.turns, time.Now())
+		l.commits = append(l.commits, time.Now())
 	}
 	l.index++
 	return l.index, l.w.Apply(l.index, t, payload)
@@ -78,12 +78,12 @@ func TestCalendar(t *testing.T) {
 		cancel()
 		<-done
 		want := []time.Duration{2 * time.Hour, 4*time.Hour + time.Second}
-		if len(l.turns) != len(want) {
-			t.Fatalf("turns %v", l.turns)
+		if len(l.commits) != len(want) {
+			t.Fatalf("commits %v", l.commits)
 		}
-		for i, at := range l.turns {
+		for i, at := range l.commits {
 			if at.Sub(begin) != want[i] {
-				t.Errorf("turn %d after %s, want %s", i, at.Sub(begin), want[i])
+				t.Errorf("commit %d after %s, want %s", i, at.Sub(begin), want[i])
 			}
 		}
 	})

@@ -53,17 +53,17 @@ type (
 		Total   int
 		Behind  int               // have not the ring of the leader, or have not reported it
 		Has     map[string][2]int // by a key's fingerprint: so many have it, so many encrypt with it
-		Lack    some              // the requested key, or have not reported it
-		Use     some              // it
-		Unknown some              // have not reported any, or have none that is known
+		Lack    countedNames      // the requested key, or have not reported it
+		Use     countedNames      // it
+		Unknown countedNames      // have not reported any, or have none that is known
 	}
-	some struct {
+	countedNames struct {
 		N     int
 		Names []string `json:",omitempty"` // of the first
 	}
 )
 
-func (s *some) add(name string) {
+func (s *countedNames) add(name string) {
 	if s.N++; len(s.Names) < namesLogged {
 		if len(name) > nameBytes {
 			name = strings.ToValidUTF8(name[:nameBytes], "") + "…"
@@ -72,7 +72,7 @@ func (s *some) add(name string) {
 	}
 }
 
-func (s some) String() string {
+func (s countedNames) String() string {
 	text := strings.Join(s.Names, ", ")
 	if more := s.N - len(s.Names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -262,7 +262,7 @@ func (r *clientKeyReport) add(member string, a *clientKeyAnswer) {
 		r.failed[member] = a.Error
 	case a.Off || a.State == nil || len(a.State.Keys) == 0:
 	default:
-		if r.states[member] = *a.State; r.newest.Keys == nil || a.State.Newer(r.newest) {
+		if r.states[member] = *a.State; r.newest.Keys == nil || a.State.Supersedes(r.newest) {
 			r.newest = *a.State
 		}
 		if a.Clients != nil {
@@ -293,7 +293,7 @@ func (k *Keys) Change(ctx context.Context, op string, key []byte) (*structs.Keyr
 	if err != nil {
 		return nil, err
 	}
-	if own := k.clients.ring.State(); !r.newest.Newer(own) {
+	if own := k.clients.ring.State(); !r.newest.Supersedes(own) {
 		r.newest = own
 	}
 	if op == structs.KeyList {
@@ -308,7 +308,7 @@ func (k *Keys) Change(ctx context.Context, op string, key []byte) (*structs.Keyr
 		return nil, err
 	}
 	for name, s := range done.states { // order does not matter: each has its own text
-		if s.Version != next.Version || next.Newer(s) || s.Newer(next) {
+		if s.Version != next.Version || next.Supersedes(s) || s.Supersedes(next) {
 			done.failed[name] = "the keys were changed by another at the same time"
 		}
 	}
@@ -408,9 +408,9 @@ func (k *Keys) count(print string) *clientCount {
 	known := own.Prints
 	seen := map[string]bool{}
 	for n := range k.store.Snapshot().Nodes(nil, "", false) {
-		has, said := s.keys[n.ID]
+		has, reported := s.keys[n.ID]
 		seen[n.ID] = true
-		if m, heard := s.Member(n.ID); n.Status != structs.NodeStatusReady || !said && (!heard || m.Role != clientpool.RoleClient || !m.Alive()) {
+		if m, heard := s.Member(n.ID); n.Status != structs.NodeStatusReady || !reported && (!heard || m.Role != clientpool.RoleClient || !m.Alive()) {
 			continue
 		}
 		c.Total++
@@ -474,10 +474,10 @@ func (k *Keys) KeepSame(ctx context.Context) {
 	for {
 		if k.clients.ring != nil && k.servers.Encrypted() {
 			r, err := k.query(ctx, clientKeyCommand{Op: clientKeysGet})
-			if err == nil && r.newest.Newer(k.clients.ring.State()) {
+			if err == nil && r.newest.Supersedes(k.clients.ring.State()) {
 				err = k.take(r.newest)
 			}
-			if err != nil && ctx.Err() == nil && k.clients.noticed.First("keys "+err.Error(), time.Now()) {
+			if err != nil && ctx.Err() == nil && k.clients.logLimit.Allow("keys "+err.Error(), time.Now()) {
 				k.logger.Warn("the keys of the clients' gossip are not compared with other servers'; trying again", "error", err)
 			}
 		}

@@ -70,10 +70,10 @@ const (
 // Pool is a server's part in the clients' gossip. A nil Pool is that of a server which takes none.
 type Pool struct {
 	*clientpool.Pool
-	ring    *keyring.Ring // nil: the gossip goes in the clear
-	id      string
-	logger  hclog.Logger
-	noticed wire.Once
+	ring     *keyring.Ring // nil: the gossip goes in the clear
+	id       string
+	logger   hclog.Logger
+	logLimit wire.LogLimiter
 	// servers are those of the servers' own pool.
 	servers Servers
 	// suspect reports suspects to the leader.
@@ -102,7 +102,7 @@ func Open(o Options) (*Pool, error) {
 	}
 	s.Pool, err = clientpool.New(clientpool.Config{
 		ID: o.ID, Role: clientpool.RoleServer, Region: o.Region, RPCAddr: o.RPCAddr, BindAddr: o.Addr, Advertise: o.Advertise, Keyring: s.ring,
-		ProbeInterval: o.Probe, OnChange: s.changed, First: s.noticed.FirstOf, Logger: s.logger.Named("gossip"),
+		ProbeInterval: o.Probe, OnChange: s.changed, AllowLog: s.logLimit.AllowOf, Logger: s.logger.Named("gossip"),
 	})
 	if errors.Is(err, clientpool.ErrInUse) && o.MayMiss {
 		s.logger.Warn("this server does not gossip with clients: their loss is seen by their heartbeats alone; set ports { client_gossip = … }, or server { client_gossip = false }", "error", err)
@@ -190,7 +190,7 @@ func (s *Pool) meet() {
 		if m, ok := s.Member(one.ID); ok && m.Alive() {
 			continue
 		}
-		if err := s.Join(one.Clients); err != nil && s.noticed.FirstOf("join", one.ID, time.Now()) {
+		if err := s.Join(one.Clients); err != nil && s.logLimit.AllowOf("join", one.ID, time.Now()) {
 			s.logger.Warn("another server is not reached by the clients' gossip; trying again", "server", one.Name, "error", err)
 		}
 	}
@@ -203,7 +203,7 @@ func (s *Pool) unmask() {
 		known[one.ID] = true
 	}
 	for _, m := range s.Servers() {
-		if !known[m.ID] && s.noticed.FirstOf("unmask", m.Addr, time.Now()) {
+		if !known[m.ID] && s.logLimit.AllowOf("unmask", m.Addr, time.Now()) {
 			s.logger.Warn("a member of the clients' gossip calls itself a server, and the servers' own gossip knows of none such: it has no effect here",
 				"id", m.ID, "addr", m.Addr, "rpc", m.RPCAddr)
 		}

@@ -79,7 +79,7 @@ func (p *Pool) KeepMeeting(ctx context.Context, c JoinConfig) error {
 					return fmt.Errorf("join %v: no server of another region was reached in %d tries: %w", c.Addrs, tries, err)
 				}
 			}
-			if err != nil && p.logged.First("join "+err.Error(), time.Now()) {
+			if err != nil && p.logged.Allow("join "+err.Error(), time.Now()) {
 				p.logger.Warn("servers of other regions are not reached; the same is not logged again for an hour", "error", keyring.Flat(err), "again_in", wait)
 			}
 		}

@@ -90,11 +90,11 @@ const (
 // Pool is this server's place in a pool. Its methods may be called from many
 // goroutines.
 type Pool struct {
-	serf   *serf.Serf
-	config Config
-	logger hclog.Logger
-	logged wire.Once // refusals that were logged
-	noise  keyring.Noise
+	serf     *serf.Serf
+	config   Config
+	logger   hclog.Logger
+	logged   wire.LogLimiter // refusals that were logged
+	logLimit keyring.LogLimiter
 	// interval is the time between two gossips.
 	interval time.Duration
 
@@ -175,7 +175,7 @@ func (p *Pool) serfConfig() (*serf.Config, error) {
 		}
 		conf.SnapshotPath = c.SnapshotPath
 	}
-	std := keyring.Log(p.logger, &p.noise, p.heardNamesakes)
+	std := keyring.Log(p.logger, &p.logLimit, p.heardNamesakes)
 	conf.Logger, list.Logger = std, std
 	conf.LogOutput, list.LogOutput = nil, nil
 	return conf, nil
@@ -398,7 +398,7 @@ func (m merging) NotifyMerge(members []*serf.Member) error {
 				one.Name, s.Region, m.p.config.Region)
 		}
 		if err != nil {
-			if _, ok := m.p.noise.Allow("member", fmt.Sprintf("%s %.64s", one.Addr, one.Name), time.Now()); ok {
+			if _, ok := m.p.logLimit.Allow("member", fmt.Sprintf("%s %.64s", one.Addr, one.Name), time.Now()); ok {
 				m.p.logger.Warn("refused a member; more of it is not logged for an hour", "addr", one.Addr, "reason", err)
 			}
 			return fmt.Errorf("refused: %w", err)

@@ -17,15 +17,15 @@ func (c *RaftServers) Readable(t structs.LogType) error {
 	if err := f.Error(); err != nil {
 		return raftnode.WrapError(err)
 	}
-	said := map[string]gossip.Server{}
+	byID := map[string]gossip.Server{}
 	for _, s := range c.pool.Servers() {
-		if was, ok := said[s.ID]; !ok || !was.Alive() { // one that left under another name shows what it once was
-			said[s.ID] = s
+		if was, ok := byID[s.ID]; !ok || !was.Alive() { // one that left under another name shows what it once was
+			byID[s.ID] = s
 		}
 	}
 	var older, unseen []string
 	for _, one := range f.Configuration().Servers {
-		switch s, ok := said[string(one.ID)]; {
+		switch s, ok := byID[string(one.ID)]; {
 		case !ok:
 			unseen = append(unseen, fmt.Sprintf("%s at %s", one.ID, one.Address))
 		case s.Entries < t:

@@ -202,7 +202,7 @@ type pipeline struct {
 	*Applier
 	send     func(commit func()) // has a commit done beside what is judged meanwhile
 	open     *round              // being judged; nil: none
-	inFlight *flight             // being committed; nil: none
+	inFlight *inFlightRound      // being committed; nil: none
 	last     uint64              // the index of the last commit
 	chain    int                 // rounds since the last snapshot
 	stale    bool                // the next round must start from a snapshot
@@ -413,9 +413,9 @@ func (p *pipeline) beginCommit(ctx context.Context) {
 	r := p.open
 	p.open = nil
 	r.world = r.edit.World()
-	f := &flight{round: r, committed: make(chan struct{}), index: max(r.base, p.last)}
+	f := &inFlightRound{round: r, committed: make(chan struct{}), index: max(r.base, p.last)}
 	p.inFlight = f
-	p.send(func() { f.fly(ctx, p.Applier) })
+	p.send(func() { f.commit(ctx, p.Applier) })
 }
 
 // end waits for what is in flight and answers the rest.

@@ -49,7 +49,7 @@ type Listener struct {
 	raftConns chan net.Conn
 	o         Options
 	logger    hclog.Logger
-	logged    wire.Once // peers whose refusal was logged
+	logged    wire.LogLimiter // peers whose refusal was logged
 
 	mu    sync.Mutex
 	conns map[net.Conn]string // open connections and their peers' addresses
@@ -136,7 +136,7 @@ func (l *Listener) admit(conn net.Conn) bool {
 func (l *Listener) full(conn net.Conn) {
 	refusedConnCount.Add(1)
 	peer, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
-	if l.logged.FirstOf("full", peer, time.Now()) {
+	if l.logged.AllowOf("full", peer, time.Now()) {
 		l.logger.Warn("refused a connection: rpc_max_conns_per_client is reached; more from there are not logged for an hour", "client", peer, "limit", l.o.MaxConnsPerClient)
 	}
 }
@@ -189,7 +189,7 @@ func (l *Listener) refuse(raw net.Conn, err error) {
 		return
 	}
 	peer, _, _ := net.SplitHostPort(raw.RemoteAddr().String())
-	if l.logged.FirstOf(why.Kind, peer, time.Now()) {
+	if l.logged.AllowOf(why.Kind, peer, time.Now()) {
 		l.logger.Warn("refused a connection; more of this kind from there are not logged for an hour", "from", raw.RemoteAddr(), "error", err)
 	}
 }

@@ -63,7 +63,7 @@ func (e *entry) key() entryKey { return entryKey{e.eval.ID, e.entitled} }
 
 // before is the order in which they are tried.
 func (e *entry) before(g *gates, o *entry) bool {
-	return cmp.Or(g.compare(e.ranked(), o.ranked()), strings.Compare(e.eval.ID, o.eval.ID)) < 0
+	return cmp.Or(g.compare(e.rankKey(), o.rankKey()), strings.Compare(e.eval.ID, o.eval.ID)) < 0
 }
 
 // within is the order of entries without regard to shares: within a namespace they make no difference, and what is due is tried at once.
@@ -144,7 +144,7 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 			break
 		}
 		b.add(snap, w, requestKey)
-		if b.freed.missed(e) || w.entitled && b.owners.missed(e) || requestKey.BesideOwned && b.owners.unbound > e.SnapshotIndex {
+		if b.freed.missed(e) || w.entitled && b.owners.missed(e) {
 			b.open(w.group)
 		}
 		if !w.entitled {

@@ -348,7 +348,7 @@ func (b *Broker) expect(it *item) {
 	it.stop()
 	b.after(&it.timer, b.opts.NackTimeout, func() {
 		b.opts.Logger.Warn("a worker did not answer in time; its evaluation is given out again", "eval", it.eval.ID, "job", it.eval.JobID)
-		b.say(it, replyNack)
+		b.handleReply(it, replyNack)
 	})
 }
 
@@ -372,10 +372,10 @@ func (b *Broker) Ack(id, token string) error {
 		return err
 	}
 	if now := b.snapshot().Eval(nil, id); now != nil && now.Status == structs.EvalStatusPending && now.ModifyIndex <= it.eval.ModifyIndex {
-		b.say(it, replyNack)
+		b.handleReply(it, replyNack)
 		return structs.Errorf(structs.CodeConflict, "evaluation %s is still pending: a worker commits its end before it acknowledges it", id)
 	}
-	b.say(it, replyAck)
+	b.handleReply(it, replyAck)
 	return nil
 }
 
@@ -389,15 +389,15 @@ func (b *Broker) Nack(id, token string) error {
 		return err
 	}
 	nackCount.Add(1)
-	b.say(it, replyNack)
+	b.handleReply(it, replyNack)
 	return nil
 }
 
-// say acts on a worker's reply, or keeps it until its lease is not retained any more.
-func (b *Broker) say(it *item, r reply) {
+// handleReply acts on a worker's reply, or keeps it until its lease is not retained any more.
+func (b *Broker) handleReply(it *item, r reply) {
 	switch {
 	case it.retained > 0:
-		it.said = r
+		it.reply = r
 	case r == replyAck || it.over || it.again != nil: // what was to be done has been done
 		b.conclude(it)
 	default:
@@ -481,7 +481,7 @@ func (b *Broker) Retain(id, token, seed string) (unretain func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it, err := b.leased(id, token)
-	if err != nil || it.said != replyNone || slices.Contains(it.seeds, seed) {
+	if err != nil || it.reply != replyNone || slices.Contains(it.seeds, seed) {
 		return nil, false
 	}
 	if seed != "" {
@@ -498,9 +498,9 @@ func (b *Broker) unretain(it *item) {
 	if it.retained > 0 || b.known[it.eval.ID] != it {
 		return
 	}
-	if said := it.said; said != replyNone {
-		it.said = replyNone
-		b.say(it, said)
+	if kept := it.reply; kept != replyNone {
+		it.reply = replyNone
+		b.handleReply(it, kept)
 		return
 	}
 	if it.entry == nil { // the pass answers when all of its plans are through
@@ -516,7 +516,7 @@ func (b *Broker) Renew(id, token string) error {
 	if err != nil {
 		return err
 	}
-	if it.said == replyNone {
+	if it.reply == replyNone {
 		b.expect(it)
 	}
 	return nil

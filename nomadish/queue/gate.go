@@ -22,8 +22,8 @@ func (p *pool) gateOf(it *item) *fairHeap[*item] {
 }
 
 // goesBefore reports whether an evaluation goes before another one, of another job.
-func (g *gates) goesBefore(it *item, at ranked, o *structs.Evaluation) bool {
-	return g.compare(it.ranked(), at) < 0 && it.eval.Job() != o.Job()
+func (g *gates) goesBefore(it *item, at rankKey, o *structs.Evaluation) bool {
+	return g.compare(it.rankKey(), at) < 0 && it.eval.Job() != o.Job()
 }
 
 // firstOpen is the first that is blocked and must be tried; nil: there is none.
@@ -46,7 +46,7 @@ func (g *gates) groupAhead(groups *fairHeap[*group], it *item) bool {
 		return false
 	}
 	w, _ := first.entries.first()
-	return g.compare(w.ranked(), it.ranked()) < 0 && w.eval.Job() != it.eval.Job()
+	return g.compare(w.rankKey(), it.rankKey()) < 0 && w.eval.Job() != it.eval.Job()
 }
 
 // CatchUp waits until the gates know what every snapshot shows that was taken before.
@@ -102,7 +102,7 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	if it == nil || it.pool == "" {
 		return Admission{}
 	}
-	a := Admission{Pool: it.pool, Rank: b.gates.rankAt(it.ranked())}
+	a := Admission{Pool: it.pool, Rank: b.gates.rankAt(it.rankKey())}
 	p := b.gates.pools[it.pool]
 	if p == nil {
 		return a
@@ -162,7 +162,7 @@ func (b *Broker) SendBack(evalID, token string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	it, err := b.leased(evalID, token)
-	if err != nil || it.entry != nil || it.retained > 0 || it.said != replyNone {
+	if err != nil || it.entry != nil || it.retained > 0 || it.reply != replyNone {
 		return
 	}
 	it.stop()

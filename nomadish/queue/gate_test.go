@@ -362,7 +362,7 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 		low := b.next("2")
 		b.mu.Lock() // the feed cannot report it
 		b.evals(b, with(eval("1", "high", 90), structs.EvalStatusComplete), blockedEval("3", "high", 0))
-		b.say(b.known["1"], replyAck)
+		b.handleReply(b.known["1"], replyAck)
 		ahead := b.gates.ahead(b.gates.pool(structs.NodePoolDefault), b.known["2"])
 		b.mu.Unlock()
 		if ahead == nil {

@@ -210,10 +210,10 @@ func (g *gates) behind(p *pool, it *item) bool { return g.openAhead(p, it) || g.
 // ahead is what of a pool goes before an evaluation and is with a worker or a pass, or may be
 // taken; nil: nothing.
 func (g *gates) ahead(p *pool, it *item) *item {
-	if head := g.head(p, p.pass); head != nil && g.goesBefore(head, it.ranked(), it.eval) {
+	if head := g.head(p, p.pass); head != nil && g.goesBefore(head, it.rankKey(), it.eval) {
 		return head
 	}
-	if head := g.head(p, p.gate); head != nil && g.goesBefore(head, it.ranked(), it.eval) {
+	if head := g.head(p, p.gate); head != nil && g.goesBefore(head, it.rankKey(), it.eval) {
 		return head
 	}
 	return nil
@@ -256,6 +256,6 @@ func (g *gates) poke() {
 // the queue later, and must not be tried on a World in which that one has its room: were it
 // marked tried there, that one would overtake it.
 func (g *gates) outranks(w *entry) bool {
-	p, rank := g.pool(w.pool), g.rankAt(w.ranked())
+	p, rank := g.pool(w.pool), g.rankAt(w.rankKey())
 	return p.pass.len() > 0 && rank.Compare(&p.given) < 0
 }

@@ -39,7 +39,7 @@ type item struct {
 	taken    time.Time
 	retained int      // plans of it that are being committed
 	seeds    []string // of the plans that came under this token
-	said     reply    // by the worker while it was retained
+	reply    reply    // by the worker while it was retained
 	// over: by the state, it is not pending any more; the worker will report it.
 	over bool
 	// again is its later version to be taken in once the worker has answered: it was
@@ -55,7 +55,7 @@ type item struct {
 
 // before is the order of delivery.
 func (i *item) before(g *gates, o *item) bool {
-	return cmp.Or(g.compare(i.ranked(), o.ranked()), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
+	return cmp.Or(g.compare(i.rankKey(), o.rankKey()), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
 }
 
 // stop ends whatever the item waits for.

@@ -356,7 +356,7 @@ func (m *machine) settle() {
 		}
 	}
 	m.leased = map[string]holding{}
-	turns := map[string]uint64{}
+	tries := map[string]uint64{}
 	for range 500 {
 		synctest.Wait()
 		e, token, _, err := m.dequeued(m.Context(), service, time.Nanosecond)
@@ -367,7 +367,7 @@ func (m *machine) settle() {
 			if m.pending() == 0 {
 				break
 			}
-			m.walk(turns)
+			m.walk(tries)
 			time.Sleep(20 * time.Second)
 			continue
 		}
@@ -382,7 +382,7 @@ func (m *machine) settle() {
 	for again := true; again; {
 		time.Sleep(20 * time.Minute) // what failed rests
 		synctest.Wait()
-		again = m.walk(turns)
+		again = m.walk(tries)
 	}
 	blocked := 0
 	for e := range m.store.Snapshot().Evals(nil, structs.AllNamespaces, "", false) {
@@ -392,7 +392,7 @@ func (m *machine) settle() {
 		case structs.EvalStatusBlocked:
 			blocked++
 			for n := range m.store.Snapshot().Nodes(nil, "", false) {
-				if n.CreateIndex > max(e.SnapshotIndex, turns[e.ID], m.tried[e.ID]) && helps(e, n.ComputedClass) {
+				if n.CreateIndex > max(e.SnapshotIndex, tries[e.ID], m.tried[e.ID]) && helps(e, n.ComputedClass) {
 					m.r.Fatalf("evaluation %s, decided at %d, missed node %s of class %s at %d", e.ID, e.SnapshotIndex, n.ID, n.ComputedClass, n.CreateIndex)
 				}
 			}
@@ -404,14 +404,14 @@ func (m *machine) settle() {
 }
 
 // walk has all that must be tried be tried, and notes on what state.
-func (m *machine) walk(turns map[string]uint64) (any bool) {
+func (m *machine) walk(tries map[string]uint64) (any bool) {
 	for {
 		index := m.store.LatestIndex()
 		t, _ := m.Next(index)
 		if t == nil {
 			return any
 		}
-		any, turns[t.Eval.ID] = true, index
+		any, tries[t.Eval.ID] = true, index
 		m.Tried(t, index, t.Eval)
 	}
 }

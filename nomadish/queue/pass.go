@@ -61,7 +61,7 @@ func (b *Broker) nextOpen() (best *entry) {
 			continue
 		}
 		w, _ := g.entries.first()
-		if head := b.gates.head(p, p.gate); head != nil && b.gates.goesBefore(head, w.ranked(), w.eval) {
+		if head := b.gates.head(p, p.gate); head != nil && b.gates.goesBefore(head, w.rankKey(), w.eval) {
 			continue
 		}
 		if best == nil || w.before(b.gates, best) {
@@ -82,7 +82,7 @@ func (b *Broker) leaseEntry(w *entry) *Lease {
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
 		share: b.gates.share(w.pool, w.eval.Namespace),
 	}
-	rank := b.gates.rankAt(it.ranked())
+	rank := b.gates.rankAt(it.rankKey())
 	if p := b.gates.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&rank) < 0 {
 		p.given = rank
 	}

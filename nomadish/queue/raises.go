@@ -67,7 +67,7 @@ func (b *Broker) LeaseRaise(e *structs.Evaluation) *Lease {
 	p := b.gates.pool(w.pool)
 	ahead := firstOpen(p)
 	head := b.gates.head(p, p.gate)
-	if b.serial[e.Job()] != nil || ahead != nil && ahead.before(b.gates, w) || head != nil && b.gates.goesBefore(head, w.ranked(), w.eval) {
+	if b.serial[e.Job()] != nil || ahead != nil && ahead.before(b.gates, w) || head != nil && b.gates.goesBefore(head, w.rankKey(), w.eval) {
 		b.blocked.raiseAgain(e.Namespace, b.latest())
 		b.gates.tidy(w.pool)
 		return nil

@@ -90,8 +90,8 @@ func (g *gates) forgetShares(pool string) {
 	delete(g.shares, pool)
 }
 
-// ranked is something that waits, by what ranks it.
-type ranked struct {
+// rankKey is what the order of those that wait follows from.
+type rankKey struct {
 	*position
 	namespace string
 	// passed: the pass has it, and its namespace's share was this percentage when that began.
@@ -99,12 +99,14 @@ type ranked struct {
 	share  int
 }
 
-func (i *item) ranked() ranked { return ranked{&i.position, i.eval.Namespace, i.entry != nil, i.share} }
+func (i *item) rankKey() rankKey {
+	return rankKey{&i.position, i.eval.Namespace, i.entry != nil, i.share}
+}
 
-func (e *entry) ranked() ranked { return ranked{position: &e.position, namespace: e.eval.Namespace} }
+func (e *entry) rankKey() rankKey { return rankKey{position: &e.position, namespace: e.eval.Namespace} }
 
-// rankAt returns the rank with its namespace's share.
-func (g *gates) rankAt(at ranked) structs.Rank {
+// rankAt returns the rank of what waits with its namespace's share.
+func (g *gates) rankAt(at rankKey) structs.Rank {
 	percent := g.share(at.pool, at.namespace)
 	if at.passed {
 		percent = min(percent, at.share)
@@ -113,7 +115,7 @@ func (g *gates) rankAt(at ranked) structs.Rank {
 }
 
 // compare is below zero if a goes before b. Within a namespace shares make no difference.
-func (g *gates) compare(a, b ranked) int {
+func (g *gates) compare(a, b rankKey) int {
 	if a.namespace == b.namespace || a.rank.Standing != structs.StandingNormal || b.rank.Standing != structs.StandingNormal {
 		return a.rank.Compare(&b.rank)
 	}

@@ -308,7 +308,7 @@ func TestReader(t *testing.T) {
 			t.Errorf("it rested %v after an order that took seconds", rested)
 		}
 
-		r.rest = time.Now().Add(time.Hour)
+		r.notBefore = time.Now().Add(time.Hour)
 		s.requests(1, 1, "b", "a/g")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

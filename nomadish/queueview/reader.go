@@ -13,10 +13,10 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// restFactor is how long a Reader rests after it has made an order, in times of what that
+// pauseFactor is how long a Reader pauses after it has made an order, in times of what that
 // took: however often the queue changes, and however many watch it, putting it in order
 // takes at most a fifth of one core.
-const restFactor = 4
+const pauseFactor = 4
 
 // keptOrders bounds the orders that a Reader keeps: of the last states that were requested.
 const keptOrders = 4
@@ -24,10 +24,10 @@ const keptOrders = 4
 // Reader serves the queue to many callers at once: to all that request the same state, the same order.
 // Safe for concurrent use.
 type Reader struct {
-	turn chan struct{} // taken by whoever reads or makes what follows
-	made []made        // latest first
-	rest time.Time     // no order is made before
-	now  func() time.Time
+	busy      chan struct{} // taken by whoever reads or makes what follows
+	made      []made        // latest first
+	notBefore time.Time     // no order is made before
+	now       func() time.Time
 }
 
 // made is an order and what it was made of.
@@ -39,18 +39,18 @@ type made struct {
 
 // NewReader makes a reader with a clock.
 func NewReader(now func() time.Time) *Reader {
-	return &Reader{turn: make(chan struct{}, 1), now: now}
+	return &Reader{busy: make(chan struct{}, 1), now: now}
 }
 
 // Lines returns all that waits, by pool and rank, at the snapshot or later. The lines are
 // shared: never change them. It waits for its turn; the error is ctx's.
 func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, error) {
 	select {
-	case r.turn <- struct{}{}:
+	case r.busy <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-r.turn }()
+	defer func() { <-r.busy }()
 	of := [5]uint64{
 		snap.TableIndex(state.TableRequests), snap.TableIndex(state.TableEvals),
 		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig),
@@ -66,7 +66,7 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 	if len(r.made) > 0 && r.made[0].snap > snap.Index() {
 		return r.made[0].lines, nil
 	}
-	if wait := r.rest.Sub(r.now()); wait > 0 {
+	if wait := r.notBefore.Sub(r.now()); wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
 		select {
@@ -79,7 +79,7 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 	lines := Order(snap, start.UnixNano())
 	r.made = append([]made{{snap.Index(), of, lines}}, r.made[:min(len(r.made), keptOrders-1)]...)
 	end := r.now()
-	r.rest = end.Add(restFactor * end.Sub(start))
+	r.notBefore = end.Add(pauseFactor * end.Sub(start))
 	return lines, nil
 }
 

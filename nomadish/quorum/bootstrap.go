@@ -69,7 +69,7 @@ type Bootstrapper struct {
 	call   Caller
 	vote   VoteStore
 	mu     sync.Mutex             // locked while a vote is read and changed
-	said   string                 // what was logged last, by Run
+	logged string                 // what was logged last, by Run
 	hurdle atomic.Pointer[string] // what prevented the bootstrap at Run's last try
 	number uint64                 // of this server's last try to bootstrap
 	// called and released are the numbers of other bootstrappers' last tries in which this server has voted, and
@@ -130,11 +130,11 @@ func (f *Bootstrapper) Run(ctx context.Context) {
 			err = f.try(ctx)
 		case time.Since(begun) >= patience:
 			if why, todo := f.WhyNotBootstrapped(); why != "" {
-				f.say(hclog.Warn, "this server has not joined a cluster yet", why+"; "+todo)
+				f.logChange(hclog.Warn, "this server has not joined a cluster yet", why+"; "+todo)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			f.say(hclog.Warn, "the cluster cannot be bootstrapped yet", err.Error())
+			f.logChange(hclog.Warn, "the cluster cannot be bootstrapped yet", err.Error())
 		}
 		select {
 		case <-changed:
@@ -159,12 +159,12 @@ func (f *Bootstrapper) remember(cluster string) {
 	}
 }
 
-// say logs what is new.
-func (f *Bootstrapper) say(level hclog.Level, text, why string) {
+// logChange logs what is new.
+func (f *Bootstrapper) logChange(level hclog.Level, text, why string) {
 	hurdle := text + ": " + why
 	f.hurdle.Store(&hurdle)
-	if f.said != text+why {
-		f.said = text + why
+	if f.logged != text+why {
+		f.logged = text + why
 		f.opts.Logger.Log(level, text, "reason", why)
 	}
 }
@@ -178,7 +178,7 @@ func (f *Bootstrapper) try(ctx context.Context) error {
 	f.number = max(f.number+1, uint64(time.Now().UnixNano())) //nolint:gosec // after 1970
 	if voters[0].ID != f.opts.ID {
 		f.giveUp(ctx)
-		f.say(hclog.Info, "waiting for another server to bootstrap the cluster", voters[0].Name)
+		f.logChange(hclog.Info, "waiting for another server to bootstrap the cluster", voters[0].Name)
 		return nil
 	}
 	if other, err := f.voteFor(f.self()); err != nil || other != "" {
@@ -256,7 +256,7 @@ func (f *Bootstrapper) candidates() ([]gossip.Server, error) {
 		return nil, err
 	}
 	if len(found) < f.opts.Expect {
-		f.say(hclog.Info, "waiting for more servers before the cluster is bootstrapped", f.few(found))
+		f.logChange(hclog.Info, "waiting for more servers before the cluster is bootstrapped", f.few(found))
 		return nil, nil
 	}
 	slices.SortFunc(found, func(a, b gossip.Server) int { return cmp.Compare(a.ID, b.ID) })

@@ -17,8 +17,8 @@ type contacts struct {
 }
 
 type contact struct {
-	at   time.Time
-	said autopilot.ServerStats
+	at       time.Time
+	reported autopilot.ServerStats
 }
 
 // note takes over who answered now.
@@ -32,11 +32,11 @@ func (c *contacts) note(now time.Time, answers map[raft.ServerID]*autopilot.Serv
 }
 
 // get is how long a server has not heard the leader, as far as is known: below 0 if it never answered. said is what it reported last.
-func (c *contacts) get(id raft.ServerID, said time.Duration, now time.Time) time.Duration {
+func (c *contacts) get(id raft.ServerID, reported time.Duration, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answered[id] {
-		return said
+		return reported
 	}
 	return c.silentLocked(id, now).LastContact
 }
@@ -53,7 +53,7 @@ func (c *contacts) silentLocked(id raft.ServerID, now time.Time) *autopilot.Serv
 	if !ok {
 		return &autopilot.ServerStats{LastContact: -1}
 	}
-	stats := last.said
+	stats := last.reported
 	stats.LastContact = max(stats.LastContact, 0) + now.Sub(last.at)
 	return &stats
 }

@@ -51,8 +51,8 @@ type PeerReconciler struct {
 	call      Caller
 	autopilot *autopilot.Autopilot
 	refused   map[string]bool // IDs of servers of other clusters, as logged; by reconcile
-	logged    wire.Once       // why a server's place in Raft could not be changed
-	aside     aside
+	logged    wire.LogLimiter // why a server's place in Raft could not be changed
+	stepDowns stepDowns
 	contacts  contacts
 }
 
@@ -122,7 +122,7 @@ func (k *PeerReconciler) reconcile(ctx context.Context) bool {
 			err = k.add(ctx, s, conf)
 		}
 		if err != nil {
-			if k.logged.First(s.Name+"\x00"+err.Error(), time.Now()) { // it is tried again each second, for as long as that lasts
+			if k.logged.Allow(s.Name+"\x00"+err.Error(), time.Now()) { // it is tried again each second, for as long as that lasts
 				k.opts.Logger.Warn("change Raft's configuration; trying again", "name", s.Name, "error", err)
 			}
 			well = false
@@ -186,7 +186,7 @@ func (k *PeerReconciler) Health() structs.AutopilotHealth {
 		out.Voters = append(out.Voters, string(id))
 	}
 	for _, s := range state.Servers {
-		why, contact := k.aside.get(s.Server.ID)
+		why, contact := k.stepDowns.get(s.Server.ID)
 		if why == "" {
 			contact = k.contacts.get(s.Server.ID, s.Stats.LastContact, time.Now())
 		}
@@ -278,7 +278,7 @@ func (d *delegate) stats(ctx context.Context, id raft.ServerID, s *autopilot.Ser
 		term, err := strconv.ParseUint(d.k.raft.Stats()["last_log_term"], 10, 64)
 		stats := &autopilot.ServerStats{LastTerm: term, LastIndex: d.k.raft.LastIndex()}
 		if full := d.k.opts.Full; full != nil {
-			d.k.aside.judge(id, full(), stats)
+			d.k.stepDowns.judge(id, full(), stats)
 		}
 		return stats, err
 	}
@@ -287,7 +287,7 @@ func (d *delegate) stats(ctx context.Context, id raft.ServerID, s *autopilot.Ser
 		return nil, err
 	}
 	stats := &autopilot.ServerStats{LastContact: state.LastContact, LastTerm: state.LastTerm, LastIndex: state.LastIndex}
-	d.k.aside.judge(id, state.DiskFull, stats)
+	d.k.stepDowns.judge(id, state.DiskFull, stats)
 	return stats, nil
 }
 

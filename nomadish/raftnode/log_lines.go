@@ -23,7 +23,7 @@ type raftLog struct {
 }
 
 func newRaftLog(to hclog.Logger) hclog.Logger {
-	return raftLog{to, &repeats{every: time.Minute, now: time.Now, said: map[string]*repeat{}}}
+	return raftLog{to, &repeats{every: time.Minute, now: time.Now, logged: map[string]*repeat{}}}
 }
 
 // Warn implements hclog.Logger.
@@ -38,8 +38,8 @@ func (l raftLog) Log(level hclog.Level, msg string, args ...any) {
 		level = hclog.Debug
 	}
 	if level >= hclog.Warn {
-		again, say := l.repeats.say(msg, args)
-		if !say {
+		again, allow := l.repeats.allow(msg, args)
+		if !allow {
 			return
 		}
 		if again > 0 {
@@ -90,8 +90,8 @@ type repeats struct {
 	every time.Duration
 	now   func() time.Time
 
-	mu   sync.Mutex
-	said map[string]*repeat
+	mu     sync.Mutex
+	logged map[string]*repeat
 }
 
 type repeat struct {
@@ -105,8 +105,8 @@ const maxRepeats = 1000
 // about are the arguments that distinguish one thing from another; times, terms and the words of an error do not.
 var about = map[string]bool{"peer": true, "server-id": true, "target": true, "id": true, "name": true, "from": true, "candidate": true, "last-leader-id": true}
 
-// say reports whether a line is to be logged now, and how often it was left out since it was logged last.
-func (r *repeats) say(msg string, args []any) (again int, ok bool) {
+// allow reports whether a line is to be logged now, and how often it was left out since it was logged last.
+func (r *repeats) allow(msg string, args []any) (again int, ok bool) {
 	var key strings.Builder
 	key.WriteString(msg)
 	for i := 0; i+1 < len(args); i += 2 {
@@ -117,19 +117,19 @@ func (r *repeats) say(msg string, args []any) (again int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	if last := r.said[key.String()]; last != nil {
+	if last := r.logged[key.String()]; last != nil {
 		if now.Sub(last.at) < r.every {
 			last.again++
 			return 0, false
 		}
 		again = last.again
 	}
-	if len(r.said) >= maxRepeats {
-		maps.DeleteFunc(r.said, func(_ string, last *repeat) bool { return now.Sub(last.at) >= r.every })
+	if len(r.logged) >= maxRepeats {
+		maps.DeleteFunc(r.logged, func(_ string, last *repeat) bool { return now.Sub(last.at) >= r.every })
 	}
-	if len(r.said) >= maxRepeats {
-		clear(r.said)
+	if len(r.logged) >= maxRepeats {
+		clear(r.logged)
 	}
-	r.said[key.String()] = &repeat{at: now}
+	r.logged[key.String()] = &repeat{at: now}
 	return again, true
 }

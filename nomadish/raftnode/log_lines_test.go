@@ -70,7 +70,7 @@ func TestRaftLog(t *testing.T) {
 	for i := range 3 * maxRepeats {
 		log.Error("failed to heartbeat to", "peer", i)
 	}
-	if n := len(log.repeats.said); n > maxRepeats {
+	if n := len(log.repeats.logged); n > maxRepeats {
 		t.Errorf("%d lines are remembered", n)
 	}
 }

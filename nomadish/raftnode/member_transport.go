@@ -30,7 +30,7 @@ type memberTransport struct {
 	calls  chan raft.RPC
 	done   chan struct{}
 	wg     sync.WaitGroup
-	logged wire.Once
+	logged wire.LogLimiter
 	logger hclog.Logger
 }
 
@@ -86,7 +86,7 @@ func (d *memberTransport) allows(call raft.RPC) bool {
 		return true
 	}
 	call.Respond(nil, fmt.Errorf("server %q is not of this cluster", from.ID))
-	if d.logged.First(string(from.ID[:min(len(from.ID), maxLoggedID)]), time.Now()) {
+	if d.logged.Allow(string(from.ID[:min(len(from.ID), maxLoggedID)]), time.Now()) {
 		d.logger.Warn("refused Raft of a server that is not of this cluster; more of it is not logged for an hour",
 			"id", fmt.Sprintf("%.*q", maxLoggedID, from.ID), "address", fmt.Sprintf("%.*q", maxLoggedID, from.Addr), "call", fmt.Sprintf("%T", call.Command))
 	}

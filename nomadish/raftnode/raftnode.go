@@ -322,8 +322,8 @@ func WrapCallError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) { // nobody waits for it any more
 		return err
 	}
-	var said *structs.Error
-	if errors.As(err, &said) {
+	var answer *structs.Error
+	if errors.As(err, &answer) {
 		return err
 	}
 	return WrapError(err)

@@ -10,9 +10,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// transferRest is for how long leadership is not handed to a server again by the same leader after that failed: longer than Raft
+// transferBackoff is for how long leadership is not handed to a server again by the same leader after that failed: longer than Raft
 // rests between two tries to reach a follower.
-const transferRest = time.Minute
+const transferBackoff = time.Minute
 
 // transfers are the attempts of this server to hand leadership over that failed in its present term.
 //
@@ -32,9 +32,9 @@ func (t *transfers) allowed(term uint64, to raft.ServerID, now time.Time) error 
 		return nil
 	}
 	for id, at := range t.failed { // order does not matter: the error does not name it
-		if rest := at.Add(transferRest).Sub(now); rest > 0 && (id == to || id == "" || to == "") {
+		if wait := at.Add(transferBackoff).Sub(now); wait > 0 && (id == to || id == "" || to == "") {
 			return structs.Errorf(structs.CodeConflict, "leadership could not be transferred %v ago", now.Sub(at).Round(time.Second)).
-				WithHint("see why that server does not answer (operator raft list-peers, operator autopilot health); try again in %v", rest.Round(time.Second))
+				WithHint("see why that server does not answer (operator raft list-peers, operator autopilot health); try again in %v", wait.Round(time.Second))
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestTransfersRest(t *testing.T) {
 		may  bool
 	}{
 		{7, "b", time.Second, false}, {7, "", time.Second, false}, {7, "c", time.Second, true},
-		{8, "b", time.Second, true}, {7, "b", transferRest, true},
+		{8, "b", time.Second, true}, {7, "b", transferBackoff, true},
 	} {
 		if err := to.allowed(c.term, c.id, after(c.at)); (err == nil) != c.may {
 			t.Errorf("%+v: %v", c, err)

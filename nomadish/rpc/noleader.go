@@ -45,17 +45,17 @@ const (
 func (r *Router) WatchLeader(ctx context.Context) {
 	var lost time.Time // zero: somebody leads
 	var due <-chan time.Time
-	said := false
+	logged := false
 	for {
 		changed, leader := r.Leadership.Changed(), r.Leadership.Leader().Addr // in this order: none is missed
 		switch {
 		case leader == "" && lost.IsZero():
 			lost, due = time.Now(), time.After(leaderWait)
 		case leader != "":
-			if said {
+			if logged {
 				r.Logger.Info("there is a leader again", "leader", leader, "after", time.Since(lost).Round(time.Second))
 			}
-			lost, due, said = time.Time{}, nil, false
+			lost, due, logged = time.Time{}, nil, false
 		}
 		select {
 		case <-changed:
@@ -65,7 +65,7 @@ func (r *Router) WatchLeader(ctx context.Context) {
 				why, todo = "not known here: enough servers can be seen to elect one", "see the logs of the others"
 			}
 			r.Logger.Warn("no cluster leader", "for", time.Since(lost).Round(time.Second), "reason", why, "to_do", todo)
-			said, due = true, time.After(leaderAgain)
+			logged, due = true, time.After(leaderAgain)
 		case <-ctx.Done():
 			return
 		}

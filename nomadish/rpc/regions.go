@@ -113,15 +113,15 @@ func (r *Router) farOnce(ctx context.Context, call *wire.Call, isRead bool, regi
 	if err != nil {
 		return &notYet{structs.Errorf(structs.CodeNoRegion, "server %s: %w", addr, err)}
 	}
-	err = call.Relay(ctx, session, wire.ViaRegion, func(said *structs.Error) bool { return said.Code == structs.CodeNotLeader })
-	var said *structs.Error
+	err = call.Relay(ctx, session, wire.ViaRegion, func(refusal *structs.Error) bool { return refusal.Code == structs.CodeNotLeader })
+	var refusal *structs.Error
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &said) && said.Code == structs.CodeNotLeader:
-		return &notYet{structs.Errorf(structs.CodeNoLeader, "server %s: %s", addr, said.Msg)}
+	case errors.As(err, &refusal) && refusal.Code == structs.CodeNotLeader:
+		return &notYet{structs.Errorf(structs.CodeNoLeader, "server %s: %s", addr, refusal.Msg)}
 	case call.Answered(), !errors.Is(err, wire.ErrSessionClosed):
 		return fmt.Errorf("region %q: %w", region, err)
 	case isRead:

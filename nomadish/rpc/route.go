@@ -57,9 +57,9 @@ func Read[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error))
 	return r.Routed(true, wire.Unary(f))
 }
 
-// Newer registers a write whose log entry is of a type that not every version which forms clusters knows. The server that is
+// VersionedWrite registers a write whose log entry is of a type that not every version which forms clusters knows. The server that is
 // queried reports it itself: an older leader knows nothing of the method.
-func (r *Router) Newer(t structs.LogType, here wire.Handler) wire.Handler {
+func (r *Router) VersionedWrite(t structs.LogType, here wire.Handler) wire.Handler {
 	return r.Regional(false, func(ctx context.Context, call *wire.Call) error {
 		if err := r.Cluster.Readable(t); err != nil {
 			return err
@@ -68,10 +68,10 @@ func (r *Router) Newer(t structs.LogType, here wire.Handler) wire.Handler {
 	})
 }
 
-// NewerRead registers a read of what log entries of such a type write. While some server of the region does not know the type there
+// VersionedRead registers a read of what log entries of such a type write. While some server of the region does not know the type there
 // is nothing to read but what is built in, and the server that is queried answers itself: an older leader knows nothing
 // of the method.
-func (r *Router) NewerRead(t structs.LogType, here wire.Handler) wire.Handler {
+func (r *Router) VersionedRead(t structs.LogType, here wire.Handler) wire.Handler {
 	routed := r.Routed(true, here)
 	return r.Regional(true, func(ctx context.Context, call *wire.Call) error {
 		if !r.Leadership.IsLeader() && r.Cluster.Readable(t) != nil {
@@ -190,12 +190,12 @@ func (r *Router) passOn(ctx context.Context, call *wire.Call, isRead bool, to Le
 		}
 		return &notYet{structs.Errorf(structs.CodeNoLeader, "leader %s at %s: %w", to.ID, to.Addr, err).WithHint("try again")}
 	}
-	err = call.Relay(within, session, wire.ViaLeader, func(said *structs.Error) bool { return said.Code == structs.CodeNotLeader })
-	var said *structs.Error
+	err = call.Relay(within, session, wire.ViaLeader, func(refusal *structs.Error) bool { return refusal.Code == structs.CodeNotLeader })
+	var refusal *structs.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &said) && said.Code == structs.CodeNotLeader:
+	case errors.As(err, &refusal) && refusal.Code == structs.CodeNotLeader:
 		return &notYet{}
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -15,7 +15,7 @@ func later(hours int) time.Time {
 	return time.Unix(1_000_000, 0).Add(time.Duration(hours) * time.Hour).UTC()
 }
 
-func (w *world) turn(at time.Time) {
+func (w *world) advance(at time.Time) {
 	w.t.Helper()
 	w.must(&structs.ClaimsTimeEntry{Now: at.UnixNano(), EvalSeed: fmt.Sprint("turn-", w.index)})
 }
@@ -60,7 +60,7 @@ func TestExchangeGolden(t *testing.T) {
 		s := w.store.Snapshot().VirtualClusters()
 		return fmt.Sprint(s.Get(nil, "a").Points, s.Get(nil, "b").Points, s.Get(nil, "c").Points)
 	}
-	w.turn(later(1))
+	w.advance(later(1))
 	if points() != "10 7 13" || w.given("b", "node") != 2 || w.given("c", "node") != 0 || w.given("a", "node") != 1 {
 		t.Errorf("settled: points %s, cells %d %d %d", points(), w.given("a", "node"), w.given("b", "node"), w.given("c", "node"))
 	}
@@ -71,8 +71,8 @@ func TestExchangeGolden(t *testing.T) {
 	if b := status("b"); b.Given != 1 || b.Won != 1 || b.Free() != 2 {
 		t.Errorf("as it is shown: %+v", b)
 	}
-	w.turn(later(1)) // a time that has passed already changes nothing
-	w.turn(later(2))
+	w.advance(later(1)) // a time that has passed already changes nothing
+	w.advance(later(2))
 	if points() != "10 7 13" || w.given("b", "node") != 1 || w.given("c", "node") != 1 {
 		t.Errorf("at the end: points %s, cells %d %d", points(), w.given("b", "node"), w.given("c", "node"))
 	}
@@ -93,7 +93,7 @@ func TestExchangeOfCellsTakenAway(t *testing.T) {
 		w.must(exchange("offer-2", "c", 1, 0, later(1), later(2)))
 		w.must(exchange("bid", "b", 3, 2, later(1), later(2)))
 		w.must(owns("c", cellsOf("node", 0, c.left)))
-		w.turn(later(1))
+		w.advance(later(1))
 		s := w.store.Snapshot().VirtualClusters()
 		if got := w.given("b", "node"); got != c.won || s.Get(nil, "b").Points != 10-2*int64(c.won) || s.Get(nil, "c").Points != 2*int64(c.won) {
 			t.Errorf("of %d cells that are left, %d are won; points %d and %d", c.left, got, s.Get(nil, "b").Points, s.Get(nil, "c").Points)
@@ -101,7 +101,7 @@ func TestExchangeOfCellsTakenAway(t *testing.T) {
 		if got := w.given("c", "node"); got != 0 {
 			t.Errorf("of %d cells that are left, the seller keeps %d", c.left, got)
 		}
-		w.turn(later(2))
+		w.advance(later(2))
 		if w.given("b", "node") != 0 || w.given("c", "node") != c.left {
 			t.Errorf("at the end: %d and %d cells, want 0 and %d", w.given("b", "node"), w.given("c", "node"), c.left)
 		}
@@ -136,7 +136,7 @@ func TestWindows(t *testing.T) {
 	w.refusesWith(shift(3, 4, 1, 2, 1), structs.CodeConflict, "level node: 1 short from")
 	w.must(shift(3, 4, 5, 6, 1))
 	for _, at := range []struct{ hour, a, b int }{{1, 3, 1}, {2, 1, 1}, {3, 1, 0}, {4, 1, 1}, {5, 1, 2}, {6, 1, 1}} {
-		w.turn(later(at.hour))
+		w.advance(later(at.hour))
 		if w.given("a", "node") != at.a || w.given("b", "node") != at.b {
 			t.Errorf("hour %d: a owns %d, b %d; want %d and %d", at.hour, w.given("a", "node"), w.given("b", "node"), at.a, at.b)
 		}
@@ -187,11 +187,11 @@ func TestExchangesConserve(t *testing.T) {
 			from := rapid.IntRange(1, 3).Draw(rt, "from")
 			_ = w.apply(exchange(fmt.Sprint("x", i), rapid.SampledFrom(names).Draw(rt, "owner"), 1, int64(rapid.IntRange(0, 4).Draw(rt, "points")), later(from), later(from+2)))
 			if i%4 == 3 {
-				w.turn(later(i / 4))
+				w.advance(later(i / 4))
 			}
 		}
 		for hour := range 6 {
-			w.turn(later(hour))
+			w.advance(later(hour))
 			if p, c := total(); p != points || c != cells {
 				rt.Fatalf("hour %d: %d points and %d cells, %d and %d before", hour, p, c, points, cells)
 			}

@@ -57,15 +57,15 @@ func (w *Writer) ClaimsTime(index uint64, e *structs.ClaimsTimeEntry) error {
 		t.settleExchanges(e.Now)
 		for _, shrinks := range []bool{true, false} {
 			for _, was := range collect(rows[structs.VirtualCluster](x, false, TableVirtualClusters, byID)) {
-				t.turn(was, shrinks)
+				t.updateClaims(was, shrinks)
 			}
 		}
 		return nil
 	})
 }
 
-// turn sets what a virtual cluster owns now. First only what it has less of: what others get must be free then.
-func (t claimTable) turn(was *structs.VirtualCluster, shrinks bool) {
+// updateClaims sets what a virtual cluster owns now. First only what it has less of: what others get must be free then.
+func (t claimTable) updateClaims(was *structs.VirtualCluster, shrinks bool) {
 	now := was.Copy()
 	now.Claims = was.ClaimsAt(t.time(), t.x.index)
 	if shrinks {

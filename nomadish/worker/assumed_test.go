@@ -20,12 +20,12 @@ func TestAssumedIsGoneOnWith(t *testing.T) {
 			b.gpuNode(id)
 		}
 		f := NewAssumed()
-		type flight struct {
+		type assumedPlan struct {
 			plan      *structs.Plan
 			committed func(whole bool)
 			leased    bool // by the state
 		}
-		var inFlight []flight
+		var inFlight []assumedPlan
 		seed := 0
 		rt.Repeat(map[string]func(*rapid.T){
 			"add": func(rt *rapid.T) {
@@ -37,7 +37,7 @@ func TestAssumedIsGoneOnWith(t *testing.T) {
 						"t": {Cpu: structs.AllocatedCpuResources{CpuShares: 7}, Memory: structs.AllocatedMemoryResources{MemoryMB: 3}},
 					}},
 				}}}
-				inFlight = append(inFlight, flight{plan: p, committed: f.add(p)})
+				inFlight = append(inFlight, assumedPlan{plan: p, committed: f.add(p)})
 			},
 			"end": func(rt *rapid.T) {
 				if len(inFlight) == 0 {

@@ -22,7 +22,7 @@ type leader struct {
 	evals   chan *structs.EvalDequeueReply
 	submit  func(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error)
 	mu      sync.Mutex
-	said    []string // acks and nacks
+	replies []string // acks and nacks
 	updated []*structs.Evaluation
 }
 
@@ -37,15 +37,15 @@ func (l *leader) Dequeue(ctx context.Context, _ []string, timeout time.Duration)
 	}
 }
 
-func (l *leader) say(what, id string) error {
+func (l *leader) reply(what, id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.said = append(l.said, what+" "+id)
+	l.replies = append(l.replies, what+" "+id)
 	return nil
 }
 
-func (l *leader) Ack(_ context.Context, id, _ string) error  { return l.say("ack", id) }
-func (l *leader) Nack(_ context.Context, id, _ string) error { return l.say("nack", id) }
+func (l *leader) Ack(_ context.Context, id, _ string) error  { return l.reply("ack", id) }
+func (l *leader) Nack(_ context.Context, id, _ string) error { return l.reply("nack", id) }
 
 func (l *leader) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
 	return l.submit(ctx, p)
@@ -118,13 +118,13 @@ func (b *bed) commit(p *structs.Plan) *structs.PlanResult {
 	return &structs.PlanResult{AllocIndex: b.Index(), Placed: len(p.Place)}
 }
 
-func (b *bed) want(said ...string) {
+func (b *bed) want(replies ...string) {
 	b.Helper()
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if fmt.Sprint(b.said) != fmt.Sprint(said) {
-		b.Fatalf("said %v, want %v", b.said, said)
+	if fmt.Sprint(b.replies) != fmt.Sprint(replies) {
+		b.Fatalf("said %v, want %v", b.replies, replies)
 	}
 }
 
@@ -258,10 +258,10 @@ func TestGivesBackAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestDecidesWhilePlansFly: a worker does not wait for its commits, up to a limit, and
+// TestDecidesWhilePlansAreInFlight: a worker does not wait for its commits, up to a limit, and
 // assumes what they place; but what finds no room beside that is decided on what is
 // (the applier judges it; this test's does not).
-func TestDecidesWhilePlansFly(t *testing.T) {
+func TestDecidesWhilePlansAreInFlight(t *testing.T) {
 	run(t, Options{InFlight: 4}, func(b *bed) {
 		for i := range 3 {
 			b.node(fmt.Sprint("n", i), 1)
@@ -291,7 +291,7 @@ func TestDecidesWhilePlansFly(t *testing.T) {
 		}
 		synctest.Wait()
 		if plans != 4 {
-			b.Fatalf("%d plans fly, want 4", plans)
+			b.Fatalf("%d plans are in flight, want 4", plans)
 		}
 		for _, n := range []string{"n0", "n1", "n2"} {
 			if taken[n] == 0 {
@@ -303,8 +303,8 @@ func TestDecidesWhilePlansFly(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if plans != 6 || len(b.said) != 6 {
-			b.Fatalf("%d plans, said %v", plans, b.said)
+		if plans != 6 || len(b.replies) != 6 {
+			b.Fatalf("%d plans, said %v", plans, b.replies)
 		}
 	})
 }
@@ -342,9 +342,9 @@ func TestRefusedGangGivesBackWhatWasForeseen(t *testing.T) {
 		synctest.Wait()
 		b.register("beside", structs.JobTypeService, 1)
 		b.want("ack eval-beside")
-		flies := plans["gang"][0]
-		if at := places(plans["beside"][0]); !flies.AllAtOnce || len(places(flies)) != 3 || slices.Contains(places(flies), at[0]) {
-			b.Fatalf("the gang flies to %v (at once: %v), the other went to %v", places(flies), flies.AllAtOnce, at)
+		inFlight := plans["gang"][0]
+		if at := places(plans["beside"][0]); !inFlight.AllAtOnce || len(places(inFlight)) != 3 || slices.Contains(places(inFlight), at[0]) {
+			b.Fatalf("the gang goes to %v (at once: %v), the other went to %v", places(inFlight), inFlight.AllAtOnce, at)
 		}
 		close(refuse)
 		b.want("ack eval-beside", "ack eval-gang")

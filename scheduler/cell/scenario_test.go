@@ -79,12 +79,12 @@ func numbers(t *testing.T, text string) (list []int) {
 
 func (r *runner) run(t *testing.T, words []string) string {
 	t.Helper()
-	said := ""
+	reported := ""
 	switch words[0] {
 	case "tree":
 		r.tree(t, words[1:])
 	case "find":
-		said = r.find(t, words[1:]) + "; "
+		reported = r.find(t, words[1:]) + "; "
 	case "give":
 		for _, d := range r.choice[words[1]].Devices {
 			r.st.Give(d, r.taken[words[1]].Share)
@@ -101,7 +101,7 @@ func (r *runner) run(t *testing.T, words []string) string {
 	if err := r.st.Check(); err != nil {
 		t.Fatalf("%q: %v", words, err)
 	}
-	return fmt.Sprintf("%scells %v", said, freeCells(r.st))
+	return fmt.Sprintf("%scells %v", reported, freeCells(r.st))
 }
 
 func (r *runner) tree(t *testing.T, words []string) {

@@ -45,12 +45,12 @@ func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
 	for heads.Len() > 0 {
 		s := heads.list[0]
 		j := s.requests[0]
-		if r.hopeless(j) || s.fails.release == r.queue.release && !r.mayReserve(j, normalTurn) || !r.mayBorrow(j) {
+		if r.hopeless(j) || s.fails.release == r.queue.release && !r.mayReserve(j, normalMode) || !r.mayBorrow(j) {
 			r.wake(j)
 			heap.Pop(heads)
 			continue
 		}
-		freed, err := r.decide(pass, j, normalTurn)
+		freed, err := r.decide(pass, j, normalMode)
 		if err != nil {
 			return false, fmt.Errorf("job %s: %w", j.spec.ID, err)
 		}
@@ -62,7 +62,7 @@ func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
 			}
 			s.tried = 0
 			r.queue.released()
-			if j.place >= 0 {
+			if j.heapIndex >= 0 {
 				j.requestKey.tried = r.queue.release // it took all that it could
 			}
 			if r.tenants != nil {
@@ -70,7 +70,7 @@ func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
 			}
 			shared.known = map[string]int{}
 			heads = r.queue.untried(shared)
-		case j.place >= 0: // something of it still waits
+		case j.heapIndex >= 0: // something of it still waits
 			s.fails.release = r.queue.release
 			heap.Pop(heads)
 		case len(s.requests) > 0:
@@ -87,7 +87,7 @@ func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
 // hopeless reports that a job finds no room, as less is free in all than it must have at
 // once: then it need not be decided. What may take from others, or reserve, is decided.
 func (r *replay) hopeless(j *job) bool {
-	if r.mayReserve(j, normalTurn) || r.config.Preempts(structs.JobTypeBatch) && !r.tenants.by(SharingCounts) {
+	if r.mayReserve(j, normalMode) || r.config.Preempts(structs.JobTypeBatch) && !r.tenants.by(SharingCounts) {
 		return false
 	}
 	n := int64(1)
@@ -99,23 +99,23 @@ func (r *replay) hopeless(j *job) bool {
 	return n*j.row.instanceMilli() > free.GPUMilli || n*int64(j.row.CPU) > free.CPU || n*int64(j.row.MemoryMB) > free.MemoryMB
 }
 
-// mayReserve reports whether a job has waited so long that it may reserve room in a turn. What has some of
+// mayReserve reports whether a job has waited so long that it may reserve room in a mode. What has some of
 // its reservations tries for the others with every release.
-func (r *replay) mayReserve(j *job, turn turn) bool {
-	if turn != r.reservingTurn(j) {
+func (r *replay) mayReserve(j *job, mode mode) bool {
+	if mode != r.reservingMode(j) {
 		return false
 	}
 	return r.now >= j.look || j.usages > 0 && j.usages < j.request.Missing
 }
 
 // decide decides one job and does what its plan states. freed: something was taken back.
-func (r *replay) decide(pass *scheduler.Pass, j *job, turn turn) (freed bool, err error) {
-	spec := r.specFor(j, turn)
+func (r *replay) decide(pass *scheduler.Pass, j *job, mode mode) (freed bool, err error) {
+	spec := r.specFor(j, mode)
 	eval := &structs.Evaluation{
 		ID: r.newID(), Namespace: spec.Namespace, Priority: spec.Priority, Type: spec.Type, JobID: spec.ID,
 		TriggeredBy: structs.EvalTriggerJobRegister, Status: structs.EvalStatusPending, CreateTime: j.request.Since,
 	}
-	if r.mayReserve(j, turn) {
+	if r.mayReserve(j, mode) {
 		eval.TriggeredBy, eval.Status = structs.EvalTriggerQueuedAllocs, structs.EvalStatusBlocked
 	}
 	in := scheduler.Input{
@@ -140,7 +140,7 @@ func (r *replay) decide(pass *scheduler.Pass, j *job, turn turn) (freed bool, er
 	if err != nil {
 		return false, err
 	}
-	return r.carry(j, plan, turn, eval.Status == structs.EvalStatusBlocked)
+	return r.carry(j, plan, mode, eval.Status == structs.EvalStatusBlocked)
 }
 
 // seed is a number for each decision (SplitMix64).
@@ -152,7 +152,7 @@ func (r *replay) seed() uint64 {
 }
 
 // carry does what a plan states; the World has done it already.
-func (r *replay) carry(j *job, plan *structs.Plan, turn turn, reserving bool) (freed bool, err error) {
+func (r *replay) carry(j *job, plan *structs.Plan, mode mode, reserving bool) (freed bool, err error) {
 	for _, st := range plan.Stop {
 		if st.KeepRunning {
 			continue
@@ -162,7 +162,7 @@ func (r *replay) carry(j *job, plan *structs.Plan, turn turn, reserving bool) (f
 		}
 		freed = true
 	}
-	if j.place >= 0 {
+	if j.heapIndex >= 0 {
 		r.queue.leave(j)
 	}
 	for _, up := range plan.Update {
@@ -171,7 +171,7 @@ func (r *replay) carry(j *job, plan *structs.Plan, turn turn, reserving bool) (f
 		}
 	}
 	for _, batch := range plan.Place {
-		if err := r.place(j, batch, turn); err != nil {
+		if err := r.place(j, batch, mode); err != nil {
 			return false, err
 		}
 	}
@@ -182,7 +182,7 @@ func (r *replay) carry(j *job, plan *structs.Plan, turn turn, reserving bool) (f
 	switch {
 	case j.request.Missing > 0:
 		r.waitOn(j, plan, reserving)
-	case turn != raiseTurn || j.request.Since > 0:
+	case mode != raiseMode || j.request.Since > 0:
 		r.placedWhole(j)
 	}
 	return freed || len(plan.Unreserve) > 0, nil
@@ -243,7 +243,7 @@ func (r *replay) placedWhole(j *job) {
 }
 
 // place counts what a batch places and notes when it ends.
-func (r *replay) place(j *job, batch *structs.PlacementBatch, turn turn) error {
+func (r *replay) place(j *job, batch *structs.PlacementBatch, mode mode) error {
 	n := len(batch.Instances)
 	x := &run{job: j, batch: batch, ids: make([]string, n), nodes: make([]int, n), live: n, start: r.now, at: -1}
 	for i := range batch.Instances {
@@ -267,7 +267,7 @@ func (r *replay) place(j *job, batch *structs.PlacementBatch, turn turn) error {
 		return fmt.Errorf("%d instances more were placed than were requested", -j.request.Missing)
 	}
 	r.endAt(x, j.runsFor())
-	x.guaranteed = r.byRight(batch, turn)
+	x.guaranteed = r.byRight(batch, mode)
 	return r.begin(x)
 }
 
@@ -309,7 +309,7 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 	if j.ended < j.row.Count {
 		return nil
 	}
-	if j.request.Missing != 0 || j.place >= 0 {
+	if j.request.Missing != 0 || j.heapIndex >= 0 {
 		return fmt.Errorf("job %s has ended, and %d instances of it wait", j.spec.ID, j.request.Missing)
 	}
 	r.counts.Completed++
@@ -397,7 +397,7 @@ func (r *replay) suspend(at instanceRef, x *run) {
 
 // wait lets one more instance of a job wait.
 func (r *replay) wait(j *job) {
-	if j.place >= 0 {
+	if j.heapIndex >= 0 {
 		r.queue.leave(j)
 	}
 	j.runs = slices.DeleteFunc(j.runs, func(x *run) bool { return x.live == 0 })

@@ -24,7 +24,7 @@ type job struct {
 	size       int // its class of sizes, see sizes
 	request    structs.PendingRequest
 	rank       structs.Rank
-	place      int // in requestKey.requests; -1: it does not wait
+	heapIndex  int // in requestKey.requests; -1: it does not wait
 
 	arrived int64 // Unix nanoseconds, virtual
 	whole   bool  // all of it has been placed once
@@ -35,7 +35,7 @@ type job struct {
 	usages int // nodes on which it has reserved room
 
 	tenant          *tenant // nil: nobody owns anything
-	specs           [turns]*structs.Job
+	specs           [modes]*structs.Job
 	lost, lostAlone bool // it has been counted
 }
 
@@ -139,7 +139,7 @@ func (r *replay) newJob(row *Row, number uint64) *job {
 		Namespace: cmp.Or(row.Tenant, structs.DefaultNamespace), ID: name, Name: name, Type: structs.JobTypeBatch, Priority: priority(row),
 		Reclaim: row.Reclaim, TaskGroups: groups, SubmitTime: r.now, CreateIndex: number, ModifyIndex: number, JobModifyIndex: number,
 	}
-	j := &job{spec: spec, requestKey: s, row: row, size: sizeOf(row), place: -1, arrived: r.now, look: never, tenant: owner}
+	j := &job{spec: spec, requestKey: s, row: row, size: sizeOf(row), heapIndex: -1, arrived: r.now, look: never, tenant: owner}
 	j.request = structs.PendingRequest{Namespace: spec.Namespace, JobID: spec.ID, Group: groupName, Missing: row.Count, Since: r.now}
 	if after, ever := r.config.ReserveAfter(); ever {
 		j.look = r.now + int64(after)

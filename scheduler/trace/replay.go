@@ -316,7 +316,7 @@ func (r *replay) dropOrPlace(j *job) error {
 	if err := r.pass(); err != nil {
 		return err
 	}
-	if j.place >= 0 {
+	if j.heapIndex >= 0 {
 		r.drop(j)
 	}
 	return nil

@@ -32,11 +32,11 @@ func (h requestHeap) Len() int           { return len(h) }
 func (h requestHeap) Less(i, j int) bool { return h[i].rank.Compare(&h[j].rank) < 0 }
 func (h requestHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].heapIndex, h[j].heapIndex = i, j
 }
 func (h *requestHeap) Push(x any) {
 	j := x.(*job)
-	j.place = len(*h)
+	j.heapIndex = len(*h)
 	*h = append(*h, j)
 }
 func (h *requestHeap) Pop() any {
@@ -44,7 +44,7 @@ func (h *requestHeap) Pop() any {
 	j := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	j.place = -1
+	j.heapIndex = -1
 	return j
 }
 
@@ -112,7 +112,7 @@ func (q *queue) join(j *job) {
 // leave takes a job out of the queue.
 func (q *queue) leave(j *job) {
 	s := j.requestKey
-	heap.Remove(&s.requests, j.place)
+	heap.Remove(&s.requests, j.heapIndex)
 	q.jobs--
 	q.milli -= j.missingMilli()
 	if j.tenant != nil {

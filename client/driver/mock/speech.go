@@ -71,12 +71,12 @@ func (h *handle) speech(i int) (stream string, s speech) {
 // talkOn sets the timer for what is printed next to one stream. h.mu is held.
 func (h *handle) talkOn(i int) {
 	if stream, s := h.speech(i); s.Text != "" && s.Repeat > 0 && s.Every > 0 {
-		h.sayNext(i, stream, s)
+		h.writeNext(i, stream, s)
 	}
 }
 
-// sayNext sets the timer for the next repetition that is not past. h.mu is held.
-func (h *handle) sayNext(i int, stream string, s speech) {
+// writeNext sets the timer for the next repetition that is not past. h.mu is held.
+func (h *handle) writeNext(i int, stream string, s speech) {
 	now := h.clock.Now()
 	n := int(now.Sub(h.s.StartedAt)/s.Every) + 1
 	if n > s.Repeat || h.over {
@@ -93,6 +93,6 @@ func (h *handle) sayNext(i int, stream string, s speech) {
 		// It cannot be reported, and the task goes on as one that writes to a full
 		// disk does.
 		_ = h.s.Logs.write(stream, s.Text)
-		h.sayNext(i, stream, s)
+		h.writeNext(i, stream, s)
 	})
 }

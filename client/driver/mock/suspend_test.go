@@ -74,7 +74,7 @@ func TestStopOfSuspended(t *testing.T) {
 
 func TestSuspendedTaskPrintsNothing(t *testing.T) {
 	dir := t.TempDir()
-	said := func() string {
+	reported := func() string {
 		b, err := os.ReadFile(filepath.Join(dir, "web.stdout.0"))
 		if err != nil {
 			t.Error(err)
@@ -94,18 +94,18 @@ func TestSuspendedTaskPrintsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if got := said(); got != "xxx" {
+		if got := reported(); got != "xxx" {
 			t.Errorf("while suspended: %q", got)
 		}
 		if err := p.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(1500 * time.Millisecond)
-		if got := said(); got != "xxxx" {
+		if got := reported(); got != "xxxx" {
 			t.Errorf("a second after: %q", got)
 		}
 		time.Sleep(time.Minute)
-		if got := said(); got != "xxxxxx" {
+		if got := reported(); got != "xxxxxx" {
 			t.Errorf("at the end: %q", got)
 		}
 		if err := h.Stop(t.Context(), 0, ""); err != nil {

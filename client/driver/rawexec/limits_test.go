@@ -44,8 +44,8 @@ func TestLimitsOfTask(t *testing.T) {
 		l := &limiter{Limits: Limits{Parent: "p/agent", Pids: c.node}}
 		cfg := &config{pidsLimit: c.task}
 		notes := strings.Join(l.notes(l.forTask(&driver.TaskConfig{}, cfg), cfg), "; ")
-		said := "requests " + strconv.Itoa(c.task) + " processes and threads, and this node allows " + strconv.Itoa(c.allowed)
-		if lowered := c.allowed > 0; lowered != (notes != "") || lowered && !strings.Contains(notes, said) {
+		reported := "requests " + strconv.Itoa(c.task) + " processes and threads, and this node allows " + strconv.Itoa(c.allowed)
+		if lowered := c.allowed > 0; lowered != (notes != "") || lowered && !strings.Contains(notes, reported) {
 			t.Errorf("node %d, task %d: %q", c.node, c.task, notes)
 		}
 	}

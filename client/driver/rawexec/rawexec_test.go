@@ -243,9 +243,9 @@ func TestPermits(t *testing.T) {
 	} {
 		row.opts.Enabled = true
 		with := New(d.exec, row.opts)
-		said := with.Fingerprint(t.Context()).Attributes
+		reported := with.Fingerprint(t.Context()).Attributes
 		for name, allowed := range map[string]bool{"allow_new_privs": row.opts.AllowNewPrivs, "allow_cgroup_override": row.opts.AllowCgroupOverride} {
-			if got := said["driver.raw_exec."+name]; (got == "1") != allowed {
+			if got := reported["driver.raw_exec."+name]; (got == "1") != allowed {
 				t.Errorf("%s: the node's attribute %s is %q", row.name, name, got)
 			}
 		}

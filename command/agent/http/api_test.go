@@ -150,7 +150,7 @@ func TestJobRegion(t *testing.T) {
 }
 
 // A client that answers knows nothing of leaders, and a server of an earlier version does not say: no header may say that there is none.
-func TestAnswersThatSayNothingOfLeaders(t *testing.T) {
+func TestAnswersThatReportNothingOfLeaders(t *testing.T) {
 	fk := newFake()
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
 	fk.answer[wire.MethodClientHostStats] = structs.ClientHostStatsReply{Stats: &structs.HostStats{}}
@@ -159,7 +159,7 @@ func TestAnswersThatSayNothingOfLeaders(t *testing.T) {
 	ts := newTestServer(t, testConfig(fk))
 	for _, path := range []string{"/v1/operator/raft/configuration?stale", "/v1/client/allocation/a/stats", "/v1/client/stats", "/v1/client/fs/ls/a?path=/", "/v1/client/fs/stat/a?path=f"} {
 		resp, body := post(t, ts, "GET", path, "")
-		if _, said := resp.Header["X-Nomad-Knownleader"]; said || resp.StatusCode != 200 {
+		if _, reported := resp.Header["X-Nomad-Knownleader"]; reported || resp.StatusCode != 200 {
 			t.Errorf("%s: %d %s, headers %v", path, resp.StatusCode, body, resp.Header)
 		}
 	}

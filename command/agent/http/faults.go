@@ -16,7 +16,7 @@ import (
 // warnings, once for each peer and reason, all others for who debugs.
 type faults struct {
 	logger hclog.Logger
-	logged wire.Once
+	logged wire.LogLimiter
 }
 
 // changing is what differs between two lines on the same fault: times, lengths, what was offered.
@@ -30,7 +30,7 @@ func (f *faults) Write(line []byte) (int, error) {
 		from, why, _ := strings.Cut(rest, ": ")
 		peer, _, _ := net.SplitHostPort(from)
 		if !strings.Contains(why, "EOF") && !strings.Contains(why, "timeout") && !strings.Contains(why, "reset by peer") &&
-			f.logged.First(peer+" "+changing().ReplaceAllString(why, ""), time.Now()) {
+			f.logged.Allow(peer+" "+changing().ReplaceAllString(why, ""), time.Now()) {
 			f.logger.Warn("refused a connection; more of this kind from there are not logged for an hour", "from", from, "error", why)
 			return len(line), nil
 		}

@@ -23,7 +23,7 @@ type guard struct {
 	any         bool            // every name is allowed
 	certificate func(host string) bool
 	origins     *http.CrossOriginProtection
-	logged      wire.Once // callers of which a refusal was logged
+	logged      wire.LogLimiter // callers of which a refusal was logged
 }
 
 func newGuard(cfg *Config) (*guard, error) {
@@ -173,7 +173,7 @@ func (s *Server) refuse(r *http.Request, err error) error {
 	if splitErr != nil {
 		caller = r.RemoteAddr
 	}
-	if s.guard.logged.First(caller, time.Now()) {
+	if s.guard.logged.Allow(caller, time.Now()) {
 		s.cfg.Logger.Warn("refused a request; more from there are not logged for an hour", "from", caller, "method", methodLabel(r.Method), "error", err)
 	}
 	return err

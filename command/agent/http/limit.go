@@ -21,7 +21,7 @@ type limitedListener struct {
 	net.Listener
 	max    int
 	logger hclog.Logger
-	logged wire.Once // clients of which a refusal was logged
+	logged wire.LogLimiter // clients of which a refusal was logged
 
 	mu   sync.Mutex
 	open map[string]int // by address, without port
@@ -46,7 +46,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if l.take(host) {
 			return &limitedConn{Conn: conn, release: func() { l.release(host) }}, nil
 		}
-		if l.logged.First(host, time.Now()) {
+		if l.logged.Allow(host, time.Now()) {
 			l.logger.Warn("refused a connection: http_max_conns_per_client is reached; more from there are not logged for an hour", "client", host, "limit", l.max)
 		}
 		// It fits the fresh socket's buffer, so that this does not wait.

@@ -161,7 +161,7 @@ type Server struct {
 	guard  *guard
 	http   *http.Server
 	// refusals are those of certificates that were logged.
-	refusals wire.Once
+	refusals wire.LogLimiter
 	// stop ends the requests at work, so that blocking queries and streams do
 	// not hold up a shutdown.
 	stop context.CancelFunc
@@ -339,7 +339,7 @@ func (s *Server) authorize(r *http.Request, standsFor string) error {
 		return nil
 	}
 	err := peer.May(standsFor, "")
-	if err != nil && s.refusals.First(standsFor+" "+peer.String(), time.Now()) {
+	if err != nil && s.refusals.Allow(standsFor+" "+peer.String(), time.Now()) {
 		s.cfg.Logger.Warn("refused a request that the caller's certificate is not for; more of this kind are not logged for an hour",
 			"method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "certificate", peer)
 	}

@@ -117,8 +117,8 @@ func (p *Pool) run(caller context.Context, t task, in io.Reader) (*Job, error) {
 	keepDescriptors()
 	cmd := exec.CommandContext(ctx, p.program, t.args()...)
 	out := &boundedBuffer{most: p.cfg.Output + (maxWarnings+2)*6*maxWarning, over: cancel} // six bytes for one in JSON at worst
-	said := &boundedBuffer{most: 4096, over: func() {}}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, said
+	stderr := &boundedBuffer{most: 4096, over: func() {}}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, stderr
 	cmd.Env, cmd.Dir = p.env, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a Ctrl-C at the agent's terminal is not meant for it
 	cmd.WaitDelay = 5 * time.Second
@@ -144,7 +144,7 @@ func (p *Pool) run(caller context.Context, t task, in io.Reader) (*Job, error) {
 	case ctx.Err() != nil:
 		return nil, structs.Errorf(structs.CodeLimited, "the job file was not parsed within %s: the machine is too busy", giveUp).WithHint("try again")
 	}
-	return nil, p.refusal(cmd.ProcessState, said.kept.String(), err)
+	return nil, p.refusal(cmd.ProcessState, stderr.kept.String(), err)
 }
 
 // read takes an answer apart.
@@ -161,7 +161,7 @@ func read(out []byte) (*Job, error) {
 }
 
 // refusal returns why a process ended without an answer.
-func (p *Pool) refusal(state *os.ProcessState, said string, err error) error {
+func (p *Pool) refusal(state *os.ProcessState, stderr string, err error) error {
 	const smaller = "make it smaller: nested for expressions and dynamic blocks multiply what they go through"
 	used := state.UserTime() + state.SystemTime()
 	status, _ := state.Sys().(syscall.WaitStatus)
@@ -170,14 +170,14 @@ func (p *Pool) refusal(state *os.ProcessState, said string, err error) error {
 	case state.ExitCode() == exitCPU, killed && used >= p.cfg.CPU/2: // the kernel counts for its limit in ticks, which are coarse
 		return structs.Errorf(structs.CodeBadRequest, "the job file takes more than %s of CPU time to parse", p.cfg.CPU).
 			WithHint("%s; an operator can allow more with limits { job_parse_cpu_time }", smaller)
-	case state.ExitCode() == exitRuntime && strings.Contains(said, "stack exceeds"):
+	case state.ExitCode() == exitRuntime && strings.Contains(stderr, "stack exceeds"):
 		return structs.Errorf(structs.CodeBadRequest, "the job file is nested too deep to be parsed")
-	case state.ExitCode() == exitRuntime && !strings.HasPrefix(said, "panic:"):
+	case state.ExitCode() == exitRuntime && !strings.HasPrefix(stderr, "panic:"):
 		// Go's runtime ends in many ways when the kernel refuses it memory; a panic is the only fault of ours.
 		return structs.Errorf(structs.CodeBadRequest, "the job file takes more than %s of memory to parse", size(p.cfg.Memory)).
 			WithHint("%s; an operator can allow more with limits { job_parse_memory_bytes }", smaller)
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
 	return structs.Errorf(structs.CodeInternal, "parse a job file: the process failed: %w: %s", err, cmp.Or(line, "it printed nothing"))
 }
 

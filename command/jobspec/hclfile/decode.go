@@ -49,10 +49,10 @@ func (d *Decoder) noteKey(key string, rng hcl.Range) {
 	}
 }
 
-// Place finds where a field of a block is written, by the path that
+// Range finds where a field of a block is written, by the path that
 // structs.ChildPath makes: the field, else the block, else the nearest block
 // around it that the file holds.
-func (d *Decoder) Place(path, field string) (hcl.Range, bool) {
+func (d *Decoder) Range(path, field string) (hcl.Range, bool) {
 	for {
 		if rng, ok := d.places[path+"\x00"+field]; ok {
 			return rng, true
@@ -68,9 +68,9 @@ func (d *Decoder) Place(path, field string) (hcl.Range, bool) {
 	}
 }
 
-// PlaceText finds where that is written that a line is about, as structs.Problem
+// RangeOfText finds where that is written that a line is about, as structs.Problem
 // has it: path: field: text. It is the longest path that the file holds.
-func (d *Decoder) PlaceText(line string) (hcl.Range, bool) {
+func (d *Decoder) RangeOfText(line string) (hcl.Range, bool) {
 	longest, found := 0, hcl.Range{}
 	for key, rng := range d.places { // order does not matter: no two keys that begin the line are equally long
 		begin := strings.TrimSuffix(strings.Replace(key, "\x00", ": ", 1), ": ") + ": "

@@ -66,7 +66,7 @@ func TestAnyNounDecodes(t *testing.T) {
 	}
 	place := func(path, field string, line int) {
 		t.Helper()
-		rng, ok := d.Place(path, field)
+		rng, ok := d.Range(path, field)
 		if !ok || rng.Start.Line != line {
 			t.Errorf("%s, %s: have %v, %v, want line %d", path, field, rng, ok, line)
 		}
@@ -75,7 +75,7 @@ func TestAnyNounDecodes(t *testing.T) {
 	place(`rack > shelf "low"`, "kind", 7)
 	place(`rack > shelf "low"`, "ratio", 7)
 	place(`rack > shelf "none" > x`, "y", 2)
-	if _, ok := d.Place("elsewhere", "x"); ok {
+	if _, ok := d.Range("elsewhere", "x"); ok {
 		t.Error("found what is not there")
 	}
 }

@@ -23,8 +23,8 @@ const (
 func pinged(ctx context.Context, s *wire.Session) bool {
 	var reply structs.WriteReply
 	err := s.Call(ctx, wire.MethodClientPing, &structs.EmptyRequest{}, &reply)
-	var said *structs.Error // by an older client
-	return err == nil || errors.As(err, &said)
+	var answer *structs.Error // by an older client
+	return err == nil || errors.As(err, &answer)
 }
 
 // probeHere probes a node over its session with this server, if there is one, and by gossip.

@@ -71,7 +71,7 @@ func (e *Endpoint) join(_ context.Context, args *structs.JoinRequest) (*structs.
 	return &structs.CountReply{Count: n}, nil
 }
 
-func (e *Endpoint) found(_ context.Context, args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
+func (e *Endpoint) bootstrapVote(_ context.Context, args *structs.BootstrapVoteRequest) (*structs.BootstrapVoteReply, error) {
 	if args.Region != e.Router.Region {
 		return nil, structs.Errorf(structs.CodeBadRequest, "region %q: this server is of %q", args.Region, e.Router.Region)
 	}

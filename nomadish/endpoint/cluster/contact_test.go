@@ -17,7 +17,7 @@ func (forsaken) IsLeader() bool             { return false }
 func (forsaken) LastContact() time.Duration { return 65 * time.Second }
 
 // What a server answers by itself says how long it has heard no leader.
-func TestPeersSayHowOldTheyMayBe(t *testing.T) {
+func TestPeersReportHowOldTheyMayBe(t *testing.T) {
 	s := endpointtest.New(t)
 	s.Router.Leadership, s.Router.Cluster = forsaken{}, endpointtest.Three{}
 	peers, err := New(Deps{Router: s.Router}).peers(t.Context(), &structs.EmptyRequest{})

@@ -69,7 +69,7 @@ func (e *Endpoint) Methods() []rpc.Method {
 		{Name: wire.MethodJoin, Handler: rpc.Local(e.join)},
 		{Name: wire.MethodForceLeave, Handler: rpc.Local(e.forceLeave)},
 		{Name: wire.MethodKeyring, Handler: rpc.Local(e.keyring)},
-		{Name: wire.MethodBootstrapVote, Handler: rpc.Local(e.found)},
+		{Name: wire.MethodBootstrapVote, Handler: rpc.Local(e.bootstrapVote)},
 		{Name: wire.MethodRaftState, Handler: rpc.Local(e.raftState)},
 	}
 }

@@ -129,11 +129,11 @@ func (e *Endpoint) dequeue(ctx context.Context, call *wire.Call) error {
 }
 
 // answered takes a worker's word on what it has.
-func (e *Endpoint) answered(say func(id, token string) error) wire.Handler {
+func (e *Endpoint) answered(answer func(id, token string) error) wire.Handler {
 	return func(ctx context.Context, call *wire.Call) error {
 		return wire.Unary(func(_ context.Context, args *structs.EvalAckRequest) (*structs.WriteReply, error) {
 			e.leased.drop(call.Session, args.EvalID, args.Token)
-			return &structs.WriteReply{}, say(args.EvalID, args.Token)
+			return &structs.WriteReply{}, answer(args.EvalID, args.Token)
 		})(ctx, call)
 	}
 }

@@ -58,7 +58,7 @@ func (e *Endpoint) Methods() []rpc.Method {
 		{Name: wire.MethodJobEvaluate, Handler: rpc.Write(r, e.evaluate)},
 		{Name: wire.MethodJobScale, Handler: rpc.Write(r, e.scale)},
 		{Name: wire.MethodJobRevert, Handler: rpc.Write(r, e.revert)},
-		{Name: wire.MethodJobStability, Handler: r.Newer(structs.LogJobStability, wire.Unary(e.stability))},
+		{Name: wire.MethodJobStability, Handler: r.VersionedWrite(structs.LogJobStability, wire.Unary(e.stability))},
 		{Name: wire.MethodJobPlan, Handler: rpc.Write(r, e.plan)},
 		{Name: wire.MethodJobValidate, Handler: byRegion(r, rpc.InRegion(r, e.validate), e.validateEverywhere)},
 		{Name: wire.MethodJobList, Handler: rpc.Read(r, e.list)},

@@ -137,9 +137,9 @@ func (e *Endpoint) checkRegions(ctx context.Context, args *structs.JobRegisterRe
 			if c.err = e.Self(ctx, wire.MethodLeader, leader, &structs.StringReply{}); c.err != nil {
 				return
 			}
-			var said structs.JobValidateReply
-			if c.err = e.Self(ctx, wire.MethodJobValidate, e.oneRegion(args, name), &said); c.err == nil {
-				c.problems, c.warnings = said.ValidationErrors, said.Warnings
+			var reply structs.JobValidateReply
+			if c.err = e.Self(ctx, wire.MethodJobValidate, e.oneRegion(args, name), &reply); c.err == nil {
+				c.problems, c.warnings = reply.ValidationErrors, reply.Warnings
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func scalingPolicy(snap *state.Snapshot, job *structs.Job, g *structs.TaskGroup)
 			break
 		}
 		p.CreateIndex = old.JobModifyIndex
-		if same = same && p.SaysAs(was.Scaling); same {
+		if same = same && p.SameAs(was.Scaling); same {
 			p.ModifyIndex = old.JobModifyIndex
 		}
 	}

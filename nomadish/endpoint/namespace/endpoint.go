@@ -32,10 +32,10 @@ func New(d Deps) *Endpoint { return &Endpoint{d} }
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
-		{Name: wire.MethodNamespaceList, Handler: r.NewerRead(lastEntry, wire.Unary(e.list))},
-		{Name: wire.MethodNamespaceGet, Handler: r.NewerRead(lastEntry, wire.Unary(e.get))},
-		{Name: wire.MethodNamespaceUpsert, Handler: r.Newer(lastEntry, wire.Unary(e.upsert))},
-		{Name: wire.MethodNamespaceDelete, Handler: r.Newer(lastEntry, wire.Unary(e.delete))},
+		{Name: wire.MethodNamespaceList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.list))},
+		{Name: wire.MethodNamespaceGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.get))},
+		{Name: wire.MethodNamespaceUpsert, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.upsert))},
+		{Name: wire.MethodNamespaceDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.delete))},
 	}
 }
 

@@ -53,7 +53,7 @@ type Endpoint struct {
 	hostRates nodeRates
 	// registering has a slot for each of the nodes' registrations that are being committed.
 	registering chan struct{}
-	notified    wire.Once // refused node secrets, and rates of nodes and hosts that were exceeded, which were logged
+	logLimit    wire.LogLimiter // refused node secrets, and rates of nodes and hosts that were exceeded, which were logged
 }
 
 // defaultRegistering keeps a group commit of Raft full, and answers within a fraction of a second.
@@ -100,11 +100,11 @@ func (e *Endpoint) Methods() []rpc.Method {
 		{Name: wire.MethodNodeEligibility, Handler: rpc.Write(r, e.eligibility)},
 		{Name: wire.MethodNodePurge, Handler: rpc.Write(r, e.purge)},
 		{Name: wire.MethodNodeEvaluate, Handler: rpc.Write(r, e.evaluate)},
-		{Name: wire.MethodNodePoolList, Handler: r.NewerRead(lastPoolEntry, wire.Unary(e.poolList))},
-		{Name: wire.MethodNodePoolGet, Handler: r.NewerRead(lastPoolEntry, wire.Unary(e.poolGet))},
-		{Name: wire.MethodNodePoolNodes, Handler: r.NewerRead(lastPoolEntry, wire.Unary(e.poolNodes))},
-		{Name: wire.MethodNodePoolJobs, Handler: r.NewerRead(lastPoolEntry, wire.Unary(e.poolJobs))},
-		{Name: wire.MethodNodePoolUpsert, Handler: r.Newer(lastPoolEntry, wire.Unary(e.poolUpsert))},
-		{Name: wire.MethodNodePoolDelete, Handler: r.Newer(lastPoolEntry, wire.Unary(e.poolDelete))},
+		{Name: wire.MethodNodePoolList, Handler: r.VersionedRead(lastPoolEntry, wire.Unary(e.poolList))},
+		{Name: wire.MethodNodePoolGet, Handler: r.VersionedRead(lastPoolEntry, wire.Unary(e.poolGet))},
+		{Name: wire.MethodNodePoolNodes, Handler: r.VersionedRead(lastPoolEntry, wire.Unary(e.poolNodes))},
+		{Name: wire.MethodNodePoolJobs, Handler: r.VersionedRead(lastPoolEntry, wire.Unary(e.poolJobs))},
+		{Name: wire.MethodNodePoolUpsert, Handler: r.VersionedWrite(lastPoolEntry, wire.Unary(e.poolUpsert))},
+		{Name: wire.MethodNodePoolDelete, Handler: r.VersionedWrite(lastPoolEntry, wire.Unary(e.poolDelete))},
 	}
 }

@@ -54,7 +54,7 @@ func (e *Endpoint) chargeNode(id string, cost int) error {
 	if wait == 0 {
 		return nil
 	}
-	if e.notified.FirstOf("rate", id, e.Now()) {
+	if e.logLimit.AllowOf("rate", id, e.Now()) {
 		e.Logger.Warn("a node sends more than `limits { node_max_bytes_per_second }` allows; its calls are refused, and that is not logged for an hour", "node_id", id)
 	}
 	return structs.Errorf(structs.CodeLimited, "node %s sends more than %d bytes per second (`limits { node_max_bytes_per_second }` of the servers)", id, e.MaxRate).
@@ -92,7 +92,7 @@ func (e *Endpoint) chargeHost(addr string, cost int) error {
 	if wait == 0 {
 		return nil
 	}
-	if e.notified.FirstOf("host rate", host, e.Now()) {
+	if e.logLimit.AllowOf("host rate", host, e.Now()) {
 		e.Logger.Warn("a host registers more new nodes than `limits { node_max_bytes_per_second }` allows; the registrations are refused, and that is not logged for an hour", "host", host)
 	}
 	return structs.Errorf(structs.CodeLimited, "new nodes at %s: their registrations have more than %d bytes per second (%d times `limits { node_max_bytes_per_second }` of the servers)",

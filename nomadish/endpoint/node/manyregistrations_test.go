@@ -15,12 +15,12 @@ import (
 // slow commits one entry at a time and takes a while for each.
 type slow struct {
 	*endpointtest.Site
-	turn chan struct{}
+	busy chan struct{}
 }
 
 func (s *slow) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
+	s.busy <- struct{}{}
+	defer func() { <-s.busy }()
 	time.Sleep(10 * time.Millisecond)
 	return s.Site.Apply(ctx, t, payload)
 }

@@ -19,7 +19,7 @@ func (e *Endpoint) authentic(id, secret string) (*structs.Node, error) {
 		return nil, err
 	}
 	if subtle.ConstantTimeCompare([]byte(node.SecretID), []byte(secret)) != 1 {
-		if e.notified.FirstOf("secret", id, e.Now()) {
+		if e.logLimit.AllowOf("secret", id, e.Now()) {
 			e.Logger.Warn("refused a call in the name of a node: its secret does not match; more for this node are not logged for an hour",
 				"node_id", id, "node", node.Name)
 		}
@@ -67,7 +67,7 @@ func (e *Endpoint) register(ctx context.Context, args *structs.NodeRegisterReque
 	if err := e.makeNodePool(ctx, node.NodePool); err != nil {
 		return nil, err
 	}
-	index, err := e.applyInTurn(ctx, structs.LogNodeRegister, entry)
+	index, err := e.applyBounded(ctx, structs.LogNodeRegister, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +77,10 @@ func (e *Endpoint) register(ctx context.Context, args *structs.NodeRegisterReque
 	return e.nodeReply(node.ID, index, args.GossipKeys), nil
 }
 
-// applyInTurn commits what a node reports about itself, of few nodes at once. The nodes of a large cluster come all together when its
+// applyBounded commits what a node reports about itself, of few nodes at once. The nodes of a large cluster come all together when its
 // servers were away, and go together. Who has given up by the time that it is its turn comes again, and must not have cost a log
 // entry: else those that wait grow by each round, and none is answered in time.
-func (e *Endpoint) applyInTurn(ctx context.Context, t structs.LogType, entry any) (uint64, error) {
+func (e *Endpoint) applyBounded(ctx context.Context, t structs.LogType, entry any) (uint64, error) {
 	select {
 	case e.registering <- struct{}{}:
 		defer func() { <-e.registering }()
@@ -139,7 +139,7 @@ func (e *Endpoint) heartbeat(ctx context.Context, args *structs.NodeHeartbeatReq
 		if node.Status == structs.NodeStatusDown || node.Status == structs.NodeStatusDisconnected {
 			entry.Event = event("Cluster", "Node heartbeats again", now)
 		}
-		if index, err = e.applyInTurn(ctx, structs.LogNodeStatus, entry); err != nil {
+		if index, err = e.applyBounded(ctx, structs.LogNodeStatus, entry); err != nil {
 			return nil, err
 		}
 	}

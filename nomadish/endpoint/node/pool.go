@@ -101,7 +101,7 @@ func (e *Endpoint) makeNodePool(ctx context.Context, name string) error {
 	if e.Router.Snapshot().NodePools().Get(nil, name) != nil {
 		return nil
 	}
-	_, err := e.applyInTurn(ctx, structs.LogNodePoolUpsert, &structs.NodePoolUpsertEntry{
+	_, err := e.applyBounded(ctx, structs.LogNodePoolUpsert, &structs.NodePoolUpsertEntry{
 		Pools: []*structs.NodePool{{Name: name}}, IfAbsent: true, Time: e.Now().UnixNano(),
 	})
 	if structs.CodeOf(err) == structs.CodeUnsupported {

@@ -25,25 +25,25 @@ type reports struct {
 
 // report is one client's call.
 type report struct {
-	entry *structs.AllocClientEntry
-	batch []*report     // what it is to commit, when it is its turn
-	turn  chan struct{} // closed then
-	done  chan struct{} // closed when another has committed it
-	index uint64
-	err   error
+	entry     *structs.AllocClientEntry
+	batch     []*report     // what it is to commit, once it may
+	mayCommit chan struct{} // closed then
+	done      chan struct{} // closed when another has committed it
+	index     uint64
+	err       error
 }
 
 // commit applies an entry, by itself or with others, and returns the index at which it was. An error is of all that were
 // committed with it, as the Applier returned it, or that of ctx; then it may be committed nevertheless, once it was begun.
 func (r *reports) commit(ctx context.Context, to rpc.Applier, entry *structs.AllocClientEntry) (uint64, error) {
-	me := &report{entry: entry, turn: make(chan struct{}), done: make(chan struct{})}
+	me := &report{entry: entry, mayCommit: make(chan struct{}), done: make(chan struct{})}
 	if r.begin(me) {
 		return r.lead(ctx, to, me)
 	}
 	select {
 	case <-me.done:
 		return me.index, me.err
-	case <-me.turn:
+	case <-me.mayCommit:
 	case <-ctx.Done():
 		if !r.leads(me) {
 			return 0, ctx.Err()
@@ -52,7 +52,7 @@ func (r *reports) commit(ctx context.Context, to rpc.Applier, entry *structs.All
 	return r.lead(ctx, to, me)
 }
 
-// begin reports whether it is me's turn at once; else me waits.
+// begin reports whether me may commit at once; else me waits.
 func (r *reports) begin(me *report) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *reports) begin(me *report) bool {
 		r.updates += len(me.entry.Updates)
 		if r.updates >= maxReports && r.committing < maxCommitting {
 			r.committing++
-			r.turn()
+			r.startNext()
 		}
 		return false
 	}
@@ -80,7 +80,7 @@ func (r *reports) leads(me *report) bool {
 	return me.batch != nil
 }
 
-// lead commits me's batch, and then it is the turn of the next.
+// lead commits me's batch, and then lets the next commit.
 func (r *reports) lead(ctx context.Context, to rpc.Applier, me *report) (uint64, error) {
 	defer r.next()
 	if len(me.batch) > 1 {
@@ -99,7 +99,7 @@ func (r *reports) lead(ctx context.Context, to rpc.Applier, me *report) (uint64,
 	return me.index, me.err
 }
 
-// next passes the turn to the first that waits, unless nobody does, or others commit and there is not a whole entry of them.
+// next lets the first that waits commit, unless nobody does, or others commit and there is not a whole entry of them.
 func (r *reports) next() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,11 +107,11 @@ func (r *reports) next() {
 		r.committing--
 		return
 	}
-	r.turn()
+	r.startNext()
 }
 
-// turn passes the turn to the first that waits, with as many of those behind it as go into one entry.
-func (r *reports) turn() {
+// startNext lets the first that waits commit, with as many of those behind it as go into one entry.
+func (r *reports) startNext() {
 	n, updates := 1, len(r.waiting[0].entry.Updates)
 	for ; n < len(r.waiting); n++ {
 		more := len(r.waiting[n].entry.Updates)
@@ -124,7 +124,7 @@ func (r *reports) turn() {
 	lead.batch = slices.Clone(r.waiting[:n])
 	r.waiting = slices.Delete(r.waiting, 0, n)
 	r.updates -= updates
-	close(lead.turn)
+	close(lead.mayCommit)
 }
 
 // merged is one entry of all, at the time of the latest. A job that several of them want looked at is looked at once: that

@@ -18,7 +18,7 @@ func (forsaken) IsLeader() bool             { return false }
 func (forsaken) LastContact() time.Duration { return 65 * time.Second }
 
 // What a server answers by itself says how long it has heard no leader.
-func TestAnswersSayHowOldTheyMayBe(t *testing.T) {
+func TestAnswersReportHowOldTheyMayBe(t *testing.T) {
 	s := newSite(t)
 	s.Router.Leadership, s.Router.Cluster = forsaken{}, endpointtest.Three{}
 	f := func(what string, meta structs.QueryMeta, err error) {

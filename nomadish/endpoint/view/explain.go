@@ -100,7 +100,7 @@ func (e *Endpoint) explainInput(ctx context.Context, snap *state.Snapshot, job *
 	if err != nil {
 		return nil, err
 	}
-	in.Queue = queuePlace(lines, job, &in.Config, now.UnixNano())
+	in.Queue = queuePosition(lines, job, &in.Config, now.UnixNano())
 	return in, nil
 }
 
@@ -122,9 +122,9 @@ func leaving(snap *state.Snapshot, allocs []*structs.Allocation) (out []*structs
 	return out
 }
 
-// queuePlace is a job's place in its pool's queue; nil if it is not in it.
-func queuePlace(lines []*queueview.Line, job *structs.Job, config *structs.SchedulerConfiguration, now int64) *structs.QueuePlace {
-	var q *structs.QueuePlace
+// queuePosition is a job's place in its pool's queue; nil if it is not in it.
+func queuePosition(lines []*queueview.Line, job *structs.Job, config *structs.SchedulerConfiguration, now int64) *structs.QueuePosition {
+	var q *structs.QueuePosition
 	var before []structs.NamespacedID
 	pool := cmp.Or(job.NodePool, structs.DefaultNodePool)
 	for _, l := range lines {
@@ -134,7 +134,7 @@ func queuePlace(lines []*queueview.Line, job *structs.Job, config *structs.Sched
 		id := structs.NamespacedID{ID: l.Job.ID, Namespace: l.Job.Namespace}
 		if l.Job.ID == job.ID && l.Job.Namespace == job.Namespace {
 			if q == nil {
-				q = &structs.QueuePlace{Pool: pool, Place: l.Place, Since: l.Request.Since, EvalID: l.Request.EvalID, Priority: config.PriorityOf(job, l.Request, now)}
+				q = &structs.QueuePosition{Pool: pool, Place: l.Place, Since: l.Request.Since, EvalID: l.Request.EvalID, Priority: config.PriorityOf(job, l.Request, now)}
 				q.Priority.Standing = l.Rank.Standing
 				q.Ahead = slices.Clone(before[max(0, len(before)-aheadNamed):])
 				slices.Reverse(q.Ahead)

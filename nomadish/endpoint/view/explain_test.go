@@ -31,7 +31,7 @@ func TestJobExplain(t *testing.T) {
 	if g == nil || g.Missing != 2 || len(g.Reasons) != 1 || g.Reasons[0].Kind != structs.ReasonMemory || g.Reasons[0].Nodes != 2 || g.Reasons[0].Most != 1000 {
 		t.Fatalf("%+v", g)
 	}
-	if r := g.Smallest; len(r) == 0 || r[0].Kind != structs.RemedyLess || string(r[0].Edits[0].Value) != "1000" || reply.Index != s.Index() {
+	if r := g.Smallest; len(r) == 0 || r[0].Kind != structs.RemedyResources || string(r[0].Edits[0].Value) != "1000" || reply.Index != s.Index() {
 		t.Errorf("at %d: %+v", reply.Index, r)
 	}
 	if reply, err = s.jobExplain(t.Context(), &structs.JobExplainRequest{ID: "web", NoRemedies: true}); err != nil || len(reply.Explanation.Group("g").Smallest) > 0 {

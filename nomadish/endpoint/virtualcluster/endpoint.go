@@ -33,15 +33,15 @@ func New(d Deps) *Endpoint { return &Endpoint{d} }
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
-		{Name: wire.MethodVirtualClusterList, Handler: r.NewerRead(lastEntry, wire.Unary(e.list))},
-		{Name: wire.MethodVirtualClusterGet, Handler: r.NewerRead(lastEntry, wire.Unary(e.get))},
-		{Name: wire.MethodVirtualClusterUpsert, Handler: r.Newer(lastEntry, wire.Unary(e.upsert))},
-		{Name: wire.MethodVirtualClusterDelete, Handler: r.Newer(lastEntry, wire.Unary(e.delete))},
-		{Name: wire.MethodVirtualClusterShift, Handler: r.Newer(lastEntry, wire.Unary(e.shift))},
-		{Name: wire.MethodVirtualClusterPoints, Handler: r.Newer(lastEntry, wire.Unary(e.points))},
-		{Name: wire.MethodExchangeList, Handler: r.NewerRead(lastEntry, wire.Unary(e.exchangeList))},
-		{Name: wire.MethodExchangePut, Handler: r.Newer(lastEntry, wire.Unary(e.exchangePut))},
-		{Name: wire.MethodExchangeWithdraw, Handler: r.Newer(lastEntry, wire.Unary(e.exchangeWithdraw))},
+		{Name: wire.MethodVirtualClusterList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.list))},
+		{Name: wire.MethodVirtualClusterGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.get))},
+		{Name: wire.MethodVirtualClusterUpsert, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.upsert))},
+		{Name: wire.MethodVirtualClusterDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.delete))},
+		{Name: wire.MethodVirtualClusterShift, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.shift))},
+		{Name: wire.MethodVirtualClusterPoints, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.points))},
+		{Name: wire.MethodExchangeList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.exchangeList))},
+		{Name: wire.MethodExchangePut, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.exchangePut))},
+		{Name: wire.MethodExchangeWithdraw, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.exchangeWithdraw))},
 	}
 }
 

@@ -11,16 +11,16 @@ const notTried = "not tried yet beyond what its namespace owns"
 // leave has an instance wait for the other position of its request. It reports false if this is that position.
 func (g *groupRun) leave() bool {
 	if g.s.Input.EntitledOnly {
-		entitledTurn{g.s}.wait(g.work, 1)
+		entitledPosition{g.s}.wait(g.work, 1)
 	}
 	return g.s.Input.EntitledOnly
 }
 
-// entitledTurn is an evaluation that is decided at its entitled position.
-type entitledTurn struct{ s *Scheduler }
+// entitledPosition is an evaluation that is decided at its entitled position.
+type entitledPosition struct{ s *Scheduler }
 
-// wait counts instances of a group that are not looked at in this turn.
-func (t entitledTurn) wait(work *reconcile.GroupWork, instances int) {
+// wait counts instances of a group that are not looked at at this position.
+func (t entitledPosition) wait(work *reconcile.GroupWork, instances int) {
 	name := work.Group.Name
 	t.s.Fit(work.Group) // which classes could take it is looked up later
 	world.PutInto(&t.s.queued, name, t.s.queued[name]+instances)
@@ -37,7 +37,7 @@ func (t entitledTurn) wait(work *reconcile.GroupWork, instances int) {
 }
 
 // leaveGang has a gang wait for the other position of its request.
-func (t entitledTurn) leaveGang(gw *reconcile.GangWork) {
+func (t entitledPosition) leaveGang(gw *reconcile.GangWork) {
 	for _, work := range gw.Works {
 		world.PutInto(&t.s.queued, work.Group.Name, 0)
 		if n := len(work.Place) + len(work.Update); n > 0 {
@@ -47,7 +47,7 @@ func (t entitledTurn) leaveGang(gw *reconcile.GangWork) {
 }
 
 // leaveSuspended has suspended instances wait for it.
-func (t entitledTurn) leaveSuspended(groups []*reconcile.GroupWork) {
+func (t entitledPosition) leaveSuspended(groups []*reconcile.GroupWork) {
 	for _, work := range groups {
 		for _, a := range work.Resume {
 			t.s.suspended = append(t.s.suspended, suspendedAlloc{work, a, "what its namespace owns is placed first"})

@@ -64,7 +64,7 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 	x := NewGangPlacer(s, gw)
 	t, without := x.claim()
 	if t == nil && s.Input.EntitledOnly {
-		entitledTurn{s}.leaveGang(gw)
+		entitledPosition{s}.leaveGang(gw)
 		return nil
 	}
 	if t == nil && without.withheld == nil {

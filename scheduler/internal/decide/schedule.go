@@ -41,7 +41,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 
 	// 3. What was suspended goes on where it is, if there is room for it again.
 	if in.EntitledOnly {
-		entitledTurn{s}.leaveSuspended(r.Groups)
+		entitledPosition{s}.leaveSuspended(r.Groups)
 	} else {
 		s.resume(r.Groups)
 	}

@@ -184,10 +184,10 @@ type suspends struct{ s *Scheduler }
 func (x suspends) count() {
 	s := x.s
 	seen := map[[3]string]bool{}
-	said := map[string]bool{} // groups of which it is recorded already: those maps are the state's
+	recorded := map[string]bool{} // groups of which it is recorded already: those maps are the state's
 	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
-		said[name] = s.failed[name] != nil && s.stored(name) != nil
+		recorded[name] = s.failed[name] != nil && s.stored(name) != nil
 	}
 	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
@@ -201,7 +201,7 @@ func (x suspends) count() {
 			m.CoalescedFailures++
 		}
 		at := [3]string{name, sl.alloc.NodeID, sl.what}
-		if seen[at] || said[name] {
+		if seen[at] || recorded[name] {
 			continue
 		}
 		seen[at] = true

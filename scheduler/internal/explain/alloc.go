@@ -31,21 +31,21 @@ func Alloc(in AllocInput) *structs.AllocExplanation {
 	x := &structs.AllocExplanation{
 		AllocID: a.ID, NodeID: a.NodeID, NodeName: a.NodeName, Class: structs.ClassOpportunistic, Policy: policyOf(a.Job, &in.Config),
 	}
-	say := func(format string, args ...any) { x.Text = append(x.Text, fmt.Sprintf(format, args...)) }
-	whyHere(x, a, say)
-	devicesReserved(x, a, say)
+	addText := func(format string, args ...any) { x.Text = append(x.Text, fmt.Sprintf(format, args...)) }
+	whyHere(x, a, addText)
+	devicesReserved(x, a, addText)
 	t := termsOf(a)
 	x.Band = in.Config.Band(t.Priority)
 	bands := in.Config.PriorityBands()
 	if t.Claim != "" {
 		x.Class = structs.ClassGuaranteed
-		say("it uses a cell of level %s that namespace %q owns", t.CellLevel, a.Namespace)
+		addText("it uses a cell of level %s that namespace %q owns", t.CellLevel, a.Namespace)
 	}
-	say("it is %s: it has priority %d, of band %d to %d", x.Class, t.Priority, bands[x.Band].Low, bands[x.Band].High)
-	lostTo(x, &in, say)
+	addText("it is %s: it has priority %d, of band %d to %d", x.Class, t.Priority, bands[x.Band].Low, bands[x.Band].High)
+	lostTo(x, &in, addText)
 	if !a.Terminal() {
-		threats(x, &in, t, say)
-		waitsFor(x, &in, say)
+		threats(x, &in, t, addText)
+		waitsFor(x, &in, addText)
 	}
 	return x
 }
@@ -72,7 +72,7 @@ func wereText(n int) string {
 	return "were"
 }
 
-func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string, ...any)) {
+func whyHere(x *structs.AllocExplanation, a *structs.Allocation, addText func(string, ...any)) {
 	text := ""
 	if t := policyTexts[x.Policy]; t != "" {
 		text = ": " + t
@@ -84,20 +84,20 @@ func whyHere(x *structs.AllocExplanation, a *structs.Allocation, say func(string
 				x.Score = s
 			}
 		}
-		say("when it was placed, %s %s in its datacenters and could take work, and its constraints allowed %d of them",
+		addText("when it was placed, %s %s in its datacenters and could take work, and its constraints allowed %d of them",
 			nodesText(x.Looked), wereText(x.Looked), x.Candidates)
 	}
 	if n := len(a.PreemptedAllocations); n > 0 {
-		say("none had room for it, so it took the node where preemption cost least: %s had to stop or be suspended", allocations(n))
+		addText("none had room for it, so it took the node where preemption cost least: %s had to stop or be suspended", allocations(n))
 	} else {
-		say("of those with room the policy %s takes%s", x.Policy, cmp.Or(text, " one"))
+		addText("of those with room the policy %s takes%s", x.Policy, cmp.Or(text, " one"))
 	}
 	if x.Score != nil && len(x.Score.Scores) > 1 {
-		say("with its affinities and spreads the node scored %.3g", x.Score.NormScore)
+		addText("with its affinities and spreads the node scored %.3g", x.Score.NormScore)
 	}
 }
 
-func devicesReserved(x *structs.AllocExplanation, a *structs.Allocation, say func(string, ...any)) {
+func devicesReserved(x *structs.AllocExplanation, a *structs.Allocation, addText func(string, ...any)) {
 	if a.AllocatedResources == nil {
 		return
 	}
@@ -121,11 +121,11 @@ func devicesReserved(x *structs.AllocExplanation, a *structs.Allocation, say fun
 			}
 			switch {
 			case e.Preferred == "":
-				say("task %q has %s under one cell of level %s", task, what, cmp.Or(d.Level, structs.LevelNode))
+				addText("task %q has %s under one cell of level %s", task, what, cmp.Or(d.Level, structs.LevelNode))
 			case e.Required:
-				say("task %q has %s under one cell of level %s; level %s is required", task, what, d.Level, e.Preferred)
+				addText("task %q has %s under one cell of level %s; level %s is required", task, what, d.Level, e.Preferred)
 			default:
-				say("task %q has %s under one cell of level %s; level %s was preferred", task, what, d.Level, e.Preferred)
+				addText("task %q has %s under one cell of level %s; level %s was preferred", task, what, d.Level, e.Preferred)
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func termsOf(a *structs.Allocation) structs.AllocTerms {
 }
 
 // lostTo explains which allocation preempted this one.
-func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any)) {
+func lostTo(x *structs.AllocExplanation, in *AllocInput, addText func(string, ...any)) {
 	a := in.Alloc
 	suspended := a.DesiredStatus == structs.AllocDesiredSuspend
 	if !suspended && a.PreemptedByAllocation == "" {
@@ -174,16 +174,16 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any
 	switch by := in.By; {
 	case by != nil:
 		x.Lost.Namespace, x.Lost.JobID, x.Lost.Priority = by.Namespace, by.JobID, termsOf(by).Priority
-		say("it %s: allocation %s of job %q (priority %d) took its place", did, structs.ShortID(by.ID), by.JobID, x.Lost.Priority)
+		addText("it %s: allocation %s of job %q (priority %d) took its place", did, structs.ShortID(by.ID), by.JobID, x.Lost.Priority)
 	case a.PreemptedByAllocation != "":
-		say("it %s: allocation %s took its place, which is not known any more", did, structs.ShortID(a.PreemptedByAllocation))
+		addText("it %s: allocation %s took its place, which is not known any more", did, structs.ShortID(a.PreemptedByAllocation))
 	default:
-		say("it %s: %s", did, cmp.Or(a.DesiredDescription, "by request"))
+		addText("it %s: %s", did, cmp.Or(a.DesiredDescription, "by request"))
 	}
 }
 
 // threats explains what may preempt the allocation.
-func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, say func(string, ...any)) {
+func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, addText func(string, ...any)) {
 	how := cmp.Or(t.Reclaim, structs.ReclaimRequeue)
 	if !feasible.Suspends(in.Node, &t) {
 		how = structs.ReclaimRequeue
@@ -201,11 +201,11 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 	}
 	add := func(th structs.Threat) {
 		x.MayLoseTo = append(x.MayLoseTo, th)
-		say("%s", th.Text)
+		addText("%s", th.Text)
 	}
 	switch {
 	case t.Claim != "" && (len(types) == 0 || x.Band == len(bands)-1):
-		say("it cannot be preempted: it is guaranteed")
+		addText("it cannot be preempted: it is guaranteed")
 	case t.Claim != "":
 		low := bands[x.Band+1].Low
 		add(structs.Threat{
@@ -214,9 +214,9 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 				strings.Join(types, ", "), low, how),
 		})
 	case len(types) == 0:
-		say("it cannot be preempted: preemption is off")
+		addText("it cannot be preempted: preemption is off")
 	case x.Band == len(bands)-1:
-		say("it cannot be preempted: no band is above its own")
+		addText("it cannot be preempted: no band is above its own")
 	default:
 		low := bands[x.Band+1].Low
 		add(structs.Threat{
@@ -234,7 +234,7 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 }
 
 // waitsFor names the allocations that must end before this one can start.
-func waitsFor(x *structs.AllocExplanation, in *AllocInput, say func(string, ...any)) {
+func waitsFor(x *structs.AllocExplanation, in *AllocInput, addText func(string, ...any)) {
 	if in.Alloc.ClientStatus != structs.AllocClientPending {
 		return
 	}
@@ -245,6 +245,6 @@ func waitsFor(x *structs.AllocExplanation, in *AllocInput, say func(string, ...a
 	}
 	if len(x.WaitsFor) > 0 {
 		slices.Sort(x.WaitsFor)
-		say("it starts once %s", letGo(len(x.WaitsFor)))
+		addText("it starts once %s", letGo(len(x.WaitsFor)))
 	}
 }

@@ -37,8 +37,8 @@ var claimReasons = map[string]string{
 	"over the limit": structs.ReasonOverLimit, "cells doomed": structs.ReasonDoomed, "withheld": structs.ReasonWithheld,
 }
 
-// claims tries to run opportunistically, and to own more cells.
-func (p *prober) claims() {
+// relaxClaims tries to run opportunistically, and to own more cells.
+func (p *remedySearch) relaxClaims() {
 	job := p.x.in.Job
 	reasons, withheld := p.x.s.WithoutClaim(p.x.works[p.g.Name])
 	if len(withheld) > 0 {
@@ -61,7 +61,7 @@ func (p *prober) claims() {
 }
 
 // moreCells tries to own more cells of a kind, as few as do.
-func (p *prober) moreCells(q world.Quota) {
+func (p *remedySearch) moreCells(q world.Quota) {
 	chain, known := p.x.w.Chain(q.Chain)
 	if !known {
 		return
@@ -106,7 +106,7 @@ func (p *prober) moreCells(q world.Quota) {
 }
 
 // devices is how many devices an instance of the group requests.
-func (p *prober) devices() (n int) {
+func (p *remedySearch) devices() (n int) {
 	for _, t := range p.g.Tasks {
 		if t.Resources != nil {
 			for _, d := range t.Resources.Devices {

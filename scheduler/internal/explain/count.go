@@ -30,8 +30,8 @@ type survey struct {
 	wide   *nodeReasons // about devices of any model; nil: not wanted yet
 	counts structs.NodeCounts
 	tally  map[reason]*structs.NodeReason
-	// said counts, for each driver that nodes lack, the health descriptions that they report.
-	said map[string]map[string]int
+	// descriptions counts, for each driver that nodes lack, the health descriptions that they report.
+	descriptions map[string]map[string]int
 	// drivers are those that any node reports, working or not; nil: not wanted yet.
 	drivers []string
 	// holding are the nodes of a system job that have their instance.
@@ -64,7 +64,7 @@ const setNodes = 64
 // newSurvey returns a new survey of all nodes.
 func newSurvey(find *search.Search, holding map[string]bool) *survey {
 	x := &survey{
-		find: find, about: newNodeReasons(find), tally: map[reason]*structs.NodeReason{}, said: map[string]map[string]int{},
+		find: find, about: newNodeReasons(find), tally: map[reason]*structs.NodeReason{}, descriptions: map[string]map[string]int{},
 		holding: holding, refused: map[string]*refusedSet{},
 	}
 	world.Flush(find.Edit)
@@ -130,9 +130,9 @@ func (x *survey) hear(r reason, n *structs.Node) {
 		return
 	}
 	if d := n.Drivers[r.subject]; d != nil && d.HealthDescription != "" {
-		said := x.said[r.subject]
-		decide.AddCount(&said, d.HealthDescription, 1)
-		x.said[r.subject] = said
+		descriptions := x.descriptions[r.subject]
+		decide.AddCount(&descriptions, d.HealthDescription, 1)
+		x.descriptions[r.subject] = descriptions
 	}
 }
 
@@ -321,19 +321,19 @@ func (x *survey) strange(driver string) string {
 
 // heard returns the most frequent health description that nodes report of a driver that they lack.
 func (x *survey) heard(t *structs.NodeReason) string {
-	said, most := x.said[t.Subject], ""
-	for _, text := range slices.Sorted(maps.Keys(said)) {
-		if said[text] > said[most] {
+	descriptions, most := x.descriptions[t.Subject], ""
+	for _, text := range slices.Sorted(maps.Keys(descriptions)) {
+		if descriptions[text] > descriptions[most] {
 			most = text
 		}
 	}
-	switch said[most] {
+	switch descriptions[most] {
 	case 0:
 		return ""
 	case t.Nodes:
 		return ": " + most
 	}
-	return fmt.Sprintf("; %d of them report: %s", said[most], most)
+	return fmt.Sprintf("; %d of them report: %s", descriptions[most], most)
 }
 
 func (x *survey) roomText(t *structs.NodeReason) string {

@@ -18,7 +18,7 @@ import (
 type Input struct {
 	search.Input
 	// Queue is the job's place in the queue; nil: it is not in it.
-	Queue *structs.QueuePlace
+	Queue *structs.QueuePosition
 	// Evals are the job's evaluations that are still open.
 	Evals []*structs.Evaluation
 	// Leaving are allocations of anybody that are to stop and have not ended, on
@@ -189,8 +189,8 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	x.preemption(out, sv)
 	out.Expected = x.expected(out, sv, left)
 	if !x.in.NoRemedies {
-		p := newProber(x, g, left)
-		out.Smallest = append(out.Smallest, p.smallest(sv)...)
+		p := newRemedySearch(x, g, left)
+		out.Smallest = append(out.Smallest, p.remedies(sv)...)
 		out.Tries = p.tries
 	}
 	return out

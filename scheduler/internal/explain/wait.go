@@ -19,17 +19,17 @@ import (
 
 // idle reports whether nothing of a group is wanted, and explains why.
 func (x *explainer) idle(out *structs.GroupExplanation) bool {
-	say := func(kind, text string) bool {
+	add := func(kind, text string) bool {
 		out.Waits = append(out.Waits, structs.Wait{Kind: kind, Text: text})
 		return true
 	}
 	switch job := x.in.Job; {
 	case job.Stopped():
-		return say(structs.ReasonStopped, "the job is stopped")
+		return add(structs.ReasonStopped, "the job is stopped")
 	case job.IsPeriodic():
-		return say(structs.ReasonPeriodic, "the job is periodic: it does not run, as there are no periodic jobs yet")
+		return add(structs.ReasonPeriodic, "the job is periodic: it does not run, as there are no periodic jobs yet")
 	case job.IsParameterized():
-		return say(structs.ReasonParameters, "the job is parameterized: it does not run, as there are no parameterized jobs yet")
+		return add(structs.ReasonParameters, "the job is parameterized: it does not run, as there are no parameterized jobs yet")
 	}
 	return false
 }

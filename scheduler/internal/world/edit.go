@@ -141,9 +141,9 @@ func Flush(e *Edit) {
 
 // index moves the two sets that a node is in.
 func (e *Edit) index(s *NodeState) {
-	var to Place
+	var to IndexKey
 	if s.Node != nil && s.Node.Ready() {
-		to = Place{s.Node.ComputedClass, s.Capacity.Family, s.Vector()}
+		to = IndexKey{s.Node.ComputedClass, s.Capacity.Family, s.Vector()}
 	}
 	from := s.Indexed
 	s.Indexed, s.Pool = to, s.onePool()
@@ -218,7 +218,7 @@ func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.w.classes = newTree[string, *NodeSet](strings.Compare)
 	e.w.families = newTree[string, *NodeSet](strings.Compare)
 	for _, id := range e.nodeIDs() {
-		StateToChange(e, id).Indexed = Place{}
+		StateToChange(e, id).Indexed = IndexKey{}
 	}
 }
 

@@ -77,8 +77,8 @@ func (c *NodeSet) All(yield func(*NodeState) bool) {
 	c.Nodes.All(func(e bucket.Entry[*NodeState]) bool { return yield(e.Value) })
 }
 
-// Place is where the indexes have a node.
-type Place struct {
+// IndexKey is the key that the indexes have a node under.
+type IndexKey struct {
 	Class, Family string // "": nowhere
 	At            bucket.Vector
 }

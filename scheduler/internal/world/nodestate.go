@@ -55,9 +55,9 @@ type NodeState struct {
 	// Capacity.Trees. They follow from Devices.
 	Cells []*cell.State
 
-	Indexed Place   // where the indexes have it
-	Dirty   bool    // the indexes have to be moved on; see Flush
-	Pool    OnePool // as of Indexed
+	Indexed IndexKey // the key that the indexes have it under
+	Dirty   bool     // the indexes have to be moved on; see Flush
+	Pool    OnePool  // as of Indexed
 	// supplied is what it has as the supply of its family counts it; nil: it does not count.
 	supplied *Capacity
 }

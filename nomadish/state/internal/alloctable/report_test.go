@@ -61,9 +61,9 @@ func anyValue(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// TestSaid sees to it that what clients say is kept as they said it, and once for all
+// TestReport sees to it that what clients say is kept as they said it, and once for all
 // that say the same at other times.
-func TestSaid(t *testing.T) {
+func TestReport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a structs.Allocation
 		anyValue(t, reflect.ValueOf(&a.TaskStates).Elem())
@@ -71,13 +71,13 @@ func TestSaid(t *testing.T) {
 		anyValue(t, reflect.ValueOf(&a.ClientDescription).Elem())
 		a.NetworkStatus = &structs.AllocNetworkStatus{Address: "10.0.0.1"}
 		var got structs.Allocation
-		said := new(packer).pack(&a)
-		said.applyTo(&got, false)
+		reported := new(packer).pack(&a)
+		reported.applyTo(&got, false)
 		if !reflect.DeepEqual(got, a) {
 			t.Fatalf("%+v became %+v", a, got)
 		}
 		var brief structs.Allocation
-		said.applyTo(&brief, true)
+		reported.applyTo(&brief, true)
 		for _, task := range a.TaskStates {
 			if task != nil && task.State != structs.TaskStateDead {
 				task.Events = nil
@@ -86,12 +86,12 @@ func TestSaid(t *testing.T) {
 		if !reflect.DeepEqual(brief, a) {
 			t.Fatalf("in brief, %+v became %+v", a, brief)
 		}
-		if again := new(packer).pack(&got); again.form != said.form || again.times != said.times {
+		if again := new(packer).pack(&got); again.form != reported.form || again.times != reported.times {
 			t.Fatal("the same is packed otherwise")
 		}
 	})
-	if said := new(packer).pack(&structs.Allocation{}); said != nil {
-		t.Fatalf("nothing was said, and %+v is kept", said)
+	if reported := new(packer).pack(&structs.Allocation{}); reported != nil {
+		t.Fatalf("nothing was said, and %+v is kept", reported)
 	}
 }
 
@@ -103,9 +103,9 @@ var untagged = func() *msgpack.MsgpackHandle {
 	return h
 }()
 
-// TestSaidTravels sees to it that a version which writes fields without a value reads what
+// TestReportTravels sees to it that a version which writes fields without a value reads what
 // is sent to it without them.
-func TestSaidTravels(t *testing.T) {
+func TestReportTravels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sent, got, here structs.AllocClientUpdate
 		anyValue(t, reflect.ValueOf(&sent).Elem())
@@ -137,8 +137,8 @@ func started(at time.Time) map[string]*structs.TaskState {
 	}}}
 }
 
-// TestSaidShared sees to it that what differs in its times only stands once.
-func TestSaidShared(t *testing.T) {
+// TestReportShared sees to it that what differs in its times only stands once.
+func TestReportShared(t *testing.T) {
 	one := new(packer).pack(&structs.Allocation{TaskStates: started(time.Unix(100, 5)), DeploymentStatus: &structs.AllocDeploymentStatus{ModifyIndex: 7}})
 	other := new(packer).pack(&structs.Allocation{TaskStates: started(time.Unix(200, 10)), DeploymentStatus: &structs.AllocDeploymentStatus{ModifyIndex: 9}})
 	if other.form != one.form {
@@ -149,7 +149,7 @@ func TestSaidShared(t *testing.T) {
 	}
 }
 
-func BenchmarkSaid(b *testing.B) {
+func BenchmarkReport(b *testing.B) {
 	a := &structs.Allocation{TaskStates: started(time.Unix(1_700_000_000, 123_456_789))}
 	b.Run("pack", func(b *testing.B) {
 		b.ReportAllocs()

@@ -8,19 +8,19 @@ import (
 	autopilot "github.com/hashicorp/raft-autopilot"
 )
 
-// aside is the set of servers that report that they step down, and why.
-type aside struct {
+// stepDowns is the set of servers that report that they step down, and why.
+type stepDowns struct {
 	mu  sync.Mutex
-	why map[raft.ServerID]stepped
+	why map[raft.ServerID]stepDown
 }
 
-type stepped struct {
+type stepDown struct {
 	why     string
 	contact time.Duration // the true one
 }
 
 // judge makes autopilot count a server that steps down as not healthy: as one that never heard the leader.
-func (a *aside) judge(id raft.ServerID, why string, s *autopilot.ServerStats) {
+func (a *stepDowns) judge(id raft.ServerID, why string, s *autopilot.ServerStats) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if why == "" {
@@ -28,13 +28,13 @@ func (a *aside) judge(id raft.ServerID, why string, s *autopilot.ServerStats) {
 		return
 	}
 	if a.why == nil {
-		a.why = map[raft.ServerID]stepped{}
+		a.why = map[raft.ServerID]stepDown{}
 	}
-	a.why[id] = stepped{why, s.LastContact}
+	a.why[id] = stepDown{why, s.LastContact}
 	s.LastContact = -1
 }
 
-func (a *aside) get(id raft.ServerID) (why string, contact time.Duration) {
+func (a *stepDowns) get(id raft.ServerID) (why string, contact time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.why[id].why, a.why[id].contact

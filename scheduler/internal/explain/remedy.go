@@ -27,8 +27,8 @@ const (
 	remediesShown = 12
 )
 
-// prober runs the scheduler on alterations of one group's job, its nodes and settings.
-type prober struct {
+// remedySearch runs the scheduler on alterations of one group's job, its nodes and settings.
+type remedySearch struct {
 	x      *explainer
 	g      *structs.TaskGroup
 	at     int // of the group in the job
@@ -40,8 +40,8 @@ type prober struct {
 	found  []structs.Remedy
 }
 
-func newProber(x *explainer, g *structs.TaskGroup, left int) *prober {
-	p := &prober{x: x, g: g, before: left}
+func newRemedySearch(x *explainer, g *structs.TaskGroup, left int) *remedySearch {
+	p := &remedySearch{x: x, g: g, before: left}
 	if n := x.plan.Evals[0].QueuedAllocations[g.Name]; n > 0 {
 		p.before = n
 	}
@@ -51,18 +51,18 @@ func newProber(x *explainer, g *structs.TaskGroup, left int) *prober {
 	return p
 }
 
-// smallest returns the remedies, the smallest first, those that place only a part last.
-func (p *prober) smallest(sv *survey) []structs.Remedy {
-	p.claims()
-	p.topology(sv)
-	p.ports(sv)
-	p.drop(sv)
-	p.less(sv)
-	p.fewer()
-	p.smallerGang()
-	p.preempt()
-	p.end(sv)
-	p.moreNodes(sv)
+// remedies returns the remedies, the smallest first, those that place only a part last.
+func (p *remedySearch) remedies(sv *survey) []structs.Remedy {
+	p.relaxClaims()
+	p.relaxTopology(sv)
+	p.relaxPorts(sv)
+	p.relaxFilters(sv)
+	p.relaxResources(sv)
+	p.relaxCount()
+	p.relaxGangMin()
+	p.allowPreemption()
+	p.endAllocations(sv)
+	p.addNodes(sv)
 	slices.SortStableFunc(p.found, func(a, b structs.Remedy) int {
 		return cmp.Or(
 			compareBool(b.All, a.All), cmp.Compare(a.Size, b.Size), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Text, b.Text))
@@ -88,7 +88,7 @@ type alteration struct {
 }
 
 // try returns how many instances would wait; false: the tries are used up.
-func (p *prober) try(alt alteration) (queued int, ok bool) {
+func (p *remedySearch) try(alt alteration) (queued int, ok bool) {
 	if p.tries >= p.most {
 		return p.before, false
 	}
@@ -116,7 +116,7 @@ func (p *prober) try(alt alteration) (queued int, ok bool) {
 }
 
 // check tries an alteration and notes it as a remedy if it helps. It reports whether it places all.
-func (p *prober) check(alt alteration, r structs.Remedy) bool {
+func (p *remedySearch) check(alt alteration, r structs.Remedy) bool {
 	queued, ok := p.try(alt)
 	if ok {
 		p.note(queued, r)
@@ -126,7 +126,7 @@ func (p *prober) check(alt alteration, r structs.Remedy) bool {
 
 // fewest finds the least number of things to change, of 1 to most, that leaves no more
 // waiting than most of them do. Mostly each of them counts: that is tried first.
-func (p *prober) fewest(most, queued int, alt func(n int) alteration) int {
+func (p *remedySearch) fewest(most, queued int, alt func(n int) alteration) int {
 	does := func(n int) bool {
 		q, ok := p.try(alt(n))
 		return ok && q <= queued
@@ -138,7 +138,7 @@ func (p *prober) fewest(most, queued int, alt func(n int) alteration) int {
 }
 
 // note keeps a remedy that helps.
-func (p *prober) note(queued int, r structs.Remedy) {
+func (p *remedySearch) note(queued int, r structs.Remedy) {
 	if queued >= p.before {
 		return
 	}
@@ -159,19 +159,21 @@ func raw(v any) json.RawMessage {
 }
 
 // jobEdit replaces a field of the job.
-func (p *prober) jobEdit(path string, was, value any) structs.Edit {
+func (p *remedySearch) jobEdit(path string, was, value any) structs.Edit {
 	return structs.Edit{On: structs.EditJob, ID: p.x.in.Job.ID, Op: structs.EditReplace, Path: path, Was: raw(was), Value: raw(value)}
 }
 
-func (p *prober) groupPath() string { return fmt.Sprintf("/TaskGroups/%d", p.at) }
+func (p *remedySearch) groupPath() string { return fmt.Sprintf("/TaskGroups/%d", p.at) }
 
-func (p *prober) taskPath(task int) string { return fmt.Sprintf("%s/Tasks/%d", p.groupPath(), task) }
+func (p *remedySearch) taskPath(task int) string {
+	return fmt.Sprintf("%s/Tasks/%d", p.groupPath(), task)
+}
 
 // copied is the group in a copy of the job.
-func (p *prober) copied(j *structs.Job) *structs.TaskGroup { return j.TaskGroups[p.at] }
+func (p *remedySearch) copied(j *structs.Job) *structs.TaskGroup { return j.TaskGroups[p.at] }
 
-// fewer tries fewer instances.
-func (p *prober) fewer() {
+// relaxCount tries fewer instances.
+func (p *remedySearch) relaxCount() {
 	if p.x.in.Job.PerNode() || p.g.Count < 2 {
 		return
 	}
@@ -209,15 +211,15 @@ func (p *prober) fewer() {
 }
 
 // largest finds the largest number up to most with which nobody waits; 0: none.
-func (p *prober) largest(most int, alt func(n int) alteration) int {
+func (p *remedySearch) largest(most int, alt func(n int) alteration) int {
 	return sort.Search(most, func(i int) bool {
 		queued, ok := p.try(alt(i + 1))
 		return !ok || queued > 0
 	})
 }
 
-// smallerGang tries a smaller Min of the gang.
-func (p *prober) smallerGang() {
+// relaxGangMin tries a smaller Min of the gang.
+func (p *remedySearch) relaxGangMin() {
 	if p.g.Gang == nil {
 		return
 	}
@@ -247,8 +249,8 @@ func (p *prober) smallerGang() {
 	})
 }
 
-// preempt lets the job take from others: by the configuration, or by its priority.
-func (p *prober) preempt() {
+// allowPreemption lets the job take from others: by the configuration, or by its priority.
+func (p *remedySearch) allowPreemption() {
 	job, config := p.x.in.Job, &p.x.in.Config
 	on := func(c *structs.SchedulerConfiguration) {
 		for t, field := range switches(&c.PreemptionConfig) { // one is set: the order cannot show
@@ -271,7 +273,7 @@ func (p *prober) preempt() {
 	if off {
 		return
 	}
-	p.partial()
+	p.allowPartialPreemption()
 	for i, band := range config.PriorityBands() {
 		if i <= config.Band(job.Priority) {
 			continue
@@ -287,8 +289,8 @@ func (p *prober) preempt() {
 	}
 }
 
-// partial tries partial = "preempt" where the job states that it preempts less.
-func (p *prober) partial() {
+// allowPartialPreemption tries partial = "preempt" where the job states that it preempts less.
+func (p *remedySearch) allowPartialPreemption() {
 	was := p.x.in.Job.Partial
 	if was != structs.PartialFree && was != structs.PartialNone {
 		return

@@ -12,21 +12,21 @@ import (
 
 var applyTime = telemetry.NewTimer("nomad.plan.apply")
 
-// flight is a round that is being committed.
-type flight struct {
+// inFlightRound is a round that is being committed.
+type inFlightRound struct {
 	round     *round
 	committed chan struct{} // closed at the end; what follows may be read then
 	index     uint64        // of the last entry that was committed, by it or before it
 	err       error         // of the first that was not
 }
 
-// fly commits the round's entries in order and answers each plan when all of it has
+// commit commits the round's entries in order and answers each plan when all of it has
 // been committed, or could not be.
-func (f *flight) fly(ctx context.Context, a *Applier) {
+func (f *inFlightRound) commit(ctx context.Context, a *Applier) {
 	defer close(f.committed)
 	defer applyTime.Since(time.Now())
 	for _, parts := range pack(f.round.plans, a.opts.EntryBytes, known{a.store.Snapshot()}) {
-		f.commit(ctx, a, parts)
+		f.commitEntry(ctx, a, parts)
 		for _, p := range parts {
 			if p.last && p.err != nil {
 				p.answer(nil, p.err)
@@ -37,10 +37,10 @@ func (f *flight) fly(ctx context.Context, a *Applier) {
 	}
 }
 
-// commit commits one entry. When the state refuses it, its plans go one by one, so
+// commitEntry commits one entry. When the state refuses it, its plans go one by one, so
 // that a bad one does not take the others with it. What cannot be committed leaves
 // its error with its plan, of which nothing more is committed.
-func (f *flight) commit(ctx context.Context, a *Applier, parts []part) {
+func (f *inFlightRound) commitEntry(ctx context.Context, a *Applier, parts []part) {
 	entry := &structs.PlanCommit{}
 	for _, p := range parts {
 		if f.err != nil && uncertain(f.err) && p.err == nil {
@@ -60,7 +60,7 @@ func (f *flight) commit(ctx context.Context, a *Applier, parts []part) {
 		return
 	case errors.Is(err, structs.ErrBadRequest) && len(parts) > 1:
 		for i := range parts {
-			f.commit(ctx, a, parts[i:i+1])
+			f.commitEntry(ctx, a, parts[i:i+1])
 		}
 		return
 	}

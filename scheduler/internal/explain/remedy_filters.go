@@ -15,11 +15,11 @@ import (
 
 // Wanting less: another level or port, fewer constraints; and nodes that are otherwise.
 
-// dropSets bounds the sets of reasons that are tried.
-const dropSets = 16
+// maxFilterSets bounds the sets of reasons that are tried.
+const maxFilterSets = 16
 
-// topology tries a wider cell, or none: of an instance's devices, and of the gang.
-func (p *prober) topology(sv *survey) {
+// relaxTopology tries a wider cell, or none: of an instance's devices, and of the gang.
+func (p *remedySearch) relaxTopology(sv *survey) {
 	seen := map[int]bool{}
 	for i := range sv.short {
 		for _, l := range sv.short[i].lacks {
@@ -39,7 +39,7 @@ func (p *prober) topology(sv *survey) {
 	}
 }
 
-func (p *prober) deviceTopology(sv *survey, n *world.NodeState, number int) {
+func (p *remedySearch) deviceTopology(sv *survey, n *world.NodeState, number int) {
 	at, ok := p.device(sv, number)
 	if !ok {
 		return
@@ -59,7 +59,7 @@ func (p *prober) deviceTopology(sv *survey, n *world.NodeState, number int) {
 }
 
 // widen tries the levels above the requested one, then no required level.
-func (p *prober) widen(t *structs.TopologyConstraint, levels []string, path, of string, find func(*structs.TaskGroup) *structs.TopologyConstraint) {
+func (p *remedySearch) widen(t *structs.TopologyConstraint, levels []string, path, of string, find func(*structs.TaskGroup) *structs.TopologyConstraint) {
 	at := slices.Index(levels, t.Level)
 	for i, level := range levels[at+1:] {
 		if at < 0 {
@@ -80,18 +80,18 @@ func (p *prober) widen(t *structs.TopologyConstraint, levels []string, path, of 
 	})
 }
 
-// portPlace is where the job requests a static port.
-type portPlace struct {
+// portPath is where the job requests a static port.
+type portPath struct {
 	path string
 	port *structs.Port
 	of   func(g *structs.TaskGroup) *structs.Port
 }
 
-func (p *prober) staticPorts() (out []portPlace) {
+func (p *remedySearch) staticPorts() (out []portPath) {
 	add := func(path string, list []*structs.NetworkResource, of func(*structs.TaskGroup) []*structs.NetworkResource) {
 		for i, n := range list {
 			for k := range n.ReservedPorts {
-				out = append(out, portPlace{
+				out = append(out, portPath{
 					path: fmt.Sprintf("%s/Networks/%d/ReservedPorts/%d/Value", path, i, k), port: &n.ReservedPorts[k],
 					of: func(g *structs.TaskGroup) *structs.Port { return &of(g)[i].ReservedPorts[k] },
 				})
@@ -112,8 +112,8 @@ func (p *prober) staticPorts() (out []portPlace) {
 // portsAhead bounds how far a free port is looked for.
 const portsAhead = 64
 
-// ports tries another static port, the next one that is free on enough nodes.
-func (p *prober) ports(sv *survey) {
+// relaxPorts tries another static port, the next one that is free on enough nodes.
+func (p *remedySearch) relaxPorts(sv *survey) {
 	places := p.staticPorts()
 	for _, at := range places {
 		lacking := reason{structs.ReasonPort, strconv.Itoa(at.port.Value)}
@@ -135,10 +135,10 @@ func (p *prober) ports(sv *survey) {
 }
 
 // nextPort finds a port free on as many nodes as are needed, or else on most.
-func nextPort(nodes []*world.NodeState, p *structs.Port, others []portPlace, enough int) (best int) {
+func nextPort(nodes []*world.NodeState, p *structs.Port, others []portPath, enough int) (best int) {
 	most := 0
 	for port := p.Value + 1; port <= min(p.Value+portsAhead, 65535); port++ {
-		if slices.ContainsFunc(others, func(o portPlace) bool { return o.port.Value == port }) {
+		if slices.ContainsFunc(others, func(o portPath) bool { return o.port.Value == port }) {
 			continue
 		}
 		free := 0
@@ -158,9 +158,9 @@ func nextPort(nodes []*world.NodeState, p *structs.Port, others []portPlace, eno
 	return best
 }
 
-// drop lets go of what refuses nodes that would take an instance otherwise: those sets of
+// relaxFilters lets go of what refuses nodes that would take an instance otherwise: those sets of
 // reasons first that are small.
-func (p *prober) drop(sv *survey) {
+func (p *remedySearch) relaxFilters(sv *survey) {
 	var sets []*refusedSet
 	for _, s := range sv.sets {
 		if len(s.fit) > 0 {
@@ -170,8 +170,8 @@ func (p *prober) drop(sv *survey) {
 	slices.SortStableFunc(sets, func(a, b *refusedSet) int {
 		return cmp.Or(cmp.Compare(a.changes(), b.changes()), cmp.Compare(b.nodes, a.nodes))
 	})
-	for _, s := range sets[:min(len(sets), dropSets)] {
-		p.dropSet(sv, s)
+	for _, s := range sets[:min(len(sets), maxFilterSets)] {
+		p.relaxFilterSet(sv, s)
 	}
 }
 
@@ -182,9 +182,9 @@ func (s *refusedSet) changes() int {
 	return len(s.reasons)
 }
 
-// dropping is what lets the nodes of a set in.
-type dropping struct {
-	p     *prober
+// filterRelaxation is what lets the nodes of a set in.
+type filterRelaxation struct {
+	p     *remedySearch
 	set   *refusedSet
 	size  float64
 	texts []string
@@ -196,8 +196,8 @@ type dropping struct {
 	ofNodes []reason
 }
 
-func (p *prober) dropSet(sv *survey, s *refusedSet) {
-	d := &dropping{p: p, set: s}
+func (p *remedySearch) relaxFilterSet(sv *survey, s *refusedSet) {
+	d := &filterRelaxation{p: p, set: s}
 	if s.pool != "" {
 		d.add(0.6, fmt.Sprintf("let the job run in node pool %q", s.pool), p.jobEdit("/NodePool", p.x.in.Job.NodePool, s.pool),
 			func(j *structs.Job) { j.NodePool = s.pool })
@@ -210,7 +210,7 @@ func (p *prober) dropSet(sv *survey, s *refusedSet) {
 			return
 		}
 	}
-	d.dropConstraints()
+	d.removeConstraints()
 	if len(d.ofNodes) == 0 {
 		p.check(d.alteration(0), d.remedy(0))
 		return
@@ -224,7 +224,7 @@ func (p *prober) dropSet(sv *survey, s *refusedSet) {
 	p.note(queued, d.remedy(p.fewest(most, queued, d.alteration)))
 }
 
-func (d *dropping) add(size float64, text string, edit structs.Edit, job func(*structs.Job)) bool {
+func (d *filterRelaxation) add(size float64, text string, edit structs.Edit, job func(*structs.Job)) bool {
 	d.size += size
 	d.texts, d.edits = append(d.texts, text), append(d.edits, edit)
 	if job != nil {
@@ -234,7 +234,7 @@ func (d *dropping) add(size float64, text string, edit structs.Edit, job func(*s
 }
 
 // reason adds what lets go of one reason; false: nothing can.
-func (d *dropping) reason(r reason) bool {
+func (d *filterRelaxation) reason(r reason) bool {
 	p := d.p
 	switch r.kind {
 	case structs.ReasonDown, structs.ReasonDisconnected, structs.ReasonNotReady, structs.ReasonDraining, structs.ReasonIneligible,
@@ -271,7 +271,7 @@ var nodeSizes = map[string]float64{
 }
 
 // constraints has those go that are meant; false: there is none.
-func (d *dropping) constraints(noun string, size float64, meant func(prefix string, c *structs.Constraint) bool) bool {
+func (d *filterRelaxation) constraints(noun string, size float64, meant func(prefix string, c *structs.Constraint) bool) bool {
 	some := false
 	d.p.constraintLists(func(_, prefix string, list []*structs.Constraint, _ func(*structs.Job) *[]*structs.Constraint) {
 		some = some || slices.ContainsFunc(list, func(c *structs.Constraint) bool { return meant(prefix, c) })
@@ -284,8 +284,8 @@ func (d *dropping) constraints(noun string, size float64, meant func(prefix stri
 	return some
 }
 
-// dropConstraints removes them, wherever in the job they stand.
-func (d *dropping) dropConstraints() {
+// removeConstraints removes them, wherever in the job they stand.
+func (d *filterRelaxation) removeConstraints() {
 	if len(d.meant) == 0 {
 		return
 	}
@@ -306,7 +306,7 @@ func (d *dropping) dropConstraints() {
 
 // constraintLists visits the job's constraints, the group's, and those of its tasks and
 // their devices, with the paths where they stand.
-func (p *prober) constraintLists(visit func(path, prefix string, list []*structs.Constraint, of func(*structs.Job) *[]*structs.Constraint)) {
+func (p *remedySearch) constraintLists(visit func(path, prefix string, list []*structs.Constraint, of func(*structs.Job) *[]*structs.Constraint)) {
 	visit("/Constraints", "", p.x.in.Job.Constraints, func(j *structs.Job) *[]*structs.Constraint { return &j.Constraints })
 	visit(p.groupPath()+"/Constraints", "", p.g.Constraints, func(j *structs.Job) *[]*structs.Constraint { return &p.copied(j).Constraints })
 	for i, t := range p.g.Tasks {
@@ -315,7 +315,7 @@ func (p *prober) constraintLists(visit func(path, prefix string, list []*structs
 			continue
 		}
 		for k, dev := range t.Resources.Devices {
-			at := devicePlace{i, k}
+			at := devicePath{i, k}
 			visit(at.path(p)+"/Constraints", devicePrefix+dev.Name+": ", dev.Constraints, func(j *structs.Job) *[]*structs.Constraint {
 				return &at.of(p.copied(j)).Constraints
 			})
@@ -324,7 +324,7 @@ func (p *prober) constraintLists(visit func(path, prefix string, list []*structs
 }
 
 // otherModel tries a device request without its model.
-func (d *dropping) otherModel(name string) bool {
+func (d *filterRelaxation) otherModel(name string) bool {
 	parts := strings.SplitN(name, "/", 3)
 	if len(parts) < 3 {
 		return false
@@ -335,7 +335,7 @@ func (d *dropping) otherModel(name string) bool {
 			continue
 		}
 		for k, dev := range t.Resources.Devices {
-			at := devicePlace{i, k}
+			at := devicePath{i, k}
 			if dev.Name == name {
 				some = true
 				d.edits = append(d.edits, d.p.jobEdit(at.path(d.p)+"/Name", name, wide))
@@ -349,7 +349,7 @@ func (d *dropping) otherModel(name string) bool {
 }
 
 // alteration is the change with n of the nodes otherwise.
-func (d *dropping) alteration(n int) alteration {
+func (d *filterRelaxation) alteration(n int) alteration {
 	alt := alteration{job: func(j *structs.Job) {
 		for _, f := range d.job {
 			f(j)
@@ -375,12 +375,12 @@ func (d *dropping) alteration(n int) alteration {
 	return alt
 }
 
-func (d *dropping) has(kind string) bool {
+func (d *filterRelaxation) has(kind string) bool {
 	return slices.ContainsFunc(d.ofNodes, func(r reason) bool { return r.kind == kind })
 }
 
 // mended is a node as it would have to be.
-func (d *dropping) mended(n *structs.Node) *structs.Node {
+func (d *filterRelaxation) mended(n *structs.Node) *structs.Node {
 	c := n.Copy()
 	for _, r := range d.ofNodes {
 		switch r.kind {
@@ -410,8 +410,8 @@ func (d *dropping) mended(n *structs.Node) *structs.Node {
 }
 
 // remedy is the change with n of the nodes otherwise, for people and programs.
-func (d *dropping) remedy(n int) structs.Remedy {
-	r := structs.Remedy{Kind: structs.RemedyDrop, Size: d.size, Edits: slices.Clone(d.edits)}
+func (d *filterRelaxation) remedy(n int) structs.Remedy {
+	r := structs.Remedy{Kind: structs.RemedyFilter, Size: d.size, Edits: slices.Clone(d.edits)}
 	texts := slices.Clone(d.texts)
 	if n > 0 {
 		r.Size += 0.05 * float64(n-1)
@@ -429,7 +429,7 @@ func (d *dropping) remedy(n int) structs.Remedy {
 	return r
 }
 
-func (d *dropping) nodeTexts(n int) (out []string) {
+func (d *filterRelaxation) nodeTexts(n int) (out []string) {
 	var names []string
 	for _, s := range d.set.fit[:min(n, 5)] {
 		names = append(names, cmp.Or(s.Node.Name, structs.ShortID(s.ID)))
@@ -459,7 +459,7 @@ func (d *dropping) nodeTexts(n int) (out []string) {
 	return out
 }
 
-func (d *dropping) nodeEdits(n *structs.Node, r reason) []structs.Edit {
+func (d *filterRelaxation) nodeEdits(n *structs.Node, r reason) []structs.Edit {
 	edit := func(op, path string, was, value any) structs.Edit {
 		e := structs.Edit{On: structs.EditNode, ID: n.ID, Op: op, Path: path}
 		if was != nil {

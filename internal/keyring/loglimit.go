@@ -7,17 +7,17 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 )
 
-// noisePerMinute bounds the warnings and errors of one pool's libraries that are logged in a minute. Whoever can send packets causes
+// linesPerMinute bounds the warnings and errors of one pool's libraries that are logged in a minute. Whoever can send packets causes
 // them, with any address as their source.
-const noisePerMinute = 5
+const linesPerMinute = 5
 
-// Noise decides which warnings and errors of a pool's libraries are logged: each kind once an hour from each address, and a few a minute of
+// LogLimiter decides which warnings and errors of a pool's libraries are logged: each kind once an hour from each address, and a few a minute of
 // all. The zero value is ready; it is safe for use by many goroutines.
-type Noise struct {
-	// First reports whether a warning is the first of its kind for a while; nil: by a memory of its own.
-	First func(kind, key string, now time.Time) bool
+type LogLimiter struct {
+	// AllowOf reports whether a warning is the first of its kind for a while; nil: by a memory of its own.
+	AllowOf func(kind, key string, now time.Time) bool
 
-	once    wire.Once
+	limiter wire.LogLimiter
 	mu      sync.Mutex
 	since   time.Time // when the minute began
 	lines   int       // that were logged in it
@@ -26,19 +26,19 @@ type Noise struct {
 
 // Allow reports whether a warning is to be logged, and returns how many were not because there were too many, since the last that was.
 // One that there is no room for does not count as logged: it is when it comes again.
-func (n *Noise) Allow(kind, key string, now time.Time) (dropped int, ok bool) {
+func (n *LogLimiter) Allow(kind, key string, now time.Time) (dropped int, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if now.Sub(n.since) >= time.Minute {
 		n.since, n.lines = now, 0
 	}
-	if n.lines >= noisePerMinute {
+	if n.lines >= linesPerMinute {
 		n.dropped++
 		return 0, false
 	}
-	first := n.First
+	first := n.AllowOf
 	if first == nil {
-		first = n.once.FirstOf
+		first = n.limiter.AllowOf
 	}
 	if !first(kind, key, now) {
 		return 0, false
@@ -50,10 +50,10 @@ func (n *Noise) Allow(kind, key string, now time.Time) (dropped int, ok bool) {
 
 // Full reports whether nothing more is logged in this minute, and counts a line that is not. It costs less than finding out what the
 // line is about.
-func (n *Noise) Full(now time.Time) bool {
+func (n *LogLimiter) Full(now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if now.Sub(n.since) >= time.Minute || n.lines < noisePerMinute {
+	if now.Sub(n.since) >= time.Minute || n.lines < linesPerMinute {
 		return false
 	}
 	n.dropped++

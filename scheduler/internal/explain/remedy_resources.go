@@ -13,10 +13,10 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Requesting less of what nodes lack.
+// Requesting fewer resources of those that nodes lack.
 
-// lessKinds bounds the sets of dimensions that are tried.
-const lessKinds = 6
+// maxShortages bounds the sets of dimensions that are tried.
+const maxShortages = 6
 
 // shortage is nodes that lack the same dimensions, all of them measurable.
 type shortage struct {
@@ -25,8 +25,8 @@ type shortage struct {
 	share float64
 }
 
-// less tries a smaller request in each dimension that is exhausted.
-func (p *prober) less(sv *survey) {
+// relaxResources tries a smaller request in each dimension that is exhausted.
+func (p *remedySearch) relaxResources(sv *survey) {
 	var list []*shortage
 	var last *shortage
 	var kinds []string
@@ -60,15 +60,15 @@ func (p *prober) less(sv *survey) {
 	slices.SortStableFunc(list, func(a, b *shortage) int {
 		return cmp.Or(cmp.Compare(len(a.kinds), len(b.kinds)), cmp.Compare(a.share, b.share))
 	})
-	for _, s := range list[:min(len(list), lessKinds)] {
-		p.lessOf(sv, s)
+	for _, s := range list[:min(len(list), maxShortages)] {
+		p.relaxShortage(sv, s)
 	}
 }
 
 // measure returns of which dimensions a node has too little, if it is only of such that
 // can be requested less, and how much of them in all. Of devices it returns that only where it
 // is to be exact, which takes a while; else it may return less.
-func (p *prober) measure(sv *survey, n *shortNode, into *[]string, exact bool) (share float64, ok bool) {
+func (p *remedySearch) measure(sv *survey, n *shortNode, into *[]string, exact bool) (share float64, ok bool) {
 	kinds := (*into)[:0]
 	for i := range n.lacks {
 		l := n.lacks[i]
@@ -122,7 +122,7 @@ type cut struct {
 	text     string
 }
 
-func (p *prober) alter(cuts []cut) alteration {
+func (p *remedySearch) alter(cuts []cut) alteration {
 	return alteration{job: func(j *structs.Job) {
 		for _, c := range cuts {
 			c.set(p.copied(j), c.now)
@@ -130,9 +130,9 @@ func (p *prober) alter(cuts []cut) alteration {
 	}}
 }
 
-// lessOf requests as much as the node has that lacks least; if that does not place all,
+// relaxShortage requests as much as the node has that lacks least; if that does not place all,
 // for less of the one dimension, if it is one.
-func (p *prober) lessOf(sv *survey, s *shortage) {
+func (p *remedySearch) relaxShortage(sv *survey, s *shortage) {
 	cuts, ok := p.cuts(sv, s)
 	if !ok {
 		return
@@ -151,7 +151,7 @@ func (p *prober) lessOf(sv *survey, s *shortage) {
 }
 
 // cutForAll returns the most that can be requested so that all are placed.
-func (p *prober) cutForAll(sv *survey, c cut) (cut, bool) {
+func (p *remedySearch) cutForAll(sv *survey, c cut) (cut, bool) {
 	places := func(n int) bool {
 		c.now = n
 		queued, ok := p.try(p.alter([]cut{c}))
@@ -181,7 +181,7 @@ func (p *prober) cutForAll(sv *survey, c cut) (cut, bool) {
 // freeOfAll is what each node that nothing refuses has free, before the decision; nil where
 // that does not bound what may be placed: others may be preempted, or instances of the job are
 // there, which may be replaced.
-func (p *prober) freeOfAll(sv *survey) []decide.Amount {
+func (p *remedySearch) freeOfAll(sv *survey) []decide.Amount {
 	if p.x.in.Config.Preempts(p.x.in.Job.Type) || len(p.x.in.Allocs) > 0 {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (p *prober) freeOfAll(sv *survey) []decide.Amount {
 
 // mayPlace reports whether nodes that have so much free may have room for all that is missing if a
 // field stated n. It is wrong in one direction only; of no nodes it knows nothing.
-func (p *prober) mayPlace(free []decide.Amount, c cut, n int) bool {
+func (p *remedySearch) mayPlace(free []decide.Amount, c cut, n int) bool {
 	g := p.g.Copy()
 	c.set(g, n)
 	request, left := decide.RequestAmount(search.NewRequest(p.x.s.Input, g)), int64(p.x.missing[p.g.Name])
@@ -220,7 +220,7 @@ func (p *prober) mayPlace(free []decide.Amount, c cut, n int) bool {
 }
 
 // leastOf is the least that may be stated in a field.
-func (p *prober) leastOf(c cut) int {
+func (p *remedySearch) leastOf(c cut) int {
 	if strings.HasSuffix(c.path, "/MemoryMB") {
 		return leastMemory
 	}
@@ -230,8 +230,8 @@ func (p *prober) leastOf(c cut) int {
 // leastMemory is the least memory of a task, in MiB.
 const leastMemory = 10
 
-func (p *prober) cutRemedy(cuts []cut) structs.Remedy {
-	r := structs.Remedy{Kind: structs.RemedyLess}
+func (p *remedySearch) cutRemedy(cuts []cut) structs.Remedy {
+	r := structs.Remedy{Kind: structs.RemedyResources}
 	var parts []string
 	for _, c := range cuts {
 		r.Edits = append(r.Edits, p.jobEdit(c.path, c.was, c.now))
@@ -244,7 +244,7 @@ func (p *prober) cutRemedy(cuts []cut) structs.Remedy {
 
 // cuts returns the fields to change so that a node's shortage is met; false: they cannot be cut so
 // far.
-func (p *prober) cuts(sv *survey, s *shortage) (out []cut, ok bool) {
+func (p *remedySearch) cuts(sv *survey, s *shortage) (out []cut, ok bool) {
 	for i := range s.best.lacks {
 		l := &s.best.lacks[i]
 		var more []cut
@@ -272,7 +272,7 @@ func (p *prober) cuts(sv *survey, s *shortage) (out []cut, ok bool) {
 }
 
 // cutCPU requests fewer MHz, or fewer cores where whole cores are requested.
-func (p *prober) cutCPU(l *lack, n *world.NodeState) []cut {
+func (p *remedySearch) cutCPU(l *lack, n *world.NodeState) []cut {
 	by := l.need - l.have
 	if cuts := p.cutTasks(by, "cpu", "CPU", 1, func(r *structs.Resources) *int {
 		if r.Cores > 0 {
@@ -289,7 +289,7 @@ func (p *prober) cutCPU(l *lack, n *world.NodeState) []cut {
 }
 
 // cutTasks takes an amount from the tasks that request most; nil: they request too little.
-func (p *prober) cutTasks(by int64, noun, field string, least int, of func(*structs.Resources) *int) (out []cut) {
+func (p *remedySearch) cutTasks(by int64, noun, field string, least int, of func(*structs.Resources) *int) (out []cut) {
 	order := make([]int, 0, len(p.g.Tasks))
 	for i, t := range p.g.Tasks {
 		if t.Resources != nil {
@@ -318,7 +318,7 @@ func (p *prober) cutTasks(by int64, noun, field string, least int, of func(*stru
 	return out
 }
 
-func (p *prober) cutDisk(l *lack) []cut {
+func (p *remedySearch) cutDisk(l *lack) []cut {
 	if p.g.EphemeralDisk == nil || l.have < 1 {
 		return nil
 	}
@@ -329,7 +329,7 @@ func (p *prober) cutDisk(l *lack) []cut {
 }
 
 // cutDevice requests fewer devices of a kind, or for a smaller share.
-func (p *prober) cutDevice(sv *survey, l *lack) []cut {
+func (p *remedySearch) cutDevice(sv *survey, l *lack) []cut {
 	at, ok := p.device(sv, l.device)
 	if !ok {
 		return nil
@@ -347,27 +347,27 @@ func (p *prober) cutDevice(sv *survey, l *lack) []cut {
 	}}
 }
 
-// devicePlace is where the job requests a device.
-type devicePlace struct{ task, device int }
+// devicePath is where the job requests a device.
+type devicePath struct{ task, device int }
 
-func (at devicePlace) of(g *structs.TaskGroup) *structs.RequestedDevice {
+func (at devicePath) of(g *structs.TaskGroup) *structs.RequestedDevice {
 	return g.Tasks[at.task].Resources.Devices[at.device]
 }
 
-func (at devicePlace) path(p *prober) string {
+func (at devicePath) path(p *remedySearch) string {
 	return fmt.Sprintf("%s/Resources/Devices/%d", p.taskPath(at.task), at.device)
 }
 
 // device returns where the job has a request's n-th device request.
-func (p *prober) device(sv *survey, n int) (devicePlace, bool) {
+func (p *remedySearch) device(sv *survey, n int) (devicePath, bool) {
 	req := sv.find.Request.Devices[n].Request
 	for i, t := range p.g.Tasks {
 		if t.Resources == nil {
 			continue
 		}
 		if k := slices.Index(t.Resources.Devices, req); k >= 0 {
-			return devicePlace{i, k}, true
+			return devicePath{i, k}, true
 		}
 	}
-	return devicePlace{}, false
+	return devicePath{}, false
 }

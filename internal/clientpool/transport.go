@@ -11,29 +11,29 @@ import (
 
 const freePorts = 10 // that are tried for any free one
 
-// gate is a transport that nothing comes in by until it is opened.
-type gate struct {
+// gatedTransport is a transport that nothing comes in by until it is opened.
+type gatedTransport struct {
 	*memberlist.NetTransport
 	once   sync.Once
 	opened chan struct{}
 }
 
-func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
+func (g *gatedTransport) open() { g.once.Do(func() { close(g.opened) }) }
 
 // PacketCh implements memberlist.Transport.
-func (g *gate) PacketCh() <-chan *memberlist.Packet {
+func (g *gatedTransport) PacketCh() <-chan *memberlist.Packet {
 	<-g.opened
 	return g.NetTransport.PacketCh()
 }
 
 // StreamCh implements memberlist.Transport.
-func (g *gate) StreamCh() <-chan net.Conn {
+func (g *gatedTransport) StreamCh() <-chan net.Conn {
 	<-g.opened
 	return g.NetTransport.StreamCh()
 }
 
 // Shutdown implements memberlist.Transport: it waits for those who hand on what has come in.
-func (g *gate) Shutdown() error {
+func (g *gatedTransport) Shutdown() error {
 	g.open()
 	return g.NetTransport.Shutdown()
 }
@@ -54,7 +54,7 @@ func (p *Pool) create(conf *serf.Config) error {
 		list.BindPort = transport.GetAutoBindPort()
 		list.AdvertisePort = list.BindPort
 	}
-	g := &gate{NetTransport: transport, opened: make(chan struct{})}
+	g := &gatedTransport{NetTransport: transport, opened: make(chan struct{})}
 	defer g.open()
 	list.Transport = g
 	if p.serf, err = serf.Create(conf); err != nil {

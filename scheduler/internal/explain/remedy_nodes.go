@@ -33,9 +33,9 @@ type victims struct {
 	high int // their highest priority
 }
 
-// end names the allocations that would have to end: on the node where least is lost, and,
+// endAllocations names the allocations that would have to end: on the node where least is lost, and,
 // if one is not enough, on others. Least: lowest highest priority, then fewest.
-func (p *prober) end(sv *survey) {
+func (p *remedySearch) endAllocations(sv *survey) {
 	var list []victims
 	for _, near := range sv.nearest(endNodes) {
 		if v, ok := p.victims(sv, near.n); ok {
@@ -94,7 +94,7 @@ func (x *survey) nearest(most int) []nearNode {
 
 // victims finds which allocations of a node would have to end, the fewest of the lowest
 // priorities: none of them could stay. Those of the job itself stay.
-func (p *prober) victims(sv *survey, n *world.NodeState) (victims, bool) {
+func (p *remedySearch) victims(sv *survey, n *world.NodeState) (victims, bool) {
 	var uses []*world.Usage
 	for _, u := range n.Usages {
 		if _, there := world.Usages(p.x.w).Get(u.ID); there && !p.x.own(u) {
@@ -129,7 +129,7 @@ func (p *prober) victims(sv *survey, n *world.NodeState) (victims, bool) {
 	return v, len(v.list) > 0
 }
 
-func (p *prober) endRemedy(list []victims) structs.Remedy {
+func (p *remedySearch) endRemedy(list []victims) structs.Remedy {
 	r := structs.Remedy{Kind: structs.RemedyEnd, Size: 0.5}
 	var texts []string
 	total, comesBack := 0, false
@@ -160,14 +160,14 @@ func (p *prober) endRemedy(list []victims) structs.Remedy {
 
 // goesBefore reports whether the job of an allocation would be tried before the one that is
 // explained, if it requested its room again.
-func (p *prober) goesBefore(u *world.Usage) bool {
+func (p *remedySearch) goesBefore(u *world.Usage) bool {
 	terms, job := &u.Owner.Terms, p.x.in.Job
 	return terms.Priority > job.Priority || terms.Priority == job.Priority && terms.Submitted < job.CreateIndex
 }
 
-// moreNodes tries nodes like those that there are, the smallest first, and else one just
+// addNodes tries nodes like those that there are, the smallest first, and else one just
 // large enough.
-func (p *prober) moreNodes(sv *survey) {
+func (p *remedySearch) addNodes(sv *survey) {
 	requestKeys := sv.requestKeys()
 	for _, like := range requestKeys[:min(len(requestKeys), requestKeysMost)] {
 		if p.nodesLike(like) {
@@ -252,7 +252,7 @@ func nodesOf(like *structs.Node, has *world.Capacity) func(n int) alteration {
 }
 
 // nodesLike tries so many nodes like one; as few as will do are reported.
-func (p *prober) nodesLike(like *world.NodeState) bool {
+func (p *remedySearch) nodesLike(like *world.NodeState) bool {
 	alt := nodesOf(like.Node, like.Capacity)
 	name := cmp.Or(like.Node.Name, structs.ShortID(like.ID))
 	return p.nodes(alt, func(n int) structs.Remedy {
@@ -279,7 +279,7 @@ func requestKeyText(n *world.NodeState) string {
 }
 
 // nodes finds how many new nodes will do.
-func (p *prober) nodes(alt func(n int) alteration, remedy func(n int) structs.Remedy) bool {
+func (p *remedySearch) nodes(alt func(n int) alteration, remedy func(n int) structs.Remedy) bool {
 	most := min(newNodes, p.before)
 	queued, ok := p.try(alt(most))
 	if !ok || queued >= p.before {
@@ -293,7 +293,7 @@ func (p *prober) nodes(alt func(n int) alteration, remedy func(n int) structs.Re
 }
 
 // newRequestKey tries a node that is made of what the job requests, if there may be one.
-func (p *prober) newRequestKey(sv *survey) {
+func (p *remedySearch) newRequestKey(sv *survey) {
 	if a := sv.find.Request; int64(a.Reserved) > newParts || a.Need[world.DimCores] > newParts {
 		return
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// turn is for what a job is decided.
-type turn int
+// mode is for what a job is decided.
+type mode int
 
 const (
-	normalTurn   turn = iota // for what nobody uses
-	entitledTurn             // for what its tenant owns
-	raiseTurn                // its running instances may become guaranteed
-	turns        = 3
+	normalMode   mode = iota // for what nobody uses
+	entitledMode             // for what its tenant owns
+	raiseMode                // its running instances may become guaranteed
+	modes        = 3
 )
 
 // Bands of jobs where tenants own numbers of GPUs: those within the number preempt those beyond it.
@@ -34,42 +34,42 @@ func shareByCounts(c *structs.SchedulerConfiguration) {
 	c.PreemptionConfig.BatchSchedulerEnabled = true
 }
 
-// specFor returns a job as it is decided in a turn.
-func (r *replay) specFor(j *job, turn turn) *structs.Job {
+// specFor returns a job as it is decided in a mode.
+func (r *replay) specFor(j *job, mode mode) *structs.Job {
 	t := j.tenant
-	if t == nil || r.tenants.sharing == SharingQueue || turn == raiseTurn || r.tenants.sharing == SharingCells && t.gpus == 0 {
+	if t == nil || r.tenants.sharing == SharingQueue || mode == raiseMode || r.tenants.sharing == SharingCells && t.gpus == 0 {
 		return j.spec
 	}
-	if j.specs[turn] == nil {
+	if j.specs[mode] == nil {
 		spec := *j.spec
 		switch {
 		case r.tenants.sharing == SharingCounts:
-			if spec.Priority = beyondPriority; turn == entitledTurn {
+			if spec.Priority = beyondPriority; mode == entitledMode {
 				spec.Priority = withinPriority
 			}
-		case turn == entitledTurn:
+		case mode == entitledMode:
 			spec.Class = structs.ClassGuaranteed
 		default:
 			spec.Class = structs.ClassOpportunistic
 		}
-		j.specs[turn] = &spec
+		j.specs[mode] = &spec
 	}
-	return j.specs[turn]
+	return j.specs[mode]
 }
 
-// reservingTurn returns in which turn a job may reserve room. Reservations bind no request that is entitled to cells, but all others: where
+// reservingMode returns in which mode a job may reserve room. Reservations bind no request that is entitled to cells, but all others: where
 // tenants own numbers of GPUs those reserve that are entitled, and those that never can be.
-func (r *replay) reservingTurn(j *job) turn {
+func (r *replay) reservingMode(j *job) mode {
 	if t := j.tenant; t != nil && r.tenants.sharing == SharingCounts && j.row.GPUs > 0 && j.row.gpuMilli() <= int64(t.gpus)*structs.DeviceShareWhole {
-		return entitledTurn
+		return entitledMode
 	}
-	return normalTurn
+	return normalMode
 }
 
-// byRight reports whether what was placed in a turn is guaranteed.
-func (r *replay) byRight(batch *structs.PlacementBatch, turn turn) bool {
+// byRight reports whether what was placed in a mode is guaranteed.
+func (r *replay) byRight(batch *structs.PlacementBatch, mode mode) bool {
 	if r.tenants.by(SharingCounts) {
-		return turn == entitledTurn
+		return mode == entitledMode
 	}
 	return batch.Resources != nil && batch.Resources.Shared.Terms != nil && batch.Resources.Shared.Terms.Claim != ""
 }
@@ -98,14 +98,14 @@ func (r *replay) passEntitled(pass *scheduler.Pass) error {
 			return nil
 		}
 		s, had := first.requestKey, first.request.Missing
-		freed, err := r.decide(pass, first, entitledTurn)
+		freed, err := r.decide(pass, first, entitledMode)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", first.spec.ID, err)
 		}
 		if freed {
 			r.queue.released()
 		}
-		if first.place >= 0 && first.request.Missing == had {
+		if first.heapIndex >= 0 && first.request.Missing == had {
 			s.entitled, first.requestKey.entitled = r.releases(), r.releases()
 		}
 	}
@@ -153,7 +153,7 @@ func (r *replay) raiseRun(pass *scheduler.Pass, x *run) (freed bool, err error) 
 	if !j.row.wholeGPUs() || n*j.row.GPUs > j.tenant.tree.most() || r.amongOthers(pass.World(), x) {
 		return false, nil
 	}
-	return r.decide(pass, j, raiseTurn)
+	return r.decide(pass, j, raiseMode)
 }
 
 // amongOthers reports whether all instances of a run use devices of cells that others have bound: they cannot become guaranteed there.
