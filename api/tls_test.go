@@ -16,7 +16,7 @@ import (
 func secure(t *testing.T, change func(*tls.Config)) (server *httptest.Server, ca string) {
 	t.Helper()
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`"a:1"`)) }))
-	server.TLS = &tls.Config{} //nolint:gosec // a test
+	server.TLS = &tls.Config{} // a test
 	change(server.TLS)
 	server.StartTLS()
 	t.Cleanup(server.Close)

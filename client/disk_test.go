@@ -84,7 +84,7 @@ func TestChangesAreBounded(t *testing.T) {
 	r.config.Disk = structs.DiskLimit{MB: 10, Percent: 5}
 	r.config.DiskRoom = func(dir string) (structs.DiskRoom, error) { // full and not, at every look
 		n := looks.Add(1)
-		return structs.DiskRoom{Path: dir, Total: 1 << 30, Free: uint64((n-1)/2%2) << 29}, nil //nolint:gosec // not negative
+		return structs.DiskRoom{Path: dir, Total: 1 << 30, Free: uint64((n-1)/2%2) << 29}, nil // not negative
 	}
 	r.config.DiskInterval, r.config.ChangeInterval = 100*time.Microsecond, time.Hour
 	r.start()

@@ -69,7 +69,7 @@ func number(config map[string]any, key string) int {
 	case int64:
 		return int(v)
 	case uint64:
-		return int(v) //nolint:gosec // small
+		return int(v) // small
 	}
 	return 0
 }
@@ -171,7 +171,7 @@ func (d notifying) Start(ctx context.Context, c *driver.TaskConfig) (driver.Hand
 	if err != nil {
 		return nil, err
 	}
-	return notifyingTask{h.(*fakeTask)}, nil //nolint:forcetypeassert // it is ours
+	return notifyingTask{h.(*fakeTask)}, nil // it is ours
 }
 
 // OnExit polls nothing: a timer of the task's end calls.

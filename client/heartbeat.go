@@ -65,7 +65,7 @@ func (n *node) keepAlive(ctx context.Context) {
 			ttl = reply.HeartbeatTTL
 		}
 		n.beaten.Store(&heartbeat{at: last, ttl: ttl})
-		wait := time.Duration((heartbeatEarliest + heartbeatSpread*rand.Float64()) * float64(ttl)) //nolint:gosec // jitter
+		wait := time.Duration((heartbeatEarliest + heartbeatSpread*rand.Float64()) * float64(ttl)) // jitter
 		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -203,5 +203,5 @@ func stopOnClientAfter(a *structs.Allocation) time.Duration {
 
 // jittered spreads what would come at one time.
 func jittered(d time.Duration) time.Duration {
-	return d/2 + time.Duration(rand.Int64N(int64(d))) //nolint:gosec // jitter
+	return d/2 + time.Duration(rand.Int64N(int64(d))) // jitter
 }

@@ -135,7 +135,7 @@ func (j *joiner) begin(ctx context.Context) bool {
 			return false
 		}
 	}
-	return sleep(ctx, time.Duration(rand.Int64N(int64(gossipSoon)))) //nolint:gosec // jitter
+	return sleep(ctx, time.Duration(rand.Int64N(int64(gossipSoon)))) // jitter
 }
 
 // part waits for a moment of its own within the time that servers stated; false: ctx has ended.
@@ -143,7 +143,7 @@ func (j *joiner) part(ctx context.Context) bool {
 	j.mu.Lock()
 	spread := j.spread
 	j.mu.Unlock()
-	return spread <= 0 || sleep(ctx, time.Duration(rand.Int64N(int64(spread)))) //nolint:gosec // jitter
+	return spread <= 0 || sleep(ctx, time.Duration(rand.Int64N(int64(spread)))) // jitter
 }
 
 // join tries all addresses in an order of their own until one is reached.

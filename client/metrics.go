@@ -231,7 +231,7 @@ func (c *Client) addNode(b *telemetry.Batch, n *node, t *tally) {
 	set(g.disk, float64(t.disk))
 	cpu, memory, disk := s.node.NodeResources.Cpu.CpuShares, s.node.NodeResources.Memory.MemoryMB, s.node.NodeResources.Disk.DiskMB
 	if r := s.node.ReservedResources; r != nil {
-		cpu, memory, disk = cpu-int64(r.Cpu.CpuShares), memory-r.Memory.MemoryMB, disk-r.Disk.DiskMB //nolint:gosec // MHz of a machine
+		cpu, memory, disk = cpu-int64(r.Cpu.CpuShares), memory-r.Memory.MemoryMB, disk-r.Disk.DiskMB // MHz of a machine
 	}
 	set(g.freeCPU, float64(cpu-t.cpu))
 	set(g.freeMemory, float64(memory-t.memory))

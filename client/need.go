@@ -102,7 +102,7 @@ func roomOf(n *structs.Node) room {
 	if kept == nil {
 		return out
 	}
-	mhz := int64(min(kept.Cpu.CpuShares, 1<<62)) //nolint:gosec // bounded
+	mhz := int64(min(kept.Cpu.CpuShares, 1<<62)) // bounded
 	if mhz == 0 {
 		mhz = int64(len(kept.Cpu.ReservedCpuCores)) * has.Cpu.MHzPerCore()
 	}

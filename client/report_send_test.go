@@ -95,12 +95,12 @@ func TestReportsAreSplit(t *testing.T) {
 	const count = 60
 	r.s.change(func() {
 		for i := range count {
-			id := structs.DeriveID("split", uint64(i)) //nolint:gosec // small
+			id := structs.DeriveID("split", uint64(i)) // small
 			r.s.allocs[id] = &structs.Allocation{ID: id, NodeID: n.id, ClientStatus: structs.AllocClientPending}
 		}
 	})
 	for i := range count {
-		u := &structs.AllocClientUpdate{ID: structs.DeriveID("split", uint64(i)), NodeID: n.id, ClientStatus: structs.AllocClientFailed, ClientDescription: long} //nolint:gosec // small
+		u := &structs.AllocClientUpdate{ID: structs.DeriveID("split", uint64(i)), NodeID: n.id, ClientStatus: structs.AllocClientFailed, ClientDescription: long} // small
 		u.TaskStates = map[string]*structs.TaskState{"t": failed()}
 		if i == 7 {
 			u.TaskStates = tasks // more than one report may hold, in earnest words

@@ -132,7 +132,7 @@ func (c *Client) hostStats(ctx context.Context, req *structs.ClientHostStatsRequ
 
 // simulatedStats are those of a machine that does nothing.
 func simulatedStats(n *structs.Node, now time.Time) *structs.HostStats {
-	total := uint64(n.NodeResources.Memory.MemoryMB) << 20 //nolint:gosec // not negative
+	total := uint64(n.NodeResources.Memory.MemoryMB) << 20 // not negative
 	return &structs.HostStats{
 		Memory: &structs.HostMemoryStats{Total: total, Available: total, Free: total}, Timestamp: now.UnixNano(),
 	}

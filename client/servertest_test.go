@@ -271,7 +271,7 @@ func (s *fakeServer) place(nodeID string, job *structs.Job, n int, edit func(*st
 func (s *fakeServer) add(nodeID string, job *structs.Job, n int, edit func(*structs.Allocation)) *structs.Allocation {
 	g := job.TaskGroups[0]
 	a := &structs.Allocation{
-		ID: structs.DeriveID(job.ID, uint64(n)), Namespace: "default", NodeID: nodeID, JobID: job.ID, Job: job, TaskGroup: g.Name, //nolint:gosec // small
+		ID: structs.DeriveID(job.ID, uint64(n)), Namespace: "default", NodeID: nodeID, JobID: job.ID, Job: job, TaskGroup: g.Name, // small
 		Name: structs.AllocName(job.ID, g.Name, n), DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientPending,
 		AllocatedResources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{}},
 	}

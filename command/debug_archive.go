@@ -91,7 +91,7 @@ func (p *debugPlace) finish() (made string, size int64, err error) {
 		return p.dir, size, err
 	}
 	part := p.archive + ".part"
-	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // of our own naming
+	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // of our own naming
 	if err != nil {
 		return "", 0, fmt.Errorf("write the archive: %w", err)
 	}
@@ -141,7 +141,7 @@ func pack(to io.Writer, dir string) error {
 		if err := out.WriteHeader(head); err != nil {
 			return err
 		}
-		file, err := os.Open(path) //nolint:gosec // of our own making
+		file, err := os.Open(path) // of our own making
 		if err != nil {
 			return err
 		}

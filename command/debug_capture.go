@@ -60,7 +60,7 @@ func (e *env) capture(ctx context.Context, o debugOptions) int {
 	if err != nil {
 		return e.fail(err)
 	}
-	e.printf("\nSaved %s (%d files, %s)\n", made, c.wrote, ui.Bytes(uint64(max(0, size)))) //nolint:gosec // not negative
+	e.printf("\nSaved %s (%d files, %s)\n", made, c.wrote, ui.Bytes(uint64(max(0, size)))) // not negative
 	if len(c.errors) > 0 {
 		e.printf("%d things could not be gathered; errors.txt in it lists them\n", len(c.errors))
 	}
@@ -328,7 +328,7 @@ func (c *capture) create(name string) (*debugFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // below the directory that was made for it
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // below the directory that was made for it
 	return &debugFile{file, maxDebugFile}, err
 }
 

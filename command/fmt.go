@@ -179,7 +179,7 @@ func readFormattable(path string) ([]byte, fs.FileInfo, error) {
 	} else if !info.Mode().IsRegular() {
 		return nil, nil, fmt.Errorf("%s: it is no regular file", path)
 	}
-	file, err := os.Open(path) //nolint:gosec // named by the user
+	file, err := os.Open(path) // named by the user
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,7 +18,7 @@ func tree(t *testing.T, files map[string]string) string {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o640); err != nil { //nolint:gosec // its mode is to be kept
+		if err := os.WriteFile(path, []byte(text), 0o640); err != nil { // its mode is to be kept
 			t.Fatal(err)
 		}
 	}
@@ -27,7 +27,7 @@ func tree(t *testing.T, files map[string]string) string {
 
 func text(t *testing.T, path string) string {
 	t.Helper()
-	raw, err := os.ReadFile(path) //nolint:gosec // a test's own
+	raw, err := os.ReadFile(path) // a test's own
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestFmtFormatsFilesAndDirectories(t *testing.T) {
 		"a.hcl": untidy, "b.nomad": untidy, "c.nomad.hcl": tidy, "d.json": "{ }", "e.txt": untidy, ".hidden.hcl": untidy, "sub/f.hcl": untidy, ".git/g.hcl": untidy,
 	}
 	dir := tree(t, files)
-	if err := os.Chmod(filepath.Join(dir, "a.hcl"), 0o604); err != nil { //nolint:gosec // its mode is to be kept
+	if err := os.Chmod(filepath.Join(dir, "a.hcl"), 0o604); err != nil { // its mode is to be kept
 		t.Fatal(err)
 	}
 	got := formats(t, dir)

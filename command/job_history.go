@@ -50,14 +50,14 @@ func jobHistory() spec {
 func showHistory(e *env, id string, reply *structs.JobVersionsReply, o historyOptions) int {
 	var base *structs.Job
 	if o.comparing >= 0 {
-		at := slices.IndexFunc(reply.Versions, func(j *structs.Job) bool { return j.Version == uint64(o.comparing) }) //nolint:gosec // not negative
+		at := slices.IndexFunc(reply.Versions, func(j *structs.Job) bool { return j.Version == uint64(o.comparing) }) // not negative
 		if at < 0 {
 			return e.fail(fmt.Errorf("job %q has no version %d any more (`nomadish job history` lists those that it has)", id, o.comparing))
 		}
 		base = reply.Versions[at]
 	}
 	for i, job := range reply.Versions {
-		if o.only >= 0 && job.Version != uint64(o.only) { //nolint:gosec // not negative
+		if o.only >= 0 && job.Version != uint64(o.only) { // not negative
 			continue
 		}
 		ui.Pairs(e.out, []ui.Pair{

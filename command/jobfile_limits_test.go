@@ -12,7 +12,7 @@ func TestReadingAJobFileHasAnEnd(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	for want, c := range map[string]struct {
-		ctx  context.Context //nolint:containedctx // of one row
+		ctx  context.Context // of one row
 		most costs
 	}{
 		"MiB of memory":          {t.Context(), costs{1, time.Hour}},

@@ -26,7 +26,7 @@ func (e *env) namespaceInput(ctx context.Context, input string, isJSON, describe
 		return readNamespace(e.in, input, isJSON)
 	}
 	if !described {
-		f, err := os.Open(input) //nolint:gosec // the user names the file
+		f, err := os.Open(input) // the user names the file
 		switch {
 		case err == nil:
 			defer f.Close() //nolint:errcheck // read only

@@ -25,7 +25,7 @@ const maxNodePoolFile = 1 << 20
 func readNodePool(e *env, path string, isJSON bool) (*structs.NodePool, error) {
 	from := e.in
 	if path != "-" {
-		f, err := os.Open(path) //nolint:gosec // the user names the file
+		f, err := os.Open(path) // the user names the file
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%s: no such file (`nomadish node pool init` writes an example)", path)
 		}
@@ -194,7 +194,7 @@ func nodePoolInit() spec {
 
 // writeExample writes a file that must not be there yet.
 func writeExample(path, text string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a file for its owner to share
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // a file for its owner to share
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%w (it is not overwritten)", err)
 	}

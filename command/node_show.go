@@ -71,7 +71,7 @@ func showNodeHead(p *printer, n *structs.Node, host *structs.HostStats) {
 		pairs = append(pairs, ui.Pair{Key: "Driver Status", Value: strings.Join(names, ",")})
 	}
 	if host != nil {
-		pairs = append(pairs, ui.Pair{Key: "Uptime", Value: ui.Short(time.Duration(host.Uptime) * time.Second)}) //nolint:gosec // far below the limit
+		pairs = append(pairs, ui.Pair{Key: "Uptime", Value: ui.Short(time.Duration(host.Uptime) * time.Second)}) // far below the limit
 	}
 	ui.Pairs(p.out, pairs)
 }
@@ -148,7 +148,7 @@ func showAllocated(p *printer, n *structs.Node, allocs []*structs.Allocation) {
 	total := n.NodeResources
 	allCPU, allMemory, allDisk := total.Cpu.CpuShares, total.Memory.MemoryMB, total.Disk.DiskMB
 	if r := n.ReservedResources; r != nil {
-		allCPU, allMemory, allDisk = allCPU-int64(r.Cpu.CpuShares), allMemory-r.Memory.MemoryMB, allDisk-r.Disk.DiskMB //nolint:gosec // MHz fit
+		allCPU, allMemory, allDisk = allCPU-int64(r.Cpu.CpuShares), allMemory-r.Memory.MemoryMB, allDisk-r.Disk.DiskMB // MHz fit
 	}
 	p.printf("\n%s\n", p.style.Bold("Allocated Resources"))
 	ui.Table(p.out, [][]string{{"CPU", "Cores", "Memory", "Disk"}, {

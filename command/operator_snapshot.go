@@ -100,7 +100,7 @@ func settle(part, name string) error {
 	case errors.Is(err, fs.ErrExist):
 		return err
 	}
-	mine, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // named by the user; no hard links there
+	mine, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // named by the user; no hard links there
 	if err != nil {
 		return err
 	}

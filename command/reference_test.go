@@ -16,7 +16,7 @@ const nomadPage = "../docs/reference/nomad.md"
 func TestNomadPage(t *testing.T) {
 	want := reference.Page(missingCommands(), flagsWithoutEffect())
 	if *rewrite {
-		if err := os.WriteFile(nomadPage, []byte(want), 0o644); err != nil { //nolint:gosec // a page for everybody
+		if err := os.WriteFile(nomadPage, []byte(want), 0o644); err != nil { // a page for everybody
 			t.Fatal(err)
 		}
 	}

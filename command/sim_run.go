@@ -192,7 +192,7 @@ func parseSeeds(s string) ([]uint64, error) {
 		if err == nil && isRange {
 			to, err = strconv.ParseUint(high, 10, 53)
 		}
-		if err != nil || to < from || to-from >= maxSeeds || len(out)+int(to-from) >= maxSeeds { //nolint:gosec // below maxSeeds
+		if err != nil || to < from || to-from >= maxSeeds || len(out)+int(to-from) >= maxSeeds { // below maxSeeds
 			return nil, fmt.Errorf("-seed %q: must be numbers from 0, with commas or as a range from the lower to the higher such as 42-51, at most %d of them", part, maxSeeds)
 		}
 		for seed := from; seed <= to; seed++ {

@@ -23,7 +23,7 @@ func readSchedulerConfig(path string) (structs.SchedulerConfiguration, error) {
 	}
 	if strings.HasSuffix(path, ".json") {
 		c := structs.DefaultSchedulerConfiguration()
-		src, err := os.ReadFile(path) //nolint:gosec // the user names the file
+		src, err := os.ReadFile(path) // the user names the file
 		if err == nil {
 			src = configWithin(src)
 			err = json.Unmarshal(src, &c)

@@ -115,7 +115,7 @@ func (p *simPlan) writeVirtualClusters() error {
 		}
 		b.WriteString("}\n")
 	}
-	return os.WriteFile(filepath.Join(p.o.out, virtualClustersFile), []byte(b.String()), 0o644) //nolint:gosec // it is for others to read
+	return os.WriteFile(filepath.Join(p.o.out, virtualClustersFile), []byte(b.String()), 0o644) // it is for others to read
 }
 
 // sharingNotes say who owns what, for who reads the report.

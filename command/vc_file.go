@@ -31,7 +31,7 @@ type virtualClusterFile struct {
 func readVirtualClusters(stdin io.Reader, path string, isJSON bool) (*virtualClusterFile, error) {
 	from := stdin
 	if path != "-" {
-		f, err := os.Open(path) //nolint:gosec // the user names the file
+		f, err := os.Open(path) // the user names the file
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%s: no such file (`nomadish vc init` writes an example)", path)
 		}

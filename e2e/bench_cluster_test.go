@@ -32,7 +32,7 @@ import (
 func benchServer(b *testing.B) *agent {
 	b.Helper()
 	a := newAgent(b, false, "log_level = \"WARN\"\nenable_debug = true\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\nlimits {\n  http_max_conns_per_client = 0\n  rpc_max_conns_per_client = 0\n}\n")
-	keep := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	keep := http.DefaultTransport.(*http.Transport).Clone() // it is one
 	keep.MaxIdleConnsPerHost = 64                           // by default three are kept, and whoever else asks at once dials each time
 	conf := nomad.DefaultConfig()
 	conf.Address, conf.HttpClient = a.http, &http.Client{Transport: keep}
@@ -224,7 +224,7 @@ func (a *agent) dial(b *testing.B, n int) (list sides) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { c.Close() }) //nolint:errcheck,gosec // it may have been closed
+		b.Cleanup(func() { c.Close() }) //nolint:errcheck // it may have been closed
 		list = append(list, c)
 	}
 	return list

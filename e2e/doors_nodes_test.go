@@ -49,7 +49,7 @@ func nonsense(t *testing.T, to string, count int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	rng := rand.New(rand.NewPCG(1, 2)) // a test
 	const hosts = 50
 	packet := make([]byte, 1200)
 	for h := range hosts {

@@ -139,7 +139,7 @@ func deniesUsers(users ...string) string {
 // openTo lets every user reach the directory of the agent's data_dir, which the tests' own directories do not.
 func openTo(t *testing.T, a *agent) {
 	t.Helper()
-	if err := os.Chmod(filepath.Dir(a.dir), 0o711); err != nil { //nolint:gosec // that is what it is for
+	if err := os.Chmod(filepath.Dir(a.dir), 0o711); err != nil { // that is what it is for
 		t.Fatal(err)
 	}
 }
@@ -272,10 +272,10 @@ func setuidID(t *testing.T, a *agent) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(a.dir, "id")
-	if err := os.WriteFile(path, text, 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(path, text, 0o755); err != nil { // a program
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, 0o755|os.ModeSetuid); err != nil { //nolint:gosec // that is what is tested
+	if err := os.Chmod(path, 0o755|os.ModeSetuid); err != nil { // that is what is tested
 		t.Fatal(err)
 	}
 	return path
@@ -308,7 +308,7 @@ func doorFiles(t *testing.T, a *agent) {
 		{"/v1/client/fs/logs/" + id + "?task=../data/t&type=stdout&plain=true", false},
 		{"/v1/client/fs/logs/" + id + "?task=t&type=../data/t.stdout&plain=true", false},
 	} {
-		resp, err := http.Get(a.http + row.path) //nolint:gosec,noctx // the agent of the test
+		resp, err := http.Get(a.http + row.path) // the agent of the test
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func TestDoorTasksOfClosedNode(t *testing.T) {
 			t.Errorf("a closed data_dir: %s, no %q in\n%s", o.status, want, o.events)
 		}
 	}
-	if err := os.Chmod(data, 0o711); err != nil { //nolint:gosec // as advised
+	if err := os.Chmod(data, 0o711); err != nil { // as advised
 		t.Fatal(err)
 	}
 	o = runDoor(t, a, "opened", tasks)

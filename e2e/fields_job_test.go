@@ -125,7 +125,7 @@ func (g *generator) fill(v reflect.Value) {
 	case reflect.Int, reflect.Int64, reflect.Int8:
 		v.SetInt(int64(g.count%100 + 1))
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		v.SetUint(uint64(g.count%100 + 1)) //nolint:gosec // it counts from 0
+		v.SetUint(uint64(g.count%100 + 1)) // it counts from 0
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		g.fill(v.Elem())

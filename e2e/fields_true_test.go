@@ -75,7 +75,7 @@ func (w *world) checkGiven(what string, requested *nomad.TaskGroup, given *nomad
 			continue
 		}
 		for i, d := range r.Devices {
-			if g := got.Devices[i]; g.Vendor+"/"+g.Type != d.Name || len(g.DeviceIDs) != int(*d.Count) { //nolint:gosec // one
+			if g := got.Devices[i]; g.Vendor+"/"+g.Type != d.Name || len(g.DeviceIDs) != int(*d.Count) { // one
 				w.t.Errorf("%s: task %s asked for %d %s and was given %+v", what, task.Name, *d.Count, d.Name, g)
 			}
 		}

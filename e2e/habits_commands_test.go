@@ -140,7 +140,7 @@ func TestHabitsFiles(t *testing.T) {
 	if out := a.says(0, nil, "fmt", untidy); out != untidy+"\n" {
 		t.Errorf("fmt printed %q", out)
 	}
-	if got, err := os.ReadFile(untidy); err != nil || string(got) != "job \"a\" {\n  group \"b\" {\n    count = 1\n  }\n}\n" { //nolint:gosec // a test's own
+	if got, err := os.ReadFile(untidy); err != nil || string(got) != "job \"a\" {\n  group \"b\" {\n    count = 1\n  }\n}\n" { // a test's own
 		t.Errorf("formatted: %q, %v", got, err)
 	}
 	a.says(0, nil, "fmt", "-check", untidy)
@@ -180,7 +180,7 @@ func TestHabitsRaftFiles(t *testing.T) {
 			t.Errorf("no JSON: %s", line)
 		}
 	}
-	if lines < int(report.StateIndex) { //nolint:gosec // small
+	if lines < int(report.StateIndex) { // small
 		t.Errorf("%d entries, and the state was at index %d", lines, report.StateIndex)
 	}
 	a.start() // nothing was broken

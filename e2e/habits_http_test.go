@@ -163,7 +163,7 @@ func TestHabitsBlocking(t *testing.T) {
 	if err != nil || len(evals) == 0 {
 		t.Fatalf("evaluations: %v, %v", evals, err)
 	}
-	resp, err := http.Get(a.http + "/v1/evaluation/" + evals[0].ID) //nolint:noctx // short
+	resp, err := http.Get(a.http + "/v1/evaluation/" + evals[0].ID) // short
 	if err != nil {
 		t.Fatal(err)
 	}

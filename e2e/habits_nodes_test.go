@@ -171,7 +171,7 @@ func TestHabitsEvalDelete(t *testing.T) {
 	if _, err := a.nomad.Raw().Query("/v1/evaluations", &listed, nil); err != nil {
 		t.Fatal(err)
 	}
-	older := func(x, y *nomad.Evaluation) int { return int(x.CreateIndex) - int(y.CreateIndex) } //nolint:gosec // small
+	older := func(x, y *nomad.Evaluation) int { return int(x.CreateIndex) - int(y.CreateIndex) } // small
 	if len(listed) < 6 || !slices.IsSortedFunc(listed, older) {
 		t.Errorf("%d evaluations, not in the order in which they were made", len(listed))
 	}

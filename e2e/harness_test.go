@@ -129,7 +129,7 @@ var portsGiven sync.Map
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
-		port := 10_000 + rand.IntN(10_000) //nolint:gosec // a test
+		port := 10_000 + rand.IntN(10_000) // a test
 		if _, given := portsGiven.LoadOrStore(port, true); given {
 			continue
 		}

@@ -30,7 +30,7 @@ func (i *idlers) open(t *testing.T, to string, from, addrs, perAddr int, first [
 	for range 16 {
 		wg.Go(func() {
 			for n := range next {
-				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(from+n%addrs))}, Timeout: scaled(30 * time.Second)} //nolint:gosec // small
+				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(from+n%addrs))}, Timeout: scaled(30 * time.Second)} // small
 				conn, err := d.Dial("tcp", to)
 				if err == nil {
 					i.mu.Lock()
@@ -67,9 +67,9 @@ func (i *idlers) gone(t *testing.T) int {
 		}
 		err = raw.Read(func(fd uintptr) bool { // it does not wait
 			buf := make([]byte, 1<<10)
-			read, _, err := syscall.Recvfrom(int(fd), buf, syscall.MSG_DONTWAIT) //nolint:gosec // a file
+			read, _, err := syscall.Recvfrom(int(fd), buf, syscall.MSG_DONTWAIT) // a file
 			for err == nil && read > 0 {                                         // it is told why, or asked whether it is there
-				read, _, err = syscall.Recvfrom(int(fd), buf, syscall.MSG_DONTWAIT) //nolint:gosec // a file
+				read, _, err = syscall.Recvfrom(int(fd), buf, syscall.MSG_DONTWAIT) // a file
 			}
 			if !errors.Is(err, syscall.EAGAIN) {
 				n++

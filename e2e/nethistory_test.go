@@ -230,8 +230,8 @@ func (r *registers) load(clients int) (stop func()) {
 					return
 				case <-tick.C:
 				}
-				a, register := r.agents[client%len(r.agents)], rand.IntN(len(r.values)) //nolint:gosec // a test
-				if rand.IntN(2) == 0 {                                                  //nolint:gosec // a test
+				a, register := r.agents[client%len(r.agents)], rand.IntN(len(r.values)) // a test
+				if rand.IntN(2) == 0 {                                                  // a test
 					_ = r.write(ctx, client, a, register) // what came of it is in the history
 				} else {
 					_ = r.read(ctx, client, a, register, false)

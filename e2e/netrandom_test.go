@@ -107,10 +107,10 @@ func randomCluster(t *testing.T, more string) (c *cluster, tasks servers) {
 func randomly(t *testing.T, more string) {
 	seed := *faultsSeed
 	if seed == 0 {
-		seed = rand.Uint64() //nolint:gosec // a test
+		seed = rand.Uint64() // a test
 	}
 	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
+	rng := rand.New(rand.NewPCG(seed, 0)) // a test
 	c, real := randomCluster(t, more)
 	const suspendedJobs = 6
 	c.servers[0].run("sleepers", suspendedJobs)

@@ -70,11 +70,11 @@ func (w badLinks) take(from, to *os.File, line chan<- queued) {
 		if err != nil {
 			return
 		}
-		if rand.IntN(100) < w.loss { //nolint:gosec // a test
+		if rand.IntN(100) < w.loss { // a test
 			continue
 		}
 		frame := append([]byte(nil), buf[:n]...)
-		if rand.IntN(100) < w.reorder { //nolint:gosec // a test
+		if rand.IntN(100) < w.reorder { // a test
 			time.AfterFunc(2*w.delay, func() { _, _ = to.Write(frame) }) // lost if the line is gone by then
 			continue
 		}

@@ -131,7 +131,7 @@ func TestNodePoolsOfPrograms(t *testing.T) {
 		t.Error(err)
 	}
 	for path, want := range map[string]int{"/v1/node/pool/dev": 404, "/v1/node/pool/dev/nodes": 404, "/v1/node/pool/dev/jobs": 404, "/v1/node/pool/all/nodes": 200} {
-		resp, err := http.Get(a.http + path) //nolint:noctx // it ends with the agent
+		resp, err := http.Get(a.http + path) // it ends with the agent
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,7 +77,7 @@ func TestScenarios(t *testing.T) {
 }
 
 func readScenario(a *agent, file, dir string) (*scenario, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // a file of the test's own
+	text, err := os.ReadFile(file) // a file of the test's own
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func readScenario(a *agent, file, dir string) (*scenario, error) {
 		}
 		s.vars["{user}"] = self.Username
 	}
-	if err := os.Mkdir(s.vars["{dir}"], 0o777); err != nil { //nolint:gosec // tasks write there
+	if err := os.Mkdir(s.vars["{dir}"], 0o777); err != nil { // tasks write there
 		return nil, err
 	}
 	section := ""

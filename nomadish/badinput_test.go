@@ -260,7 +260,7 @@ func TestBrokenFrames(t *testing.T) {
 		play(t, addr, reported[:n], false)
 	}
 	play(t, addr, reported, true)      // said twice: the same is asked for once more
-	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	rng := rand.New(rand.NewPCG(1, 2)) // a test
 	for range 200 {
 		nonsense := make([]byte, 1+rng.IntN(2000))
 		for i := range nonsense {
@@ -295,7 +295,7 @@ func TestBrokenFrames(t *testing.T) {
 // stream is data on a new stream of a session, as yamux frames it.
 func stream(data []byte) []byte {
 	head := []byte{0, 0, 0, 1, 0, 0, 0, 1}                                         // version, data, SYN, stream 1
-	return append(binary.BigEndian.AppendUint32(head, uint32(len(data))), data...) //nolint:gosec // a few bytes
+	return append(binary.BigEndian.AppendUint32(head, uint32(len(data))), data...) // a few bytes
 }
 
 // halfOpen opens n connections that say no more than this, and tells of each that is closed.

@@ -34,7 +34,7 @@ var portsTaken sync.Map
 func port(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)) //nolint:gosec // a test
+		addr := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)) // a test
 		if _, taken := portsTaken.LoadOrStore(addr, true); taken {
 			continue
 		}
@@ -56,7 +56,7 @@ func (f *fleet) config(expect int) *Config {
 	c.Port.Addr, c.Membership.LAN.Addr, c.Membership.Expect, c.NumSchedulers = port(f.t), port(f.t), expect, 1
 	c.Membership.LAN.Probe, c.Membership.LAN.RetryInterval = 200*time.Millisecond, 200*time.Millisecond
 	c.Peers.Update, c.Peers.Reconcile = 100*time.Millisecond, 200*time.Millisecond
-	c.Autopilot.ServerStabilizationTime, c.Autopilot.MinQuorum = 100*time.Millisecond, uint(expect) //nolint:gosec // small
+	c.Autopilot.ServerStabilizationTime, c.Autopilot.MinQuorum = 100*time.Millisecond, uint(expect) // small
 	// Machines of tests may be busy.
 	c.Autopilot.LastContactThreshold = 5 * time.Second
 	c.Raft.Heartbeat, c.Raft.Election, c.Raft.Lease = time.Second, time.Second, time.Second

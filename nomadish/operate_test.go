@@ -152,7 +152,7 @@ func TestPeersFile(t *testing.T) {
 		if !strings.Contains(err.Error(), s.raft.ID()) || !strings.Contains(err.Error(), raftnode.PeersFile) {
 			t.Errorf("%s: %v: it names not the file and this server's ID", what, err)
 		}
-		if got, err := os.ReadFile(filepath.Join(dir, raftnode.PeersFile)); err != nil || string(got) != text { //nolint:gosec // a test's own
+		if got, err := os.ReadFile(filepath.Join(dir, raftnode.PeersFile)); err != nil || string(got) != text { // a test's own
 			t.Fatalf("%s: the file is gone: %v", what, err)
 		}
 	}

@@ -91,7 +91,7 @@ func newVirtualCluster(t *testing.T, seed uint64, n int) *virtualCluster {
 		cfg := virtualConfig(n, fmt.Sprintf("s%d", i), filepath.Join(dir, fmt.Sprint(i)))
 		s := &virtualServer{
 			cfg: cfg, id: fmt.Sprintf("id-%d", i), addr: raft.ServerAddress(fmt.Sprintf("10.0.0.%d:4647", i+1)),
-			disk: &virtualDisk{InmemStore: raft.NewInmemStore(), dice: newDice(seed, uint64(10+i))}, //nolint:gosec // small
+			disk: &virtualDisk{InmemStore: raft.NewInmemStore(), dice: newDice(seed, uint64(10+i))}, // small
 		}
 		c.must(os.MkdirAll(filepath.Join(cfg.serverDir(), "raft"), 0o700))
 		c.must(os.WriteFile(filepath.Join(cfg.serverDir(), "node-id"), []byte(s.id), 0o600))

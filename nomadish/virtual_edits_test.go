@@ -45,7 +45,7 @@ func TestVirtualEdits(t *testing.T) {
 		var edits []edit
 		for i, name := range names {
 			users.Go(func() {
-				d := newDice(c.seed, uint64(300+i)) //nolint:gosec // small
+				d := newDice(c.seed, uint64(300+i)) // small
 				for n := 0; n < editsAcknowledged/len(names); {
 					e, ok := c.editOnce(name, d)
 					if ok {

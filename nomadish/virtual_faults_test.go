@@ -89,7 +89,7 @@ func (c *virtualCluster) run(rounds int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var users sync.WaitGroup
 	for i, limit := range []time.Duration{writeLimit, writeLimit, writeSoon} {
-		users.Go(func() { c.writer(ctx, newDice(c.seed, uint64(100+i)), limit) }) //nolint:gosec // small
+		users.Go(func() { c.writer(ctx, newDice(c.seed, uint64(100+i)), limit) }) // small
 	}
 	users.Go(func() { c.watch(ctx, newDice(c.seed, 200)) })
 	for range rounds {

@@ -33,10 +33,10 @@ const virtualRounds = 7
 // TestVirtual breaks clusters of three and of five servers, by turns.
 func TestVirtual(t *testing.T) {
 	for i := range *virtualSeeds {
-		seed := *virtualFirst + uint64(i) //nolint:gosec // not negative
+		seed := *virtualFirst + uint64(i) // not negative
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			began := time.Now()
-			bubble(t, seed, 3+2*int(seed%2), func(c *virtualCluster) { //nolint:gosec // small
+			bubble(t, seed, 3+2*int(seed%2), func(c *virtualCluster) { // small
 				c.run(virtualRounds)
 				for _, what := range c.checks.found() {
 					t.Errorf("seed %d: %s", seed, what)

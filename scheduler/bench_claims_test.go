@@ -65,7 +65,7 @@ func tenantsWorld(nodes int, owned bool) *scheduler.World {
 			chain = key
 		}
 		for i := range 100 {
-			e.SetQuotas(fmt.Sprint("tenant-", i), []world.Quota{{Chain: chain, Level: "node", Count: nodes / 100, Order: uint64(i + 1)}}) //nolint:gosec // small
+			e.SetQuotas(fmt.Sprint("tenant-", i), []world.Quota{{Chain: chain, Level: "node", Count: nodes / 100, Order: uint64(i + 1)}}) // small
 		}
 	}
 	use := func(id, namespace, node string, first, count int, level string) {

@@ -34,7 +34,7 @@ func (b *builder) run(n *structs.Node, cpu, memoryMB int64, gpus ...int) {
 	if b.fill == fillReserved {
 		of := b.rng.IntN(reservedJobs)
 		job = fmt.Sprintf("filler-%d", of)
-		shared.Terms = &structs.AllocTerms{Priority: 1 + of%40, Submitted: uint64(of)} //nolint:gosec // not negative
+		shared.Terms = &structs.AllocTerms{Priority: 1 + of%40, Submitted: uint64(of)} // not negative
 	}
 	b.edit.UpsertAlloc(&structs.Allocation{
 		ID: structs.DeriveID("alloc", b.allocs), NodeID: n.ID, JobID: job, TaskGroup: "g",

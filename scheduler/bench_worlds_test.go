@@ -202,7 +202,7 @@ func (b *builder) node(i int, sh layout) *structs.Node {
 func (sh layout) proto(rack string) *structs.Node {
 	cores := make([]uint16, sh.cores)
 	for i := range cores {
-		cores[i] = uint16(i) //nolint:gosec // a few
+		cores[i] = uint16(i) // a few
 	}
 	n := &structs.Node{
 		Datacenter: "dc1", NodePool: "default", Status: structs.NodeStatusReady,
@@ -215,7 +215,7 @@ func (sh layout) proto(rack string) *structs.Node {
 		Drivers: map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}},
 		NodeResources: &structs.NodeResources{
 			Cpu: structs.NodeCpuResources{
-				CpuShares: int64(sh.cores) * mhzPerCore, TotalCpuCores: uint16(sh.cores), ReservableCpuCores: cores, //nolint:gosec // a few
+				CpuShares: int64(sh.cores) * mhzPerCore, TotalCpuCores: uint16(sh.cores), ReservableCpuCores: cores, // a few
 			},
 			Memory: structs.NodeMemoryResources{MemoryMB: sh.memoryMB}, Disk: structs.NodeDiskResources{DiskMB: 1_000_000},
 			Networks: []*structs.NetworkResource{{Mode: structs.NetworkModeHost, Device: "eth0", IP: "10.0.0.1"}},

@@ -216,7 +216,7 @@ func TestReconnected(t *testing.T) {
 			c := cutOff(t, away(1, func(d *structs.DisconnectStrategy) { d.Reconcile = strategy }))
 			since := func(a *structs.Allocation) {
 				run(a)
-				a.TaskStates = map[string]*structs.TaskState{"t": {State: structs.TaskStateRunning, StartedAt: time.Unix(int64(a.CreateIndex), 0)}} //nolint:gosec // small
+				a.TaskStates = map[string]*structs.TaskState{"t": {State: structs.TaskStateRunning, StartedAt: time.Unix(int64(a.CreateIndex), 0)}} // small
 			}
 			c.client(isLive, since)
 			c.connect("a")

@@ -46,7 +46,7 @@ func TestReclaimAnything(t *testing.T) {
 		c.w = e.World()
 		for i := range rapid.IntRange(2, 6).Draw(rt, "jobs") {
 			j := schedtest.DrawJob(rt)
-			j.ID, j.Priority, j.CreateIndex = fmt.Sprint("j", i), rapid.SampledFrom([]int{1, 5, 20, 45, 60, 90}).Draw(rt, "priority"), uint64(i+1) //nolint:gosec // small
+			j.ID, j.Priority, j.CreateIndex = fmt.Sprint("j", i), rapid.SampledFrom([]int{1, 5, 20, 45, 60, 90}).Draw(rt, "priority"), uint64(i+1) // small
 			j.Partial = rapid.SampledFrom([]string{"", "", "", "free", "none"}).Draw(rt, "partial")
 			j.Reclaim = rapid.SampledFrom([]string{structs.ReclaimRequeue, structs.ReclaimSuspend}).Draw(rt, "reclaim")
 			if !j.PerNode() && schedtest.Group(j).Count > 0 && rapid.IntRange(0, 3).Draw(rt, "gang") == 0 {

@@ -21,7 +21,7 @@ func (l DiskLimit) Floor(total uint64) uint64 {
 	if l.MB < 0 {
 		return 0
 	}
-	return min(uint64(l.MB)<<20, uint64(max(0, l.Percent)/100*float64(total))) //nolint:gosec // not negative
+	return min(uint64(l.MB)<<20, uint64(max(0, l.Percent)/100*float64(total))) // not negative
 }
 
 // Full reports whether the disk counts as full. One that was full does so until twice the floor is

@@ -45,7 +45,7 @@ func MintedID(unixMilli int64, random [10]byte) string {
 	var b [16]byte
 	copy(b[:], random[:])
 	var at [8]byte
-	binary.BigEndian.PutUint64(at[:], uint64(unixMilli)) //nolint:gosec // positive since 1970
+	binary.BigEndian.PutUint64(at[:], uint64(unixMilli)) // positive since 1970
 	copy(b[10:], at[2:])                                 // 48 bits last until year 10889
 	return FormatUUID(b, 8)
 }

@@ -157,7 +157,7 @@ var nameCache sync.Map // reflect.Type → *fieldNames
 
 func namesOf(t reflect.Type) *fieldNames {
 	if known, ok := nameCache.Load(t); ok {
-		return known.(*fieldNames) //nolint:forcetypeassert // nothing else is put there
+		return known.(*fieldNames) // nothing else is put there
 	}
 	names := &fieldNames{exact: map[string]bool{}, lower: map[string][]string{}}
 	for _, f := range Fields(t) {

@@ -140,7 +140,7 @@ var variableCache sync.Map // reflect.Type → []int
 // variableFields are the fields of a struct type whose size depends on what is in them.
 func variableFields(t reflect.Type) []int {
 	if known, ok := variableCache.Load(t); ok {
-		return known.([]int) //nolint:forcetypeassert // nothing else is put there
+		return known.([]int) // nothing else is put there
 	}
 	var fields []int
 	for i := range t.NumField() {

@@ -369,7 +369,7 @@ var tableCache sync.Map // reflect.Type → *fieldTable
 
 func tableOf(t reflect.Type) *fieldTable {
 	if known, ok := tableCache.Load(t); ok {
-		return known.(*fieldTable) //nolint:forcetypeassert // nothing else is put there
+		return known.(*fieldTable) // nothing else is put there
 	}
 	table := &fieldTable{fields: Fields(t), at: map[string]int{}, names: namesOf(t)}
 	for i, f := range table.fields {

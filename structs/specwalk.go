@@ -67,7 +67,7 @@ var specCache sync.Map // reflect.Type → *specType
 
 func specOf(t reflect.Type) *specType {
 	if known, ok := specCache.Load(t); ok {
-		return known.(*specType) //nolint:forcetypeassert // nothing else is put there
+		return known.(*specType) // nothing else is put there
 	}
 	s := &specType{}
 	for _, f := range Fields(t) {

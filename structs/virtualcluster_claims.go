@@ -89,7 +89,7 @@ func (v *VirtualCluster) ClaimsAt(t int64, index uint64) []CellClaim {
 	var claims []CellClaim
 	for i, line := range v.CellsAt(t) {
 		c := line.Claim()
-		claims = append(claims, c.inOrderOfAdmission(v.Claims, index<<16|uint64(i))...) //nolint:gosec // few
+		claims = append(claims, c.inOrderOfAdmission(v.Claims, index<<16|uint64(i))...) // few
 	}
 	slices.SortStableFunc(claims, func(a, b CellClaim) int { return cmp.Compare(a.Order, b.Order) })
 	return claims

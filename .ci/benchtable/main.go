@@ -91,7 +91,7 @@ func writeJSON(file string, r report) error {
 	if err != nil {
 		return fmt.Errorf("encode the table: %w", err)
 	}
-	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // it holds no secret
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil { // it holds no secret
 		return fmt.Errorf("write the table as JSON: %w", err)
 	}
 	return nil

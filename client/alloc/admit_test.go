@@ -73,7 +73,7 @@ func openBase(t *testing.T) string {
 	t.Helper()
 	base := t.TempDir()
 	for _, dir := range []string{filepath.Dir(base), base} {
-		if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // that is what it is for
+		if err := os.Chmod(dir, 0o711); err != nil { // that is what it is for
 			t.Fatal(err)
 		}
 	}

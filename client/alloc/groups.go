@@ -44,7 +44,7 @@ func (p *GroupPool) assign(dir string) (int, error) {
 	defer p.mu.Unlock()
 	if p.next == 0 {
 		// A group that an earlier life of the agent assigned may still be a process's that has escaped from its task.
-		p.next = p.min + rand.IntN(p.max-p.min+1) //nolint:gosec // not a secret
+		p.next = p.min + rand.IntN(p.max-p.min+1) // not a secret
 		if err := p.scan(); err != nil {
 			return -1, err
 		}

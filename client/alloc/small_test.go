@@ -41,7 +41,7 @@ func TestRunningMockIsSmall(t *testing.T) {
 		}
 	}
 	after, more := live()
-	if each := (int64(after) - int64(before)) / many; each > most { //nolint:gosec // bytes of a heap
+	if each := (int64(after) - int64(before)) / many; each > most { // bytes of a heap
 		t.Errorf("%d bytes for each, %d at most", each, most)
 	}
 	if more > goroutines+many/10 {

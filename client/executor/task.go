@@ -139,7 +139,7 @@ func (i *identity) join(groups []int) {
 		return
 	}
 	for _, g := range groups {
-		i.cred.Groups = append(i.cred.Groups, uint32(g)) //nolint:gosec // checked by Spec.Validate
+		i.cred.Groups = append(i.cred.Groups, uint32(g)) // checked by Spec.Validate
 	}
 }
 

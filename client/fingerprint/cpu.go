@@ -28,7 +28,7 @@ func cpu(o Options, r *Result) error {
 	if len(cores) == 0 {
 		r.warn(fmt.Errorf("processors: not listed in /proc/cpuinfo; %d are assumed", runtime.NumCPU()))
 		for i := range runtime.NumCPU() {
-			cores = append(cores, core{id: uint16(i)}) //nolint:gosec // far fewer
+			cores = append(cores, core{id: uint16(i)}) // far fewer
 		}
 	}
 	total, fastest := 0, 0
@@ -61,7 +61,7 @@ func cpu(o Options, r *Result) error {
 		reservable = wanted
 	}
 	r.Resources.Cpu = structs.NodeCpuResources{
-		CpuShares: int64(total), TotalCpuCores: uint16(len(cores)), ReservableCpuCores: reservable, //nolint:gosec // Linux has at most 8192
+		CpuShares: int64(total), TotalCpuCores: uint16(len(cores)), ReservableCpuCores: reservable, // Linux has at most 8192
 	}
 	r.set("cpu.arch", runtime.GOARCH)
 	r.set("arch", runtime.GOARCH)

@@ -78,7 +78,7 @@ func cgroup(o Options, r *Result) {
 
 func memory(ctx context.Context, o Options, r *Result) {
 	total := int64(o.MemoryTotalMB)
-	bytes := uint64(total) << 20 //nolint:gosec // not negative
+	bytes := uint64(total) << 20 // not negative
 	if total == 0 {
 		m, err := mem.VirtualMemoryWithContext(ctx)
 		if err != nil {
@@ -86,7 +86,7 @@ func memory(ctx context.Context, o Options, r *Result) {
 			return
 		}
 		bytes = m.Total
-		total = int64(m.Total >> 20) //nolint:gosec // MiB of a machine
+		total = int64(m.Total >> 20) // MiB of a machine
 	}
 	r.Resources.Memory = structs.NodeMemoryResources{MemoryMB: total}
 	r.set("memory.totalbytes", strconv.FormatUint(bytes, 10))
@@ -100,12 +100,12 @@ func storage(ctx context.Context, o Options, r *Result) {
 	}
 	total, free := u.Total, u.Free
 	if o.DiskTotalMB > 0 {
-		total = uint64(o.DiskTotalMB) << 20 //nolint:gosec // positive
+		total = uint64(o.DiskTotalMB) << 20 // positive
 	}
 	if o.DiskFreeMB > 0 {
-		free = uint64(o.DiskFreeMB) << 20 //nolint:gosec // positive
+		free = uint64(o.DiskFreeMB) << 20 // positive
 	}
-	r.Resources.Disk = structs.NodeDiskResources{DiskMB: int64(free >> 20)} //nolint:gosec // MiB of a disk
+	r.Resources.Disk = structs.NodeDiskResources{DiskMB: int64(free >> 20)} // MiB of a disk
 	r.set("unique.storage.volume", u.Path)
 	r.set("unique.storage.bytestotal", strconv.FormatUint(total, 10))
 	r.set("unique.storage.bytesfree", strconv.FormatUint(free, 10))

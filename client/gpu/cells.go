@@ -35,7 +35,7 @@ func topology(cards []card) *structs.NodeTopology {
 	}
 	cards = slices.Clone(cards)
 	slices.SortFunc(cards, func(a, b card) int {
-		return cmp.Or(cmp.Compare(uint(a.pciPath.socket), uint(b.pciPath.socket)), //nolint:gosec // -1, not known, comes last
+		return cmp.Or(cmp.Compare(uint(a.pciPath.socket), uint(b.pciPath.socket)), // -1, not known, comes last
 			strings.Compare(a.busID, b.busID), strings.Compare(a.id, b.id))
 	})
 	t := &structs.NodeTopology{}

@@ -93,11 +93,11 @@ func (a attrs) state(name string, v *bool) {
 // cuda_version and compute_capability are ours.
 func ofGPU(g *nvml.GPU, driver, cuda string) attrs {
 	a := attrs{}
-	a.number("memory", int64(g.MemoryMiB), "MiB")            //nolint:gosec // MiB of a GPU
-	a.number("bar1", int64(g.BAR1MiB), "MiB")                //nolint:gosec // MiB of a GPU
-	a.number("power", int64(g.PowerLimitW), "W")             //nolint:gosec // W of a GPU
-	a.number("cores_clock", int64(g.CoreClockMHz), "MHz")    //nolint:gosec // MHz of a GPU
-	a.number("memory_clock", int64(g.MemoryClockMHz), "MHz") //nolint:gosec // MHz of a GPU
+	a.number("memory", int64(g.MemoryMiB), "MiB")            // MiB of a GPU
+	a.number("bar1", int64(g.BAR1MiB), "MiB")                // MiB of a GPU
+	a.number("power", int64(g.PowerLimitW), "W")             // W of a GPU
+	a.number("cores_clock", int64(g.CoreClockMHz), "MHz")    // MHz of a GPU
+	a.number("memory_clock", int64(g.MemoryClockMHz), "MHz") // MHz of a GPU
 	if n := g.PCIeGeneration; n >= 1 && n <= len(laneMBs) {
 		a.number("pci_bandwidth", laneMBs[n-1]*int64(g.PCIeLanes), "MB/s")
 	}
@@ -112,7 +112,7 @@ func ofGPU(g *nvml.GPU, driver, cuda string) attrs {
 // ofSlice are a MIG slice's attributes; model is that of its GPU.
 func ofSlice(g *nvml.GPU, s *nvml.Slice, driver, cuda string) attrs {
 	a := attrs{}
-	a.number("memory", int64(s.MemoryMiB), "MiB") //nolint:gosec // MiB of a GPU
+	a.number("memory", int64(s.MemoryMiB), "MiB") // MiB of a GPU
 	a.text("model", g.Name)
 	a.text("driver_version", driver)
 	a.text("cuda_version", cuda)

@@ -140,7 +140,7 @@ func launch(program []byte, libraries []string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("GPU probe: a file in memory: %w; is the sysctl vm.memfd_noexec 2?", err)
 	}
-	file := os.NewFile(uintptr(fd), "nomadish-gpus") //nolint:gosec // a descriptor is not negative
+	file := os.NewFile(uintptr(fd), "nomadish-gpus") // a descriptor is not negative
 	defer file.Close()                               //nolint:errcheck // the program has it open
 	if _, err := file.Write(program); err != nil {
 		return nil, fmt.Errorf("GPU probe: write it to memory: %w", err)

@@ -126,7 +126,7 @@ func TestRecordedMachines(t *testing.T) {
 		}
 		wanted := strings.TrimSuffix(file, ".txt") + ".want"
 		if *rewrite {
-			if err := os.WriteFile(wanted, []byte(draw(r)), 0o644); err != nil { //nolint:gosec // a file of the repository
+			if err := os.WriteFile(wanted, []byte(draw(r)), 0o644); err != nil { // a file of the repository
 				t.Fatal(err)
 			}
 		}

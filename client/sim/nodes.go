@@ -72,8 +72,8 @@ func (s Layout) node(i int, o Options) *structs.Node {
 	name := fmt.Sprintf("%s-%d", s.Name, i)
 	ip := or2(o.AdvertiseAddress, "127.0.0.1")
 	n := &structs.Node{
-		ID:       structs.DeriveID(o.Seed+"/node/"+s.Name, uint64(i)),   //nolint:gosec // i counts from 0
-		SecretID: structs.DeriveID(o.Seed+"/secret/"+s.Name, uint64(i)), //nolint:gosec // i counts from 0
+		ID:       structs.DeriveID(o.Seed+"/node/"+s.Name, uint64(i)),   // i counts from 0
+		SecretID: structs.DeriveID(o.Seed+"/secret/"+s.Name, uint64(i)), // i counts from 0
 		Name:     name, Datacenter: or2(s.Datacenter, o.Datacenter), NodeClass: or2(s.Class, o.Class),
 		NodePool: or2(s.Pool, o.Pool), HTTPAddr: o.HTTPAddr,
 		Meta: maps.Clone(o.Meta), Links: map[string]string{},
@@ -106,11 +106,11 @@ func (s Layout) node(i int, o Options) *structs.Node {
 func (s Layout) resources(name, ip string, o Options) *structs.NodeResources {
 	cores := make([]uint16, s.Cores)
 	for i := range cores {
-		cores[i] = uint16(i) //nolint:gosec // at most 65535, see Validate
+		cores[i] = uint16(i) // at most 65535, see Validate
 	}
 	r := &structs.NodeResources{
 		Cpu: structs.NodeCpuResources{
-			CpuShares: int64(s.Cores) * int64(s.MHz), TotalCpuCores: uint16(s.Cores), ReservableCpuCores: cores, //nolint:gosec // at most 65535, see Validate
+			CpuShares: int64(s.Cores) * int64(s.MHz), TotalCpuCores: uint16(s.Cores), ReservableCpuCores: cores, // at most 65535, see Validate
 		},
 		Memory: structs.NodeMemoryResources{MemoryMB: s.Memory}, Disk: structs.NodeDiskResources{DiskMB: s.Disk},
 		Networks: []*structs.NetworkResource{{Mode: structs.NetworkModeHost, Device: "sim0", CIDR: ip + "/32", IP: ip, MBits: 1000}},

@@ -72,7 +72,7 @@ func (h *Host) Busy() []float64 {
 
 // Booted returns when the machine was started; now if the system does not report it.
 func Booted() time.Time {
-	return time.Now().Add(-time.Duration(uptime()) * time.Second) //nolint:gosec // seconds of a machine
+	return time.Now().Add(-time.Duration(uptime()) * time.Second) // seconds of a machine
 }
 
 // uptime returns for how many seconds the machine has run; 0 if the system does not report it.
@@ -81,7 +81,7 @@ func uptime() uint64 {
 	if unix.Sysinfo(&system) != nil {
 		return 0
 	}
-	return uint64(system.Uptime) //nolint:gosec // seconds since the machine's start
+	return uint64(system.Uptime) // seconds since the machine's start
 }
 
 // deviceOf is what is mounted where path lies; empty if the system does not report it.

@@ -204,7 +204,7 @@ func (t *Runner) exited(gen int, res driver.ExitResult) {
 // decide applies the restart policy.
 func (t *Runner) decide(well, curable bool, now time.Time) {
 	var d Decision
-	t.state.Restarts, d = t.state.Restarts.Next(t.c.Policy, well, curable, now, rand.Float64()) //nolint:gosec // jitter
+	t.state.Restarts, d = t.state.Restarts.Next(t.c.Policy, well, curable, now, rand.Float64()) // jitter
 	if d.Restart {
 		t.restartAfter(d, now)
 		return

@@ -21,7 +21,7 @@ func (t *Runner) Start() {
 // newRunID names a start. The random part keeps it different from those of a life
 // whose state was lost.
 func (t *Runner) newRunID() string {
-	return fmt.Sprintf("%s-%s-%08x", t.c.AllocID, t.c.Task.Name, rand.Uint32()) //nolint:gosec // not a secret
+	return fmt.Sprintf("%s-%s-%08x", t.c.AllocID, t.c.Task.Name, rand.Uint32()) // not a secret
 }
 
 func (t *Runner) begin() {

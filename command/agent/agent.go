@@ -198,7 +198,7 @@ func makeDataDir(cfg *config.Config) error {
 	if dir == "" || !cfg.Client.Enabled {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // as the rest of the way there
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { // as the rest of the way there
 		return fmt.Errorf("make data_dir: %w", err)
 	}
 	err := os.Mkdir(dir, taskDirMode)

@@ -96,7 +96,7 @@ const mostHeadroom = 512 << 20
 func (r headroom) percentFor(live uint64) int {
 	const least = 4 << 20 // Go takes no heap for smaller than that
 	live = max(live, least)
-	return int(r.of(live) * 100 / live) //nolint:gosec // bounded by the headroom
+	return int(r.of(live) * 100 / live) // bounded by the headroom
 }
 
 // of is by how many bytes a heap of which so much lives may grow.

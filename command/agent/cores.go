@@ -31,7 +31,7 @@ func parseCores(s string) ([]uint16, error) {
 			return nil, fmt.Errorf("%q: must be a list of cores such as 0-3,6", s)
 		}
 		for core := from; core <= to; core++ {
-			out = append(out, uint16(core)) //nolint:gosec // bounded by its parsing
+			out = append(out, uint16(core)) // bounded by its parsing
 		}
 	}
 	slices.Sort(out)

@@ -41,7 +41,7 @@ func (r *remote) search(ctx context.Context, do func(s *wire.Session) error) err
 	var errs []error
 	var leaderless error
 	for i := range addrs {
-		at := first + uint32(i) //nolint:gosec // wraps, as it may
+		at := first + uint32(i) // wraps, as it may
 		s, err := r.pool.Session(ctx, addrs[at%uint32(len(addrs))])
 		if err != nil {
 			if ctx.Err() != nil {

@@ -161,7 +161,7 @@ func (p *pusher) push(ctx context.Context, hub *telemetryhub.Hub) {
 // has its own global.
 func bridgeLibraries() error {
 	_, err := armon.NewGlobal(&armon.Config{TimerGranularity: time.Millisecond, FilterDefault: true}, bridge{})
-	return err //nolint:wrapcheck // it states what it is about
+	return err // it states what it is about
 }
 
 // bridge is a sink that passes everything to the global metrics.

@@ -68,7 +68,7 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 	if cfg.Dev && c.Machine.NetworkInterface == "" {
 		c.Machine.NetworkInterface = loopback() // a development agent's tasks are for this machine, as it is itself
 	}
-	c.Machine.Reserved.Cpu.CpuShares = uint64(max(0, cl.Reserved.CPU)) //nolint:gosec // not negative
+	c.Machine.Reserved.Cpu.CpuShares = uint64(max(0, cl.Reserved.CPU)) // not negative
 	c.Machine.Reserved.Cpu.ReservedCpuCores = cores
 	c.Machine.Reserved.Memory.MemoryMB = int64(cl.Reserved.MemoryMB)
 	c.Machine.Reserved.Disk.DiskMB = int64(cl.Reserved.DiskMB)

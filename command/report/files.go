@@ -26,7 +26,7 @@ const (
 // Ready makes the folder for a report if need be, and returns an error for what would keep its files from
 // being written, before the work that fills them. Files that are there stay as they are.
 func Ready(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is for others to read
+	if err := os.MkdirAll(dir, 0o755); err != nil { // it is for others to read
 		return fmt.Errorf("report: %w", err)
 	}
 	probe, err := os.CreateTemp(dir, ".writable-*")
@@ -50,7 +50,7 @@ func Ready(dir string) error {
 
 // Write writes the report's files into a folder, which it makes if need be.
 func (r *Report) Write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is for others to read
+	if err := os.MkdirAll(dir, 0o755); err != nil { // it is for others to read
 		return fmt.Errorf("report: %w", err)
 	}
 	for _, f := range []struct {
@@ -65,7 +65,7 @@ func (r *Report) Write(dir string) error {
 }
 
 func writeFile(path string, write func(w io.Writer) error) (err error) {
-	f, err := os.Create(path) //nolint:gosec // the user names the folder
+	f, err := os.Create(path) // the user names the folder
 	if err != nil {
 		return err
 	}

@@ -214,7 +214,7 @@ func (v *view) timePlots() {
 }
 
 // svg marks what this package drew as safe: its texts are escaped where they are put in.
-func svg(s string) template.HTML { return template.HTML(s) } //nolint:gosec // see above
+func svg(s string) template.HTML { return template.HTML(s) } // see above
 
 // waitTable lists waits of each policy's first run.
 func (v *view) waitTable(title string, groups func(f *trace.Figures) []trace.WaitFigures) {

@@ -26,7 +26,7 @@ func namingModels(rows []*trace.Row, percent int, seed uint64) []*trace.Row {
 			free = append(free, r)
 		}
 	}
-	draw := rand.New(rand.NewPCG(seed, uint64(percent))) //nolint:gosec // the same list each time
+	draw := rand.New(rand.NewPCG(seed, uint64(percent))) // the same list each time
 	out := make([]*trace.Row, 0, len(rows))
 	add := func(n int, from []*trace.Row) {
 		for range n {
@@ -91,7 +91,7 @@ func smallCluster() (nodes []*structs.Node) {
 
 // smallTasks is tasks of which a part names the scarce model, twice as many as there is room for.
 func smallTasks(percent int, seed uint64) (rows []*trace.Row) {
-	draw := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the same tasks each time
+	draw := rand.New(rand.NewPCG(seed, 0)) // the same tasks each time
 	for i := range 1200 {
 		r := &trace.Row{Name: fmt.Sprint("t", i), Arrival: time.Duration(i) * time.Second, Duration: trace.Forever, Count: 1, GPUs: 1, MemoryMB: 8192}
 		r.CPU = []int{3000, 6000, 9000, 12_000}[draw.IntN(4)]

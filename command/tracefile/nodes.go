@@ -89,7 +89,7 @@ func listedNode(t *table, name string) *structs.Node {
 	}
 	cores := milli / mhzPerCore
 	r := &structs.NodeResources{
-		Cpu:    structs.NodeCpuResources{CpuShares: int64(milli), TotalCpuCores: uint16(cores)}, //nolint:gosec // at most 65535
+		Cpu:    structs.NodeCpuResources{CpuShares: int64(milli), TotalCpuCores: uint16(cores)}, // at most 65535
 		Memory: structs.NodeMemoryResources{MemoryMB: int64(memory)},
 	}
 	if gpus > 0 {
@@ -145,7 +145,7 @@ func OpenRanks(path string) (map[uint64]map[string]int, error) {
 		if !more {
 			return out, nil
 		}
-		seed, rank := uint64(t.whole("seed", 0, 0, 1<<53)), t.whole("rank", 0, 0, 1<<53) //nolint:gosec // not negative
+		seed, rank := uint64(t.whole("seed", 0, 0, 1<<53)), t.whole("rank", 0, 0, 1<<53) // not negative
 		if t.err != nil {
 			return nil, t.err
 		}

@@ -42,7 +42,7 @@ func readOrder(path string, r io.Reader, rows int) (Order, error) {
 		if !more {
 			break
 		}
-		seed := uint64(t.whole("seed", 0, 0, 1<<53)) //nolint:gosec // not negative
+		seed := uint64(t.whole("seed", 0, 0, 1<<53)) // not negative
 		pos, row := t.whole("pos", -1, 0, maxOrder), t.whole("row", -1, 0, rows-1)
 		switch {
 		case t.err != nil:
@@ -57,7 +57,7 @@ func readOrder(path string, r io.Reader, rows int) (Order, error) {
 		if n++; n > maxOrder {
 			return nil, fmt.Errorf("%s:%d: over %d rows; use fewer seeds", path, t.line(), maxOrder)
 		}
-		out[seed] = append(out[seed], int32(row)) //nolint:gosec // below maxOrder
+		out[seed] = append(out[seed], int32(row)) // below maxOrder
 	}
 	if n == 0 {
 		return nil, fmt.Errorf("%s: has no rows after the names of its columns", path)
@@ -94,7 +94,7 @@ func (t *Trace) Drawn(seed uint64) iter.Seq2[*trace.Row, error] {
 		}
 		for pos := 0; ; {
 			for i := len(order) - 1; i > 0; i-- {
-				k := int(splitmix(&state) % uint64(i+1)) //nolint:gosec // at most i
+				k := int(splitmix(&state) % uint64(i+1)) // at most i
 				order[i], order[k] = order[k], order[i]
 			}
 			for _, at := range order {

@@ -26,7 +26,7 @@ func IsTerminal(stream any) bool {
 		stream = w.to
 	}
 	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
+	return ok && term.IsTerminal(int(f.Fd())) // a file descriptor fits
 }
 
 // Coloured is a style that marks colours for any [Writer].

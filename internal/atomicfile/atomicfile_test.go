@@ -14,7 +14,7 @@ func TestWrite(t *testing.T) {
 		if err := Write(path, text); err != nil {
 			t.Fatal(err)
 		}
-		got, err := os.ReadFile(path) //nolint:gosec // a test's own
+		got, err := os.ReadFile(path) // a test's own
 		if err != nil || string(got) != text {
 			t.Fatalf("%q, %v; not %q", got, err, text)
 		}

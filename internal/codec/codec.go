@@ -81,7 +81,7 @@ func EncodeRow(v any) ([]byte, error) { return appendBy(ofRows, nil, v) }
 func Append(to []byte, v any) ([]byte, error) { return appendBy(encoders, to, v) }
 
 func appendBy(pool *sync.Pool, to []byte, v any) ([]byte, error) {
-	e := pool.Get().(*encoder) //nolint:forcetypeassert // nothing else is put there
+	e := pool.Get().(*encoder) // nothing else is put there
 	if err := e.encode(v); err != nil {
 		return to, err
 	}
@@ -95,7 +95,7 @@ func Decode(data []byte, v any) (err error) {
 	if data == nil {
 		data = []byte{} // of nil the decoder takes no notice
 	}
-	d := decoders.Get().(*msgpack.Decoder) //nolint:forcetypeassert // nothing else is put there
+	d := decoders.Get().(*msgpack.Decoder) // nothing else is put there
 	defer func() {
 		if r := recover(); r != nil { // whatever state it is in, it is not used again
 			err = fmt.Errorf("decode %T: malformed msgpack: %v", v, r)

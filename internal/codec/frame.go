@@ -34,7 +34,7 @@ type Frames struct{ e *encoder }
 // EncodeFrames encodes a frame for each value, behind first, which are whole frames. Nothing is written before all could be
 // encoded.
 func EncodeFrames(first []byte, values ...any) (Frames, error) {
-	e := encoders.Get().(*encoder) //nolint:forcetypeassert // nothing else is put there
+	e := encoders.Get().(*encoder) // nothing else is put there
 	e.frame = append(e.frame[:0], first...)
 	for _, v := range values {
 		if err := e.encode(v); err != nil {
@@ -60,7 +60,7 @@ func AppendFrame(to, body []byte) ([]byte, error) {
 	if len(body) > MaxFrame {
 		return to, fmt.Errorf("write frame of %d bytes: %w, the limit is %d", len(body), ErrFrameTooLarge, MaxFrame)
 	}
-	to = binary.BigEndian.AppendUint32(slices.Grow(to, 4+len(body)), uint32(len(body))) //nolint:gosec // bounded above
+	to = binary.BigEndian.AppendUint32(slices.Grow(to, 4+len(body)), uint32(len(body))) // bounded above
 	return append(to, body...), nil
 }
 

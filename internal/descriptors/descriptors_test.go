@@ -17,7 +17,7 @@ func TestCloseOnExec(t *testing.T) {
 		if err := mark(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 { //nolint:gosec // a descriptor
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 { // a descriptor
 			t.Errorf("%s: descriptor %d stays open on exec: %v", name, fd, err)
 		}
 		_ = unix.Close(fd) // only read from

@@ -51,7 +51,7 @@ func Open(path, setting string, initial []byte, logger hclog.Logger) (*Ring, err
 	case len(keys) > 0 && !bytes.Equal(keys[0], initial):
 		logger.Info("gossip is encrypted with the keys that were kept; `"+setting+"` of the configuration is only the first key that there was", "file", path)
 	case len(keys) == 0 && len(initial) == 0:
-		return nil, nil //nolint:nilnil // no keys are no fault
+		return nil, nil // no keys are no fault
 	case len(keys) == 0:
 		if err := Check(initial); err != nil {
 			return nil, fmt.Errorf("%s: %w", setting, err)
@@ -85,7 +85,7 @@ func readKeys(path string) (State, error) {
 	if path == "" {
 		return State{}, nil
 	}
-	raw, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
+	raw, err := os.ReadFile(path) // the operator names the directory
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{}, nil
 	}

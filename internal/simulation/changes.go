@@ -67,7 +67,7 @@ func brief(to []byte, change *state.Change) []byte {
 		to = numbers(to, now.ModifyIndex, now.AllocModifyIndex)
 		to = words(to, now.NodeID, now.DesiredStatus, now.ClientStatus, now.PreemptedByAllocation, now.NextAllocation)
 	case *structs.Evaluation:
-		to = words(numbers(to, now.ModifyIndex, uint64(now.WaitUntil.UnixNano())), now.Status, now.BlockedEval) //nolint:gosec // a bit pattern
+		to = words(numbers(to, now.ModifyIndex, uint64(now.WaitUntil.UnixNano())), now.Status, now.BlockedEval) // a bit pattern
 	case *structs.Node:
 		to = words(numbers(to, now.ModifyIndex, uint64(len(now.Events))), now.Status, now.SchedulingEligibility)
 	case *structs.Job:

@@ -502,7 +502,7 @@ func open(snap *state.Snapshot, id structs.NamespacedID) string {
 		fmt.Fprintf(&out, "\n    reserved: %+v", *r)
 	}
 	config := snap.SchedulerConfig(nil)
-	job, _ := json.Marshal(snap.Job(nil, id.Namespace, id.ID)) //nolint:errchkjson // for people
+	job, _ := json.Marshal(snap.Job(nil, id.Namespace, id.ID)) // for people
 	fmt.Fprintf(&out, "\n    %+v\n    %s", config, job)
 	return out.String() + notices(snap, id)
 }

@@ -58,7 +58,7 @@ func (s *sim) makeClients() {
 
 // requestKeyOf makes a node: some have GPUs, under two switches.
 func requestKeyOf(s *sim, i int) *structs.Node {
-	cores := uint16(8 << s.IntN(2)) //nolint:gosec // 8 or 16
+	cores := uint16(8 << s.IntN(2)) // 8 or 16
 	n := &structs.Node{
 		ID: s.newID(), SecretID: s.newID(), Name: fmt.Sprintf("n%d", i), Datacenter: "dc1", NodePool: structs.NodePoolDefault,
 		Status: structs.NodeStatusReady, SchedulingEligibility: structs.NodeEligible,

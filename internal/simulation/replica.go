@@ -123,7 +123,7 @@ func (r *replica) apply(to uint64) (answer error) {
 // batch returns the entries that are to be applied next, of those up to an index.
 func (r *replica) batch(first, to uint64) (batch []*raft.Log) {
 	hashed := (first + hashEvery - 1) / hashEvery * hashEvery
-	to = min(to, hashed, first+(first+3*uint64(r.id))%8) //nolint:gosec // replicas are few
+	to = min(to, hashed, first+(first+3*uint64(r.id))%8) // replicas are few
 	if r.buffer > 0 {
 		to = first // its feed may not contain all that a batch changes
 	}

@@ -149,7 +149,7 @@ func run(seed uint64, broken seams, entries, faults int) (*Result, error) {
 	}
 	s.end()
 	s.result.Seed, s.result.Replicas, s.result.Nodes = seed, len(s.replicas), len(s.clients)
-	s.result.Entries, s.result.Faults, s.result.Virtual = int(s.log.last()), s.faults, s.now //nolint:gosec // a small count
+	s.result.Entries, s.result.Faults, s.result.Virtual = int(s.log.last()), s.faults, s.now // a small count
 	s.result.Trace = hex.EncodeToString(s.trace.Sum(nil))
 	if s.failed != nil {
 		return &s.result, s.failed
@@ -204,7 +204,7 @@ func (s *sim) end() {
 // over goes on to calm, and reports whether that has come.
 func (s *sim) over() bool {
 	if s.quietAt == 0 {
-		if int(s.log.last()) >= s.minEntries && s.total() >= s.minFaults { //nolint:gosec // a small count
+		if int(s.log.last()) >= s.minEntries && s.total() >= s.minFaults { // a small count
 			s.quieten()
 		}
 		return false
@@ -244,15 +244,15 @@ func (s *sim) between(a, b time.Duration) time.Duration {
 func (s *sim) newID() string {
 	var random [10]byte
 	binary.BigEndian.PutUint64(random[:], s.Uint64())
-	binary.BigEndian.PutUint16(random[8:], uint16(s.Uint32())) //nolint:gosec // the lower half is meant
+	binary.BigEndian.PutUint16(random[8:], uint16(s.Uint32())) // the lower half is meant
 	return structs.MintedID(epoch.Add(s.now).UnixMilli(), random)
 }
 
 // note adds a step to the trace.
 func (s *sim) note(what string, who int) {
 	var at [16]byte
-	binary.BigEndian.PutUint64(at[:], uint64(s.now)) //nolint:gosec // never negative
-	binary.BigEndian.PutUint64(at[8:], uint64(who))  //nolint:gosec // a bit pattern
+	binary.BigEndian.PutUint64(at[:], uint64(s.now)) // never negative
+	binary.BigEndian.PutUint64(at[8:], uint64(who))  // a bit pattern
 	_, _ = s.trace.Write(at[:])                      // never fails
 	_, _ = s.trace.Write([]byte(what))               // never fails
 	s.last[s.at%kept] = noted{s.now, who, what}

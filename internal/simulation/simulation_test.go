@@ -79,7 +79,7 @@ func TestSeeds(t *testing.T) {
 	}
 	n, began := 0, time.Now()
 	for _, seed := range found {
-		if last := *first + uint64(*seeds); *only == 0 && *first == 1 && seed >= last { //nolint:gosec // not negative
+		if last := *first + uint64(*seeds); *only == 0 && *first == 1 && seed >= last { // not negative
 			todo <- seed
 			n++
 		}

@@ -44,7 +44,7 @@ func (t *timeline) after(d time.Duration, what string, who int, do func()) *even
 // next takes the next event out and moves the time on to it; nil: there is none.
 func (t *timeline) next() *event {
 	for len(t.todo) > 0 {
-		e := heap.Pop(&t.todo).(*event) //nolint:forcetypeassert // the heap contains nothing else
+		e := heap.Pop(&t.todo).(*event) // the heap contains nothing else
 		if e.do != nil {
 			t.now = e.at
 			return e
@@ -66,7 +66,7 @@ func (h events) Less(i, j int) bool {
 func (h events) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push implements heap.Interface.
-func (h *events) Push(x any) { *h = append(*h, x.(*event)) } //nolint:forcetypeassert // the heap contains nothing else
+func (h *events) Push(x any) { *h = append(*h, x.(*event)) } // the heap contains nothing else
 
 // Pop implements heap.Interface.
 func (h *events) Pop() any {

@@ -22,4 +22,4 @@ func NewCount(name string) *Count {
 }
 
 // Add adds to the counter.
-func (c *Count) Add(n int) { c.n.Add(uint64(max(0, n))) } //nolint:gosec // not negative
+func (c *Count) Add(n int) { c.n.Add(uint64(max(0, n))) } // not negative

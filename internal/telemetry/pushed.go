@@ -225,7 +225,7 @@ func appendID(b []byte, kind Kind, key []string, labels []metrics.Label) (id, na
 			if !nameRune(r, len(b) == begin) && r != ':' {
 				r = '_'
 			}
-			b = append(b, byte(r)) //nolint:gosec // ASCII
+			b = append(b, byte(r)) // ASCII
 		}
 	}
 	end := len(b)
@@ -283,7 +283,7 @@ func labelName(name string) string {
 		if !nameRune(r, i == 0) {
 			r = '_'
 		}
-		b = append(b, byte(r)) //nolint:gosec // ASCII
+		b = append(b, byte(r)) // ASCII
 	}
 	return string(b)
 }

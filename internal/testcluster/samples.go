@@ -46,7 +46,7 @@ func Batch(job, node, seed string, n int) *structs.PlacementBatch {
 		Resources: &structs.AllocatedResources{},
 	}
 	for i := range n {
-		b.Instances = append(b.Instances, structs.Instance{Ordinal: uint32(i), Index: i}) //nolint:gosec // small
+		b.Instances = append(b.Instances, structs.Instance{Ordinal: uint32(i), Index: i}) // small
 	}
 	return b
 }
@@ -65,4 +65,4 @@ func Commit(plans ...*structs.JudgedPlan) *structs.PlanCommit {
 }
 
 // AllocID returns the ID of an instance that was placed with a seed, by its place in its batch.
-func AllocID(seed string, i int) string { return structs.DeriveID(seed, uint64(i)) } //nolint:gosec // not negative
+func AllocID(seed string, i int) string { return structs.DeriveID(seed, uint64(i)) } // not negative

@@ -13,7 +13,7 @@ func HostPort(addr string) (host string, port int, err error) {
 		return "", 0, err
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
-	return host, int(n), err //nolint:gosec // 16 bits
+	return host, int(n), err // 16 bits
 }
 
 // Advertised resolves the address, host:port, that others learn by gossip: its members know each other by IP address. An unspecified

@@ -61,7 +61,7 @@ func TestBoundedArguments(t *testing.T) {
 
 	list := func(n int, item byte) []byte {
 		out := append([]byte{0x81, 0xa6}, "Events"...)
-		out = binary.BigEndian.AppendUint32(append(out, 0xdd), uint32(n)) //nolint:gosec // small
+		out = binary.BigEndian.AppendUint32(append(out, 0xdd), uint32(n)) // small
 		return append(out, bytes.Repeat([]byte{item}, n)...)
 	}
 	f := func(what, method string, args []byte, want structs.Code, most uint64) {

@@ -93,7 +93,7 @@ func (l *lifeline) send(b []byte) error {
 			return err
 		}
 	default:
-		buf := joined.Get().(*[maxBuffered + maxJoined]byte) //nolint:forcetypeassert // nothing else is put there
+		buf := joined.Get().(*[maxBuffered + maxJoined]byte) // nothing else is put there
 		defer joined.Put(buf)
 		b = buf[:copy(buf[:], buffered)+copy(buf[len(buffered):], b)]
 	}

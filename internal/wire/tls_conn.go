@@ -169,7 +169,7 @@ func (t *TLS) acceptTLS(ctx context.Context, raw net.Conn) (*Conn, error) {
 		return nil, &Refused{Reason: "it did not state what it carries: " + err.Error(), Gone: true}
 	}
 	if why := s.forbids(peer, proto[0]); why != "" {
-		answer := binary.BigEndian.AppendUint16([]byte{answerNo}, uint16(min(len(why), maxRefusal))) //nolint:gosec // bounded
+		answer := binary.BigEndian.AppendUint16([]byte{answerNo}, uint16(min(len(why), maxRefusal))) // bounded
 		_, _ = conn.Write(append(answer, why[:min(len(why), maxRefusal)]...))
 		_ = conn.CloseWrite()
 		return nil, &Refused{Reason: why, Kind: why} // the names in it are the CA's doing, and so few

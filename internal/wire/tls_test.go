@@ -154,7 +154,7 @@ func TestExpired(t *testing.T) {
 		t.Errorf("expired: %v", err)
 	}
 	p.issue("soon", "server", "global", 0)
-	if err := os.Chmod(p.path("soon-key.pem"), 0o644); err != nil { //nolint:gosec // on purpose
+	if err := os.Chmod(p.path("soon-key.pem"), 0o644); err != nil { // on purpose
 		t.Fatal(err)
 	}
 	o := p.options("soon", "server")

@@ -80,7 +80,7 @@ func Run(ctx context.Context, snap *state.Snapshot, o Options) (*structs.CheckRe
 
 // checker is one check at work.
 type checker struct {
-	ctx    context.Context //nolint:containedctx // it lives as long as one call
+	ctx    context.Context // it lives as long as one call
 	snap   *state.Snapshot
 	opts   Options
 	report *structs.CheckReport

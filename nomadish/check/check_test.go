@@ -26,7 +26,7 @@ func newSite(t testing.TB) *site {
 	return &site{l, t, l.Store}
 }
 
-func (s *site) now() int64 { return int64(s.Index()+1) * 1e9 } //nolint:gosec // small
+func (s *site) now() int64 { return int64(s.Index()+1) * 1e9 } // small
 
 func (s *site) must(entry any) {
 	s.t.Helper()
@@ -72,7 +72,7 @@ func testBatch(s *site, job, node string, first, n int) *structs.PlacementBatch 
 		},
 	}
 	for i := range n {
-		b.Instances = append(b.Instances, structs.Instance{Ordinal: uint32(i), Index: first + i}) //nolint:gosec // small
+		b.Instances = append(b.Instances, structs.Instance{Ordinal: uint32(i), Index: first + i}) // small
 	}
 	return b
 }
@@ -92,7 +92,7 @@ func (s *site) place(job, node string, first, n int, f func(*structs.PlacementBa
 	}
 	s.plan(&structs.JudgedPlan{EvalID: b.EvalID, Place: []*structs.PlacementBatch{b}})
 	for i := range n {
-		ids = append(ids, structs.DeriveID(b.Seed, uint64(i))) //nolint:gosec // small
+		ids = append(ids, structs.DeriveID(b.Seed, uint64(i))) // small
 	}
 	return ids
 }

@@ -137,7 +137,7 @@ func (c *checker) checkRoom(n *node) {
 	r := n.spec.NodeResources
 	cpu, memory, disk := r.Cpu.CpuShares, r.Memory.MemoryMB, r.Disk.DiskMB
 	if own := n.spec.ReservedResources; own != nil {
-		keeps := int64(min(own.Cpu.CpuShares, 1<<62)) //nolint:gosec // bounded
+		keeps := int64(min(own.Cpu.CpuShares, 1<<62)) // bounded
 		if keeps == 0 {
 			keeps = int64(len(own.Cpu.ReservedCpuCores)) * r.Cpu.MHzPerCore()
 		}

@@ -89,7 +89,7 @@ type Pool struct {
 // Open joins the server into the pool of the clients, alone as yet. It returns nil if the server does not gossip with them.
 func Open(o Options) (*Pool, error) {
 	if !o.On {
-		return nil, nil //nolint:nilnil // there is none, as the configuration states
+		return nil, nil // there is none, as the configuration states
 	}
 	s := &Pool{id: o.ID, logger: o.Logger.Named("clients"), lost: map[string]bool{}, keys: map[string]structs.GossipKeys{}, losses: make(chan struct{}, 1)}
 	path := ""
@@ -106,7 +106,7 @@ func Open(o Options) (*Pool, error) {
 	})
 	if errors.Is(err, clientpool.ErrInUse) && o.MayMiss {
 		s.logger.Warn("this server does not gossip with clients: their loss is seen by their heartbeats alone; set ports { client_gossip = … }, or server { client_gossip = false }", "error", err)
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil // as above
 	}
 	if err != nil {
 		return nil, err

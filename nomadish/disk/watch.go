@@ -69,7 +69,7 @@ func Measure(dir string) (structs.DiskRoom, error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return structs.DiskRoom{}, fmt.Errorf("room on the disk of %s: %w", dir, err)
 	}
-	block := uint64(max(0, s.Bsize)) //nolint:gosec // not negative
+	block := uint64(max(0, s.Bsize)) // not negative
 	r := structs.DiskRoom{Path: dir, Total: s.Blocks * block, Free: s.Bavail * block}
 	if s.Files > 0 && s.Ffree == 0 { // no file can be made any more
 		r.Free = 0
@@ -83,7 +83,7 @@ const tryBytes = 256 << 10
 // Try writes a little to the disk and takes it away again.
 func Try(dir string) error {
 	path := filepath.Join(dir, ".room")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // the operator names the directory
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // the operator names the directory
 	if err != nil {
 		return err
 	}

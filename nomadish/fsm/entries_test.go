@@ -206,12 +206,12 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration(), CAS: s.flip(), Time: s.time}
 	case structs.LogAutopilotConfig:
 		e := &structs.AutopilotConfigEntry{Config: structs.DefaultAutopilotConfiguration(), CAS: s.flip(), Time: s.time}
-		e.Config.MinQuorum = uint(s.pick("quorum", 4)) //nolint:gosec // small
+		e.Config.MinQuorum = uint(s.pick("quorum", 4)) // small
 		return t, e
 	case structs.LogClusterMeta:
 		return t, &structs.ClusterMetaEntry{ClusterID: s.seed(), Time: s.time}
 	case structs.LogJobStability:
-		return t, &structs.JobStabilityEntry{Namespace: "default", JobID: s.job(), Version: uint64(s.pick("version", 3)), Stable: s.flip(), Time: s.time} //nolint:gosec // small
+		return t, &structs.JobStabilityEntry{Namespace: "default", JobID: s.job(), Version: uint64(s.pick("version", 3)), Stable: s.flip(), Time: s.time} // small
 	case structs.LogSigningKey:
 		return t, &structs.SigningKeyEntry{Key: structs.SigningKey{KeyID: s.seed(), PrivateKey: []byte{1}}, First: s.flip(), Time: s.time}
 	case structs.LogNodePoolUpsert:

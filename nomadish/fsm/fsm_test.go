@@ -245,7 +245,7 @@ func TestMove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.apply(uint64(i+1), entry) //nolint:gosec // small
+		r.apply(uint64(i+1), entry) // small
 	}
 	whole := dump(t, r)
 	from, size, err := Move(bytes.NewReader(whole), int64(len(whole)), 1<<40)
@@ -331,7 +331,7 @@ func TestEntriesOfANewerVersion(t *testing.T) {
 	}
 	good := dump(t, r)
 	for i, entry := range [][]byte{{100, 0x80}, register("b"), {101}} {
-		if err, ok := r.apply(uint64(3+i), entry).(error); !ok || !strings.Contains(err.Error(), "type 100") { //nolint:gosec // small
+		if err, ok := r.apply(uint64(3+i), entry).(error); !ok || !strings.Contains(err.Error(), "type 100") { // small
 			t.Errorf("entry %d: %v", 3+i, err)
 		}
 	}

@@ -121,7 +121,7 @@ func ServerOf(m *structs.ServerMember) (Server, error) {
 		if err != nil {
 			return s, fmt.Errorf("member %s: it expects %q servers", m.Name, expect)
 		}
-		s.Expect = int(n) //nolint:gosec // 8 bits
+		s.Expect = int(n) // 8 bits
 	}
 	return s, nil
 }

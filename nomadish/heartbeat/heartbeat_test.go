@@ -210,7 +210,7 @@ func TestManyNodesBeatSeldom(t *testing.T) {
 		for i := range nodes {
 			b.register(fmt.Sprint("n", i))
 		}
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+		random := rand.New(rand.NewPCG(1, 2)) // a test's
 		due := make([]time.Time, nodes)
 		start, beats := time.Now(), 0
 		beat := func(until time.Time) { // as clients do: see client/heartbeat.go

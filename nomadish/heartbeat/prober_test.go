@@ -426,7 +426,7 @@ func TestPoolShrinks(t *testing.T) {
 	s := newSeen()
 	run(t, Options{Probers: s, MaxPerSecond: perSecond, Failover: 10 * time.Minute}, func(b *bed) {
 		b.register(ids...)
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+		random := rand.New(rand.NewPCG(1, 2)) // a test's
 		due := make([]time.Time, len(ids))
 		beat := func(some []int, until time.Time) { // as clients do: see client/heartbeat.go
 			for ; time.Now().Before(until); time.Sleep(100 * time.Millisecond) {

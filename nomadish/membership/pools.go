@@ -71,7 +71,7 @@ func OpenLAN(o *Options, keys *keyring.Ring, h Hooks) (*gossip.Pool, error) {
 // OpenWAN joins the server into the pool of all regions, alone as yet; nil: it is switched off.
 func OpenWAN(o *Options, keys *keyring.Ring, refuse func(key []byte) error) (*gossip.Pool, error) {
 	if o.WAN.Addr == "" {
-		return nil, nil //nolint:nilnil // there is none, as the configuration states
+		return nil, nil // there is none, as the configuration states
 	}
 	c := o.gossip(gossip.KindWAN, &o.WAN, keys, o.Logger.Named("gossip").Named("wan"), "wan-snapshot")
 	c.RefuseKey = refuse

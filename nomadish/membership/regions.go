@@ -84,7 +84,7 @@ func (r *Regions) Servers(region string) []string {
 	if len(addrs) < 2 {
 		return addrs
 	}
-	at := int(r.next.Add(1) % uint32(len(addrs))) //nolint:gosec // a few servers
+	at := int(r.next.Add(1) % uint32(len(addrs))) // a few servers
 	return slices.Concat(addrs[at:], addrs[:at])
 }
 

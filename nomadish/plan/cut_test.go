@@ -44,7 +44,7 @@ func reclaimingPlan(t *rapid.T) (*judged, facts1) {
 		}
 		for i := range rapid.IntRange(1, 30).Draw(t, "instances") {
 			batch.Instances = append(batch.Instances, structs.Instance{
-				Ordinal: uint32(i), Index: i, Node: rapid.IntRange(0, nodes-1).Draw(t, "on"), //nolint:gosec // small
+				Ordinal: uint32(i), Index: i, Node: rapid.IntRange(0, nodes-1).Draw(t, "on"), // small
 			})
 		}
 		p.Place = append(p.Place, batch)
@@ -269,7 +269,7 @@ func TestCutPlanAtEveryIndex(t *testing.T) {
 			for i := range nodes {
 				p.Stop = append(p.Stop, &structs.AllocStop{
 					AllocID: structs.DeriveID(fmt.Sprint("seed-victim-", i), 0), DesiredStatus: structs.AllocDesiredEvict,
-					Reclaim: structs.ReclaimRequeue, PreemptedBy: structs.DeriveID("seed-1", uint64(i)), //nolint:gosec // small
+					Reclaim: structs.ReclaimRequeue, PreemptedBy: structs.DeriveID("seed-1", uint64(i)), // small
 				})
 			}
 			p.Requests = []*structs.RequestUpdate{{Namespace: "default", JobID: "job-1", Group: "g"}}

@@ -15,7 +15,7 @@ import (
 
 // randomPlan returns a plan with a little or a lot of everything.
 func randomPlan(t *rapid.T, id string) *structs.JudgedPlan {
-	uuid := func(n int) string { return structs.DeriveID(id, uint64(n)) } //nolint:gosec // small
+	uuid := func(n int) string { return structs.DeriveID(id, uint64(n)) } // small
 	p := &structs.JudgedPlan{EvalID: uuid(0), Time: 1_700_000_000_000_000_000}
 	for i := range rapid.IntRange(0, 40).Draw(t, "stops") {
 		p.Stop = append(p.Stop, &structs.AllocStop{
@@ -57,7 +57,7 @@ func randomPlan(t *rapid.T, id string) *structs.JudgedPlan {
 		gang := rapid.Bool().Draw(t, "ranked")
 		rich := rapid.Bool().Draw(t, "rich")
 		for n := range rapid.IntRange(1, 150).Draw(t, "instances") {
-			in := structs.Instance{Ordinal: uint32(n), Index: n, Node: n % len(b.Nodes)} //nolint:gosec // small
+			in := structs.Instance{Ordinal: uint32(n), Index: n, Node: n % len(b.Nodes)} // small
 			if gang {
 				in.Rank = n
 			}

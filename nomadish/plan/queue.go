@@ -84,7 +84,7 @@ func (q *planQueue) take(n int) []*waiting {
 	defer q.mu.Unlock()
 	var out []*waiting
 	for len(q.plans) > 0 && len(out) < n {
-		w := heap.Pop(&q.plans).(*waiting) //nolint:forcetypeassert // the heap contains nothing else
+		w := heap.Pop(&q.plans).(*waiting) // the heap contains nothing else
 		if w.ctx.Err() == nil {            // else nobody waits for it any more
 			out = append(out, w)
 		}
@@ -109,7 +109,7 @@ func (h plans) Less(i, j int) bool {
 func (h plans) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
 // Push implements heap.Interface.
-func (h *plans) Push(x any) { *h = append(*h, x.(*waiting)) } //nolint:forcetypeassert // the heap contains nothing else
+func (h *plans) Push(x any) { *h = append(*h, x.(*waiting)) } // the heap contains nothing else
 
 // Pop implements heap.Interface.
 func (h *plans) Pop() any {

@@ -74,7 +74,7 @@ func planOf(id string, cpu int64, nodes ...string) *structs.Plan {
 			at[n] = len(b.Nodes)
 			b.Nodes = append(b.Nodes, structs.PlacedNode{ID: n, Name: n})
 		}
-		b.Instances = append(b.Instances, structs.Instance{Ordinal: uint32(i), Index: i, Node: at[n]}) //nolint:gosec // small
+		b.Instances = append(b.Instances, structs.Instance{Ordinal: uint32(i), Index: i, Node: at[n]}) // small
 	}
 	return &structs.Plan{
 		EvalID: id, EvalToken: "token", Namespace: "default", JobID: b.JobID, Priority: 50, Place: []*structs.PlacementBatch{b},

@@ -218,7 +218,7 @@ func TestMissedWakeAcrossLeaders(t *testing.T) {
 func TestForgottenReleases(t *testing.T) {
 	f := newFreed()
 	for i := range maxFreed + 10 {
-		f.note(fmt.Sprint("class-", i), uint64(i+1)) //nolint:gosec // small
+		f.note(fmt.Sprint("class-", i), uint64(i+1)) // small
 	}
 	none := map[string]bool{}
 	for i := range maxFreed + 10 {

@@ -157,7 +157,7 @@ func (f *freed) note(class string, index uint64) {
 	}
 	f.at[class] = f.latest.PushFront(freedClass{class: class, index: index})
 	if f.latest.Len() > maxFreed {
-		oldest := f.latest.Remove(f.latest.Back()).(freedClass) //nolint:forcetypeassert // the list contains nothing else
+		oldest := f.latest.Remove(f.latest.Back()).(freedClass) // the list contains nothing else
 		delete(f.at, oldest.class)
 		f.floor = oldest.index
 	}
@@ -167,7 +167,7 @@ func (f *freed) note(class string, index uint64) {
 // was decided on.
 func (f *freed) missed(e *structs.Evaluation) bool {
 	for at := f.latest.Front(); at != nil; at = at.Next() {
-		c := at.Value.(freedClass) //nolint:forcetypeassert // the list contains nothing else
+		c := at.Value.(freedClass) // the list contains nothing else
 		if c.index <= e.SnapshotIndex {
 			return false // and so are all after it
 		}

@@ -98,11 +98,11 @@ var tokens = base32.HexEncoding.WithPadding(base32.NoPadding)
 func (l *Line) Token() string {
 	r := &l.Rank
 	b := append(make([]byte, 0, 128), l.Pool()...)
-	b = append(b, 0, byte(r.Standing), byte(r.Claim), byte(255-min(r.Band, 255)), 1) //nolint:gosec // a few each
+	b = append(b, 0, byte(r.Standing), byte(r.Claim), byte(255-min(r.Band, 255)), 1) // a few each
 	if r.Requeued {
 		b[len(b)-1] = 0
 	}
-	b = binary.BigEndian.AppendUint64(b, ^(uint64(r.Number) ^ 1<<63)) //nolint:gosec // the highest first
+	b = binary.BigEndian.AppendUint64(b, ^(uint64(r.Number) ^ 1<<63)) // the highest first
 	b = binary.BigEndian.AppendUint64(b, r.Submitted)
 	for _, part := range []string{r.Job.Namespace, r.Job.ID, l.Group.Name} {
 		b = append(append(b, part...), 0)

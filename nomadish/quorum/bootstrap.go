@@ -175,7 +175,7 @@ func (f *Bootstrapper) try(ctx context.Context) error {
 	if err != nil || voters == nil {
 		return err
 	}
-	f.number = max(f.number+1, uint64(time.Now().UnixNano())) //nolint:gosec // after 1970
+	f.number = max(f.number+1, uint64(time.Now().UnixNano())) // after 1970
 	if voters[0].ID != f.opts.ID {
 		f.giveUp(ctx)
 		f.logChange(hclog.Info, "waiting for another server to bootstrap the cluster", voters[0].Name)

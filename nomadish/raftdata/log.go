@@ -203,7 +203,7 @@ func snapshots(dir string) ([]*Snapshot, error) {
 }
 
 func readMeta(path string, to *raft.SnapshotMeta) error {
-	file, err := os.Open(path) //nolint:gosec // the operator names the directory
+	file, err := os.Open(path) // the operator names the directory
 	if err != nil {
 		return fmt.Errorf("read a snapshot: %w", err)
 	}

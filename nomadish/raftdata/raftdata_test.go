@@ -191,7 +191,7 @@ func TestNothingIsWritten(t *testing.T) {
 				out[path] = ""
 				return err
 			}
-			raw, err := os.ReadFile(path) //nolint:gosec // a test's own
+			raw, err := os.ReadFile(path) // a test's own
 			info, _ := entry.Info()
 			out[path] = info.ModTime().String() + string(raw)
 			return err
@@ -242,7 +242,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}
 	f("a server is running with it", dir)
 	_ = running.Close()
-	whole, err := os.ReadFile(file) //nolint:gosec // a test's own
+	whole, err := os.ReadFile(file) // a test's own
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func serverID(o *Options, hasLog bool) (string, error) {
 		return o.NewID(), nil
 	}
 	path := filepath.Join(o.Dir, "node-id")
-	raw, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
+	raw, err := os.ReadFile(path) // the operator names the directory
 	switch id := strings.TrimSpace(string(raw)); {
 	case err == nil && id != "":
 		return id, nil

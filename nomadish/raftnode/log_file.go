@@ -34,7 +34,7 @@ func openLog(path string, reserve int64) (*raftboltdb.BoltStore, error) {
 		}
 	}
 	o.BoltOptions.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
-		f, err := os.OpenFile(name, flag, mode) //nolint:gosec // the path is the operator's
+		f, err := os.OpenFile(name, flag, mode) // the path is the operator's
 		if err == nil {
 			writeAhead(f, reserve)
 		}
@@ -54,7 +54,7 @@ func writeAhead(f *os.File, to int64) {
 		return
 	}
 	var room unix.Statfs_t
-	if err := unix.Fstatfs(int(f.Fd()), &room); err != nil || int64(room.Bavail)*room.Bsize < reserveShare*to { //nolint:gosec // far from it
+	if err := unix.Fstatfs(int(f.Fd()), &room); err != nil || int64(room.Bavail)*room.Bsize < reserveShare*to { // far from it
 		return
 	}
 	if is, err = f.Stat(); err != nil || is.Size() >= to { // now that it is ours

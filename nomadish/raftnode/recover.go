@@ -33,7 +33,7 @@ as committed after that.
 // recoverPeers makes the servers of peers.json the cluster, if there is such a file.
 func recoverPeers(dir string, s *Stores, conf *raft.Config, scratch raft.FSM, transport raft.Transport) error {
 	help := filepath.Join(dir, "peers.info")
-	if was, err := os.ReadFile(help); err != nil || string(was) != peersHelp { //nolint:gosec // the operator names the directory
+	if was, err := os.ReadFile(help); err != nil || string(was) != peersHelp { // the operator names the directory
 		if err := os.WriteFile(help, []byte(peersHelp), 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) { // it can wait
 			return fmt.Errorf("data_dir: %w", err)
 		}

@@ -25,7 +25,7 @@ func TestChronologicalPages(t *testing.T) {
 		shuffled := rapid.Permutation(all).Draw(t, "order")
 		slices.SortFunc(all, func(a, b Created) int {
 			if a.Index != b.Index {
-				return int(a.Index) - int(b.Index) //nolint:gosec // small
+				return int(a.Index) - int(b.Index) // small
 			}
 			return strings.Compare(a.ID, b.ID)
 		})

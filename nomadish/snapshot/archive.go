@@ -173,7 +173,7 @@ func checkSeal(ctx context.Context, from io.ReaderAt, size int64, info *structs.
 
 // reading ends with its context.
 type reading struct {
-	ctx context.Context //nolint:containedctx // it lives as long as one call
+	ctx context.Context // it lives as long as one call
 	r   io.Reader
 }
 

@@ -105,7 +105,7 @@ func BenchmarkSnapshot(b *testing.B) {
 
 func benchFill(b *testing.B, l *testcluster.Log) {
 	b.Helper()
-	nodeID := func(i int) string { return structs.DeriveID("node", uint64(i%*benchNodes)) } //nolint:gosec // not negative
+	nodeID := func(i int) string { return structs.DeriveID("node", uint64(i%*benchNodes)) } // not negative
 	for i := range *benchNodes {
 		l.Put(b, &structs.NodeRegisterEntry{EvalSeed: "e", Time: 1, Node: &structs.Node{
 			ID: nodeID(i), SecretID: "s", Name: fmt.Sprint("n", i), Status: structs.NodeStatusReady, Datacenter: "dc1", NodePool: "default",
@@ -135,9 +135,9 @@ func benchFill(b *testing.B, l *testcluster.Log) {
 		report := &structs.AllocClientEntry{Time: 2}
 		for k := range size {
 			p.Nodes = append(p.Nodes, structs.PlacedNode{ID: nodeID(i*size + k), Name: "n"})
-			p.Instances = append(p.Instances, structs.Instance{Ordinal: uint32(k), Index: i%10*size + k, Node: k}) //nolint:gosec // small
+			p.Instances = append(p.Instances, structs.Instance{Ordinal: uint32(k), Index: i%10*size + k, Node: k}) // small
 			report.Updates = append(report.Updates, &structs.AllocClientUpdate{
-				ID: structs.DeriveID(p.Seed, uint64(k)), ClientStatus: structs.AllocClientRunning, ModifyTime: 2, //nolint:gosec // small
+				ID: structs.DeriveID(p.Seed, uint64(k)), ClientStatus: structs.AllocClientRunning, ModifyTime: 2, // small
 				TaskStates: map[string]*structs.TaskState{"t": benchRunning(int64(i*size + k))},
 			})
 		}

@@ -115,7 +115,7 @@ func (m *model) reads() []read {
 	prefixes := []string{"", "0", "1", "7", "c", "f", "o", "odd", "B", "zz"}
 	if len(m.have) > 0 {
 		ids := slices.Sorted(maps.Keys(m.have))
-		id := ids[int(m.index)%len(ids)] //nolint:gosec // small
+		id := ids[int(m.index)%len(ids)] // small
 		prefixes = append(prefixes, id[:1], id[:min(2, len(id))], id[:len(id)/2], id, id+"x")
 	}
 	for _, prefix := range prefixes {
@@ -248,7 +248,7 @@ func (m *model) place(t *rapid.T) {
 	m.seeds++
 	seed := fmt.Sprint("s", m.seeds-rapid.IntRange(0, 1).Draw(t, "again"))
 	n := rapid.IntRange(1, 3).Draw(t, "instances")
-	b := batch(draw(t, "job", "a", "b"), uint64(rapid.IntRange(0, 1).Draw(t, "version")), "a", seed, n) //nolint:gosec // small
+	b := batch(draw(t, "job", "a", "b"), uint64(rapid.IntRange(0, 1).Draw(t, "version")), "a", seed, n) // small
 	b.EvalID = draw(t, "evaluation", "e0", "e1", "")
 	b.Nodes = append(b.Nodes, structs.PlacedNode{ID: "b", Name: draw(t, "node name", "b", "bee")}, structs.PlacedNode{ID: "c", Name: "c"})
 	if rapid.Bool().Draw(t, "gang") {
@@ -286,7 +286,7 @@ func (m *model) stop(t *rapid.T) {
 func (m *model) update(t *rapid.T) {
 	p := &structs.JudgedPlan{}
 	for range 2 {
-		u := &structs.AllocInPlace{AllocID: m.anyID(t), JobVersion: uint64(rapid.IntRange(0, 2).Draw(t, "version")), EvalID: draw(t, "evaluation", "up", "e1")} //nolint:gosec // small
+		u := &structs.AllocInPlace{AllocID: m.anyID(t), JobVersion: uint64(rapid.IntRange(0, 2).Draw(t, "version")), EvalID: draw(t, "evaluation", "up", "e1")} // small
 		if rapid.Bool().Draw(t, "resources") {
 			u.Resources = batch("a", 0, "a", "x", 0).Resources
 			u.Resources.Tasks["t"].Memory.MemoryMB = rapid.Int64Range(1, 2).Draw(t, "memory")
@@ -350,7 +350,7 @@ func (m *model) restore(t *rapid.T) {
 			a := &structs.Allocation{
 				ID: id, Namespace: "default", JobID: "a", TaskGroup: "web", NodeID: "a", NodeName: "old", Name: draw(t, "name", "", "a.web[0]", "a.web[007]", "mine"),
 				ClientStatus: draw(t, "status", "running", "asleep", ""), DesiredStatus: draw(t, "wanted", "run", "", "walk"),
-				PreemptedAllocations: []string{}, CreateIndex: 1, ModifyIndex: uint64(i), DeploymentID: "d", //nolint:gosec // small
+				PreemptedAllocations: []string{}, CreateIndex: 1, ModifyIndex: uint64(i), DeploymentID: "d", // small
 			}
 			if i == 1 {
 				a.Gang = &structs.AllocGang{Rank: -1, Size: 2}

@@ -30,7 +30,7 @@ func BenchmarkPlanApply(b *testing.B) {
 				gone := &structs.CollectEntry{}
 				stop := &structs.JudgedPlan{}
 				for k := range n {
-					id := structs.DeriveID(fmt.Sprint("seed", i), uint64(k)) //nolint:gosec // small
+					id := structs.DeriveID(fmt.Sprint("seed", i), uint64(k)) // small
 					stop.Stop = append(stop.Stop, &structs.AllocStop{AllocID: id})
 					old.Updates = append(old.Updates, &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientComplete})
 					gone.Allocs = append(gone.Allocs, id)
@@ -58,7 +58,7 @@ func BenchmarkAllocClient(b *testing.B) {
 		e := &structs.AllocClientEntry{}
 		for range 64 {
 			i++
-			id := structs.DeriveID("s", uint64(i%10_000)) //nolint:gosec // small
+			id := structs.DeriveID("s", uint64(i%10_000)) // small
 			e.Updates = append(e.Updates, &structs.AllocClientUpdate{ID: id, ClientStatus: structs.AllocClientRunning})
 		}
 		w.index++

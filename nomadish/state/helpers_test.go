@@ -57,7 +57,7 @@ func (w *world) refuses(payload any, code structs.Code) {
 	}
 }
 
-func (w *world) now() int64 { return int64(w.index+1) * 1e9 } //nolint:gosec // small
+func (w *world) now() int64 { return int64(w.index+1) * 1e9 } // small
 
 func node(id string) *structs.Node {
 	return &structs.Node{
@@ -107,7 +107,7 @@ func batch(jobID string, version uint64, nodeID, seed string, n int) *structs.Pl
 		Metrics: &structs.AllocMetric{NodesEvaluated: 1},
 	}
 	for i := range n {
-		b.Instances = append(b.Instances, structs.Instance{Ordinal: uint32(i), Index: i}) //nolint:gosec // small
+		b.Instances = append(b.Instances, structs.Instance{Ordinal: uint32(i), Index: i}) // small
 	}
 	return b
 }
@@ -126,7 +126,7 @@ func (w *world) place(jobID string, version uint64, nodeID, seed string, n int) 
 	w.plan(&structs.JudgedPlan{EvalID: "e-" + seed, Place: []*structs.PlacementBatch{batch(jobID, version, nodeID, seed, n)}})
 	ids := make([]string, n)
 	for i := range ids {
-		ids[i] = structs.DeriveID(seed, uint64(i)) //nolint:gosec // small
+		ids[i] = structs.DeriveID(seed, uint64(i)) // small
 	}
 	return ids
 }

@@ -70,7 +70,7 @@ func (f *filled) apply(entry any) {
 	}
 }
 
-func (f *filled) nodeID(i int) string { return structs.DeriveID("node", uint64(i%*benchNodes)) } //nolint:gosec // not negative
+func (f *filled) nodeID(i int) string { return structs.DeriveID("node", uint64(i%*benchNodes)) } // not negative
 
 // decoded returns a log entry as it comes from the log: shared with nobody.
 func decoded[T any](b *testing.B, entry *T) *T {
@@ -164,7 +164,7 @@ func (f *filled) read() {
 	entry := &structs.AllocClientEntry{}
 	for i := range 640 {
 		entry.Updates = append(entry.Updates, &structs.AllocClientUpdate{
-			ID: structs.DeriveID(fmt.Sprint("seed", i*997%f.batch), uint64(i)), ClientStatus: structs.AllocClientRunning, //nolint:gosec // not negative
+			ID: structs.DeriveID(fmt.Sprint("seed", i*997%f.batch), uint64(i)), ClientStatus: structs.AllocClientRunning, // not negative
 			TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskStateRunning}},
 		})
 	}

@@ -55,7 +55,7 @@ func TestNewLeaderGoesOn(t *testing.T) {
 			t.Helper()
 			return c.successor(t, func(l *testcluster.Log) {
 				for i, e := range entries {
-					if err, failed := l.FSM.Apply(&raft.Log{Index: uint64(11 + i), Type: raft.LogCommand, Data: e}).(error); failed { //nolint:gosec // small
+					if err, failed := l.FSM.Apply(&raft.Log{Index: uint64(11 + i), Type: raft.LogCommand, Data: e}).(error); failed { // small
 						t.Fatal(err)
 					}
 				}

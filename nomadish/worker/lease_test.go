@@ -248,7 +248,7 @@ func mix(t *testing.T, c *cluster, seed uint64, reclaims bool) *watcher {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			s := side{t: t, cluster: c, all: !reclaims, r: rand.New(rand.NewPCG(seed, uint64(i)))} //nolint:gosec // a test
+			s := side{t: t, cluster: c, all: !reclaims, r: rand.New(rand.NewPCG(seed, uint64(i)))} // a test
 			for n := range 25 {
 				if len(s.jobs) > 2 && s.r.IntN(3) > 0 {
 					c.deregister(t, s.jobs[0])

@@ -196,7 +196,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.L
 	}()
 	e := lease.Eval
 	return pass.Decide(e, snap.EvalInput(e, &state.InputOptions{
-		Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), //nolint:gosec // a seed
+		Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), // a seed
 		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief, EntitledOnly: lease.EntitledOnly,
 	}))
 }

@@ -41,7 +41,7 @@ func (c *cluster) quiet(t testing.TB) {
 }
 
 func (c *cluster) written() (n int) {
-	return int(c.Index()) //nolint:gosec // small
+	return int(c.Index()) // small
 }
 
 // TestWritesOfARelease: what a release does not help is not written, however much waits;
@@ -204,7 +204,7 @@ func BenchmarkReleases(b *testing.B) {
 			for range b.N {
 				c.deregister(b, &structs.Job{ID: last(), Namespace: structs.DefaultNamespace, Type: structs.JobTypeService})
 				// That, the stop that follows, and the placement.
-				if _, err := c.store.WaitIndex(b.Context(), uint64(c.written()+2)); err != nil { //nolint:gosec // small
+				if _, err := c.store.WaitIndex(b.Context(), uint64(c.written()+2)); err != nil { // small
 					b.Fatal(err)
 				}
 			}

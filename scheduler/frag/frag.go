@@ -76,7 +76,7 @@ func New(requests []Request, total int64) *Measure {
 		if a.Weight <= 0 || a.Count < 1 {
 			continue
 		}
-		share := int32(a.share()) //nolint:gosec // at most Whole
+		share := int32(a.share()) // at most Whole
 		last := len(m.groups) - 1
 		if last < 0 || m.groups[last].count != a.Count || m.groups[last].share != share {
 			m.groups = append(m.groups, group{count: a.Count, share: share})

@@ -27,7 +27,7 @@ func (k *keptTree) agree(t *rapid.T) {
 		t.Fatalf("size %d, not %d", k.tree.Len(), len(k.want))
 	}
 	keys := slices.Sorted(maps.Keys(k.want))
-	for _, from := range []*number{nil, ptr(rapid.Custom(func(t *rapid.T) number { return number(rapid.IntRange(0, 6000).Draw(t, "from")) }).Draw(t, "from"))} { //nolint:gosec // small
+	for _, from := range []*number{nil, ptr(rapid.Custom(func(t *rapid.T) number { return number(rapid.IntRange(0, 6000).Draw(t, "from")) }).Draw(t, "from"))} { // small
 		var up, down []number
 		k.tree.Ascend(from, func(o number, v int) bool {
 			if v != k.want[o] {
@@ -70,7 +70,7 @@ func TestTreeAgainstAMap(t *testing.T) {
 			at, stride := rapid.IntRange(0, 4000).Draw(t, "at"), draw(t, "stride", 1, 1, 7, 2003)
 			kind := draw(t, "kind", "put", "put", "delete")
 			for i := range n {
-				k := number((at + i*stride) % 5003) //nolint:gosec // small
+				k := number((at + i*stride) % 5003) // small
 				if kind == "put" {
 					now.tree.Put(tok, k, step)
 					now.want[k] = step
@@ -128,7 +128,7 @@ func TestVectorAgainstAMap(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(t, "edits") {
 			tok := NewToken()
 			for range rapid.IntRange(1, 60).Draw(t, "sets") {
-				n := uint32(rapid.OneOf(rapid.IntRange(0, 70), rapid.IntRange(0, 1<<32-1)).Draw(t, "ordinal")) //nolint:gosec // within
+				n := uint32(rapid.OneOf(rapid.IntRange(0, 70), rapid.IntRange(0, 1<<32-1)).Draw(t, "ordinal")) // within
 				if rapid.Bool().Draw(t, "forget") {
 					now.vector.Set(tok, n, nil)
 					delete(now.want, n)
@@ -169,7 +169,7 @@ func TestTreeJoinsInnerPages(t *testing.T) {
 	}
 	drop := func(from, to int) {
 		for i := from; i < to; i++ {
-			tr.Delete(tok, number(2*i)) //nolint:gosec // small
+			tr.Delete(tok, number(2*i)) // small
 		}
 	}
 	drop(inner, inner+leaf)

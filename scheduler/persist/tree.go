@@ -36,7 +36,7 @@ type page[K Key[K], V any] struct {
 func search[K Key[K]](keys []K, k K) (int, bool) {
 	lo, hi := 0, len(keys)
 	for lo < hi {
-		mid := int(uint(lo+hi) >> 1) //nolint:gosec // not negative
+		mid := int(uint(lo+hi) >> 1) // not negative
 		switch c := keys[mid].Compare(k); {
 		case c < 0:
 			lo = mid + 1

@@ -37,7 +37,7 @@ func draw(t *rapid.T) world {
 		}
 		left -= n
 		priority := num(1, 6, "priority")
-		of := Allocated{Standing: Standing{Band: priority / 2, Priority: priority, Submitted: uint64(num(1, 3, "submitted")), Name: fmt.Sprint(left)}} //nolint:gosec // small
+		of := Allocated{Standing: Standing{Band: priority / 2, Priority: priority, Submitted: uint64(num(1, 3, "submitted")), Name: fmt.Sprint(left)}} // small
 		of.Suspend = rapid.Bool().Draw(t, "suspend")
 		each := vec{num(0, 3, "of each"), num(0, 3, "of each")}
 		room := num(0, len(s.places)-1, "room")

@@ -102,7 +102,7 @@ func TestQuantiles(t *testing.T) {
 func BenchmarkStream(b *testing.B) {
 	c := replayOf(machines(60, 128_000, 1_000_000, 8)).c
 	c.Rows = load(b.N, 2*time.Second, 5, func(r *Row, n uint64) {
-		r.CPU, r.MemoryMB, r.GPUs, r.Duration = 1000, 4096, int(n%5), time.Duration(60+n%800)*time.Second //nolint:gosec // small
+		r.CPU, r.MemoryMB, r.GPUs, r.Duration = 1000, 4096, int(n%5), time.Duration(60+n%800)*time.Second // small
 	})
 	b.ReportAllocs()
 	b.ResetTimer()

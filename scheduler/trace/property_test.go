@@ -96,7 +96,7 @@ func TestOrderOfWaits(t *testing.T) {
 		p := replayOf(machines(rapid.IntRange(1, 2).Draw(t, "nodes"), 1000, 1000, 1), rows...)
 		p.run(t)
 		rank := func(r *Row, number int) structs.Rank {
-			return p.c.Scheduler.Rank(&structs.Job{Priority: r.Priority, CreateIndex: uint64(number)}, nil, epoch+int64(r.Arrival)) //nolint:gosec // small
+			return p.c.Scheduler.Rank(&structs.Job{Priority: r.Priority, CreateIndex: uint64(number)}, nil, epoch+int64(r.Arrival)) // small
 		}
 		for i := range rows {
 			for j := range rows {

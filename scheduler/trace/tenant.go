@@ -61,7 +61,7 @@ func CheckVirtualClusters(nodes []*structs.Node, config structs.SchedulerConfigu
 // newTenants reads who owns what, and gives it to them on an edit if they share by cells.
 func newTenants(c *Config, e *scheduler.Edit) (*tenants, error) {
 	if len(c.VirtualClusters) == 0 {
-		return nil, nil //nolint:nilnil // nobody owns anything
+		return nil, nil // nobody owns anything
 	}
 	o := &tenants{sharing: cmp.Or(c.Sharing, SharingCells), byName: map[string]*tenant{}, unbound: 1}
 	if !slices.Contains(Sharings(), o.sharing) {
@@ -78,7 +78,7 @@ func newTenants(c *Config, e *scheduler.Edit) (*tenants, error) {
 		if o.byName[v.Name] != nil {
 			return nil, fmt.Errorf("virtual cluster %q: stated twice", v.Name)
 		}
-		owns, err := admit(e, v, o.chains, uint64(i)+1, c.Scheduler.SiteLevels()) //nolint:gosec // not negative
+		owns, err := admit(e, v, o.chains, uint64(i)+1, c.Scheduler.SiteLevels()) // not negative
 		if err != nil {
 			return nil, err
 		}

@@ -32,9 +32,9 @@ func (t *Timing) decided(took time.Duration) {
 
 // tookStep is the step that a duration falls into.
 func tookStep(took time.Duration) int {
-	n := uint64(max(took, tookSteps)) //nolint:gosec // not negative
+	n := uint64(max(took, tookSteps)) // not negative
 	octave := bits.Len64(n) - 1
-	return octave*tookSteps + int(n>>(octave-4))&(tookSteps-1) //nolint:gosec // below 32
+	return octave*tookSteps + int(n>>(octave-4))&(tookSteps-1) // below 32
 }
 
 // Quantile is how long the fastest part of the decisions took at most: half of them

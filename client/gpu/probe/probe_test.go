@@ -50,7 +50,7 @@ func two() *library {
 		}
 	}
 	l.uuid, l.name = put("GPU-"), put("old")
-	l.pci = func(d device, p *pciInfo) result { p.bus = uint32(d); return success } //nolint:gosec // small
+	l.pci = func(d device, p *pciInfo) result { p.bus = uint32(d); return success } // small
 	return l
 }
 

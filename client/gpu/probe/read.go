@@ -125,8 +125,8 @@ func (r *reader) identify(d device) (*gpu, error) {
 	g.fixed.PowerLimitW = number(l.powerLimit) / 1000
 	g.fixed.CoreClockMHz = number(func(d device, n *uint32) result { return l.maxClock(d, clockGraphics, n) })
 	g.fixed.MemoryClockMHz = number(func(d device, n *uint32) result { return l.maxClock(d, clockMemory, n) })
-	g.fixed.PCIeGeneration = int(number(l.generation)) //nolint:gosec // a few
-	g.fixed.PCIeLanes = int(number(l.lanes))           //nolint:gosec // a few
+	g.fixed.PCIeGeneration = int(number(l.generation)) // a few
+	g.fixed.PCIeLanes = int(number(l.lanes))           // a few
 	state := func(query func(device, *int32) result) *bool {
 		var on int32
 		if query(d, &on) != success {
@@ -153,14 +153,14 @@ func (r *reader) state(g *gpu) nvml.GPU {
 	}
 	var celsius uint32
 	if ok(l.temperature(d, sensorGPU, &celsius)) {
-		out.Temperature = int(celsius) //nolint:gosec // a few hundred
+		out.Temperature = int(celsius) // a few hundred
 	}
 	if out.Lost {
 		return out // each further question may take the driver seconds
 	}
 	celsius = 0
 	if ok(l.threshold(d, thresholdSlowdown, &celsius)) {
-		out.SlowdownAt = int(celsius) //nolint:gosec // a few hundred
+		out.SlowdownAt = int(celsius) // a few hundred
 	}
 	m := margin{version: marginVersion}
 	if ok(l.thermalMargin(d, &m)) {

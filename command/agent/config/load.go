@@ -96,7 +96,7 @@ func unwrapPath(err error) error {
 }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator names it
+	f, err := os.Open(path) // the operator names it
 	if err != nil {
 		return nil, unwrapPath(err)
 	}

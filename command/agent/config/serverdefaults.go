@@ -101,8 +101,8 @@ func (c *Config) AutopilotConfig() structs.AutopilotConfiguration {
 	}
 	out.ServerStabilizationTime = cmp.Or(a.ServerStabilizationTime, out.ServerStabilizationTime)
 	out.LastContactThreshold = cmp.Or(a.LastContactThreshold, out.LastContactThreshold)
-	out.MaxTrailingLogs = cmp.Or(uint64(max(0, a.MaxTrailingLogs)), out.MaxTrailingLogs)  //nolint:gosec // not negative
-	out.MinQuorum = cmp.Or(uint(max(0, a.MinQuorum)), autopilotQuorum(c.Server.Expect())) //nolint:gosec // not negative
+	out.MaxTrailingLogs = cmp.Or(uint64(max(0, a.MaxTrailingLogs)), out.MaxTrailingLogs)  // not negative
+	out.MinQuorum = cmp.Or(uint(max(0, a.MinQuorum)), autopilotQuorum(c.Server.Expect())) // not negative
 	return out
 }
 
@@ -113,5 +113,5 @@ func autopilotQuorum(expect int) uint {
 	if expect < 3 {
 		return 0
 	}
-	return uint(expect) //nolint:gosec // checked
+	return uint(expect) // checked
 }

@@ -353,7 +353,7 @@ func sizeOf(text string) (int, error) {
 	if err == nil && n > 1<<30 {
 		return 0, fmt.Errorf("%s: over 1 GiB", text)
 	}
-	return int(n), err //nolint:gosec // bounded above
+	return int(n), err // bounded above
 }
 
 // SimulatedOnly reports whether the agent has no node of its own.

@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"crypto/sha1" //nolint:gosec // what the handshake of a WebSocket is made of; it guards nothing
+	"crypto/sha1" // what the handshake of a WebSocket is made of; it guards nothing
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -40,12 +40,12 @@ func (r *request) closeWebSocket(key string, code int, reason string) error {
 	defer conn.Close()                                    //nolint:errcheck // it has been answered
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // a caller that does not read is let go
 	r.w.code = http.StatusSwitchingProtocols
-	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // see above
+	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) // see above
 	answer := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
 		base64.StdEncoding.EncodeToString(sum[:]) + "\r\n\r\n"
 	const most = 125 // bytes of a control frame
 	reason = structs.Clip(reason, most-2)
-	frame := binary.BigEndian.AppendUint16([]byte{0x88, byte(2 + len(reason))}, uint16(code)) //nolint:gosec // both are small
+	frame := binary.BigEndian.AppendUint16([]byte{0x88, byte(2 + len(reason))}, uint16(code)) // both are small
 	if _, err := conn.Write(append([]byte(answer), append(frame, reason...)...)); err != nil {
 		return nil // a caller that is gone needs no answer
 	}

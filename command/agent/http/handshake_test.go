@@ -66,7 +66,7 @@ func TestHandshakeTimeout(t *testing.T) {
 			})
 		}
 	})
-	good, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // a test
+	good, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true}) // a test
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Jitter == nil {
 		c.Jitter = func(wait time.Duration) time.Duration {
-			return rand.N(wait/16 + 1) //nolint:gosec // spreads load, guards nothing
+			return rand.N(wait/16 + 1) // spreads load, guards nothing
 		}
 	}
 	if c.Logger == nil {

@@ -21,7 +21,7 @@ func TestSnapshotSave(t *testing.T) {
 		}}
 	}
 	s := newTestServer(t, testConfig(f))
-	resp, err := http.Get(s.URL + "/v1/operator/snapshot?stale") //nolint:noctx // a test
+	resp, err := http.Get(s.URL + "/v1/operator/snapshot?stale") // a test
 	if err != nil {
 		t.Fatal(err)
 	}

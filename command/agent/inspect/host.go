@@ -76,7 +76,7 @@ func interfaces() []map[string]string {
 
 // firstOf returns the beginning of a file.
 func firstOf(name string) string {
-	f, err := os.Open(name) //nolint:gosec // one of two constants
+	f, err := os.Open(name) // one of two constants
 	if err != nil {
 		return ""
 	}
@@ -111,7 +111,7 @@ func disks(ctx context.Context) map[string]structs.DiskUsage {
 	}
 	for _, m := range mounts[:min(len(mounts), maxList)] {
 		if use, err := disk.UsageWithContext(ctx, m.Mountpoint); err == nil {
-			out[m.Mountpoint] = structs.DiskUsage{DiskMB: int64(use.Total >> 20), UsedMB: int64(use.Used >> 20)} //nolint:gosec // of MiB
+			out[m.Mountpoint] = structs.DiskUsage{DiskMB: int64(use.Total >> 20), UsedMB: int64(use.Used >> 20)} // of MiB
 		}
 	}
 	return out

@@ -38,10 +38,10 @@ func limitProcess(cpu time.Duration, memory int64) error {
 	runtime.ReadMemStats(&now)
 	// Nothing is collected before the limit is near: most files never come there.
 	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(int64(now.Sys-now.HeapReleased) + room - collectMemory) //nolint:gosec // far below 2^63
-	seconds := uint64((cpu + time.Second - 1) / time.Second)                     //nolint:gosec // positive
+	debug.SetMemoryLimit(int64(now.Sys-now.HeapReleased) + room - collectMemory) // far below 2^63
+	seconds := uint64((cpu + time.Second - 1) / time.Second)                     // positive
 	for resource, limit := range map[int]uint64{                                 // order does not matter: they are independent
-		unix.RLIMIT_DATA: uint64(data + room), //nolint:gosec // positive
+		unix.RLIMIT_DATA: uint64(data + room), // positive
 		unix.RLIMIT_CPU:  seconds,
 		unix.RLIMIT_CORE: 0,
 	} {

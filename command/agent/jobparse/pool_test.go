@@ -169,7 +169,7 @@ func TestCosts(t *testing.T) {
 			}
 			p := newTestPool(Config{CPU: limit})
 			var used syscall.Rusage
-			p.ended = func(s *os.ProcessState) { used = *s.SysUsage().(*syscall.Rusage) } //nolint:forcetypeassert // on Linux it is
+			p.ended = func(s *os.ProcessState) { used = *s.SysUsage().(*syscall.Rusage) } // on Linux it is
 			runtime.GC()                                                                  // a child's peak begins with that of its parent, from which it is forked
 			_, err := p.Parse(t.Context(), c.source, "", true)
 			cpu, memory := time.Duration(used.Utime.Nano()+used.Stime.Nano()), used.Maxrss<<10
@@ -221,7 +221,7 @@ func TestHangUp(t *testing.T) {
 	hangUp()
 	callers.Wait()
 	for range 2 {
-		if s := <-ended; s.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:forcetypeassert // on Linux it is
+		if s := <-ended; s.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { // on Linux it is
 			t.Errorf("the process ended with %v, want that it was killed", s)
 		}
 	}

@@ -57,7 +57,7 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 	eval.AnnotatePlan = true
 	eval.SnapshotIndex = snap.Index()
 	in := snap.Input(job.NamespacedID(), job, allocs, &state.InputOptions{
-		Now: now, Seed: uint64(now.UnixNano()), NewID: e.NewID, Typical: e.Typical, Annotate: true, //nolint:gosec // a seed
+		Now: now, Seed: uint64(now.UnixNano()), NewID: e.NewID, Typical: e.Typical, Annotate: true, // a seed
 	})
 	in.Requests, in.SnapshotIndex = nil, 0 // what would be registered has waited for nothing yet, and was decided on no state
 	plan, err := scheduler.Schedule(snap.World(), eval, in)

@@ -21,12 +21,12 @@ type slowApplier struct {
 
 func (s *slowApplier) Apply(ctx context.Context, _ structs.LogType, payload any) (uint64, error) {
 	s.mu.Lock()
-	s.entries = append(s.entries, payload.(*structs.AllocClientEntry)) //nolint:forcetypeassert // a test's
+	s.entries = append(s.entries, payload.(*structs.AllocClientEntry)) // a test's
 	n := len(s.entries)
 	s.mu.Unlock()
 	select {
 	case err := <-s.let:
-		return uint64(n), err //nolint:gosec // small
+		return uint64(n), err // small
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

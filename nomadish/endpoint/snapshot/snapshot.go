@@ -86,7 +86,7 @@ func (e *Endpoint) archive(ctx context.Context, to *os.File) (*structs.SnapshotM
 
 // cancelled reads until its context ends.
 type cancelled struct {
-	ctx context.Context //nolint:containedctx // it lives as long as one call
+	ctx context.Context // it lives as long as one call
 	r   io.Reader
 }
 

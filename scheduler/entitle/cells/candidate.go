@@ -33,7 +33,7 @@ func lossOf(users []User, devices uint64) Loss {
 	if count == 0 {
 		return 0
 	}
-	return Loss(min(highest, math.MaxUint16-1)+1)<<16 | Loss(min(count, math.MaxUint16)) //nolint:gosec // bounded by min
+	return Loss(min(highest, math.MaxUint16-1)+1)<<16 | Loss(min(count, math.MaxUint16)) // bounded by min
 }
 
 // entry is a node as the index has it: what binding one of its cells costs at least, by level.

@@ -262,7 +262,7 @@ func (x *trial) release() string {
 // spare takes devices of a node from all claims, if nothing that is bound or owned needs them, and at times in spite of it.
 func (x *trial) spare() string {
 	id := x.node()
-	devices := uint64(x.below(1 << x.m.levels[len(x.m.levels)-1].Devices)) //nolint:gosec // not negative
+	devices := uint64(x.below(1 << x.m.levels[len(x.m.levels)-1].Devices)) // not negative
 	n, known := x.m.nodes[id]
 	err := x.e.View().Spare(id, devices)
 	if !known || !n.Ready {

@@ -72,7 +72,7 @@ func placeOthers(t *rapid.T, w *world.World) *world.World {
 	for i := range rapid.IntRange(0, 3).Draw(t, "others") {
 		j := schedtest.DrawRequestingJob(t)
 		j.ID = fmt.Sprint("other", i)
-		if _, err := p.Decide(&structs.Evaluation{ID: "eval-" + j.ID, JobID: j.ID}, deciding(j, uint64(i))); err != nil { //nolint:gosec // three
+		if _, err := p.Decide(&structs.Evaluation{ID: "eval-" + j.ID, JobID: j.ID}, deciding(j, uint64(i))); err != nil { // three
 			t.Fatal(err)
 		}
 	}

@@ -387,7 +387,7 @@ func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
 		}
 	}
 	in := structs.Instance{
-		Ordinal: uint32(len(g.batch.Instances)), Index: p.Index, Node: g.placedOn(f.Node), //nolint:gosec // far below 2^32
+		Ordinal: uint32(len(g.batch.Instances)), Index: p.Index, Node: g.placedOn(f.Node), // far below 2^32
 		Ports: f.Grant.Ports, Networks: f.Grant.Networks, Cores: f.Grant.Cores, CoreMHz: f.Grant.CoreMHz,
 		Devices: f.Grant.Devices, RescheduleTracker: p.Tracker,
 	}

@@ -224,7 +224,7 @@ var statesOnly = map[string]bool{
 // newLike makes a node like another, without what is of that one alone.
 func newLike(n *structs.Node, i int) *structs.Node {
 	c := n.Copy()
-	c.ID, c.Name = structs.DeriveID("new node like "+n.ID, uint64(i)), fmt.Sprintf("new-%d", i) //nolint:gosec // not negative
+	c.ID, c.Name = structs.DeriveID("new node like "+n.ID, uint64(i)), fmt.Sprintf("new-%d", i) // not negative
 	c.Status, c.SchedulingEligibility, c.DrainStrategy, c.DiskFull = structs.NodeStatusReady, structs.NodeEligible, nil, ""
 	for key := range c.Attributes { // each has its own place: the order cannot show
 		if strings.HasPrefix(key, "unique.") {
@@ -330,7 +330,7 @@ func devicesText(n *structs.Node) (text string) {
 func requestKeyFor(job *structs.Job, g *structs.TaskGroup, a *search.Request) *structs.Node {
 	cores := make([]uint16, a.Need[world.DimCores])
 	for i := range cores {
-		cores[i] = uint16(i) //nolint:gosec // as many as one task requests
+		cores[i] = uint16(i) // as many as one task requests
 	}
 	n := &structs.Node{
 		ID: structs.DeriveID("new node", 0), Datacenter: "dc1", NodePool: cmp.Or(job.NodePool, structs.DefaultNodePool),
@@ -340,7 +340,7 @@ func requestKeyFor(job *structs.Job, g *structs.TaskGroup, a *search.Request) *s
 		NodeResources: &structs.NodeResources{
 			Cpu: structs.NodeCpuResources{
 				CpuShares:     a.Amount.CPU + 1000*int64(len(cores)),
-				TotalCpuCores: uint16(max(1, len(cores))), ReservableCpuCores: cores, //nolint:gosec // as above
+				TotalCpuCores: uint16(max(1, len(cores))), ReservableCpuCores: cores, // as above
 			},
 			Memory: structs.NodeMemoryResources{MemoryMB: a.Amount.MemoryMB}, Disk: structs.NodeDiskResources{DiskMB: a.Amount.DiskMB},
 		},

@@ -335,7 +335,7 @@ func (r *reconciler) roll(work *GroupWork, old, current []*structs.Allocation, i
 // places of.
 func (work *GroupWork) Withheld(taken int) {
 	allowed := min(len(work.Update), max(0, work.room-taken))
-	reserved := uint64(len(work.Update) - allowed) //nolint:gosec // not below zero
+	reserved := uint64(len(work.Update) - allowed) // not below zero
 	work.Update = work.Update[:allowed]
 	work.Counts.DestructiveUpdate -= reserved
 	work.Counts.Ignore += reserved

@@ -125,7 +125,7 @@ func (g *Grant) pickDevices(a *Request, n *world.NodeState, m *feasible.Matcher)
 		ids := make([]string, len(c.Devices))
 		for k, number := range c.Devices {
 			ids[k] = c.Tree.IDs[number]
-			g.Usage.Devices = append(g.Usage.Devices, world.DeviceUsage{ID: ids[k], Share: int32(want.Share)}) //nolint:gosec // at most 1000
+			g.Usage.Devices = append(g.Usage.Devices, world.DeviceUsage{ID: ids[k], Share: int32(want.Share)}) // at most 1000
 		}
 		got := &structs.AllocatedDeviceResource{
 			Vendor: c.group.Vendor, Type: c.group.Type, Name: c.group.Name, DeviceIDs: ids, Level: c.Level,

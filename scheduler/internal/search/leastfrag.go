@@ -384,7 +384,7 @@ func (l *leastFrag) onPool(k *kind, was float64, room frag.Room) (loss float64, 
 		return was - l.t.ability(k, &room), world.WholeDevice, true
 	}
 	var taken [32]int32
-	share := int32(want.Share) //nolint:gosec // at most 1000
+	share := int32(want.Share) // at most 1000
 	for i, d := range idle {
 		if d < share {
 			break

@@ -48,7 +48,7 @@ func newPhases(a *Request) []phase {
 	first := world.CellClass(whole)
 	for class := first; class < world.CellSizes; class++ {
 		p := phase{dim: world.DimCells + class, min: 1, most: class}
-		if class == first && bits.OnesCount(uint(whole)) > 1 { //nolint:gosec // not negative
+		if class == first && bits.OnesCount(uint(whole)) > 1 { // not negative
 			p.tries = roundTries
 		}
 		out = append(out, p)

@@ -192,7 +192,7 @@ func newScorer(job *structs.Job, group *structs.TaskGroup, c *feasible.Census, l
 	if !prefers(job, group) {
 		return nil
 	}
-	sc := &Scorer{limit: int(cmp.Or(min(limit, 1<<20), defaultScored))} //nolint:gosec // bounded
+	sc := &Scorer{limit: int(cmp.Or(min(limit, 1<<20), defaultScored))} // bounded
 	sc.affinities = append(append(sc.affinities, job.Affinities...), group.Affinities...)
 	for _, t := range group.Tasks {
 		sc.affinities = append(sc.affinities, t.Affinities...)

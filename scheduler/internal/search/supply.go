@@ -49,7 +49,7 @@ func (t *Typical) usersOf(family string, n *structs.Node) []users {
 	}
 	out := make([]users, len(n.NodeResources.Devices))
 	for i := range t.requests {
-		a, number := &t.requests[i], int16(i) //nolint:gosec // below maxTypical
+		a, number := &t.requests[i], int16(i) // below maxTypical
 		verdict := a.fit.Class(n)
 		if !verdict.InPool {
 			continue

@@ -83,7 +83,7 @@ func (t *measures) lossAt(n *world.NodeState, requestKey uint32) *lossOfNode {
 	}
 	const odd = 0x9E3779B97F4A7C15
 	h := (n.Hash ^ uint64(requestKey)) * odd
-	h ^= uint64(n.Used.CPU)<<20 ^ uint64(n.Used.MemoryMB) //nolint:gosec // bits
+	h ^= uint64(n.Used.CPU)<<20 ^ uint64(n.Used.MemoryMB) // bits
 	return &t.losses[h*odd>>(64-lossBits)]
 }
 
@@ -329,8 +329,8 @@ type roomKey struct {
 
 func (k *roomKey) hash() uint64 {
 	const odd = 0x9E3779B97F4A7C15
-	h := uint64(k.kind)<<32 | uint64(k.idle.Count)                                                                      //nolint:gosec // not negative
-	for _, w := range [...]uint64{uint64(k.cpu), uint64(k.memory), k.idle.Words[0], k.idle.Words[1], k.idle.Words[2]} { //nolint:gosec // bits
+	h := uint64(k.kind)<<32 | uint64(k.idle.Count)                                                                      // not negative
+	for _, w := range [...]uint64{uint64(k.cpu), uint64(k.memory), k.idle.Words[0], k.idle.Words[1], k.idle.Words[2]} { // bits
 		hi, lo := bits.Mul64(h^w, odd)
 		h = hi ^ lo ^ w
 	}

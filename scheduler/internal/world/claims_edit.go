@@ -484,7 +484,7 @@ func (l ledger) loseClaim(u *Usage) {
 	n.Give(u)
 	l.e.dismiss(u)
 	n.Take(o)
-	shareSums{l.e}.use(n.Node, o, 1)
+	shareSums(l).use(n.Node, o, 1)
 	l.e.w.allocs.Put(l.e.tok, o.ID, o)
 	l.e.enlist(o)
 	l.e.claims.lost = append(l.e.claims.lost, u.ID)

@@ -116,7 +116,7 @@ func (c *Capacity) subtract(r *structs.NodeReservedResources) {
 	if r == nil {
 		return
 	}
-	mhz := int64(min(r.Cpu.CpuShares, 1<<62)) //nolint:gosec // bounded
+	mhz := int64(min(r.Cpu.CpuShares, 1<<62)) // bounded
 	if mhz == 0 {
 		mhz = int64(len(r.Cpu.ReservedCpuCores)) * c.MHzPerCore
 	}

@@ -59,14 +59,14 @@ func KindKey(vendor, kind, name string) uint64 {
 func (d *IdleDevices) Pack(idle []int32) {
 	d.Count = len(idle)
 	for i, share := range idle {
-		d.Words[i/IdlePerWord] |= uint64(share) << (idleBits * (i % IdlePerWord)) //nolint:gosec // 0 to 1000
+		d.Words[i/IdlePerWord] |= uint64(share) << (idleBits * (i % IdlePerWord)) // 0 to 1000
 	}
 }
 
 // AppendTo appends what was packed.
 func (d *IdleDevices) AppendTo(idle []int32) []int32 {
 	for i := range d.Count {
-		idle = append(idle, int32(d.Words[i/IdlePerWord]>>(idleBits*(i%IdlePerWord))&(1<<idleBits-1))) //nolint:gosec // 10 bits
+		idle = append(idle, int32(d.Words[i/IdlePerWord]>>(idleBits*(i%IdlePerWord))&(1<<idleBits-1))) // 10 bits
 	}
 	return idle
 }
@@ -99,7 +99,7 @@ func (n *NodeState) Pools(yield func(Pool) bool) {
 func (p *Pool) Idle(cells *cell.State, to []int32) []int32 {
 	for d := range p.Tree.IDs {
 		if p.Tree.Single || p.Tree.Groups[d] == p.Group {
-			to = append(to, int32(max(0, cells.FreeShare(d)))) //nolint:gosec // at most 1000
+			to = append(to, int32(max(0, cells.FreeShare(d)))) // at most 1000
 		}
 	}
 	SortDescending(to)

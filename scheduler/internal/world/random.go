@@ -15,5 +15,5 @@ func (r *Random) Next() uint64 {
 
 // Below returns a number from 0 to n-1; n must be above 0.
 func (r *Random) Below(n int) int {
-	return int(r.Next() % uint64(n)) //nolint:gosec // n is above 0; the bias is below n in 2^64
+	return int(r.Next() % uint64(n)) // n is above 0; the bias is below n in 2^64
 }

@@ -154,7 +154,7 @@ func (u *Usage) addNetworks(networks []*structs.NetworkResource) {
 func (u *Usage) addDevices(devices []*structs.AllocatedDeviceResource) {
 	for _, d := range devices {
 		for _, id := range d.DeviceIDs {
-			u.Devices = append(u.Devices, DeviceUsage{id, int32(cmp.Or(min(max(0, d.Share), WholeDevice), WholeDevice))}) //nolint:gosec // bounded
+			u.Devices = append(u.Devices, DeviceUsage{id, int32(cmp.Or(min(max(0, d.Share), WholeDevice), WholeDevice))}) // bounded
 		}
 	}
 }

@@ -96,7 +96,7 @@ func cutNumber(s *string) (n uint64) {
 }
 
 // signed is the number that binary.AppendVarint writes as n.
-func signed(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) } //nolint:gosec // bits are moved
+func signed(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) } // bits are moved
 
 // nanos writes a time in Unix nanoseconds.
 func (p *packer) nanos(t int64) {
@@ -209,11 +209,11 @@ func (p *packer) size(n int, none bool) {
 	if none {
 		n = -1
 	}
-	p.number(uint64(n + 1)) //nolint:gosec // not negative
+	p.number(uint64(n + 1)) // not negative
 }
 
 func (u *unpacker) size() (n int, none bool) {
-	n = int(u.number()) - 1 //nolint:gosec // a size of ours
+	n = int(u.number()) - 1 // a size of ours
 	return max(n, 0), n < 0
 }
 

@@ -308,7 +308,7 @@ func (*Row) setPreempted(a *structs.Allocation, n *extra, was *Row) {
 
 func (r *Row) setName(a *structs.Allocation, n *extra) {
 	index := structs.AllocIndex(a.Name)
-	r.index = int32(index) //nolint:gosec // at most 10 digits: one that does not fit has another name
+	r.index = int32(index) // at most 10 digits: one that does not fit has another name
 	var buf [128]byte
 	if string(appendName(buf[:0], r.batch, int(r.index))) != a.Name {
 		n.named, n.name, r.index = true, a.Name, 0
@@ -327,8 +327,8 @@ func (r *Row) setOwn(a *structs.Allocation, n *extra) {
 	}
 	switch g := r.batch.gang; {
 	case a.Gang == nil && g == nil:
-	case a.Gang != nil && g != nil && a.Gang.Rank == int(uint16(a.Gang.Rank)) && sameGang(a.Gang, g): //nolint:gosec // compared
-		r.rank = uint16(a.Gang.Rank) //nolint:gosec // compared
+	case a.Gang != nil && g != nil && a.Gang.Rank == int(uint16(a.Gang.Rank)) && sameGang(a.Gang, g): // compared
+		r.rank = uint16(a.Gang.Rank) // compared
 	default:
 		n.own |= ownGang
 		n.gang = a.Gang

@@ -19,7 +19,7 @@ var statusNames = []string{
 func statusOf(name string) status {
 	for i, n := range statusNames {
 		if n == name {
-			return status(i) //nolint:gosec // a few
+			return status(i) // a few
 		}
 	}
 	return otherStatus

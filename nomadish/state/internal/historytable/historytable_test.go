@@ -21,7 +21,7 @@ func TestHistoryAgainstAList(t *testing.T) {
 			before, were := table, len(have)
 			e := table.Edit()
 			for range rapid.IntRange(1, 40).Draw(t, "changes") {
-				forms := []string{structs.DeriveID("s", uint64(rapid.IntRange(0, 50).Draw(t, "id"))), fmt.Sprint("odd", rapid.IntRange(0, 5).Draw(t, "odd"))} //nolint:gosec // small
+				forms := []string{structs.DeriveID("s", uint64(rapid.IntRange(0, 50).Draw(t, "id"))), fmt.Sprint("odd", rapid.IntRange(0, 5).Draw(t, "odd"))} // small
 				id := rapid.SampledFrom(forms).Draw(t, "form")
 				if h := e.Get(id); h != have[id] {
 					t.Fatalf("%s: %v, not %v", id, h, have[id])

@@ -77,10 +77,10 @@ var digits = func() (d [256]byte) {
 		d[i] = 255
 	}
 	for i := range 10 {
-		d['0'+i] = byte(i) //nolint:gosec // a digit
+		d['0'+i] = byte(i) // a digit
 	}
 	for i := range 6 {
-		d['a'+i] = byte(10 + i) //nolint:gosec // a digit
+		d['a'+i] = byte(10 + i) // a digit
 	}
 	return d
 }()
