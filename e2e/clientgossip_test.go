@@ -80,7 +80,7 @@ func TestOneKeyForBoth(t *testing.T) {
 		t.Error("it started")
 	}
 	a.exited <- nil // for cleanup
-	if log := a.log.tail(100); !strings.Contains(log, "speaks as a server") || strings.Contains(log, key) {
+	if log := a.log.tail(100); !strings.Contains(log, "could act as a server") || strings.Contains(log, key) {
 		t.Errorf("it says:\n%s", log)
 	}
 }
