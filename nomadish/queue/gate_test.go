@@ -324,6 +324,42 @@ func TestMoreIsWantedMeanwhile(t *testing.T) {
 	})
 }
 
+// TestJudgedSharesDecide: a plan that was judged raises the share of its namespace, before it is committed, so that the next plan of that
+// namespace waits for another one's; what the namespace's share was when all were leased does not count.
+func TestJudgedSharesDecide(t *testing.T) {
+	run(t, func(b *bed) {
+		of := func(namespace, id string, priority int) *structs.Evaluation {
+			b.Put(b, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
+				ID: id, Namespace: namespace, Type: structs.JobTypeService, Priority: priority, NodePool: structs.NodePoolDefault,
+				TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}},
+			}})
+			e := eval(id, id, priority)
+			e.Namespace = namespace
+			return e
+		}
+		for _, name := range []string{"a", "b"} {
+			b.Put(b, &structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: name}})
+		}
+		b.put(of("a", "a1", 55), of("a", "a2", 54), of("b", "b1", 53))
+		for _, id := range []string{"a1", "a2", "b1"} {
+			b.next(id)
+		}
+		verdicts := func(what string, want ...Verdict) {
+			b.Helper()
+			for i, id := range []string{"a2", "b1"}[:len(want)] {
+				if a := b.Admit(id, b.store.LatestIndex(), false); a.Verdict != want[i] {
+					b.Errorf("%s: %s has verdict %d, want %d", what, id, a.Verdict, want[i])
+				}
+			}
+		}
+		verdicts("nothing is judged", GateWait, GateWait)
+		b.Judged("a1", true, nil, func(pool, namespace string) int { return map[string]int{"a": 10}[namespace] })
+		verdicts("a has more than b", GateWait, GateOpen)
+		b.Judged("b1", true, nil, func(pool, namespace string) int { return map[string]int{"a": 10, "b": 20}[namespace] })
+		verdicts("b has more than a", GateOpen)
+	})
+}
+
 // TestBetterRankComesLate: a request of a better rank that comes while the plan of another is
 // on its way is not tried before that plan has been judged: on the pass's World the other has
 // its room already.

@@ -321,19 +321,21 @@ func TestGangIsEntitled(t *testing.T) {
 	})
 }
 
-// TestGangIsRaised: a gang that runs opportunistically becomes guaranteed as a whole, once its namespace has the cells in which it runs.
+// TestGangIsRaised: a gang that runs opportunistically becomes guaranteed as a whole when another job of its namespace ends and leaves the
+// cells for it, and not before.
 func TestGangIsRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := tenantCluster(t, 1, cells("socket", 1))
+		c := tenantCluster(t, 1, cells("gpu", 6))
 		defer c.run(t.Context(), 4)()
+		two := gpuJob("a", "two", 50, 2)
+		c.register(t, two)
+		c.rests(t)
 		six := gpuJob("a", "six", 50, 6, func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} })
 		c.register(t, six)
 		c.rests(t)
+		c.wantClasses(t, two, 2, 0)
 		c.wantClasses(t, six, 0, 6)
-		c.owns(t, "a", cells("gpu", 5))
-		c.rests(t)
-		c.wantClasses(t, six, 0, 6)
-		c.owns(t, "a", cells("node", 1))
+		c.deregister(t, two)
 		c.rests(t)
 		c.wantClasses(t, six, 6, 0)
 	})

@@ -58,3 +58,29 @@ func TestFairShares(t *testing.T) {
 		want("six come free", 5, 6, 5)
 	})
 }
+
+// TestShareGoesBeforeRequeued: a namespace of whose job a few instances were reclaimed once does not get all that comes free before one that
+// has nothing.
+func TestShareGoesBeforeRequeued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tenantCluster(t, 2, cells("node", 1))
+		c.Put(t, &structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: "c"}})
+		defer c.run(t.Context(), 4)()
+		red := gpuJob("b", "red", 60, 60)
+		c.register(t, red)
+		c.rests(t)
+		train := gpuJob("a", "train", 50, 8)
+		c.register(t, train)
+		c.rests(t)
+		c.wantClasses(t, train, 8, 0)
+		c.wantClasses(t, red, 0, 8)
+		blue := gpuJob("c", "blue", 50, 60)
+		c.register(t, blue)
+		c.rests(t)
+		c.wantClasses(t, blue, 0, 0)
+		c.deregister(t, train)
+		c.rests(t)
+		c.wantClasses(t, blue, 0, 8)
+		c.wantClasses(t, red, 0, 8)
+	})
+}
