@@ -71,8 +71,9 @@ func (x *txn) upsertEval(e *structs.Evaluation) {
 	switch {
 	case now.Status == structs.EvalStatusBlocked:
 		x.cancelBlocked(now, "superseded by the blocked evaluation "+now.ID)
+	case was == nil && now.TriggeredBy == structs.EvalTriggerVirtualCluster: // the queue pass has raised allocations: it placed nothing
 	case now.Status == structs.EvalStatusComplete && len(now.FailedTGAllocs) == 0:
-		x.cancelBlocked(now, "evaluation "+now.ID+" placed all that was asked")
+		x.cancelBlocked(now, "evaluation "+now.ID+" placed all that was requested")
 	}
 }
 

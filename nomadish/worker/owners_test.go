@@ -340,3 +340,28 @@ func TestGangIsRaised(t *testing.T) {
 		c.wantClasses(t, six, 6, 0)
 	})
 }
+
+// TestRaiseLeavesWhatWaits: what a job has waiting goes on waiting when allocations of it are raised.
+func TestRaiseLeavesWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tenantCluster(t, 1, cells("gpu", 6))
+		defer c.run(t.Context(), 4)()
+		two := gpuJob("a", "two", 50, 2)
+		c.register(t, two)
+		c.rests(t)
+		six := gpuJob("a", "six", 50, 6, func(j *structs.Job) {
+			big := j.TaskGroups[0].Copy()
+			big.Name, big.Count, big.Tasks[0].Resources.CPU, big.Tasks[0].Resources.Devices = "big", 1, 1_000_000, nil
+			j.TaskGroups = append(j.TaskGroups, big)
+		})
+		c.register(t, six)
+		c.rests(t)
+		c.wantClasses(t, six, 4, 2)
+		c.deregister(t, two)
+		c.rests(t)
+		c.wantClasses(t, six, 6, 0)
+		if n := c.broker.Stats().Blocked; n != 1 {
+			t.Errorf("%d evaluations wait, want that of group big", n)
+		}
+	})
+}
