@@ -10,8 +10,6 @@ import (
 // between the parts, in what this package does itself: there is no way to any of them from a
 // server. nil: nothing is broken there.
 type seams struct {
-	// tenants: namespaces own cells, in some seeds.
-	tenants bool
 	// machine wraps the state machine of a replica.
 	machine func(replica int, m raft.FSM) raft.FSM
 	// commit changes what the plan applier proposes.

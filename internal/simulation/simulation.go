@@ -87,11 +87,6 @@ func (f *Failure) Error() string {
 // Run runs one seed. The error is a *Failure. It is the same each time.
 func Run(seed uint64) (*Result, error) { return run(seed, seams{}, minEntries, minFaults) }
 
-// RunTenants is Run with namespaces that own cells, edit and exchange them, in three of five seeds. Some seeds are known to fail.
-func RunTenants(seed uint64) (*Result, error) {
-	return run(seed, seams{tenants: true}, minEntries, minFaults)
-}
-
 // sim is one run.
 type sim struct {
 	timeline

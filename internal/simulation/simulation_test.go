@@ -12,12 +12,11 @@ import (
 )
 
 var (
-	seeds  = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: one, and not for long")
-	first  = flag.Uint64("first", 1, "the first of them")
-	only   = flag.Uint64("seed", 0, "the only seed that TestSeeds runs")
-	most   = flag.Duration("begin-for", 0, "how long TestSeeds begins seeds; 0: until it has begun all")
-	owning = flag.Bool("tenants", false, "namespaces own cells, in three of five seeds")
-	least  = flag.Int("seeds-least", 200, "how many seeds TestSeeds must have begun within -begin-for, if not all")
+	seeds = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: one, and not for long")
+	first = flag.Uint64("first", 1, "the first of them")
+	only  = flag.Uint64("seed", 0, "the only seed that TestSeeds runs")
+	most  = flag.Duration("begin-for", 0, "how long TestSeeds begins seeds; 0: until it has begun all")
+	least = flag.Int("seeds-least", 200, "how many seeds TestSeeds must have begun within -begin-for, if not all")
 )
 
 // found are seeds that have found faults, beyond the first 200 that are run for each submission: they are run with them.
@@ -28,7 +27,7 @@ const twiceEach, twiceFirst = 20, 2
 
 // sameAgain runs a seed once more: what a fault is found by must find it again.
 func sameAgain(seed uint64, was *Result) error {
-	is, err := runSeed(seed)
+	is, err := Run(seed)
 	switch {
 	case err != nil:
 		return fmt.Errorf("the same seed ran well the first time, and the second: %w", err)
@@ -58,7 +57,7 @@ func TestSeeds(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for seed := range todo {
-				result, err := runSeed(seed)
+				result, err := Run(seed)
 				if err == nil && (seed == *only || seed%twiceEach == twiceFirst) {
 					err = sameAgain(seed, result)
 				}
@@ -113,11 +112,4 @@ func TestSeeds(t *testing.T) {
 	if len(failed) > 0 && n > 1 { // once more, where the end of a long log shows them
 		t.Logf("these failed:\n%v", errors.Join(failed...))
 	}
-}
-
-func runSeed(seed uint64) (*Result, error) {
-	if *owning {
-		return RunTenants(seed)
-	}
-	return Run(seed)
 }

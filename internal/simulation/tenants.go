@@ -31,7 +31,7 @@ type tenants struct {
 // newTenants returns the tenants of a run: of three seeds out of five. The others run as they did before there were any, those
 // among them that have found faults.
 func newTenants(s *sim) *tenants {
-	if rest := s.seed % 5; !s.seams.tenants || rest == 2 || rest == 4 {
+	if rest := s.seed % 5; rest == 2 || rest == 4 {
 		return nil
 	}
 	s.minEntries, s.minFaults = s.minEntries*4/5, s.minFaults*4/5 // each costs more
@@ -79,14 +79,23 @@ func (t *tenants) demand(j *structs.Job) {
 		return
 	}
 	j.Class = one(t.sim, "", "", "", structs.ClassGuaranteed, structs.ClassOpportunistic)
-	if v := t.row(j.Namespace); j.Class == structs.ClassGuaranteed && (v == nil || len(v.Cells)+len(v.Windows)+len(v.Changes) == 0) {
-		j.Class = "" // it would be refused
+	if t.refused(j) {
+		j.Class = ""
 	}
 	task := j.TaskGroups[0].Tasks[0]
 	if len(task.Resources.Devices) == 0 && t.IntN(2) == 0 {
 		task.Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: one(t.sim, 1, 1, 1, 2, 4), Share: structs.DeviceShareWhole}}
 		task.Resources.CPU, task.Resources.MemoryMB = min(task.Resources.CPU, 500), min(task.Resources.MemoryMB, 2000)
 	}
+}
+
+// refused reports whether a job would be, as its namespace owns nothing by now.
+func (t *tenants) refused(j *structs.Job) bool {
+	if t == nil || j.Class != structs.ClassGuaranteed {
+		return false
+	}
+	v := t.row(j.Namespace)
+	return v == nil || len(v.Cells)+len(v.Windows)+len(v.Changes) == 0
 }
 
 // row returns what a namespace owns, as the leader knows; nil: it has no virtual cluster.

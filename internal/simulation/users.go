@@ -86,7 +86,7 @@ func (u *users) register(job *structs.Job) {
 	name, reply := job.ID, &structs.JobRegisterReply{}
 	err := u.call(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: job}, reply)
 	u.tell("register "+job.Type+" "+name, err)
-	if err != nil && structs.CodeOf(err) == structs.CodeBadRequest && u.tenants.has(job.Namespace) {
+	if err != nil && structs.CodeOf(err) == structs.CodeBadRequest && u.tenants.has(job.Namespace) && !u.tenants.refused(job) {
 		if old := u.leader.r.store.Snapshot().Job(nil, job.Namespace, name); old == nil || old.Type == job.Type {
 			u.fail("register %s: %v", name, err)
 		}
