@@ -215,6 +215,9 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 		return
 	}
 	winner := snap.Alloc(nil, s.PreemptedBy)
+	if winner == nil && victim.PreemptedByAllocation != s.PreemptedBy {
+		return // the commit did nothing of the plan, as its claims did not hold any more
+	}
 	if winner == nil {
 		c.fail("%s was taken back for %s, which is not there (plan of evaluation %s)", s.AllocID, s.PreemptedBy, p.EvalID)
 		return
