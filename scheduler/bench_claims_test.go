@@ -9,45 +9,54 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// BenchmarkClaims decides a job of one tenant of 100 that together own all nodes of 8 GPUs. Others use half of all GPUs, and each tenant
-// uses a part of its own. opportunistic is a job of somebody who owns nothing, with 100 virtual clusters and without any.
+// BenchmarkClaims decides jobs of one tenant of 100 that together own all nodes of 8 GPUs. Others use half of all GPUs, and each tenant
+// uses a part of its own. opportunistic is a job of somebody who owns nothing, with 100 virtual clusters and without any. growth and
+// beside compare two worlds, measured in turn within one run.
 func BenchmarkClaims(b *testing.B) {
-	sizes := []int{1_000, 10_000}
+	small, large := 1_000, 10_000
 	if testing.Short() {
-		sizes = sizes[:1]
+		small, large = 500, 1_000
 	}
-	for _, nodes := range sizes {
-		for _, owned := range []bool{true, false} {
-			w := tenantsWorld(nodes, owned)
-			for _, gpus := range []int{1, 8} {
-				kind, namespace := "opportunistic-alone", "nobody"
-				if owned {
-					b.Run(fmt.Sprintf("guaranteed/nodes=%d/gpus=%d", nodes, gpus), func(b *testing.B) { benchTenant(b, w, "tenant-7", gpus, structs.ClassGuaranteed) })
-					kind = "opportunistic-beside"
-				}
-				if gpus == 1 {
-					b.Run(fmt.Sprintf("%s/nodes=%d/gpus=%d", kind, nodes, gpus), func(b *testing.B) { benchTenant(b, w, namespace, gpus, "auto") })
-				}
-			}
+	type side struct {
+		nodes int
+		owned bool
+	}
+	made := map[side]*scheduler.World{}
+	on := func(s side) *scheduler.World {
+		if made[s] == nil {
+			made[s] = tenantsWorld(s.nodes, s.owned)
 		}
+		return made[s]
 	}
+	const inARow = 4 // a tenant of ten nodes has room for so many jobs of 8 GPUs
+	compare := func(name, unit string, d *decision, sides [2]side) {
+		b.Run(name, func(b *testing.B) {
+			for _, s := range sides {
+				d.on(b, on(s))
+			}
+			paired(b, unit, func(i int) float64 { return micros(d.round(b, on(sides[i]), inARow)) / inARow })
+		})
+	}
+	nobody := tenantDecision("nobody", 1, structs.ClassAuto)
+	for _, nodes := range []int{small, large} {
+		for _, gpus := range []int{1, 8} {
+			b.Run(fmt.Sprintf("guaranteed/nodes=%d/gpus=%d", nodes, gpus), func(b *testing.B) {
+				tenantDecision("tenant-7", gpus, structs.ClassGuaranteed).measure(b, on(side{nodes, true}), inARow, "evaluation", 1)
+			})
+		}
+		b.Run(fmt.Sprintf("opportunistic/nodes=%d", nodes), func(b *testing.B) { nobody.measure(b, on(side{nodes, true}), inARow, "evaluation", 1) })
+	}
+	for _, gpus := range []int{1, 8} {
+		compare(fmt.Sprintf("growth/gpus=%d", gpus), "growth", tenantDecision("tenant-7", gpus, structs.ClassGuaranteed), [2]side{{small, true}, {large, true}})
+	}
+	compare("beside", "ratio", nobody, [2]side{{large, false}, {large, true}})
 }
 
-func benchTenant(b *testing.B, w *scheduler.World, namespace string, gpus int, class string) {
-	b.Helper()
-	job := gpuJobOf(namespace, "bench", 1, gpus)
-	job.Class = class
-	ids, prepared := 0, scheduler.NewPrepared()
-	b.ReportAllocs()
-	for b.Loop() {
-		in := inputOf(job, &ids)
-		in.Prepared = prepared
-		plan, err := scheduler.Schedule(w, &structs.Evaluation{ID: "e", Namespace: namespace, JobID: job.ID, Priority: 50, Type: job.Type}, in)
-		if err != nil || len(plan.Place) != 1 {
-			b.Fatalf("%d placed, %v", len(plan.Place), err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(b.N), "µs/evaluation")
+// tenantDecision is a job of one instance, of a namespace.
+func tenantDecision(namespace string, gpus int, class string) *decision {
+	d := newDecision(gpuJobOf(namespace, "bench", 1, gpus), 1)
+	d.job.Class = class
+	return d
 }
 
 // tenantsWorld is nodes of 8 GPUs of which others use half. If they are owned, 100 tenants own them all, and a fifth of what each

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -70,7 +71,7 @@ func newDecision(j *structs.Job, want int) *decision {
 func (d *decision) on(tb testing.TB, w *scheduler.World) (*structs.Plan, time.Duration) {
 	d.ids++
 	ev := &structs.Evaluation{
-		ID: structs.DeriveID("eval", d.ids), Namespace: "default", Priority: 50, JobID: d.job.ID, Type: d.job.Type,
+		ID: structs.DeriveID("eval", d.ids), Namespace: cmp.Or(d.job.Namespace, "default"), Priority: 50, JobID: d.job.ID, Type: d.job.Type,
 		Status: structs.EvalStatusPending, TriggeredBy: structs.EvalTriggerJobRegister,
 	}
 	minted := uint64(0)
