@@ -168,3 +168,32 @@ func TestExplainGuaranteed(t *testing.T) {
 		t.Errorf("with preemption: %+v", out.MayLoseTo)
 	}
 }
+
+// TestReplacedOverLimit: what runs opportunistically and is updated destructively waits for a claim where its class or its namespace
+// wants that, and runs on meanwhile; it is replaced as soon as there is one.
+func TestReplacedOverLimit(t *testing.T) {
+	c := newCluster(t)
+	c.node("n1", schedtest.EightGPUs)
+	give := func(level string) {
+		e := c.w.Edit()
+		owns(t, "default", level, 1)(e)
+		c.w = e.World()
+	}
+	give("pcie")
+	c.register(gpuJobOf("default", "train", 1, 4))
+	c.eval()
+	c.runAll()
+	c.update(func(j *structs.Job) { destructive(j); j.Class = structs.ClassGuaranteed })
+	plan := c.eval()
+	c.wantPlan(0, 0, 0)
+	if !lacks(plan, `withheld by class = "guaranteed"`) {
+		t.Errorf("it lacks %v", plan.FailedTGAllocs["g"])
+	}
+	c.wantLive(1)
+	give("socket")
+	plan = c.eval()
+	c.wantPlan(1, 1, 0)
+	if g, o := classes(plan); g != 1 || o != 0 {
+		t.Errorf("%d guaranteed, %d opportunistic", g, o)
+	}
+}

@@ -318,8 +318,8 @@ func (g *groupRun) replace(p reconcile.Placement, claims *claimRun) {
 		return
 	}
 	left := g.leave()
-	if !left {
-		claims.rewind()
+	without := left || claims.mayDoWithout(p) // one that may not is explained
+	if !left && without {
 		f, ok := g.search.On(old.NodeID)
 		if !ok && p.NodeID == "" {
 			g.search.Rewind() // the old one's room is free
@@ -337,7 +337,7 @@ func (g *groupRun) replace(p reconcile.Placement, claims *claimRun) {
 		world.Take(g.s.Edit, use)
 	}
 	g.s.Census.Move(old.TaskGroup, old.NodeID, 1)
-	if !left {
+	if !left && without {
 		g.fail(p)
 	}
 }
