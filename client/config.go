@@ -193,7 +193,7 @@ func (c Config) withDefaults() Config {
 	if c.Disk == (structs.DiskLimit{}) {
 		c.Disk = structs.DefaultClientDiskLimit
 	}
-	num(&c.GC.MaxAllocs, 50)
+	num(&c.GC.MaxAllocs, structs.DefaultGCMaxAllocs)
 	num(&c.GC.ParallelDestroys, 2)
 	if c.GC.DiskUsageThreshold == 0 {
 		c.GC.DiskUsageThreshold = 80

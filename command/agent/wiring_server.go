@@ -36,7 +36,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 			SnapshotInterval: s.RaftSnapshotInterval, SnapshotThreshold: s.RaftSnapshotThreshold, TrailingLogs: s.RaftTrailingLogs,
 			ApplyTimeout: config.ApplyTimeout,
 		},
-		State: state.Options{EventBuffer: s.EventBufferSize, HistoryMax: config.HistoryMax, JobVersions: s.JobTrackedVersions},
+		State: state.Options{EventBuffer: s.EventBufferSize, HistoryMax: structs.DefaultHistoryMax, JobVersions: s.JobTrackedVersions},
 		Queue: queue.Options{NackTimeout: config.EvalNackTimeout, DeliveryLimit: config.EvalDeliveryLimit},
 		Heartbeats: heartbeat.Options{
 			MinTTL: s.MinHeartbeatTTL, Grace: s.HeartbeatGrace, Failover: s.FailoverHeartbeatTTL, MaxPerSecond: s.MaxHeartbeatsPerSecond,

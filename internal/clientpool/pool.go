@@ -299,8 +299,5 @@ func WithPort(addr string) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
 	}
-	return net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(DefaultPort))
+	return net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(structs.DefaultPortClientGossip))
 }
-
-// DefaultPort is that of the clients' gossip.
-const DefaultPort = 4650

@@ -320,9 +320,9 @@ func (k Kind) WithPort(addr string) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
 	}
-	port := DefaultPort
+	port := structs.DefaultPortSerf
 	if k == KindWAN {
-		port = DefaultWANPort
+		port = structs.DefaultPortSerfWAN
 	}
 	return net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(port))
 }
@@ -334,12 +334,6 @@ func (k Kind) port() string {
 	}
 	return "serf"
 }
-
-// The default ports: Nomad's for the servers of a region, and the next for those of all.
-const (
-	DefaultPort    = 4648
-	DefaultWANPort = 4649
-)
 
 // ForceLeave makes a failed member count as one that left. prune: it is forgotten at
 // once. name may leave out the region.

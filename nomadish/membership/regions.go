@@ -100,7 +100,7 @@ func (r *Regions) Members() []structs.ServerMember {
 func (r *Regions) Join(addrs []string) (int, error) {
 	if r.wan == nil {
 		return 0, structs.Errorf(structs.CodeBadRequest, "this server takes no part in the gossip of all regions").
-			WithHint("set ports { serf_wan = %d } and start it again", gossip.DefaultWANPort)
+			WithHint("set ports { serf_wan = %d } and start it again", structs.DefaultPortSerfWAN)
 	}
 	return r.wan.Join(addrs)
 }

@@ -32,7 +32,7 @@ func TestJobVersions(t *testing.T) {
 		w.register(next)
 	}
 	versions := w.store.Snapshot().JobVersions(nil, "default", "web")
-	check(t, "versions kept", len(versions), DefaultJobVersions)
+	check(t, "versions kept", len(versions), structs.DefaultJobTrackedVersions)
 	for i, v := range versions {
 		check(t, fmt.Sprintf("version at %d", i), v.Version, uint64(10-i))
 	}

@@ -15,21 +15,15 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
-)
-
-// Defaults of Options.
-const (
-	DefaultEventBuffer = 100_000
-	DefaultHistoryMax  = 100_000
-	DefaultJobVersions = 6 // Nomad's job_tracked_versions
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Options bound what is kept. HistoryMax and JobVersions shape the replicated
 // state: they must be the same on every server of a cluster.
 type Options struct {
-	EventBuffer int // changes that the feed's ring keeps; 0: DefaultEventBuffer
-	HistoryMax  int // history records kept; 0: DefaultHistoryMax
-	JobVersions int // versions kept of a job, tagged ones and those still running apart; 0: DefaultJobVersions
+	EventBuffer int // changes that the feed's ring keeps; 0: structs.DefaultEventBufferSize
+	HistoryMax  int // history records kept; 0: structs.DefaultHistoryMax
+	JobVersions int // versions kept of a job, tagged ones and those still running apart; 0: structs.DefaultJobTrackedVersions
 }
 
 // Store is the reader's side. Safe for concurrent use.
@@ -61,13 +55,13 @@ type view struct {
 // New makes an empty store and its only writer, which is the FSM's.
 func New(opts Options) (*Store, *Writer) {
 	if opts.EventBuffer <= 0 {
-		opts.EventBuffer = DefaultEventBuffer
+		opts.EventBuffer = structs.DefaultEventBufferSize
 	}
 	if opts.HistoryMax <= 0 {
-		opts.HistoryMax = DefaultHistoryMax
+		opts.HistoryMax = structs.DefaultHistoryMax
 	}
 	if opts.JobVersions <= 0 {
-		opts.JobVersions = DefaultJobVersions
+		opts.JobVersions = structs.DefaultJobTrackedVersions
 	}
 	s := &Store{opts: opts, ring: newRing(opts.EventBuffer)}
 	w := &Writer{store: s, db: newDB()}

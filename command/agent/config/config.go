@@ -2,17 +2,8 @@ package config
 
 import (
 	"time"
-)
 
-// Nomad's default ports.
-const (
-	DefaultHTTPPort = 4646
-	DefaultRPCPort  = 4647
-	DefaultSerfPort = 4648
-	// DefaultSerfWANPort is ours.
-	DefaultSerfWANPort = 4649
-	// DefaultClientGossipPort (ours) is of the gossip in which clients are members too.
-	DefaultClientGossipPort = 4650
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Config is an agent's configuration. The hcl names are Nomad's, unless a
@@ -440,7 +431,7 @@ type Limits struct {
 	HTTPMaxConns        int           `hcl:"http_max_conns_per_client"`
 	RPCMaxConns         int           `hcl:"rpc_max_conns_per_client"`
 	RPCHandshakeTimeout time.Duration `hcl:"rpc_handshake_timeout"`
-	// HTTPSHandshakeTimeout bounds a TLS handshake on the HTTP port; 0: 10 s.
+	// HTTPSHandshakeTimeout bounds a TLS handshake on the HTTP port; 0: the time for a header does.
 	HTTPSHandshakeTimeout time.Duration `hcl:"https_handshake_timeout"`
 	// HTTPMaxBody (ours) bounds a request's body, in bytes.
 	HTTPMaxBody int64 `hcl:"http_max_body_bytes"`
@@ -465,11 +456,11 @@ type Limits struct {
 func Default() *Config {
 	return &Config{
 		Region: "global", Datacenter: "dc1", BindAddr: "127.0.0.1", Logging: Logging{LogLevel: "INFO"},
-		Ports:  Ports{HTTP: DefaultHTTPPort, RPC: DefaultRPCPort, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
+		Ports:  Ports{HTTP: structs.DefaultPortHTTP, RPC: structs.DefaultPortRPC, Serf: structs.DefaultPortSerf, ClientGossip: structs.DefaultPortClientGossip},
 		Server: Server{RaftSettings: RaftSettings{RaftMultiplier: 1}},
 		Limits: Limits{
 			HTTPMaxConns: 100, RPCMaxConns: 100, RPCHandshakeTimeout: 5 * time.Second, HTTPSHandshakeTimeout: 5 * time.Second, HTTPMaxBody: 16 << 20,
-			HTTPBodyTimeout: 30 * time.Second, NodeMaxMessage: 1 << 20, NodeMaxRate: 1 << 20,
+			HTTPBodyTimeout: 30 * time.Second, NodeMaxMessage: structs.DefaultNodeMaxMessage, NodeMaxRate: 1 << 20,
 			JobParseProcesses: 2, JobParseWaiting: 16, JobParseCPU: time.Second, JobParseMemory: 100 << 20, LogMonitors: 16,
 		},
 		Telemetry: Telemetry{
@@ -496,5 +487,5 @@ func (c *Config) SetDev() {
 	c.Server.ClientGossip, c.Client.Gossip = new(bool), new(bool)
 	c.Telemetry.DisableHostname = true
 	c.Telemetry.PublishAllocations, c.Telemetry.PublishNodes = true, true
-	c.Client.GCMaxAllocs = 50
+	c.Client.GCMaxAllocs = structs.DefaultGCMaxAllocs
 }

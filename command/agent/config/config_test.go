@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nomadish/nomadish/structs"
 )
 
 func merged(t *testing.T, files ...string) *Config {
@@ -41,7 +43,7 @@ func TestFull(t *testing.T) {
 	c := fromHCL
 	for name, good := range map[string]bool{
 		"basics":    c.Region == "eu" && c.Datacenter == "dc2" && c.Name == "n1" && c.Logging.LogLevel == "warn" && c.Logging.LogJSON,
-		"ports":     c.Ports == Ports{HTTP: 14646, RPC: 0, Serf: DefaultSerfPort, ClientGossip: DefaultClientGossipPort},
+		"ports":     c.Ports == Ports{HTTP: 14646, RPC: 0, Serf: structs.DefaultPortSerf, ClientGossip: structs.DefaultPortClientGossip},
 		"addresses": c.Addresses.HTTP == "127.0.0.1 ::1" && c.Advertise.RPC == "10.0.0.1:14647",
 		"headers":   c.ResponseHeaders["X-Frame-Options"] == "deny",
 		"server":    c.Server.Enabled && *c.Server.BootstrapExpect == 3 && *c.Server.NumSchedulers == 0 && c.Server.JobGCThreshold == 90*time.Minute,

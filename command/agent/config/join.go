@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nomadish/nomadish/structs"
 )
 
 // maxExpect bounds bootstrap_expect: each server more makes every write wait for more.
@@ -45,8 +47,8 @@ func (c *Config) WANPort() int {
 	if c.Ports.SerfWAN != nil {
 		return *c.Ports.SerfWAN
 	}
-	if c.Ports.Serf == DefaultSerfPort {
-		return DefaultSerfWANPort
+	if c.Ports.Serf == structs.DefaultPortSerf {
+		return structs.DefaultPortSerfWAN
 	}
 	return -1
 }
@@ -108,7 +110,7 @@ func (c *Config) ServerAddrs() []string {
 		_, port, err := net.SplitHostPort(addr)
 		switch {
 		case err != nil:
-			all = append(all, net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(DefaultRPCPort)))
+			all = append(all, net.JoinHostPort(strings.Trim(addr, "[]"), strconv.Itoa(structs.DefaultPortRPC)))
 		case !c.ofGossip(port):
 			all = append(all, addr)
 		}
@@ -185,7 +187,7 @@ func (k *checker) joining() {
 	} {
 		k.addrs(path, addrs)
 		if strings.HasSuffix(path, "_wan") && len(addrs) > 0 && k.c.WANPort() < 0 {
-			k.bad(path, ": the gossip with other regions is off: state ports { serf_wan = %d }, as ports.serf is stated too", DefaultSerfWANPort)
+			k.bad(path, ": the gossip with other regions is off: state ports { serf_wan = %d }, as ports.serf is stated too", structs.DefaultPortSerfWAN)
 		}
 	}
 	for path, n := range map[string]int64{

@@ -20,9 +20,8 @@ const (
 	// EvalDeliveryLimit such failures.
 	EvalNackTimeout   = time.Minute
 	EvalDeliveryLimit = 3
-	// HistoryRetention is how long records of the history are kept, of which there are HistoryMax at most.
+	// HistoryRetention is how long records of the history are kept.
 	HistoryRetention = 90 * 24 * time.Hour
-	HistoryMax       = 100_000
 )
 
 // jobMaxSource and jobMaxSize are job_max_source_size and job_max_size, in bytes, where they are not stated.
@@ -62,14 +61,14 @@ func (s *Server) WithDefaults() Server {
 	orDefault(&d.HeartbeatGrace, 3*time.Second)
 	orDefault(&d.FailoverHeartbeatTTL, 30*time.Second)
 	orDefault(&d.MaxHeartbeatsPerSecond, 250)
-	orDefault(&d.MaxRegistering, 256)
+	orDefault(&d.MaxRegistering, structs.DefaultMaxRegistering)
 	orDefault(&d.JobGCInterval, 5*time.Minute)
 	orDefault(&d.EvalGCThreshold, time.Hour)
 	orDefault(&d.BatchEvalGCThreshold, 24*time.Hour)
 	orDefault(&d.JobGCThreshold, 4*time.Hour)
 	orDefault(&d.NodeGCThreshold, 24*time.Hour)
-	orDefault(&d.EventBufferSize, 100_000)
-	orDefault(&d.JobTrackedVersions, 6)
+	orDefault(&d.EventBufferSize, structs.DefaultEventBufferSize)
+	orDefault(&d.JobTrackedVersions, structs.DefaultJobTrackedVersions)
 	orDefault(&d.JobMaxCount, 50_000)
 	orDefault(&d.JobMaxPriority, structs.JobMaxPriority)
 	orDefault(&d.JobDefaultPriority, structs.JobDefaultPriority)

@@ -108,12 +108,10 @@ func rpcAddress(a string) (string, error) {
 		}
 	} else if host := strings.Trim(a, "[]"); err != nil && host != "" && !strings.ContainsAny(host, " /[]") &&
 		(!strings.Contains(host, ":") || net.ParseIP(host) != nil) {
-		return net.JoinHostPort(host, defaultRPCPort), nil
+		return net.JoinHostPort(host, strconv.Itoa(structs.DefaultPortRPC)), nil
 	}
 	return "", badRequest("address %q: must be host or host:port", a)
 }
-
-const defaultRPCPort = "4647"
 
 func agentReload(r *request) (any, error) { return nil, r.s.cfg.Agent.Reload() }
 

@@ -56,16 +56,13 @@ type Endpoint struct {
 	logLimit    wire.LogLimiter // refused node secrets, and rates of nodes and hosts that were exceeded, which were logged
 }
 
-// defaultRegistering keeps a group commit of Raft full, and answers within a fraction of a second.
-const defaultRegistering = 256
-
 // New returns a new endpoint.
 func New(c Config, d Deps) *Endpoint {
 	if c.MaxRegistering <= 0 {
-		c.MaxRegistering = defaultRegistering
+		c.MaxRegistering = structs.DefaultMaxRegistering
 	}
 	if c.MaxMessage <= 0 {
-		c.MaxMessage = defaultNodeMessage
+		c.MaxMessage = structs.DefaultNodeMaxMessage
 	}
 	return &Endpoint{
 		Config: c, Deps: d, registering: make(chan struct{}, c.MaxRegistering),

@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// defaultNodeMessage bounds what a node sends in one call: a report, itself.
-	defaultNodeMessage = 1 << 20
 	// nodeQuestion bounds what a node sends when it only identifies itself.
 	nodeQuestion = 64 << 10
 	// nodeBurst is for how long a node that was silent may send at any rate: so many seconds' worth of its rate.
