@@ -59,7 +59,7 @@ func run(root string) error {
 		{"go", "test", "./nomadish/fsm", "./nomadish/state", "-run", "Entries|EveryEntry|Rebuil|Export|Snapshot"},
 		{"go", "test", "./command/agent/http", "-run", "GetChangesNothing|Route|Roles"},
 		{"go", "test", "./command", "-run", "Registry|Help|Groups|Hostile"},
-		{"go", "test", "./e2e/walls", "-run", "^(TestWalls|TestWords)$"},
+		{"go", "test", "./e2e/walls", "-run", "^(TestWalls|TestWords|TestWireFields)$"},
 	} {
 		if err := command(tree, args...); err != nil {
 			return err
