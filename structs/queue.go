@@ -66,7 +66,7 @@ const (
 // RequeueBonus is what each requeueing adds to a request's effective priority (semantics part 4).
 const RequeueBonus = 10
 
-// Rank is a request's place in the queue of its pool. Between events all that wait age alike, so
+// Rank is a request's position in the queue of its pool. Between events all that wait age alike, so
 // that their order is static: what all have alike is left out of Number.
 type Rank struct {
 	Standing int
@@ -102,7 +102,7 @@ func (r *Rank) Compare(o *Rank) int {
 }
 
 // Rank returns the rank of a job's request: nil stands for one that has never waited, and since is
-// then when it began to. A job has one evaluation for all its groups, so its place is that of its
+// then when it began to. A job has one evaluation for all its groups, so its position is that of its
 // best request.
 func (c *SchedulerConfiguration) Rank(job *Job, request *PendingRequest, since int64) Rank {
 	r := Rank{
