@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,10 @@ type Config struct {
 	Region    string
 	Namespace string
 	Token     string
-	TLS       TLSConfig
-	HTTP      *http.Client // nil: one of its own, as TLS states
+	// User is who the requests are sent for, where the servers trust that (trust_user_header); empty: nobody in particular.
+	User string
+	TLS  TLSConfig
+	HTTP *http.Client // nil: one of its own, as TLS states
 
 	badEnv error // what FromEnv could not read
 	stale  bool  // see Client.Stale
@@ -45,6 +48,7 @@ func (c Config) FromEnv() Config {
 	fill(&c.Region, "REGION")
 	fill(&c.Namespace, "NAMESPACE")
 	fill(&c.Token, "TOKEN")
+	c.User = cmp.Or(c.User, os.Getenv("NOMADISH_USER"))
 	fill(&c.TLS.CACert, "CACERT")
 	fill(&c.TLS.CAPath, "CAPATH")
 	fill(&c.TLS.ClientCert, "CLIENT_CERT")
@@ -260,6 +264,9 @@ func (c *Client) send(ctx context.Context, method, path string, q *Query, body i
 	if c.config.Token != "" {
 		req.Header.Set("X-Nomad-Token", c.config.Token)
 	}
+	if c.config.User != "" {
+		req.Header.Set("X-Nomadish-User", c.config.User)
+	}
 	resp, err := c.round(ctx, req)
 	if err != nil {
 		return nil, err
@@ -351,6 +358,13 @@ func (c *Client) Raw(ctx context.Context, path string, q *Query) (io.ReadCloser,
 		return nil, err
 	}
 	return resp.Body, nil
+}
+
+// As returns a client whose requests are sent for a user; "": as they are.
+func (c *Client) As(user string) *Client {
+	as := *c
+	as.config.User = cmp.Or(user, c.config.User)
+	return &as
 }
 
 // Send sends a body as it is, for callers who build requests themselves. path has

@@ -70,6 +70,9 @@ type env struct {
 	leaderless                        string // what to add where there is no leader
 }
 
+// userUsage describes the flag -user of commands that submit jobs.
+const userUsage = "the `user` who submits, where the servers trust that (trust_user_header); NOMADISH_USER"
+
 // printer prints what a command shows. What comes from the cluster is printed by printf and the functions of ui, which escape it.
 type printer struct {
 	out   io.Writer

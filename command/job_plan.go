@@ -25,6 +25,7 @@ func jobPlan() spec {
 			file.flags(fs, "json")
 			asJSON := fs.Bool("json-output", false, "print the plan as JSON")
 			template := fs.String("t", "", "print the plan through a Go `template`")
+			user := fs.String("user", "", userUsage)
 			diff := fs.Bool("diff", true, "show how the job differs from the one that is registered")
 			verbose := fs.Bool("verbose", false, "show every field of what is new or gone, and what does not differ")
 			return func(ctx context.Context, e *env, args []string) int {
@@ -40,7 +41,11 @@ func jobPlan() spec {
 				if e.jobNamespace() != "" {
 					job.Namespace = e.namespace
 				}
+				e.client = e.client.As(*user)
 				again := file.again(args[0])
+				if *user != "" {
+					again = "-user " + shellWord(*user) + " " + again
+				}
 				if e.jobNamespace() != "" {
 					again = "-namespace " + shellWord(e.namespace) + " " + again
 				}

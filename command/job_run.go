@@ -31,6 +31,7 @@ func jobRun() spec {
 			keepResources := fs.Bool("preserve-resources", false, "keep the tasks' present resources")
 			priority := fs.Int("eval-priority", 0, "the evaluation's `priority`, if not the job's")
 			opportunistic := fs.Bool("opportunistic", false, "run what exceeds the virtual cluster of the namespace on idle resources; it may be reclaimed at any time")
+			user := fs.String("user", "", userUsage)
 			output := fs.Bool("output", false, "only print the job as JSON")
 			return func(ctx context.Context, e *env, args []string) int {
 				switch {
@@ -65,6 +66,7 @@ func jobRun() spec {
 					}
 					requests = append(requests, req)
 				}
+				e.client = e.client.As(*user)
 				return runJobs(ctx, e, files, requests, *detach, *verbose)
 			}
 		},

@@ -179,6 +179,9 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 	if j.Region != "" && j.Region != structs.DefaultRegion { // as most clusters have the one only
 		pairs = append(pairs, ui.Pair{Key: "Region", Value: j.Region})
 	}
+	if s := j.Submitter; s != nil {
+		pairs = append(pairs, ui.Pair{Key: "Submitted By", Value: submitterText(s)})
+	}
 	ui.Pairs(e.out, pairs)
 	if o.short {
 		return
@@ -282,4 +285,12 @@ func newestFirst(allocs []*structs.AllocListStub) []*structs.AllocListStub {
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return out
+}
+
+// submitterText is who registered a job, with the groups.
+func submitterText(s *structs.Submitter) string {
+	if len(s.Groups) == 0 {
+		return s.User
+	}
+	return s.User + " (" + strings.Join(s.Groups, ", ") + ")"
 }

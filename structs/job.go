@@ -115,6 +115,9 @@ type Job struct {
 	// namespace owns may run opportunistically, whatever its virtual cluster says. Empty: its virtual cluster decides.
 	OverLimit string `check:"oneof=opportunistic" json:",omitempty" codec:",omitempty"`
 
+	// Submitter is who registered this version. Another one makes another version: what a job is entitled to depends on it.
+	Submitter *Submitter `json:",omitempty" codec:",omitempty"`
+
 	// ConsulNamespace and VaultNamespace are given with a request, as in Nomad.
 	ConsulNamespace string
 	VaultNamespace  string

@@ -37,7 +37,7 @@ var (
 		"Name": true, "Type": true, "Priority": true, "AllAtOnce": true, "Datacenters": true, "NodePool": true,
 		"Project": true, "Step": true, "Slot": true, "Reclaim": true, "Partial": true, "Class": true, "Policy": true,
 		"Prefer": true, "Constraints": true, "Update": true, "Reschedule": true, "Migrate": true, "Multiregion": true,
-		"Periodic": true, "ParameterizedJob": true, "UI": true, "Stop": true, "Region": true,
+		"Periodic": true, "ParameterizedJob": true, "UI": true, "Stop": true, "Region": true, "Submitter": true,
 	}
 	inPlaceOfGroup = map[string]bool{
 		"Count": true, "Constraints": true, "Candidates": true, "RestartPolicy": true, "ReschedulePolicy": true,

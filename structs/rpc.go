@@ -39,6 +39,8 @@ type WriteRequest struct {
 	Region    string
 	Namespace string
 	AuthToken string
+	// User is who the header X-Nomadish-User states to have sent the request. No body of a request states it.
+	User string `json:"-" codec:",omitempty"`
 }
 
 // Routing states which servers may answer: servers of the region, "" for whichever is called, and none but its leader.

@@ -46,7 +46,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 			Interval: s.JobGCInterval, Eval: s.EvalGCThreshold, BatchEval: s.BatchEvalGCThreshold, Job: s.JobGCThreshold,
 			Node: s.NodeGCThreshold, History: config.HistoryRetention,
 		},
-		Jobs:      job.Config{MaxCount: s.JobMaxCount, DefaultPriority: s.JobDefaultPriority, MaxPriority: s.JobMaxPriority},
+		Jobs:      job.Config{MaxCount: s.JobMaxCount, DefaultPriority: s.JobDefaultPriority, MaxPriority: s.JobMaxPriority, TrustUser: cfg.TrustsUserHeader()},
 		Nodes:     node.Config{MaxRegistering: s.MaxRegistering, MaxMessage: int(limits.NodeMaxMessage), MaxRate: int(limits.NodeMaxRate)},
 		Autopilot: cfg.AutopilotConfig(),
 	}

@@ -116,6 +116,9 @@ type Server struct {
 	JobLimits
 	Joining
 
+	// TrustUserHeader (ours): a request is of the user whom its header X-Nomadish-User states. Not stated: with -dev alone.
+	TrustUserHeader *bool `hcl:"trust_user_header"`
+
 	EventBufferSize  int                    `hcl:"event_buffer_size"`
 	DefaultScheduler DefaultSchedulerConfig `hcl:"default_scheduler_config,block"`
 

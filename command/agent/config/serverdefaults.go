@@ -92,6 +92,14 @@ func (s *Server) Schedulers() (n int, enabled []string) {
 	return n, enabled
 }
 
+// TrustsUserHeader reports whether the server believes who a request states to be of.
+func (c *Config) TrustsUserHeader() bool {
+	if c.Server.TrustUserHeader == nil {
+		return c.Dev
+	}
+	return *c.Server.TrustUserHeader
+}
+
 // AutopilotConfig returns what a new cluster's autopilot starts with.
 func (c *Config) AutopilotConfig() structs.AutopilotConfiguration {
 	out, a := structs.DefaultAutopilotConfiguration(), &c.Autopilot

@@ -161,9 +161,12 @@ func (r *request) bool(name string, missing bool) (bool, error) {
 	return boolParam(r.query, name, missing)
 }
 
+// userHeader states who sends a request. Servers believe it where trust_user_header is set, and refuse it elsewhere.
+const userHeader = "X-Nomadish-User"
+
 // write is what goes with a write.
 func (r *request) write() structs.WriteRequest {
-	return structs.WriteRequest{Region: r.opts.Region, Namespace: r.opts.Namespace, AuthToken: r.opts.AuthToken}
+	return structs.WriteRequest{Region: r.opts.Region, Namespace: r.opts.Namespace, AuthToken: r.opts.AuthToken, User: strings.TrimSpace(r.Header.Get(userHeader))}
 }
 
 // fixed is for what is the same in all regions: the one requested must exist all the same.

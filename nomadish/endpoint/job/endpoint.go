@@ -21,6 +21,8 @@ type Config struct {
 	MaxPriority     int
 	MaxSource       int // bytes of a job's source that is kept; 0: no limit
 	MaxSize         int // bytes of a job; 0: no limit
+	// TrustUser: who sends a request is the user that its header X-Nomadish-User states. Otherwise such a request is refused.
+	TrustUser bool
 }
 
 // Deps are the parts that the endpoint works with.
@@ -34,6 +36,8 @@ type Deps struct {
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
 	NewID   func() string
 	Now     func() time.Time
+	// Groups returns the names of a user's groups, and false if there is no such user; nil: those of this machine.
+	Groups func(user string) (groups []string, known bool)
 }
 
 // Endpoint answers the methods of jobs.
@@ -46,6 +50,9 @@ type Endpoint struct {
 
 // New returns a new endpoint.
 func New(c Config, d Deps) *Endpoint {
+	if d.Groups == nil {
+		d.Groups = groupsHere
+	}
 	return &Endpoint{Config: c, Deps: d, planning: make(chan struct{}, maxPlanning)}
 }
 

@@ -27,6 +27,9 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 	if err != nil {
 		return nil, err
 	}
+	if warnings, err = e.identify(args.Job, args.User, warnings); err != nil {
+		return nil, err
+	}
 	select {
 	case e.planning <- struct{}{}:
 		defer func() { <-e.planning }()

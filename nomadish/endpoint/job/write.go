@@ -92,6 +92,9 @@ func (e *Endpoint) registerUpTo(ctx context.Context, args *structs.JobRegisterRe
 	job := args.Job
 	now := e.Now().UnixNano()
 	job.SubmitTime = now
+	if warnings, err = e.identify(job, args.User, warnings); err != nil {
+		return nil, err
+	}
 	if old := snap.Job(nil, job.Namespace, job.ID); old != nil {
 		if old.Type != job.Type {
 			return nil, structs.Errorf(structs.CodeBadRequest, "job %q: its type is %q and cannot become %q", job.ID, old.Type, job.Type).
@@ -319,7 +322,7 @@ func (e *Endpoint) revert(ctx context.Context, args *structs.JobRevertRequest) (
 	// A version was admitted once: it may come back with its priority although the servers allow less by now.
 	return e.registerUpTo(ctx, &structs.JobRegisterRequest{
 		Job: again, EnforceIndex: true, JobModifyIndex: job.JobModifyIndex, Submission: snap.JobSubmission(job.Namespace, job.ID, args.JobVersion),
-		WriteRequest: structs.WriteRequest{Namespace: job.Namespace},
+		WriteRequest: structs.WriteRequest{Namespace: job.Namespace, User: args.User},
 	}, 0)
 }
 

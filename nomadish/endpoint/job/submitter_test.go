@@ -1,0 +1,87 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// applied stores what is applied in a site's state.
+type applied struct{ *site }
+
+func (a applied) Apply(_ context.Context, _ structs.LogType, entry any) (uint64, error) {
+	a.Put(entry)
+	return a.Router.Snapshot().Index(), nil
+}
+
+// TestSubmitter: who registers a job is the user that the request is of, where that is trusted, with the groups that the server knows;
+// what the job itself states counts for nothing.
+func TestSubmitter(t *testing.T) {
+	groups := func(user string) ([]string, bool) {
+		return map[string][]string{"ada": {"users", "chip", "users"}}[user], user == "ada"
+	}
+	s := newSite(t)
+	s.Endpoint = New(Config{TrustUser: true, MaxPriority: 100, DefaultPriority: 50}, Deps{
+		Router: s.Router, Applier: applied{s}, Now: time.Now, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) }, Groups: groups,
+	})
+	register := func(user string) (*structs.Job, string, error) {
+		job := endpointtest.Job("web", 64)
+		job.Submitter = &structs.Submitter{User: "root", Groups: []string{"wheel"}, Source: structs.SubmitterSourceHeader} // forged
+		reply, err := s.register(t.Context(), &structs.JobRegisterRequest{Job: job, WriteRequest: structs.WriteRequest{Namespace: job.Namespace, User: user}})
+		if err != nil {
+			return nil, "", err
+		}
+		return s.Router.Snapshot().Job(nil, job.Namespace, job.ID), reply.Warnings, nil
+	}
+	job, _, err := register("")
+	if err != nil || job.Submitter != nil || job.Version != 0 {
+		t.Fatalf("of nobody: %+v, version %d, %v", job.Submitter, job.Version, err)
+	}
+	job, warnings, err := register("ada")
+	if err != nil || job.Submitter == nil || job.Submitter.User != "ada" || !slices.Equal(job.Submitter.Groups, []string{"chip", "users"}) ||
+		job.Submitter.Source != structs.SubmitterSourceHeader || job.Version != 1 || strings.Contains(warnings, "ada") {
+		t.Fatalf("of ada: %+v, version %d, warnings %q, %v", job.Submitter, job.Version, warnings, err)
+	}
+	if job, _, err = register("ada"); err != nil || job.Version != 1 {
+		t.Errorf("of ada again: version %d, %v", job.Version, err)
+	}
+	if job, warnings, err = register("bob@site"); err != nil || job.Submitter.User != "bob@site" || len(job.Submitter.Groups) != 0 || !strings.Contains(warnings, `user "bob@site" is not known`) {
+		t.Errorf("of somebody who is not known: %+v, warnings %q, %v", job.Submitter, warnings, err)
+	}
+	for _, bad := range []string{"-x", "a b", "a\n", strings.Repeat("a", 65), "ä"} {
+		if _, _, err := register(bad); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "letters, digits") {
+			t.Errorf("user %q: %v", bad, err)
+		}
+	}
+	s.TrustUser = false
+	if _, _, err := register("ada"); structs.CodeOf(err) != structs.CodeForbidden || !strings.Contains(err.Error(), "trust_user_header") {
+		t.Errorf("of ada, whom nobody trusts: %v", err)
+	}
+	if job, _, err = register(""); err != nil || job.Submitter != nil {
+		t.Errorf("of nobody, where nobody is trusted: %+v, %v", job.Submitter, err)
+	}
+}
+
+// TestSubmitterChangesNothingThatRuns: a job that another user registers is another version, and its instances run on.
+func TestSubmitterChangesNothingThatRuns(t *testing.T) {
+	old, now := endpointtest.Job("web", 64), endpointtest.Job("web", 64)
+	now.Submitter = &structs.Submitter{User: "ada"}
+	if !now.SpecChanged(old) || structs.JobGroupChange(old, now, old.TaskGroups[0].Name) != structs.ChangeInPlace {
+		t.Errorf("changed %v, of its group %v", now.SpecChanged(old), structs.JobGroupChange(old, now, old.TaskGroups[0].Name))
+	}
+}
+
+// TestGroupsHere: root's groups are known on every machine.
+func TestGroupsHere(t *testing.T) {
+	if groups, known := groupsHere("root"); !known || !slices.Contains(groups, "root") {
+		t.Errorf("root: %v, %v", groups, known)
+	}
+	if groups, known := groupsHere("no-such-user"); known || len(groups) > 0 {
+		t.Errorf("somebody else: %v, %v", groups, known)
+	}
+}
