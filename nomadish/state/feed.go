@@ -23,6 +23,7 @@ const (
 	KindNodePool                       // *structs.NodePool
 	KindVirtualCluster                 // *structs.VirtualCluster; Key is the namespace
 	KindExchange                       // *structs.Exchange; Key is its ID
+	KindProject                        // *structs.Project, *structs.CalendarEdit or *structs.Flow; Key is its name, or the project's
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never
