@@ -303,19 +303,18 @@ type (
 	}
 )
 
-// SlotCounts returns the slots of each type that a node offers. One that states none offers its cores as batch slots if it has no devices
-// (docs/semantics.md, part 4).
-func (n *Node) SlotCounts() map[string]int {
-	r := n.NodeResources
-	switch {
+// AddSlots adds to counts the slots of each type that a node offers. One that states none offers its cores as batch slots if it has no
+// devices (docs/semantics.md, part 4).
+func (n *Node) AddSlots(counts map[string]int) {
+	switch r := n.NodeResources; {
 	case r == nil:
-		return nil
 	case r.Slots != nil:
-		return r.Slots
-	case len(r.Devices) > 0:
-		return nil
+		for name, count := range r.Slots { // order does not matter: they are summed
+			counts[name] += count
+		}
+	case len(r.Devices) == 0:
+		counts[SlotBatch] += int(r.Cpu.TotalCpuCores)
 	}
-	return map[string]int{SlotBatch: int(r.Cpu.TotalCpuCores)}
 }
 
 // checkSlots checks what a node states about its slots.

@@ -4,6 +4,7 @@ package project
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/internal/week"
@@ -110,6 +111,12 @@ func calendarOf(ws *state.WatchSet, snap *state.Snapshot) (week.Calendar, error)
 }
 
 func (e *Endpoint) upsert(ctx context.Context, args *structs.ProjectUpsertRequest) (*structs.WriteReply, error) {
+	if p := args.Project; p != nil && p.Flow != "" {
+		// What is read of a project has the steps of its flow, and may be written as it was read.
+		if f := e.Router.Snapshot().Projects(nil).Flow(p.Flow); f != nil && slices.Equal(p.Steps, f.Steps) {
+			p.Steps = nil
+		}
+	}
 	if err := args.Project.Validate(); err != nil {
 		return nil, err
 	}

@@ -16,11 +16,8 @@ func (x Edit) slotCapacity() map[string]int {
 		out[name] = 0
 	}
 	for n := range x.Nodes {
-		if n.SchedulingEligibility == structs.NodeIneligible {
-			continue
-		}
-		for name, count := range n.SlotCounts() { // order does not matter: they are summed
-			out[name] += count
+		if n.SchedulingEligibility != structs.NodeIneligible {
+			n.AddSlots(out)
 		}
 	}
 	delete(out, structs.SlotOverflow)
@@ -59,7 +56,7 @@ func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
 		if excess := total[name] + others[name] - capacity[name]; excess > 0 && total[name] > before[name] {
 			return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: type %q: there are %d slots, %d of them are given to other projects, and %d are requested: %d too many",
 				now.Project, now.Week, name, capacity[name], others[name], total[name], excess).
-				WithHint("`nomadish project list` shows who has slots this week; state less, or take some from another project first")
+				WithHint("state less, or take slots of that week from another project first")
 		}
 	}
 	return nil
