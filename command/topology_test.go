@@ -356,6 +356,8 @@ func TestPlacementSettings(t *testing.T) {
 	set([]string{"-bands", "1-4, 5-7,8-10", "-keep-whole", "-cycle", "1m", "-aging", "0"},
 		`"Bands":[{"Low":1,"High":4},{"Low":5,"High":7},{"Low":8,"High":10}]`, `"KeepWhole":true`, `"Cycle":60000000000`, `"Aging":0`, `"Policy":"random"`)
 	set([]string{"-keep-whole=false", "-aging", "true"}, `"KeepWhole":false`, `"Aging":1`)
+	set([]string{"-calendar-time-zone", "Europe/Berlin"}, `"Calendar":{"TimeZone":"Europe/Berlin","WeekStarts":"mon 00:00"}`)
+	set([]string{"-calendar-week-starts", "sun 22:00"}, `"WeekStarts":"sun 22:00"`)
 	set([]string{"-bands", "default", "-cycle", "default", "-aging", "default"}, `"Bands":null`, `"Cycle":0`, `"Aging":null`)
 	// Priorities that no band names are told, with the band that they belong to.
 	for bands, want := range map[string]string{
