@@ -137,8 +137,9 @@ func NewLogPayload(t LogType) (any, error) {
 		return &ExchangePutEntry{}, nil
 	case LogExchangeWithdraw:
 		return &ExchangeWithdrawEntry{}, nil
+	default:
+		return newProjectPayload(t)
 	}
-	return newProjectPayload(t)
 }
 
 // newProjectPayload is NewLogPayload for entries about projects.
@@ -154,8 +155,9 @@ func newProjectPayload(t LogType) (any, error) {
 		return &FlowUpsertEntry{}, nil
 	case LogFlowDelete:
 		return &FlowDeleteEntry{}, nil
+	default:
+		return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 	}
-	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 }
 
 // All times in entries are Unix nanoseconds minted by the server that made the

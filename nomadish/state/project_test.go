@@ -141,7 +141,9 @@ func TestTwoEditsOfOneWeek(t *testing.T) {
 // TestProjectsAndFlows: what projects, flows and calendars require of each other.
 func TestProjectsAndFlows(t *testing.T) {
 	w := projectWorld(t)
-	put := func(p structs.Project) *structs.ProjectUpsertEntry { return &structs.ProjectUpsertEntry{Project: &p, Time: firstWeek.UnixNano()} }
+	put := func(p structs.Project) *structs.ProjectUpsertEntry {
+		return &structs.ProjectUpsertEntry{Project: &p, Time: firstWeek.UnixNano()}
+	}
 	steps := func(names ...string) *structs.FlowUpsertEntry {
 		return &structs.FlowUpsertEntry{Flow: &structs.Flow{Name: "asic", Steps: names}, Time: firstWeek.UnixNano()}
 	}
