@@ -129,3 +129,40 @@ func TestCellHandedOn(t *testing.T) {
 		}
 	}
 }
+
+// TestRaiseAtCommit: a running allocation that was to be raised runs on opportunistically if by the commit its cell is somebody else's.
+func TestRaiseAtCommit(t *testing.T) {
+	w := tenantWorld(t)
+	w.must(owns("a", cellsOf("socket", 0, 2)))
+	web := job("web")
+	web.Namespace = "a"
+	w.register(web)
+	on := func(node, seed, claim string) *structs.PlacementBatch {
+		b := batch("web", 0, node, seed, 1)
+		b.Namespace = "a"
+		b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{node + "-gpu-0"}}}}
+		b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: claim}
+		if claim != "" {
+			b.Resources.Shared.Terms.CellLevel = "socket"
+		}
+		return b
+	}
+	w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index, Place: []*structs.PlacementBatch{on("r1-n0", "s1", structs.ClaimCells), on("r1-n1", "s2", "")}})
+	raised := structs.DeriveID("s2", 0)
+	raise := &structs.JudgedPlan{EvalID: "e2", JudgedAt: w.index, Update: []*structs.AllocInPlace{{AllocID: raised, EvalID: "e2", JobVersion: 3, Resources: on("r1-n1", "s2", structs.ClaimCells).Resources}}}
+	raise.Update[0].Resources.Tasks = w.store.Snapshot().Alloc(nil, raised).AllocatedResources.Tasks
+	doomed := func() int { return w.store.Snapshot().World().ClaimViews("b", false)["b"].Cells[0].Doomed }
+	w.must(owns("b", cellsOf("node", 0, 3))) // safe, as a's second socket can be on r1-n0
+	w.plan(raise)
+	a := w.store.Snapshot().Alloc(nil, raised)
+	if doomed() != 0 || hasClaim(a.AllocatedResources) || a.JobVersion != 3 {
+		t.Errorf("with b's nodes beside it: b has %d cells doomed, %+v of version %d", doomed(), a.AllocatedResources.Shared.Terms, a.JobVersion)
+	}
+	w.must(owns("b", cellsOf("node", 0, 2)))
+	again := *raise
+	again.JudgedAt = raise.JudgedAt // an edit was between again
+	w.plan(&again)
+	if a := w.store.Snapshot().Alloc(nil, raised); doomed() != 0 || !hasClaim(a.AllocatedResources) {
+		t.Errorf("with room beside b's nodes: b has %d cells doomed, %+v", doomed(), a.AllocatedResources.Shared.Terms)
+	}
+}
