@@ -31,6 +31,9 @@ const (
 // DescLostClaim is the DesiredDescription of an allocation that runs on without the claim that it had.
 const DescLostClaim = "lost its claim; it runs on opportunistically and may be reclaimed at any time"
 
+// DescGaveClaim is the DesiredDescription of an allocation that runs on without its claim, which another of its namespace has now.
+const DescGaveClaim = "its claim is used by allocation %s of a higher priority; it runs on opportunistically and may be reclaimed at any time"
+
 // DescSuspended is the DesiredDescription of an allocation that somebody had suspended.
 const DescSuspended = "suspended by a user; `alloc resume` lets it go on"
 

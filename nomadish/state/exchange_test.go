@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -43,7 +44,17 @@ func TestExchangeGolden(t *testing.T) {
 		e.VirtualCluster.Points = 10
 		w.must(e)
 	}
+	ws := NewWatchSet()
+	w.store.Snapshot().ClaimsIndex(ws)
 	w.must(exchange("offer", "c", 1, 0, later(1), later(2)))
+	if s := w.store.Snapshot(); s.ClaimsIndex(nil) != s.Index() {
+		t.Errorf("an offer at index %d, which virtual clusters show, has not changed their index %d", s.Index(), s.ClaimsIndex(nil))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if !ws.Wait(ctx) {
+		t.Error("who waits for virtual clusters is not woken by an offer")
+	}
 	w.must(exchange("bid-a", "a", 1, 2, later(1), later(2)))
 	w.must(exchange("bid-b", "b", 1, 3, later(1), later(2)))
 	w.refusesWith(exchange("again", "c", 1, 0, later(1), later(2)), structs.CodeConflict, "owns 0 such cells")

@@ -301,10 +301,10 @@ func (t claimTable) writeLost() {
 }
 
 // ClaimsIndex returns the index that last changed anything that virtual clusters show: what is owned, what runs, which nodes
-// there are. A watch set that is given watches all of it.
+// there are, what is offered, and the time by which windows are looked up. A watch set that is given watches all of it.
 func (s *Snapshot) ClaimsIndex(ws *WatchSet) uint64 {
 	index := uint64(0)
-	for _, table := range []string{TableVirtualClusters, TableNodes, TableAllocs, TableConfig} {
+	for _, table := range []string{TableVirtualClusters, TableNodes, TableAllocs, TableConfig, TableExchanges, TableClaimsTime} {
 		if ws != nil {
 			ws.store = s.v.store
 			ws.addTable(s.v, table)

@@ -10,17 +10,17 @@ import (
 // checked returns the part of a judged plan whose claims still hold (semantics part 7): what is owned, or which nodes are ready, may
 // have changed since the plan was judged. What has lost its claim is stored opportunistic if it takes from nobody and may run so: a
 // running instance that was to be raised always may. Else, and if a system or sysbatch instance would take what somebody owns by now,
-// nothing of the plan but its evaluations is done, and its job is evaluated again.
-func (t claimTable) checked(p *structs.JudgedPlan) *structs.JudgedPlan {
+// nothing of the plan but its evaluations is done, and its job is evaluated again. It returns the IDs of what was placed without its claim.
+func (t claimTable) checked(p *structs.JudgedPlan) (judged *structs.JudgedPlan, placed []string) {
 	if !t.claims(p) || t.indexOf(TableVirtualClusters) <= p.JudgedAt && t.indexOf(TableNodes) <= p.JudgedAt {
-		return p
+		return p, nil
 	}
 	lost := t.lostClaims(p)
 	if len(lost.batches)+len(lost.raises) == 0 {
-		return p
+		return p, nil
 	}
 	if takesFromOthers(p) || lost.takesOver(p) || slices.ContainsFunc(p.Place, func(b *structs.PlacementBatch) bool { return lost.batches[b] && !t.mayRunOpportunistically(b) }) {
-		return &structs.JudgedPlan{EvalID: p.EvalID, Evals: append(slices.Clone(p.Evals), t.again(p)...), Time: p.Time, JudgedAt: p.JudgedAt}
+		return &structs.JudgedPlan{EvalID: p.EvalID, Evals: append(slices.Clone(p.Evals), t.again(p)...), Time: p.Time, JudgedAt: p.JudgedAt}, nil
 	}
 	now := *p
 	now.Place, now.Update = slices.Clone(p.Place), slices.Clone(p.Update)
@@ -29,6 +29,9 @@ func (t claimTable) checked(p *structs.JudgedPlan) *structs.JudgedPlan {
 			own := *b
 			own.Resources = opportunistic(b.Resources)
 			now.Place[i] = &own
+			for n := range own.Instances {
+				placed = append(placed, own.Allocation(n).ID)
+			}
 		}
 	}
 	for i, u := range now.Update {
@@ -38,7 +41,16 @@ func (t claimTable) checked(p *structs.JudgedPlan) *structs.JudgedPlan {
 			now.Update[i] = &own
 		}
 	}
-	return &now
+	return &now, placed
+}
+
+// describeLoss states of an allocation that it was placed without the claim by which it was decided.
+func (t claimTable) describeLoss(id string) {
+	if was := t.x.alloc(id); was != nil && was.DesiredStatus == structs.AllocDesiredRun && !hasClaim(was.AllocatedResources) {
+		now := *was
+		now.DesiredDescription = structs.DescLostClaim
+		t.x.putAlloc(was, &now, false)
+	}
 }
 
 // opportunistic returns resources without a claim.

@@ -42,6 +42,24 @@ func TestClaimsAtCommit(t *testing.T) {
 	if claim("s2") != "" {
 		t.Errorf("it takes from nobody: %q", claim("s2"))
 	}
+	described := func(seed, want string) {
+		t.Helper()
+		if got := w.store.Snapshot().Alloc(nil, structs.DeriveID(seed, 0)).DesiredDescription; got != want {
+			t.Errorf("%s is described as %q, want %q", seed, got, want)
+		}
+	}
+	described("s1", structs.DescLostClaim)
+	described("s2", structs.DescLostClaim)
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
+	s1 := w.store.Snapshot().Alloc(nil, structs.DeriveID("s1", 0))
+	resources := s1.AllocatedResources.Copy()
+	resources.Shared.Terms = claiming("s1", "n-gpu-0").Resources.Shared.Terms
+	w.plan(&structs.JudgedPlan{EvalID: "e-raise", JudgedAt: w.index, Update: []*structs.AllocInPlace{{AllocID: s1.ID, EvalID: "e-raise", Resources: resources}}})
+	if claim("s1") != structs.ClaimCells {
+		t.Errorf("raised, its claim is %q", claim("s1"))
+	}
+	described("s1", "")
+	w.must(owns(structs.DefaultNamespace))
 	before := len(w.store.Snapshot().EvalsByJob(nil, structs.DefaultNamespace, "web"))
 	victim := structs.DeriveID("s2", 0)
 	w.plan(&structs.JudgedPlan{
@@ -162,7 +180,7 @@ func TestRaiseAtCommit(t *testing.T) {
 	again := *raise
 	again.JudgedAt = raise.JudgedAt // an edit was between again
 	w.plan(&again)
-	if a := w.store.Snapshot().Alloc(nil, raised); doomed() != 0 || !hasClaim(a.AllocatedResources) {
+	if a := w.store.Snapshot().Alloc(nil, raised); doomed() != 0 || !hasClaim(a.AllocatedResources) || a.DesiredDescription != "" {
 		t.Errorf("with room beside b's nodes: b has %d cells doomed, %+v", doomed(), a.AllocatedResources.Shared.Terms)
 	}
 }
