@@ -49,7 +49,7 @@ func TestManyStepsOfVirtualClusters(t *testing.T) {
 		}
 	}
 	for _, what := range triedByMachine {
-		if counts[what] == 0 && !testing.Short() {
+		if counts[what] == 0 && worlds >= 500 {
 			t.Errorf("nothing was %s: the test tries too little", what)
 		}
 	}
