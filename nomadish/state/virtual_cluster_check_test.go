@@ -20,7 +20,7 @@ type admission struct {
 
 func (m *tenantMachine) admission() *admission {
 	snap := m.store.Snapshot()
-	a := &admission{rows: map[string]*structs.VirtualCluster{}, chains: newOracles(snap, m.shapes)}
+	a := &admission{rows: map[string]*structs.VirtualCluster{}, chains: newOracles(snap, m.layouts)}
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		a.rows[v.Name] = v
 	}
@@ -84,13 +84,13 @@ func (c *oracleChain) fitsNow(v, was *structs.VirtualCluster, at int64) (fits, c
 	}
 	for _, q := range v.Cells {
 		r := cellRight{v.Name, cellKind{q.Level, q.Size}}
-		if q.Kind != c.shape.kind() {
+		if q.Kind != c.layout.kind() {
 			continue
 		}
 		for _, pin := range q.Pin[:min(len(q.Pin), now[r.kind])] {
 			cell, ok := c.pinned(r.kind, pin)
 			switch at := c.boundAt(r.kind, cell); {
-			case !ok || !cell.ready || doomed[r] > 0 || was != nil && pinsAny(was, c.shape.kind()):
+			case !ok || !cell.ready || doomed[r] > 0 || was != nil && pinsAny(was, c.layout.kind()):
 				return true, false
 			case at != nil && at.owner != v.Name:
 				return false, certain
@@ -240,7 +240,7 @@ func (m *tenantMachine) run() {
 	}
 	m.checkRows(snap)
 	m.checkPending(pending)
-	for _, c := range newOracles(snap, m.shapes) {
+	for _, c := range newOracles(snap, m.layouts) {
 		doomed, counted := c.doomed()
 		m.checkAccounts(w, c, doomed)
 		m.checkOneMore(w, c, counted)
@@ -252,8 +252,8 @@ func (m *tenantMachine) run() {
 	}
 }
 
-// chainOf returns the World's chain of a shape; nil if nobody owns anything.
-func chainOf(w *scheduler.World, s *gpuShape) *cells.Chain {
+// chainOf returns the World's chain of a layout; nil if nobody owns anything.
+func chainOf(w *scheduler.World, s *gpuLayout) *cells.Chain {
 	for key, c := range w.Chains {
 		if levels := c.Levels(); key.Model == s.model && levels[len(levels)-1].Devices == s.devices() {
 			return c
@@ -264,14 +264,14 @@ func chainOf(w *scheduler.World, s *gpuShape) *cells.Chain {
 
 // checkAccounts compares the accounts of a chain with what is owned, bound and doomed.
 func (m *tenantMachine) checkAccounts(w *scheduler.World, c *oracleChain, doomed map[cellRight]int) {
-	chain := chainOf(w, c.shape)
+	chain := chainOf(w, c.layout)
 	if chain == nil {
 		if len(c.lots) > 0 && len(c.nodes) > 0 {
 			m.failed("there is no chain of %v", c)
 		}
 		return
 	}
-	if have, want := len(chain.Levels()), len(c.shape.levels); have != want {
+	if have, want := len(chain.Levels()), len(c.layout.levels); have != want {
 		m.failed("%d levels, want %d", have, want)
 	}
 	for _, r := range c.rights("") {
@@ -300,7 +300,7 @@ func (m *tenantMachine) checkOneMore(w *scheduler.World, c *oracleChain, counted
 	kinds := slices.SortedFunc(maps.Keys(c.cells), func(a, b cellKind) int {
 		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 	})
-	chain := chainOf(w, c.shape)
+	chain := chainOf(w, c.layout)
 	if chain == nil || len(kinds) == 0 {
 		return
 	}
@@ -321,7 +321,7 @@ func (m *tenantMachine) checkDoomed(before *admission, c *oracleChain, doomed ma
 		return
 	}
 	for _, b := range before.chains {
-		if b.shape != c.shape {
+		if b.layout != c.layout {
 			continue
 		}
 		was, _ := b.doomed()
@@ -392,7 +392,7 @@ func (m *tenantMachine) checkRows(snap *Snapshot) {
 
 // checkPlan checks what a plan takes: nothing that uses a bound cell is taken for others.
 func (m *tenantMachine) checkPlan(snap *Snapshot, plan *structs.Plan) {
-	chains := newOracles(snap, m.shapes)
+	chains := newOracles(snap, m.layouts)
 	for _, s := range plan.Stop {
 		a := snap.Alloc(nil, s.AllocID)
 		if s.PreemptedBy == "" || a == nil {
@@ -436,7 +436,7 @@ func (m *tenantMachine) request(snap *Snapshot, c *oracleChain, owner string, do
 	}
 	m.count("requested", 1)
 	gpus := slices.Max(rooms)
-	m.requires(snap, c, m.gpuJob(owner, "request", c.shape, 1, gpus))
+	m.requires(snap, c, m.gpuJob(owner, "request", c.layout, 1, gpus))
 	if m.below(4) > 0 {
 		return
 	}
@@ -444,7 +444,7 @@ func (m *tenantMachine) request(snap *Snapshot, c *oracleChain, owner string, do
 	for _, devices := range rooms {
 		count += devices / gpus
 	}
-	j := m.gpuJob(owner, "request", c.shape, count, gpus)
+	j := m.gpuJob(owner, "request", c.layout, count, gpus)
 	j.TaskGroups[0].Gang = &structs.Gang{}
 	m.requires(snap, c, j)
 }

@@ -14,13 +14,13 @@ func (m *tenantMachine) input() *InputOptions {
 }
 
 // gpuJob is a job of so many instances with so many GPUs each.
-func (m *tenantMachine) gpuJob(namespace, id string, shape *gpuShape, count, gpus int) *structs.Job {
+func (m *tenantMachine) gpuJob(namespace, id string, layout *gpuLayout, count, gpus int) *structs.Job {
 	return &structs.Job{
 		ID: id, Name: id, Namespace: namespace, Type: structs.JobTypeBatch, Priority: 50, NodePool: structs.NodePoolDefault, Datacenters: []string{"*"},
 		TaskGroups: []*structs.TaskGroup{{
 			Name: "web", Count: count, EphemeralDisk: &structs.EphemeralDisk{SizeMB: 10},
 			Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{
-				CPU: 10, MemoryMB: 10, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu/" + shape.model, Count: gpus}},
+				CPU: 10, MemoryMB: 10, Devices: []*structs.RequestedDevice{{Name: "nvidia/gpu/" + layout.model, Count: gpus}},
 			}}},
 		}},
 	}
@@ -36,13 +36,13 @@ func (m *tenantMachine) submit() string {
 
 func (m *tenantMachine) newJob() *structs.Job {
 	m.jobs++
-	shape := m.shapes[m.below(len(m.shapes))]
+	layout := m.layouts[m.below(len(m.layouts))]
 	namespace := []string{"a", "b", "c", "d"}[m.below(4)]
-	gpus := 1 + m.below(shape.devices())
+	gpus := 1 + m.below(layout.devices())
 	if m.below(2) == 0 {
-		namespace, shape, gpus = m.entitled(namespace, shape, gpus)
+		namespace, layout, gpus = m.entitled(namespace, layout, gpus)
 	}
-	j := m.gpuJob(namespace, fmt.Sprint("j", m.jobs), shape, 1+m.below(3), gpus)
+	j := m.gpuJob(namespace, fmt.Sprint("j", m.jobs), layout, 1+m.below(3), gpus)
 	j.Priority = 1 + m.below(100)
 	j.Class = []string{"", "", structs.ClassGuaranteed, structs.ClassOpportunistic}[m.below(4)]
 	if v := m.row(namespace); j.Class == structs.ClassGuaranteed && (v == nil || len(v.Claims) == 0) {
@@ -58,27 +58,27 @@ func (m *tenantMachine) newJob() *structs.Job {
 	return j
 }
 
-// entitled draws a job's namespace, shape and devices of what is free of what somebody owns; it returns its arguments if nothing is.
-func (m *tenantMachine) entitled(namespace string, shape *gpuShape, gpus int) (string, *gpuShape, int) {
+// entitled draws a job's namespace, layout and devices of what is free of what somebody owns; it returns its arguments if nothing is.
+func (m *tenantMachine) entitled(namespace string, layout *gpuLayout, gpus int) (string, *gpuLayout, int) {
 	type room struct {
-		owner string
-		shape *gpuShape
-		most  int
+		owner  string
+		layout *gpuLayout
+		most   int
 	}
 	var list []room
-	for _, c := range newOracles(m.store.Snapshot(), m.shapes) {
+	for _, c := range newOracles(m.store.Snapshot(), m.layouts) {
 		doomed, _ := c.doomed()
 		for _, owner := range machineOwners {
 			if rooms := c.rooms(owner, doomed); len(rooms) > 0 {
-				list = append(list, room{owner, c.shape, slices.Max(rooms)})
+				list = append(list, room{owner, c.layout, slices.Max(rooms)})
 			}
 		}
 	}
 	if len(list) == 0 {
-		return namespace, shape, gpus
+		return namespace, layout, gpus
 	}
 	r := list[m.below(len(list))]
-	return r.owner, r.shape, 1 + m.below(r.most)
+	return r.owner, r.layout, 1 + m.below(r.most)
 }
 
 // evaluate decides an evaluation of a job on the state as it is, and commits what was decided.
@@ -218,7 +218,7 @@ func (m *tenantMachine) commitLate() string {
 	j := m.newJob()
 	m.must(&structs.JobRegisterEntry{Job: j, Time: m.now()})
 	p, text := m.decide(j)
-	between := []func() string{m.edit, m.turn, m.end, m.changeNode}[m.below(4)]()
+	between := []func() string{m.edit, m.advance, m.end, m.changeNode}[m.below(4)]()
 	m.commit(p)
 	m.count("committed late", 1)
 	return fmt.Sprintf("submit %s of %s, class %q: %s, but first %s", j.ID, j.Namespace, j.Class, text, between)

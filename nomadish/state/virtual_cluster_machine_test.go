@@ -9,14 +9,14 @@ import (
 
 // tenantMachine moves a small cluster on by random entries, as the leader would make them, and checks it after each.
 type tenantMachine struct {
-	below  func(n int) int                  // a number from 0 to n-1
-	failed func(format string, args ...any) // does not return
-	log    func(format string, args ...any) // what was done
-	counts map[string]int                   // how often what was tried
-	shapes []*gpuShape
-	nodes  []*structs.Node // as they are registered, or were
-	store  *Store
-	writer *Writer
+	below   func(n int) int                  // a number from 0 to n-1
+	failed  func(format string, args ...any) // does not return
+	log     func(format string, args ...any) // what was done
+	counts  map[string]int                   // how often what was tried
+	layouts []*gpuLayout
+	nodes   []*structs.Node // as they are registered, or were
+	store   *Store
+	writer  *Writer
 
 	index  uint64
 	hour   int // up to which what is owned has been moved on
@@ -30,28 +30,28 @@ type tenantMachine struct {
 
 var machineOwners = []string{"a", "b", "c"}
 
-// machineShapes are shapes of which a world has two. They differ in how many devices a node has.
-func machineShapes() [][]*gpuShape {
-	four := func(model string) *gpuShape {
-		return &gpuShape{model, "2x2", []gpuLevel{{structs.LevelGPU, 1}, {structs.LevelSocket, 2}, {structs.LevelNode, 4}}}
+// machineLayouts are layouts of which a world has two. They differ in how many devices a node has.
+func machineLayouts() [][]*gpuLayout {
+	four := func(model string) *gpuLayout {
+		return &gpuLayout{model, "2x2", []gpuLevel{{structs.LevelGPU, 1}, {structs.LevelSocket, 2}, {structs.LevelNode, 4}}}
 	}
-	deep := &gpuShape{"H100", "2x1x2", []gpuLevel{{structs.LevelGPU, 1}, {structs.LevelPCIe, 2}, {structs.LevelSocket, 2}, {structs.LevelNode, 4}}}
-	flat := func(model string) *gpuShape {
-		return &gpuShape{model, "2", []gpuLevel{{structs.LevelGPU, 1}, {structs.LevelNode, 2}}}
+	deep := &gpuLayout{"H100", "2x1x2", []gpuLevel{{structs.LevelGPU, 1}, {structs.LevelPCIe, 2}, {structs.LevelSocket, 2}, {structs.LevelNode, 4}}}
+	flat := func(model string) *gpuLayout {
+		return &gpuLayout{model, "2", []gpuLevel{{structs.LevelGPU, 1}, {structs.LevelNode, 2}}}
 	}
-	return [][]*gpuShape{{four("H100"), flat("B200")}, {four("H100"), flat("H100")}, {deep, flat("B200")}}
+	return [][]*gpuLayout{{four("H100"), flat("B200")}, {four("H100"), flat("H100")}, {deep, flat("B200")}}
 }
 
 func newTenantMachine(below func(n int) int, failed, log func(format string, args ...any), counts map[string]int) *tenantMachine {
 	m := &tenantMachine{below: below, failed: failed, log: log, counts: counts}
 	m.store, m.writer = New(Options{})
-	m.shapes = machineShapes()[below(3)]
+	m.layouts = machineLayouts()[below(3)]
 	for i := range 2 + below(4) {
-		shape := m.shapes[0]
+		layout := m.layouts[0]
 		if i == 1 || i > 1 && below(3) == 0 {
-			shape = m.shapes[1]
+			layout = m.layouts[1]
 		}
-		n := shape.node(fmt.Sprint("n", i))
+		n := layout.node(fmt.Sprint("n", i))
 		m.inRack(n)
 		m.nodes = append(m.nodes, n)
 		m.must(&structs.NodeRegisterEntry{Node: n, Time: m.now()})
@@ -62,8 +62,8 @@ func newTenantMachine(below func(n int) int, failed, log func(format string, arg
 	return m
 }
 
-// node returns a node of a shape. Its devices' IDs end in their numbers.
-func (s *gpuShape) node(id string) *structs.Node {
+// node returns a node of a layout. Its devices' IDs end in their numbers.
+func (s *gpuLayout) node(id string) *structs.Node {
 	n := node(id)
 	n.SchedulingEligibility = structs.NodeEligible
 	n.Drivers = map[string]*structs.DriverInfo{"mock_driver": {Detected: true, Healthy: true}}
@@ -95,8 +95,8 @@ func (s *gpuShape) node(id string) *structs.Node {
 	return n
 }
 
-// isOf reports whether a node is of a shape.
-func (s *gpuShape) isOf(n *structs.Node) bool {
+// isOf reports whether a node is of a layout.
+func (s *gpuLayout) isOf(n *structs.Node) bool {
 	return n.NodeResources.Devices[0].Name == s.model && len(n.NodeResources.Devices[0].Instances) == s.devices()
 }
 
@@ -150,7 +150,7 @@ func (m *tenantMachine) step() (did string) {
 	case n < 11:
 		return m.exchange()
 	case n < 13:
-		return m.turn()
+		return m.advance()
 	case n < 16:
 		return m.changeNode()
 	case n < 21:
@@ -170,28 +170,28 @@ func (m *tenantMachine) step() (did string) {
 
 // quota draws cells of one kind.
 func (m *tenantMachine) quota(most int) *structs.CellQuota {
-	shape := m.shapes[m.below(len(m.shapes))]
-	q := &structs.CellQuota{Kind: shape.kind(), Count: m.below(most + 1)}
-	if at := m.below(len(shape.levels) + 2); at < len(shape.levels) {
-		q.Level = shape.levels[at].name
+	layout := m.layouts[m.below(len(m.layouts))]
+	q := &structs.CellQuota{Kind: layout.kind(), Count: m.below(most + 1)}
+	if at := m.below(len(layout.levels) + 2); at < len(layout.levels) {
+		q.Level = layout.levels[at].name
 	} else {
-		q.Level, q.Size = "rack", m.size(shape)
+		q.Level, q.Size = "rack", m.size(layout)
 	}
-	if n := m.nodes[m.below(len(m.nodes))]; m.below(4) == 0 && q.Count > 0 && q.Size == 0 && shape.isOf(n) {
+	if n := m.nodes[m.below(len(m.nodes))]; m.below(4) == 0 && q.Count > 0 && q.Size == 0 && layout.isOf(n) {
 		q.Pin = []string{n.ID}
 		if q.Level != structs.LevelNode {
-			devices := shape.levels[shape.level(q.Level)].devices
-			q.Pin = []string{fmt.Sprintf("%s/%s-%d", n.ID, q.Level, m.below(shape.devices()/devices))}
+			devices := layout.levels[layout.level(q.Level)].devices
+			q.Pin = []string{fmt.Sprintf("%s/%s-%d", n.ID, q.Level, m.below(layout.devices()/devices))}
 		}
 	}
 	return q
 }
 
 // size draws how many nodes a rack has, mostly one that there is.
-func (m *tenantMachine) size(shape *gpuShape) int {
+func (m *tenantMachine) size(layout *gpuLayout) int {
 	n, size := m.nodes[m.below(len(m.nodes))], 0
 	for _, o := range m.nodes {
-		if shape.isOf(o) && o.Meta["rack"] == n.Meta["rack"] && m.store.Snapshot().Node(nil, o.ID) != nil {
+		if layout.isOf(o) && o.Meta["rack"] == n.Meta["rack"] && m.store.Snapshot().Node(nil, o.ID) != nil {
 			size++
 		}
 	}
@@ -336,8 +336,8 @@ func (m *tenantMachine) exchange() string {
 	return fmt.Sprintf("exchange %s of %s: bid %v, %s %d to %d: %v", x.ID, name, x.Bid, cellsText([]*structs.CellQuota{&x.Cells}), from, until, err)
 }
 
-// turn moves the time of what is owned on: to the next edge, or beyond.
-func (m *tenantMachine) turn() string {
+// advance moves the time of what is owned on: to the next edge, or beyond.
+func (m *tenantMachine) advance() string {
 	next := m.hour + 1
 	if edge := m.store.Snapshot().VirtualClusters().ClaimsEdge(nil); edge > 0 && m.below(3) > 0 {
 		for later(next).UnixNano() < edge {
@@ -353,7 +353,7 @@ func (m *tenantMachine) turn() string {
 	for why, n := range m.changesNow() { // order does not matter: each by itself
 		m.count("in effect: "+why, max(0, n-before[why]))
 	}
-	return fmt.Sprint("turn to ", next)
+	return fmt.Sprint("time is ", next)
 }
 
 // windowsNow returns how many windows begin at the present hour.

@@ -16,8 +16,8 @@ import (
 // clusters state, and the allocations. Nothing of it comes from the accounts of the World, and nothing is remembered from one step to
 // the next. Whether cells can be had is decided by trying all ways to choose them, so that clusters must be small.
 
-// gpuShape is what nodes of a chain are made of: its levels within nodes, the lowest first.
-type gpuShape struct {
+// gpuLayout is what nodes of a chain are made of: its levels within nodes, the lowest first.
+type gpuLayout struct {
 	model, tree string
 	levels      []gpuLevel
 }
@@ -27,12 +27,12 @@ type gpuLevel struct {
 	devices int
 }
 
-func (s *gpuShape) devices() int { return s.levels[len(s.levels)-1].devices }
+func (s *gpuLayout) devices() int { return s.levels[len(s.levels)-1].devices }
 
-func (s *gpuShape) kind() string { return "nvidia/gpu/" + s.model + "/" + s.tree }
+func (s *gpuLayout) kind() string { return "nvidia/gpu/" + s.model + "/" + s.tree }
 
 // level returns the number of a level within nodes; below 0 if it is none.
-func (s *gpuShape) level(name string) int {
+func (s *gpuLayout) level(name string) int {
 	return slices.IndexFunc(s.levels, func(l gpuLevel) bool { return l.name == name })
 }
 
@@ -78,9 +78,9 @@ type oracleLot struct {
 	order uint64
 }
 
-// oracleChain is the nodes of one shape, and what is owned and bound of them.
+// oracleChain is the nodes of one layout, and what is owned and bound of them.
 type oracleChain struct {
-	shape   *gpuShape
+	layout  *gpuLayout
 	nodes   []oracleNode
 	cells   map[cellKind][]oracleCell
 	lots    []oracleLot // in the order of admission
@@ -88,12 +88,12 @@ type oracleChain struct {
 	claimed map[string]uint64 // devices that owners use by any claim
 }
 
-// newOracles returns the chains of a snapshot, in the order of the shapes, those that have no nodes at present among them.
-func newOracles(snap *Snapshot, shapes []*gpuShape) (list []*oracleChain) {
-	for _, shape := range shapes {
-		c := &oracleChain{shape: shape, cells: map[cellKind][]oracleCell{}, claimed: map[string]uint64{}}
+// newOracles returns the chains of a snapshot, in the order of the layouts, those that have no nodes at present among them.
+func newOracles(snap *Snapshot, layouts []*gpuLayout) (list []*oracleChain) {
+	for _, layout := range layouts {
+		c := &oracleChain{layout: layout, cells: map[cellKind][]oracleCell{}, claimed: map[string]uint64{}}
 		for n := range snap.Nodes(nil, "", false) {
-			if shape.isOf(n) {
+			if layout.isOf(n) {
 				c.addNode(n)
 			}
 		}
@@ -111,7 +111,7 @@ func newOracles(snap *Snapshot, shapes []*gpuShape) (list []*oracleChain) {
 }
 
 func (c *oracleChain) addNode(n *structs.Node) {
-	of := oracleNode{id: n.ID, rack: n.Meta["rack"], ready: n.Ready(), first: len(c.nodes) * c.shape.devices()}
+	of := oracleNode{id: n.ID, rack: n.Meta["rack"], ready: n.Ready(), first: len(c.nodes) * c.layout.devices()}
 	for i, d := range n.NodeResources.Devices[0].Instances {
 		if !d.Healthy {
 			of.bad |= 1 << i
@@ -124,8 +124,8 @@ func (c *oracleChain) addNode(n *structs.Node) {
 func (c *oracleChain) findCells() {
 	racks := map[string][]oracleNode{}
 	for _, n := range c.nodes {
-		for _, l := range c.shape.levels {
-			for i := range c.shape.devices() / l.devices {
+		for _, l := range c.layout.levels {
+			for i := range c.layout.devices() / l.devices {
 				k := cellKind{level: l.name}
 				c.cells[k] = append(c.cells[k], oracleCell{n.id, i, (1<<l.devices - 1) << (n.first + i*l.devices), n.ready})
 			}
@@ -137,7 +137,7 @@ func (c *oracleChain) findCells() {
 	for _, name := range slices.Sorted(maps.Keys(racks)) {
 		cell, k := oracleCell{node: racks[name][0].id, ready: true}, cellKind{"rack", len(racks[name])}
 		for _, n := range racks[name] {
-			cell.mask |= (1<<c.shape.devices() - 1) << n.first
+			cell.mask |= (1<<c.layout.devices() - 1) << n.first
 			cell.ready = cell.ready && n.ready
 		}
 		c.cells[k] = append(c.cells[k], cell)
@@ -148,7 +148,7 @@ func (c *oracleChain) findCells() {
 func (c *oracleChain) own(snap *Snapshot) {
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		for i := range v.Claims {
-			if q := &v.Claims[i]; q.Kind()+"/"+q.Tree == c.shape.kind() {
+			if q := &v.Claims[i]; q.Kind()+"/"+q.Tree == c.layout.kind() {
 				c.lots = append(c.lots, oracleLot{cellRight{v.Name, cellKind{q.Level, q.Size}}, q.Count, q.Order})
 			}
 		}
@@ -211,7 +211,7 @@ func (c *oracleChain) pin(snap *Snapshot) {
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		for i := range v.Claims {
 			q := &v.Claims[i]
-			if q.Kind()+"/"+q.Tree != c.shape.kind() {
+			if q.Kind()+"/"+q.Tree != c.layout.kind() {
 				continue
 			}
 			for _, p := range q.Pins {
@@ -238,7 +238,7 @@ func (c *oracleChain) named(k cellKind, node string, index int) (oracleCell, boo
 func (c *oracleChain) healthy(all bool) (mask uint64) {
 	for _, n := range c.nodes {
 		if n.ready || all {
-			mask |= ((1<<c.shape.devices() - 1) &^ n.bad) << n.first
+			mask |= ((1<<c.layout.devices() - 1) &^ n.bad) << n.first
 		}
 	}
 	return mask
@@ -353,10 +353,10 @@ func (c *oracleChain) rooms(owner string, doomed map[cellRight]int) (list []int)
 		bound, away := c.inUse(r)
 		for range c.given(r) - bound - away - doomed[r] {
 			if r.kind.size == 0 {
-				list = append(list, c.shape.levels[c.shape.level(r.kind.level)].devices)
+				list = append(list, c.layout.levels[c.layout.level(r.kind.level)].devices)
 			}
 			for range r.kind.size {
-				list = append(list, c.shape.devices())
+				list = append(list, c.layout.devices())
 			}
 		}
 	}
@@ -365,7 +365,7 @@ func (c *oracleChain) rooms(owner string, doomed map[cellRight]int) (list []int)
 			continue
 		}
 		among := b.cell.mask & c.healthy(false) &^ c.claimed[owner]
-		for _, l := range slices.Backward(c.shape.levels) {
+		for _, l := range slices.Backward(c.layout.levels) {
 			for _, cell := range c.cells[cellKind{level: l.name}] {
 				if among&cell.mask == cell.mask {
 					among &^= cell.mask
@@ -392,7 +392,7 @@ func (c *oracleChain) rights(owner string) (list []cellRight) {
 func (c *oracleChain) ownedAt(v *structs.VirtualCluster, at int64) map[cellKind]int {
 	owned := map[cellKind]int{}
 	set := func(q *structs.CellQuota, count int) {
-		if q.Kind == c.shape.kind() {
+		if q.Kind == c.layout.kind() {
 			owned[cellKind{q.Level, q.Size}] = count
 		}
 	}
@@ -419,5 +419,5 @@ func (c *oracleChain) ownedAt(v *structs.VirtualCluster, at int64) map[cellKind]
 
 // String describes a chain for a failure.
 func (c *oracleChain) String() string {
-	return fmt.Sprintf("%s: nodes %+v, lots %+v, bound %+v", c.shape.kind(), c.nodes, c.lots, c.bound)
+	return fmt.Sprintf("%s: nodes %+v, lots %+v, bound %+v", c.layout.kind(), c.nodes, c.lots, c.bound)
 }
