@@ -28,6 +28,9 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 		ledger{e}.changeQuota(owner, d)
 	}
 	ledger{e}.pin(owner, quotas)
+	if len(e.claims.pins) > 0 {
+		ledger{e}.pinAgain(owner, quotas, "") // no edit is admitted with such a pin, but time goes on: as when its node returns
+	}
 	if len(quotas) > 0 {
 		c.quotas.Put(e.tok, owner, slices.Clone(quotas))
 		return
