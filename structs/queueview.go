@@ -44,7 +44,8 @@ type QueueEntry struct {
 	Priority EffectivePriority
 	// Share is the dominant share of its pool that its namespace has opportunistically, in whole percent: within a band the lowest goes
 	// first. 0 of what is entitled.
-	Share   int
+	Share int
+	// Class is what it will run as: guaranteed where its namespace's claims suffice for it, or its job wants nothing else.
 	Class   string
 	Missing int           // instances without a place
 	Wanted  int           // instances that the group requests in all
