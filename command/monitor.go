@@ -130,7 +130,7 @@ func explain(a *structs.AllocMetric) []string {
 		add("Class %q exhausted on %s", class, plural(a.ClassExhausted[class], "node"))
 	}
 	for _, d := range slices.Sorted(maps.Keys(a.DimensionExhausted)) {
-		if strings.Contains(d, ": ") { // it is no dimension: it states in full what is not to be had
+		if structs.StatesReason(d) {
 			add("%s: %s", plural(a.DimensionExhausted[d], "node"), d)
 			continue
 		}
