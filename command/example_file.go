@@ -14,7 +14,7 @@ const exampleDetails = "\"-\" writes to standard output. A file that is there al
 
 // writeExample writes an example to the file that the command line names, or else to path. "-" is standard output, as it is standard
 // input for the commands that read such files; there the example stands alone, so that it can be piped into them.
-func (e *env) writeExample(args []string, path, text, what string) int {
+func writeExample(e *env, args []string, path, text, what string) int {
 	if len(args) > 1 {
 		return e.usage("at most one file name is taken, %d given", len(args))
 	}

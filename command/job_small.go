@@ -389,7 +389,7 @@ func jobInit() spec {
 				if *batch {
 					text = examples.Batch
 				}
-				return e.writeExample(args, "example.nomad.hcl", text, "job file")
+				return writeExample(e, args, "example.nomad.hcl", text, "job file")
 			}
 		},
 	}

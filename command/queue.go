@@ -55,7 +55,7 @@ func queueCmd() spec {
 				case len(entries) > 0:
 					ui.Table(e.out, queueRows(entries, *verbose))
 				default:
-					sayEmptyQueue(ctx, e, *pool, q)
+					printNothingWaits(ctx, e, *pool, q)
 				}
 				if meta.NextToken != "" {
 					e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
@@ -66,8 +66,8 @@ func queueCmd() spec {
 	}
 }
 
-// sayEmptyQueue says that nothing that was requested waits, and whether jobs of other namespaces do: they share the queue.
-func sayEmptyQueue(ctx context.Context, e *env, pool string, q *api.Query) {
+// printNothingWaits prints that nothing that was requested waits, and whether jobs of other namespaces do: they share the queue.
+func printNothingWaits(ctx context.Context, e *env, pool string, q *api.Query) {
 	what, all := "Nothing waits", "The queue is empty."
 	if q.Filter+q.Prefix != "" {
 		what, all = "Nothing of that kind waits", "Nothing of that kind is in the queue."

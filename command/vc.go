@@ -92,7 +92,7 @@ func vcInit() spec {
 				if *asJSON {
 					path, text = "vc.nomad.json", examples.VirtualClusterJSON
 				}
-				return e.writeExample(args, path, text, "virtual cluster")
+				return writeExample(e, args, path, text, "virtual cluster")
 			}
 		},
 	}

@@ -39,7 +39,7 @@ func vcApply() spec {
 				}
 				edit := api.VirtualClusterEdit{WhenFree: *whenFree, CAS: *check >= 0, CheckIndex: uint64(max(0, *check))}
 				for _, vc := range file.clusters {
-					e.warnPastWindows(vc)
+					warnPastWindows(e, vc)
 					pending, err := submitVC(ctx, e.client.VirtualClusters(), vc, edit)
 					if err != nil {
 						return e.fail(file.refused(vc, err))
@@ -59,7 +59,7 @@ func vcApply() spec {
 
 // warnPastWindows warns of windows that have ended: they change nothing any more. They are no errors, for a file keeps its windows when they
 // have passed.
-func (e *env) warnPastWindows(vc *structs.VirtualCluster) {
+func warnPastWindows(e *env, vc *structs.VirtualCluster) {
 	for _, w := range vc.Windows {
 		if !w.To.After(e.now()) {
 			e.eprintf("Warning: virtual cluster %q: the window from %s to %s has ended already; it changes nothing\n", vc.Name, windowTime(w.From), windowTime(w.To))

@@ -25,7 +25,7 @@ func checkClass(snap *state.Snapshot, job *structs.Job) error {
 // checkLimit refuses a job of which an instance would run beyond what its namespace owns, where the virtual cluster wants
 // that confirmed (over_limit = "ask"). A job that was registered with opportunistic=true has it.
 func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *structs.Job) error {
-	if !asks(snap, job) {
+	if !mustConfirm(snap, job) {
 		return nil
 	}
 	select {
@@ -45,8 +45,8 @@ func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *st
 	return overLimit(snap, job, plan)
 }
 
-// asks reports whether a job whose instances would run beyond what its namespace owns must be confirmed.
-func asks(snap *state.Snapshot, job *structs.Job) bool {
+// mustConfirm reports whether a job whose instances would run beyond what its namespace owns must be confirmed.
+func mustConfirm(snap *state.Snapshot, job *structs.Job) bool {
 	v := snap.VirtualClusters().Get(nil, job.Namespace)
 	return v != nil && v.OverLimit == structs.OverLimitConfirm && job.OverLimit != structs.OverLimitOpportunistic && (job.Class == structs.ClassAuto || job.Class == "")
 }
@@ -64,10 +64,10 @@ func overLimit(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) error
 	return nil
 }
 
-// refusal returns what a plan says of a registration that would be refused for what the namespace owns; "": it would not be.
+// refusal returns what a plan reports about a registration that would be refused for what the namespace owns; "": it would not be.
 func refusal(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) string {
 	err := checkClass(snap, job)
-	if err == nil && asks(snap, job) {
+	if err == nil && mustConfirm(snap, job) {
 		err = overLimit(snap, job, plan)
 	}
 	if err == nil {

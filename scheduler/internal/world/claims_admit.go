@@ -282,8 +282,3 @@ func (w *World) findSite(c *OwnableChain, chain *cells.Chain, k cells.Kind, pin 
 
 // IsTaken reports whether a pin failed because somebody else has bound the cell, or a part of it.
 func (s *Shortage) IsTaken() bool { return errors.Is(s.Err, cells.ErrBound) }
-
-// isUnsafe reports whether a pin failed because of what others own, hasNone whether its owner has bound all its cells elsewhere.
-func (s *Shortage) isUnsafe() bool { return errors.Is(s.Err, cells.ErrUnsafe) }
-
-func (s *Shortage) hasNone() bool { return errors.Is(s.Err, cells.ErrQuota) }

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,7 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// What is said of cells that cannot be had: what there is instead, and who has them. It is stored with edits that wait, so it must be the
+// What errors state about cells that cannot be had: what there is instead, and who has them. It is stored with edits that wait, so it must be the
 // same on every server: whatever is listed is sorted.
 
 // siteSizes returns how many nodes the cells of each level above nodes have that can be owned of a chain, all registered nodes ready.
@@ -51,28 +52,38 @@ func (w *World) otherSizes(key ChainKey, level string) string {
 }
 
 // pinRefused returns the error of a pin that cannot be bound after an edit. It names who has the cell, and what may be done.
-func (e *Edit) pinRefused(owner string, claims []structs.CellClaim, s *Shortage) error {
+func pinRefused(e *Edit, owner string, claims []structs.CellClaim, s *Shortage) error {
 	claim, name := pinClaim(claims, s.Pin)
+	r := pinRefusal{e, owner, claim, s}
 	bad := func(code structs.Code, format string, args ...any) *structs.Error {
 		return structs.Errorf(code, "pin %q: "+format, append([]any{name}, args...)...)
 	}
 	if s.IsTaken() {
-		if text, hint := e.holder(owner, s.Quota.Chain, s.Pin, claim); text != "" {
+		if text, hint := r.ownerNow(); text != "" {
 			return bad(structs.CodeConflict, "%s", text).WithHint("%s", hint)
 		}
 		return bad(structs.CodeConflict, "the cell, or a part of it, is bound already").WithHint("`nomadish topology` shows by whom; another cell may be pinned, or none")
 	}
-	return e.pinOther(owner, claim, s, bad)
+	return r.other(bad)
 }
 
-// holder returns who has a cell, or a part of it, and what may be done; "" if nobody is found.
-func (e *Edit) holder(owner string, key ChainKey, cell *cells.Cell, claim *structs.CellClaim) (text, hint string) {
-	ed := ChainEdit(e, key)
-	if ed == nil || claim == nil {
+// pinRefusal is a pin that cannot be bound after an edit.
+type pinRefusal struct {
+	edit  *Edit
+	owner string
+	claim *structs.CellClaim // whose pin it is; nil: not known
+	*Shortage
+}
+
+// ownerNow returns who has the cell, or a part of it, and what may be done; "" if nobody is found.
+func (r pinRefusal) ownerNow() (text, hint string) {
+	key, cell := r.Quota.Chain, r.Pin
+	ed := ChainEdit(r.edit, key)
+	if ed == nil || r.claim == nil {
 		return "", ""
 	}
 	chain := ed.View()
-	k, _ := chain.KindOf(claim.Level, claim.Size)
+	k, _ := chain.KindOf(r.claim.Level, r.claim.Size)
 	var found *cells.Binding
 	chain.NodesOf(*cell, func(id string) bool {
 		mask := chain.Mask(len(chain.Levels())-1, 0)
@@ -91,9 +102,9 @@ func (e *Edit) holder(owner string, key ChainKey, cell *cells.Cell, claim *struc
 	if found == nil {
 		return "", ""
 	}
-	name, jobs := e.w.boundCell(key, chain, *found)
+	name, jobs := r.edit.w.boundCell(key, chain, *found)
 	whose, hint := fmt.Sprintf("virtual cluster %q has", found.Owner), "pin another cell, or none"
-	if found.Owner == owner {
+	if found.Owner == r.owner {
 		whose = "its virtual cluster has"
 	}
 	switch {
@@ -107,43 +118,43 @@ func (e *Edit) holder(owner string, key ChainKey, cell *cells.Cell, claim *struc
 	return text + usedBy(jobs), hint
 }
 
-// pinOther returns the error of a pin of a cell that nobody has.
-func (e *Edit) pinOther(owner string, claim *structs.CellClaim, s *Shortage, bad func(structs.Code, string, ...any) *structs.Error) error {
+// other returns the error of a pin of a cell that nobody has.
+func (r pinRefusal) other(bad func(structs.Code, string, ...any) *structs.Error) error {
 	switch {
-	case s.isUnsafe():
+	case errors.Is(r.Err, cells.ErrUnsafe):
 		return bad(structs.CodeConflict, "it would take cells that others own").WithHint("pin a cell of a node that is used already, or none")
-	case !s.hasNone() || claim == nil:
-		return bad(structs.CodeBadRequest, "%w", s.Err)
+	case !errors.Is(r.Err, cells.ErrQuota) || r.claim == nil: // else its owner has bound all its cells elsewhere
+		return bad(structs.CodeBadRequest, "%w", r.Err)
 	}
 	var used []string
-	if ed := ChainEdit(e, s.Quota.Chain); ed != nil {
+	if ed := ChainEdit(r.edit, r.Quota.Chain); ed != nil {
 		chain := ed.View()
-		k, _ := chain.KindOf(claim.Level, claim.Size)
+		k, _ := chain.KindOf(r.claim.Level, r.claim.Size)
 		chain.Bindings(func(b cells.Binding, _ bool) bool {
-			if b.Owner == owner && b.Kind == k {
-				name, jobs := e.w.boundCell(s.Quota.Chain, chain, b)
+			if b.Owner == r.owner && b.Kind == k {
+				name, jobs := r.edit.w.boundCell(r.Quota.Chain, chain, b)
 				used = append(used, name+usedBy(jobs))
 			}
 			return true
 		})
 	}
 	slices.Sort(used)
-	if more := len(used) - maxHolders; more > 0 {
-		used = append(used[:maxHolders], fmt.Sprintf("%d more", more))
+	if more := len(used) - maxUsers; more > 0 {
+		used = append(used[:maxUsers], fmt.Sprintf("%d more", more))
 	}
-	return bad(structs.CodeBadRequest, "%w: it has bound %s", s.Err, strings.Join(used, ", ")).
+	return bad(structs.CodeBadRequest, "%w: it has bound %s", r.Err, strings.Join(used, ", ")).
 		WithHint("pin one of these, or more cells, or wait until a job that uses one has ended")
 }
 
-// maxHolders is how many jobs or cells an error names.
-const maxHolders = 3
+// maxUsers is how many jobs or cells an error names.
+const maxUsers = 3
 
 func usedBy(jobs []string) string {
 	if len(jobs) == 0 {
 		return ""
 	}
-	if more := len(jobs) - maxHolders; more > 0 {
-		jobs = append(jobs[:maxHolders:maxHolders], fmt.Sprintf("%d more", more))
+	if more := len(jobs) - maxUsers; more > 0 {
+		jobs = append(jobs[:maxUsers:maxUsers], fmt.Sprintf("%d more", more))
 	}
 	return " (" + strings.Join(jobs, ", ") + ")"
 }

@@ -97,7 +97,7 @@ func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
 		return nil
 	}
 	if s.Pin != nil {
-		return e.pinRefused(owner, claims, s)
+		return pinRefused(e, owner, claims, s)
 	}
 	if s.Err != nil {
 		if s.Quota.Size > 0 && errors.Is(s.Err, cells.ErrUnknown) {
