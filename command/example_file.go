@@ -12,9 +12,13 @@ import (
 // exampleDetails is what the help of the commands says that write an example file.
 const exampleDetails = "\"-\" writes to standard output. A file that is there already is not overwritten."
 
-// writeExample writes an example to the file that the command line names, or else to path. "-" is standard output, as it is standard
+// initFile is an example of what, written to path unless the command line names another file.
+type initFile struct{ path, text, what string }
+
+// write writes the example to the file that the command line names. "-" is standard output, as it is standard
 // input for the commands that read such files; there the example stands alone, so that it can be piped into them.
-func writeExample(e *env, args []string, path, text, what string) int {
+func (x initFile) write(e *env, args []string) int {
+	path := x.path
 	if len(args) > 1 {
 		return e.usage("at most one file name is taken, %d given", len(args))
 	}
@@ -22,15 +26,15 @@ func writeExample(e *env, args []string, path, text, what string) int {
 		path = args[0]
 	}
 	if path == "-" {
-		if _, err := io.WriteString(ui.Raw(e.out), text); err != nil {
+		if _, err := io.WriteString(ui.Raw(e.out), x.text); err != nil {
 			return e.fail(err)
 		}
 		return exitDone
 	}
-	if err := createFile(path, text); err != nil {
+	if err := createFile(path, x.text); err != nil {
 		return e.fail(err)
 	}
-	e.printf("Example %s written to %s\n", what, path)
+	e.printf("Example %s written to %s\n", x.what, path)
 	return exitDone
 }
 

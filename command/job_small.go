@@ -389,7 +389,7 @@ func jobInit() spec {
 				if *batch {
 					text = examples.Batch
 				}
-				return writeExample(e, args, "example.nomad.hcl", text, "job file")
+				return initFile{"example.nomad.hcl", text, "job file"}.write(e, args)
 			}
 		},
 	}

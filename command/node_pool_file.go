@@ -177,7 +177,7 @@ func nodePoolInit() spec {
 				if *asJSON {
 					path, text = "pool.nomad.json", examples.NodePoolJSON
 				}
-				return writeExample(e, args, path, text, "node pool specification")
+				return initFile{path, text, "node pool specification"}.write(e, args)
 			}
 		},
 	}

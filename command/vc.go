@@ -92,7 +92,7 @@ func vcInit() spec {
 				if *asJSON {
 					path, text = "vc.nomad.json", examples.VirtualClusterJSON
 				}
-				return writeExample(e, args, path, text, "virtual cluster")
+				return initFile{path, text, "virtual cluster"}.write(e, args)
 			}
 		},
 	}
