@@ -239,15 +239,35 @@ func ownsAs(c *structs.CellStatus, q *structs.CellQuota) bool {
 
 // changes prints a line for each shift and exchange that has not ended.
 func (p *vcPrinter) changes() {
-	rows := [][]string{{"Change", "From", "Until", "Cells"}}
-	for _, c := range p.vc.Changes {
+	rows := [][]string{{"Change", "From", "Until", "Cells", "Details"}}
+	for i := range p.vc.Changes {
+		c := &p.vc.Changes[i]
 		if until := time.Unix(0, c.Until); until.After(p.now()) {
-			rows = append(rows, []string{c.Why, windowTime(time.Unix(0, c.From)), windowTime(until), fmt.Sprintf("%s %+d", cellLevel(c.Cells.Level, c.Cells.Size), c.Cells.Count)})
+			rows = append(rows, []string{
+				c.Why, windowTime(time.Unix(0, c.From)), windowTime(until), fmt.Sprintf("%s %+d", cellLevel(c.Cells.Level, c.Cells.Size), c.Cells.Count), changeDetails(c),
+			})
 		}
 	}
 	if len(rows) > 1 {
 		ui.Table(p.out, rows)
 	}
+}
+
+// changeDetails says with whom cells were exchanged, for how much, and when they are back where they were.
+func changeDetails(c *structs.CellChange) string {
+	back := "back at " + windowTime(time.Unix(0, c.Until))
+	if c.Cells.Count > 0 {
+		back = "they go back at " + windowTime(time.Unix(0, c.Until))
+	}
+	switch {
+	case c.Why == structs.CellChangeShift && c.Cells.Count > 0:
+		return "" // they go nowhere: it is the time that ends
+	case c.With == "":
+		return back
+	case c.Cells.Count < 0:
+		return fmt.Sprintf("to %s for %s; %s", c.With, pointsText(c.Points), back)
+	}
+	return fmt.Sprintf("from %s for %s; %s", c.With, pointsText(c.Points), back)
 }
 
 func (p *vcPrinter) windows() {

@@ -248,6 +248,8 @@ func validateWindows(list []*CellWindow, bad func(format string, args ...any) *E
 			return bad("%s: it has no cells", at)
 		case w.From.IsZero() || w.To.IsZero():
 			return bad("%s: from and to must be times, such as \"2026-12-01T00:00:00Z\"", at)
+		case w.From.Equal(w.To):
+			return bad("%s: it begins and ends at %s: to is when it ends, and must be later than from", at, w.From.UTC().Format(time.RFC3339))
 		case !w.From.Before(w.To):
 			return bad("%s: it ends at %s, before it begins at %s", at, w.To.UTC().Format(time.RFC3339), w.From.UTC().Format(time.RFC3339))
 		}

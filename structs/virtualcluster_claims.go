@@ -20,6 +20,10 @@ type CellChange struct {
 	From  int64     // Unix nanoseconds
 	Until int64
 	Why   string // one of the CellChange constants
+	// With is the other owner of an exchange, and Points are what it paid or was paid for all these cells. Changes that servers of an
+	// earlier version made have neither.
+	With   string `json:",omitempty" codec:",omitempty"`
+	Points int64  `json:",omitempty" codec:",omitempty"`
 }
 
 // in reports whether a change holds at a time.

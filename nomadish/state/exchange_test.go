@@ -82,6 +82,15 @@ func TestExchangeGolden(t *testing.T) {
 	if b := status("b"); b.Given != 1 || b.Won != 1 || b.Free() != 2 {
 		t.Errorf("as it is shown: %+v", b)
 	}
+	with := func(name string) (list []string) {
+		for _, c := range w.store.Snapshot().VirtualClusters().Get(nil, name).Changes {
+			list = append(list, fmt.Sprint(c.Why, " ", c.Cells.Count, " with ", c.With, " for ", c.Points))
+		}
+		return list
+	}
+	if got := fmt.Sprint(with("a"), with("b"), with("c")); got != "[] [won 1 with c for 3] [sold -1 with b for 3]" {
+		t.Errorf("what is kept of it: %s", got)
+	}
 	w.advance(later(1)) // a time that has passed already changes nothing
 	w.advance(later(2))
 	if points() != "10 7 13" || w.given("b", "node") != 1 || w.given("c", "node") != 1 {

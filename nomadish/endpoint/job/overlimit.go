@@ -25,8 +25,7 @@ func checkClass(snap *state.Snapshot, job *structs.Job) error {
 // checkLimit refuses a job of which an instance would run beyond what its namespace owns, where the virtual cluster wants
 // that confirmed (over_limit = "ask"). A job that was registered with opportunistic=true has it.
 func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *structs.Job) error {
-	v := snap.VirtualClusters().Get(nil, job.Namespace)
-	if v == nil || v.OverLimit != structs.OverLimitConfirm || job.OverLimit == structs.OverLimitOpportunistic || job.Class != structs.ClassAuto && job.Class != "" {
+	if !mustConfirm(snap, job) {
 		return nil
 	}
 	select {
@@ -43,6 +42,17 @@ func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *st
 	if err != nil {
 		return structs.Errorf(structs.CodeInternal, "job %q: whether it is over the limit of its namespace: %w", job.ID, err)
 	}
+	return overLimit(snap, job, plan)
+}
+
+// mustConfirm reports whether a job whose instances would run beyond what its namespace owns must be confirmed.
+func mustConfirm(snap *state.Snapshot, job *structs.Job) bool {
+	v := snap.VirtualClusters().Get(nil, job.Namespace)
+	return v != nil && v.OverLimit == structs.OverLimitConfirm && job.OverLimit != structs.OverLimitOpportunistic && (job.Class == structs.ClassAuto || job.Class == "")
+}
+
+// overLimit returns an error if a job's plan withholds an instance because it would run beyond what its namespace owns.
+func overLimit(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) error {
 	for _, m := range plan.FailedTGAllocs { // order does not matter: any will do
 		for reason := range m.DimensionExhausted { // likewise
 			if strings.HasPrefix(reason, "withheld by over_limit") {
@@ -52,6 +62,18 @@ func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *st
 		}
 	}
 	return nil
+}
+
+// refusal returns what a plan reports about a registration that would be refused for what the namespace owns; "": it would not be.
+func refusal(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) string {
+	err := checkClass(snap, job)
+	if err == nil && mustConfirm(snap, job) {
+		err = overLimit(snap, job, plan)
+	}
+	if err == nil {
+		return ""
+	}
+	return "the job would be refused: " + err.Error()
 }
 
 // ownedText returns how many GPUs a namespace owns and uses.

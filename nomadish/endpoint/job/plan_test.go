@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
@@ -39,5 +40,44 @@ func TestJobPlanTellsOfTheVictimsJob(t *testing.T) {
 	}
 	if ev := reply.CreatedEvals[0]; ev.JobID != "low" || ev.Type != structs.JobTypeBatch || ev.Priority != 20 || ev.JobModifyIndex == 0 {
 		t.Errorf("%+v", ev)
+	}
+}
+
+// A plan says what a registration would be refused for, in its words.
+func TestJobPlanTellsOfTheLimit(t *testing.T) {
+	s := newSite(t, endpointtest.DGX("n1", "r1"), endpointtest.DGX("n2", "r1"))
+	ids := 0
+	s.NewID = func() string { ids++; return fmt.Sprintf("id-%d", ids) }
+	s.Put(&structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{
+		Name: "default", OverLimit: structs.OverLimitConfirm, Cells: []*structs.CellQuota{{Level: structs.LevelNode, Count: 1}},
+	}})
+	plan := func(count int, change func(*structs.Job)) string {
+		t.Helper()
+		j := endpointtest.Job("j", 10)
+		j.TaskGroups[0].Count = count
+		j.TaskGroups[0].Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}
+		change(j)
+		reply, err := s.plan(t.Context(), &structs.JobPlanRequest{Job: j})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.Warnings
+	}
+	as := func(*structs.Job) {}
+	want := `the job would be refused: job "j": it requests more than namespace "default" owns (8 GPUs, 0 in guaranteed use); ` +
+		"what is beyond it may be reclaimed at any time (repeat `job run` with -opportunistic (opportunistic=true), or request less)"
+	if got := plan(9, as); !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for what, got := range map[string]string{
+		"within the limit": plan(8, as), "confirmed": plan(9, func(j *structs.Job) { j.OverLimit = structs.OverLimitOpportunistic }),
+	} {
+		if strings.Contains(got, "refused") {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+	s.Put(&structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{Name: "default"}})
+	if got := plan(1, func(j *structs.Job) { j.Class = structs.ClassGuaranteed }); !strings.Contains(got, `the job would be refused: job "j": class is "guaranteed", but namespace "default" owns nothing`) {
+		t.Errorf("%q", got)
 	}
 }

@@ -68,7 +68,7 @@ func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []stru
 	if err != nil {
 		return err
 	}
-	if err := chain.CheckLevel(q.Level, q.Size, sites); err != nil {
+	if err := w.checkLevel(chain, q.Level, q.Size, sites); err != nil {
 		return err
 	}
 	q.Kind, q.NodePool, q.Chain, q.Pinned = chain.Kind()+"/"+chain.Tree, chain.Key.Pool, chain.Key.Tree, nil
@@ -91,24 +91,20 @@ func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []stru
 // AdmitClaims tries what an owner shall own on a copy of a World. It returns an error of CodeConflict that names the highest level
 // of which cells are short, and how many; of CodeBadRequest for kinds that cannot be owned and pins that somebody else has.
 func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
-	s := w.Edit().Shortage(owner, QuotasOf(claims))
+	e := w.Edit()
+	s := e.Shortage(owner, QuotasOf(claims))
 	if s == nil {
 		return nil
 	}
 	if s.Pin != nil {
-		name := pinName(claims, s.Pin)
-		switch {
-		case s.IsTaken():
-			return structs.Errorf(structs.CodeConflict, "pin %q: the cell, or a part of it, is bound already", name).
-				WithHint("`nomadish topology` shows by whom; another cell may be pinned, or none")
-		case errors.Is(s.Err, cells.ErrUnsafe):
-			return structs.Errorf(structs.CodeConflict, "pin %q: it would take cells that others own", name).WithHint("pin a cell of a node that is used already, or none")
-		}
-		return structs.Errorf(structs.CodeBadRequest, "pin %q: %w", name, s.Err)
+		return pinRefused(e, owner, claims, s)
 	}
 	if s.Err != nil {
 		if s.Quota.Size > 0 && errors.Is(s.Err, cells.ErrUnknown) {
-			return structs.Errorf(structs.CodeBadRequest, "level %s: there is no cell with %d nodes", s.Quota.Level, s.Quota.Size)
+			return structs.Errorf(structs.CodeBadRequest, "level %s: there is no cell with %d nodes%s", s.Quota.Level, s.Quota.Size, w.otherSizes(s.Quota.Chain, s.Quota.Level))
+		}
+		if s.Quota.Size > 0 {
+			return structs.Errorf(structs.CodeBadRequest, "level %s: %w%s", s.Quota.Level, s.Err, w.otherSizes(s.Quota.Chain, s.Quota.Level))
 		}
 		return structs.Errorf(structs.CodeBadRequest, "level %s: %w", s.Quota.Level, s.Err)
 	}
@@ -182,13 +178,14 @@ func (w *World) emptyChains() (chains map[ChainKey]*cells.Edit, keys []ChainKey)
 	return chains, keys
 }
 
-func pinName(claims []structs.CellClaim, cell *cells.Cell) string {
+// pinClaim returns the claim that a pinned cell is of, and how the pin was written.
+func pinClaim(claims []structs.CellClaim, cell *cells.Cell) (*structs.CellClaim, string) {
 	for i := range claims {
 		for _, p := range claims[i].Pins {
 			if p.NodeID == cell.Node && p.Index == cell.Index && p.Site == cell.Site {
-				return p.Name
+				return &claims[i], p.Name
 			}
 		}
 	}
-	return cell.Node + cell.Site
+	return nil, cell.Node + cell.Site
 }
