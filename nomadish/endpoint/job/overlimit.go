@@ -34,15 +34,30 @@ func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *st
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return e.overLimit(snap, job)
+}
+
+// overLimit returns an error if an instance of a job would be withheld because it would run beyond what its namespace owns.
+func (e *Endpoint) overLimit(snap *state.Snapshot, job *structs.Job) error {
 	now := e.Now()
 	eval := structs.NewEval(e.NewID(), job, structs.EvalTriggerJobRegister, now.UnixNano())
-	in := snap.Input(job.NamespacedID(), job, snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{Now: now, NewID: e.NewID, Typical: e.Typical})
+	in := snap.Input(job.NamespacedID(), atOnce(job), snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{Now: now, NewID: e.NewID, Typical: e.Typical})
 	in.Requests, in.SnapshotIndex = nil, 0
 	plan, err := scheduler.Schedule(snap.World(), eval, in)
 	if err != nil {
 		return structs.Errorf(structs.CodeInternal, "job %q: whether it is over the limit of its namespace: %w", job.ID, err)
 	}
-	return overLimit(snap, job, plan)
+	return withheldOverLimit(snap, job, plan)
+}
+
+// atOnce returns a job whose instances are all updated at once: a rolling update would be found over the limit only step by step.
+func atOnce(job *structs.Job) *structs.Job {
+	now := job.Copy()
+	now.Update = nil
+	for _, g := range now.TaskGroups {
+		g.Update = nil
+	}
+	return now
 }
 
 // mustConfirm reports whether a job whose instances would run beyond what its namespace owns must be confirmed.
@@ -51,8 +66,8 @@ func mustConfirm(snap *state.Snapshot, job *structs.Job) bool {
 	return v != nil && v.OverLimit == structs.OverLimitConfirm && job.OverLimit != structs.OverLimitOpportunistic && (job.Class == structs.ClassAuto || job.Class == "")
 }
 
-// overLimit returns an error if a job's plan withholds an instance because it would run beyond what its namespace owns.
-func overLimit(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) error {
+// withheldOverLimit returns an error if a job's plan withholds an instance because it would run beyond what its namespace owns.
+func withheldOverLimit(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) error {
 	for _, m := range plan.FailedTGAllocs { // order does not matter: any will do
 		for reason := range m.DimensionExhausted { // likewise
 			if strings.HasPrefix(reason, "withheld by over_limit") {
@@ -64,11 +79,11 @@ func overLimit(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) error
 	return nil
 }
 
-// refusal returns what a plan reports about a registration that would be refused for what the namespace owns; "": it would not be.
-func refusal(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) string {
+// refusal returns what `job plan` reports about a registration that would be refused for what the namespace owns; "": it would not be.
+func (e *Endpoint) refusal(snap *state.Snapshot, job *structs.Job) string {
 	err := checkClass(snap, job)
 	if err == nil && mustConfirm(snap, job) {
-		err = overLimit(snap, job, plan)
+		err = e.overLimit(snap, job)
 	}
 	if err == nil {
 		return ""

@@ -64,7 +64,7 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 	if err != nil {
 		return nil, structs.Errorf(structs.CodeInternal, "plan job %q: %w", job.ID, err)
 	}
-	if refused := refusal(snap, job, plan); refused != "" {
+	if refused := e.refusal(snap, job); refused != "" {
 		reply.Warnings = strings.TrimPrefix(reply.Warnings+"\n"+refused, "\n")
 	}
 	reply.Annotations, reply.FailedTGAllocs = plan.Annotations, plan.FailedTGAllocs

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -79,5 +82,40 @@ func TestJobPlanTellsOfTheLimit(t *testing.T) {
 	s.Put(&structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{Name: "default"}})
 	if got := plan(1, func(j *structs.Job) { j.Class = structs.ClassGuaranteed }); !strings.Contains(got, `the job would be refused: job "j": class is "guaranteed", but namespace "default" owns nothing`) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestLimitOfRollingUpdates: an update that goes over the limit only when all of its instances are updated must be confirmed at once.
+func TestLimitOfRollingUpdates(t *testing.T) {
+	s := newSite(t, endpointtest.DGX("n1", "r1"), endpointtest.DGX("n2", "r1"))
+	ids := uint64(0)
+	s.NewID = func() string { ids++; return structs.DeriveID("limit", ids) }
+	s.Put(&structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{
+		Name: "default", OverLimit: structs.OverLimitConfirm, Cells: []*structs.CellQuota{{Level: structs.LevelNode, Count: 1}},
+	}})
+	j := endpointtest.Job("j", 10)
+	j.TaskGroups[0].Count = 4
+	j.TaskGroups[0].Update = &structs.UpdateStrategy{MaxParallel: new(1)}
+	j.TaskGroups[0].Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}
+	j.Canonicalize()
+	s.Put(&structs.JobRegisterEntry{Job: j})
+	snap := s.Router.Snapshot()
+	job := snap.Job(nil, "default", "j")
+	eval := structs.NewEval(s.NewID(), job, structs.EvalTriggerJobRegister, 1)
+	plan, err := scheduler.Schedule(snap.World(), eval, snap.Input(job.NamespacedID(), job, nil, &state.InputOptions{Now: time.Unix(1, 0), NewID: s.NewID}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged, _, _ := scheduler.Judge(snap.World().Edit(), plan)
+	s.Put(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: eval.ID, Place: judged.Place, JudgedAt: snap.Index()}}})
+	if n := len(s.Router.Snapshot().AllocsByJob(nil, "default", "j", false)); n != 4 {
+		t.Fatalf("%d run", n)
+	}
+	for gpus, refused := range map[int]bool{2: false, 3: true} {
+		now := j.Copy()
+		now.TaskGroups[0].Tasks[0].Resources.Devices[0].Count = gpus
+		if err := s.checkLimit(t.Context(), s.Router.Snapshot(), now); (structs.CodeOf(err) == structs.CodeConflict) != refused {
+			t.Errorf("4 × %d GPUs of 8 owned: %v", gpus, err)
+		}
 	}
 }
