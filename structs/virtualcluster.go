@@ -262,7 +262,7 @@ func validateWindows(list []*CellWindow, bad func(format string, args ...any) *E
 			}
 		}
 		for j, o := range list[:i] {
-			if o != nil && w.From.Before(o.To) && o.From.Before(w.To) && shareKind(w, o) {
+			if o != nil && w.meets(o, (*CellQuota).same) {
 				return bad("%s: it overlaps window %d, which has cells of the same kind and level", at, j+1)
 			}
 		}
@@ -270,11 +270,24 @@ func validateWindows(list []*CellWindow, bad func(format string, args ...any) *E
 	return nil
 }
 
-// shareKind reports whether two windows have cells of the same kind, level and size.
-func shareKind(a, b *CellWindow) bool {
-	return slices.ContainsFunc(a.Cells, func(x *CellQuota) bool {
-		return slices.ContainsFunc(b.Cells, func(y *CellQuota) bool { return x.same(y) })
+// meets reports whether two windows have the same cells at a time.
+func (w *CellWindow) meets(o *CellWindow, same func(a, b *CellQuota) bool) bool {
+	return w.From.Before(o.To) && o.From.Before(w.To) && slices.ContainsFunc(w.Cells, func(x *CellQuota) bool {
+		return slices.ContainsFunc(o.Cells, func(y *CellQuota) bool { return same(x, y) })
 	})
+}
+
+// CheckWindows returns an error if two windows have the same cells at a time, however their kinds are written: the chains of all cells
+// were found.
+func (v *VirtualCluster) CheckWindows() error {
+	for i, w := range v.Windows {
+		for j, o := range v.Windows[:i] {
+			if w.meets(o, (*CellQuota).SameCells) {
+				return Errorf(CodeBadRequest, "virtual cluster %q: window %d: it overlaps window %d, which has cells of the same kind and level", v.Name, i+1, j+1)
+			}
+		}
+	}
+	return nil
 }
 
 // same reports whether two quotas are written as cells of the same kind, level and size.

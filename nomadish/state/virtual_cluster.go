@@ -154,7 +154,7 @@ func (t claimTable) resolve(v *structs.VirtualCluster) error {
 			return structs.Errorf(structs.CodeBadRequest, "virtual cluster %q: window %d: %w", v.Name, i+1, err)
 		}
 	}
-	return nil
+	return v.CheckWindows()
 }
 
 func (t claimTable) config() *structs.SchedulerConfiguration {

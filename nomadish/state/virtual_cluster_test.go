@@ -111,6 +111,12 @@ func TestWrongVirtualClusters(t *testing.T) {
 	w.must(owns("b", cellsOf("socket", 0, 1, "r1-n0/socket-0")))
 	before := w.store.Snapshot().Hash()
 	kind := func(k string, c *structs.CellQuota) *structs.CellQuota { c.Kind = k; return c }
+	windows := func(e *structs.VirtualClusterUpsertEntry, list ...*structs.CellQuota) *structs.VirtualClusterUpsertEntry {
+		for i, c := range list {
+			e.VirtualCluster.Windows = append(e.VirtualCluster.Windows, &structs.CellWindow{From: later(1 + i), To: later(4 + i), Cells: []*structs.CellQuota{c}})
+		}
+		return e
+	}
 	pool := func(p string, c *structs.CellQuota) *structs.CellQuota { c.NodePool = p; return c }
 	for _, row := range []struct {
 		entry *structs.VirtualClusterUpsertEntry
@@ -135,6 +141,7 @@ func TestWrongVirtualClusters(t *testing.T) {
 		{owns("a", cellsOf("node", 0, 1, "r1-n1", "r2-n0")), structs.CodeBadRequest, "2 pins"},
 		{owns("a", cellsOf("node", 0, 1), cellsOf("node", 0, 2)), structs.CodeBadRequest, "stated twice"},
 		{owns("a", cellsOf("node", 0, 1), kind("nvidia/gpu/H100", cellsOf("node", 0, 2))), structs.CodeBadRequest, "stated twice"},
+		{windows(owns("a"), cellsOf("socket", 0, 1), kind("nvidia/gpu/H100", cellsOf("socket", 0, 2))), structs.CodeBadRequest, "window 2: it overlaps window 1"},
 		{owns("a", cellsOf("", 0, 1)), structs.CodeBadRequest, "level is missing"},
 		{owns("a", cellsOf("node", 0, -1)), structs.CodeBadRequest, "not -1"},
 		{&structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{Name: "a"}, CAS: true, CheckIndex: 7}, structs.CodeConflict, "there is none"},
