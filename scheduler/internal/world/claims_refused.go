@@ -142,8 +142,8 @@ func (r pinRefusal) other(bad func(structs.Code, string, ...any) *structs.Error)
 	if more := len(used) - maxUsers; more > 0 {
 		used = append(used[:maxUsers], fmt.Sprintf("%d more", more))
 	}
-	return bad(structs.CodeBadRequest, "%w: it has bound %s", r.Err, strings.Join(used, ", ")).
-		WithHint("pin one of these, or more cells, or wait until a job that uses one has ended")
+	return bad(structs.CodeConflict, "%w: it has bound %s", r.Err, strings.Join(used, ", ")).
+		WithHint("pin one of these, or own more cells, or wait until a job that uses one has ended (-when-free does)")
 }
 
 // maxUsers is how many jobs or cells an error names.
