@@ -180,13 +180,7 @@ func (c *claimRun) tryOn(at claim.Cell, p reconcile.Placement) bool {
 	}
 	c.last = c.run(c.find.Chain().LevelName(at.Kind), at.Kind.Size)
 	run := c.last
-	// It takes a cell of exactly the smallest level that holds it, so that its owner's other cells stay whole.
-	one := &run.search.Request.Devices[0]
-	one.Within = c.find.Domain(n, at)
-	one.Find.Level, one.Find.Required = c.find.Exact(), true
-	if at.Devices != 0 {
-		one.Find.Level, one.Find.Required = c.find.Want.Find.Level, false
-	}
+	c.find.Aim(run.search.Request, n, at)
 	if f, ok := run.search.On(at.Node); ok {
 		run.accept(p, f)
 		return true
