@@ -94,6 +94,15 @@ func TestTogether(t *testing.T) {
 	x.wantClasses("the rest", x.decide("a", "two", 1, 2, guaranteedOnly), 1, 0)
 	x.wantClasses("nothing is left", x.decide("a", "more", 1, 1, inTasks(1, 1), guaranteedOnly), 0, 0)
 
+	// It is raised as one, too.
+	x = newTenants(t, func(*scheduler.Edit) {}, eightGPUs("n1"))
+	x.wantClasses("nobody owns anything", x.decide("a", "pair", 1, 1, inTasks(1, 1)), 0, 1)
+	e := x.pass.World().Edit()
+	owns(t, "a", "pcie", 1)(e)
+	if due := scheduler.DueRaises(e.World(), "a", func(structs.NamespacedID, string) bool { return true }); len(due) != 1 || len(due[0].IDs) != 1 {
+		t.Errorf("to be raised: %v", due)
+	}
+
 	// What two tasks request together counts against the limit.
 	x = newTenants(t, owns(t, "a", "socket", 1), eightGPUs("n1"))
 	x.overLimit = structs.OverLimitWait

@@ -225,9 +225,7 @@ func (f *Finder) Uses(e *world.Edit, list []*world.Usage) []*world.Usage {
 // BeyondShare reports whether an instance needs more processor or memory than its devices' share of a node: that much is not
 // guaranteed to anybody.
 func (f *Finder) BeyondShare(n *world.NodeState) bool {
-	amount := f.find.Request.Amount
-	amount.CPU += f.find.Request.Need[world.DimCores] * n.Capacity.MHzPerCore
-	return BeyondShare(n, amount, f.Want.Count)
+	return BeyondShare(n, amountOn(f.find.Request, n), f.Want.Count)
 }
 
 // BeyondShare reports whether an amount is beyond the share that so many devices have of a node, less its system and sysbatch

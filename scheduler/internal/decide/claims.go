@@ -131,12 +131,13 @@ func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, inst
 	pins, pinned := []string(nil), false
 	if owns {
 		pins, pinned = claim.PinReasons(e, in.Job, requests)
+		pins = append(pins, claim.Unusable(e, in.Job, requests)...)
 	}
 	w.reasons = append(claim.Reasons(in.Job.Namespace, exceeded), pins...)
 	switch {
 	case required:
 		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
-	case in.Job.Class == structs.ClassGuaranteed && owns:
+	case in.Job.Class == structs.ClassGuaranteed && owns && claim.Asks(requests):
 		if len(w.reasons) == 0 {
 			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
 		}
