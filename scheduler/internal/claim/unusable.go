@@ -13,8 +13,8 @@ import (
 
 // Why instances use no claim by what they request, whatever is free of what their namespace owns.
 
-// Asks reports whether some requests ask for anything that may be owned: those without devices do not, and need not wait for it.
-func Asks(requests []*search.Request) bool {
+// WantsDevices reports whether some requests are for anything that may be owned: those without devices are not, and need not wait for it.
+func WantsDevices(requests []*search.Request) bool {
 	return slices.ContainsFunc(requests, func(a *search.Request) bool { return len(a.Devices) > 0 })
 }
 

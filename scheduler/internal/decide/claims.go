@@ -137,7 +137,7 @@ func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, inst
 	switch {
 	case required:
 		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
-	case in.Job.Class == structs.ClassGuaranteed && owns && claim.Asks(requests):
+	case in.Job.Class == structs.ClassGuaranteed && owns && claim.WantsDevices(requests):
 		if len(w.reasons) == 0 {
 			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
 		}

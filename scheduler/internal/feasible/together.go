@@ -54,27 +54,27 @@ func NotTogether(requests []DeviceRequest) string {
 // WithoutClaim returns a group of a job that can use no claim on cells, as it requests devices that cannot be owned, or belongs to a gang that
 // uses claims and requests none; and why. A group without devices beside others claims nothing, and need not.
 func WithoutClaim(job *structs.Job) (group, why string) {
-	asks, gangs := false, GangsOf(job)
+	some, gangs := false, GangsOf(job)
 	for _, g := range job.TaskGroups {
 		requests := groupRequests(g)
 		if why = NotTogether(requests); why != "" {
 			return g.Name, why
 		}
-		if asks = asks || len(requests) > 0; job.PerNode() {
+		if some = some || len(requests) > 0; job.PerNode() {
 			return g.Name, isPerNode
 		}
-		if gang := gangs[g.Name]; len(requests) == 0 && gang != nil && !gang.claims() && gang.asks() {
+		if gang := gangs[g.Name]; len(requests) == 0 && gang != nil && !gang.claims() && gang.wantsDevices() {
 			return g.Name, partOfGang
 		}
 	}
-	if asks || len(job.TaskGroups) == 0 {
+	if some || len(job.TaskGroups) == 0 {
 		return "", ""
 	}
 	return job.TaskGroups[0].Name, NotWhole
 }
 
-// asks reports whether a member of a gang requests devices.
-func (g *Gang) asks() bool {
+// wantsDevices reports whether a member of a gang requests devices.
+func (g *Gang) wantsDevices() bool {
 	return slices.ContainsFunc(g.Groups, func(of GangGroup) bool { return len(groupRequests(of.Group)) > 0 })
 }
 
