@@ -67,6 +67,7 @@ func TestTogether(t *testing.T) {
 	f("of two cells", "pcie", 2, 4, 1, inTasks(3, 1))
 	f("of single GPUs", "gpu", 3, 3, 1, inTasks(1, 1, 1))
 	f("a gang", "node", 1, 2, 1, inTasks(1, 1), gang(0))
+	f("a gang under one socket", "node", 1, 2, 1, inTasks(1, 1), gang(0), func(j *structs.Job) { schedtest.Group(j).Topology = topology("socket") })
 	f("two blocks", "node", 1, 2, 1, inBlocks(structs.RequestedDevice{Name: "nvidia/gpu", Count: 1}, structs.RequestedDevice{Name: "nvidia/gpu", Count: 1}))
 	f("names of which one is wider", "node", 1, 3, 1, inBlocks(structs.RequestedDevice{Name: "gpu", Count: 2}, structs.RequestedDevice{Name: "nvidia/gpu/H100", Count: 1}))
 	f("required levels of their own", "node", 1, 8, 1, inBlocks(structs.RequestedDevice{Name: "nvidia/gpu", Count: 3},

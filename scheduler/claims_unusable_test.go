@@ -62,6 +62,16 @@ func TestReasonsWithoutClaim(t *testing.T) {
 	}
 }
 
+// TestReasonsOfGangs: a gang of which a group requests no GPUs uses no claim, and says so.
+func TestReasonsOfGangs(t *testing.T) {
+	x := newTenants(t, owns(t, "a", "node", 1), eightGPUs("n1"))
+	x.decide("b", "flood", 8, 1)
+	plan := x.decide("a", "gang", 1, 1, cpuOnly, func(j *structs.Job) { schedtest.Group(j).Gang = &structs.Gang{Groups: []string{"cpu"}} })
+	if got := reasonsOf(plan); !containsAll(got, []string{"claim: a group of its gang requests no GPUs, and a gang uses a claim as a whole"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 // explainPlaced explains a job of which a plan has placed an instance.
 func (x *tenants) explainPlaced(plan *structs.Plan, namespace, id string, change func(*structs.Job)) []structs.Wait {
 	x.t.Helper()

@@ -35,6 +35,9 @@ func Unusable(e *world.Edit, job *structs.Job, requests []*search.Request) (text
 			texts = append(texts, text)
 		}
 	}
+	if WantsDevices(requests) && slices.ContainsFunc(requests, func(a *search.Request) bool { return len(a.Devices) == 0 }) {
+		texts = append(texts, "claim: a group of its gang requests no GPUs, and a gang uses a claim as a whole")
+	}
 	return texts
 }
 
@@ -43,31 +46,35 @@ func Unusable(e *world.Edit, job *structs.Job, requests []*search.Request) (text
 func beyond(e *world.Edit, job *structs.Job, a *search.Request, want *feasible.DeviceRequest) (text string) {
 	pool := cmp.Or(job.NodePool, structs.DefaultNodePool)
 	owned := world.Base(e).Quotas(job.Namespace)
-	ofChain := func(n *world.NodeState) bool {
+	has := func(n *world.NodeState, allowed func(key world.ChainKey) bool) bool {
 		return n.Node != nil && slices.ContainsFunc(n.Capacity.Trees, func(t *world.DeviceTree) bool {
 			key, ok := world.ChainOf(n.Node, t)
-			return ok && matches(pool, want, key) && slices.ContainsFunc(owned, func(q world.Quota) bool { return q.Chain == key })
+			return ok && allowed(key)
 		})
+	}
+	ofKind := func(key world.ChainKey) bool { return matches(pool, want, key) }
+	ofOwned := func(key world.ChainKey) bool {
+		return ofKind(key) && slices.ContainsFunc(owned, func(q world.Quota) bool { return q.Chain == key })
 	}
 	most := int64(-1) // the share of the node with the largest
 	for _, set := range world.Families(world.Base(e)).All {
-		if !ofChain(set.Any()) {
+		if !has(set.Any(), ofKind) { // the nodes of a family have the same devices, if not in the same trees
 			continue
 		}
 		for n := range set.All {
 			n = world.Current(e, n)
-			if !ofChain(n) {
+			if !has(n, ofOwned) {
 				continue
 			}
 			amount := amountOn(a, n)
 			if !BeyondShare(n, amount, want.Count) {
 				return ""
 			}
-			has, all := n.Claimable()
-			if all == 0 || has.CPU*int64(want.Count)/int64(all) <= most {
+			claimable, all := n.Claimable()
+			if all == 0 || claimable.CPU*int64(want.Count)/int64(all) <= most {
 				continue
 			}
-			cpu, memory := has.CPU*int64(want.Count)/int64(all), has.MemoryMB*int64(want.Count)/int64(all)
+			cpu, memory := claimable.CPU*int64(want.Count)/int64(all), claimable.MemoryMB*int64(want.Count)/int64(all)
 			if most, text = cpu, fmt.Sprintf("beyond the share: it requests %d MHz of %d that belong to its GPUs", amount.CPU, cpu); amount.CPU <= cpu {
 				text = fmt.Sprintf("beyond the share: it requests %d MiB of memory of %d that belong to its GPUs", amount.MemoryMB, memory)
 			}
