@@ -128,6 +128,9 @@ func Entitled(w *World, job *structs.Job, group string, most int) int {
 	return feasible.Entitled(w, job, group, most)
 }
 
+// WithoutClaim returns a group of a job that can use no claim on cells, whatever its namespace owns, and why; "": all can that need one.
+func WithoutClaim(job *structs.Job) (group, why string) { return feasible.WithoutClaim(job) }
+
 // Raise is allocations of a job that may be raised.
 type Raise = raise.Allocs
 

@@ -10,13 +10,18 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkClass refuses a job that is to run by a claim alone where its namespace can have none.
+// checkClass refuses a job that is to run by a claim alone where its namespace can have none, or where one of its groups can use none.
 func checkClass(snap *state.Snapshot, job *structs.Job) error {
 	if job.Class != structs.ClassGuaranteed {
 		return nil
 	}
 	if v := snap.VirtualClusters().Get(nil, job.Namespace); v != nil && len(v.Cells)+len(v.Windows)+len(v.Changes) > 0 {
-		return nil
+		group, why := scheduler.WithoutClaim(job)
+		if why == "" {
+			return nil
+		}
+		return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but group %q can use no claim: %s", job.ID, group, why).
+			WithHint("leave class out: then what can use a claim does, and the rest runs on what is idle")
 	}
 	return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but namespace %q owns nothing", job.ID, job.Namespace).
 		WithHint("`nomadish vc apply` gives it cells; without class the job runs on what is idle")

@@ -131,12 +131,13 @@ func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, inst
 	pins, pinned := []string(nil), false
 	if owns {
 		pins, pinned = claim.PinReasons(e, in.Job, requests)
+		pins = append(pins, claim.Unusable(e, in.Job, requests)...)
 	}
 	w.reasons = append(claim.Reasons(in.Job.Namespace, exceeded), pins...)
 	switch {
 	case required:
 		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
-	case in.Job.Class == structs.ClassGuaranteed && owns:
+	case in.Job.Class == structs.ClassGuaranteed && owns && claim.WantsDevices(requests):
 		if len(w.reasons) == 0 {
 			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
 		}
@@ -180,13 +181,7 @@ func (c *claimRun) tryOn(at claim.Cell, p reconcile.Placement) bool {
 	}
 	c.last = c.run(c.find.Chain().LevelName(at.Kind), at.Kind.Size)
 	run := c.last
-	// It takes a cell of exactly the smallest level that holds it, so that its owner's other cells stay whole.
-	one := &run.search.Request.Devices[0]
-	one.Within = c.find.Domain(n, at)
-	one.Find.Level, one.Find.Required = c.find.Exact(), true
-	if at.Devices != 0 {
-		one.Find.Level, one.Find.Required = c.find.Want.Find.Level, false
-	}
+	c.find.Aim(run.search.Request, n, at)
 	if f, ok := run.search.On(at.Node); ok {
 		run.accept(p, f)
 		return true
