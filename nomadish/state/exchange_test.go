@@ -143,6 +143,29 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// TestOrderAtOneEdge: what several are given at one time has the same order in a World that grew with the entries as in one that is made
+// of the rows (w.must compares them), and so has what one is given of several kinds: it decides what is doomed.
+func TestOrderAtOneEdge(t *testing.T) {
+	w := tenantWorld(t)
+	at := func(cells ...*structs.CellQuota) []*structs.CellWindow {
+		return []*structs.CellWindow{{From: later(1), To: later(2), Cells: cells}}
+	}
+	a := owns("a", cellsOf("gpu", 0, 0), cellsOf("pcie", 0, 0))
+	a.VirtualCluster.Windows = at(cellsOf("node", 0, 2))
+	b := owns("b")
+	b.VirtualCluster.Windows = at(cellsOf("node", 0, 2))
+	w.must(a)
+	w.must(b)
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r1-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
+	w.advance(later(1))
+
+	w = tenantWorld(t)
+	w.must(owns("a", cellsOf("node", 0, 1)))
+	w.must(owns("a", cellsOf("rack", 2, 1), cellsOf("node", 0, 2)))
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r1-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r2-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
+}
+
 // TestPendingEdits: an edit that is not admitted waits with WhenFree, and is admitted as soon as it can be.
 func TestPendingEdits(t *testing.T) {
 	w := tenantWorld(t)

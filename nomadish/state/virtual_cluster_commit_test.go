@@ -129,3 +129,22 @@ func TestCellHandedOn(t *testing.T) {
 		}
 	}
 }
+
+// TestPinOfGoneNode: a cell that its owner has bound while the node of its pinned one was not registered is unbound when that returns.
+func TestPinOfGoneNode(t *testing.T) {
+	w := newWorld(t)
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("m", "r1"), Time: w.now()})
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1, "m")))
+	w.register(job("web"))
+	w.must(&structs.NodeDeregisterEntry{NodeIDs: []string{"m"}, Time: w.now()})
+	w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index, Place: []*structs.PlacementBatch{claiming("s1", "n-gpu-0")}})
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("m", "r1"), Time: w.now()})
+	snap := w.store.Snapshot()
+	if err := snap.World().CheckClaims(); err != nil {
+		t.Error(err)
+	}
+	if a := snap.Alloc(nil, structs.DeriveID("s1", 0)); a.AllocatedResources.Shared.Terms.Claim != "" {
+		t.Errorf("it uses %+v, and its owner has that one cell which is pinned", a.AllocatedResources.Shared.Terms)
+	}
+}

@@ -203,7 +203,7 @@ func diffClaims(out *[]string, a, b *claims) {
 		}
 		return fmt.Sprintf("%+v, not %+v", a, b)
 	})
-	diffTrees(out, "chain", &a.chains, &b.chains, diffChain)
+	diffTrees(out, "chain", &a.chains, &b.chains, func(x, y *cells.Chain) string { return diffChain(x, y, &a.quotas) })
 	diffTrees(out, "devices in guaranteed use", &a.used, &b.used, func(a, b []chainUse) string {
 		if slices.Equal(a, b) {
 			return ""
@@ -219,7 +219,7 @@ func diffClaims(out *[]string, a, b *claims) {
 	})
 }
 
-func diffChain(a, b *cells.Chain) string {
+func diffChain(a, b *cells.Chain, quotas *Tree[string, []Quota]) string {
 	state := func(c *cells.Chain) string {
 		var bound []string
 		c.Bindings(func(b cells.Binding, away bool) bool {
@@ -227,6 +227,10 @@ func diffChain(a, b *cells.Chain) string {
 			return true
 		})
 		slices.Sort(bound)
+		for owner := range quotas.All {
+			has := slices.DeleteFunc(c.Accounts(owner), func(a cells.Account) bool { return a == cells.Account{Kind: a.Kind} })
+			bound = append(bound, fmt.Sprintf("%s has %+v", owner, has))
+		}
 		return fmt.Sprintf("balances %+v, bound %v", c.Balances(), bound)
 	}
 	if x, y := state(a), state(b); x != y {

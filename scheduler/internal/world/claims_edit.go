@@ -83,7 +83,7 @@ func (l ledger) changeChain(key ChainKey, t *DeviceTree) *cells.Edit {
 	ed := ChainEdit(l.e, key)
 	for _, q := range inOrder(&c.quotas) {
 		if k, ok := chain.KindOf(q.Level, q.Size); ok && q.Chain == key {
-			ed.Give(q.owner, k, q.Count)
+			ed.Give(q.owner, k, q.Count, q.Order)
 		}
 	}
 	return ed

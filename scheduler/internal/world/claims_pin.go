@@ -65,7 +65,8 @@ func (l ledger) pin(owner string, quotas []Quota) {
 	}
 }
 
-// pinAgain binds pinned cells of which a node has become part, or of all nodes ("").
+// pinAgain binds pinned cells of which a node has become part, or of all nodes (""). While their node was not registered their owner may have
+// bound others in place of them: of these, those of fewest uses are unbound.
 func (l ledger) pinAgain(owner string, quotas []Quota, nodeID string) {
 	for _, q := range quotas {
 		for _, cell := range q.Pins {
@@ -83,7 +84,12 @@ func (l ledger) pinAgain(owner string, quotas []Quota, nodeID string) {
 			if _, _, bound := ed.View().Binding(cell, k); bound {
 				continue
 			}
-			if ed.Restore(cells.Binding{Cell: cell, Kind: k, Owner: owner, Pinned: true}) == nil {
+			b := cells.Binding{Cell: cell, Kind: k, Owner: owner, Pinned: true}
+			if ed.View().Edit().Restore(b) != nil {
+				continue
+			}
+			l.unbindFor(ed, owner, k, 1)
+			if ed.Restore(b) == nil {
 				l.markCell(ed.View(), cell)
 			}
 		}

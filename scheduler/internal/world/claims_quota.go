@@ -56,12 +56,16 @@ func (e *Edit) RestoreQuotas(all map[string][]Quota) {
 	ledger{e}.buildClaims(&quotas)
 }
 
-// quotaChanges returns by how much each kind's total changes, in the order of the new list, then of the old one.
+// quotaChanges returns by how much each kind's total changes, in the order of the new list, then of the old one. Each has the order of
+// admission of the last of its kind in the new list: of what is new, if there is more.
 func quotaChanges(was, is []Quota) (list []Quota) {
 	add := func(q Quota, n int) {
 		for i := range list {
 			if o := &list[i]; o.Chain == q.Chain && o.Level == q.Level && o.Size == q.Size {
 				o.Count += n
+				if n > 0 {
+					o.Order = max(o.Order, q.Order)
+				}
 				return
 			}
 		}
@@ -87,7 +91,7 @@ func (l ledger) changeQuota(owner string, d Quota) {
 		return
 	}
 	if d.Count > 0 {
-		ed.Give(owner, k, d.Count)
+		ed.Give(owner, k, d.Count, d.Order)
 	}
 	if d.Count < 0 {
 		l.unbindFor(ed, owner, k, -d.Count)
