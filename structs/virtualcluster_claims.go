@@ -47,9 +47,17 @@ func (c *CellQuota) SameCells(o *CellQuota) bool {
 }
 
 // CellsAt returns what is owned at a time, in Unix nanoseconds: a line for each kind, level and size, in the order in which they are
-// stated. No count is below 0.
+// stated. No count is below that of the pins: a pinned cell never leaves its owner while it is stated.
 func (v *VirtualCluster) CellsAt(t int64) []CellQuota {
-	var list []CellQuota
+	list := v.sumsAt(t, true)
+	for i := range list {
+		list[i].Count = max(list[i].Count, len(list[i].Pinned))
+	}
+	return list
+}
+
+// sumsAt adds up what is stated for a time, with shifts and exchanges or without. Counts may be below 0.
+func (v *VirtualCluster) sumsAt(t int64, changes bool) (list []CellQuota) {
 	at := func(c *CellQuota) *CellQuota {
 		for i := range list {
 			if list[i].SameCells(c) {
@@ -72,13 +80,9 @@ func (v *VirtualCluster) CellsAt(t int64) []CellQuota {
 		}
 	}
 	for i := range v.Changes {
-		if c := &v.Changes[i]; c.in(t) {
+		if c := &v.Changes[i]; changes && c.in(t) {
 			at(&c.Cells).Count += c.Cells.Count
 		}
-	}
-	for i := range list {
-		list[i].Count = max(list[i].Count, 0)
-		list[i].Pinned = list[i].Pinned[:min(len(list[i].Pinned), list[i].Count)]
 	}
 	return list
 }
@@ -131,7 +135,8 @@ func (v *VirtualCluster) Edges(t int64) (edges []int64) {
 	return slices.Compact(edges)
 }
 
-// LeastOwned returns the least number of cells of a quota's kind that are owned at any time of an interval, in Unix nanoseconds.
+// LeastOwned returns the least number of cells of a quota's kind, beside those that are pinned, that are owned at any time of an
+// interval, in Unix nanoseconds.
 func (v *VirtualCluster) LeastOwned(c *CellQuota, from, until int64) int {
 	least := -1
 	for _, t := range append([]int64{from}, v.Edges(from)...) {
@@ -141,7 +146,7 @@ func (v *VirtualCluster) LeastOwned(c *CellQuota, from, until int64) int {
 		n := 0
 		for _, line := range v.CellsAt(t) {
 			if line.SameCells(c) {
-				n = line.Count
+				n = line.Count - len(line.Pinned)
 			}
 		}
 		if least < 0 || n < least {

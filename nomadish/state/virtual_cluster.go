@@ -167,6 +167,9 @@ func (t claimTable) config() *structs.SchedulerConfiguration {
 // admit finds what a virtual cluster owns now, and tries that, and what it will own, on a World of its own. It returns an error of
 // CodeConflict if what others own and use forbids it, of CodeBadRequest if it can never be.
 func (t claimTable) admit(now *structs.VirtualCluster) error {
+	if err := now.CheckOwned(t.time()); err != nil {
+		return err
+	}
 	w := t.x.edit.World()
 	claims := now.ClaimsAt(t.time(), t.x.index)
 	if err := scheduler.AdmitClaims(w, now.Name, claims); err != nil {

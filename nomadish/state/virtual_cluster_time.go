@@ -173,8 +173,8 @@ func (w *Writer) VirtualClusterShift(index uint64, e *structs.VirtualClusterShif
 		}
 		least := was.LeastOwned(cells, s.From.UnixNano(), s.Until.UnixNano()) - t.offered(e.Name, cells, s.From.UnixNano(), s.Until.UnixNano())
 		if least < s.Cells.Count {
-			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: shift: it owns %d cells of level %s from %s until %s, not %d", e.Name, max(least, 0),
-				s.Cells.Level, s.From.UTC().Format(timeFormat), s.Until.UTC().Format(timeFormat), s.Cells.Count)
+			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: shift: it owns %d cells of level %s that are neither pinned nor offered from %s until %s, not %d", e.Name,
+				max(least, 0), s.Cells.Level, s.From.UTC().Format(timeFormat), s.Until.UTC().Format(timeFormat), s.Cells.Count)
 		}
 		now := was.Copy()
 		now.ModifyIndex = x.index

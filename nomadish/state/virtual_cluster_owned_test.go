@@ -1,0 +1,101 @@
+package state
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// shiftOf is a shift of nodes from one hour to another.
+func shiftOf(name string, count, from, to int) *structs.VirtualClusterShiftEntry {
+	return &structs.VirtualClusterShiftEntry{Name: name, Shift: structs.CellShift{
+		Cells: *cellsOf("node", 0, count), From: later(from), Until: later(from + 1), To: later(to), UntilTo: later(to + 1),
+	}}
+}
+
+func windowOf(from, to int, cells ...*structs.CellQuota) *structs.CellWindow {
+	return &structs.CellWindow{From: later(from), To: later(to), Cells: cells}
+}
+
+// TestPinsAreKept: no window, shift, offer or edit leaves fewer cells than are pinned at any time.
+func TestPinsAreKept(t *testing.T) {
+	w := tenantWorld(t)
+	e := owns("a", cellsOf("node", 0, 1, "r1-n0"))
+	e.VirtualCluster.Windows = []*structs.CellWindow{windowOf(1, 2, cellsOf("node", 0, 0))}
+	w.refusesWith(e, structs.CodeBadRequest, "window at 1970-01-12T14:46:40Z: it has 0 cells of level node, but 1 is pinned: r1-n0")
+	w.must(owns("a", cellsOf("node", 0, 1, "r1-n0")))
+	w.refusesWith(shiftOf("a", 1, 1, 3), structs.CodeConflict, "it owns 0 cells of level node that are neither pinned nor offered")
+	w.refusesWith(exchange("x", "a", 1, 0, later(1), later(2)), structs.CodeConflict, "owns 0 such cells that are neither pinned nor offered")
+	w.must(owns("a", cellsOf("node", 0, 2, "r1-n0")))
+	w.must(shiftOf("a", 1, 1, 3))
+	w.refusesWith(owns("a", cellsOf("node", 0, 2, "r1-n0", "r1-n1")), structs.CodeConflict,
+		"it is to have 2 cells of level node at 1970-01-12T14:46:40Z, but 1 is shifted to another time until 1970-01-12T15:46:40Z, and 2 are pinned: r1-n0, r1-n1")
+	w.must(owns("b", cellsOf("node", 0, 1)))
+	w.must(exchange("y", "b", 1, 0, later(1), later(2)))
+	buyer := owns("c")
+	buyer.VirtualCluster.Points = 9
+	w.must(buyer)
+	w.must(exchange("z", "c", 1, 2, later(1), later(2)))
+	w.must(owns("b", cellsOf("node", 0, 1, "r2-n0"))) // after it was offered
+	w.advance(later(1))
+	if w.given("b", "node") != 1 || w.given("c", "node") != 0 {
+		t.Errorf("a pinned cell was sold: b owns %d, c %d", w.given("b", "node"), w.given("c", "node"))
+	}
+}
+
+// TestStoredWindowBelowPins: of a row that was stored before such windows were refused, the pin stays through its window.
+func TestStoredWindowBelowPins(t *testing.T) {
+	w := tenantWorld(t)
+	w.must(owns("a", cellsOf("node", 0, 1, "r1-n0")))
+	w.must(owns("b", cellsOf("node", 0, 3)))
+	w.index++
+	err := w.w.commit(w.index, w.now(), eventVirtualClusterUpserted, "", func(x *txn) error {
+		row := get[structs.VirtualCluster](x, TableVirtualClusters, byID, "a").Copy()
+		none := *row.Cells[0]
+		none.Count, none.Pin, none.Pinned = 0, nil, nil
+		row.Windows = []*structs.CellWindow{windowOf(1, 2, &none)}
+		x.put(TableVirtualClusters, row)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for hour := 1; hour < 3; hour++ {
+		w.advance(later(hour))
+		if line := w.store.Snapshot().World().ClaimViews("a", true)["a"].Cells[0]; line.Given != 1 || line.Bound != 1 {
+			t.Errorf("hour %d: %+v", hour, line)
+		}
+	}
+}
+
+// TestWhatWasMovedIsKept: an edit cannot take away what was shifted or sold.
+func TestWhatWasMovedIsKept(t *testing.T) {
+	w := tenantWorld(t)
+	w.must(owns("a", cellsOf("node", 0, 1)))
+	w.must(shiftOf("a", 1, 1, 2))
+	w.refusesWith(owns("a"), structs.CodeConflict,
+		"it is to have 0 cells of level node at 1970-01-12T14:46:40Z, but 1 is shifted to another time until 1970-01-12T15:46:40Z")
+	waits := owns("a")
+	waits.WhenFree = true
+	w.must(waits)
+	for _, at := range []struct{ hour, cells int }{{0, 1}, {1, 0}, {2, 1}, {3, 0}} {
+		w.advance(later(at.hour))
+		if w.given("a", "node") != at.cells {
+			t.Errorf("hour %d: it owns %d cells, want %d", at.hour, w.given("a", "node"), at.cells)
+		}
+	}
+	if p := w.store.Snapshot().VirtualClusters().Get(nil, "a").Pending; p != nil {
+		t.Errorf("nothing is shifted any more, and the edit waits: %+v", p)
+	}
+
+	w = tenantWorld(t)
+	w.must(owns("a", cellsOf("node", 0, 1)))
+	buyer := owns("b")
+	buyer.VirtualCluster.Points = 9
+	w.must(buyer)
+	w.must(exchange("x", "a", 1, 0, later(1), later(3)))
+	w.must(exchange("y", "b", 1, 2, later(1), later(3)))
+	w.advance(later(1).Add(time.Second))
+	w.refusesWith(owns("a"), structs.CodeConflict, "but 1 is sold until 1970-01-12T16:46:40Z")
+}
