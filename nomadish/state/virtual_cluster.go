@@ -197,9 +197,12 @@ func (t claimTable) later(with *structs.VirtualCluster) (times []scheduler.Later
 	}
 	slices.Sort(edges)
 	for _, at := range slices.Compact(edges) {
-		one := scheduler.LaterClaims{At: timeOf(at).Format(time.RFC3339), All: map[string][]structs.CellClaim{}}
+		one := scheduler.LaterClaims{At: timeOf(at).Format(time.RFC3339), All: map[string][]structs.CellClaim{}, Owner: with.Name}
 		for _, v := range all {
 			one.All[v.Name] = v.ClaimsAt(at, t.x.index)
+		}
+		if was := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, with.Name); was != nil {
+			one.Was = was.ClaimsAt(at, t.x.index)
 		}
 		times = append(times, one)
 	}

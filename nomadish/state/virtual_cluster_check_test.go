@@ -30,27 +30,19 @@ func (m *tenantMachine) admission() *admission {
 // fits reports whether a virtual cluster can be as v says, now and at every edge to come. It is not sure where that depends on which cells
 // are unbound for it, or on nodes that are away.
 func (a *admission) fits(v *structs.VirtualCluster, at int64) (fits, sure bool) {
-	all := maps.Clone(a.rows)
-	all[v.Name] = v
-	var edges []int64
-	for _, o := range all { // sorted below
-		edges = append(edges, o.Edges(at)...)
-	}
-	slices.Sort(edges)
-	for _, t := range slices.Compact(edges) {
-		for _, c := range a.chains {
-			want := map[cellKind]int{}
-			for _, o := range all { // order does not matter: sums
-				for k, n := range c.ownedAt(o, t) { // likewise
-					want[k] += n
-				}
-			}
-			if len(c.nodes) > 0 && !c.embeds(want, c.healthy(true)) {
+	sure = true
+	for _, c := range a.chains {
+		for _, t := range append([]int64{at}, v.Edges(at)...) {
+			if c.overdrawn(v, t) {
 				return false, true
 			}
 		}
+		fits, certain := c.fitsLater(v, a.rows, at)
+		if certain && !fits {
+			return false, true
+		}
+		sure = sure && certain
 	}
-	sure = true
 	for _, c := range a.chains {
 		switch fits, certain := c.fitsNow(v, a.rows[v.Name], at); {
 		case certain && !fits:
@@ -60,6 +52,36 @@ func (a *admission) fits(v *structs.VirtualCluster, at int64) (fits, sure bool) 
 		}
 	}
 	return true, sure
+}
+
+// fitsLater reports whether a chain's healthy devices can hold what v has more than the row that is stored, at every edge to come.
+func (c *oracleChain) fitsLater(v *structs.VirtualCluster, rows map[string]*structs.VirtualCluster, at int64) (fits, certain bool) {
+	all := maps.Clone(rows)
+	all[v.Name] = v
+	var edges []int64
+	for _, o := range all { // sorted below
+		edges = append(edges, o.Edges(at)...)
+	}
+	slices.Sort(edges)
+	for _, t := range slices.Compact(edges) {
+		grows, want, before := false, map[cellKind]int{}, map[cellKind]int{}
+		for name, o := range all { // order does not matter: sums
+			is, was := c.ownedAt(o, t), map[cellKind]int{}
+			if rows[name] != nil {
+				was = c.ownedAt(rows[name], t)
+			}
+			for k, n := range is { // likewise
+				grows, want[k] = grows || n > was[k], want[k]+n
+			}
+			for k, n := range was { // likewise
+				before[k] += n
+			}
+		}
+		if grows && len(c.nodes) > 0 && !c.embeds(want, c.healthy(true)) {
+			return false, c.embeds(before, c.healthy(true)) // else some are doomed already, and count for nothing
+		}
+	}
+	return true, true
 }
 
 // fitsNow reports whether an owner can have of a chain what v says, beside all that is bound and owned, and whether that is certain.

@@ -390,6 +390,26 @@ func (c *oracleChain) rights(owner string) (list []cellRight) {
 // ownedAt returns what a virtual cluster owns of a chain at a time: its cells, or those of the window that it is in, and the shifts and
 // exchanges beside.
 func (c *oracleChain) ownedAt(v *structs.VirtualCluster, at int64) map[cellKind]int {
+	owned := c.statedAt(v, at)
+	for k, n := range owned { // order does not matter: each by itself
+		owned[k] = max(n, 0)
+	}
+	return owned
+}
+
+// overdrawn reports whether a virtual cluster would have fewer cells than are pinned, or than it has shifted and sold, at a time.
+func (c *oracleChain) overdrawn(v *structs.VirtualCluster, at int64) bool {
+	stated := c.statedAt(v, at)
+	for _, q := range v.Cells {
+		if q.Kind == c.shape.kind() {
+			stated[cellKind{q.Level, q.Size}] -= len(q.Pin)
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(stated)), func(n int) bool { return n < 0 })
+}
+
+// statedAt is ownedAt, below 0 where more is shifted and sold than there is.
+func (c *oracleChain) statedAt(v *structs.VirtualCluster, at int64) map[cellKind]int {
 	owned := map[cellKind]int{}
 	set := func(q *structs.CellQuota, count int) {
 		if q.Kind == c.shape.kind() {
@@ -410,9 +430,6 @@ func (c *oracleChain) ownedAt(v *structs.VirtualCluster, at int64) map[cellKind]
 		if x := &v.Changes[i]; x.From <= at && at < x.Until {
 			set(&x.Cells, owned[cellKind{x.Cells.Level, x.Cells.Size}]+x.Cells.Count)
 		}
-	}
-	for k, n := range owned { // order does not matter: each by itself
-		owned[k] = max(n, 0)
 	}
 	return owned
 }

@@ -99,3 +99,24 @@ func TestWhatWasMovedIsKept(t *testing.T) {
 	w.advance(later(1).Add(time.Second))
 	w.refusesWith(owns("a"), structs.CodeConflict, "but 1 is sold until 1970-01-12T16:46:40Z")
 }
+
+// TestEditsBesideLosses: where the hardware cannot hold what is owned at some time to come, edits are refused only for what they have
+// more then and there.
+func TestEditsBesideLosses(t *testing.T) {
+	w := tenantWorld(t)
+	e := owns("b", cellsOf("node", 0, 4))
+	e.VirtualCluster.Windows = []*structs.CellWindow{windowOf(1, 2, cellsOf("socket", 0, 0))} // an edge to come
+	w.must(e)
+	bad := gpuNode("r1-n0", "r1")
+	bad.NodeResources.Devices[0].Instances[0].Healthy = false
+	w.must(&structs.NodeRegisterEntry{Node: bad, Time: w.now()})
+	w.must(owns("c"))
+	less := owns("b", cellsOf("node", 0, 4))
+	less.VirtualCluster.Windows, less.VirtualCluster.OverLimit = e.VirtualCluster.Windows, structs.OverLimitWait
+	w.must(less)
+	w.refusesWith(owns("a", cellsOf("node", 0, 1)), structs.CodeConflict, "level node: 1 short")
+	w.must(owns("a", cellsOf("socket", 0, 1))) // of what the bad GPU leaves of its node
+	later := owns("c")
+	later.VirtualCluster.Windows = []*structs.CellWindow{windowOf(1, 2, cellsOf("node", 0, 1))}
+	w.refusesWith(later, structs.CodeConflict, "level node: 1 short from 1970-01-12T14:46:40Z")
+}
