@@ -120,3 +120,46 @@ func TestEditsBesideLosses(t *testing.T) {
 	later.VirtualCluster.Windows = []*structs.CellWindow{windowOf(1, 2, cellsOf("node", 0, 1))}
 	w.refusesWith(later, structs.CodeConflict, "level node: 1 short from 1970-01-12T14:46:40Z")
 }
+
+// TestPinOfARack: while a node of a pinned rack is not ready, others may bind the other node; the pin is bound again when they leave it, and
+// a World that is made anew is the same at every step (w.must compares them).
+func TestPinOfARack(t *testing.T) {
+	w := tenantWorld(t)
+	w.must(owns("a", cellsOf("rack", 2, 1, "rack:r1")))
+	w.must(owns("b", cellsOf("node", 0, 1)))
+	j := job("web")
+	j.Namespace = "b"
+	w.register(j)
+	status := func(id, is string) {
+		w.must(&structs.NodeStatusEntry{NodeIDs: []string{id}, Status: is, Time: w.now()})
+	}
+	bound := func(when string, want int) {
+		t.Helper()
+		if line := w.store.Snapshot().World().ClaimViews("a", true)["a"].Cells[0]; line.Bound != want {
+			t.Errorf("%s: %+v", when, line)
+		}
+	}
+	status("r1-n1", structs.NodeStatusDown)
+	status("r2-n0", structs.NodeStatusDown)
+	status("r2-n1", structs.NodeStatusDown)
+	p := claimBatch("web", "r1-n0", "s1", "r1-n0-gpu-0", "node")
+	p.Namespace = "b"
+	w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index, Place: []*structs.PlacementBatch{p}})
+	bound("a part is bound by another", 0)
+	status("r1-n1", structs.NodeStatusReady)
+	bound("all nodes are there", 0)
+	status("r1-n1", structs.NodeStatusDown)
+	status("r1-n1", structs.NodeStatusReady)
+	w.plan(&structs.JudgedPlan{EvalID: "e2", JudgedAt: w.index, Stop: []*structs.AllocStop{{
+		AllocID: structs.DeriveID("s1", 0), DesiredStatus: structs.AllocDesiredStop, ClientStatus: structs.AllocClientComplete,
+	}}})
+	bound("the other has left", 1)
+}
+
+// claimBatch is an instance that uses a claim on a cell of a level.
+func claimBatch(job, node, seed, device, level string) *structs.PlacementBatch {
+	b := batch(job, 0, node, seed, 1)
+	b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{device}}}}
+	b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: level}
+	return b
+}

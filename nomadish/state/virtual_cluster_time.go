@@ -99,12 +99,14 @@ func equalClaims(a, b structs.CellClaim) bool {
 
 // settle ends an entry: what has lost its claim is written back, and edits that wait are tried if cells may have come free.
 func (t claimTable) settle() {
-	t.writeLost()
 	x := t.x
+	x.edit.RetryPins()
+	t.writeLost()
 	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) || memtable.Open(x.Txn, false, TableVirtualClusters, byPending, byPending).Next() == nil {
 		return
 	}
 	t.tryPending()
+	x.edit.RetryPins()
 	t.writeLost()
 }
 
