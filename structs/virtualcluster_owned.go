@@ -2,6 +2,7 @@ package structs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,6 +53,39 @@ func (v *VirtualCluster) overdrawn(c *CellQuota, stated int, t int64) error {
 	}
 	return Errorf(CodeConflict, "virtual cluster %q: it is to have %d cells of level %s at %s, but %s %s until %s%s", clip(v.Name), stated, c.Level, timeText(t),
 		isAre(gone), verb, timeText(until), pins).WithHint("%s", hint)
+}
+
+// Growth returns of which cells a virtual cluster has more than another, nil has none, at any time from one in Unix nanoseconds on.
+func (v *VirtualCluster) Growth(over *VirtualCluster, from int64) (more []CellQuota) {
+	if over == nil {
+		over = &VirtualCluster{}
+	}
+	for _, t := range append(append([]int64{from}, v.Edges(from)...), over.Edges(from)...) {
+		was := over.CellsAt(t)
+		for _, c := range v.CellsAt(t) {
+			for i := range was {
+				if was[i].SameCells(&c) {
+					c.Count -= was[i].Count
+				}
+			}
+			if c.Count > 0 && !slices.ContainsFunc(more, func(o CellQuota) bool { return o.SameCells(&c) }) {
+				more = append(more, c)
+			}
+		}
+	}
+	return more
+}
+
+// Waiting returns a virtual cluster as it is when its pending edit is admitted.
+func (v *VirtualCluster) Waiting() *VirtualCluster {
+	now := v.Copy()
+	now.OverLimit, now.Cells, now.Windows, now.Pending = v.Pending.OverLimit, v.Pending.Cells, v.Pending.Windows, nil
+	return now
+}
+
+// SameLevel reports whether two quotas are of cells of one chain and level, of whatever size.
+func (c *CellQuota) SameLevel(o *CellQuota) bool {
+	return c.NodePool == o.NodePool && c.Kind == o.Kind && c.Chain == o.Chain && c.Level == o.Level
 }
 
 // isAre returns a number with its verb.

@@ -61,7 +61,7 @@ func (w *Writer) VirtualClusterUpsert(index uint64, e *structs.VirtualClusterUps
 		if err := (claimTable{x}).resolve(now); err != nil {
 			return err
 		}
-		err := claimTable{x}.admit(now)
+		err := claimTable{x}.admitNext(was, now)
 		if structs.CodeOf(err) == structs.CodeConflict && e.WhenFree {
 			return claimTable{x}.postpone(was, now, err)
 		}

@@ -54,6 +54,41 @@ func (a *admission) fits(v *structs.VirtualCluster, at int64) (fits, sure bool) 
 	return true, sure
 }
 
+// overtakes reports whether an edit needs more cells of a level than there are by its row, as a pending edit of another does.
+func (a *admission) overtakes(v *structs.VirtualCluster, at int64) bool {
+	needs := func(c *oracleChain, v, was *structs.VirtualCluster) map[string]bool {
+		if was == nil {
+			was = &structs.VirtualCluster{}
+		}
+		levels := map[string]bool{}
+		for _, t := range slices.Concat([]int64{at}, v.Edges(at), was.Edges(at)) {
+			before := c.ownedAt(was, t)
+			for k, n := range c.ownedAt(v, t) { // order does not matter: a set
+				if n > before[k] {
+					levels[k.level] = true
+				}
+			}
+		}
+		return levels
+	}
+	for _, o := range a.rows { // order does not matter: any
+		if o.Name == v.Name || o.Pending == nil {
+			continue
+		}
+		edit := o.Copy()
+		edit.Cells, edit.Windows = o.Pending.Cells, o.Pending.Windows
+		for _, c := range a.chains {
+			mine := needs(c, v, a.rows[v.Name])
+			for level := range needs(c, edit, o) { // likewise
+				if mine[level] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // fitsLater reports whether a chain's healthy devices can hold what v has more than the row that is stored, at every edge to come.
 func (c *oracleChain) fitsLater(v *structs.VirtualCluster, rows map[string]*structs.VirtualCluster, at int64) (fits, certain bool) {
 	all := maps.Clone(rows)
@@ -160,6 +195,10 @@ func (m *tenantMachine) judgeEdit(a *admission, e *structs.VirtualClusterUpsertE
 		return
 	}
 	fits, sure := a.fits(withChanges(e.VirtualCluster, a.rows[e.VirtualCluster.Name]), later(m.hour).UnixNano())
+	if fits && a.overtakes(withChanges(e.VirtualCluster, a.rows[e.VirtualCluster.Name]), later(m.hour).UnixNano()) {
+		fits, sure = false, true
+		m.count("waiting in order", 1)
+	}
 	p := (*structs.PendingCells)(nil)
 	if err == nil {
 		p = m.row(e.VirtualCluster.Name).Pending

@@ -163,3 +163,31 @@ func claimBatch(job, node, seed, device, level string) *structs.PlacementBatch {
 	b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: level}
 	return b
 }
+
+// TestEditsWaitInOrder: an edit that grows a level does not overtake a pending one of another virtual cluster that needs the level.
+func TestEditsWaitInOrder(t *testing.T) {
+	w := tenantWorld(t)
+	w.must(owns("a", cellsOf("node", 0, 2)))
+	edit := func(name string, cells ...*structs.CellQuota) *structs.VirtualClusterUpsertEntry {
+		e := owns(name, cells...)
+		e.WhenFree = true
+		return e
+	}
+	w.must(edit("b", cellsOf("node", 0, 3)))
+	w.refusesWith(owns("c", cellsOf("node", 0, 1)), structs.CodeConflict, "it waits behind the pending edit of b, which needs cells of level node, too")
+	w.must(owns("c", cellsOf("socket", 0, 2)))
+	w.must(edit("c", cellsOf("socket", 0, 2), cellsOf("node", 0, 1)))
+	if p := w.store.Snapshot().VirtualClusters().Get(nil, "c").Pending; p == nil || p.Reason != "it waits behind the pending edit of b, which needs cells of level node, too" {
+		t.Errorf("pending %+v", p)
+	}
+	w.must(owns("c")) // shrinks, and takes its pending edit back
+	w.must(edit("c", cellsOf("node", 0, 1)))
+	w.must(owns("a", cellsOf("node", 0, 1)))
+	if w.given("b", "node") != 3 || w.given("c", "node") != 0 {
+		t.Errorf("b owns %d, c %d", w.given("b", "node"), w.given("c", "node"))
+	}
+	w.must(owns("a"))
+	if w.given("c", "node") != 1 {
+		t.Errorf("c owns %d", w.given("c", "node"))
+	}
+}

@@ -110,48 +110,72 @@ func (t claimTable) settle() {
 	t.writeLost()
 }
 
-// tryPending admits edits that wait, in the order in which they came. One that needs cells of the same level as one before
-// it that still waits, waits behind it.
-func (t claimTable) tryPending() {
+// waits is whose growth waits, and of which cells.
+type waits struct {
+	name string
+	more []structs.CellQuota
+}
+
+// pending returns the virtual clusters with edits that wait, in the order in which these came.
+func (t claimTable) pending() []*structs.VirtualCluster {
 	waiting := collect(rows[structs.VirtualCluster](t.x, false, TableVirtualClusters, byPending, byPending))
 	slices.SortStableFunc(waiting, func(a, b *structs.VirtualCluster) int {
 		return cmp.Or(cmp.Compare(a.Pending.Index, b.Pending.Index), strings.Compare(a.Name, b.Name))
 	})
-	behind := map[string]bool{}
-	for _, was := range waiting {
-		levels := pendingLevels(was.Pending)
-		if slices.ContainsFunc(levels, func(l string) bool { return behind[l] }) {
-			continue
-		}
-		now := was.Copy()
-		p := now.Pending
-		now.OverLimit, now.Cells, now.Windows, now.Pending, now.ModifyIndex = p.OverLimit, p.Cells, p.Windows, nil, t.x.index
-		if err := t.admit(now); err != nil {
-			if why := reasonOf(err); why != p.Reason {
-				waits := was.Copy()
-				waits.Pending.Reason = why
-				t.x.put(TableVirtualClusters, waits)
-			}
-			for _, l := range levels {
-				behind[l] = true
-			}
-			continue
-		}
-		t.put(was, now)
-	}
+	return waiting
 }
 
-// pendingLevels returns the levels that an edit needs cells of.
-func pendingLevels(p *structs.PendingCells) (levels []string) {
-	for _, c := range p.Cells {
-		levels = append(levels, c.Kind+" "+c.Level)
-	}
-	for _, w := range p.Windows {
-		for _, c := range w.Cells {
-			levels = append(levels, c.Kind+" "+c.Level)
+// behind returns an error of CodeConflict if an edit needs more cells of a level of which others, before it, wait for some.
+func behind(before []waits, edit *structs.VirtualCluster, more []structs.CellQuota) error {
+	for _, w := range before {
+		for i := range more {
+			if slices.ContainsFunc(w.more, func(o structs.CellQuota) bool { return o.SameLevel(&more[i]) }) {
+				return structs.Errorf(structs.CodeConflict, "virtual cluster %q: %w", edit.Name, structs.Errorf(structs.CodeConflict,
+					"it waits behind the pending edit of %s, which needs cells of level %s, too", w.name, more[i].Level).
+					WithHint("repeat it with -when-free to wait in order"))
+			}
 		}
 	}
-	return levels
+	return nil
+}
+
+// admitNext admits a new edit. It does not overtake pending ones of others that need cells of the same level.
+func (t claimTable) admitNext(was, now *structs.VirtualCluster) error {
+	if err := t.admit(now); err != nil {
+		return err
+	}
+	var before []waits
+	for _, v := range t.pending() {
+		if v.Name != now.Name {
+			before = append(before, waits{v.Name, v.Waiting().Growth(v, t.time())})
+		}
+	}
+	return behind(before, now, now.Growth(was, t.time()))
+}
+
+// tryPending admits edits that wait, in the order in which they came. One that needs cells of the same level as one before
+// it that still waits, waits behind it.
+func (t claimTable) tryPending() {
+	var before []waits
+	for _, was := range t.pending() {
+		now := was.Waiting()
+		now.ModifyIndex = t.x.index
+		more := now.Growth(was, t.time())
+		err := behind(before, now, more)
+		if err == nil {
+			err = t.admit(now)
+		}
+		if err == nil {
+			t.put(was, now)
+			continue
+		}
+		before = append(before, waits{was.Name, more})
+		if why := reasonOf(err); why != was.Pending.Reason {
+			late := was.Copy()
+			late.Pending.Reason = why
+			t.x.put(TableVirtualClusters, late)
+		}
+	}
 }
 
 // VirtualClusterShift moves cells of a virtual cluster from one time to another.
