@@ -88,33 +88,54 @@ func (v *VirtualCluster) sumsAt(t int64, changes bool) (list []CellQuota) {
 }
 
 // ClaimsAt returns the claims at a time, in Unix nanoseconds. What is claimed now keeps its place in the order of admission; what is
-// new comes at an index of the log, after all others.
+// new comes at an index of the log, after all others. What waits comes last.
 func (v *VirtualCluster) ClaimsAt(t int64, index uint64) []CellClaim {
-	var claims []CellClaim
+	return v.claimsAt(t, index, false)
+}
+
+// DueAt is as ClaimsAt, and what is new waits.
+func (v *VirtualCluster) DueAt(t int64, index uint64) []CellClaim { return v.claimsAt(t, index, true) }
+
+func (v *VirtualCluster) claimsAt(t int64, index uint64, wait bool) (claims []CellClaim) {
 	for i, line := range v.CellsAt(t) {
 		c := line.Claim()
+		c.Waits = wait
 		claims = append(claims, c.inOrderOfAdmission(v.Claims, index<<16|uint64(i))...) // few
 	}
-	slices.SortStableFunc(claims, func(a, b CellClaim) int { return cmp.Compare(a.Order, b.Order) })
+	sortClaims(claims)
 	return claims
 }
 
-// inOrderOfAdmission divides a claim into what was admitted before, in its order, and what is new.
+func sortClaims(claims []CellClaim) {
+	slices.SortStableFunc(claims, func(a, b CellClaim) int {
+		switch {
+		case a.Waits == b.Waits:
+			return cmp.Compare(a.Order, b.Order)
+		case a.Waits:
+			return 1
+		}
+		return -1
+	})
+}
+
+// inOrderOfAdmission divides a claim into what was admitted before, in its order, what waits, and what is new.
 func (c *CellClaim) inOrderOfAdmission(was []CellClaim, order uint64) (list []CellClaim) {
 	left := c.Count
-	add := func(n int, order uint64) {
+	add := func(n int, order uint64, waits bool) {
 		part := *c
-		part.Count, part.Order, part.Pins = n, order, nil
+		part.Count, part.Order, part.Waits, part.Pins = n, order, waits, nil
 		list = append(list, part)
 		left -= n
 	}
-	for i := range was {
-		if n := min(left, was[i].Count); n > 0 && was[i].SameCells(c) {
-			add(n, was[i].Order)
+	for _, waits := range []bool{false, true} {
+		for i := range was {
+			if n := min(left, was[i].Count); n > 0 && was[i].Waits == waits && was[i].SameCells(c) {
+				add(n, was[i].Order, waits)
+			}
 		}
 	}
 	if left > 0 {
-		add(left, order)
+		add(left, order, c.Waits)
 	}
 	if len(list) > 0 {
 		list[0].Pins = c.Pins

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -71,6 +72,13 @@ func (a *admission) overtakes(v *structs.VirtualCluster, at int64) bool {
 		}
 		return levels
 	}
+	for _, c := range a.chains {
+		for level := range needs(c, v, a.rows[v.Name]) { // order does not matter: any
+			if slices.ContainsFunc(c.due, func(l oracleLot) bool { return l.kind.level == level }) {
+				return true
+			}
+		}
+	}
 	for _, o := range a.rows { // order does not matter: any
 		if o.Name == v.Name || o.Pending == nil {
 			continue
@@ -130,6 +138,7 @@ func (c *oracleChain) fitsNow(v, was *structs.VirtualCluster, at int64) (fits, c
 	for k, n := range now { // order does not matter: each by itself
 		r := cellRight{v.Name, k}
 		bound, away := c.inUse(r)
+		n -= min(c.waiting(r), max(0, n-c.given(r))) // goes on waiting
 		by := n - c.given(r)
 		want[k] += by
 		grows = grows || by > 0
@@ -271,6 +280,7 @@ func (m *tenantMachine) checkPending(was map[string]uint64) {
 			m.count("admitted later", 1)
 		}
 	}
+	m.checkDue(snap)
 	changed := max(snap.TableIndex(TableAllocs), snap.TableIndex(TableNodes), snap.TableIndex(TableVirtualClusters)) == m.index
 	if !changed || !maps.Equal(was, is) || len(is) == 0 {
 		return
@@ -283,6 +293,22 @@ func (m *tenantMachine) checkPending(was map[string]uint64) {
 		m.failed("the edit of %s waits since %d (%s), and fits: %v", v.Name, v.Pending.Index, v.Pending.Reason, a.chains)
 	}
 	m.count("still pending", 1)
+}
+
+// checkDue checks that cells that are due and not given do not fit: one more of the level that has waited longest.
+func (m *tenantMachine) checkDue(snap *Snapshot) {
+	for _, c := range newOracles(snap, m.shapes) {
+		if len(c.due) == 0 {
+			continue
+		}
+		first := slices.MinFunc(c.due, func(a, b oracleLot) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.owner, b.owner)) })
+		doomed, counted := c.doomed()
+		counted[first.kind]++
+		if len(c.cells[first.kind]) > 0 && doomed[first.cellRight] == 0 && c.embeds(counted, c.free()) {
+			m.failed("%v are due and would fit: %v", first, c)
+		}
+		m.count("due", 1)
+	}
 }
 
 // run makes one step and checks what must hold after it.
@@ -412,6 +438,11 @@ func (m *tenantMachine) checkOwned(snap *Snapshot, c *oracleChain) {
 		owned := c.ownedAt(v, later(m.hour).UnixNano())
 		for _, r := range c.rights(v.Name) {
 			owned[r.kind] -= c.given(r)
+		}
+		for _, l := range c.due {
+			if l.owner == v.Name {
+				owned[l.kind] -= l.count
+			}
 		}
 		for k, n := range owned { // order does not matter: each must be 0
 			if n != 0 {

@@ -84,6 +84,7 @@ type oracleChain struct {
 	nodes   []oracleNode
 	cells   map[cellKind][]oracleCell
 	lots    []oracleLot // in the order of admission
+	due     []oracleLot // not given yet
 	bound   []oracleBound
 	claimed map[string]uint64 // devices that owners use by any claim
 }
@@ -148,7 +149,11 @@ func (c *oracleChain) findCells() {
 func (c *oracleChain) own(snap *Snapshot) {
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		for i := range v.Claims {
-			if q := &v.Claims[i]; q.Kind()+"/"+q.Tree == c.shape.kind() {
+			switch q := &v.Claims[i]; {
+			case q.Kind()+"/"+q.Tree != c.shape.kind():
+			case q.Waits:
+				c.due = append(c.due, oracleLot{cellRight{v.Name, cellKind{q.Level, q.Size}}, q.Count, q.Order})
+			default:
 				c.lots = append(c.lots, oracleLot{cellRight{v.Name, cellKind{q.Level, q.Size}}, q.Count, q.Order})
 			}
 		}
@@ -211,7 +216,7 @@ func (c *oracleChain) pin(snap *Snapshot) {
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		for i := range v.Claims {
 			q := &v.Claims[i]
-			if q.Kind()+"/"+q.Tree != c.shape.kind() {
+			if q.Kind()+"/"+q.Tree != c.shape.kind() || q.Waits {
 				continue
 			}
 			for _, p := range q.Pins {
@@ -271,6 +276,16 @@ func (c *oracleChain) inUse(r cellRight) (bound, away int) {
 
 func (c *oracleChain) given(r cellRight) (n int) {
 	for _, l := range c.lots {
+		if l.cellRight == r {
+			n += l.count
+		}
+	}
+	return n
+}
+
+// waiting returns how many cells an owner is to have by now, and has not.
+func (c *oracleChain) waiting(r cellRight) (n int) {
+	for _, l := range c.due {
 		if l.cellRight == r {
 			n += l.count
 		}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -189,5 +190,64 @@ func TestEditsWaitInOrder(t *testing.T) {
 	w.must(owns("a"))
 	if w.given("c", "node") != 1 {
 		t.Errorf("c owns %d", w.given("c", "node"))
+	}
+}
+
+// TestGrowthThatWaits: where bindings forbid what grows at an edge, it waits: it is given as far as it fits, before what comes later, and
+// shown with its reason.
+func TestGrowthThatWaits(t *testing.T) {
+	w := tenantWorld(t)
+	a := owns("a", cellsOf("node", 0, 0))
+	a.VirtualCluster.Windows = []*structs.CellWindow{windowOf(1, 9, cellsOf("node", 0, 3))}
+	w.must(a)
+	w.must(owns("b", cellsOf("socket", 0, 2)))
+	j := job("web")
+	j.Namespace = "b"
+	w.register(j)
+	for i, node := range []string{"r1-n0", "r1-n1"} { // safe now
+		p := claimBatch("web", node, fmt.Sprint("s", i), node+"-gpu-0", "socket")
+		p.Namespace = "b"
+		w.plan(&structs.JudgedPlan{EvalID: fmt.Sprint("e", i), JudgedAt: w.index, Place: []*structs.PlacementBatch{p}})
+	}
+	w.advance(later(1))
+	status := func() *structs.VirtualClusterStatus {
+		snap := w.store.Snapshot()
+		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "a"), snap.World().ClaimViews("a", true))
+	}
+	if s := status(); s.Cells[0].Given != 2 || s.Cells[0].Waiting != 1 || s.Cells[0].Doomed != 0 || s.Waits != "level node: 1 short" {
+		t.Errorf("%q: %+v", s.Waits, s.Cells[0])
+	}
+	w.refusesWith(owns("c", cellsOf("node", 0, 1)), structs.CodeConflict, "level node: 1 short")
+	w.must(owns("c", cellsOf("socket", 0, 1)))
+	w.must(owns("c"))
+	pending := owns("c", cellsOf("node", 0, 1))
+	pending.WhenFree = true
+	w.must(pending)
+	more := owns("a", cellsOf("node", 0, 0))
+	more.VirtualCluster.Windows = a.VirtualCluster.Windows
+	more.VirtualCluster.OverLimit = structs.OverLimitWait
+	w.must(more) // grows nothing
+	w.plan(&structs.JudgedPlan{EvalID: "e9", JudgedAt: w.index, Stop: []*structs.AllocStop{{
+		AllocID: structs.DeriveID("s1", 0), DesiredStatus: structs.AllocDesiredStop, ClientStatus: structs.AllocClientComplete,
+	}}})
+	if s := status(); s.Cells[0].Given != 3 || s.Cells[0].Waiting != 0 || s.Waits != "" {
+		t.Errorf("a node is free: %q: %+v", s.Waits, s.Cells[0])
+	}
+}
+
+// TestGrowthIsNotOvertaken: an edit of the level does not get what is to come to those who wait since an edge.
+func TestGrowthIsNotOvertaken(t *testing.T) {
+	w := tenantWorld(t)
+	a := owns("a", cellsOf("rack", 2, 0))
+	a.VirtualCluster.Windows = []*structs.CellWindow{windowOf(1, 9, cellsOf("rack", 2, 2))}
+	w.must(a)
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r1-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r2-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
+	w.advance(later(1))
+	w.must(owns("c", cellsOf("node", 0, 0)))
+	w.refusesWith(owns("c", cellsOf("rack", 2, 1)), structs.CodeConflict, "level rack of 2 nodes: 1 short")
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r1-n0"}, Status: structs.NodeStatusReady, Time: w.now()})
+	if w.store.Snapshot().World().ClaimViews("a", false)["a"].Cells[0].Given != 1 {
+		t.Error("one rack is complete, and not given")
 	}
 }

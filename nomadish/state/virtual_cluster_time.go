@@ -3,9 +3,11 @@ package state
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -64,10 +66,11 @@ func (w *Writer) ClaimsTime(index uint64, e *structs.ClaimsTimeEntry) error {
 	})
 }
 
-// updateClaims sets what a virtual cluster owns now. First only what it has less of: what others get must be free then.
+// updateClaims sets what a virtual cluster owns now. First only what it has less of: what others get must be free then. What it has more
+// of waits: tryPending gives it as far as bindings permit.
 func (t claimTable) updateClaims(was *structs.VirtualCluster, shrinks bool) {
 	now := was.Copy()
-	now.Claims = was.ClaimsAt(t.time(), t.x.index)
+	now.Claims = was.DueAt(t.time(), t.x.index)
 	if shrinks {
 		now.Claims = common(was.Claims, now.Claims)
 	} else {
@@ -84,7 +87,7 @@ func (t claimTable) updateClaims(was *structs.VirtualCluster, shrinks bool) {
 func common(was, is []structs.CellClaim) (list []structs.CellClaim) {
 	for _, c := range was {
 		for i := range is {
-			if is[i].SameCells(&c) && is[i].Order == c.Order {
+			if is[i].SameCells(&c) && is[i].Order == c.Order && is[i].Waits == c.Waits {
 				c.Count, c.Pins = min(c.Count, is[i].Count), is[i].Pins
 				list = append(list, c)
 			}
@@ -94,7 +97,7 @@ func common(was, is []structs.CellClaim) (list []structs.CellClaim) {
 }
 
 func equalClaims(a, b structs.CellClaim) bool {
-	return a.SameCells(&b) && a.Count == b.Count && a.Order == b.Order && slices.Equal(a.Pins, b.Pins)
+	return a.SameCells(&b) && a.Count == b.Count && a.Order == b.Order && a.Waits == b.Waits && slices.Equal(a.Pins, b.Pins)
 }
 
 // settle ends an entry: what has lost its claim is written back, and edits that wait are tried if cells may have come free.
@@ -110,33 +113,39 @@ func (t claimTable) settle() {
 	t.writeLost()
 }
 
-// waits is whose growth waits, and of which cells.
-type waits struct {
-	name string
-	more []structs.CellQuota
-}
-
-// pending returns the virtual clusters with edits that wait, in the order in which these came.
-func (t claimTable) pending() []*structs.VirtualCluster {
+// pending returns the virtual clusters with edits that wait, in the order in which these came, and the cells that are due and wait.
+func (t claimTable) pending() ([]*structs.VirtualCluster, []structs.DueCells) {
 	waiting := collect(rows[structs.VirtualCluster](t.x, false, TableVirtualClusters, byPending, byPending))
+	due := structs.Due(waiting)
+	waiting = slices.DeleteFunc(waiting, func(v *structs.VirtualCluster) bool { return v.Pending == nil })
 	slices.SortStableFunc(waiting, func(a, b *structs.VirtualCluster) int {
 		return cmp.Or(cmp.Compare(a.Pending.Index, b.Pending.Index), strings.Compare(a.Name, b.Name))
 	})
-	return waiting
+	return waiting, due
 }
 
-// behind returns an error of CodeConflict if an edit needs more cells of a level of which others, before it, wait for some.
-func behind(before []waits, edit *structs.VirtualCluster, more []structs.CellQuota) error {
-	for _, w := range before {
-		for i := range more {
-			if slices.ContainsFunc(w.more, func(o structs.CellQuota) bool { return o.SameLevel(&more[i]) }) {
-				return structs.Errorf(structs.CodeConflict, "virtual cluster %q: %w", edit.Name, structs.Errorf(structs.CodeConflict,
-					"it waits behind the pending edit of %s, which needs cells of level %s, too", w.name, more[i].Level).
-					WithHint("repeat it with -when-free to wait in order"))
-			}
+// giveDue gives cells that are due as far as that can be admitted, in the order in which they became due.
+func (t claimTable) giveDue(due []structs.DueCells) (before []structs.Waiter) {
+	for _, d := range due {
+		was, more := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, d.Owner), structs.WaitingCells(d)
+		at := slices.IndexFunc(was.Claims, func(c structs.CellClaim) bool { return equalClaims(c, d.Claim) })
+		if at < 0 || structs.Behind(before, was.Name, more.More) != nil {
+			before = append(before, more)
+			continue
+		}
+		now, w := was.Copy(), t.x.edit.World()
+		n := sort.Search(d.Claim.Count, func(n int) bool { // the fewest after which one more is too many
+			return scheduler.AdmitClaims(w, was.Name, was.WithGiven(at, n+1, t.x.index)) != nil
+		})
+		if n > 0 {
+			now.Claims, now.ModifyIndex = was.WithGiven(at, n, t.x.index), t.x.index
+			t.put(was, now)
+		}
+		if n < d.Claim.Count {
+			before = append(before, more)
 		}
 	}
-	return nil
+	return before
 }
 
 // admitNext admits a new edit. It does not overtake pending ones of others that need cells of the same level.
@@ -144,24 +153,30 @@ func (t claimTable) admitNext(was, now *structs.VirtualCluster) error {
 	if err := t.admit(now); err != nil {
 		return err
 	}
-	var before []waits
-	for _, v := range t.pending() {
+	var before []structs.Waiter
+	edits, due := t.pending()
+	for _, d := range due {
+		before = append(before, structs.WaitingCells(d))
+	}
+	for _, v := range edits {
 		if v.Name != now.Name {
-			before = append(before, waits{v.Name, v.Waiting().Growth(v, t.time())})
+			before = append(before, structs.WaitingEdit(v, v.Waiting().Growth(v, t.time())))
 		}
 	}
-	return behind(before, now, now.Growth(was, t.time()))
+	return structs.Behind(before, now.Name, now.Growth(was, t.time()))
 }
 
-// tryPending admits edits that wait, in the order in which they came. One that needs cells of the same level as one before
+// tryPending gives what is due, then admits edits that wait, in the order in which they came. One that needs cells of the same level as one before
 // it that still waits, waits behind it.
 func (t claimTable) tryPending() {
-	var before []waits
-	for _, was := range t.pending() {
+	edits, due := t.pending()
+	before := t.giveDue(due)
+	for _, was := range edits {
+		was = get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, was.Name) // it may have been given cells just now
 		now := was.Waiting()
 		now.ModifyIndex = t.x.index
 		more := now.Growth(was, t.time())
-		err := behind(before, now, more)
+		err := structs.Behind(before, now.Name, more)
 		if err == nil {
 			err = t.admit(now)
 		}
@@ -169,7 +184,7 @@ func (t claimTable) tryPending() {
 			t.put(was, now)
 			continue
 		}
-		before = append(before, waits{was.Name, more})
+		before = append(before, structs.WaitingEdit(was, more))
 		if why := reasonOf(err); why != was.Pending.Reason {
 			late := was.Copy()
 			late.Pending.Reason = why

@@ -21,11 +21,14 @@ func quotaOf(c *structs.CellClaim) Quota {
 	return q
 }
 
-// QuotasOf returns claims as a World has them.
-func QuotasOf(claims []structs.CellClaim) []Quota {
-	list := make([]Quota, len(claims))
+// QuotasOf returns claims as a World has them, without those that wait.
+func QuotasOf(claims []structs.CellClaim) []Quota { return quotasOf(claims, false) }
+
+func quotasOf(claims []structs.CellClaim, waiting bool) (list []Quota) {
 	for i := range claims {
-		list[i] = quotaOf(&claims[i])
+		if waiting || !claims[i].Waits {
+			list = append(list, quotaOf(&claims[i]))
+		}
 	}
 	return list
 }
@@ -39,7 +42,9 @@ func SetClaims(e *Edit, owner string, claims []structs.CellClaim) {
 func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) {
 	quotas := make(map[string][]Quota, len(all))
 	for owner, claims := range all { // each has its own place: the order cannot show
-		quotas[owner] = QuotasOf(claims)
+		if list := QuotasOf(claims); len(list) > 0 {
+			quotas[owner] = list
+		}
 	}
 	e.RestoreQuotas(quotas)
 }
@@ -139,7 +144,7 @@ type LaterClaims struct {
 func AdmitLater(w *World, times []LaterClaims) error {
 	var chains map[ChainKey]*cells.Edit
 	for _, t := range times {
-		more := quotaChanges(QuotasOf(t.Was), QuotasOf(t.All[t.Owner]))
+		more := quotaChanges(quotasOf(t.Was, true), quotasOf(t.All[t.Owner], true))
 		for i := range more {
 			if more[i].Count < 1 {
 				continue
