@@ -149,6 +149,7 @@ func TestPinOfARack(t *testing.T) {
 	bound("a part is bound by another", 0)
 	status("r1-n1", structs.NodeStatusReady)
 	bound("all nodes are there", 0)
+	w.must(owns("a", cellsOf("rack", 2, 1, "rack:r1"), cellsOf("socket", 0, 0))) // its pin, which is not bound, forbids no edit
 	status("r1-n1", structs.NodeStatusDown)
 	status("r1-n1", structs.NodeStatusReady)
 	w.plan(&structs.JudgedPlan{EvalID: "e2", JudgedAt: w.index, Stop: []*structs.AllocStop{{

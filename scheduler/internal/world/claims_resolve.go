@@ -157,9 +157,10 @@ func AdmitLater(w *World, times []LaterClaims) error {
 			if ed == nil {
 				continue
 			}
-			if k, n := ed.View().Short(t.sums(ed, key)...); n == 0 {
+			if _, n := ed.View().Short(t.sums(ed, key)...); n == 0 {
 				continue
-			} else if k, n = t.shortage(ed.View().Edit(), key, more); n > 0 {
+			}
+			if k, n := t.shortage(ed.View().Edit(), key, more); n > 0 {
 				return short(ed.View().LevelName(k), k.Size, n, " from "+t.At)
 			}
 		}
