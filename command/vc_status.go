@@ -60,6 +60,9 @@ func (p *vcPrinter) print() {
 	if vc.Pending != nil {
 		p.printf("%s\n", p.style.Yellow("Pending = "+cellCounts(vc.Pending.Cells)+" ("+pendingReason(vc.Pending)+")"))
 	}
+	if vc.Waits != "" {
+		p.printf("%s\n", p.style.Yellow("Due = "+p.due()+" ("+vc.Waits+")"))
+	}
 	p.cells()
 	p.bound()
 	p.borrowed()
@@ -67,6 +70,17 @@ func (p *vcPrinter) print() {
 	if p.verbose {
 		p.windows()
 	}
+}
+
+// due names the cells that are to be owned by now and are not given yet.
+func (p *vcPrinter) due() string {
+	var list []string
+	for _, c := range p.vc.Cells {
+		if c.Waiting > 0 {
+			list = append(list, fmt.Sprintf("%s %d", cellLevel(c.Level, c.Size), c.Waiting))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // cells prints a line for each kind of cells. The pool is named where one is not the default one.

@@ -70,10 +70,11 @@ Borrowed 3 GPUs: eval.g[0-2] on n7 (cell of team-b)
 	if requested := strings.Join(f.requests("GET"), "\n"); strings.Contains(requested, "/v1/virtual-cluster/team-c") {
 		t.Errorf("a virtual cluster that lends nothing was read:\n%s", requested)
 	}
+	a.Waits, a.Cells[0].Waiting = "level node: 1 short", 1
 	a.Pending = &structs.PendingCells{Cells: []*structs.CellQuota{{Level: "rack", Size: 2, Count: 1}}, Reason: "level rack: 1 short"}
 	a.OpportunisticGPUs, a.Cells[0].NodePool = 5, "gpu"
 	got = f.run(t, "vc", "status", "-verbose", "team-a")
-	wants(t, got.out, "\nPending = rack of 2 1 (level rack: 1 short)\n", "Lent  Node Pool\n", "5     gpu\n",
+	wants(t, got.out, "\nPending = rack of 2 1 (level rack: 1 short)\n", " 1 (level node: 1 short)\n", "Lent  Node Pool\n", "5     gpu\n",
 		"Borrowed 5 GPUs: eval.g[0-2] on n7 (cell of team-b), 2 outside the bound cells of others\n",
 		"2026-12-01         2026-12-15T06:30Z  node 6\n")
 	a.Windows[1].From = present

@@ -97,6 +97,8 @@ type CellClaim struct {
 	Order uint64
 	// Pins are cells among them that are bound at once.
 	Pins []CellPin `json:",omitempty" codec:",omitempty"`
+	// Waits states that they are due and not given yet: what others have bound forbids it. They are given in the order of Order.
+	Waits bool `json:",omitempty" codec:",omitempty"`
 }
 
 // CellPin is a cell that is pinned to its owner.
@@ -390,7 +392,9 @@ type VirtualClusterStatus struct {
 	OpportunisticGPUs int
 	Windows           []*CellWindow
 	// Changes are cells more, or less, for a time: by shifts and exchanges.
-	Changes     []CellChange `json:",omitempty"`
+	Changes []CellChange `json:",omitempty"`
+	// Waits is why not all cells are given that are due; empty: all are.
+	Waits       string `json:",omitempty"`
 	CreateIndex uint64
 	ModifyIndex uint64
 }
@@ -404,6 +408,7 @@ type CellStatus struct {
 	Given    int // now: by the cells, or by the window that it is in
 	Won      int // in exchanges, beside what is given
 	Offered  int // in exchanges that are not settled yet
+	Waiting  int `json:",omitempty"` // due, and not given yet, as what others have bound forbids it
 	Bound    int
 	Bad      int // of the bound ones: have a device that is not healthy
 	Doomed   int // the hardware cannot hold them at present

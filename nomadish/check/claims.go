@@ -76,6 +76,9 @@ func (c *checker) checkClaims() {
 	for v := range c.snap.VirtualClusters().List(nil, "", false) {
 		for i := range v.Claims {
 			claim := &v.Claims[i]
+			if claim.Waits {
+				continue
+			}
 			kind := ownedKind{v.Name, claim.NodePool, claim.Kind(), claim.Level, claim.Size}
 			for _, name := range slices.Sorted(maps.Keys(used[kind]))[:min(claim.Count, len(used[kind]))] {
 				delete(used[kind], name)

@@ -93,7 +93,7 @@ func (t claimTable) checkExchange(owner *structs.VirtualCluster, now *structs.Ex
 	if !now.Bid {
 		has := owner.LeastOwned(&now.Cells, now.From.UnixNano(), now.Until.UnixNano()) - t.offered(owner.Name, &now.Cells, now.From.UnixNano(), now.Until.UnixNano())
 		if has < now.Cells.Count {
-			return structs.Errorf(structs.CodeConflict, "offer: virtual cluster %q owns %d such cells that are not offered yet in that time, not %d", owner.Name, max(has, 0),
+			return structs.Errorf(structs.CodeConflict, "offer: virtual cluster %q owns %d such cells that are neither pinned nor offered yet in that time, not %d", owner.Name, max(has, 0),
 				now.Cells.Count)
 		}
 		return nil

@@ -186,24 +186,6 @@ func TestOrderAtOneEdge(t *testing.T) {
 	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r2-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
 }
 
-// TestPinAtAnEdge: a cell that is pinned but for a window is bound when that ends, though a device of it has turned bad meanwhile: as it would
-// have been if it had been bound all the time, and as it is in a World that is made of the rows.
-func TestPinAtAnEdge(t *testing.T) {
-	w := tenantWorld(t)
-	a := owns("a", cellsOf("gpu", 0, 1, "r1-n0/gpu-0"))
-	a.VirtualCluster.Windows = []*structs.CellWindow{{From: later(1), To: later(2), Cells: []*structs.CellQuota{cellsOf("gpu", 0, 0)}}}
-	w.must(a)
-	w.must(owns("b", cellsOf("gpu", 0, 1)))
-	w.advance(later(1))
-	bad := gpuNode("r1-n0", "r1")
-	bad.NodeResources.Devices[0].Instances[0].Healthy = false
-	w.must(&structs.NodeRegisterEntry{Node: bad, Time: w.now()})
-	w.advance(later(2))
-	if l := w.store.Snapshot().World().ClaimViews("a", true)["a"].Cells[0]; l.Bound != 1 || l.Bad != 1 {
-		t.Errorf("%+v", l)
-	}
-}
-
 // TestPendingEdits: an edit that is not admitted waits with WhenFree, and is admitted as soon as it can be.
 func TestPendingEdits(t *testing.T) {
 	w := tenantWorld(t)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,27 +31,19 @@ func (m *tenantMachine) admission() *admission {
 // fits reports whether a virtual cluster can be as v says, now and at every edge to come. It is not sure where that depends on which cells
 // are unbound for it, or on nodes that are away.
 func (a *admission) fits(v *structs.VirtualCluster, at int64) (fits, sure bool) {
-	all := maps.Clone(a.rows)
-	all[v.Name] = v
-	var edges []int64
-	for _, o := range all { // sorted below
-		edges = append(edges, o.Edges(at)...)
-	}
-	slices.Sort(edges)
-	for _, t := range slices.Compact(edges) {
-		for _, c := range a.chains {
-			want := map[cellKind]int{}
-			for _, o := range all { // order does not matter: sums
-				for k, n := range c.ownedAt(o, t) { // likewise
-					want[k] += n
-				}
-			}
-			if len(c.nodes) > 0 && !c.embeds(want, c.healthy(true)) {
+	sure = true
+	for _, c := range a.chains {
+		for _, t := range append([]int64{at}, v.Edges(at)...) {
+			if c.overdrawn(v, t) {
 				return false, true
 			}
 		}
+		fits, certain := c.fitsLater(v, a.rows, at)
+		if certain && !fits {
+			return false, true
+		}
+		sure = sure && certain
 	}
-	sure = true
 	for _, c := range a.chains {
 		switch fits, certain := c.fitsNow(v, a.rows[v.Name], at); {
 		case certain && !fits:
@@ -60,6 +53,78 @@ func (a *admission) fits(v *structs.VirtualCluster, at int64) (fits, sure bool) 
 		}
 	}
 	return true, sure
+}
+
+// overtakes reports whether an edit needs more cells of a level than there are by its row, as a pending edit of another does.
+func (a *admission) overtakes(v *structs.VirtualCluster, at int64) bool {
+	needs := func(c *oracleChain, v, was *structs.VirtualCluster) map[string]bool {
+		if was == nil {
+			was = &structs.VirtualCluster{}
+		}
+		levels := map[string]bool{}
+		for _, t := range slices.Concat([]int64{at}, v.Edges(at), was.Edges(at)) {
+			before := c.ownedAt(was, t)
+			for k, n := range c.ownedAt(v, t) { // order does not matter: a set
+				if n > before[k] {
+					levels[k.level] = true
+				}
+			}
+		}
+		return levels
+	}
+	for _, c := range a.chains {
+		for level := range needs(c, v, a.rows[v.Name]) { // order does not matter: any
+			if slices.ContainsFunc(c.due, func(l oracleLot) bool { return l.kind.level == level }) {
+				return true
+			}
+		}
+	}
+	for _, o := range a.rows { // order does not matter: any
+		if o.Name == v.Name || o.Pending == nil {
+			continue
+		}
+		edit := o.Copy()
+		edit.Cells, edit.Windows = o.Pending.Cells, o.Pending.Windows
+		for _, c := range a.chains {
+			mine := needs(c, v, a.rows[v.Name])
+			for level := range needs(c, edit, o) { // likewise
+				if mine[level] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// fitsLater reports whether a chain's healthy devices can hold what v has more than the row that is stored, at every edge to come.
+func (c *oracleChain) fitsLater(v *structs.VirtualCluster, rows map[string]*structs.VirtualCluster, at int64) (fits, certain bool) {
+	all := maps.Clone(rows)
+	all[v.Name] = v
+	var edges []int64
+	for _, o := range all { // sorted below
+		edges = append(edges, o.Edges(at)...)
+	}
+	slices.Sort(edges)
+	for _, t := range slices.Compact(edges) {
+		grows, want, before := false, map[cellKind]int{}, map[cellKind]int{}
+		for name, o := range all { // order does not matter: sums
+			is, was := c.ownedAt(o, t), map[cellKind]int{}
+			if rows[name] != nil {
+				was = c.ownedAt(rows[name], t)
+			}
+			for k, n := range is { // likewise
+				grows, want[k] = grows || n > was[k], want[k]+n
+			}
+			for k, n := range was { // likewise
+				before[k] += n
+			}
+		}
+		if grows && len(c.nodes) > 0 && !c.embeds(want, c.healthy(true)) {
+			return false, c.embeds(before, c.healthy(true)) // else some are doomed already, and count for nothing
+		}
+	}
+	return true, true
 }
 
 // fitsNow reports whether an owner can have of a chain what v says, beside all that is bound and owned, and whether that is certain.
@@ -73,6 +138,7 @@ func (c *oracleChain) fitsNow(v, was *structs.VirtualCluster, at int64) (fits, c
 	for k, n := range now { // order does not matter: each by itself
 		r := cellRight{v.Name, k}
 		bound, away := c.inUse(r)
+		n -= min(c.waiting(r), max(0, n-c.given(r))) // goes on waiting
 		by := n - c.given(r)
 		want[k] += by
 		grows = grows || by > 0
@@ -138,6 +204,10 @@ func (m *tenantMachine) judgeEdit(a *admission, e *structs.VirtualClusterUpsertE
 		return
 	}
 	fits, sure := a.fits(withChanges(e.VirtualCluster, a.rows[e.VirtualCluster.Name]), later(m.hour).UnixNano())
+	if fits && a.overtakes(withChanges(e.VirtualCluster, a.rows[e.VirtualCluster.Name]), later(m.hour).UnixNano()) {
+		fits, sure = false, true
+		m.count("waiting in order", 1)
+	}
 	p := (*structs.PendingCells)(nil)
 	if err == nil {
 		p = m.row(e.VirtualCluster.Name).Pending
@@ -210,6 +280,7 @@ func (m *tenantMachine) checkPending(was map[string]uint64) {
 			m.count("admitted later", 1)
 		}
 	}
+	m.checkDue(snap)
 	changed := max(snap.TableIndex(TableAllocs), snap.TableIndex(TableNodes), snap.TableIndex(TableVirtualClusters)) == m.index
 	if !changed || !maps.Equal(was, is) || len(is) == 0 {
 		return
@@ -222,6 +293,22 @@ func (m *tenantMachine) checkPending(was map[string]uint64) {
 		m.failed("the edit of %s waits since %d (%s), and fits: %v", v.Name, v.Pending.Index, v.Pending.Reason, a.chains)
 	}
 	m.count("still pending", 1)
+}
+
+// checkDue checks that cells that are due and not given do not fit: one more of the level that has waited longest.
+func (m *tenantMachine) checkDue(snap *Snapshot) {
+	for _, c := range newOracles(snap, m.layouts) {
+		if len(c.due) == 0 {
+			continue
+		}
+		first := slices.MinFunc(c.due, func(a, b oracleLot) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.owner, b.owner)) })
+		doomed, counted := c.doomed()
+		counted[first.kind]++
+		if len(c.cells[first.kind]) > 0 && doomed[first.cellRight] == 0 && c.embeds(counted, c.free()) {
+			m.failed("%v are due and would fit: %v", first, c)
+		}
+		m.count("due", 1)
+	}
 }
 
 // run makes one step and checks what must hold after it.
@@ -351,6 +438,11 @@ func (m *tenantMachine) checkOwned(snap *Snapshot, c *oracleChain) {
 		owned := c.ownedAt(v, later(m.hour).UnixNano())
 		for _, r := range c.rights(v.Name) {
 			owned[r.kind] -= c.given(r)
+		}
+		for _, l := range c.due {
+			if l.owner == v.Name {
+				owned[l.kind] -= l.count
+			}
 		}
 		for k, n := range owned { // order does not matter: each must be 0
 			if n != 0 {

@@ -232,5 +232,12 @@ func (v VirtualClusters) Status(of *structs.VirtualCluster, views map[string]*sc
 			line(&x.Cells).Offered += x.Cells.Count
 		}
 	}
+	if of.CellsWait() {
+		why := "it waits in order"
+		if err := scheduler.AdmitClaims(v.snap.World(), of.Name, of.AllGiven()); err != nil {
+			why = reasonOf(err)
+		}
+		s.AddWaiting(of, why)
+	}
 	return s
 }

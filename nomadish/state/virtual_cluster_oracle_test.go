@@ -84,6 +84,7 @@ type oracleChain struct {
 	nodes   []oracleNode
 	cells   map[cellKind][]oracleCell
 	lots    []oracleLot // in the order of admission
+	due     []oracleLot // not given yet
 	bound   []oracleBound
 	claimed map[string]uint64 // devices that owners use by any claim
 }
@@ -148,7 +149,11 @@ func (c *oracleChain) findCells() {
 func (c *oracleChain) own(snap *Snapshot) {
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		for i := range v.Claims {
-			if q := &v.Claims[i]; q.Kind()+"/"+q.Tree == c.layout.kind() {
+			switch q := &v.Claims[i]; {
+			case q.Kind()+"/"+q.Tree != c.layout.kind():
+			case q.Waits:
+				c.due = append(c.due, oracleLot{cellRight{v.Name, cellKind{q.Level, q.Size}}, q.Count, q.Order})
+			default:
 				c.lots = append(c.lots, oracleLot{cellRight{v.Name, cellKind{q.Level, q.Size}}, q.Count, q.Order})
 			}
 		}
@@ -211,7 +216,7 @@ func (c *oracleChain) pin(snap *Snapshot) {
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		for i := range v.Claims {
 			q := &v.Claims[i]
-			if q.Kind()+"/"+q.Tree != c.layout.kind() {
+			if q.Kind()+"/"+q.Tree != c.layout.kind() || q.Waits {
 				continue
 			}
 			for _, p := range q.Pins {
@@ -271,6 +276,16 @@ func (c *oracleChain) inUse(r cellRight) (bound, away int) {
 
 func (c *oracleChain) given(r cellRight) (n int) {
 	for _, l := range c.lots {
+		if l.cellRight == r {
+			n += l.count
+		}
+	}
+	return n
+}
+
+// waiting returns how many cells an owner is to have by now, and has not.
+func (c *oracleChain) waiting(r cellRight) (n int) {
+	for _, l := range c.due {
 		if l.cellRight == r {
 			n += l.count
 		}
@@ -390,6 +405,26 @@ func (c *oracleChain) rights(owner string) (list []cellRight) {
 // ownedAt returns what a virtual cluster owns of a chain at a time: its cells, or those of the window that it is in, and the shifts and
 // exchanges beside.
 func (c *oracleChain) ownedAt(v *structs.VirtualCluster, at int64) map[cellKind]int {
+	owned := c.statedAt(v, at)
+	for k, n := range owned { // order does not matter: each by itself
+		owned[k] = max(n, 0)
+	}
+	return owned
+}
+
+// overdrawn reports whether a virtual cluster would have fewer cells than are pinned, or than it has shifted and sold, at a time.
+func (c *oracleChain) overdrawn(v *structs.VirtualCluster, at int64) bool {
+	stated := c.statedAt(v, at)
+	for _, q := range v.Cells {
+		if q.Kind == c.layout.kind() {
+			stated[cellKind{q.Level, q.Size}] -= len(q.Pin)
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(stated)), func(n int) bool { return n < 0 })
+}
+
+// statedAt is ownedAt, below 0 where more is shifted and sold than there is.
+func (c *oracleChain) statedAt(v *structs.VirtualCluster, at int64) map[cellKind]int {
 	owned := map[cellKind]int{}
 	set := func(q *structs.CellQuota, count int) {
 		if q.Kind == c.layout.kind() {
@@ -410,9 +445,6 @@ func (c *oracleChain) ownedAt(v *structs.VirtualCluster, at int64) map[cellKind]
 		if x := &v.Changes[i]; x.From <= at && at < x.Until {
 			set(&x.Cells, owned[cellKind{x.Cells.Level, x.Cells.Size}]+x.Cells.Count)
 		}
-	}
-	for k, n := range owned { // order does not matter: each by itself
-		owned[k] = max(n, 0)
 	}
 	return owned
 }

@@ -25,7 +25,7 @@ func TestVirtualClusters(t *testing.T) {
 
 // triedByMachine is what TestManyStepsOfVirtualClusters must have tried.
 var triedByMachine = []string{
-	"admitted", "refused", "pending", "admitted later", "still pending", "deleted", "judged exactly", "windows begun", "shifted", "shifts refused", "offered", "bid", "withdrawn",
+	"admitted", "refused", "pending", "waiting in order", "due", "admitted later", "still pending", "deleted", "judged exactly", "windows begun", "shifted", "shifts refused", "offered", "bid", "withdrawn",
 	"in effect: won", "in effect: sold", "in effect: shift", "points granted or taken", "doomed", "away", "nodes left", "nodes deregistered", "devices changed", "ended",
 	"guaranteed", "opportunistic", "placed as system instances", "gangs guaranteed", "in racks", "racks bound", "reclaimed", "raised", "committed late", "requested",
 }

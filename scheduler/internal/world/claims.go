@@ -73,6 +73,8 @@ type claims struct {
 	sites  []structs.TopologyLevel
 	// raisable is what uses whole devices without a claim.
 	raisable Tree[raiseKey, *Usage]
+	// loose are the pins that are not bound. Its elements must not be changed: copies share them.
+	loose []loosePin
 }
 
 func newClaims(sites []structs.TopologyLevel) *claims {

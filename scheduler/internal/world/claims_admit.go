@@ -140,7 +140,8 @@ func (e *Edit) Shortage(owner string, quotas []Quota) *Shortage {
 		ledger{e}.buildClaims(nil)
 	}
 	var short *Shortage
-	changes := quotaChanges(e.w.Quotas(owner), quotas)
+	was := e.w.Quotas(owner)
+	changes := quotaChanges(was, quotas)
 	slices.SortStableFunc(changes, func(a, b Quota) int { return compareChains(a.Chain, b.Chain) })
 	for i := 0; i < len(changes) && short == nil; {
 		n := i
@@ -151,8 +152,10 @@ func (e *Edit) Shortage(owner string, quotas []Quota) *Shortage {
 		i = n
 	}
 	e.SetQuotas(owner, quotas)
-	if faults := e.claims.pins; short == nil && len(faults) > 0 {
-		f := faults[0]
+	for _, f := range e.claims.pins {
+		if short != nil || slices.ContainsFunc(was, func(q Quota) bool { return q.Chain == f.Chain && slices.Contains(q.Pins, f.Cell) }) {
+			continue // a pin that its owner has, and that is not bound at present, forbids nothing
+		}
 		short = &Shortage{Err: f.Err, Pin: &f.Cell, Quota: Quota{Chain: f.Chain}}
 	}
 	return short

@@ -108,6 +108,7 @@ func (l ledger) claimUnsafe(u *Usage) bool {
 
 // loseBinding lets all usages of a cell that is not bound any more go on without their claim.
 func (l ledger) loseBinding(ed *cells.Edit, b cells.Binding) {
+	l.loosenLost(b)
 	for _, u := range l.usagesOf(ed, b) {
 		Unclaim(l.e, u) // its other cells
 		l.loseClaim(u)

@@ -46,7 +46,8 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 	}
 }
 
-// RestoreQuotas states what everybody owns, by owner, of a World of which no quotas are known yet.
+// RestoreQuotas states what everybody owns, by owner, of a World of which no quotas are known yet. RetryPins is to come when all
+// is known that is used.
 func (e *Edit) RestoreQuotas(all map[string][]Quota) {
 	if len(all) == 0 {
 		return
@@ -148,9 +149,7 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 		}
 		l.markClaims(id)
 	}
-	for owner, of := range c.quotas.All {
-		l.pinAgain(owner, of, "")
-	}
+	l.pinAway()
 	for _, id := range ids {
 		if s, found := StateOf(l.e, id); found {
 			l.claimAnew(s, false)
@@ -190,5 +189,6 @@ func (l ledger) setSites(levels []structs.TopologyLevel) {
 	if l.e.w.claims != nil {
 		quotas := l.e.w.claims.quotas
 		l.buildClaims(&quotas)
+		l.e.RetryPins()
 	}
 }

@@ -17,7 +17,7 @@ import (
 // siteSizes returns how many nodes the cells of each level above nodes have that can be owned of a chain, all registered nodes ready.
 func (w *World) siteSizes(key ChainKey) map[string][]int {
 	sizes := map[string][]int{}
-	chains, _ := w.emptyChains()
+	chains := w.emptyChains()
 	if chains[key] == nil {
 		return sizes
 	}
@@ -52,9 +52,9 @@ func (w *World) otherSizes(key ChainKey, level string) string {
 }
 
 // pinRefused returns the error of a pin that cannot be bound after an edit. It names who has the cell, and what may be done.
-func pinRefused(e *Edit, owner string, claims []structs.CellClaim, s *Shortage) error {
+func pinRefused(w *World, e *Edit, owner string, claims []structs.CellClaim, s *Shortage) error {
 	claim, name := pinClaim(claims, s.Pin)
-	r := pinRefusal{e, owner, claim, s}
+	r := pinRefusal{w, e, owner, claim, s}
 	bad := func(code structs.Code, format string, args ...any) *structs.Error {
 		return structs.Errorf(code, "pin %q: "+format, append([]any{name}, args...)...)
 	}
@@ -69,9 +69,10 @@ func pinRefused(e *Edit, owner string, claims []structs.CellClaim, s *Shortage) 
 
 // pinRefusal is a pin that cannot be bound after an edit.
 type pinRefusal struct {
-	edit  *Edit
-	owner string
-	claim *structs.CellClaim // whose pin it is; nil: not known
+	before *World
+	edit   *Edit
+	owner  string
+	claim  *structs.CellClaim // whose pin it is; nil: not known
 	*Shortage
 }
 
@@ -127,12 +128,11 @@ func (r pinRefusal) other(bad func(structs.Code, string, ...any) *structs.Error)
 		return bad(structs.CodeBadRequest, "%w", r.Err)
 	}
 	var used []string
-	if ed := ChainEdit(r.edit, r.Quota.Chain); ed != nil {
-		chain := ed.View()
+	if chain, known := r.before.Chain(r.Quota.Chain); known {
 		k, _ := chain.KindOf(r.claim.Level, r.claim.Size)
 		chain.Bindings(func(b cells.Binding, _ bool) bool {
 			if b.Owner == r.owner && b.Kind == k {
-				name, jobs := r.edit.w.boundCell(r.Quota.Chain, chain, b)
+				name, jobs := r.before.boundCell(r.Quota.Chain, chain, b)
 				used = append(used, name+usedBy(jobs))
 			}
 			return true
