@@ -139,7 +139,7 @@ func TestRefusedPins(t *testing.T) {
 		e.SetQuotas("a", []world.Quota{{Chain: chain, Level: "socket", Count: 1, Order: 1}})
 	}, eightGPUs("n1"), eightGPUs("n2"))
 	x.decide("a", "four", 1, 4)
-	used := x.pass.World().ClaimViews("a", true)["a"].Bound[0].Cell
+	used := scheduler.ClaimViews(x.pass.World(), "a", true)["a"].Bound[0].Cell
 	wants := func(owner string, count int, pin string, texts ...string) {
 		t.Helper()
 		list := []*structs.CellQuota{{Level: "socket", Count: count, Pin: []string{pin}}}

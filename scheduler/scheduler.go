@@ -3,6 +3,7 @@ package scheduler
 import (
 	"iter"
 
+	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/explain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
@@ -30,7 +31,13 @@ type Vector = world.Vector
 func NewWorld() *World { return world.New() }
 
 // ClaimView is what has become of what an owner owns.
-type ClaimView = world.ClaimView
+type ClaimView = claim.View
+
+// ClaimViews returns what has become of what owners own, by owner; of one alone if it is named. Bound cells are listed if details are
+// requested.
+func ClaimViews(w *World, owner string, details bool) map[string]*ClaimView {
+	return claim.Views(w, owner, details)
+}
 
 // NodeBinding is the part of a bound cell that is on one node.
 type NodeBinding = world.NodeBinding

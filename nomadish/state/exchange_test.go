@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -61,7 +62,7 @@ func TestExchangeGolden(t *testing.T) {
 	w.refusesWith(exchange("own", "c", 1, 1, later(1), later(2)), structs.CodeConflict, "the only offer")
 	w.refusesWith(exchange("rich", "a", 4, 3, later(1), later(2)), structs.CodeConflict, "has 10 points")
 	w.refusesWith(&structs.VirtualClusterDeleteEntry{Name: "c"}, structs.CodeConflict, "is open")
-	if snap := w.store.Snapshot(); snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "c"), snap.World().ClaimViews("c", true)).Cells[0].Offered != 1 {
+	if snap := w.store.Snapshot(); snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "c"), scheduler.ClaimViews(snap.World(), "c", true)).Cells[0].Offered != 1 {
 		t.Error("what is offered is not shown")
 	}
 	if edge := w.store.Snapshot().VirtualClusters().ClaimsEdge(nil); edge != later(1).UnixNano() {
@@ -77,7 +78,7 @@ func TestExchangeGolden(t *testing.T) {
 	}
 	status := func(name string) *structs.CellStatus {
 		snap := w.store.Snapshot()
-		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, name), snap.World().ClaimViews(name, true)).Cells[0]
+		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, name), scheduler.ClaimViews(snap.World(), name, true)).Cells[0]
 	}
 	if b := status("b"); b.Given != 1 || b.Won != 1 || b.Free() != 2 {
 		t.Errorf("as it is shown: %+v", b)

@@ -3,6 +3,7 @@ package state
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -169,7 +170,7 @@ func TestRaiseAtCommit(t *testing.T) {
 	raised := structs.DeriveID("s2", 0)
 	raise := &structs.JudgedPlan{EvalID: "e2", JudgedAt: w.index, Update: []*structs.AllocInPlace{{AllocID: raised, EvalID: "e2", JobVersion: 3, Resources: on("r1-n1", "s2", structs.ClaimCells).Resources}}}
 	raise.Update[0].Resources.Tasks = w.store.Snapshot().Alloc(nil, raised).AllocatedResources.Tasks
-	doomed := func() int { return w.store.Snapshot().World().ClaimViews("b", false)["b"].Cells[0].Doomed }
+	doomed := func() int { return scheduler.ClaimViews(w.store.Snapshot().World(), "b", false)["b"].Cells[0].Doomed }
 	w.must(owns("b", cellsOf("node", 0, 3))) // safe, as a's second socket can be on r1-n0
 	w.plan(raise)
 	a := w.store.Snapshot().Alloc(nil, raised)
@@ -201,5 +202,41 @@ func TestPinOfGoneNode(t *testing.T) {
 	}
 	if a := snap.Alloc(nil, structs.DeriveID("s1", 0)); a.AllocatedResources.Shared.Terms.Claim != "" {
 		t.Errorf("it uses %+v, and its owner has that one cell which is pinned", a.AllocatedResources.Shared.Terms)
+	}
+}
+
+// TestGangLosesItsClaims: those of a gang that must run together are all guaranteed or none is, also when an edit leaves cells for some.
+func TestGangLosesItsClaims(t *testing.T) {
+	for least, want := range map[int]int{2: 0, 1: 1} { // with one that must run, the other is decided by itself
+		w := tenantWorld(t)
+		w.must(owns("a", cellsOf("node", 0, 2)))
+		web := job("web")
+		web.Namespace = "a"
+		w.register(web)
+		plan := &structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index}
+		for _, node := range []string{"r1-n0", "r1-n1"} {
+			b := batch("web", 0, node, "seed-"+node, 1)
+			b.Namespace = "a"
+			b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{node + "-gpu-0"}}}}
+			b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: "node", Gang: "g", GangMin: least}
+			plan.Place = append(plan.Place, b)
+		}
+		w.plan(plan)
+		guaranteed := func() (n int) {
+			for _, a := range w.store.Snapshot().AllocsByJob(nil, "a", "web", true) {
+				if hasClaim(a.AllocatedResources) {
+					n++
+				}
+			}
+			return n
+		}
+		if guaranteed() != 2 {
+			t.Fatalf("%d are guaranteed", guaranteed())
+		}
+		w.must(owns("a", cellsOf("node", 0, 1)))
+		snap := w.store.Snapshot()
+		if err := snap.World().CheckClaims(); guaranteed() != want || err != nil || snap.World().Diff(Rebuild(snap)) != nil {
+			t.Errorf("of 2 of which %d must run, %d are guaranteed, want %d; %v %v", least, guaranteed(), want, err, snap.World().Diff(Rebuild(snap)))
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -64,7 +65,7 @@ func TestStoredWindowBelowPins(t *testing.T) {
 	}
 	for hour := 1; hour < 3; hour++ {
 		w.advance(later(hour))
-		if line := w.store.Snapshot().World().ClaimViews("a", true)["a"].Cells[0]; line.Given != 1 || line.Bound != 1 {
+		if line := scheduler.ClaimViews(w.store.Snapshot().World(), "a", true)["a"].Cells[0]; line.Given != 1 || line.Bound != 1 {
 			t.Errorf("hour %d: %+v", hour, line)
 		}
 	}
@@ -136,7 +137,7 @@ func TestPinOfARack(t *testing.T) {
 	}
 	bound := func(when string, want int) {
 		t.Helper()
-		if line := w.store.Snapshot().World().ClaimViews("a", true)["a"].Cells[0]; line.Bound != want {
+		if line := scheduler.ClaimViews(w.store.Snapshot().World(), "a", true)["a"].Cells[0]; line.Bound != want {
 			t.Errorf("%s: %+v", when, line)
 		}
 	}
@@ -213,7 +214,7 @@ func TestGrowthThatWaits(t *testing.T) {
 	w.advance(later(1))
 	status := func() *structs.VirtualClusterStatus {
 		snap := w.store.Snapshot()
-		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "a"), snap.World().ClaimViews("a", true))
+		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "a"), scheduler.ClaimViews(snap.World(), "a", true))
 	}
 	if s := status(); s.Cells[0].Given != 2 || s.Cells[0].Waiting != 1 || s.Cells[0].Doomed != 0 || s.Waits != "level node: 1 short" {
 		t.Errorf("%q: %+v", s.Waits, s.Cells[0])
@@ -248,7 +249,7 @@ func TestGrowthIsNotOvertaken(t *testing.T) {
 	w.must(owns("c", cellsOf("node", 0, 0)))
 	w.refusesWith(owns("c", cellsOf("rack", 2, 1)), structs.CodeConflict, "level rack of 2 nodes: 1 short")
 	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r1-n0"}, Status: structs.NodeStatusReady, Time: w.now()})
-	if w.store.Snapshot().World().ClaimViews("a", false)["a"].Cells[0].Given != 1 {
+	if scheduler.ClaimViews(w.store.Snapshot().World(), "a", false)["a"].Cells[0].Given != 1 {
 		t.Error("one rack is complete, and not given")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -91,7 +92,7 @@ func TestAdmissionGolden(t *testing.T) {
 	bad.NodeResources.Devices[0].Instances[4].Healthy = false
 	w.must(&structs.NodeRegisterEntry{Node: bad, Time: w.now()})
 	doomed := func(name string) (n int) {
-		for _, line := range w.store.Snapshot().World().ClaimViews(name, false)[name].Cells {
+		for _, line := range scheduler.ClaimViews(w.store.Snapshot().World(), name, false)[name].Cells {
 			n += line.Doomed
 		}
 		return n
@@ -167,7 +168,9 @@ func TestWrongVirtualClusters(t *testing.T) {
 func TestPinsOfAwayNodes(t *testing.T) {
 	w := tenantWorld(t)
 	w.must(owns("b", cellsOf("node", 0, 2, "r1-n0")))
-	line := func() *structs.CellStatus { return w.store.Snapshot().World().ClaimViews("b", true)["b"].Cells[0] }
+	line := func() *structs.CellStatus {
+		return scheduler.ClaimViews(w.store.Snapshot().World(), "b", true)["b"].Cells[0]
+	}
 	if l := line(); l.Bound != 1 || l.Doomed != 0 {
 		t.Errorf("%+v", l)
 	}
@@ -179,7 +182,7 @@ func TestPinsOfAwayNodes(t *testing.T) {
 	if l := line(); l.Bound != 1 || l.Doomed != 0 {
 		t.Errorf("back: %+v", l)
 	}
-	bound := w.store.Snapshot().World().ClaimViews("b", true)["b"].Bound
+	bound := scheduler.ClaimViews(w.store.Snapshot().World(), "b", true)["b"].Bound
 	if len(bound) != 1 || bound[0].Cell != "r1-n0" || !bound[0].Pinned {
 		t.Errorf("%+v", bound)
 	}

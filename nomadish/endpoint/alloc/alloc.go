@@ -8,6 +8,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -47,7 +48,7 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.A
 
 // cellOf returns the name of the bound cell that an allocation uses; "": it uses none any more.
 func cellOf(snap *state.Snapshot, a *structs.Allocation) string {
-	view := snap.World().ClaimViews(a.Namespace, true)[a.Namespace]
+	view := scheduler.ClaimViews(snap.World(), a.Namespace, true)[a.Namespace]
 	if view == nil {
 		return ""
 	}

@@ -98,7 +98,7 @@ func (e *Endpoint) refusal(snap *state.Snapshot, job *structs.Job) string {
 
 // ownedText returns how many GPUs a namespace owns and uses.
 func ownedText(snap *state.Snapshot, namespace string) string {
-	owned, view := 0, snap.World().ClaimViews(namespace, false)[namespace]
+	owned, view := 0, scheduler.ClaimViews(snap.World(), namespace, false)[namespace]
 	for _, c := range view.Cells {
 		owned += c.GPUs
 	}

@@ -21,6 +21,9 @@ type ChainKey struct {
 	Tree                      string // key of the layout
 }
 
+// Kind returns the key's kind as files have it, without the tree.
+func (k ChainKey) Kind() string { return k.Vendor + "/" + k.Type + "/" + k.Model }
+
 func compareChains(a, b ChainKey) int {
 	return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Vendor, b.Vendor), strings.Compare(a.Type, b.Type),
 		strings.Compare(a.Model, b.Model), strings.Compare(a.Tree, b.Tree))
@@ -185,8 +188,8 @@ func DeviceMask(t *DeviceTree, u *Usage) (mask uint64) {
 	return mask
 }
 
-// claimed reports whether a usage uses a claim on cells.
-func (u *Usage) claimed() bool { return u.Owner.Terms.Claim == structs.ClaimCells }
+// Claims reports whether a usage uses a claim on cells.
+func (u *Usage) Claims() bool { return u.Owner.Terms.Claim == structs.ClaimCells }
 
 // Guaranteed reports whether a usage uses a claim, so that nobody may reclaim it for another.
 func (u *Usage) Guaranteed() bool { return u.Owner.Terms.Claim != "" }
@@ -269,7 +272,7 @@ func (n *NodeState) roomsOn(e *Edit, key ChainKey, c *cells.Chain, t *DeviceTree
 	c.BoundOn(n.ID, func(b cells.Binding, devices uint64) {
 		free := devices & c.Healthy(n.ID)
 		for _, u := range n.Usages {
-			if u.claimed() && u.Owner.Namespace == b.Owner && usesBound(e, u) {
+			if u.Claims() && u.Owner.Namespace == b.Owner && usesBound(e, u) {
 				free &^= DeviceMask(t, u)
 			}
 		}

@@ -38,7 +38,7 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 	c.quotas.Delete(e.tok, owner)
 	if c.quotas.Len() == 0 {
 		for _, u := range e.w.allocs.All {
-			if u.claimed() {
+			if u.Claims() {
 				ledger{e}.loseClaim(u)
 			}
 		}
@@ -59,6 +59,9 @@ func (e *Edit) RestoreQuotas(all map[string][]Quota) {
 	}
 	ledger{e}.buildClaims(&quotas)
 }
+
+// QuotaSums returns what quotas have of each kind together.
+func QuotaSums(quotas []Quota) []Quota { return quotaChanges(nil, quotas) }
 
 // quotaChanges returns by how much each kind's total changes, in the order of the new list, then of the old one. Each has the order of
 // admission of the last of its kind in the new list: of what is new, if there is more.

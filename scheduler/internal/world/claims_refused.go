@@ -177,7 +177,7 @@ func (w *World) boundCell(key ChainKey, chain *cells.Chain, b cells.Binding) (na
 				continue
 			}
 			for _, u := range n.Usages {
-				if job := fmt.Sprintf("job %q", u.Owner.Job); u.claimed() && u.Owner.Namespace == b.Owner && DeviceMask(t, u)&mask != 0 && !slices.Contains(jobs, job) {
+				if job := fmt.Sprintf("job %q", u.Owner.Job); u.Claims() && u.Owner.Namespace == b.Owner && DeviceMask(t, u)&mask != 0 && !slices.Contains(jobs, job) {
 					jobs = append(jobs, job)
 				}
 			}
