@@ -57,27 +57,8 @@ func (a *admission) fits(v *structs.VirtualCluster, at int64) (fits, sure bool) 
 
 // overtakes reports whether an edit needs more cells of a level than there are by its row, as a pending edit of another does.
 func (a *admission) overtakes(v *structs.VirtualCluster, at int64) bool {
-	needs := func(c *oracleChain, v, was *structs.VirtualCluster) map[string]bool {
-		if was == nil {
-			was = &structs.VirtualCluster{}
-		}
-		levels := map[string]bool{}
-		for _, t := range slices.Concat([]int64{at}, v.Edges(at), was.Edges(at)) {
-			before := c.ownedAt(was, t)
-			for k, n := range c.ownedAt(v, t) { // order does not matter: a set
-				if n > before[k] {
-					levels[k.level] = true
-				}
-			}
-		}
-		return levels
-	}
-	for _, c := range a.chains {
-		for level := range needs(c, v, a.rows[v.Name]) { // order does not matter: any
-			if slices.ContainsFunc(c.due, func(l oracleLot) bool { return l.kind.level == level }) {
-				return true
-			}
-		}
+	if a.behindDue(v, at) {
+		return true
 	}
 	for _, o := range a.rows { // order does not matter: any
 		if o.Name == v.Name || o.Pending == nil {
@@ -86,8 +67,8 @@ func (a *admission) overtakes(v *structs.VirtualCluster, at int64) bool {
 		edit := o.Copy()
 		edit.Cells, edit.Windows = o.Pending.Cells, o.Pending.Windows
 		for _, c := range a.chains {
-			mine := needs(c, v, a.rows[v.Name])
-			for level := range needs(c, edit, o) { // likewise
+			mine := c.needs(v, a.rows[v.Name], at)
+			for level := range c.needs(edit, o, at) { // likewise
 				if mine[level] {
 					return true
 				}
@@ -95,6 +76,35 @@ func (a *admission) overtakes(v *structs.VirtualCluster, at int64) bool {
 		}
 	}
 	return false
+}
+
+// behindDue reports whether an edit needs more cells of a level of which somebody waits for some that are due.
+func (a *admission) behindDue(v *structs.VirtualCluster, at int64) bool {
+	for _, c := range a.chains {
+		for level := range c.needs(v, a.rows[v.Name], at) { // order does not matter: any
+			if slices.ContainsFunc(c.due, func(l oracleLot) bool { return l.kind.level == level }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// needs returns the levels of a chain of which a virtual cluster has more cells than by another row, at some time from at on.
+func (c *oracleChain) needs(v, was *structs.VirtualCluster, at int64) map[string]bool {
+	if was == nil {
+		was = &structs.VirtualCluster{}
+	}
+	levels := map[string]bool{}
+	for _, t := range slices.Concat([]int64{at}, v.Edges(at), was.Edges(at)) {
+		before := c.ownedAt(was, t)
+		for k, n := range c.ownedAt(v, t) { // order does not matter: a set
+			if n > before[k] {
+				levels[k.level] = true
+			}
+		}
+	}
+	return levels
 }
 
 // fitsLater reports whether a chain's healthy devices can hold what v has more than the row that is stored, at every edge to come.
@@ -213,6 +223,11 @@ func (m *tenantMachine) judgeEdit(a *admission, e *structs.VirtualClusterUpsertE
 		p = m.row(e.VirtualCluster.Name).Pending
 	}
 	admitted := err == nil && p == nil
+	for name, o := range a.rows { // order does not matter: any
+		if now := m.row(name); name != e.VirtualCluster.Name && o.Pending != nil && now != nil && now.Pending == nil {
+			sure = false // it waited behind what this edit replaces, and what it gives up may be what this edit needs
+		}
+	}
 	switch {
 	case p != nil && p.Index != m.index:
 		m.failed("an edit at %d was accepted, and one of %d is pending: %+v", m.index, p.Index, p)
@@ -289,7 +304,7 @@ func (m *tenantMachine) checkPending(was map[string]uint64) {
 	a := m.admission()
 	v := a.rows[names[0]].Copy()
 	v.Cells, v.Windows = v.Pending.Cells, v.Pending.Windows
-	if fits, sure := a.fits(v, later(m.hour).UnixNano()); fits && sure {
+	if fits, sure := a.fits(v, later(m.hour).UnixNano()); fits && sure && !a.behindDue(v, later(m.hour).UnixNano()) {
 		m.failed("the edit of %s waits since %d (%s), and fits: %v", v.Name, v.Pending.Index, v.Pending.Reason, a.chains)
 	}
 	m.count("still pending", 1)
@@ -422,9 +437,15 @@ func (m *tenantMachine) checkDoomed(before *admission, c *oracleChain, doomed ma
 func (c *oracleChain) usesMore(was *oracleChain) bool {
 	more := func(a, b oracleNode) bool { return a.id == b.id && a.bad&^b.bad == 0 }
 	there := func(b oracleBound) bool {
-		return slices.ContainsFunc(c.bound, func(o oracleBound) bool { return o.cellRight == b.cellRight && o.cell == b.cell })
+		return slices.ContainsFunc(c.bound, func(o oracleBound) bool {
+			return o.cellRight == b.cellRight && o.cell == b.cell && (o.pinned || !b.pinned || b.cell.ready)
+		})
 	}
-	return slices.EqualFunc(was.nodes, c.nodes, more) && slices.Equal(was.lots, c.lots) && !slices.ContainsFunc(was.bound, func(b oracleBound) bool { return !there(b) })
+	pinnedAway := func(b oracleBound) bool { return b.pinned && !b.cell.ready }
+	newPin := slices.ContainsFunc(c.bound, func(b oracleBound) bool { // of a cell that was doomed
+		return pinnedAway(b) && !slices.ContainsFunc(was.bound, func(o oracleBound) bool { return pinnedAway(o) && o.cellRight == b.cellRight && o.cell == b.cell })
+	})
+	return !newPin && slices.EqualFunc(was.nodes, c.nodes, more) && slices.Equal(was.lots, c.lots) && !slices.ContainsFunc(was.bound, func(b oracleBound) bool { return !there(b) })
 }
 
 // boundBad reports whether a bound cell has a device that may not be used.

@@ -253,3 +253,33 @@ func TestGrowthIsNotOvertaken(t *testing.T) {
 		t.Error("one rack is complete, and not given")
 	}
 }
+
+// TestPendingWindowPasses: an edit that waits for what its window needs is admitted when that is over.
+func TestPendingWindowPasses(t *testing.T) {
+	w := tenantWorld(t)
+	w.must(owns("a", cellsOf("node", 0, 3)))
+	b := owns("b", cellsOf("node", 0, 1))
+	b.VirtualCluster.Windows = []*structs.CellWindow{windowOf(1, 2, cellsOf("node", 0, 2))}
+	b.WhenFree = true
+	w.must(b)
+	pending := func() bool { return w.store.Snapshot().VirtualClusters().Get(nil, "b").Pending != nil }
+	edge := w.store.Snapshot().VirtualClusters().ClaimsEdge(nil)
+	if !pending() || edge != later(1).UnixNano() {
+		t.Fatalf("pending %v, the next edge is %v", pending(), time.Unix(0, edge).UTC())
+	}
+	w.advance(later(1))
+	if edge = w.store.Snapshot().VirtualClusters().ClaimsEdge(nil); !pending() || edge != later(2).UnixNano() {
+		t.Fatalf("within the window: pending %v, the next edge is %v", pending(), time.Unix(0, edge).UTC())
+	}
+	w.advance(later(2))
+	if pending() || w.given("b", "node") != 1 {
+		t.Errorf("after the window: pending %v, %d given", pending(), w.given("b", "node"))
+	}
+}
+
+// TestPinWithinOwnPin: a pin of a cell of which a part is pinned already, at another level, is refused, to the same owner too.
+func TestPinWithinOwnPin(t *testing.T) {
+	w := tenantWorld(t)
+	w.must(owns("a", cellsOf("gpu", 0, 1, "r1-n0/gpu-0")))
+	w.refusesWith(owns("a", cellsOf("gpu", 0, 1, "r1-n0/gpu-0"), cellsOf("node", 0, 1, "r1-n0")), structs.CodeConflict, `pin "r1-n0": its virtual cluster has the cell`)
+}

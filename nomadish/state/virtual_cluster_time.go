@@ -25,8 +25,8 @@ func (t claimTable) time() int64 {
 	return now
 }
 
-// ClaimsEdge returns the next time at which what is owned changes, in Unix nanoseconds: after the time up to which it has been moved
-// on. It is 0 if there is none.
+// ClaimsEdge returns the next time at which what is owned changes, or what an edit that waits would change, in Unix nanoseconds: after the
+// time up to which it has been moved on. It is 0 if there is none.
 func (v VirtualClusters) ClaimsEdge(ws *WatchSet) int64 {
 	passed, next := int64(0), int64(0)
 	if row := one[structs.ClaimsTime](v.snap.v, ws, TableClaimsTime, byID); row != nil {
@@ -40,6 +40,11 @@ func (v VirtualClusters) ClaimsEdge(ws *WatchSet) int64 {
 	for c := range v.List(ws, "", false) {
 		for _, t := range c.Edges(passed) {
 			note(t)
+		}
+		if c.Pending != nil { // with its windows over, an edit may be admitted
+			for _, t := range c.Waiting().Edges(passed) {
+				note(t)
+			}
 		}
 	}
 	for x := range v.Exchanges(ws) {
@@ -100,12 +105,12 @@ func equalClaims(a, b structs.CellClaim) bool {
 	return a.SameCells(&b) && a.Count == b.Count && a.Order == b.Order && a.Waits == b.Waits && slices.Equal(a.Pins, b.Pins)
 }
 
-// settle ends an entry: what has lost its claim is written back, and edits that wait are tried if cells may have come free.
+// settle ends an entry: what has lost its claim is written back, and edits that wait are tried if cells may have come free, or time went on.
 func (t claimTable) settle() {
 	x := t.x
 	x.edit.RetryPins()
 	t.writeLost()
-	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) || memtable.Open(x.Txn, false, TableVirtualClusters, byPending, byPending).Next() == nil {
+	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) && !x.tables.has(TableClaimsTime) || memtable.Open(x.Txn, false, TableVirtualClusters, byPending, byPending).Next() == nil {
 		return
 	}
 	t.tryPending()

@@ -37,12 +37,11 @@ type claimRun struct {
 	stale bool
 }
 
-// claims begins the placing of a group by what its namespace owns; nil: it owns nothing. The class of a job says nothing then, as
-// nobody was given anything.
+// claims begins the placing of a group by what its namespace owns; nil: it owns nothing, and the job may run without that.
 func (g *groupRun) claims() *claimRun {
 	in := g.s.Input
 	owns := g.s.World.Owns(in.Job.Namespace)
-	if !owns && !in.WaitsOverLimit() {
+	if !owns && !in.WaitsForClaims() {
 		return nil
 	}
 	c := &claimRun{g: g}
@@ -124,7 +123,7 @@ type withoutClaim struct {
 func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, instances []int, required bool) (w withoutClaim) {
 	in := s.Input
 	owns := s.World.Owns(in.Job.Namespace)
-	if !owns && !in.WaitsOverLimit() {
+	if !owns && !in.WaitsForClaims() {
 		return w
 	}
 	exceeded := claim.Exceeded(e, in.Job, requests, instances)
@@ -137,7 +136,10 @@ func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, inst
 	switch {
 	case required:
 		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
-	case in.Job.Class == structs.ClassGuaranteed && owns && claim.WantsDevices(requests):
+	case in.Job.Class == structs.ClassGuaranteed && claim.WantsDevices(requests):
+		if !owns {
+			w.reasons = append(w.reasons, fmt.Sprintf("claim: namespace %q owns no cells at present", in.Job.Namespace))
+		}
 		if len(w.reasons) == 0 {
 			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
 		}

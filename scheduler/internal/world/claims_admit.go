@@ -153,10 +153,12 @@ func (e *Edit) Shortage(owner string, quotas []Quota) *Shortage {
 	}
 	e.SetQuotas(owner, quotas)
 	for _, f := range e.claims.pins {
-		if short != nil || slices.ContainsFunc(was, func(q Quota) bool { return q.Chain == f.Chain && slices.Contains(q.Pins, f.Cell) }) {
+		if short != nil || slices.ContainsFunc(was, func(q Quota) bool {
+			return q.Chain == f.Chain && q.Level == f.Level && q.Size == f.Size && slices.Contains(q.Pins, f.Cell)
+		}) {
 			continue // a pin that its owner has, and that is not bound at present, forbids nothing
 		}
-		short = &Shortage{Err: f.Err, Pin: &f.Cell, Quota: Quota{Chain: f.Chain}}
+		short = &Shortage{Err: f.Err, Pin: &f.Cell, Quota: Quota{Chain: f.Chain, Level: f.Level, Size: f.Size}}
 	}
 	return short
 }

@@ -11,6 +11,8 @@ import (
 // PinFault is a pin that could not be bound.
 type PinFault struct {
 	Chain ChainKey
+	Level string
+	Size  int
 	Cell  cells.Cell
 	Err   error // one of package cells
 }
@@ -58,7 +60,7 @@ func (l ledger) pin(owner string, quotas []Quota) {
 					}
 				}
 			}
-			l.e.claims.pins = append(l.e.claims.pins, PinFault{q.Chain, cell, err})
+			l.e.claims.pins = append(l.e.claims.pins, PinFault{q.Chain, q.Level, q.Size, cell, err})
 			l.loosen(loosePin{owner, q, cell})
 		}
 	}

@@ -53,7 +53,7 @@ func (w *World) otherSizes(key ChainKey, level string) string {
 
 // pinRefused returns the error of a pin that cannot be bound after an edit. It names who has the cell, and what may be done.
 func pinRefused(w *World, e *Edit, owner string, claims []structs.CellClaim, s *Shortage) error {
-	claim, name := pinClaim(claims, s.Pin)
+	claim, name := pinClaim(claims, s)
 	r := pinRefusal{w, e, owner, claim, s}
 	bad := func(code structs.Code, format string, args ...any) *structs.Error {
 		return structs.Errorf(code, "pin %q: "+format, append([]any{name}, args...)...)

@@ -226,13 +226,16 @@ func (w *World) emptyChains() map[ChainKey]*cells.Edit {
 }
 
 // pinClaim returns the claim that a pinned cell is of, and how the pin was written.
-func pinClaim(claims []structs.CellClaim, cell *cells.Cell) (*structs.CellClaim, string) {
+func pinClaim(claims []structs.CellClaim, s *Shortage) (*structs.CellClaim, string) {
 	for i := range claims {
+		if q := quotaOf(&claims[i]); q.Chain != s.Quota.Chain || q.Level != s.Quota.Level || q.Size != s.Quota.Size {
+			continue
+		}
 		for _, p := range claims[i].Pins {
-			if p.NodeID == cell.Node && p.Index == cell.Index && p.Site == cell.Site {
+			if p.NodeID == s.Pin.Node && p.Index == s.Pin.Index && p.Site == s.Pin.Site {
 				return &claims[i], p.Name
 			}
 		}
 	}
-	return nil, cell.Node + cell.Site
+	return nil, s.Pin.Node + s.Pin.Site
 }
