@@ -260,11 +260,23 @@ func (t *tenants) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 			if a == nil || a.CreateIndex != snap.Index() || a.AllocatedResources == nil || len(a.AllocatedResources.Tasks["t"].Devices) == 0 {
 				continue
 			}
-			if terms := a.AllocatedResources.Shared.Terms; terms == nil || terms.Claim == "" {
+			if terms := a.AllocatedResources.Shared.Terms; terms == nil || terms.Claim == "" && !completes(snap, a) {
 				t.fail("%s of class guaranteed was placed without a claim (plan of evaluation %s)", a.ID, p.EvalID)
 			}
 		}
 	}
+}
+
+// completes reports whether an allocation joins a gang that has run on without its claims: its members are all guaranteed, or none is.
+func completes(snap *state.Snapshot, a *structs.Allocation) bool {
+	gang := a.AllocatedResources.Shared.Terms.Gang
+	return gang != "" && slices.ContainsFunc(snap.AllocsByJob(nil, a.Namespace, a.JobID, true), func(o *structs.Allocation) bool {
+		if o.Terminal() || o.CreateIndex == a.CreateIndex || o.AllocatedResources == nil {
+			return false
+		}
+		terms := o.AllocatedResources.Shared.Terms
+		return terms != nil && terms.Gang == gang && terms.Claim == ""
+	})
 }
 
 // entry looks at what an entry did to what is owned, in the state of the replica that applied it first.

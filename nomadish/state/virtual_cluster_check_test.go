@@ -204,6 +204,9 @@ func pinsAny(v *structs.VirtualCluster, kind string) bool {
 	return slices.ContainsFunc(v.Cells, func(q *structs.CellQuota) bool { return q.Kind == kind && len(q.Pin) > 0 })
 }
 
+// ownInTheWay is a part of the error of a pin whose owner has bound all its cells elsewhere.
+const ownInTheWay = "the owner has no unbound cell of that kind"
+
 // judgeEdit compares what became of an edit with what should.
 func (m *tenantMachine) judgeEdit(a *admission, e *structs.VirtualClusterUpsertEntry, err error) {
 	if code := structs.CodeOf(err); err != nil && code != structs.CodeConflict {
@@ -223,6 +226,9 @@ func (m *tenantMachine) judgeEdit(a *admission, e *structs.VirtualClusterUpsertE
 		p = m.row(e.VirtualCluster.Name).Pending
 	}
 	admitted := err == nil && p == nil
+	if text := fmt.Sprint(err); strings.Contains(text, ownInTheWay) || p != nil && strings.Contains(p.Reason, ownInTheWay) {
+		return // which of its own cells a pin may take the place of is not modelled
+	}
 	for name, o := range a.rows { // order does not matter: any
 		if now := m.row(name); name != e.VirtualCluster.Name && o.Pending != nil && now != nil && now.Pending == nil {
 			sure = false // it waited behind what this edit replaces, and what it gives up may be what this edit needs
