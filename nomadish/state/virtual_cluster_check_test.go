@@ -429,7 +429,7 @@ func (m *tenantMachine) checkDoomed(before *admission, c *oracleChain, doomed ma
 		return
 	}
 	for _, b := range before.chains {
-		if b.layout != c.layout {
+		if b.layout != c.layout || b.pinsAwayBut(c) {
 			continue
 		}
 		was, _ := b.doomed()
@@ -447,11 +447,15 @@ func (c *oracleChain) usesMore(was *oracleChain) bool {
 			return o.cellRight == b.cellRight && o.cell == b.cell && (o.pinned || !b.pinned || b.cell.ready)
 		})
 	}
-	pinnedAway := func(b oracleBound) bool { return b.pinned && !b.cell.ready }
-	newPin := slices.ContainsFunc(c.bound, func(b oracleBound) bool { // of a cell that was doomed
-		return pinnedAway(b) && !slices.ContainsFunc(was.bound, func(o oracleBound) bool { return pinnedAway(o) && o.cellRight == b.cellRight && o.cell == b.cell })
+	return !c.pinsAwayBut(was) && slices.EqualFunc(was.nodes, c.nodes, more) && slices.Equal(was.lots, c.lots) && !slices.ContainsFunc(was.bound, func(b oracleBound) bool { return !there(b) })
+}
+
+// pinsAwayBut reports whether a cell of a node that is not ready is pinned here, and not in o: it is not doomed while it is.
+func (c *oracleChain) pinsAwayBut(o *oracleChain) bool {
+	away := func(b oracleBound) bool { return b.pinned && !b.cell.ready }
+	return slices.ContainsFunc(c.bound, func(b oracleBound) bool {
+		return away(b) && !slices.ContainsFunc(o.bound, func(x oracleBound) bool { return away(x) && x.cellRight == b.cellRight && x.cell == b.cell })
 	})
-	return !newPin && slices.EqualFunc(was.nodes, c.nodes, more) && slices.Equal(was.lots, c.lots) && !slices.ContainsFunc(was.bound, func(b oracleBound) bool { return !there(b) })
 }
 
 // boundBad reports whether a bound cell has a device that may not be used.
