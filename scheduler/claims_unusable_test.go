@@ -16,7 +16,7 @@ func cpuOnly(j *structs.Job) {
 	j.TaskGroups = append(j.TaskGroups, g)
 }
 
-// TestGuaranteedWithoutGPUs: a group that requests no GPUs asks for nothing that is owned, and does not wait for it, whatever the class of its job.
+// TestGuaranteedWithoutGPUs: a group that requests no GPUs needs nothing that is owned, and does not wait for it, whatever the class of its job.
 func TestGuaranteedWithoutGPUs(t *testing.T) {
 	x := newTenants(t, owns(t, "a", "node", 1), eightGPUs("n1"))
 	x.wantClasses("a group with GPUs and one without", x.decide("a", "both", 1, 2, cpuOnly, guaranteedOnly), 1, 1)
