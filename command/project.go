@@ -160,18 +160,7 @@ func projectInit() spec {
 		usage:    "[<file>]", example: "chip.hcl", local: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(_ context.Context, e *env, args []string) int {
-				path := "project.nomad.hcl"
-				if len(args) > 1 {
-					return e.usage("at most one file name is taken, %d given", len(args))
-				}
-				if len(args) == 1 {
-					path = args[0]
-				}
-				if err := writeExample(path, examples.Project); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Example project written to %s\n", path)
-				return exitDone
+				return initFile{"project.nomad.hcl", examples.Project, "project"}.write(e, args)
 			}
 		},
 	}

@@ -269,6 +269,6 @@ func (w *Writer) Commit(in *Import, index uint64) {
 		marks: in.marks, tallies: x.tallies, restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	}, nil, nil, nil)
 	w.store.fed.Store(index)
-	w.store.ring.reset(index)
+	w.store.ring.Reset(index)
 	close(was.abandoned)
 }

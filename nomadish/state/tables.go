@@ -62,7 +62,7 @@ const (
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
 	byScaling = "scaling" // jobs of which a group has a scaling policy
-	byPending = "pending" // virtual clusters with an edit that waits
+	byPending = "pending" // virtual clusters with an edit, or cells, that wait
 	byWaiting = "waiting" // requests that wait
 )
 
@@ -149,7 +149,7 @@ func schema() *memdb.DBSchema {
 	table(TableNamespaces, uniqueBy(func(n *structs.Namespace) []byte { return key(n.Name) }))
 	table(TableVirtualClusters, uniqueBy(func(v *structs.VirtualCluster) []byte { return key(v.Name) }),
 		also(byPending, func(v *structs.VirtualCluster) []byte {
-			if v.Pending == nil {
+			if !v.Waits() {
 				return nil
 			}
 			return key(byPending)

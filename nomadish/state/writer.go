@@ -236,7 +236,7 @@ func (w *Writer) finish(x *txn) {
 		return w.db.Txn(false)
 	})
 	if len(x.feed) > 0 {
-		w.store.ring.append(x.feed)
+		w.store.ring.Append(x.feed)
 	}
 }
 
