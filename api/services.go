@@ -21,6 +21,10 @@ type (
 	VirtualClusters struct{ client *Client }
 	// Exchanges reads and changes what virtual clusters offer each other, and bid.
 	Exchanges struct{ client *Client }
+	// Projects reads and changes projects and their calendars.
+	Projects struct{ client *Client }
+	// Flows reads and changes the steps that projects share.
+	Flows struct{ client *Client }
 	// Agent reads and changes the agent that is connected to, and the members that it knows.
 	Agent struct{ client *Client }
 	// Status reads who leads, and which regions there are.
@@ -61,6 +65,12 @@ func (c *Client) VirtualClusters() VirtualClusters { return VirtualClusters{c} }
 
 // Exchanges returns the methods that concern what virtual clusters offer each other, and bid.
 func (c *Client) Exchanges() Exchanges { return Exchanges{c} }
+
+// Projects returns the methods that concern projects and their calendars.
+func (c *Client) Projects() Projects { return Projects{c} }
+
+// Flows returns the methods that concern the steps that projects share.
+func (c *Client) Flows() Flows { return Flows{c} }
 
 // Agent returns the methods that concern the agent that is connected to.
 func (c *Client) Agent() Agent { return Agent{c} }

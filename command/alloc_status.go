@@ -139,6 +139,9 @@ func allocHead(p *printer, a *structs.Allocation, verbose bool) []ui.Pair {
 			pairs = append(pairs, ui.Pair{Key: key, Value: value})
 		}
 	}
+	if class, claim := a.ClassAndClaim(); claim != nil {
+		more("Class", fmt.Sprintf("%s (level %s)", class, claim.Level))
+	}
 	if g := a.Gang; g != nil {
 		more("Gang", gangText(g))
 		if verbose {

@@ -49,8 +49,8 @@ func showDevices(p *printer, n *structs.Node, allocs []*structs.Allocation, verb
 	for _, group := range n.NodeResources.Devices {
 		used, free, unwell := 0, 0, 0
 		for _, d := range group.Instances {
-			reserved, awake := owners.names[d.ID], owners.awake[d.ID]
-			if awake {
+			reserved := owners[d.ID]
+			if len(reserved) > 0 {
 				used++
 			} else if d.Healthy && n.Ready() {
 				free++
@@ -82,16 +82,9 @@ func showDevices(p *printer, n *structs.Node, allocs []*structs.Allocation, verb
 	}
 }
 
-// ownersByDevice names the allocations that hold a device, those too that are suspended,
-// and reports whether any of them is not: only those have it.
-type ownersByDevice struct {
-	names map[string][]string
-	awake map[string]bool
-}
-
-// deviceOwners returns, by device, the allocations that hold it.
-func deviceOwners(allocs []*structs.Allocation, verbose bool) ownersByDevice {
-	out := ownersByDevice{map[string][]string{}, map[string]bool{}}
+// deviceOwners returns, by device, the allocations that hold it. Those that are suspended do, too.
+func deviceOwners(allocs []*structs.Allocation, verbose bool) map[string][]string {
+	out := map[string][]string{}
 	for _, a := range allocs {
 		if a.Terminal() || a.AllocatedResources == nil {
 			continue
@@ -103,10 +96,9 @@ func deviceOwners(allocs []*structs.Allocation, verbose bool) ownersByDevice {
 		for _, t := range a.AllocatedResources.Tasks { // order does not matter: each allocation is named once
 			for _, d := range t.Devices {
 				for _, id := range d.DeviceIDs {
-					if !slices.Contains(out.names[id], text) {
-						out.names[id] = append(out.names[id], text)
+					if !slices.Contains(out[id], text) {
+						out[id] = append(out[id], text)
 					}
-					out.awake[id] = out.awake[id] || !a.Suspended()
 				}
 			}
 		}

@@ -48,7 +48,7 @@ func TestNodeStatusCountsDevices(t *testing.T) {
 	wants(t, got.out, "nvidia/gpu/H100  3    1     1     1\n", allocB+" web.front[0] (suspended)\n")
 	one.ClientStatus = structs.AllocClientComplete
 	got = f.run(t, "node", "status", "gpu-1")
-	wants(t, got.out, "nvidia/gpu/H100  3    0     2     1\n", "\n0/8000 MHz  0/4    256 MiB/")
+	wants(t, got.out, "nvidia/gpu/H100  3    1     1     1\n", "\n0/8000 MHz  0/4    256 MiB/")
 	one.ClientStatus = structs.AllocClientRunning
 	n.SchedulingEligibility = structs.NodeIneligible
 	wants(t, f.run(t, "node", "status", "gpu-1").out, "nvidia/gpu/H100  3    1     0     1\n")

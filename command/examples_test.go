@@ -4,8 +4,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/command/examples"
 	"github.com/nomadish/nomadish/command/jobspec"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -65,6 +67,21 @@ func TestExampleJobs(t *testing.T) {
 		if !seen[name+".nomad.hcl"] {
 			t.Errorf("the example %s is missing", name)
 		}
+	}
+}
+
+// The projects of docs/guides/projects.md are read, and so is what `project init` writes, with its comments too.
+func TestExampleProjects(t *testing.T) {
+	for path, want := range map[string]int{"../examples/projects/projects.hcl": 2, "examples/project.hcl": 1} {
+		f, err := readProjects(nil, path)
+		if err != nil || len(f.projects) != want || len(f.flows) != 1 {
+			t.Fatalf("%s: %+v %v", path, f, err)
+		}
+	}
+	text := strings.NewReplacer("  # calendar", "  calendar", "  #   ", "    ", "  # }", "  }", "  # objective", "  objective", "  # throughput", "  throughput").Replace(examples.Project)
+	f, err := readProjects(strings.NewReader(text), "-")
+	if err != nil || len(f.projects[0].Calendar) != 1 || len(f.projects[0].Calendar[0].Slots) != 2 || f.projects[0].Throughput == nil {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 

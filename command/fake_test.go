@@ -91,6 +91,8 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		answer = having(a, func(n *structs.Namespace) string { return n.Name }, prefix)
 	case []*structs.VirtualClusterStatus:
 		answer = having(a, func(vc *structs.VirtualClusterStatus) string { return vc.Name }, prefix)
+	case []*structs.ProjectStatus:
+		answer = having(a, func(p *structs.ProjectStatus) string { return p.Name }, prefix)
 	case []*structs.NodePool:
 		answer = having(a, func(p *structs.NodePool) string { return p.Name }, prefix)
 	case *structs.Topology:
@@ -399,6 +401,10 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/namespace/team", teamNamespace()).
 		on("GET /v1/virtual-clusters", []*structs.VirtualClusterStatus{teamCluster()}).
 		on("GET /v1/virtual-cluster/team", teamCluster()).
+		on("GET /v1/projects", []*structs.ProjectStatus{chipProject()}).
+		on("GET /v1/project/chip/calendar", chipCalendar()).
+		on("GET /v1/project/chip/edits", chipEdits()).
+		on("GET /v1/flows", []*structs.Flow{{Name: "asic", Steps: []string{"synthesis", "place"}}}).
 		on("GET /v1/exchanges", []*structs.Exchange{
 			{ID: allocA, Owner: "team", Cells: structs.CellQuota{Kind: "nvidia/gpu/H100", Level: "node", Count: 2}, From: present, Until: present.Add(time.Hour)},
 			{ID: allocB, Bid: true, Owner: "lab", Points: 3, Cells: structs.CellQuota{Level: "rack", Size: 16, Count: 1}, From: present, Until: present.Add(time.Hour)},

@@ -77,7 +77,7 @@ func queueSentence(x *structs.JobExplanation) string {
 	}
 	text += fmt.Sprintf(" (band %d to %d)", p.BandRange.Low, p.BandRange.High)
 	if len(q.Ahead) > 0 {
-		text += fmt.Sprintf(". Right before it: job %q", q.Ahead[0].ID)
+		text += ". Right before it: " + q.Ahead[0].JobText(x.Namespace) // a queue is of a node pool: all namespaces share it
 	}
 	return text + "."
 }

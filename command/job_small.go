@@ -380,26 +380,16 @@ func jobInit() spec {
 	return spec{
 		synopsis: "Write an example job file",
 		usage:    "[<file>]", example: "-batch hello.nomad.hcl", local: true,
+		details: exampleDetails,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			batch := fs.Bool("batch", false, "a job that runs to completion instead of a service")
 			fs.Bool("short", false, "accepted, for scripts made for Nomad")
 			return func(_ context.Context, e *env, args []string) int {
-				path := "example.nomad.hcl"
-				if len(args) > 1 {
-					return e.usage("at most one file name is taken, %d given", len(args))
-				}
-				if len(args) == 1 {
-					path = args[0]
-				}
 				text := examples.Service
 				if *batch {
 					text = examples.Batch
 				}
-				if err := writeExample(path, text); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Example job file written to %s\n", path)
-				return exitDone
+				return initFile{"example.nomad.hcl", text, "job file"}.write(e, args)
 			}
 		},
 	}

@@ -414,6 +414,23 @@ func TestJobInitKeepsFiles(t *testing.T) {
 	}
 }
 
+// Examples can be piped into the commands that read such files.
+func TestExamplesGoToStandardOutput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for line, want := range map[string]string{
+		"job init -": examples.Service, "job init -batch -": examples.Batch, "vc init -": examples.VirtualCluster,
+		"vc init -json -": examples.VirtualClusterJSON, "node pool init -": examples.NodePool,
+	} {
+		var f *fake
+		if got := f.run(t, strings.Fields(line)...); got.code != exitDone || got.out != want || got.err != "" {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", line, got.code, got.out, got.err)
+		}
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("files %v, error %v", left, err)
+	}
+}
+
 func TestNewestFirst(t *testing.T) {
 	s := func(name string, index uint64) *structs.AllocListStub {
 		return &structs.AllocListStub{Name: name, CreateIndex: index}

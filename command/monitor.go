@@ -130,6 +130,10 @@ func explain(a *structs.AllocMetric) []string {
 		add("Class %q exhausted on %s", class, plural(a.ClassExhausted[class], "node"))
 	}
 	for _, d := range slices.Sorted(maps.Keys(a.DimensionExhausted)) {
+		if structs.StatesReason(d) {
+			add("%s: %s", plural(a.DimensionExhausted[d], "node"), d)
+			continue
+		}
 		add("Dimension %q exhausted on %s", d, plural(a.DimensionExhausted[d], "node"))
 	}
 	for _, q := range a.QuotaExhausted {

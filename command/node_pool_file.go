@@ -168,6 +168,7 @@ func nodePoolInit() spec {
 	return spec{
 		synopsis: "Write an example node pool file",
 		usage:    "[<file>]", example: "gpu.nomad.hcl", local: true,
+		details: exampleDetails,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			asJSON := fs.Bool("json", false, "write JSON, not HCL")
 			fs.Bool("short", false, "accepted, for scripts made for Nomad")
@@ -176,33 +177,8 @@ func nodePoolInit() spec {
 				if *asJSON {
 					path, text = "pool.nomad.json", examples.NodePoolJSON
 				}
-				if len(args) > 1 {
-					return e.usage("at most one file name is taken, %d given", len(args))
-				}
-				if len(args) == 1 {
-					path = args[0]
-				}
-				if err := writeExample(path, text); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Example node pool specification written to %s\n", path)
-				return exitDone
+				return initFile{path, text, "node pool specification"}.write(e, args)
 			}
 		},
 	}
-}
-
-// writeExample writes a file that must not be there yet.
-func writeExample(path, text string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // a file for its owner to share
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%w (it is not overwritten)", err)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := f.WriteString(text); err != nil {
-		return err
-	}
-	return f.Close()
 }

@@ -49,7 +49,29 @@ func strayText(c *structs.SchedulerConfiguration) string {
 func ownFlags(fs *flag.FlagSet) map[string]setting {
 	out := placementFlags(fs)
 	maps.Copy(out, bandFlags(fs))
+	maps.Copy(out, calendarFlags(fs))
 	return out
+}
+
+// calendarFlags are the flags for the calendars of projects, named like the keys of the agent's calendar block.
+func calendarFlags(fs *flag.FlagSet) map[string]setting {
+	fs.String("calendar-time-zone", "", "the time `zone` in which weeks of projects' calendars begin, as Europe/Berlin")
+	fs.String("calendar-week-starts", "", "the `day and time` at which they begin, as \"mon 00:00\"")
+	edit := func(set func(c *structs.CalendarConfiguration, text string)) setting {
+		return func(c *structs.SchedulerConfiguration, text string) error {
+			if text == "default" {
+				text = ""
+			}
+			own := c.WeekCalendar()
+			set(&own, text)
+			c.Calendar = &own
+			return nil
+		}
+	}
+	return map[string]setting{
+		"calendar-time-zone":   edit(func(c *structs.CalendarConfiguration, text string) { c.TimeZone = text }),
+		"calendar-week-starts": edit(func(c *structs.CalendarConfiguration, text string) { c.WeekStarts = text }),
+	}
 }
 
 // bandFlags are the flags for preemption and the queue, named like the keys of the

@@ -50,6 +50,7 @@ func placementPairs(c *structs.SchedulerConfiguration) []ui.Pair {
 		{Key: "Keep Whole", Value: strconv.FormatBool(c.KeepWhole)},
 		{Key: "Cycle", Value: c.Cycle.String()},
 		{Key: "Aging", Value: strconv.FormatBool(*c.Aging != 0)},
+		{Key: "Calendar", Value: "weeks begin at " + c.Calendar.WeekStarts + " in " + c.Calendar.TimeZone},
 	}
 }
 

@@ -20,9 +20,9 @@ func showPreempted(p *printer, a *structs.PlanAnnotations, verbose bool) {
 	}
 	p.printf("%s\n", p.style.Bold("Preemptions:"))
 	if verbose || len(a.PreemptedAllocs) <= preemptedShown {
-		rows := [][]string{{"Alloc ID", "Job ID", "Task Group", "Node", "How"}}
+		rows := [][]string{{"Alloc ID", "Namespace", "Job ID", "Task Group", "Node", "How"}}
 		for _, s := range a.PreemptedAllocs {
-			rows = append(rows, []string{short(s.ID, verbose), s.JobID, s.TaskGroup, s.NodeName, reclaimWord(s)})
+			rows = append(rows, []string{short(s.ID, verbose), s.Namespace, s.JobID, s.TaskGroup, s.NodeName, reclaimWord(s)})
 		}
 		ui.Table(p.out, rows)
 		p.printf("\n")

@@ -41,11 +41,7 @@ func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string
 	}
 	var parts []string
 	for _, job := range jobs {
-		text := fmt.Sprintf("%s of job %q", plural(counts[job], "allocation"), job.ID)
-		if job.Namespace != ns {
-			text += fmt.Sprintf(" in namespace %q", job.Namespace)
-		}
-		parts = append(parts, text)
+		parts = append(parts, plural(counts[job], "allocation")+" of "+job.JobText(ns))
 	}
 	if more := len(ids) - named; more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -53,10 +54,8 @@ func queueCmd() spec {
 					return e.fail(errNothingFollows(*token))
 				case len(entries) > 0:
 					ui.Table(e.out, queueRows(entries, *verbose))
-				case *filter+*job+*token == "":
-					e.printf("The queue is empty.\n")
 				default:
-					e.printf("Nothing of that kind is in the queue.\n")
+					printNothingWaits(ctx, e, *pool, q)
 				}
 				if meta.NextToken != "" {
 					e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
@@ -65,6 +64,35 @@ func queueCmd() spec {
 			}
 		},
 	}
+}
+
+// printNothingWaits prints that nothing that was requested waits, and whether jobs of other namespaces do: they share the queue.
+func printNothingWaits(ctx context.Context, e *env, pool string, q *api.Query) {
+	what, all := "Nothing waits", "The queue is empty."
+	if q.Filter+q.Prefix != "" {
+		what, all = "Nothing of that kind waits", "Nothing of that kind is in the queue."
+	}
+	namespace := api.Config{Namespace: e.namespace}.FromEnv().Namespace
+	if namespace == structs.AllNamespaces {
+		e.printf("%s\n", all)
+		return
+	}
+	other := e.query()
+	other.Namespace, other.Filter, other.Prefix, other.PerPage = structs.AllNamespaces, q.Filter, q.Prefix, queuePage
+	entries, meta, err := e.client.Queue(ctx, pool, other)
+	if err != nil || len(entries) == 0 { // what was requested has been answered
+		e.printf("%s\n", all)
+		return
+	}
+	jobs := map[structs.NamespacedID]bool{}
+	for _, x := range entries {
+		jobs[structs.NamespacedID{ID: x.JobID, Namespace: x.Namespace}] = true
+	}
+	count := plural(len(jobs), "job") + " " + verb(len(jobs), "waits", "wait")
+	if meta.NextToken != "" {
+		count = "more than " + count
+	}
+	e.printf("%s in namespace %s; %s in others (-namespace '*').\n", what, cmp.Or(namespace, structs.DefaultNamespace), count)
 }
 
 // queuePage is how many entries are requested at once where all are shown.

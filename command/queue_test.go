@@ -59,6 +59,16 @@ func TestEmptyQueue(t *testing.T) {
 	if got := f.run(t, "queue", "-job", "x"); got.out != "Nothing of that kind is in the queue.\n" {
 		t.Errorf("of a kind: %s", got.out)
 	}
+	others := smallQueue()
+	others[1].Namespace, others[0].Namespace = "speech", "vision"
+	none := []*structs.QueueEntry{}
+	f = newFake(t).on("GET /v1/queue", none, others, none, others, none)
+	if got := f.run(t, "queue"); got.out != "Nothing waits in namespace default; 2 jobs wait in others (-namespace '*').\n" {
+		t.Errorf("others wait: %s%s", got.out, got.err)
+	}
+	if got := f.run(t, "queue", "-namespace", "x", "-job", "l"); got.out != "Nothing of that kind waits in namespace x; 2 jobs wait in others (-namespace '*').\n" {
+		t.Errorf("others of a kind wait: %s%s", got.out, got.err)
+	}
 	if got := f.run(t, "queue", "-json"); got.out != "[]\n" {
 		t.Errorf("JSON: %q", got.out)
 	}

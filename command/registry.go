@@ -23,7 +23,7 @@ func registry() commands {
 		"topology":            topologyCmd,
 		"queue":               queueCmd,
 	}
-	for _, more := range []commands{workCommands(), nodeCommands(), vcCommands(), clusterCommands(), fileCommands()} {
+	for _, more := range []commands{workCommands(), nodeCommands(), projectCommands(), vcCommands(), clusterCommands(), fileCommands()} {
 		maps.Copy(all, more)
 	}
 	for alias, of := range aliases {
@@ -48,6 +48,22 @@ func nodeCommands() commands {
 		"node pool apply":  nodePoolApply,
 		"node pool delete": nodePoolDelete,
 		"node pool init":   nodePoolInit,
+	}
+}
+
+// projectCommands are those about projects and the flows that they share.
+func projectCommands() commands {
+	return commands{
+		"project apply":    projectApply,
+		"project calendar": projectCalendar,
+		"project delete":   projectDelete,
+		"project edits":    projectEdits,
+		"project init":     projectInit,
+		"project list":     projectList,
+		"project status":   projectStatus,
+		"flow apply":       flowApply,
+		"flow delete":      flowDelete,
+		"flow list":        flowList,
 	}
 }
 
@@ -170,6 +186,8 @@ var groups = map[string]string{
 	"alloc":                   "alloc <subcommand> [options] [args]\n\n  Interact with allocations",
 	"namespace":               "namespace <subcommand> [options] [args]\n\n  Show and change namespaces",
 	"vc":                      "vc <subcommand> [options] [args]\n\n  Show and change virtual clusters: the GPUs that namespaces own",
+	"project":                 "project <subcommand> [options] [args]\n\n  Show and change projects and their calendars of slots",
+	"flow":                    "flow <subcommand> [options] [args]\n\n  Show and change the steps that projects share",
 	"node pool":               "node pool <subcommand> [options] [args]\n\n  Show and change node pools",
 	"eval":                    "eval <subcommand> [options] [args]\n\n  Show evaluations and delete a backlog of them",
 	"node":                    "node <subcommand> [options] [args]\n\n  Show and drain nodes, and change their metadata",

@@ -300,7 +300,7 @@ func (p *topologyPrinter) inside(c *structs.CellView, mixed bool, owner structs.
 			b.text += "  " + plural(kid.Devices, "device") + ", unused"
 		case kid.FreeCell && !c.FreeCell:
 			b.text += "  " + p.e.style.Green(fmt.Sprintf("free cell of %d", kid.Devices))
-		case kid.FreeCell && !open: // in a larger one, shown as somebody is suspended there, or a part is owned
+		case kid.FreeCell && !open: // in a larger one, shown as a part is owned
 			b.text += "  " + p.e.style.Green(plural(kid.Devices, "device")+", free")
 		}
 		if kid.Devices > 0 && (open || !kid.FreeCell && kid.Withheld < kid.Devices) {

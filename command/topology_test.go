@@ -203,12 +203,10 @@ func TestTopologyIsDrawn(t *testing.T) {
 	}
 }
 
-// What is suspended is shown where it was and goes on, and marked: the device is free, or
-// another's by now.
+// What is suspended is shown where it was and goes on, and marked: it keeps its devices.
 func TestSuspendedAreMarked(t *testing.T) {
 	suspended := func(d *structs.DeviceView, alloc, name string) {
 		inUse(d, alloc, name, 1000).Suspended = true
-		d.FreeShare += 1000
 	}
 	n := treeNode("dgx-0", "r1", 2, 2, 2, func(gpus []*structs.DeviceView) {
 		inUse(gpus[0], allocB, "urgent.g[0]", 1000)
@@ -217,10 +215,10 @@ func TestSuspendedAreMarked(t *testing.T) {
 		}
 	})
 	f := newFake(t).on("GET /v1/topology", siteOf(n))
-	wants(t, f.run(t, "topology").out, "8 devices on 1 node: 1 used, 7 free", "dgx-0-gpu-0  5f3a9c02 urgent.g[0], 5f3a9c01 night.g[0] (suspended)\n",
-		"pcie-1  free cell of 2\n", "dgx-0-gpu-2  5f3a9c01 night.g[0] (suspended)\n", "socket-1  free cell of 4\n", "pcie-3  2 devices, free\n")
+	wants(t, f.run(t, "topology").out, "8 devices on 1 node: 3 used, 5 free", "dgx-0-gpu-0  5f3a9c02 urgent.g[0], 5f3a9c01 night.g[0] (suspended)\n",
+		"dgx-0-gpu-2  5f3a9c01 night.g[0] (suspended)\n", "dgx-0-gpu-4  5f3a9c01 night.g[0] (suspended)\n", "pcie-3  free cell of 2\n")
 	n = treeNode("dgx-1", "", 1, 1, 2, func(gpus []*structs.DeviceView) { suspended(gpus[1], allocA, "night.g[0]") })
-	wants(t, newFake(t).on("GET /v1/topology", siteOf(n)).run(t, "topology").out, "dgx-1  2 × nvidia/gpu/H100: 0 used, 2 free\n", "dgx-1-gpu-1  5f3a9c01 night.g[0] (suspended)\n")
+	wants(t, newFake(t).on("GET /v1/topology", siteOf(n)).run(t, "topology").out, "dgx-1  2 × nvidia/gpu/H100: 1 used, 1 free\n", "dgx-1-gpu-1  5f3a9c01 night.g[0] (suspended)\n")
 }
 
 // Who reads the topology sees what is kept for whom, also where there are no devices.
@@ -356,6 +354,8 @@ func TestPlacementSettings(t *testing.T) {
 	set([]string{"-bands", "1-4, 5-7,8-10", "-keep-whole", "-cycle", "1m", "-aging", "0"},
 		`"Bands":[{"Low":1,"High":4},{"Low":5,"High":7},{"Low":8,"High":10}]`, `"KeepWhole":true`, `"Cycle":60000000000`, `"Aging":0`, `"Policy":"random"`)
 	set([]string{"-keep-whole=false", "-aging", "true"}, `"KeepWhole":false`, `"Aging":1`)
+	set([]string{"-calendar-time-zone", "Europe/Berlin"}, `"Calendar":{"TimeZone":"Europe/Berlin","WeekStarts":"mon 00:00"}`)
+	set([]string{"-calendar-week-starts", "sun 22:00"}, `"WeekStarts":"sun 22:00"`)
 	set([]string{"-bands", "default", "-cycle", "default", "-aging", "default"}, `"Bands":null`, `"Cycle":0`, `"Aging":null`)
 	// Priorities that no band names are told, with the band that they belong to.
 	for bands, want := range map[string]string{

@@ -84,6 +84,7 @@ func vcInit() spec {
 	return spec{
 		synopsis: "Write an example file of a virtual cluster",
 		usage:    "[<file>]", example: "team-a.hcl", local: true,
+		details: exampleDetails,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			asJSON := fs.Bool("json", false, "write JSON, not HCL")
 			return func(_ context.Context, e *env, args []string) int {
@@ -91,17 +92,7 @@ func vcInit() spec {
 				if *asJSON {
 					path, text = "vc.nomad.json", examples.VirtualClusterJSON
 				}
-				if len(args) > 1 {
-					return e.usage("at most one file name is taken, %d given", len(args))
-				}
-				if len(args) == 1 {
-					path = args[0]
-				}
-				if err := writeExample(path, text); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Example virtual cluster written to %s\n", path)
-				return exitDone
+				return initFile{path, text, "virtual cluster"}.write(e, args)
 			}
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/structs"
@@ -39,6 +40,9 @@ func vcApply() spec {
 				}
 				edit := api.VirtualClusterEdit{WhenFree: *whenFree, CAS: *check >= 0, CheckIndex: uint64(max(0, *check))}
 				for _, vc := range file.clusters {
+					for _, warning := range pastWindows(vc, e.now()) {
+						e.eprintf("Warning: %s\n", warning)
+					}
 					pending, err := submitVC(ctx, e.client.VirtualClusters(), vc, edit)
 					if err != nil {
 						return e.fail(file.refused(vc, err))
@@ -54,6 +58,17 @@ func vcApply() spec {
 			}
 		},
 	}
+}
+
+// pastWindows warns of windows that have ended: they change nothing any more. They are no errors, for a file keeps its windows when they
+// have passed.
+func pastWindows(vc *structs.VirtualCluster, now time.Time) (warnings []string) {
+	for _, w := range vc.Windows {
+		if !w.To.After(now) {
+			warnings = append(warnings, fmt.Sprintf("virtual cluster %q: the window from %s to %s has ended already; it changes nothing", vc.Name, windowTime(w.From), windowTime(w.To)))
+		}
+	}
+	return warnings
 }
 
 // submitVC submits an edit. It returns the edit if it is pending.

@@ -1,12 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
@@ -73,14 +75,65 @@ func vcBid() spec {
 
 func vcExchanges() spec {
 	return spec{
-		synopsis: "List the offers and bids that are not settled yet",
+		synopsis: "List the offers and bids that are not settled yet, and the exchanges that hold",
 		usage:    "", example: "-filter 'Owner == \"team-a\"'", output: true,
+		details: "Below the offers and bids stand the exchanges that were settled and whose cells have not returned yet, unless -json, -t or a flag\n" +
+			"chooses some of the offers and bids.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return pageOfAll(fs, "No offers and bids", func(ctx context.Context, e *env, q *api.Query) ([]*structs.Exchange, api.Meta, error) {
+			list := pageOfAll(fs, "No offers and bids", func(ctx context.Context, e *env, q *api.Query) ([]*structs.Exchange, api.Meta, error) {
 				return e.client.Exchanges().List(ctx, q)
 			}, func(list []*structs.Exchange) [][]string { return exchangeRows(list, false) })
+			return func(ctx context.Context, e *env, args []string) int {
+				code := list(ctx, e, args)
+				chosen := false
+				for _, name := range []string{"filter", "per-page", "page-token"} {
+					chosen = chosen || unstated(fs, name) == ""
+				}
+				if code != exitDone || chosen || e.json || e.template != "" {
+					return code
+				}
+				clusters, _, err := e.client.VirtualClusters().List(ctx, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				if rows := settledRows(clusters, e.now()); len(rows) > 1 {
+					e.printf("\n%s\n", e.style.Bold("Settled"))
+					ui.Table(e.out, rows)
+				}
+				return exitDone
+			}
 		},
 	}
+}
+
+// settledRows is a table of the exchanges that were settled and have not ended, by the time at which the cells return.
+func settledRows(clusters []*structs.VirtualClusterStatus, now time.Time) [][]string {
+	type bought struct {
+		by string
+		structs.CellChange
+	}
+	var all []bought
+	for _, vc := range clusters {
+		for _, c := range vc.Changes {
+			if c.Why == structs.CellChangeWon && time.Unix(0, c.Until).After(now) {
+				all = append(all, bought{vc.Name, c})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b bought) int { return cmp.Or(cmp.Compare(a.Until, b.Until), cmp.Compare(a.From, b.From)) })
+	rows := [][]string{{"From Owner", "To Owner", "Kind", "Level", "Cells", "Points", "From", "Back at"}}
+	for i := range all {
+		c := &all[i]
+		points := "" // of servers of an earlier version
+		if c.Points > 0 {
+			points = strconv.FormatInt(c.Points, 10)
+		}
+		rows = append(rows, []string{
+			ui.OrNone(c.With), c.by, c.Cells.Kind, cellLevel(c.Cells.Level, c.Cells.Size), strconv.Itoa(c.Cells.Count), points,
+			windowTime(time.Unix(0, c.From)), windowTime(time.Unix(0, c.Until)),
+		})
+	}
+	return rows
 }
 
 // exchangeRows is a table of offers and bids.

@@ -93,3 +93,39 @@ func TestVCPointsAndShift(t *testing.T) {
 		}
 	}
 }
+
+// What was settled is shown until its cells have returned, on both sides.
+func TestVCSettledExchanges(t *testing.T) {
+	cells := func(n int) structs.CellQuota {
+		return structs.CellQuota{Kind: "nvidia/gpu/H100", Level: "node", Count: n}
+	}
+	at := func(day int) int64 { return time.Date(2101, 12, day, 0, 0, 0, 0, time.UTC).UnixNano() }
+	sold := structs.CellChange{Cells: cells(-2), From: at(24), Until: at(27), Why: structs.CellChangeSold, With: "lab", Points: 6}
+	won := structs.CellChange{Cells: cells(2), From: at(24), Until: at(27), Why: structs.CellChangeWon, With: "team", Points: 6}
+	old := won
+	old.With, old.Points, old.Cells.Count, old.Until = "", 0, 1, at(26)
+	ended := won
+	ended.Until = time.Date(2001, 12, 24, 0, 0, 0, 0, time.UTC).UnixNano()
+	shift := structs.CellChange{Cells: cells(-1), From: at(1), Until: at(2), Why: structs.CellChangeShift}
+	team := &structs.VirtualClusterStatus{Name: "team", Changes: []structs.CellChange{sold, shift}}
+	lab := &structs.VirtualClusterStatus{Name: "lab", Changes: []structs.CellChange{won, old, ended}}
+	f := newFake(t).on("GET /v1/exchanges", []*structs.Exchange{}).on("GET /v1/virtual-clusters", []*structs.VirtualClusterStatus{lab, team}).
+		on("GET /v1/virtual-cluster/team", team).on("GET /v1/virtual-cluster/lab", lab).on("GET /v1/allocations", []*structs.AllocListStub{})
+	want := `No offers and bids
+
+Settled
+From Owner  To Owner  Kind             Level  Cells  Points  From        Back at
+<none>      lab       nvidia/gpu/H100  node   1              2101-12-24  2101-12-26
+team        lab       nvidia/gpu/H100  node   2      6       2101-12-24  2101-12-27
+`
+	if got := f.run(t, "vc", "exchanges"); got.out != want || got.code != exitDone {
+		t.Errorf("%s%s\nwant\n%s", got.out, got.err, want)
+	}
+	if got := f.run(t, "vc", "exchanges", "-json"); strings.Contains(got.out, "Settled") {
+		t.Errorf("%s", got.out)
+	}
+	wants(t, f.run(t, "vc", "status", "team").out, "Change  From        Until       Cells    Details",
+		"sold    2101-12-24  2101-12-27  node -2  to lab for 6 points; back at 2101-12-27", "shift   2101-12-01  2101-12-02  node -1  back at 2101-12-02")
+	wants(t, f.run(t, "vc", "status", "lab").out, "won     2101-12-24  2101-12-27  node +2  from team for 6 points; they go back at 2101-12-27",
+		"won     2101-12-24  2101-12-26  node +1  they go back at 2101-12-26")
+}

@@ -60,6 +60,9 @@ func (p *vcPrinter) print() {
 	if vc.Pending != nil {
 		p.printf("%s\n", p.style.Yellow("Pending = "+cellCounts(vc.Pending.Cells)+" ("+pendingReason(vc.Pending)+")"))
 	}
+	if vc.Waits != "" {
+		p.printf("%s\n", p.style.Yellow("Due = "+p.due()+" ("+vc.Waits+")"))
+	}
 	p.cells()
 	p.bound()
 	p.borrowed()
@@ -67,6 +70,17 @@ func (p *vcPrinter) print() {
 	if p.verbose {
 		p.windows()
 	}
+}
+
+// due names the cells that are to be owned by now and are not given yet.
+func (p *vcPrinter) due() string {
+	var list []string
+	for _, c := range p.vc.Cells {
+		if c.Waiting > 0 {
+			list = append(list, fmt.Sprintf("%s %d", cellLevel(c.Level, c.Size), c.Waiting))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // cells prints a line for each kind of cells. The pool is named where one is not the default one.
@@ -239,15 +253,35 @@ func ownsAs(c *structs.CellStatus, q *structs.CellQuota) bool {
 
 // changes prints a line for each shift and exchange that has not ended.
 func (p *vcPrinter) changes() {
-	rows := [][]string{{"Change", "From", "Until", "Cells"}}
-	for _, c := range p.vc.Changes {
+	rows := [][]string{{"Change", "From", "Until", "Cells", "Details"}}
+	for i := range p.vc.Changes {
+		c := &p.vc.Changes[i]
 		if until := time.Unix(0, c.Until); until.After(p.now()) {
-			rows = append(rows, []string{c.Why, windowTime(time.Unix(0, c.From)), windowTime(until), fmt.Sprintf("%s %+d", cellLevel(c.Cells.Level, c.Cells.Size), c.Cells.Count)})
+			rows = append(rows, []string{
+				c.Why, windowTime(time.Unix(0, c.From)), windowTime(until), fmt.Sprintf("%s %+d", cellLevel(c.Cells.Level, c.Cells.Size), c.Cells.Count), changeDetails(c),
+			})
 		}
 	}
 	if len(rows) > 1 {
 		ui.Table(p.out, rows)
 	}
+}
+
+// changeDetails says with whom cells were exchanged, for how much, and when they are back where they were.
+func changeDetails(c *structs.CellChange) string {
+	back := "back at " + windowTime(time.Unix(0, c.Until))
+	if c.Cells.Count > 0 {
+		back = "they go back at " + windowTime(time.Unix(0, c.Until))
+	}
+	switch {
+	case c.Why == structs.CellChangeShift && c.Cells.Count > 0:
+		return "" // they go nowhere: it is the time that ends
+	case c.With == "":
+		return back
+	case c.Cells.Count < 0:
+		return fmt.Sprintf("to %s for %s; %s", c.With, pointsText(c.Points), back)
+	}
+	return fmt.Sprintf("from %s for %s; %s", c.With, pointsText(c.Points), back)
 }
 
 func (p *vcPrinter) windows() {

@@ -70,10 +70,11 @@ Borrowed 3 GPUs: eval.g[0-2] on n7 (cell of team-b)
 	if requested := strings.Join(f.requests("GET"), "\n"); strings.Contains(requested, "/v1/virtual-cluster/team-c") {
 		t.Errorf("a virtual cluster that lends nothing was read:\n%s", requested)
 	}
+	a.Waits, a.Cells[0].Waiting = "level node: 1 short", 1
 	a.Pending = &structs.PendingCells{Cells: []*structs.CellQuota{{Level: "rack", Size: 2, Count: 1}}, Reason: "level rack: 1 short"}
 	a.OpportunisticGPUs, a.Cells[0].NodePool = 5, "gpu"
 	got = f.run(t, "vc", "status", "-verbose", "team-a")
-	wants(t, got.out, "\nPending = rack of 2 1 (level rack: 1 short)\n", "Lent  Node Pool\n", "5     gpu\n",
+	wants(t, got.out, "\nPending = rack of 2 1 (level rack: 1 short)\n", " 1 (level node: 1 short)\n", "Lent  Node Pool\n", "5     gpu\n",
 		"Borrowed 5 GPUs: eval.g[0-2] on n7 (cell of team-b), 2 outside the bound cells of others\n",
 		"2026-12-01         2026-12-15T06:30Z  node 6\n")
 	a.Windows[1].From = present
@@ -205,6 +206,9 @@ func TestVCFilesThatAreWrong(t *testing.T) {
 	in("cells {\n level = \"node\"\n}\ncells {\n level = \"node\"\n}", `-:6:1: virtual cluster "a": cells 2: the same kind, level and size are stated twice`)
 	in("window {\n from = \"2026-12-02T00:00:00Z\"\n to = \"2026-12-01T00:00:00Z\"\n cells {\n level = \"node\"\n }\n}",
 		`-:3:1: virtual cluster "a": window 1: it ends at 2026-12-01T00:00:00Z, before it begins at 2026-12-02T00:00:00Z`)
+	in("window {\n from = \"2026-12-02T00:00:00Z\"\n to = \"2026-12-02T01:00:00+01:00\"\n cells {\n level = \"node\"\n }\n}",
+		`-:3:1: virtual cluster "a": window 1: it begins and ends at 2026-12-02T00:00:00Z: to is when it ends, and must be later than from`)
+	in("cells { level = \"node\", count = 2 }", "-:3:23: a block in one line takes one argument only: write each argument on a line of its own")
 	in("window {\n from = \"2026-12-02\"\n}", `-:4:9: virtual_cluster "a" > window[0]: from: must be a time such as "2026-12-01T00:00:00Z"`)
 	in("window {\n from = \"2026-12-01T00:00:00Z\"\n to = \"2026-12-02T00:00:00Z\"\n cells {\n count = 1\n }\n}", `-:6:2: virtual cluster "a": window 1: cells 1: level is missing`)
 	f(false, "virtual_cluster {}\n", `-:1:1: a virtual cluster needs the name of its namespace`)
@@ -250,5 +254,24 @@ func TestVCInit(t *testing.T) {
 	}
 	if got := f.run(t, "vc", "apply", "w.hcl"); got.code != exitDone || !strings.Contains(f.lastBody(), `"From":"2026-12-01T00:00:00Z"`) {
 		t.Errorf("%q, %s", got.err, f.lastBody())
+	}
+}
+
+// A window that has ended is no error, for files keep theirs.
+func TestVCApplyWarnsOfPastWindows(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := newFake(t).on("PUT /v1/virtual-cluster/a", "")
+	window := func(to string) string {
+		return "window {\n from = \"2001-12-01T00:00:00Z\"\n to = \"" + to + "\"\n cells {\n level = \"node\"\n count = 1\n }\n}\n"
+	}
+	for to, want := range map[string]string{
+		"2001-12-15T00:00:00Z": "Warning: virtual cluster \"a\": the window from 2001-12-01 to 2001-12-15 has ended already; it changes nothing\n", "2101-12-15T00:00:00Z": "",
+	} {
+		if err := os.WriteFile("w.hcl", []byte("virtual_cluster \"a\" {\n"+window(to)+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.run(t, "vc", "apply", "w.hcl"); got.code != exitDone || got.err != want {
+			t.Errorf("until %s: exit code %d, %q, want %q", to, got.code, got.err, want)
+		}
 	}
 }

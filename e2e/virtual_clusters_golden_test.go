@@ -63,12 +63,19 @@ func (a *agent) runsAs(namespace, id string, guaranteed bool, limit time.Duratio
 		found = allocs[0]
 		return nil
 	})
-	alloc, _, err := a.api.Allocations().Info(a.t.Context(), found.ID, &api.Query{Namespace: namespace})
-	if err != nil {
+	class := structs.ClassOpportunistic
+	if guaranteed {
+		class = structs.ClassGuaranteed
+	}
+	var alloc struct {
+		Class string
+		Claim *structs.AllocClaim
+	}
+	if _, err := a.api.Get(a.t.Context(), "/v1/allocation/"+found.ID, &api.Query{Namespace: namespace}, &alloc); err != nil {
 		a.t.Fatal(err)
 	}
-	if terms := alloc.AllocatedResources.Shared.Terms; (terms != nil && terms.Claim != "") != guaranteed {
-		a.t.Errorf("%s has the terms %+v; guaranteed: %v", id, terms, guaranteed)
+	if c := alloc.Claim; alloc.Class != class || found.Class != class || (c != nil) != guaranteed || guaranteed && (c.Kind != structs.ClaimCells || c.Owner != namespace || c.Cell == "" || c.Level == "") {
+		a.t.Errorf("%s is listed as %s, and is %s by %+v; guaranteed: %v", id, found.Class, alloc.Class, c, guaranteed)
 	}
 	return found
 }

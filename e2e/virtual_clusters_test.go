@@ -119,6 +119,19 @@ func TestVirtualClustersGuide(t *testing.T) {
 	says(t, a, 0, "job stop -purge -detach -namespace speech talk")
 	says(t, a, 1, "job run "+a.job("sure", sure), `class is "guaranteed", but namespace "default" owns nothing`)
 
+	// What several tasks of an instance request is guaranteed together; what cannot be owned is not waited for.
+	task := func(name, resources string) string {
+		return fmt.Sprintf("task %q {\n driver = \"mock_driver\"\n config { run_for = \"1h\" }\n resources {\n%s\n}\n}\n", name, resources)
+	}
+	own := func(tasks ...string) string {
+		return a.job("pair", fmt.Sprintf("job \"pair\" {\n namespace = \"vision\"\n class = \"guaranteed\"\n group \"w\" {\n%s}\n}", strings.Join(tasks, "")))
+	}
+	says(t, a, 1, "job run "+own(task("a", "cpu = 100")), `group "w" can use no claim: it requests no whole GPUs: only whole GPUs are owned (leave class out`)
+	says(t, a, 0, "job run -detach "+own(task("a", "device \"nvidia/gpu\" {}"), task("b", "device \"nvidia/gpu\" {}")))
+	until(t, a, "vc status vision", "12 of 16", "pair.w[0]")
+	says(t, a, 0, "job stop -purge -detach -namespace vision pair")
+	until(t, a, "vc status vision", "10 of 16")
+
 	// It ends, and nothing idles again.
 	says(t, a, 0, "job stop -detach -namespace vision train")
 	until(t, a, "vc status students", "Borrowed 26 GPUs")

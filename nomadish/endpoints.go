@@ -12,6 +12,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/namespace"
 	nodeendpoint "github.com/nomadish/nomadish/nomadish/endpoint/node"
 	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
+	"github.com/nomadish/nomadish/nomadish/endpoint/project"
 	"github.com/nomadish/nomadish/nomadish/endpoint/snapshot"
 	"github.com/nomadish/nomadish/nomadish/endpoint/view"
 	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
@@ -62,6 +63,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		snapshot.New(snapshot.Deps{Router: router, State: &snapshots{s.raft, s.leader}, Spool: s.spool, NewID: NewID, Now: time.Now, Logger: s.logger, Version: cfg.Version}),
 		namespace.New(namespace.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
+		project.New(project.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
 	)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/check"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -107,7 +108,7 @@ func (w *claimsLog) applied(server string, logs []*raft.Log, snap *state.Snapsho
 		return
 	}
 	w.c.inOrder(server, snap)
-	views := snap.World().ClaimViews("", false)
+	views := scheduler.ClaimViews(snap.World(), "", false)
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		s := snap.VirtualClusters().Status(v, views)
 		w.c.checks.count("GPUs used by claims", s.GuaranteedGPUs)
@@ -243,7 +244,7 @@ func gpuJob(namespace, id string, count, gpus int) *structs.Job {
 // ownedNow describes what namespaces have: cells by level, points, changes to come, GPUs in guaranteed use and in other use.
 func ownedNow(snap *state.Snapshot) string {
 	var out strings.Builder
-	views := snap.World().ClaimViews("", false)
+	views := scheduler.ClaimViews(snap.World(), "", false)
 	for v := range snap.VirtualClusters().List(nil, "", false) {
 		s := snap.VirtualClusters().Status(v, views)
 		fmt.Fprintf(&out, "%s: %d points, GPUs %d guaranteed, %d not;", v.Name, v.Points, s.GuaranteedGPUs, s.OpportunisticGPUs)

@@ -197,3 +197,20 @@ func TestReplacedOverLimit(t *testing.T) {
 		t.Errorf("%d guaranteed, %d opportunistic", g, o)
 	}
 }
+
+// TestGuaranteedWithoutCells: what is to be guaranteed waits while its namespace owns nothing, single instances and gangs, and is placed as soon
+// as it does.
+func TestGuaranteedWithoutCells(t *testing.T) {
+	x := newTenants(t, func(*scheduler.Edit) {}, eightGPUs("n1"))
+	class := func(j *structs.Job) { j.Class = structs.ClassGuaranteed }
+	for _, change := range [][]func(*structs.Job){{class}, {class, gang(0)}} {
+		plan := x.decide("a", "j", 2, 1, change...)
+		if x.wantClasses("without cells", plan, 0, 0); !lacks(plan, `claim: namespace "a" owns no cells at present`) || !lacks(plan, `withheld by class = "guaranteed"`) {
+			t.Errorf("it lacks %v", plan.FailedTGAllocs["g"])
+		}
+	}
+	e := x.pass.World().Edit()
+	owns(t, "a", "node", 1)(e)
+	x.pass = scheduler.NewPass(e.World())
+	x.wantClasses("with a node", x.decide("a", "j", 2, 1, class), 2, 0)
+}

@@ -214,3 +214,21 @@ func TestSystemBeforeOwners(t *testing.T) {
 		t.Errorf("after an update of the job %d are known", known())
 	}
 }
+
+// TestSystemOnBadGPU: a system instance whose GPU has turned bad becomes known as such all the same: it has that GPU already.
+func TestSystemOnBadGPU(t *testing.T) {
+	c := newCluster(t)
+	c.node("n1", schedtest.EightGPUs)
+	job := gpuJobOf("default", "exporter", 1, 1)
+	system(50)(job)
+	c.register(job)
+	c.eval()
+	c.runAll()
+	c.changeNode("n1", func(n *structs.Node) { n.NodeResources.Devices[0].Instances[0].Healthy = false })
+	e := c.w.Edit()
+	owns(t, "default", "socket", 1)(e)
+	c.w = e.World()
+	if c.eval(); len(c.last.Update) != 1 || len(c.last.Place)+len(c.last.Stop) != 0 {
+		t.Errorf("%d updates, %d placed, %d stopped", len(c.last.Update), len(c.last.Place), len(c.last.Stop))
+	}
+}

@@ -131,3 +131,28 @@ func TestEntitledByPin(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedPins: the error names who has the cell, what uses it, and what may be done.
+func TestRefusedPins(t *testing.T) {
+	chain := chainOf(t)
+	x := newTenants(t, func(e *scheduler.Edit) {
+		e.SetQuotas("a", []world.Quota{{Chain: chain, Level: "socket", Count: 1, Order: 1}})
+	}, eightGPUs("n1"), eightGPUs("n2"))
+	x.decide("a", "four", 1, 4)
+	used := scheduler.ClaimViews(x.pass.World(), "a", true)["a"].Bound[0].Cell
+	wants := func(owner string, count int, pin string, texts ...string) {
+		t.Helper()
+		list := []*structs.CellQuota{{Level: "socket", Count: count, Pin: []string{pin}}}
+		if err := scheduler.ResolveCells(x.pass.World(), list, nil); err != nil {
+			t.Fatal(err)
+		}
+		err := scheduler.AdmitClaims(x.pass.World(), owner, []structs.CellClaim{list[0].Claim()})
+		for _, text := range texts {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s pins %s: %v, want %q", owner, pin, err, text)
+			}
+		}
+	}
+	wants("b", 1, used, `virtual cluster "a" has the cell `+used+` of level socket`, `(job "four")`, "pin another cell, or none")
+	wants("a", 1, "n2/socket-1", "the owner has no unbound cell of that kind: it has bound ", `(job "four")`, "pin one of these")
+}

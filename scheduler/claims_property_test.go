@@ -42,7 +42,7 @@ func TestClaimsHold(t *testing.T) {
 	counts["taken or lowered by own bands"] = counts["taken by own bands"] + counts["lowered"]
 	tried := []string{"guaranteed", "opportunistic", "requested"}
 	if !testing.Short() { // in few cases what is rarer may not come
-		tried = append(tried, "reclaimed", "lost", "gangs guaranteed", "placed as system instances", "in a pinned cell", "taken or lowered by own bands")
+		tried = append(tried, "reclaimed", "lost", "gangs guaranteed", "guaranteed by two tasks", "placed as system instances", "in a pinned cell", "taken or lowered by own bands")
 	}
 	for _, what := range tried {
 		if counts[what] == 0 {
@@ -62,6 +62,7 @@ type tenantsMachine struct {
 	ids    int
 	bands  bool // may preempt
 	pin    string
+	apart  int // so many GPUs of each instance are requested by a task of their own
 	counts map[string]int
 }
 
@@ -116,13 +117,18 @@ func (m *tenantsMachine) step() {
 		m.bands = m.draw("bands", 2) == 0
 		tenant := m.tenant()
 		m.pin = m.drawPin(tenant)
-		plan := m.decide(tenant, fmt.Sprint("j", m.jobs), count, 1<<m.draw("gpus", 4), least, "auto", 1+m.draw("priority", 100))
+		gpus := 1 << m.draw("gpus", 4)
+		m.drawApart(gpus)
+		plan := m.decide(tenant, fmt.Sprint("j", m.jobs), count, gpus, least, "auto", 1+m.draw("priority", 100))
 		m.wholeGang(plan, count, least)
 		m.inPin(plan)
 		m.follow(plan)
-		m.bands, m.pin = false, ""
-		m.counts["reclaimed"] += len(plan.Stop)
 		g, o := classes(plan)
+		if m.apart > 0 {
+			m.counts["guaranteed by two tasks"] += g
+		}
+		m.bands, m.pin, m.apart = false, "", 0
+		m.counts["reclaimed"] += len(plan.Stop)
 		m.counts["guaranteed"], m.counts["opportunistic"] = m.counts["guaranteed"]+g, m.counts["opportunistic"]+o
 	}
 }
@@ -177,6 +183,13 @@ func (m *tenantsMachine) takesOwn(plan *structs.Plan) {
 	}
 	for _, id := range lowered(plan) {
 		check(id, false)
+	}
+}
+
+// drawApart has a task of its own request some of an instance's GPUs, or none.
+func (m *tenantsMachine) drawApart(gpus int) {
+	if m.apart = 0; gpus > 1 && m.draw("two tasks", 3) == 0 {
+		m.apart = 1 + m.draw("apart", gpus-1)
 	}
 }
 
@@ -291,6 +304,9 @@ func (m *tenantsMachine) decideJob(namespace, id string, count, gpus, least int,
 		pin(m.pin, false)(job)
 		schedtest.Task(job).Resources.Devices[0].Topology.Level = structs.LevelGPU // of no weight
 	}
+	if m.apart > 0 {
+		inTasks(m.apart, gpus-m.apart)(job)
+	}
 	in := inputOf(job, &m.ids)
 	in.Config.PreemptionConfig.BatchSchedulerEnabled = m.bands
 	plan, err := scheduler.Schedule(m.w, &structs.Evaluation{ID: "e-" + id, Namespace: namespace, JobID: id, Priority: job.Priority, Type: job.Type}, in)
@@ -336,10 +352,13 @@ func (m *tenantsMachine) requestOwn(key world.ChainKey, c *cells.Chain, owner st
 	}
 	m.counts["requested"]++
 	gpus := slices.Max(free)
+	m.drawApart(gpus)
 	if g, _ := classes(m.decide(owner, "promise", 1, gpus, -1, structs.ClassGuaranteed, 1)); g != 1 {
 		m.t.Fatalf("%s: %d GPUs fit what is free of its own, and are not placed: accounts %+v, balances %+v, quotas %v, used %v", owner, gpus, c.Accounts(owner), c.Balances(), m.quotas, m.dump())
 	}
 	gpus = min(gpus, 1<<m.draw("gang of GPUs", 4))
+	m.drawApart(gpus)
+	defer func() { m.apart = 0 }()
 	count := 0
 	for _, devices := range free {
 		count += devices / gpus

@@ -65,7 +65,7 @@ func TestReclaimAnything(t *testing.T) {
 			reclaims += checkReclaimed(rt, c, before)
 		}
 	})
-	if reclaims == 0 {
+	if reclaims == 0 && !testing.Short() { // in few worlds there may be none
 		t.Fatal("nobody was taken from in any of the worlds")
 	}
 }

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"iter"
 
+	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/explain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
@@ -30,7 +31,13 @@ type Vector = world.Vector
 func NewWorld() *World { return world.New() }
 
 // ClaimView is what has become of what an owner owns.
-type ClaimView = world.ClaimView
+type ClaimView = claim.View
+
+// ClaimViews returns what has become of what owners own, by owner; of one alone if it is named. Bound cells are listed if details are
+// requested.
+func ClaimViews(w *World, owner string, details bool) map[string]*ClaimView {
+	return claim.Views(w, owner, details)
+}
 
 // NodeBinding is the part of a bound cell that is on one node.
 type NodeBinding = world.NodeBinding
@@ -127,6 +134,9 @@ func EntitlementOf(w *World, job *structs.Job, groups []string) Entitlement {
 func Entitled(w *World, job *structs.Job, group string, most int) int {
 	return feasible.Entitled(w, job, group, most)
 }
+
+// WithoutClaim returns a group of a job that can use no claim on cells, whatever its namespace owns, and why; "": all can that need one.
+func WithoutClaim(job *structs.Job) (group, why string) { return feasible.WithoutClaim(job) }
 
 // Raise is allocations of a job that may be raised.
 type Raise = raise.Allocs

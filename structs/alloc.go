@@ -31,6 +31,9 @@ const (
 // DescLostClaim is the DesiredDescription of an allocation that runs on without the claim that it had.
 const DescLostClaim = "lost its claim; it runs on opportunistically and may be reclaimed at any time"
 
+// DescGaveClaim is the DesiredDescription of an allocation that runs on without its claim, which another of its namespace has now.
+const DescGaveClaim = "its claim is used by allocation %s of a higher priority; it runs on opportunistically and may be reclaimed at any time"
+
 // DescSuspended is the DesiredDescription of an allocation that somebody had suspended.
 const DescSuspended = "suspended by a user; `alloc resume` lets it go on"
 
@@ -157,6 +160,7 @@ func (a *Allocation) Stub(resources, taskStates bool) *AllocListStub {
 		PreemptedAllocations: a.PreemptedAllocations, PreemptedByAllocation: a.PreemptedByAllocation,
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, CreateTime: a.CreateTime, ModifyTime: a.ModifyTime,
 	}
+	s.Class, s.Claim = a.ClassAndClaim()
 	if a.Job != nil {
 		s.JobType = a.Job.Type
 	}
@@ -169,8 +173,32 @@ func (a *Allocation) Stub(resources, taskStates bool) *AllocListStub {
 	return s
 }
 
+// AllocClaim is the right by which an allocation uses what its namespace owns.
+type AllocClaim struct {
+	Kind  string // ClaimCells
+	Owner string // the namespace
+	// Cell is the name of the cell that it uses, of a Level: "n1/socket-0". Lists leave it out.
+	Cell  string `json:",omitempty" codec:",omitempty"`
+	Level string
+}
+
+// ClassAndClaim returns the class of an allocation as it is shown, ClassGuaranteed or ClassOpportunistic, and what it has a claim on. The
+// class is empty if servers of a version without classes have placed it.
+func (a *Allocation) ClassAndClaim() (class string, claim *AllocClaim) {
+	switch {
+	case a.AllocatedResources == nil || a.AllocatedResources.Shared.Terms == nil:
+		return "", nil
+	case a.AllocatedResources.Shared.Terms.Claim == "":
+		return ClassOpportunistic, nil
+	}
+	t := a.AllocatedResources.Shared.Terms
+	return ClassGuaranteed, &AllocClaim{Kind: t.Claim, Owner: a.Namespace, Level: t.CellLevel}
+}
+
 // AllocListStub is an allocation's line in a list.
 type AllocListStub struct {
+	Class                 string      `json:",omitempty" codec:",omitempty"`
+	Claim                 *AllocClaim `json:",omitempty" codec:",omitempty"`
 	ID                    string
 	EvalID                string
 	Name                  string

@@ -10,6 +10,7 @@ const (
 	TopicNodePool       = "NodePool"
 	TopicVirtualCluster = "VirtualCluster" // ours: what a namespace owns
 	TopicExchange       = "Exchange"       // ours: offers and bids of cells
+	TopicProject        = "Project"        // ours: projects, their calendars and flows
 	TopicOperator       = "Operator"
 	TopicQueue          = "Queue" // ours: requests that wait, are placed or taken back
 )
@@ -49,6 +50,12 @@ func EventPayload(name string) any {
 		return &VirtualCluster{}
 	case "Exchange":
 		return &Exchange{}
+	case "Project":
+		return &Project{}
+	case "Flow":
+		return &Flow{}
+	case "CalendarEdit":
+		return &CalendarEdit{}
 	case "SchedulerConfiguration":
 		return &SchedulerConfiguration{}
 	case "Request":

@@ -67,6 +67,14 @@ type NamespacedID struct {
 // String returns namespace/id.
 func (n NamespacedID) String() string { return fmt.Sprintf("%s/%s", n.Namespace, n.ID) }
 
+// JobText names a job for people who look at one of a namespace: job "train", or job "train" in namespace "vision" if it is of another.
+func (n NamespacedID) JobText(from string) string {
+	if n.Namespace == from {
+		return fmt.Sprintf("job %q", n.ID)
+	}
+	return fmt.Sprintf("job %q in namespace %q", n.ID, n.Namespace)
+}
+
 // AllocName is the name of instance index of a job's group, as Nomad writes it.
 func AllocName(job, group string, index int) string {
 	return fmt.Sprintf("%s.%s[%d]", job, group, index)

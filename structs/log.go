@@ -39,6 +39,11 @@ const (
 	LogVirtualClusterPoints LogType = 29 // VirtualClusterPointsEntry
 	LogExchangePut          LogType = 30 // ExchangePutEntry
 	LogExchangeWithdraw     LogType = 31 // ExchangeWithdrawEntry
+	LogProjectUpsert        LogType = 32 // ProjectUpsertEntry
+	LogProjectDelete        LogType = 33 // ProjectDeleteEntry
+	LogProjectCalendar      LogType = 34 // ProjectCalendarEntry
+	LogFlowUpsert           LogType = 35 // FlowUpsertEntry
+	LogFlowDelete           LogType = 36 // FlowDeleteEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -132,8 +137,27 @@ func NewLogPayload(t LogType) (any, error) {
 		return &ExchangePutEntry{}, nil
 	case LogExchangeWithdraw:
 		return &ExchangeWithdrawEntry{}, nil
+	default:
+		return newProjectPayload(t)
 	}
-	return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
+}
+
+// newProjectPayload is NewLogPayload for entries about projects.
+func newProjectPayload(t LogType) (any, error) {
+	switch t {
+	case LogProjectUpsert:
+		return &ProjectUpsertEntry{}, nil
+	case LogProjectDelete:
+		return &ProjectDeleteEntry{}, nil
+	case LogProjectCalendar:
+		return &ProjectCalendarEntry{}, nil
+	case LogFlowUpsert:
+		return &FlowUpsertEntry{}, nil
+	case LogFlowDelete:
+		return &FlowDeleteEntry{}, nil
+	default:
+		return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
+	}
 }
 
 // All times in entries are Unix nanoseconds minted by the server that made the

@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 32
+const logTypeEnd = 37

@@ -87,6 +87,8 @@ type NodeResources struct {
 	Topology       *NodeTopology `json:",omitempty"`
 	MinDynamicPort int
 	MaxDynamicPort int
+	// Slots are how many slots of each type the node offers to calendars; nil: see Node.AddSlots.
+	Slots map[string]int `json:",omitempty" codec:",omitempty"`
 }
 
 // NodeCpuResources is a node's processors.

@@ -208,6 +208,9 @@ func (r *NodeResources) checkLimits() error {
 	if err := r.checkNetworks(); err != nil {
 		return err
 	}
+	if err := r.checkSlots(); err != nil {
+		return err
+	}
 	return r.checkDevices()
 }
 

@@ -44,7 +44,8 @@ type QueueEntry struct {
 	Priority EffectivePriority
 	// Share is the dominant share of its pool that its namespace has opportunistically, in whole percent: within a band the lowest goes
 	// first. 0 of what is entitled.
-	Share   int
+	Share int
+	// Class is what it will run as: guaranteed where its namespace's claims suffice for it, or its job wants nothing else.
 	Class   string
 	Missing int           // instances without a place
 	Wanted  int           // instances that the group requests in all
@@ -127,6 +128,11 @@ func (m *AllocMetric) nowhere() string {
 	return fmt.Sprintf("no node that takes work is in %s", where)
 }
 
+// StatesReason reports whether a key of DimensionExhausted is no dimension, but states in full what is not to be had.
+func StatesReason(dimension string) bool {
+	return strings.Contains(dimension, ": ") || strings.HasPrefix(dimension, "withheld by ")
+}
+
 // MainReason is what held a placement at most nodes, in words, and how many those were.
 // Of equal numbers what nodes lack goes before what they are: they may get it.
 func (m *AllocMetric) MainReason() (reason string, nodes int) {
@@ -141,7 +147,7 @@ func (m *AllocMetric) MainReason() (reason string, nodes int) {
 	var all []count
 	for dimension, n := range m.DimensionExhausted { // order does not matter, here and below: the first is sought
 		what := dimension + " exhausted"
-		if strings.Contains(dimension, ": ") { // it states in full what is not to be had
+		if StatesReason(dimension) {
 			what = dimension
 		}
 		all = append(all, count{what, n, true})

@@ -247,6 +247,9 @@ type (
 	// AllocReply is one allocation with its job; nil when there is none.
 	AllocReply struct {
 		Alloc *Allocation
+		// Class and Claim are those of the allocation.
+		Class string      `codec:",omitempty"`
+		Claim *AllocClaim `codec:",omitempty"`
 		QueryMeta
 	}
 	// AllocStopRequest stops an allocation and has it placed again.

@@ -49,6 +49,8 @@ type SchedulerConfiguration struct {
 	// turns that off (nil: on).
 	Cycle time.Duration
 	Aging *int
+	// Calendar is when weeks of projects' calendars begin; nil: Monday 00:00 in UTC. See WeekCalendar.
+	Calendar *CalendarConfiguration `json:",omitempty" codec:",omitempty"`
 
 	CreateIndex uint64
 	ModifyIndex uint64

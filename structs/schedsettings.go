@@ -142,6 +142,8 @@ func (c *SchedulerConfiguration) Effective() *SchedulerConfiguration {
 		aging = *c.Aging
 	}
 	e.Aging = &aging
+	calendar := c.WeekCalendar()
+	e.Calendar = &calendar
 	return &e
 }
 
@@ -175,6 +177,8 @@ func (c *SchedulerConfiguration) Keep(was *SchedulerConfiguration, absent []stri
 			c.Cycle = was.Cycle
 		case "Aging":
 			c.Aging = was.Aging
+		case "Calendar":
+			c.Calendar = was.Calendar
 		}
 	}
 }
@@ -182,7 +186,7 @@ func (c *SchedulerConfiguration) Keep(was *SchedulerConfiguration, absent []stri
 // OwnSchedulerFields are the fields of SchedulerConfiguration that Nomad does not have.
 func OwnSchedulerFields() []string {
 	return []string{"Policy", "Dimensions", "Granularity", "Levels", "PreferredCells", "ReservationAfter", "ReservationTTL",
-		"Bands", "KeepWhole", "Cycle", "Aging"}
+		"Bands", "KeepWhole", "Cycle", "Aging", "Calendar"}
 }
 
 // UnmarshalJSON reads the configuration by the rules of [Job.UnmarshalJSON]: durations
@@ -227,6 +231,9 @@ func (c *SchedulerConfiguration) Validate() error {
 		}
 	}
 	if err := c.validateBands(); err != nil {
+		return err
+	}
+	if err := c.validateCalendar(); err != nil {
 		return err
 	}
 	if c.Cycle < 0 {

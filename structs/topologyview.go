@@ -184,11 +184,8 @@ type DeviceView struct {
 	Usages            []*DeviceUsage `json:"Holders"`
 }
 
-// InUse reports whether somebody holds the device, in whole or in part. What is suspended
-// does not.
-func (d *DeviceView) InUse() bool {
-	return slices.ContainsFunc(d.Usages, func(h *DeviceUsage) bool { return !h.Suspended })
-}
+// InUse reports whether somebody holds the device, in whole or in part. What is suspended does, too: its processes keep memory there.
+func (d *DeviceView) InUse() bool { return len(d.Usages) > 0 }
 
 // DeviceUsage is a task that holds a device.
 type DeviceUsage struct {
@@ -201,8 +198,7 @@ type DeviceUsage struct {
 	Share     int // thousandths; 1000 is all of it
 	// Class is by what right it is held, one of the Class constants; empty while nobody owns anything.
 	Class string `json:",omitempty"`
-	// Suspended: it is suspended, and the device counts as free or as others'; the allocation goes
-	// on when it can have this very one again.
+	// Suspended: the allocation is suspended, and keeps the device, on which it goes on.
 	Suspended bool `json:",omitempty"`
 	// Level is the lowest level under which all devices of this request are.
 	Level string `json:",omitempty"`

@@ -97,6 +97,8 @@ type CellClaim struct {
 	Order uint64
 	// Pins are cells among them that are bound at once.
 	Pins []CellPin `json:",omitempty" codec:",omitempty"`
+	// Waits states that they are due and not given yet: what others have bound forbids it. They are given in the order of Order.
+	Waits bool `json:",omitempty" codec:",omitempty"`
 }
 
 // CellPin is a cell that is pinned to its owner.
@@ -248,6 +250,8 @@ func validateWindows(list []*CellWindow, bad func(format string, args ...any) *E
 			return bad("%s: it has no cells", at)
 		case w.From.IsZero() || w.To.IsZero():
 			return bad("%s: from and to must be times, such as \"2026-12-01T00:00:00Z\"", at)
+		case w.From.Equal(w.To):
+			return bad("%s: it begins and ends at %s: to is when it ends, and must be later than from", at, w.From.UTC().Format(time.RFC3339))
 		case !w.From.Before(w.To):
 			return bad("%s: it ends at %s, before it begins at %s", at, w.To.UTC().Format(time.RFC3339), w.From.UTC().Format(time.RFC3339))
 		}
@@ -260,7 +264,7 @@ func validateWindows(list []*CellWindow, bad func(format string, args ...any) *E
 			}
 		}
 		for j, o := range list[:i] {
-			if o != nil && w.From.Before(o.To) && o.From.Before(w.To) && shareKind(w, o) {
+			if o != nil && w.meets(o, (*CellQuota).same) {
 				return bad("%s: it overlaps window %d, which has cells of the same kind and level", at, j+1)
 			}
 		}
@@ -268,11 +272,24 @@ func validateWindows(list []*CellWindow, bad func(format string, args ...any) *E
 	return nil
 }
 
-// shareKind reports whether two windows have cells of the same kind, level and size.
-func shareKind(a, b *CellWindow) bool {
-	return slices.ContainsFunc(a.Cells, func(x *CellQuota) bool {
-		return slices.ContainsFunc(b.Cells, func(y *CellQuota) bool { return x.same(y) })
+// meets reports whether two windows have the same cells at a time.
+func (w *CellWindow) meets(o *CellWindow, same func(a, b *CellQuota) bool) bool {
+	return w.From.Before(o.To) && o.From.Before(w.To) && slices.ContainsFunc(w.Cells, func(x *CellQuota) bool {
+		return slices.ContainsFunc(o.Cells, func(y *CellQuota) bool { return same(x, y) })
 	})
+}
+
+// CheckWindows returns an error if two windows have the same cells at a time, however their kinds are written: the chains of all cells
+// were found.
+func (v *VirtualCluster) CheckWindows() error {
+	for i, w := range v.Windows {
+		for j, o := range v.Windows[:i] {
+			if w.meets(o, (*CellQuota).SameCells) {
+				return Errorf(CodeBadRequest, "virtual cluster %q: window %d: it overlaps window %d, which has cells of the same kind and level", v.Name, i+1, j+1)
+			}
+		}
+	}
+	return nil
 }
 
 // same reports whether two quotas are written as cells of the same kind, level and size.
@@ -375,7 +392,9 @@ type VirtualClusterStatus struct {
 	OpportunisticGPUs int
 	Windows           []*CellWindow
 	// Changes are cells more, or less, for a time: by shifts and exchanges.
-	Changes     []CellChange `json:",omitempty"`
+	Changes []CellChange `json:",omitempty"`
+	// Waits is why not all cells are given that are due; empty: all are.
+	Waits       string `json:",omitempty"`
 	CreateIndex uint64
 	ModifyIndex uint64
 }
@@ -389,6 +408,7 @@ type CellStatus struct {
 	Given    int // now: by the cells, or by the window that it is in
 	Won      int // in exchanges, beside what is given
 	Offered  int // in exchanges that are not settled yet
+	Waiting  int `json:",omitempty"` // due, and not given yet, as what others have bound forbids it
 	Bound    int
 	Bad      int // of the bound ones: have a device that is not healthy
 	Doomed   int // the hardware cannot hold them at present

@@ -20,6 +20,10 @@ type CellChange struct {
 	From  int64     // Unix nanoseconds
 	Until int64
 	Why   string // one of the CellChange constants
+	// With is the other owner of an exchange, and Points are what it paid or was paid for all these cells. Changes that servers of an
+	// earlier version made have neither.
+	With   string `json:",omitempty" codec:",omitempty"`
+	Points int64  `json:",omitempty" codec:",omitempty"`
 }
 
 // in reports whether a change holds at a time.
@@ -47,9 +51,17 @@ func (c *CellQuota) SameCells(o *CellQuota) bool {
 }
 
 // CellsAt returns what is owned at a time, in Unix nanoseconds: a line for each kind, level and size, in the order in which they are
-// stated. No count is below 0.
+// stated. No count is below that of the pins: a pinned cell never leaves its owner while it is stated.
 func (v *VirtualCluster) CellsAt(t int64) []CellQuota {
-	var list []CellQuota
+	list := v.sumsAt(t, true)
+	for i := range list {
+		list[i].Count = max(list[i].Count, len(list[i].Pinned))
+	}
+	return list
+}
+
+// sumsAt adds up what is stated for a time, with shifts and exchanges or without. Counts may be below 0.
+func (v *VirtualCluster) sumsAt(t int64, changes bool) (list []CellQuota) {
 	at := func(c *CellQuota) *CellQuota {
 		for i := range list {
 			if list[i].SameCells(c) {
@@ -72,45 +84,62 @@ func (v *VirtualCluster) CellsAt(t int64) []CellQuota {
 		}
 	}
 	for i := range v.Changes {
-		if c := &v.Changes[i]; c.in(t) {
+		if c := &v.Changes[i]; changes && c.in(t) {
 			at(&c.Cells).Count += c.Cells.Count
 		}
-	}
-	for i := range list {
-		list[i].Count = max(list[i].Count, 0)
-		list[i].Pinned = list[i].Pinned[:min(len(list[i].Pinned), list[i].Count)]
 	}
 	return list
 }
 
 // ClaimsAt returns the claims at a time, in Unix nanoseconds. What is claimed now keeps its place in the order of admission; what is
-// new comes at an index of the log, after all others.
+// new comes at an index of the log, after all others. What waits comes last.
 func (v *VirtualCluster) ClaimsAt(t int64, index uint64) []CellClaim {
-	var claims []CellClaim
+	return v.claimsAt(t, index, false)
+}
+
+// DueAt is as ClaimsAt, and what is new waits.
+func (v *VirtualCluster) DueAt(t int64, index uint64) []CellClaim { return v.claimsAt(t, index, true) }
+
+func (v *VirtualCluster) claimsAt(t int64, index uint64, wait bool) (claims []CellClaim) {
 	for i, line := range v.CellsAt(t) {
 		c := line.Claim()
+		c.Waits = wait
 		claims = append(claims, c.inOrderOfAdmission(v.Claims, index<<16|uint64(i))...) // few
 	}
-	slices.SortStableFunc(claims, func(a, b CellClaim) int { return cmp.Compare(a.Order, b.Order) })
+	sortClaims(claims)
 	return claims
 }
 
-// inOrderOfAdmission divides a claim into what was admitted before, in its order, and what is new.
+func sortClaims(claims []CellClaim) {
+	slices.SortStableFunc(claims, func(a, b CellClaim) int {
+		switch {
+		case a.Waits == b.Waits:
+			return cmp.Compare(a.Order, b.Order)
+		case a.Waits:
+			return 1
+		}
+		return -1
+	})
+}
+
+// inOrderOfAdmission divides a claim into what was admitted before, in its order, what waits, and what is new.
 func (c *CellClaim) inOrderOfAdmission(was []CellClaim, order uint64) (list []CellClaim) {
 	left := c.Count
-	add := func(n int, order uint64) {
+	add := func(n int, order uint64, waits bool) {
 		part := *c
-		part.Count, part.Order, part.Pins = n, order, nil
+		part.Count, part.Order, part.Waits, part.Pins = n, order, waits, nil
 		list = append(list, part)
 		left -= n
 	}
-	for i := range was {
-		if n := min(left, was[i].Count); n > 0 && was[i].SameCells(c) {
-			add(n, was[i].Order)
+	for _, waits := range []bool{false, true} {
+		for i := range was {
+			if n := min(left, was[i].Count); n > 0 && was[i].Waits == waits && was[i].SameCells(c) {
+				add(n, was[i].Order, waits)
+			}
 		}
 	}
 	if left > 0 {
-		add(left, order)
+		add(left, order, c.Waits)
 	}
 	if len(list) > 0 {
 		list[0].Pins = c.Pins
@@ -131,7 +160,8 @@ func (v *VirtualCluster) Edges(t int64) (edges []int64) {
 	return slices.Compact(edges)
 }
 
-// LeastOwned returns the least number of cells of a quota's kind that are owned at any time of an interval, in Unix nanoseconds.
+// LeastOwned returns the least number of cells of a quota's kind, beside those that are pinned, that are owned at any time of an
+// interval, in Unix nanoseconds.
 func (v *VirtualCluster) LeastOwned(c *CellQuota, from, until int64) int {
 	least := -1
 	for _, t := range append([]int64{from}, v.Edges(from)...) {
@@ -141,7 +171,7 @@ func (v *VirtualCluster) LeastOwned(c *CellQuota, from, until int64) int {
 		n := 0
 		for _, line := range v.CellsAt(t) {
 			if line.SameCells(c) {
-				n = line.Count
+				n = line.Count - len(line.Pinned)
 			}
 		}
 		if least < 0 || n < least {

@@ -110,7 +110,7 @@ func decisions() []Row {
 		row("1 GPU of 100 virtual clusters' cells", "Claims/guaranteed/(nodes=.*)/gpus=1", perEvaluation, "4,200 HiveD at 10,000", 50, 30),
 		row("8 GPUs of 100 virtual clusters' cells", "Claims/guaranteed/(nodes=.*)/gpus=8", perEvaluation, "12,600 HiveD at 10,000", 100, 50),
 		info("1 GPU, opportunistic, beside 100 virtual clusters", "Claims/opportunistic/(nodes=.*)", perEvaluation),
-		row("beside 100 virtual clusters ÷ without any, 10k nodes", "Claims/beside", "ratio", "", 1.2, 1.1),
+		row("beside 100 virtual clusters ÷ without any, 10k nodes", "Claims/(beside)", "ratio", "", 1.2, 1.1),
 		row("growth 1k → 10k nodes of 100 virtual clusters", "Claims/growth/(.*)", "growth", "×8 to ×16 HiveD", 1.3, 1.2),
 
 		info("least-fragmentation, many instances", "LeastFrag/many/(.*)", perPlacement),

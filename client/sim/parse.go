@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclparse"
+
+	"github.com/nomadish/nomadish/internal/hcltext"
 )
 
 // Limits of a shape file: typing errors must not eat the machine.
@@ -129,7 +131,7 @@ func explain(diags hcl.Diagnostics) error {
 		if d.Subject != nil {
 			where = d.Subject.String() + ": "
 		}
-		errs = append(errs, fmt.Errorf("%s%s; %s", where, d.Summary, d.Detail))
+		errs = append(errs, fmt.Errorf("%s%s", where, hcltext.Of(d)))
 	}
 	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-// Package examples holds the files that `job init`, `node pool init` and `vc init` write. It must never hold
+// Package examples holds the files that `job init`, `node pool init`, `project init` and `vc init` write. It must never hold
 // anything that does not run as it stands on a development agent. It is a package because its files are a folder that is tried as a
 // whole, and embedded from where they stand.
 package examples
@@ -29,6 +29,11 @@ var VirtualCluster string
 //
 //go:embed vc.json
 var VirtualClusterJSON string
+
+// Project is a flow and a project that follows it.
+//
+//go:embed project.hcl
+var Project string
 
 // Batch is a job that runs to completion.
 //

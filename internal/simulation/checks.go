@@ -233,6 +233,9 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 	if is.Claim != "" && was.Claim == "" {
 		return // a claim takes what has none, whatever its priority
 	}
+	if is.Claim != "" && was.CellSize > 0 && rackAway(snap, victim.NodeID) {
+		return // while a node of its rack is not ready, its cell is unbound
+	}
 	if snap.TableIndex(state.TableVirtualClusters) == snap.Index() {
 		return // an edit that waited was admitted after the plan, and may have taken the winner's claim
 	}
@@ -242,6 +245,17 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 	if config.Band(was.Priority) >= config.Band(is.Priority) {
 		c.fail("%s of priority %d was taken back for %s of priority %d", s.AllocID, was.Priority, s.PreemptedBy, is.Priority)
 	}
+}
+
+// rackAway reports whether a node of the same rack as another is not ready.
+func rackAway(snap *state.Snapshot, nodeID string) bool {
+	of := snap.Node(nil, nodeID)
+	for n := range snap.Nodes(nil, "", false) {
+		if of != nil && n.Meta["rack"] == of.Meta["rack"] && !n.Ready() {
+			return true
+		}
+	}
+	return false
 }
 
 // instances looks for an instance that is there twice. One whose node is disconnected may have a replacement, and stands beside it

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -79,23 +80,24 @@ func (t *tenants) demand(j *structs.Job) {
 		return
 	}
 	j.Class = one(t.sim, "", "", "", structs.ClassGuaranteed, structs.ClassOpportunistic)
-	if t.refused(j) {
-		j.Class = ""
-	}
 	task := j.TaskGroups[0].Tasks[0]
 	if len(task.Resources.Devices) == 0 && t.IntN(2) == 0 {
 		task.Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: one(t.sim, 1, 1, 1, 2, 4), Share: structs.DeviceShareWhole}}
 		task.Resources.CPU, task.Resources.MemoryMB = min(task.Resources.CPU, 500), min(task.Resources.MemoryMB, 2000)
 	}
+	if t.refused(j) {
+		j.Class = ""
+	}
 }
 
-// refused reports whether a job would be, as its namespace owns nothing by now.
+// refused reports whether a job would be, as its namespace owns nothing by now, or as a group of it can use nothing of that.
 func (t *tenants) refused(j *structs.Job) bool {
 	if t == nil || j.Class != structs.ClassGuaranteed {
 		return false
 	}
 	v := t.row(j.Namespace)
-	return v == nil || len(v.Cells)+len(v.Windows)+len(v.Changes) == 0
+	_, why := scheduler.WithoutClaim(j)
+	return v == nil || len(v.Cells)+len(v.Windows)+len(v.Changes) == 0 || why != ""
 }
 
 // row returns what a namespace owns, as the leader knows; nil: it has no virtual cluster.
@@ -258,11 +260,23 @@ func (t *tenants) plan(snap *state.Snapshot, p *structs.JudgedPlan) {
 			if a == nil || a.CreateIndex != snap.Index() || a.AllocatedResources == nil || len(a.AllocatedResources.Tasks["t"].Devices) == 0 {
 				continue
 			}
-			if terms := a.AllocatedResources.Shared.Terms; terms == nil || terms.Claim == "" {
+			if terms := a.AllocatedResources.Shared.Terms; terms == nil || terms.Claim == "" && !completes(snap, a) {
 				t.fail("%s of class guaranteed was placed without a claim (plan of evaluation %s)", a.ID, p.EvalID)
 			}
 		}
 	}
+}
+
+// completes reports whether an allocation joins a gang that has run on without its claims: its members are all guaranteed, or none is.
+func completes(snap *state.Snapshot, a *structs.Allocation) bool {
+	gang := a.AllocatedResources.Shared.Terms.Gang
+	return gang != "" && slices.ContainsFunc(snap.AllocsByJob(nil, a.Namespace, a.JobID, true), func(o *structs.Allocation) bool {
+		if o.Terminal() || o.CreateIndex == a.CreateIndex || o.AllocatedResources == nil {
+			return false
+		}
+		terms := o.AllocatedResources.Shared.Terms
+		return terms != nil && terms.Gang == gang && terms.Claim == ""
+	})
 }
 
 // entry looks at what an entry did to what is owned, in the state of the replica that applied it first.

@@ -114,9 +114,21 @@ const (
 	MethodVirtualClusterDelete = "VirtualCluster.Delete" // VirtualClusterDeleteRequest → WriteReply
 	MethodVirtualClusterShift  = "VirtualCluster.Shift"  // VirtualClusterShiftRequest → WriteReply
 	MethodVirtualClusterPoints = "VirtualCluster.Points" // VirtualClusterPointsRequest → WriteReply
-	MethodExchangeList         = "Exchange.List"         // ListRequest → ExchangeListReply
-	MethodExchangePut          = "Exchange.Put"          // ExchangePutRequest → ExchangePutReply
-	MethodExchangeWithdraw     = "Exchange.Withdraw"     // ExchangeWithdrawRequest → WriteReply
+	MethodProjectList          = "Project.List"          // ListRequest → ProjectListReply
+	MethodProjectGet           = "Project.Get"           // IDRequest → ProjectReply
+	MethodProjectUpsert        = "Project.Upsert"        // ProjectUpsertRequest → WriteReply
+	MethodProjectDelete        = "Project.Delete"        // ProjectDeleteRequest → WriteReply
+	MethodProjectCalendar      = "Project.Calendar"      // ProjectCalendarQuery → ProjectCalendarReply
+	MethodProjectCalendarEdit  = "Project.CalendarEdit"  // ProjectCalendarRequest → WriteReply
+	MethodProjectEdits         = "Project.Edits"         // IDRequest → ProjectEditsReply
+	MethodFlowList             = "Flow.List"             // ListRequest → FlowListReply
+	MethodFlowGet              = "Flow.Get"              // IDRequest → FlowReply
+	MethodFlowUpsert           = "Flow.Upsert"           // FlowUpsertRequest → WriteReply
+	MethodFlowDelete           = "Flow.Delete"           // FlowDeleteRequest → WriteReply
+
+	MethodExchangeList     = "Exchange.List"     // ListRequest → ExchangeListReply
+	MethodExchangePut      = "Exchange.Put"      // ExchangePutRequest → ExchangePutReply
+	MethodExchangeWithdraw = "Exchange.Withdraw" // ExchangeWithdrawRequest → WriteReply
 )
 
 // Methods that a client serves. A server that is called with one passes it on to the

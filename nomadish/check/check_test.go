@@ -415,7 +415,7 @@ func TestBrokenOnPurpose(t *testing.T) {
 		{"a row changed before it was made", structs.CheckIndexes, "it was made at index", soon, func(s *site) {
 			s.store.Snapshot().Node(nil, "a").ModifyIndex = 0
 		}},
-		{"more used than owned", structs.CheckClaims, "1 cells of level gpu more are in guaranteed use than it owns", soon, func(s *site) {
+		{"more used than owned", structs.CheckClaims, "1 cells of level gpu of nvidia/gpu/h more are in guaranteed use than it owns in node pool default", soon, func(s *site) {
 			s.guaranteed()
 			s.store.Snapshot().VirtualClusters().Get(nil, "default").Claims = nil
 		}},

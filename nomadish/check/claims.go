@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -13,13 +14,16 @@ import (
 type claimedUse struct {
 	alloc   *structs.Allocation
 	terms   *structs.AllocTerms
-	devices []string
+	devices []claimedDevice
 }
 
-// ownedKind names the cells of an owner that count together.
+// claimedDevice is a device and its vendor/type/model.
+type claimedDevice struct{ id, model string }
+
+// ownedKind names the cells of an owner that count together. Nodes of one model with several trees are not distinguished.
 type ownedKind struct {
-	owner, level string
-	size         int
+	owner, pool, model, level string
+	size                      int
 }
 
 // claim adds what an allocation uses by a claim on cells.
@@ -31,7 +35,9 @@ func (n *node) claim(a *structs.Allocation) {
 	use := claimedUse{alloc: a, terms: r.Shared.Terms}
 	for _, name := range slices.Sorted(maps.Keys(r.Tasks)) {
 		for _, d := range r.Tasks[name].Devices {
-			use.devices = append(use.devices, d.DeviceIDs...)
+			for _, id := range d.DeviceIDs {
+				use.devices = append(use.devices, claimedDevice{id, d.Vendor + "/" + d.Type + "/" + d.Name})
+			}
 		}
 	}
 	n.claimed = append(n.claimed, use)
@@ -48,9 +54,9 @@ func (c *checker) checkClaims() {
 		}
 		owners := map[string]string{} // by device
 		for _, u := range n.claimed {
-			kind := ownedKind{u.alloc.Namespace, u.terms.CellLevel, u.terms.CellSize}
 			for _, d := range u.devices {
-				name, devices := c.cellOf(n.spec, d, u.terms)
+				kind := ownedKind{u.alloc.Namespace, cmp.Or(n.spec.NodePool, structs.DefaultNodePool), d.model, u.terms.CellLevel, u.terms.CellSize}
+				name, devices := c.cellOf(n.spec, d.id, u.terms)
 				if name == "" {
 					continue
 				}
@@ -70,18 +76,21 @@ func (c *checker) checkClaims() {
 	for v := range c.snap.VirtualClusters().List(nil, "", false) {
 		for i := range v.Claims {
 			claim := &v.Claims[i]
-			kind := ownedKind{v.Name, claim.Level, claim.Size}
+			if claim.Waits {
+				continue
+			}
+			kind := ownedKind{v.Name, claim.NodePool, claim.Kind(), claim.Level, claim.Size}
 			for _, name := range slices.Sorted(maps.Keys(used[kind]))[:min(claim.Count, len(used[kind]))] {
 				delete(used[kind], name)
 			}
 		}
 	}
 	order := func(a, b ownedKind) int {
-		return cmp.Or(cmp.Compare(a.owner, b.owner), cmp.Compare(a.level, b.level), cmp.Compare(a.size, b.size))
+		return cmp.Or(strings.Compare(a.owner, b.owner), strings.Compare(a.pool, b.pool), strings.Compare(a.model, b.model), strings.Compare(a.level, b.level), cmp.Compare(a.size, b.size))
 	}
 	for _, kind := range slices.SortedFunc(maps.Keys(used), order) {
 		if n := len(used[kind]); n > 0 {
-			c.fault(structs.CheckClaims, "virtual cluster", kind.owner, "%d cells of level %s more are in guaranteed use than it owns", n, kind.level)
+			c.fault(structs.CheckClaims, "virtual cluster", kind.owner, "%d cells of level %s of %s more are in guaranteed use than it owns in node pool %s", n, kind.level, kind.model, kind.pool)
 		}
 	}
 }
@@ -90,7 +99,7 @@ func (c *checker) checkClaims() {
 // name is empty if there is none.
 func (c *checker) cellOf(n *structs.Node, device string, terms *structs.AllocTerms) (name string, devices []string) {
 	switch {
-	case terms.CellLevel == structs.LevelGPU:
+	case terms.CellLevel == structs.LevelMIG:
 		return device, []string{device}
 	case terms.CellSize > 0:
 		config := c.snap.SchedulerConfig(nil)
@@ -105,7 +114,7 @@ func (c *checker) cellOf(n *structs.Node, device string, terms *structs.AllocTer
 	}
 	tree := n.NodeResources.Topology
 	if tree == nil {
-		return "", nil
+		tree = &structs.NodeTopology{}
 	}
 	for _, leaf := range tree.Cells {
 		if !slices.Contains(leaf.Devices, device) {
@@ -116,6 +125,9 @@ func (c *checker) cellOf(n *structs.Node, device string, terms *structs.AllocTer
 				return n.ID + "/" + at.ID, devicesBelow(tree, at)
 			}
 		}
+	}
+	if terms.CellLevel == structs.LevelGPU { // a GPU that is not divided has no vertex of its own
+		return device, []string{device}
 	}
 	return "", nil
 }

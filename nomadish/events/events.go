@@ -20,7 +20,7 @@ type Filter struct {
 // topics. An unknown topic is refused.
 func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
 	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool,
-		structs.TopicOperator, structs.TopicQueue, structs.TopicVirtualCluster, structs.TopicExchange}
+		structs.TopicOperator, structs.TopicQueue, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicProject}
 	// Nomad's further topics exist, and are silent until what they are about does.
 	silent := []string{"Deployment", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
 		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
@@ -95,6 +95,15 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 	case *structs.Exchange:
 		ev.Topic, ev.Key, ev.Namespace = structs.TopicExchange, v.ID, v.Owner
 		ev.Payload = map[string]any{"Exchange": v}
+	case *structs.Project:
+		ev.Topic, ev.Key = structs.TopicProject, v.Name
+		ev.Payload = map[string]any{"Project": v}
+	case *structs.CalendarEdit:
+		ev.Topic, ev.Key = structs.TopicProject, v.Project
+		ev.Payload = map[string]any{"CalendarEdit": v}
+	case *structs.Flow:
+		ev.Topic, ev.Key = structs.TopicProject, v.Name
+		ev.Payload = map[string]any{"Flow": v}
 	case *structs.SchedulerConfiguration:
 		ev.Topic, ev.Key = structs.TopicOperator, "scheduler-configuration"
 		ev.Payload = map[string]any{"SchedulerConfiguration": v}

@@ -234,6 +234,8 @@ func (s *script) entry() (structs.LogType, any) {
 	case structs.LogVirtualClusterUpsert, structs.LogVirtualClusterDelete, structs.LogClaimsTime, structs.LogVirtualClusterShift,
 		structs.LogVirtualClusterPoints, structs.LogExchangePut, structs.LogExchangeWithdraw:
 		return t, s.claim(t)
+	case structs.LogProjectUpsert, structs.LogProjectDelete, structs.LogProjectCalendar, structs.LogFlowUpsert, structs.LogFlowDelete:
+		return t, s.project(t)
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},
@@ -281,6 +283,33 @@ func (s *script) claim(t structs.LogType) any {
 		}, Time: s.time}
 	case structs.LogExchangeWithdraw:
 		return &structs.ExchangeWithdrawEntry{ID: s.seed(), Time: s.time}
+	}
+	return nil
+}
+
+// project returns a random entry about projects.
+func (s *script) project(t structs.LogType) any {
+	switch t {
+	case structs.LogProjectUpsert:
+		p := &structs.Project{Name: s.one("chip", "board"), Users: []string{"ada"}, Steps: []string{"synthesis", "place"}}
+		if s.flip() {
+			p.Steps, p.Flow = nil, "asic"
+		}
+		return &structs.ProjectUpsertEntry{Project: p, Time: s.time}
+	case structs.LogProjectDelete:
+		return &structs.ProjectDeleteEntry{Name: s.one("chip", "board"), Time: s.time}
+	case structs.LogProjectCalendar:
+		n := s.pick("week", 3)
+		from := s.time - s.time%604800e9 + int64(n)*604800e9
+		return &structs.ProjectCalendarEntry{Time: s.time, By: s.one("", "lead"), Week: &structs.ProjectWeek{
+			Project: s.one("chip", "board"), Week: fmt.Sprintf("1970-W%02d", n+1), From: from, To: from + 604800e9,
+			Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Step: s.one("", "place"), Count: s.pick("slots", 4)}},
+		}}
+	case structs.LogFlowUpsert:
+		steps := []string{"synthesis", "place", "route"}
+		return &structs.FlowUpsertEntry{Flow: &structs.Flow{Name: "asic", Steps: steps[:1+s.pick("steps", 3)]}, Time: s.time}
+	case structs.LogFlowDelete:
+		return &structs.FlowDeleteEntry{Name: "asic", Time: s.time}
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
 		structs.LogVirtualClusterUpsert: "apply_virtual_cluster_upsert", structs.LogVirtualClusterDelete: "apply_virtual_cluster_delete",
 		structs.LogVirtualClusterShift: "apply_virtual_cluster_shift", structs.LogVirtualClusterPoints: "apply_virtual_cluster_points",
 		structs.LogClaimsTime: "apply_claims_time", structs.LogExchangePut: "apply_exchange_put", structs.LogExchangeWithdraw: "apply_exchange_withdraw",
+		structs.LogProjectUpsert: "apply_project_upsert", structs.LogProjectDelete: "apply_project_delete", structs.LogProjectCalendar: "apply_project_calendar",
+		structs.LogFlowUpsert: "apply_flow_upsert", structs.LogFlowDelete: "apply_flow_delete",
 	}
 	for t, name := range names { // order does not matter: each has its own place
 		if t > structs.LogTypeLast { // a build with the tag "earlier" knows fewer

@@ -54,7 +54,7 @@ type counts struct{ owned, guaranteed, opportunistic, lent, doomed int }
 func (s *Series) derive(snap *state.Snapshot) {
 	*s = Series{at: s.at}
 	byOwner := map[string]map[scheduler.OwnerKind]counts{}
-	for name, view := range snap.World().ClaimViews("", false) { // order does not matter: each by itself
+	for name, view := range scheduler.ClaimViews(snap.World(), "", false) { // order does not matter: each by itself
 		byOwner[name] = kindsOf(name, view)
 	}
 	for k, n := range snap.World().OpportunisticDevices() { // as above

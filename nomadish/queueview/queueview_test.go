@@ -180,6 +180,17 @@ func TestEntry(t *testing.T) {
 	check(t, "waiting", *entry(2), want)
 	check(t, "its text", entry(2).ReasonText(), "memory exhausted on 5 nodes")
 
+	own := j
+	own.ID, own.Class = "own", structs.ClassGuaranteed
+	s.apply(&structs.JobRegisterEntry{Job: &own, Time: epoch})
+	s.requests(0, 3, "", "own/g")
+	classes, snap := map[string]string{}, s.store.Snapshot()
+	for _, l := range Order(snap, epoch) {
+		classes[l.Job.ID] = NewViewer(nil, snap, time.Unix(0, epoch)).Entry(l).Class
+	}
+	check(t, "classes; one may only run by a claim", fmt.Sprint(classes), "map[own:guaranteed train:opportunistic]")
+	s.requests(0, 0, "", "own/g")
+
 	s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Reserve: []*structs.Reservation{{NodeID: "n", Namespace: "default", JobID: "train", Group: "g"}}}}})
 	e := entry(2)
 	check(t, "reserved", e.State+" "+e.StateText(), "reserved reserved room on 1 node")

@@ -146,6 +146,9 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 		Suspended: v.suspended(l), ModifyIndex: a.ModifyIndex,
 	}
 	e.Share = l.Rank.Share
+	if l.Job.Class == structs.ClassGuaranteed { // it stands among the opportunistic ones while its claims do not suffice, but never runs as one
+		e.Class = structs.ClassGuaranteed
+	}
 	if e.Priority.Standing = l.Rank.Standing; l.Rank.IsEntitled() {
 		e.Class, e.Suspended, e.ReservedNodes = structs.ClassGuaranteed, 0, 0
 	}

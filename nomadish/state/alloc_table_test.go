@@ -44,11 +44,11 @@ func (m *model) snap() *Snapshot { return m.store.Snapshot() }
 // take moves the oracle on by the changes of the last entry; what was must be what
 // the oracle has.
 func (m *model) take(t *rapid.T) {
-	next, more, err := m.feed.take()
+	next, found, err := m.feed.Poll()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if more != nil {
+	if !found {
 		return // nothing has changed
 	}
 	for _, c := range next.Items {

@@ -93,7 +93,7 @@ func (t claimTable) checkExchange(owner *structs.VirtualCluster, now *structs.Ex
 	if !now.Bid {
 		has := owner.LeastOwned(&now.Cells, now.From.UnixNano(), now.Until.UnixNano()) - t.offered(owner.Name, &now.Cells, now.From.UnixNano(), now.Until.UnixNano())
 		if has < now.Cells.Count {
-			return structs.Errorf(structs.CodeConflict, "offer: virtual cluster %q owns %d such cells that are not offered yet in that time, not %d", owner.Name, max(has, 0),
+			return structs.Errorf(structs.CodeConflict, "offer: virtual cluster %q owns %d such cells that are neither pinned nor offered yet in that time, not %d", owner.Name, max(has, 0),
 				now.Cells.Count)
 		}
 		return nil
@@ -189,8 +189,8 @@ func (t claimTable) settleOne(list []*structs.Exchange) {
 	})
 	for _, s := range sales {
 		points := int64(s.Cells) * s.Bid.Points
-		t.trade(s.Offer, s.Offer.Owner, -s.Cells, points, structs.CellChangeSold)
-		t.trade(s.Offer, s.Bid.Owner, s.Cells, -points, structs.CellChangeWon)
+		t.trade(s, s.Offer.Owner, -s.Cells, points)
+		t.trade(s, s.Bid.Owner, s.Cells, -points)
 	}
 }
 
@@ -211,15 +211,21 @@ func (t claimTable) owned(offers []*structs.Exchange) (list []*structs.Exchange)
 	return list
 }
 
-// trade books a sale for one of the two.
-func (t claimTable) trade(of *structs.Exchange, owner string, count int, points int64, why string) {
+// trade books a sale for one of the two: its cells and points more, or less.
+func (t claimTable) trade(s structs.Sale, owner string, count int, points int64) {
 	was := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, owner)
 	if was == nil {
 		return // a virtual cluster with open exchanges is not deleted
 	}
+	of := s.Offer
+	c := change(&of.Cells, count, of.From.UnixNano(), of.Until.UnixNano(), structs.CellChangeWon)
+	c.With, c.Points = of.Owner, max(points, -points)
+	if count < 0 {
+		c.Why, c.With = structs.CellChangeSold, s.Bid.Owner
+	}
 	now := was.Copy()
 	now.Points += points
-	now.Changes = append(now.Changes, change(&of.Cells, count, of.From.UnixNano(), of.Until.UnixNano(), why))
+	now.Changes = append(now.Changes, c)
 	now.ModifyIndex = t.x.index
 	t.x.put(TableVirtualClusters, now)
 	note(t.x, KindVirtualCluster, owner, was, now)

@@ -1,12 +1,14 @@
 package state
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -43,14 +45,24 @@ func TestExchangeGolden(t *testing.T) {
 		e.VirtualCluster.Points = 10
 		w.must(e)
 	}
+	ws := NewWatchSet()
+	w.store.Snapshot().ClaimsIndex(ws)
 	w.must(exchange("offer", "c", 1, 0, later(1), later(2)))
+	if s := w.store.Snapshot(); s.ClaimsIndex(nil) != s.Index() {
+		t.Errorf("an offer at index %d, which virtual clusters show, has not changed their index %d", s.Index(), s.ClaimsIndex(nil))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if !ws.Wait(ctx) {
+		t.Error("who waits for virtual clusters is not woken by an offer")
+	}
 	w.must(exchange("bid-a", "a", 1, 2, later(1), later(2)))
 	w.must(exchange("bid-b", "b", 1, 3, later(1), later(2)))
 	w.refusesWith(exchange("again", "c", 1, 0, later(1), later(2)), structs.CodeConflict, "owns 0 such cells")
 	w.refusesWith(exchange("own", "c", 1, 1, later(1), later(2)), structs.CodeConflict, "the only offer")
 	w.refusesWith(exchange("rich", "a", 4, 3, later(1), later(2)), structs.CodeConflict, "has 10 points")
 	w.refusesWith(&structs.VirtualClusterDeleteEntry{Name: "c"}, structs.CodeConflict, "is open")
-	if snap := w.store.Snapshot(); snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "c"), snap.World().ClaimViews("c", true)).Cells[0].Offered != 1 {
+	if snap := w.store.Snapshot(); snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "c"), scheduler.ClaimViews(snap.World(), "c", true)).Cells[0].Offered != 1 {
 		t.Error("what is offered is not shown")
 	}
 	if edge := w.store.Snapshot().VirtualClusters().ClaimsEdge(nil); edge != later(1).UnixNano() {
@@ -66,10 +78,19 @@ func TestExchangeGolden(t *testing.T) {
 	}
 	status := func(name string) *structs.CellStatus {
 		snap := w.store.Snapshot()
-		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, name), snap.World().ClaimViews(name, true)).Cells[0]
+		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, name), scheduler.ClaimViews(snap.World(), name, true)).Cells[0]
 	}
 	if b := status("b"); b.Given != 1 || b.Won != 1 || b.Free() != 2 {
 		t.Errorf("as it is shown: %+v", b)
+	}
+	with := func(name string) (list []string) {
+		for _, c := range w.store.Snapshot().VirtualClusters().Get(nil, name).Changes {
+			list = append(list, fmt.Sprint(c.Why, " ", c.Cells.Count, " with ", c.With, " for ", c.Points))
+		}
+		return list
+	}
+	if got := fmt.Sprint(with("a"), with("b"), with("c")); got != "[] [won 1 with c for 3] [sold -1 with b for 3]" {
+		t.Errorf("what is kept of it: %s", got)
 	}
 	w.advance(later(1)) // a time that has passed already changes nothing
 	w.advance(later(2))
@@ -141,6 +162,29 @@ func TestWindows(t *testing.T) {
 			t.Errorf("hour %d: a owns %d, b %d; want %d and %d", at.hour, w.given("a", "node"), w.given("b", "node"), at.a, at.b)
 		}
 	}
+}
+
+// TestOrderAtOneEdge: what several are given at one time has the same order in a World that grew with the entries as in one that is made
+// of the rows (w.must compares them), and so has what one is given of several kinds: it decides what is doomed.
+func TestOrderAtOneEdge(t *testing.T) {
+	w := tenantWorld(t)
+	at := func(cells ...*structs.CellQuota) []*structs.CellWindow {
+		return []*structs.CellWindow{{From: later(1), To: later(2), Cells: cells}}
+	}
+	a := owns("a", cellsOf("gpu", 0, 0), cellsOf("pcie", 0, 0))
+	a.VirtualCluster.Windows = at(cellsOf("node", 0, 2))
+	b := owns("b")
+	b.VirtualCluster.Windows = at(cellsOf("node", 0, 2))
+	w.must(a)
+	w.must(b)
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r1-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
+	w.advance(later(1))
+
+	w = tenantWorld(t)
+	w.must(owns("a", cellsOf("node", 0, 1)))
+	w.must(owns("a", cellsOf("rack", 2, 1), cellsOf("node", 0, 2)))
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r1-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
+	w.must(&structs.NodeStatusEntry{NodeIDs: []string{"r2-n0"}, Status: structs.NodeStatusDown, Time: w.now()})
 }
 
 // TestPendingEdits: an edit that is not admitted waits with WhenFree, and is admitted as soon as it can be.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -43,6 +44,10 @@ var exported = []struct {
 	{TableVirtualClusters, func() any { return &structs.VirtualCluster{} }},
 	{TableClaimsTime, func() any { return &structs.ClaimsTime{} }},
 	{TableExchanges, func() any { return &structs.Exchange{} }},
+	{TableFlows, func() any { return &structs.Flow{} }},
+	{TableProjects, func() any { return &structs.Project{} }},
+	{TableProjectWeeks, func() any { return &structs.ProjectWeek{} }},
+	{TableProjectEdits, func() any { return &structs.CalendarEdit{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
@@ -231,6 +236,14 @@ func CheckRow(table string, row any) error {
 		if err := checkID("virtual cluster", r.Name); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
+	case *structs.Project:
+		return checkID("project", r.Name)
+	case *structs.Flow:
+		return checkID("flow", r.Name)
+	case *structs.ProjectWeek:
+		return cmp.Or(checkID("project", r.Project), checkID("week", r.Week))
+	case *structs.CalendarEdit:
+		return checkID("project", r.Project)
 	case *structs.PendingRequest:
 		if err := checkRequestRow(r); err != nil {
 			return fmt.Errorf("import: %w", err)
@@ -256,6 +269,6 @@ func (w *Writer) Commit(in *Import, index uint64) {
 		marks: in.marks, tallies: x.tallies, restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	}, nil, nil, nil)
 	w.store.fed.Store(index)
-	w.store.ring.reset(index)
+	w.store.ring.Reset(index)
 	close(was.abandoned)
 }

@@ -1,9 +1,7 @@
 package state
 
 import (
-	"maps"
-	"slices"
-
+	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -11,7 +9,7 @@ import (
 // oldest records beyond the limit.
 func (x *txn) record(a *structs.Allocation) {
 	x.tables.add(TableHistory)
-	x.past.Put(x.recordOf(a))
+	x.past.Put(historytable.Record(a, jobVersion(x, a.Namespace, a.JobID, a.JobVersion), x.index, x.now))
 	for x.past.Len() > x.opts.HistoryMax {
 		x.past.Remove(x.past.Oldest())
 	}
@@ -22,65 +20,5 @@ func (x *txn) forgetHistory(before int64) {
 	for h := x.past.Oldest(); h != nil && h.Ended < before; h = x.past.Oldest() {
 		x.past.Remove(h)
 		x.tables.add(TableHistory)
-	}
-}
-
-func (x *txn) recordOf(a *structs.Allocation) *structs.HistoryRecord {
-	h := &structs.HistoryRecord{
-		AllocID: a.ID, Namespace: a.Namespace, JobID: a.JobID, JobVersion: a.JobVersion, Group: a.TaskGroup,
-		NodeID: a.NodeID, NodeName: a.NodeName, Submitted: a.CreateTime, Placed: a.CreateTime,
-		ClientStatus: a.ClientStatus, Reason: a.DesiredDescription, Index: x.index,
-	}
-	if res := a.AllocatedResources; res != nil {
-		for _, t := range res.Tasks { // order does not matter: sums
-			if t == nil {
-				continue
-			}
-			h.CPU += t.Cpu.CpuShares
-			h.Cores += len(t.Cpu.ReservedCores)
-			h.MemoryMB += t.Memory.MemoryMB
-			for _, d := range t.Devices {
-				if d != nil {
-					h.Devices += len(d.DeviceIDs)
-				}
-			}
-		}
-		h.DiskMB = res.Shared.DiskMB
-	}
-	if job := jobVersion(x, a.Namespace, a.JobID, a.JobVersion); job != nil {
-		h.Type, h.Priority, h.Submitted = job.Type, job.Priority, job.SubmitTime
-		if g := job.LookupTaskGroup(a.TaskGroup); g != nil && len(g.Tasks) > 0 && g.Tasks[0] != nil {
-			h.User = g.Tasks[0].User
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
-		addTask(h, name, a.TaskStates[name])
-	}
-	if h.Ended == 0 {
-		h.Ended = max(a.ModifyTime, x.now)
-	}
-	return h
-}
-
-func addTask(h *structs.HistoryRecord, name string, t *structs.TaskState) {
-	if t == nil {
-		return
-	}
-	if !t.StartedAt.IsZero() {
-		if at := t.StartedAt.UnixNano(); h.Started == 0 || at < h.Started {
-			h.Started = at
-		}
-	}
-	if !t.FinishedAt.IsZero() {
-		h.Ended = max(h.Ended, t.FinishedAt.UnixNano())
-	}
-	if slices.Contains(t.Events, nil) {
-		return // a report with holes in it: no exit code is better than a fault
-	}
-	if code, ok := t.ExitCode(); ok {
-		if h.ExitCodes == nil {
-			h.ExitCodes = map[string]int{}
-		}
-		h.ExitCodes[name] = code
 	}
 }

@@ -115,7 +115,11 @@ func (f *filled) fill() {
 		// The same once more on the World alone, to tell its share.
 		from = cpu(f.b)
 		edit := other.Edit()
-		for _, c := range f.w.store.ring.commits[0].Items {
+		last, _, err := f.w.store.Feed(f.w.index - 1).Poll()
+		if err != nil {
+			f.b.Fatal(err)
+		}
+		for _, c := range last.Items {
 			if a, ok := c.New.(*AllocRow); ok {
 				edit.UpsertAlloc(a.Whole())
 			}

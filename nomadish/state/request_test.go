@@ -284,7 +284,7 @@ func TestFeedTellsOfRequests(t *testing.T) {
 		feed := w.store.Feed(w.index)
 		w.must(entry)
 		got := ""
-		for changes, more, err := feed.take(); more == nil; changes, more, err = feed.take() {
+		for changes, found, err := feed.Poll(); found; changes, found, err = feed.Poll() {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
+	"github.com/nomadish/nomadish/nomadish/state/internal/ring"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
@@ -33,7 +34,7 @@ type Store struct {
 	// publishing is held from the commit of the tables until the view of them is current.
 	publishing sync.RWMutex
 	hub        allocwatch.Hub
-	ring       *ring
+	ring       *ring.Ring[Change]
 	fed        atomic.Uint64 // see Fed
 }
 
@@ -63,7 +64,7 @@ func New(opts Options) (*Store, *Writer) {
 	if opts.JobVersions <= 0 {
 		opts.JobVersions = structs.DefaultJobTrackedVersions
 	}
-	s := &Store{opts: opts, ring: newRing(opts.EventBuffer)}
+	s := &Store{opts: opts, ring: ring.New[Change](opts.EventBuffer)}
 	w := &Writer{store: s, db: newDB()}
 	s.current.Store(&view{
 		store: s, txn: w.db.Txn(false), allocs: &alloctable.Table{}, past: &historytable.Table{}, world: scheduler.NewWorld(),

@@ -4,6 +4,7 @@ import (
 	"github.com/hashicorp/go-memdb"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/projecttable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -30,6 +31,11 @@ const (
 	// TableExchanges is offers and bids that are not settled.
 	TableExchanges  = "exchanges"
 	TableNamespaces = "namespaces" // without the default one while nobody has changed it
+	// TableProjects and what follows is of projects: the weeks of their calendars, the last edits of these, and flows.
+	TableProjects     = projecttable.Projects
+	TableProjectWeeks = projecttable.Weeks
+	TableProjectEdits = projecttable.Edits
+	TableFlows        = projecttable.Flows
 	// TableReservations is room that is kept for requests that wait, by node.
 	TableReservations = "reservations"
 	// TableRequests is what waits in the queue, and what is remembered of what did.
@@ -44,6 +50,7 @@ func Tables() []string {
 		TableAllocs, TableRequests, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodePools, TableNodes, TableReservations,
 		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
 		TableNamespaces, TableVirtualClusters, TableClaimsTime, TableExchanges,
+		TableProjects, TableProjectWeeks, TableProjectEdits, TableFlows,
 	}
 }
 
@@ -55,7 +62,7 @@ const (
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
 	byScaling = "scaling" // jobs of which a group has a scaling policy
-	byPending = "pending" // virtual clusters with an edit that waits
+	byPending = "pending" // virtual clusters with an edit, or cells, that wait
 	byWaiting = "waiting" // requests that wait
 )
 
@@ -142,7 +149,7 @@ func schema() *memdb.DBSchema {
 	table(TableNamespaces, uniqueBy(func(n *structs.Namespace) []byte { return key(n.Name) }))
 	table(TableVirtualClusters, uniqueBy(func(v *structs.VirtualCluster) []byte { return key(v.Name) }),
 		also(byPending, func(v *structs.VirtualCluster) []byte {
-			if v.Pending == nil {
+			if !v.Waits() {
 				return nil
 			}
 			return key(byPending)
@@ -150,6 +157,9 @@ func schema() *memdb.DBSchema {
 	table(TableClaimsTime, uniqueBy(func(*structs.ClaimsTime) []byte { return key(TableClaimsTime) }))
 	table(TableExchanges, uniqueBy(func(x *structs.Exchange) []byte { return key(x.ID) }))
 	table(TableNodePools, uniqueBy(func(p *structs.NodePool) []byte { return key(p.Name) }))
+	for name, indexes := range projecttable.Indexes() { // order does not matter: each table is by itself
+		table(name, indexes...)
+	}
 	table(TableAutopilot, uniqueBy(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
 	return &memdb.DBSchema{Tables: tables}
 }

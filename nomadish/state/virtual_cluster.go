@@ -61,7 +61,7 @@ func (w *Writer) VirtualClusterUpsert(index uint64, e *structs.VirtualClusterUps
 		if err := (claimTable{x}).resolve(now); err != nil {
 			return err
 		}
-		err := claimTable{x}.admit(now)
+		err := claimTable{x}.admitNext(was, now)
 		if structs.CodeOf(err) == structs.CodeConflict && e.WhenFree {
 			return claimTable{x}.postpone(was, now, err)
 		}
@@ -154,7 +154,7 @@ func (t claimTable) resolve(v *structs.VirtualCluster) error {
 			return structs.Errorf(structs.CodeBadRequest, "virtual cluster %q: window %d: %w", v.Name, i+1, err)
 		}
 	}
-	return nil
+	return v.CheckWindows()
 }
 
 func (t claimTable) config() *structs.SchedulerConfiguration {
@@ -167,6 +167,9 @@ func (t claimTable) config() *structs.SchedulerConfiguration {
 // admit finds what a virtual cluster owns now, and tries that, and what it will own, on a World of its own. It returns an error of
 // CodeConflict if what others own and use forbids it, of CodeBadRequest if it can never be.
 func (t claimTable) admit(now *structs.VirtualCluster) error {
+	if err := now.CheckOwned(t.time()); err != nil {
+		return err
+	}
 	w := t.x.edit.World()
 	claims := now.ClaimsAt(t.time(), t.x.index)
 	if err := scheduler.AdmitClaims(w, now.Name, claims); err != nil {
@@ -194,9 +197,12 @@ func (t claimTable) later(with *structs.VirtualCluster) (times []scheduler.Later
 	}
 	slices.Sort(edges)
 	for _, at := range slices.Compact(edges) {
-		one := scheduler.LaterClaims{At: timeOf(at).Format(time.RFC3339), All: map[string][]structs.CellClaim{}}
+		one := scheduler.LaterClaims{At: timeOf(at).Format(time.RFC3339), All: map[string][]structs.CellClaim{}, Owner: with.Name}
 		for _, v := range all {
 			one.All[v.Name] = v.ClaimsAt(at, t.x.index)
+		}
+		if was := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, with.Name); was != nil {
+			one.Was = was.ClaimsAt(at, t.x.index)
 		}
 		times = append(times, one)
 	}
@@ -301,10 +307,10 @@ func (t claimTable) writeLost() {
 }
 
 // ClaimsIndex returns the index that last changed anything that virtual clusters show: what is owned, what runs, which nodes
-// there are. A watch set that is given watches all of it.
+// there are, what is offered, and the time by which windows are looked up. A watch set that is given watches all of it.
 func (s *Snapshot) ClaimsIndex(ws *WatchSet) uint64 {
 	index := uint64(0)
-	for _, table := range []string{TableVirtualClusters, TableNodes, TableAllocs, TableConfig} {
+	for _, table := range []string{TableVirtualClusters, TableNodes, TableAllocs, TableConfig, TableExchanges, TableClaimsTime} {
 		if ws != nil {
 			ws.store = s.v.store
 			ws.addTable(s.v, table)

@@ -3,6 +3,7 @@ package state
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -42,6 +43,24 @@ func TestClaimsAtCommit(t *testing.T) {
 	if claim("s2") != "" {
 		t.Errorf("it takes from nobody: %q", claim("s2"))
 	}
+	described := func(seed, want string) {
+		t.Helper()
+		if got := w.store.Snapshot().Alloc(nil, structs.DeriveID(seed, 0)).DesiredDescription; got != want {
+			t.Errorf("%s is described as %q, want %q", seed, got, want)
+		}
+	}
+	described("s1", structs.DescLostClaim)
+	described("s2", structs.DescLostClaim)
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
+	s1 := w.store.Snapshot().Alloc(nil, structs.DeriveID("s1", 0))
+	resources := s1.AllocatedResources.Copy()
+	resources.Shared.Terms = claiming("s1", "n-gpu-0").Resources.Shared.Terms
+	w.plan(&structs.JudgedPlan{EvalID: "e-raise", JudgedAt: w.index, Update: []*structs.AllocInPlace{{AllocID: s1.ID, EvalID: "e-raise", Resources: resources}}})
+	if claim("s1") != structs.ClaimCells {
+		t.Errorf("raised, its claim is %q", claim("s1"))
+	}
+	described("s1", "")
+	w.must(owns(structs.DefaultNamespace))
 	before := len(w.store.Snapshot().EvalsByJob(nil, structs.DefaultNamespace, "web"))
 	victim := structs.DeriveID("s2", 0)
 	w.plan(&structs.JudgedPlan{
@@ -126,6 +145,98 @@ func TestCellHandedOn(t *testing.T) {
 		world := w.store.Snapshot().World()
 		if err := world.CheckClaims(); err != nil || world.Diff(Rebuild(w.store.Snapshot())) != nil {
 			t.Errorf("changed %v: %v %v", changed, err, world.Diff(Rebuild(w.store.Snapshot())))
+		}
+	}
+}
+
+// TestRaiseAtCommit: a running allocation that was to be raised runs on opportunistically if by the commit its cell is somebody else's.
+func TestRaiseAtCommit(t *testing.T) {
+	w := tenantWorld(t)
+	w.must(owns("a", cellsOf("socket", 0, 2)))
+	web := job("web")
+	web.Namespace = "a"
+	w.register(web)
+	on := func(node, seed, claim string) *structs.PlacementBatch {
+		b := batch("web", 0, node, seed, 1)
+		b.Namespace = "a"
+		b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{node + "-gpu-0"}}}}
+		b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: claim}
+		if claim != "" {
+			b.Resources.Shared.Terms.CellLevel = "socket"
+		}
+		return b
+	}
+	w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index, Place: []*structs.PlacementBatch{on("r1-n0", "s1", structs.ClaimCells), on("r1-n1", "s2", "")}})
+	raised := structs.DeriveID("s2", 0)
+	raise := &structs.JudgedPlan{EvalID: "e2", JudgedAt: w.index, Update: []*structs.AllocInPlace{{AllocID: raised, EvalID: "e2", JobVersion: 3, Resources: on("r1-n1", "s2", structs.ClaimCells).Resources}}}
+	raise.Update[0].Resources.Tasks = w.store.Snapshot().Alloc(nil, raised).AllocatedResources.Tasks
+	doomed := func() int { return scheduler.ClaimViews(w.store.Snapshot().World(), "b", false)["b"].Cells[0].Doomed }
+	w.must(owns("b", cellsOf("node", 0, 3))) // safe, as a's second socket can be on r1-n0
+	w.plan(raise)
+	a := w.store.Snapshot().Alloc(nil, raised)
+	if doomed() != 0 || hasClaim(a.AllocatedResources) || a.JobVersion != 3 {
+		t.Errorf("with b's nodes beside it: b has %d cells doomed, %+v of version %d", doomed(), a.AllocatedResources.Shared.Terms, a.JobVersion)
+	}
+	w.must(owns("b", cellsOf("node", 0, 2)))
+	again := *raise
+	again.JudgedAt = raise.JudgedAt // an edit was between again
+	w.plan(&again)
+	if a := w.store.Snapshot().Alloc(nil, raised); doomed() != 0 || !hasClaim(a.AllocatedResources) || a.DesiredDescription != "" {
+		t.Errorf("with room beside b's nodes: b has %d cells doomed, %+v", doomed(), a.AllocatedResources.Shared.Terms)
+	}
+}
+
+// TestPinOfGoneNode: a cell that its owner has bound while the node of its pinned one was not registered is unbound when that returns.
+func TestPinOfGoneNode(t *testing.T) {
+	w := newWorld(t)
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("m", "r1"), Time: w.now()})
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1, "m")))
+	w.register(job("web"))
+	w.must(&structs.NodeDeregisterEntry{NodeIDs: []string{"m"}, Time: w.now()})
+	w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index, Place: []*structs.PlacementBatch{claiming("s1", "n-gpu-0")}})
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("m", "r1"), Time: w.now()})
+	snap := w.store.Snapshot()
+	if err := snap.World().CheckClaims(); err != nil {
+		t.Error(err)
+	}
+	if a := snap.Alloc(nil, structs.DeriveID("s1", 0)); a.AllocatedResources.Shared.Terms.Claim != "" {
+		t.Errorf("it uses %+v, and its owner has that one cell which is pinned", a.AllocatedResources.Shared.Terms)
+	}
+}
+
+// TestGangLosesItsClaims: those of a gang that must run together are all guaranteed or none is, also when an edit leaves cells for some.
+func TestGangLosesItsClaims(t *testing.T) {
+	for least, want := range map[int]int{2: 0, 1: 1} { // with one that must run, the other is decided by itself
+		w := tenantWorld(t)
+		w.must(owns("a", cellsOf("node", 0, 2)))
+		web := job("web")
+		web.Namespace = "a"
+		w.register(web)
+		plan := &structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index}
+		for _, node := range []string{"r1-n0", "r1-n1"} {
+			b := batch("web", 0, node, "seed-"+node, 1)
+			b.Namespace = "a"
+			b.Instances[0].Devices = map[string][]*structs.AllocatedDeviceResource{"t": {{Vendor: "nvidia", Type: "gpu", Name: "H100", DeviceIDs: []string{node + "-gpu-0"}}}}
+			b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, Claim: structs.ClaimCells, CellLevel: "node", Gang: "g", GangMin: least}
+			plan.Place = append(plan.Place, b)
+		}
+		w.plan(plan)
+		guaranteed := func() (n int) {
+			for _, a := range w.store.Snapshot().AllocsByJob(nil, "a", "web", true) {
+				if hasClaim(a.AllocatedResources) {
+					n++
+				}
+			}
+			return n
+		}
+		if guaranteed() != 2 {
+			t.Fatalf("%d are guaranteed", guaranteed())
+		}
+		w.must(owns("a", cellsOf("node", 0, 1)))
+		snap := w.store.Snapshot()
+		if err := snap.World().CheckClaims(); guaranteed() != want || err != nil || snap.World().Diff(Rebuild(snap)) != nil {
+			t.Errorf("of 2 of which %d must run, %d are guaranteed, want %d; %v %v", least, guaranteed(), want, err, snap.World().Diff(Rebuild(snap)))
 		}
 	}
 }

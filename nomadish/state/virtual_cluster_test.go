@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -91,7 +92,7 @@ func TestAdmissionGolden(t *testing.T) {
 	bad.NodeResources.Devices[0].Instances[4].Healthy = false
 	w.must(&structs.NodeRegisterEntry{Node: bad, Time: w.now()})
 	doomed := func(name string) (n int) {
-		for _, line := range w.store.Snapshot().World().ClaimViews(name, false)[name].Cells {
+		for _, line := range scheduler.ClaimViews(w.store.Snapshot().World(), name, false)[name].Cells {
 			n += line.Doomed
 		}
 		return n
@@ -111,6 +112,12 @@ func TestWrongVirtualClusters(t *testing.T) {
 	w.must(owns("b", cellsOf("socket", 0, 1, "r1-n0/socket-0")))
 	before := w.store.Snapshot().Hash()
 	kind := func(k string, c *structs.CellQuota) *structs.CellQuota { c.Kind = k; return c }
+	windows := func(e *structs.VirtualClusterUpsertEntry, list ...*structs.CellQuota) *structs.VirtualClusterUpsertEntry {
+		for i, c := range list {
+			e.VirtualCluster.Windows = append(e.VirtualCluster.Windows, &structs.CellWindow{From: later(1 + i), To: later(4 + i), Cells: []*structs.CellQuota{c}})
+		}
+		return e
+	}
 	pool := func(p string, c *structs.CellQuota) *structs.CellQuota { c.NodePool = p; return c }
 	for _, row := range []struct {
 		entry *structs.VirtualClusterUpsertEntry
@@ -118,22 +125,24 @@ func TestWrongVirtualClusters(t *testing.T) {
 		text  string
 	}{
 		{owns("x", cellsOf("node", 0, 1)), structs.CodeBadRequest, `namespace "x" does not exist`},
-		{owns("a", cellsOf("drawer", 0, 1)), structs.CodeBadRequest, "can be owned at the levels gpu, pcie, socket, node, rack"},
+		{owns("a", cellsOf("drawer", 0, 1)), structs.CodeBadRequest, "can be owned at the levels gpu, pcie, socket, node, rack (size 2)"},
+		{owns("a", cellsOf("rak", 0, 1)), structs.CodeBadRequest, `did you mean "rack"?`},
 		{owns("a", kind("nvidia/gpu/B200", cellsOf("node", 0, 1))), structs.CodeBadRequest, `node pool "default" has nvidia/gpu/H100/2x2x2`},
 		{owns("a", kind("H100", cellsOf("node", 0, 1))), structs.CodeBadRequest, "must be vendor/type/model"},
 		{owns("a", pool("far", cellsOf("node", 0, 1))), structs.CodeBadRequest, `node pool "far" has no devices`},
-		{owns("a", cellsOf("rack", 3, 1)), structs.CodeBadRequest, "3 nodes"},
-		{owns("a", cellsOf("rack", 0, 1)), structs.CodeBadRequest, "size is missing"},
+		{owns("a", cellsOf("rack", 3, 1)), structs.CodeBadRequest, "those with 2 nodes can be owned"},
+		{owns("a", cellsOf("rack", 0, 1)), structs.CodeBadRequest, "size is missing: how many nodes such a cell has (there are cells with 2 nodes)"},
 		{owns("a", cellsOf("node", 2, 1)), structs.CodeBadRequest, "only cells above nodes have one"},
 		{owns("a", cellsOf("node", 0, 5)), structs.CodeConflict, "level node: 2 short"},
 		{owns("a", cellsOf("node", 0, 1, "r9-n9")), structs.CodeBadRequest, `there is no node "r9-n9"`},
 		{owns("a", cellsOf("socket", 0, 1, "r1-n0/socket-2")), structs.CodeBadRequest, "NODE/socket-0"},
-		{owns("a", cellsOf("socket", 0, 1, "r1-n0/socket-0")), structs.CodeConflict, "bound already"},
-		{owns("a", cellsOf("node", 0, 1, "r1-n0")), structs.CodeConflict, "bound already"},
+		{owns("a", cellsOf("socket", 0, 1, "r1-n0/socket-0")), structs.CodeConflict, `virtual cluster "b" has the cell r1-n0/socket-0 of level socket pinned (pin another cell, or none`},
+		{owns("a", cellsOf("node", 0, 1, "r1-n0")), structs.CodeConflict, `virtual cluster "b" has the cell r1-n0/socket-0 of level socket pinned (`},
 		{owns("a", cellsOf("rack", 2, 1, "rack:r3")), structs.CodeBadRequest, "no such cell"},
 		{owns("a", cellsOf("node", 0, 1, "r1-n1", "r2-n0")), structs.CodeBadRequest, "2 pins"},
 		{owns("a", cellsOf("node", 0, 1), cellsOf("node", 0, 2)), structs.CodeBadRequest, "stated twice"},
 		{owns("a", cellsOf("node", 0, 1), kind("nvidia/gpu/H100", cellsOf("node", 0, 2))), structs.CodeBadRequest, "stated twice"},
+		{windows(owns("a"), cellsOf("socket", 0, 1), kind("nvidia/gpu/H100", cellsOf("socket", 0, 2))), structs.CodeBadRequest, "window 2: it overlaps window 1"},
 		{owns("a", cellsOf("", 0, 1)), structs.CodeBadRequest, "level is missing"},
 		{owns("a", cellsOf("node", 0, -1)), structs.CodeBadRequest, "not -1"},
 		{&structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{Name: "a"}, CAS: true, CheckIndex: 7}, structs.CodeConflict, "there is none"},
@@ -159,7 +168,9 @@ func TestWrongVirtualClusters(t *testing.T) {
 func TestPinsOfAwayNodes(t *testing.T) {
 	w := tenantWorld(t)
 	w.must(owns("b", cellsOf("node", 0, 2, "r1-n0")))
-	line := func() *structs.CellStatus { return w.store.Snapshot().World().ClaimViews("b", true)["b"].Cells[0] }
+	line := func() *structs.CellStatus {
+		return scheduler.ClaimViews(w.store.Snapshot().World(), "b", true)["b"].Cells[0]
+	}
 	if l := line(); l.Bound != 1 || l.Doomed != 0 {
 		t.Errorf("%+v", l)
 	}
@@ -171,7 +182,7 @@ func TestPinsOfAwayNodes(t *testing.T) {
 	if l := line(); l.Bound != 1 || l.Doomed != 0 {
 		t.Errorf("back: %+v", l)
 	}
-	bound := w.store.Snapshot().World().ClaimViews("b", true)["b"].Bound
+	bound := scheduler.ClaimViews(w.store.Snapshot().World(), "b", true)["b"].Bound
 	if len(bound) != 1 || bound[0].Cell != "r1-n0" || !bound[0].Pinned {
 		t.Errorf("%+v", bound)
 	}

@@ -3,9 +3,11 @@ package state
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,8 +25,8 @@ func (t claimTable) time() int64 {
 	return now
 }
 
-// ClaimsEdge returns the next time at which what is owned changes, in Unix nanoseconds: after the time up to which it has been moved
-// on. It is 0 if there is none.
+// ClaimsEdge returns the next time at which what is owned changes, or what an edit that waits would change, in Unix nanoseconds: after the
+// time up to which it has been moved on. It is 0 if there is none.
 func (v VirtualClusters) ClaimsEdge(ws *WatchSet) int64 {
 	passed, next := int64(0), int64(0)
 	if row := one[structs.ClaimsTime](v.snap.v, ws, TableClaimsTime, byID); row != nil {
@@ -38,6 +40,11 @@ func (v VirtualClusters) ClaimsEdge(ws *WatchSet) int64 {
 	for c := range v.List(ws, "", false) {
 		for _, t := range c.Edges(passed) {
 			note(t)
+		}
+		if c.Pending != nil { // with its windows over, an edit may be admitted
+			for _, t := range c.Waiting().Edges(passed) {
+				note(t)
+			}
 		}
 	}
 	for x := range v.Exchanges(ws) {
@@ -64,10 +71,11 @@ func (w *Writer) ClaimsTime(index uint64, e *structs.ClaimsTimeEntry) error {
 	})
 }
 
-// updateClaims sets what a virtual cluster owns now. First only what it has less of: what others get must be free then.
+// updateClaims sets what a virtual cluster owns now. First only what it has less of: what others get must be free then. What it has more
+// of waits: tryPending gives it as far as bindings permit.
 func (t claimTable) updateClaims(was *structs.VirtualCluster, shrinks bool) {
 	now := was.Copy()
-	now.Claims = was.ClaimsAt(t.time(), t.x.index)
+	now.Claims = was.DueAt(t.time(), t.x.index)
 	if shrinks {
 		now.Claims = common(was.Claims, now.Claims)
 	} else {
@@ -84,7 +92,7 @@ func (t claimTable) updateClaims(was *structs.VirtualCluster, shrinks bool) {
 func common(was, is []structs.CellClaim) (list []structs.CellClaim) {
 	for _, c := range was {
 		for i := range is {
-			if is[i].SameCells(&c) && is[i].Order == c.Order {
+			if is[i].SameCells(&c) && is[i].Order == c.Order && is[i].Waits == c.Waits {
 				c.Count, c.Pins = min(c.Count, is[i].Count), is[i].Pins
 				list = append(list, c)
 			}
@@ -94,62 +102,100 @@ func common(was, is []structs.CellClaim) (list []structs.CellClaim) {
 }
 
 func equalClaims(a, b structs.CellClaim) bool {
-	return a.SameCells(&b) && a.Count == b.Count && a.Order == b.Order && slices.Equal(a.Pins, b.Pins)
+	return a.SameCells(&b) && a.Count == b.Count && a.Order == b.Order && a.Waits == b.Waits && slices.Equal(a.Pins, b.Pins)
 }
 
-// settle ends an entry: what has lost its claim is written back, and edits that wait are tried if cells may have come free.
+// settle ends an entry: what has lost its claim is written back, and edits that wait are tried if cells may have come free, or time went on.
 func (t claimTable) settle() {
-	t.writeLost()
 	x := t.x
-	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) || memtable.Open(x.Txn, false, TableVirtualClusters, byPending, byPending).Next() == nil {
+	x.edit.RetryPins()
+	t.writeLost()
+	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) && !x.tables.has(TableClaimsTime) || memtable.Open(x.Txn, false, TableVirtualClusters, byPending, byPending).Next() == nil {
 		return
 	}
 	t.tryPending()
+	x.edit.RetryPins()
 	t.writeLost()
 }
 
-// tryPending admits edits that wait, in the order in which they came. One that needs cells of the same level as one before
-// it that still waits, waits behind it.
-func (t claimTable) tryPending() {
+// pending returns the virtual clusters with edits that wait, in the order in which these came, and the cells that are due and wait.
+func (t claimTable) pending() ([]*structs.VirtualCluster, []structs.DueCells) {
 	waiting := collect(rows[structs.VirtualCluster](t.x, false, TableVirtualClusters, byPending, byPending))
+	due := structs.Due(waiting)
+	waiting = slices.DeleteFunc(waiting, func(v *structs.VirtualCluster) bool { return v.Pending == nil })
 	slices.SortStableFunc(waiting, func(a, b *structs.VirtualCluster) int {
 		return cmp.Or(cmp.Compare(a.Pending.Index, b.Pending.Index), strings.Compare(a.Name, b.Name))
 	})
-	behind := map[string]bool{}
-	for _, was := range waiting {
-		levels := pendingLevels(was.Pending)
-		if slices.ContainsFunc(levels, func(l string) bool { return behind[l] }) {
-			continue
-		}
-		now := was.Copy()
-		p := now.Pending
-		now.OverLimit, now.Cells, now.Windows, now.Pending, now.ModifyIndex = p.OverLimit, p.Cells, p.Windows, nil, t.x.index
-		if err := t.admit(now); err != nil {
-			if why := reasonOf(err); why != p.Reason {
-				waits := was.Copy()
-				waits.Pending.Reason = why
-				t.x.put(TableVirtualClusters, waits)
-			}
-			for _, l := range levels {
-				behind[l] = true
-			}
-			continue
-		}
-		t.put(was, now)
-	}
+	return waiting, due
 }
 
-// pendingLevels returns the levels that an edit needs cells of.
-func pendingLevels(p *structs.PendingCells) (levels []string) {
-	for _, c := range p.Cells {
-		levels = append(levels, c.Kind+" "+c.Level)
-	}
-	for _, w := range p.Windows {
-		for _, c := range w.Cells {
-			levels = append(levels, c.Kind+" "+c.Level)
+// giveDue gives cells that are due as far as that can be admitted, in the order in which they became due.
+func (t claimTable) giveDue(due []structs.DueCells) (before []structs.Waiter) {
+	for _, d := range due {
+		was, more := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, d.Owner), structs.WaitingCells(d)
+		at := slices.IndexFunc(was.Claims, func(c structs.CellClaim) bool { return equalClaims(c, d.Claim) })
+		if at < 0 || structs.Behind(before, was.Name, more.More) != nil {
+			before = append(before, more)
+			continue
+		}
+		now, w := was.Copy(), t.x.edit.World()
+		n := sort.Search(d.Claim.Count, func(n int) bool { // the fewest after which one more is too many
+			return scheduler.AdmitClaims(w, was.Name, was.WithGiven(at, n+1, t.x.index)) != nil
+		})
+		if n > 0 {
+			now.Claims, now.ModifyIndex = was.WithGiven(at, n, t.x.index), t.x.index
+			t.put(was, now)
+		}
+		if n < d.Claim.Count {
+			before = append(before, more)
 		}
 	}
-	return levels
+	return before
+}
+
+// admitNext admits a new edit. It does not overtake pending ones of others that need cells of the same level.
+func (t claimTable) admitNext(was, now *structs.VirtualCluster) error {
+	if err := t.admit(now); err != nil {
+		return err
+	}
+	var before []structs.Waiter
+	edits, due := t.pending()
+	for _, d := range due {
+		before = append(before, structs.WaitingCells(d))
+	}
+	for _, v := range edits {
+		if v.Name != now.Name {
+			before = append(before, structs.WaitingEdit(v, v.Waiting().Growth(v, t.time())))
+		}
+	}
+	return structs.Behind(before, now.Name, now.Growth(was, t.time()))
+}
+
+// tryPending gives what is due, then admits edits that wait, in the order in which they came. One that needs cells of the same level as one before
+// it that still waits, waits behind it.
+func (t claimTable) tryPending() {
+	edits, due := t.pending()
+	before := t.giveDue(due)
+	for _, was := range edits {
+		was = get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, was.Name) // it may have been given cells just now
+		now := was.Waiting()
+		now.ModifyIndex = t.x.index
+		more := now.Growth(was, t.time())
+		err := structs.Behind(before, now.Name, more)
+		if err == nil {
+			err = t.admit(now)
+		}
+		if err == nil {
+			t.put(was, now)
+			continue
+		}
+		before = append(before, structs.WaitingEdit(was, more))
+		if why := reasonOf(err); why != was.Pending.Reason {
+			late := was.Copy()
+			late.Pending.Reason = why
+			t.x.put(TableVirtualClusters, late)
+		}
+	}
 }
 
 // VirtualClusterShift moves cells of a virtual cluster from one time to another.
@@ -173,8 +219,8 @@ func (w *Writer) VirtualClusterShift(index uint64, e *structs.VirtualClusterShif
 		}
 		least := was.LeastOwned(cells, s.From.UnixNano(), s.Until.UnixNano()) - t.offered(e.Name, cells, s.From.UnixNano(), s.Until.UnixNano())
 		if least < s.Cells.Count {
-			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: shift: it owns %d cells of level %s from %s until %s, not %d", e.Name, max(least, 0),
-				s.Cells.Level, s.From.UTC().Format(timeFormat), s.Until.UTC().Format(timeFormat), s.Cells.Count)
+			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: shift: it owns %d cells of level %s that are neither pinned nor offered from %s until %s, not %d", e.Name,
+				max(least, 0), s.Cells.Level, s.From.UTC().Format(timeFormat), s.Until.UTC().Format(timeFormat), s.Cells.Count)
 		}
 		now := was.Copy()
 		now.ModifyIndex = x.index

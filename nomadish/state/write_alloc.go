@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -147,7 +148,11 @@ func (w *Writer) PlanApply(index uint64, e *structs.PlanCommit) error {
 		}
 		for _, p := range e.Plans {
 			if p != nil {
-				x.applyPlan(claimTable{x}.checked(p))
+				judged, lost := claimTable{x}.checked(p)
+				x.applyPlan(judged)
+				for _, id := range lost {
+					claimTable{x}.describeLoss(id)
+				}
 			}
 		}
 		return nil
@@ -293,12 +298,15 @@ func (x *txn) updateInPlace(u *structs.AllocInPlace) {
 		terms := was.AllocatedResources.Shared.Terms.Opportunistic()
 		now.AllocatedResources, now.ModifyTime = was.AllocatedResources.Copy(), x.now
 		now.AllocatedResources.Shared.Terms = &terms
+		now.DesiredDescription = fmt.Sprintf(structs.DescGaveClaim, u.ClassTo)
 		x.putAlloc(was, &now, true)
 		return
 	}
 	now.JobVersion, now.EvalID, now.ModifyTime = u.JobVersion, u.EvalID, x.now
 	if u.Resources != nil {
-		now.AllocatedResources = u.Resources
+		if now.AllocatedResources = u.Resources; hasClaim(u.Resources) && !hasClaim(was.AllocatedResources) && was.DesiredStatus == structs.AllocDesiredRun {
+			now.DesiredDescription = "" // of how it lost an earlier one
+		}
 	}
 	if u.Resume && was.DesiredStatus == structs.AllocDesiredSuspend && !was.DesiredTransition.ShouldSuspend() {
 		now.DesiredStatus, now.DesiredDescription, now.PreemptedByAllocation = structs.AllocDesiredRun, "", ""

@@ -247,6 +247,7 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 	for h := range rows[structs.Reservation](r, false, TableReservations, byID) {
 		edit.Reserve(h)
 	}
+	edit.RetryPins()
 	return edit
 }
 

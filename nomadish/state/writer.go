@@ -130,9 +130,7 @@ func (w *Writer) applyClaims(index uint64, t structs.LogType, payload any) error
 	case *structs.ExchangeWithdrawEntry:
 		return w.ExchangeWithdraw(index, p)
 	}
-	return w.commit(index, 0, "", "", func(*txn) error {
-		return structs.Errorf(structs.CodeInternal, "log entry type %d with a payload of type %T: unknown", t, payload)
-	})
+	return w.applyProjects(index, t, payload)
 }
 
 // Advance moves the index on without a change: for log entries that carry no
@@ -238,7 +236,7 @@ func (w *Writer) finish(x *txn) {
 		return w.db.Txn(false)
 	})
 	if len(x.feed) > 0 {
-		w.store.ring.append(x.feed)
+		w.store.ring.Append(x.feed)
 	}
 }
 

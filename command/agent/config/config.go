@@ -137,6 +137,8 @@ type Server struct {
 	// scheduler configuration of a new cluster.
 	Topology   Topology   `hcl:"topology,block"`
 	Scheduling Scheduling `hcl:"scheduling,block"`
+	// Calendar (ours) seeds it, too: when weeks of projects' calendars begin.
+	Calendar Calendar `hcl:"calendar,block"`
 
 	ClientIntroduction clientIntroduction   `hcl:"client_introduction,block"`
 	PlanRejection      planRejectionTracker `hcl:"plan_rejection_tracker,block"`
@@ -280,6 +282,12 @@ type Scheduling struct {
 
 	Grace time.Duration    `hcl:"grace,later"`
 	Slots map[string]*Slot `hcl:"slot,block,later"`
+}
+
+// Calendar is when weeks of projects' calendars begin; empty: Monday 00:00 in UTC.
+type Calendar struct {
+	TimeZone   string `hcl:"time_zone"`   // of the IANA database
+	WeekStarts string `hcl:"week_starts"` // a day and a time, as in "mon 00:00"
 }
 
 // Slot is what a slot of a project's calendar stands for.

@@ -53,9 +53,10 @@ func TestFull(t *testing.T) {
 			c.Server.Scheduling.Cycle == 30*time.Second && *c.Server.Scheduling.Aging == 0 && *c.Server.Scheduling.Preemption.Service,
 		"scheduling": c.Server.Scheduling.Grace == time.Minute &&
 			c.Server.Scheduling.Granularity["cpu"] == 500 && c.Server.Scheduling.ReservationTTL == time.Hour && c.Server.Scheduling.PreferredCells[1] == 8 && c.Server.Scheduling.Slots["batch"].Cores == 1,
-		"client":  c.Client.Enabled && c.Client.Class == "big" && c.Client.SimulateBeside && c.Client.Meta["a.b"] == "5",
-		"options": c.Client.Options["driver.raw_exec.enable"] == "1" && c.Client.Reserved.CPU == 500,
-		"volume":  *c.Client.HostVolumes["scratch"] == HostVolume{"/scratch", true},
+		"calendar": c.Server.Calendar == Calendar{"Europe/Berlin", "mon 06:00"},
+		"client":   c.Client.Enabled && c.Client.Class == "big" && c.Client.SimulateBeside && c.Client.Meta["a.b"] == "5",
+		"options":  c.Client.Options["driver.raw_exec.enable"] == "1" && c.Client.Reserved.CPU == 500,
+		"volume":   *c.Client.HostVolumes["scratch"] == HostVolume{"/scratch", true},
 		"plugin": reflect.DeepEqual(c.Plugins["raw_exec"].Config, map[string]any{"enabled": true}) &&
 			reflect.DeepEqual(c.Plugins["docker"].Config, map[string]any{"list": []any{int64(1), "two", map[string]any{"three": nil}}}),
 		"limits": c.Limits.HTTPMaxConns == 7 && c.Limits.RPCMaxConns == 100 && c.Limits.HTTPBodyTimeout == 45*time.Second,

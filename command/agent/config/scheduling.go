@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/internal/week"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -37,6 +38,9 @@ func (s *Server) SchedulerConfig() (structs.SchedulerConfiguration, error) {
 	c.Dimensions, c.Granularity, c.PreferredCells = p.Dimensions, p.Granularity, p.PreferredCells
 	c.ReservationAfter, c.ReservationTTL = p.ReservationAfter, p.ReservationTTL
 	c.KeepWhole, c.Cycle, c.Aging = p.KeepWhole, p.Cycle, p.Aging
+	if stated := structs.CalendarConfiguration(s.Calendar); stated != (structs.CalendarConfiguration{}) {
+		c.Calendar = &stated
+	}
 	var err, wrong error
 	c.Levels, err = s.Topology.SiteLevels()
 	c.Bands, wrong = p.bands()
@@ -149,6 +153,12 @@ func (k *checker) scheduling() {
 	}
 	if _, err := s.Scheduling.bands(); err != nil {
 		k.bad("server.scheduling.bands", "%v", err)
+	}
+	if _, err := week.New(s.Calendar.TimeZone, ""); err != nil {
+		k.bad("server.calendar.time_zone", ": %v", err)
+	}
+	if _, err := week.New("", s.Calendar.WeekStarts); err != nil {
+		k.bad("server.calendar.week_starts", ": %v", err)
 	}
 	for _, name := range preemptionNames {
 		ours, theirs := *s.Scheduling.Preemption.at(name), *s.DefaultScheduler.Preemption.at(name)

@@ -106,6 +106,9 @@ default_scheduler_config {
 		c.KeepWhole, c.Cycle, c.Aging = true, time.Minute, &off
 		c.PreemptionConfig.ServiceSchedulerEnabled, c.PreemptionConfig.SysBatchSchedulerEnabled = true, true
 	})
+	f(`calendar { time_zone = "Europe/Berlin" }`, func(c *structs.SchedulerConfiguration) {
+		c.Calendar = &structs.CalendarConfiguration{TimeZone: "Europe/Berlin"}
+	})
 	// Each switch is its own: what is not stated stays as it is in a new cluster.
 	for _, c := range []struct {
 		name string

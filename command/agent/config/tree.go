@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/json"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/nomadish/nomadish/internal/hcltext"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -99,11 +100,7 @@ func fromDiags(name string, diags hcl.Diagnostics) Problems {
 		if d.Severity != hcl.DiagError {
 			continue
 		}
-		text := d.Summary
-		if d.Detail != "" {
-			text += ": " + d.Detail
-		}
-		p := Problem{File: name, Text: text}
+		p := Problem{File: name, Text: hcltext.Of(d)}
 		if d.Subject != nil {
 			p.Line = d.Subject.Start.Line
 		}

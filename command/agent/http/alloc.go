@@ -27,7 +27,14 @@ func allocGet(r *request) (any, error) {
 	if reply.Alloc == nil {
 		return nil, notFound("alloc")
 	}
-	return reply.Alloc, nil
+	return &allocView{reply.Alloc, reply.Class, reply.Claim}, nil
+}
+
+// allocView is an allocation as it is answered: with what is not stored of it.
+type allocView struct {
+	*structs.Allocation
+	Class string              `json:",omitempty"`
+	Claim *structs.AllocClaim `json:",omitempty"`
 }
 
 func allocStop(r *request) (any, error) {

@@ -71,7 +71,7 @@ func laterWith(path, standsFor string, missing func(what string) error) *route {
 func (s *Server) table() []*route {
 	var all []*route
 	for _, part := range [][]*route{
-		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
+		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
 	} {
 		all = append(all, part...)
 	}
@@ -224,6 +224,17 @@ func agentRoutes() []*route {
 	}
 }
 
+func projectRoutes() []*route {
+	return []*route{
+		get("/v1/projects", projectList, wire.MethodProjectList),
+		put("/v1/project/*", projectUpsert, wire.MethodProjectUpsert).with(projectGet, wire.MethodProjectGet, http.MethodGet).with(projectDelete, wire.MethodProjectDelete, http.MethodDelete),
+		put("/v1/project/*/calendar", projectCalendarEdit, wire.MethodProjectCalendarEdit).with(projectCalendar, wire.MethodProjectCalendar, http.MethodGet),
+		get("/v1/project/*/edits", projectEdits, wire.MethodProjectEdits),
+		get("/v1/flows", flowList, wire.MethodFlowList),
+		put("/v1/flow/*", flowUpsert, wire.MethodFlowUpsert).with(flowGet, wire.MethodFlowGet, http.MethodGet).with(flowDelete, wire.MethodFlowDelete, http.MethodDelete),
+	}
+}
+
 func operatorRoutes() []*route {
 	return []*route{
 		put("/v1/operator/scheduler/configuration", schedulerConfigSet, wire.MethodSchedulerSet).with(schedulerConfigGet, wire.MethodSchedulerGet, http.MethodGet),
@@ -266,7 +277,7 @@ func laterRoutes() []*route {
 		out = append(out, later(path))
 	}
 	for _, path := range []string{
-		"/v1/project/*", "/v1/projects", "/v1/workflow/*", "/v1/workflows",
+		"/v1/project/*/report", "/v1/workflow/*", "/v1/workflows",
 	} {
 		out = append(out, planned(path))
 	}

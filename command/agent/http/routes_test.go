@@ -23,6 +23,10 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodEvalGet] = structs.EvalReply{Eval: &structs.Evaluation{}}
 	fk.answer[wire.MethodNamespaceGet] = structs.NamespaceReply{Definition: &structs.Namespace{Name: "default"}}
 	fk.answer[wire.MethodVirtualClusterGet] = structs.VirtualClusterReply{VirtualCluster: &structs.VirtualClusterStatus{Name: "team"}}
+	fk.answer[wire.MethodProjectGet] = structs.ProjectReply{Project: &structs.ProjectStatus{Name: "chip"}}
+	fk.answer[wire.MethodProjectCalendar] = structs.ProjectCalendarReply{Calendar: &structs.ProjectCalendar{Project: "chip"}}
+	fk.answer[wire.MethodProjectEdits] = structs.ProjectEditsReply{Edits: []*structs.CalendarEdit{{Project: "chip"}}}
+	fk.answer[wire.MethodFlowGet] = structs.FlowReply{Flow: &structs.Flow{Name: "asic"}}
 	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
@@ -168,6 +172,18 @@ func TestRoutes(t *testing.T) {
 	f("DELETE", "/v1/virtual-cluster/team", "", wire.MethodVirtualClusterDelete)
 	f("PUT", "/v1/virtual-cluster/team/points", `{"Points":-3}`, wire.MethodVirtualClusterPoints)
 	f("PUT", "/v1/virtual-cluster/team/shift", `{"Cells":{"Level":"node","Count":1}}`, wire.MethodVirtualClusterShift)
+	f("GET", "/v1/projects", "", wire.MethodProjectList)
+	f("GET", "/v1/project/chip", "", wire.MethodProjectGet)
+	f("PUT", "/v1/project/chip?cas=4", `{"Users":["ada"],"Throughput":{"Jobs":3,"Per":"24h"}}`, wire.MethodProjectUpsert)
+	f("POST", "/v1/project/chip", `{"Name":"chip"}`, wire.MethodProjectUpsert)
+	f("DELETE", "/v1/project/chip", "", wire.MethodProjectDelete)
+	f("GET", "/v1/project/chip/calendar", "", wire.MethodProjectCalendar)
+	f("PUT", "/v1/project/chip/calendar?week=2026-W48&cas=7", `{"Rows":[{"Type":"batch","Count":4}]}`, wire.MethodProjectCalendarEdit)
+	f("GET", "/v1/project/chip/edits", "", wire.MethodProjectEdits)
+	f("GET", "/v1/flows", "", wire.MethodFlowList)
+	f("GET", "/v1/flow/asic", "", wire.MethodFlowGet)
+	f("PUT", "/v1/flow/asic?cas=0", `{"Steps":["synthesis"]}`, wire.MethodFlowUpsert)
+	f("DELETE", "/v1/flow/asic", "", wire.MethodFlowDelete)
 	f("GET", "/v1/exchanges", "", wire.MethodExchangeList)
 	f("PUT", "/v1/exchange/offer", `{"Owner":"team"}`, wire.MethodExchangePut)
 	f("PUT", "/v1/exchange/bid", `{"Owner":"team"}`, wire.MethodExchangePut)
@@ -221,7 +237,7 @@ func TestSurface(t *testing.T) {
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
 		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",
-		"/v1/projects", "/v1/workflow/w/pause",
+		"/v1/project/p/report", "/v1/workflow/w/pause",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {
 			if resp, body := post(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {

@@ -166,7 +166,14 @@ func TestWrongRequests(t *testing.T) {
 	f("PUT", "/v1/exchange/x", `{}`, 405, "")
 	f("GET", "/v1/deployment/x", "", 404, "deployment not found")
 	f("PUT", "/v1/namespace/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
-	f("GET", "/v1/projects", "", 501, "planned, and not there yet") // not Nomad's
+	f("GET", "/v1/workflows", "", 501, "planned, and not there yet") // not Nomad's
+	f("PUT", "/v1/project/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
+	f("PUT", "/v1/project/x", `{"Throughput":{"Per":"soon"}}`, 400, "soon")
+	f("PUT", "/v1/project/x?cas=a", `{}`, 400, `cas "a": must be a whole number`)
+	f("PUT", "/v1/project/x/calendar", `{"Rows":[]}`, 400, "week is missing")
+	f("PUT", "/v1/project/x/calendar?week=2026-W48", `{"Rows":[{"Count":"many"}]}`, 400, "Count")
+	f("PUT", "/v1/project/x/calendar?week=2026-W48&cas=-1", `{"Rows":[]}`, 400, `cas "-1": must be a whole number`)
+	f("PUT", "/v1/flow/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
 	f("DELETE", "/v1/evaluations", "", 400, "empty")
 	f("POST", "/v1/client/metadata", `{"Meta":{}}`, 400, "Meta: missing")
 	f("POST", "/v1/client/metadata?node_id=a", `{"NodeID":"b","Meta":{"a":"b"}}`, 400, "does not match")

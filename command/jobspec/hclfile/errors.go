@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/nomadish/nomadish/internal/hcltext"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -78,11 +79,7 @@ func fromDiags(file string, diags hcl.Diagnostics) Problems {
 		if d.Severity != hcl.DiagError {
 			continue
 		}
-		text := d.Summary
-		if d.Detail != "" {
-			text = strings.TrimSuffix(d.Summary, ".") + ": " + d.Detail
-		}
-		text = strings.Join(strings.Fields(text), " ")
+		text := hcltext.Of(d)
 		if d.Subject == nil {
 			out = append(out, Problem{File: file, Text: text})
 			continue

@@ -3,9 +3,12 @@ package alloc
 import (
 	"context"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -36,8 +39,26 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.A
 			return snap.TableIndex(state.TableAllocs), nil
 		}
 		rpc.ShowNetwork(snap, reply.Alloc)
+		if reply.Class, reply.Claim = reply.Alloc.ClassAndClaim(); reply.Claim != nil {
+			reply.Claim.Cell = cellOf(snap, reply.Alloc)
+		}
 		return reply.Alloc.ModifyIndex, nil
 	})
+}
+
+// cellOf returns the name of the bound cell that an allocation uses; "": it uses none any more.
+func cellOf(snap *state.Snapshot, a *structs.Allocation) string {
+	view := scheduler.ClaimViews(snap.World(), a.Namespace, true)[a.Namespace]
+	if view == nil {
+		return ""
+	}
+	var names []string // of several cells of one node
+	for _, c := range view.Bound {
+		if slices.Contains(c.Allocs, a.ID) {
+			names = append(names, c.Cell)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func (e *Endpoint) stop(ctx context.Context, args *structs.AllocStopRequest) (*structs.AllocStopReply, error) {

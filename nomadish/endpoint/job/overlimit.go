@@ -10,13 +10,18 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkClass refuses a job that is to run by a claim alone where its namespace can have none.
+// checkClass refuses a job that is to run by a claim alone where its namespace can have none, or where one of its groups can use none.
 func checkClass(snap *state.Snapshot, job *structs.Job) error {
 	if job.Class != structs.ClassGuaranteed {
 		return nil
 	}
 	if v := snap.VirtualClusters().Get(nil, job.Namespace); v != nil && len(v.Cells)+len(v.Windows)+len(v.Changes) > 0 {
-		return nil
+		group, why := scheduler.WithoutClaim(job)
+		if why == "" {
+			return nil
+		}
+		return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but group %q can use no claim: %s", job.ID, group, why).
+			WithHint("leave class out: then what can use a claim does, and the rest runs on what is idle")
 	}
 	return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but namespace %q owns nothing", job.ID, job.Namespace).
 		WithHint("`nomadish vc apply` gives it cells; without class the job runs on what is idle")
@@ -25,8 +30,7 @@ func checkClass(snap *state.Snapshot, job *structs.Job) error {
 // checkLimit refuses a job of which an instance would run beyond what its namespace owns, where the virtual cluster wants
 // that confirmed (over_limit = "ask"). A job that was registered with opportunistic=true has it.
 func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *structs.Job) error {
-	v := snap.VirtualClusters().Get(nil, job.Namespace)
-	if v == nil || v.OverLimit != structs.OverLimitConfirm || job.OverLimit == structs.OverLimitOpportunistic || job.Class != structs.ClassAuto && job.Class != "" {
+	if !mustConfirm(snap, job) {
 		return nil
 	}
 	select {
@@ -35,14 +39,40 @@ func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *st
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return e.overLimit(snap, job)
+}
+
+// overLimit returns an error if an instance of a job would be withheld because it would run beyond what its namespace owns.
+func (e *Endpoint) overLimit(snap *state.Snapshot, job *structs.Job) error {
 	now := e.Now()
 	eval := structs.NewEval(e.NewID(), job, structs.EvalTriggerJobRegister, now.UnixNano())
-	in := snap.Input(job.NamespacedID(), job, snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{Now: now, NewID: e.NewID, Typical: e.Typical})
+	in := snap.Input(job.NamespacedID(), atOnce(job), snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{Now: now, NewID: e.NewID, Typical: e.Typical})
 	in.Requests, in.SnapshotIndex = nil, 0
 	plan, err := scheduler.Schedule(snap.World(), eval, in)
 	if err != nil {
 		return structs.Errorf(structs.CodeInternal, "job %q: whether it is over the limit of its namespace: %w", job.ID, err)
 	}
+	return withheldOverLimit(snap, job, plan)
+}
+
+// atOnce returns a job whose instances are all updated at once: a rolling update would be found over the limit only step by step.
+func atOnce(job *structs.Job) *structs.Job {
+	now := job.Copy()
+	now.Update = nil
+	for _, g := range now.TaskGroups {
+		g.Update = nil
+	}
+	return now
+}
+
+// mustConfirm reports whether a job whose instances would run beyond what its namespace owns must be confirmed.
+func mustConfirm(snap *state.Snapshot, job *structs.Job) bool {
+	v := snap.VirtualClusters().Get(nil, job.Namespace)
+	return v != nil && v.OverLimit == structs.OverLimitConfirm && job.OverLimit != structs.OverLimitOpportunistic && (job.Class == structs.ClassAuto || job.Class == "")
+}
+
+// withheldOverLimit returns an error if a job's plan withholds an instance because it would run beyond what its namespace owns.
+func withheldOverLimit(snap *state.Snapshot, job *structs.Job, plan *structs.Plan) error {
 	for _, m := range plan.FailedTGAllocs { // order does not matter: any will do
 		for reason := range m.DimensionExhausted { // likewise
 			if strings.HasPrefix(reason, "withheld by over_limit") {
@@ -54,9 +84,21 @@ func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *st
 	return nil
 }
 
+// refusal returns what `job plan` reports about a registration that would be refused for what the namespace owns; "": it would not be.
+func (e *Endpoint) refusal(snap *state.Snapshot, job *structs.Job) string {
+	err := checkClass(snap, job)
+	if err == nil && mustConfirm(snap, job) {
+		err = e.overLimit(snap, job)
+	}
+	if err == nil {
+		return ""
+	}
+	return "the job would be refused: " + err.Error()
+}
+
 // ownedText returns how many GPUs a namespace owns and uses.
 func ownedText(snap *state.Snapshot, namespace string) string {
-	owned, view := 0, snap.World().ClaimViews(namespace, false)[namespace]
+	owned, view := 0, scheduler.ClaimViews(snap.World(), namespace, false)[namespace]
 	for _, c := range view.Cells {
 		owned += c.GPUs
 	}

@@ -67,6 +67,9 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 	if err != nil {
 		return nil, structs.Errorf(structs.CodeInternal, "plan job %q: %w", job.ID, err)
 	}
+	if refused := e.refusal(snap, job); refused != "" {
+		reply.Warnings = strings.TrimPrefix(reply.Warnings+"\n"+refused, "\n")
+	}
 	reply.Annotations, reply.FailedTGAllocs = plan.Annotations, plan.FailedTGAllocs
 	for _, ev := range plan.Evals {
 		if ev.ID == eval.ID {

@@ -23,6 +23,10 @@ func (e *Endpoint) identify(job *structs.Job, name, warnings string) (string, er
 		return "", structs.Errorf(structs.CodeBadRequest, "job %q: user %q: must be 1 to %d letters, digits, dots, dashes, underscores or @, and not begin with a dash",
 			job.ID, structs.Clip(name, structs.MaxUserBytes), structs.MaxUserBytes)
 	}
+	// Servers that do not know the field would count the versions of the job differently.
+	if err := e.Router.Cluster.Readable(structs.LogProjectUpsert); err != nil {
+		return "", err
+	}
 	groups, known := e.Groups(name)
 	if !known {
 		warnings = strings.TrimPrefix(warnings+fmt.Sprintf("\nuser %q is not known to the servers' user database, and counts as a member of no group", name), "\n")

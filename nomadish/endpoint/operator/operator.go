@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/nomadish/nomadish/internal/week"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -36,6 +37,9 @@ func (e *Endpoint) schedulerSet(ctx context.Context, args *structs.SchedulerConf
 	if err := args.Config.Validate(); err != nil {
 		return nil, err
 	}
+	if err := e.checkCalendar(&args.Config, &now); err != nil {
+		return nil, err
+	}
 	index, err := e.Applier.Apply(ctx, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{
 		Config: args.Config, CAS: args.CAS, CheckIndex: args.Config.ModifyIndex, Time: e.Now().UnixNano(),
 	})
@@ -44,6 +48,23 @@ func (e *Endpoint) schedulerSet(ctx context.Context, args *structs.SchedulerConf
 		return nil, err
 	}
 	return &structs.SchedulerSetReply{Updated: !lost, WriteMeta: structs.WriteMeta{Index: index}}, nil
+}
+
+// checkCalendar returns an error if this server does not know a calendar, or if a server does not know calendars at all: it would keep
+// none. The default one is left out, so that nothing changes for those that state none.
+func (e *Endpoint) checkCalendar(to, was *structs.SchedulerConfiguration) error {
+	c := to.WeekCalendar()
+	if c == structs.DefaultCalendar() {
+		to.Calendar = nil
+		return nil
+	}
+	if c == was.WeekCalendar() {
+		return nil
+	}
+	if _, err := week.New(c.TimeZone, c.WeekStarts); err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "Calendar: %w", err)
+	}
+	return e.Router.Cluster.Readable(structs.LogProjectCalendar)
 }
 
 // reconcile compares what is derived from the tables with the tables themselves, then has

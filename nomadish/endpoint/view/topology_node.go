@@ -49,8 +49,8 @@ func viewNode(n *structs.Node, allocs []*structs.Allocation) *structs.TopologyNo
 }
 
 // usagesOf returns, by device, which allocations use it. An allocation that has ended, or that the
-// servers have requested to end, holds nothing, as in the scheduler. One that is suspended is
-// listed, after those that hold the device.
+// servers have requested to end, holds nothing, as in the scheduler. One that is suspended keeps its devices, and is
+// listed after those that run.
 func usagesOf(allocs []*structs.Allocation) map[string][]*structs.DeviceUsage {
 	out := map[string][]*structs.DeviceUsage{}
 	for _, a := range allocs {
@@ -125,9 +125,7 @@ func (v *nodeView) readDevices() {
 func (v *nodeView) usage(d *structs.DeviceView) {
 	d.Usages = append(d.Usages, v.usages[d.ID]...)
 	for _, h := range d.Usages {
-		if !h.Suspended {
-			d.FreeShare = max(0, d.FreeShare-h.Share)
-		}
+		d.FreeShare = max(0, d.FreeShare-h.Share)
 	}
 	delete(v.usages, d.ID)
 }

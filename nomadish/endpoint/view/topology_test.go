@@ -143,19 +143,19 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// What is suspended uses nothing, and is listed last.
-func TestSuspendedOwnersHaveNothing(t *testing.T) {
+// What is suspended keeps its devices, as in the scheduler, and is listed last.
+func TestSuspendedOwnersKeepDevices(t *testing.T) {
 	suspended, quarter := usages("a", 0, gpus(0, 1)...), usages("b", 250, gpus(0)...)
 	suspended.DesiredStatus, suspended.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
 	view := viewNode(endpointtest.DGX("n", ""), []*structs.Allocation{suspended, quarter})
-	if got := freeText(view.FreeCells); got != "1×socket/4 1×pcie/2 1×gpu/1" || view.Used != 1 || view.Free != 7 {
+	if got := freeText(view.FreeCells); got != "1×socket/4 1×pcie/2" || view.Used != 2 || view.Free != 6 {
 		t.Errorf("free %q, counts %+v", got, view.Counts())
 	}
 	d := view.Cells.Cells[0].Cells[0].Members[0]
-	if d.FreeShare != 750 || !d.InUse() || len(d.Usages) != 2 || d.Usages[0].Suspended || !d.Usages[1].Suspended || d.Usages[1].AllocID != "a" {
+	if d.FreeShare != 0 || !d.InUse() || len(d.Usages) != 2 || d.Usages[0].Suspended || !d.Usages[1].Suspended || d.Usages[1].AllocID != "a" {
 		t.Errorf("shared: %+v", d)
 	}
-	if d = view.Cells.Cells[0].Cells[0].Members[1]; d.FreeShare != 1000 || d.InUse() || !d.Usages[0].Suspended {
+	if d = view.Cells.Cells[0].Cells[0].Members[1]; d.FreeShare != 0 || !d.InUse() || !d.Usages[0].Suspended {
 		t.Errorf("alone: %+v", d)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -51,7 +52,7 @@ func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*struct
 		list, err := rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.VirtualClusters().List(ws, args.Prefix, args.Reverse),
 			func(v *structs.VirtualCluster) string { return v.Name })
 		reply.VirtualClusters = []*structs.VirtualClusterStatus{}
-		views := snap.World().ClaimViews("", false)
+		views := scheduler.ClaimViews(snap.World(), "", false)
 		for _, v := range list {
 			reply.VirtualClusters = append(reply.VirtualClusters, snap.VirtualClusters().Status(v, views))
 		}
@@ -64,7 +65,7 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.V
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.VirtualCluster = nil
 		if v := snap.VirtualClusters().Get(ws, args.ID); v != nil {
-			reply.VirtualCluster = snap.VirtualClusters().Status(v, snap.World().ClaimViews(v.Name, true))
+			reply.VirtualCluster = snap.VirtualClusters().Status(v, scheduler.ClaimViews(snap.World(), v.Name, true))
 		}
 		return snap.ClaimsIndex(ws), nil
 	})

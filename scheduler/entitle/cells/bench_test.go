@@ -16,8 +16,8 @@ func BenchmarkBind(b *testing.B) {
 			e.SetUsers(fmt.Sprintf("node-%06d", i), []User{{1 << (i % 8), 1 + i%97}, {1 << ((i + 4) % 8), 50}, {3 << (i % 7), 20}})
 		}
 		for i := range 100 {
-			e.Give(fmt.Sprintf("tenant-%d", i), whole, nodes/250)
-			e.Give(fmt.Sprintf("tenant-%d", i), gpu, 2)
+			e.Give(fmt.Sprintf("tenant-%d", i), whole, nodes/250, 0)
+			e.Give(fmt.Sprintf("tenant-%d", i), gpu, 2, 0)
 		}
 		chain := e.Chain()
 		for _, k := range []Kind{gpu, whole} {

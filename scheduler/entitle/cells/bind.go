@@ -100,7 +100,7 @@ func (e *Edit) Bind(cell Cell, k Kind, name string, pinned bool) error {
 }
 
 // Restore binds a cell with the uses that it had, as [Chain.Bindings] returned it. It keeps the books only, as Bind does. A pinned site cell
-// that has not its nodes at present is restored, too.
+// that has not its nodes at present is restored, too, and so is one that is not ready, whatever is bound of it meanwhile.
 func (e *Edit) Restore(b Binding) error {
 	if s := e.ownSite(b.Cell.Site); s != nil && s.kind != b.Kind {
 		e.setAway(b)
@@ -113,11 +113,13 @@ func (e *Edit) Restore(b Binding) error {
 
 // bind binds a cell and moves the accounts on.
 func (e *Edit) bind(b Binding) error {
-	if err := e.c.bindable(b.Cell, b.Kind); err != nil {
-		return err
-	}
+	ready, err := e.c.ready(b.Cell), e.c.bindable(b.Cell, b.Kind)
 	switch {
-	case e.c.ready(b.Cell):
+	case errors.Is(err, ErrBound) && !ready: // it is not bound until it is ready
+		e.setAway(b)
+	case err != nil:
+		return err
+	case ready:
 		e.occupy(b)
 		e.account(b.Owner, b.Kind).Bound++
 		e.line(b.Kind).quota--

@@ -39,9 +39,9 @@ func TestCheckFindsFaults(t *testing.T) {
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			e := twoRacks(t)
-			e.Give("A", whole, 1)
-			e.Give("B", socket, 2)
-			e.Give("C", rack(2), 1)
+			e.Give("A", whole, 1, 0)
+			e.Give("B", socket, 2, 0)
+			e.Give("C", rack(2), 1, 0)
 			bind(t, e, Cell{Node: "r1-n0", Index: 0}, socket, "B")
 			check(t, e)
 			f.plant(e)
@@ -113,7 +113,7 @@ func rebuilt(t *testing.T, c *Chain) *Chain {
 		e.SetUsers(id, n.users)
 	}
 	for _, l := range c.lots {
-		e.Give(l.owner, l.kind, l.count)
+		e.Give(l.owner, l.kind, l.count, l.order)
 	}
 	for b := range c.Bindings {
 		if err := e.Restore(b); err != nil {
@@ -163,8 +163,8 @@ func TestPinOfVacatedCell(t *testing.T) {
 	e, node := c.Edit(), Kind{Level: 1}
 	e.PutNode(Node{ID: "n1", Ready: true})
 	e.PutNode(Node{ID: "n2", Ready: true})
-	e.Give("a", node, 1)
-	e.Give("b", node, 1)
+	e.Give("a", node, 1, 0)
+	e.Give("b", node, 1, 0)
 	cell := Cell{Node: "n1"}
 	if err := errors.Join(e.Bind(cell, node, "a", false), e.Use(cell, node)); err != nil {
 		t.Fatal(err)

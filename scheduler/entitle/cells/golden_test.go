@@ -48,8 +48,8 @@ func twoRacks(t testing.TB) *Edit {
 // TestGoldenExample: the golden example of S of semantics part 2, with its numbers.
 func TestGoldenExample(t *testing.T) {
 	e := twoRacks(t)
-	e.Give("A", whole, 2)
-	e.Give("B", socket, 2)
+	e.Give("A", whole, 2, 0)
+	e.Give("B", socket, 2, 0)
 	kind, short := e.Chain().Short(Change{rack(2), 1})
 	if kind != socket || short != 2 {
 		t.Errorf("with 2 nodes and 2 sockets owned, a rack more is short by %d of %v, want 2 sockets", short, kind)
@@ -60,7 +60,7 @@ func TestGoldenExample(t *testing.T) {
 	if kind, short := e.Chain().Short(Change{rack(2), 1}); short != 0 {
 		t.Fatalf("with 1 node owned, a rack is short by %d of %v", short, kind)
 	}
-	e.Give("C", rack(2), 1)
+	e.Give("C", rack(2), 1, 0)
 	if got, want := left(e.Chain()), "rack 1 node 1 socket 0 "; got != want {
 		t.Fatalf("left: %s, want %s", got, want)
 	}
@@ -123,8 +123,8 @@ func TestCandidates(t *testing.T) {
 	for i := range 4 {
 		e.PutNode(Node{ID: fmt.Sprintf("n%d", i), Ready: true})
 	}
-	e.Give("A", whole, 4)
-	e.Give("A", socket, 0)
+	e.Give("A", whole, 4, 0)
+	e.Give("A", socket, 0, 0)
 	e.SetUsers("n0", []User{{1, 50}})
 	e.SetUsers("n1", []User{{1, 20}, {2, 20}})
 	e.SetUsers("n2", []User{{1, 20}})
@@ -141,7 +141,7 @@ func TestCandidates(t *testing.T) {
 	if err := e.Withdraw("A", whole, 1); err != nil {
 		t.Fatal(err)
 	}
-	e.Give("B", gpu, 1)
+	e.Give("B", gpu, 1, 0)
 	for c := range e.Candidates(gpu) {
 		if c.Cell.Node != "n0" || c.Cell.Index != 1 {
 			t.Errorf("offered first: %v, want the GPU beside the one that is used of n0", c)

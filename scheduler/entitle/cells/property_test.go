@@ -14,6 +14,7 @@ import (
 type trial struct {
 	m      model
 	e      *Edit
+	order  uint64          // of the last admission
 	below  func(n int) int // a number from 0 to n-1
 	failed func(format string, args ...any)
 }
@@ -126,8 +127,9 @@ func (x *trial) give() string {
 	if !fits {
 		return "refused"
 	}
-	x.m.lots = append(x.m.lots, lot{name, k, n})
-	x.e.Give(name, k, n)
+	x.order++
+	x.m.lots = append(x.m.lots, lot{name, k, n, x.order})
+	x.e.Give(name, k, n, x.order)
 	return fmt.Sprintf("give %s %d of %v", name, n, k)
 }
 

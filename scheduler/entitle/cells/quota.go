@@ -1,8 +1,10 @@
 package cells
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // lot is quota cells that an owner was given at one time.
@@ -10,6 +12,13 @@ type lot struct {
 	owner string
 	kind  Kind
 	count int
+	order uint64 // of admission: lowest first
+}
+
+// compare orders lots by their admission, and what was admitted at once by its owner and kind, so that it does not matter in which order
+// lots are given.
+func (l *lot) compare(o *lot) int {
+	return cmp.Or(cmp.Compare(l.order, o.order), strings.Compare(l.owner, o.owner), l.kind.Compare(o.kind))
 }
 
 // Change is a number of quota cells more, or less.
@@ -45,12 +54,14 @@ func (c *Chain) Short(changes ...Change) (kind Kind, short int) {
 	return after.lacking(after.left(counted))
 }
 
-// Give adds quota cells to an owner, admitted after all others. Whether there are enough is for [Chain.Short] to say.
-func (e *Edit) Give(name string, k Kind, count int) {
+// Give adds quota cells to an owner, at their place in the order of admission. Whether there are enough is for [Chain.Short] to say.
+func (e *Edit) Give(name string, k Kind, count int, order uint64) {
 	if count < 1 {
 		return
 	}
-	e.c.lots = append(slices.Clip(e.c.lots), lot{name, k, count})
+	l := lot{name, k, count, order}
+	at, _ := slices.BinarySearchFunc(e.c.lots, &l, func(o lot, l *lot) int { return cmp.Or(o.compare(l), -1) }) // after its equals
+	e.c.lots = slices.Insert(slices.Clone(e.c.lots), at, l)
 	e.account(name, k).Given += count
 	e.line(k).quota += count
 	e.finish()

@@ -50,10 +50,10 @@ type Finder struct {
 
 // Devices returns the devices for which a request may use a claim; nil: for none.
 func Devices(job *structs.Job, a *search.Request) *feasible.DeviceRequest {
-	if job.Class == structs.ClassOpportunistic || job.PerNode() || len(a.Devices) != 1 || a.Devices[0].Whole() == 0 {
+	if job.Class == structs.ClassOpportunistic || job.PerNode() {
 		return nil
 	}
-	return &a.Devices[0]
+	return feasible.Together(a.Devices)
 }
 
 // NewFinder returns a finder for the instances that a search is for; nil: they use no claim.
@@ -78,19 +78,13 @@ func (f *Finder) Matches(key world.ChainKey) bool {
 // Begin turns to a chain as an edit has it. It reports whether one cell within a node may hold the devices.
 func (f *Finder) Begin(e *world.Edit, key world.ChainKey) bool {
 	f.key, f.edit = key, world.ChainEdit(e, key)
-	level, fits := f.Chain().LevelFor(f.Want.Count)
-	if f.exact = level; !fits || !f.Want.Find.Required {
-		return fits
-	}
-	k, known := f.Chain().KindOf(f.Want.Find.Level, 0)
-	return known && level <= k.Level // a required topology level may be below it
+	level, fits := f.Want.LevelIn(f.Chain())
+	f.exact = level
+	return fits
 }
 
 // Chain returns the chain as it is now, to be read at once.
 func (f *Finder) Chain() *cells.Chain { return f.edit.View() }
-
-// Exact returns the name of the lowest level whose cells hold the devices.
-func (f *Finder) Exact() string { return f.Chain().Levels()[f.exact].Name }
 
 // Bound returns the free cells within what the owner has bound, the smallest first.
 func (f *Finder) Bound(e *world.Edit) (list []Cell) {
@@ -231,9 +225,7 @@ func (f *Finder) Uses(e *world.Edit, list []*world.Usage) []*world.Usage {
 // BeyondShare reports whether an instance needs more processor or memory than its devices' share of a node: that much is not
 // guaranteed to anybody.
 func (f *Finder) BeyondShare(n *world.NodeState) bool {
-	amount := f.find.Request.Amount
-	amount.CPU += f.find.Request.Need[world.DimCores] * n.Capacity.MHzPerCore
-	return BeyondShare(n, amount, f.Want.Count)
+	return BeyondShare(n, amountOn(f.find.Request, n), f.Want.Count)
 }
 
 // BeyondShare reports whether an amount is beyond the share that so many devices have of a node, less its system and sysbatch
@@ -244,8 +236,18 @@ func BeyondShare(n *world.NodeState, amount world.Vector, devices int) bool {
 	return amount.CPU*total > has.CPU*k || amount.MemoryMB*total > has.MemoryMB*k
 }
 
-// Domain returns a cell as what a request for devices is kept within.
-func (f *Finder) Domain(n *world.NodeState, at Cell) *feasible.Domain {
+// Aim keeps a request to a cell. It takes one of exactly the smallest level that holds it there, so that its owner's other cells stay whole.
+func (f *Finder) Aim(a *search.Request, n *world.NodeState, at Cell) {
+	one := a.Together()
+	one.Within = f.domain(n, at)
+	one.Find.Level, one.Find.Required = f.Chain().Levels()[f.exact].Name, true
+	if at.Devices != 0 {
+		one.Find.Level, one.Find.Required = f.Want.Find.Level, false
+	}
+}
+
+// domain returns a cell as what a request for devices is kept within.
+func (f *Finder) domain(n *world.NodeState, at Cell) *feasible.Domain {
 	mask := at.Devices
 	if mask == 0 {
 		mask = f.Chain().Mask(at.Level, at.Index)

@@ -25,13 +25,17 @@ type Limit struct {
 	want int
 }
 
-// LimitsOf returns the limits that an instance of a request is subject to: one for each request for GPUs, or for devices of a type of which
-// its namespace owns some.
+// LimitsOf returns the limits that an instance of a request is subject to: one for its devices if a claim may hold all of them, else one for
+// each request for GPUs, or for devices of a type of which its namespace owns some.
 func LimitsOf(e *world.Edit, job *structs.Job, a *search.Request) (list []Limit) {
 	pool := cmp.Or(job.NodePool, structs.DefaultNodePool)
 	owned := world.Base(e).Quotas(job.Namespace)
-	for i := range a.Devices {
-		d := &a.Devices[i]
+	requests := a.Devices
+	if together := feasible.Together(requests); together != nil {
+		requests = []feasible.DeviceRequest{*together}
+	}
+	for i := range requests {
+		d := &requests[i]
 		if d.Kind != GPU && !slices.ContainsFunc(owned, func(q world.Quota) bool { return q.Chain.Type == d.Kind }) {
 			continue
 		}

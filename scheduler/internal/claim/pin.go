@@ -54,7 +54,7 @@ func PinReasons(e *world.Edit, job *structs.Job, requests []*search.Request) (te
 		if !pinned {
 			continue
 		}
-		required = required || want.Find.Required
+		required = required || want.PinRequired()
 		text := ""
 		switch {
 		case pin == nil:

@@ -37,12 +37,11 @@ type claimRun struct {
 	stale bool
 }
 
-// claims begins the placing of a group by what its namespace owns; nil: it owns nothing. The class of a job says nothing then, as
-// nobody was given anything.
+// claims begins the placing of a group by what its namespace owns; nil: it owns nothing, and the job may run without that.
 func (g *groupRun) claims() *claimRun {
 	in := g.s.Input
 	owns := g.s.World.Owns(in.Job.Namespace)
-	if !owns && !in.WaitsOverLimit() {
+	if !owns && !in.WaitsForClaims() {
 		return nil
 	}
 	c := &claimRun{g: g}
@@ -124,19 +123,23 @@ type withoutClaim struct {
 func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, instances []int, required bool) (w withoutClaim) {
 	in := s.Input
 	owns := s.World.Owns(in.Job.Namespace)
-	if !owns && !in.WaitsOverLimit() {
+	if !owns && !in.WaitsForClaims() {
 		return w
 	}
 	exceeded := claim.Exceeded(e, in.Job, requests, instances)
 	pins, pinned := []string(nil), false
 	if owns {
 		pins, pinned = claim.PinReasons(e, in.Job, requests)
+		pins = append(pins, claim.Unusable(e, in.Job, requests)...)
 	}
 	w.reasons = append(claim.Reasons(in.Job.Namespace, exceeded), pins...)
 	switch {
 	case required:
 		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
-	case in.Job.Class == structs.ClassGuaranteed && owns:
+	case in.Job.Class == structs.ClassGuaranteed && claim.WantsDevices(requests):
+		if !owns {
+			w.reasons = append(w.reasons, fmt.Sprintf("claim: namespace %q owns no cells at present", in.Job.Namespace))
+		}
 		if len(w.reasons) == 0 {
 			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
 		}
@@ -180,13 +183,7 @@ func (c *claimRun) tryOn(at claim.Cell, p reconcile.Placement) bool {
 	}
 	c.last = c.run(c.find.Chain().LevelName(at.Kind), at.Kind.Size)
 	run := c.last
-	// It takes a cell of exactly the smallest level that holds it, so that its owner's other cells stay whole.
-	one := &run.search.Request.Devices[0]
-	one.Within = c.find.Domain(n, at)
-	one.Find.Level, one.Find.Required = c.find.Exact(), true
-	if at.Devices != 0 {
-		one.Find.Level, one.Find.Required = c.find.Want.Find.Level, false
-	}
+	c.find.Aim(run.search.Request, n, at)
 	if f, ok := run.search.On(at.Node); ok {
 		run.accept(p, f)
 		return true

@@ -174,7 +174,7 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, addText func(string, ..
 	switch by := in.By; {
 	case by != nil:
 		x.Lost.Namespace, x.Lost.JobID, x.Lost.Priority = by.Namespace, by.JobID, termsOf(by).Priority
-		addText("it %s: allocation %s of job %q (priority %d) took its place", did, structs.ShortID(by.ID), by.JobID, x.Lost.Priority)
+		addText("it %s: allocation %s of %s (priority %d) took its place", did, structs.ShortID(by.ID), structs.NamespacedID{ID: by.JobID, Namespace: by.Namespace}.JobText(a.Namespace), x.Lost.Priority)
 	case a.PreemptedByAllocation != "":
 		addText("it %s: allocation %s took its place, which is not known any more", did, structs.ShortID(a.PreemptedByAllocation))
 	default:

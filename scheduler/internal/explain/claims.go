@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/claim"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -29,6 +31,26 @@ func (x *explainer) claims(out *structs.GroupExplanation, left int) {
 			}
 		}
 		out.Waits = append(out.Waits, structs.Wait{Kind: kind, Instances: left, Text: text})
+	}
+}
+
+// unusable explains why instances that run opportunistically by what they request use nothing of what their namespace owns.
+func (x *explainer) unusable(out *structs.GroupExplanation) {
+	g := x.in.Job.LookupTaskGroup(out.Group)
+	if g == nil || !x.after.Owns(x.in.Job.Namespace) {
+		return
+	}
+	n := 0
+	for _, a := range x.in.Allocs {
+		if a.TaskGroup == out.Group && a.JobVersion == x.in.Job.Version && !a.Terminal() && termsOf(a).Claim == "" {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	for _, text := range claim.Unusable(x.s.Edit, x.in.Job, []*search.Request{search.NewRequest(x.s.Input, g)}) {
+		out.Waits = append(out.Waits, structs.Wait{Kind: structs.ReasonNoCell, Instances: n, Text: "opportunistic: " + strings.TrimPrefix(text, "claim: ")})
 	}
 }
 

@@ -43,8 +43,9 @@ func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int
 	exp.Known = exp.All > 0
 	switch {
 	case exp.Known:
-		exp.Because = fmt.Sprintf("allocation %s of job %q ends by its max_run_duration at the latest then, if nobody takes the room before",
-			structs.ShortID(last.u.ID), last.u.Owner.Job)
+		job := structs.NamespacedID{ID: last.u.Owner.Job, Namespace: last.u.Owner.Namespace}
+		exp.Because = fmt.Sprintf("allocation %s of %s ends by its max_run_duration at the latest then, if nobody takes the room before",
+			structs.ShortID(last.u.ID), job.JobText(x.in.Job.Namespace))
 	case exp.First > 0:
 		exp.Because = "known for the first only: " + x.unknown(sv, endless)
 	default:

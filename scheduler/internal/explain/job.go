@@ -176,6 +176,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 		return out
 	}
 	x.wait(out)
+	x.unusable(out)
 	if x.in.Config.PauseEvalBroker && out.PlacedNow > 0 {
 		out.Smallest = []structs.Remedy{unpause(out.PlacedNow)}
 	}

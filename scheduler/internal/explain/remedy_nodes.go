@@ -142,7 +142,8 @@ func (p *remedySearch) endRemedy(list []victims) structs.Remedy {
 			}
 			r.Edits = append(r.Edits, structs.Edit{On: structs.EditAlloc, ID: u.ID, Op: op})
 			if len(texts) < 5 {
-				texts = append(texts, fmt.Sprintf("%s (job %q, priority %d) on %s", structs.ShortID(u.ID), u.Owner.Job, u.Owner.Terms.Priority,
+				job := structs.NamespacedID{ID: u.Owner.Job, Namespace: u.Owner.Namespace}
+				texts = append(texts, fmt.Sprintf("%s (%s, priority %d) on %s", structs.ShortID(u.ID), job.JobText(p.x.in.Job.Namespace), u.Owner.Terms.Priority,
 					cmp.Or(v.n.Node.Name, structs.ShortID(v.n.ID))))
 			}
 		}

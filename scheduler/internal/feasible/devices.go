@@ -17,6 +17,8 @@ type DeviceRequest struct {
 	Share              int // thousandths of each
 	Find               cell.Request
 	Within             *Domain // the cell of a node whose devices alone may be taken; nil: any
+	// Parts are the requests that this one is for together; nil: it is one of them.
+	Parts []DeviceRequest
 }
 
 // Pin returns the name of the pinned cell of its namespace that the devices shall be of; "": any.

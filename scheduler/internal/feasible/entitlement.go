@@ -46,14 +46,10 @@ func (g *Gang) claims() bool {
 
 // claimedDevices returns the whole devices that an instance of a group would have cells of; false if it uses no claim.
 func claimedDevices(g *structs.TaskGroup) (want DeviceRequest, ok bool) {
-	n := 0
-	for _, t := range g.Tasks {
-		for _, d := range DeviceRequests(t) {
-			want = d
-			n++
-		}
+	if together := Together(groupRequests(g)); together != nil {
+		return *together, true
 	}
-	return want, n == 1 && want.Whole() > 0
+	return want, false
 }
 
 // Any reports whether the groups may claim anything at all.
@@ -73,11 +69,7 @@ func (c *Entitlement) freeFor(w *world.World, want *DeviceRequest, most int) (n 
 		if n >= most || !chainMatches(key, c.pool, want) {
 			continue
 		}
-		level, fits := chain.LevelFor(want.Count)
-		if fits && want.Find.Required {
-			k, known := chain.KindOf(want.Find.Level, 0)
-			fits = known && level <= k.Level
-		}
+		level, fits := want.LevelIn(chain)
 		if !fits {
 			continue
 		}

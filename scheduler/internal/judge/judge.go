@@ -175,7 +175,11 @@ func (j *judgement) update() {
 				j.refuse(old.NodeID, "it is not known any more")
 				continue
 			}
-			what := s.LacksUse(u, nil)
+			take := u
+			if !up.Resume {
+				take = u.Beyond(old)
+			}
+			what := s.LacksUse(take, nil)
 			if what == "" && (!old.PerNode() || !u.PerNode()) { // what it has already is nobody's to own
 				what = world.ClaimLacks(j.e, u)
 			}

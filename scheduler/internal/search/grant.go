@@ -110,6 +110,9 @@ func (g *Grant) pickDevices(a *Request, n *world.NodeState, m *feasible.Matcher)
 	if len(a.Devices) == 0 {
 		return ""
 	}
+	if a.together != nil {
+		return g.pickTogether(a, n, m)
+	}
 	g.cell = partlyTaken
 	g.Devices = make(map[string][]*structs.AllocatedDeviceResource, len(a.Devices))
 	cells := n.Cells
@@ -122,21 +125,57 @@ func (g *Grant) pickDevices(a *Request, n *world.NodeState, m *feasible.Matcher)
 		}
 		g.cell = max(g.cell, c.class())
 		g.like += c.like
-		ids := make([]string, len(c.Devices))
-		for k, number := range c.Devices {
-			ids[k] = c.Tree.IDs[number]
-			g.Usage.Devices = append(g.Usage.Devices, world.DeviceUsage{ID: ids[k], Share: int32(want.Share)}) // at most 1000
-		}
-		got := &structs.AllocatedDeviceResource{
-			Vendor: c.group.Vendor, Type: c.group.Type, Name: c.group.Name, DeviceIDs: ids, Level: c.Level,
-		}
-		if want.Share < world.WholeDevice {
-			got.Share = want.Share
-		}
-		g.Devices[want.Task] = append(g.Devices[want.Task], got)
+		g.Devices[want.Task] = append(g.Devices[want.Task], g.take(want, &c))
 		if i+1 < len(a.Devices) {
 			cells = c.Taken(cells, want.Share)
 		}
+	}
+	return ""
+}
+
+// take adds the devices that were chosen for a request to the use, and returns them by their names.
+func (g *Grant) take(want *feasible.DeviceRequest, c *Choice) *structs.AllocatedDeviceResource {
+	ids := make([]string, len(c.Devices))
+	for k, number := range c.Devices {
+		ids[k] = c.Tree.IDs[number]
+		g.Usage.Devices = append(g.Usage.Devices, world.DeviceUsage{ID: ids[k], Share: int32(want.Share)}) // at most 1000
+	}
+	got := &structs.AllocatedDeviceResource{
+		Vendor: c.group.Vendor, Type: c.group.Type, Name: c.group.Name, DeviceIDs: ids, Level: c.Level,
+	}
+	if want.Share < world.WholeDevice {
+		got.Share = want.Share
+	}
+	return got
+}
+
+// pickTogether takes devices for all requests as for one, and gives each its own of these.
+func (g *Grant) pickTogether(a *Request, n *world.NodeState, m *feasible.Matcher) string {
+	all := a.Choose(n, a.together, n.Cells, m)
+	if all.Tree == nil {
+		return a.lacksOf(a.together, n, n.Cells, m)
+	}
+	chosen := &feasible.Domain{Level: all.Level, NodeID: n.ID, Name: n.Node.Name, Devices: map[string]bool{}}
+	for _, number := range all.Devices {
+		chosen.Devices[all.Tree.IDs[number]] = true
+	}
+	g.cell = all.class()
+	g.Usage.Devices = make([]world.DeviceUsage, 0, a.Reserved)
+	cells, got := n.Cells, make([]*structs.AllocatedDeviceResource, len(a.Devices))
+	parts, at := a.together.Among(chosen)
+	for i := range parts {
+		want := &parts[i]
+		c := a.Choose(n, want, cells, m)
+		if c.Tree == nil {
+			return a.lacksOf(want, n, cells, m)
+		}
+		g.like += c.like
+		got[at[i]] = g.take(want, &c)
+		cells = c.Taken(cells, want.Share)
+	}
+	g.Devices = make(map[string][]*structs.AllocatedDeviceResource, len(a.Devices))
+	for i, one := range got { // as the job file has them
+		g.Devices[a.Devices[i].Task] = append(g.Devices[a.Devices[i].Task], one)
 	}
 	return ""
 }

@@ -68,3 +68,9 @@ func (in *Input) WaitsOverLimit() bool {
 	return (in.OverLimit == structs.OverLimitWait || in.OverLimit == structs.OverLimitConfirm) && in.Job != nil && !in.Job.PerNode() &&
 		in.Job.OverLimit != structs.OverLimitOpportunistic && in.Job.Class != structs.ClassOpportunistic
 }
+
+// WaitsForClaims reports whether instances of the job wait rather than run opportunistically, all of them or those beyond what their
+// namespace owns, also where that is nothing.
+func (in *Input) WaitsForClaims() bool {
+	return in.WaitsOverLimit() || in.Job != nil && in.Job.Class == structs.ClassGuaranteed && !in.Job.PerNode()
+}

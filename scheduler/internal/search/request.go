@@ -29,7 +29,9 @@ type Request struct {
 	tasks  map[string]*structs.AllocatedTaskResources
 	// beside: of a system or sysbatch job, while somebody owns cells: it takes only devices of this edit's nodes that nobody owns.
 	beside *world.Edit
-	frag   *leastFrag // chooses the device that a share goes to; nil: the fullest
+	// together: the devices are chosen as those of one request, which the parts then share. Of several that use a claim.
+	together *feasible.DeviceRequest
+	frag     *leastFrag // chooses the device that a share goes to; nil: the fullest
 	// Resources is the batch's part: what every instance takes.
 	Resources *structs.AllocatedResources
 }
@@ -106,7 +108,18 @@ func (a *Request) Claiming(level string, size int) *Request {
 	resources.Shared.Terms = &terms
 	c.Resources, c.By.Entitled = &resources, true
 	c.common.Owner = world.NewOwner(a.By.RequestName, &resources)
+	if len(c.Devices) > 1 {
+		c.together = feasible.Together(c.Devices)
+	}
 	return c
+}
+
+// Together returns the devices of a request that uses a claim, as they are taken from cells; they may be narrowed down.
+func (a *Request) Together() *feasible.DeviceRequest {
+	if a.together != nil {
+		return a.together
+	}
+	return &a.Devices[0]
 }
 
 // perNode makes a request of a system or sysbatch job one that leaves what is owned, if anything is.

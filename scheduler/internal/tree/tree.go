@@ -16,6 +16,9 @@ type Token = bucket.Token
 // copy (one page a level) and a search (five comparisons a page) small.
 const pageMax = 32
 
+// spare is how many entries a copied page can take before it must grow: a small tree costs little to copy.
+const spare = 4
+
 // Tree is a persistent ordered map: a B+-tree whose pages are copied on the
 // first change by each token. The zero value is not usable: see New.
 // Get and Put cost O(log n); All, Ascend and Descend are in key order.
@@ -76,14 +79,15 @@ func (p *page[K, V]) own(tok *Token) *page[K, V] {
 	if p.owner == tok {
 		return p
 	}
-	c := &page[K, V]{owner: tok, keys: make([]K, len(p.keys), pageMax+1)}
+	room := min(len(p.keys)+spare, pageMax+1)
+	c := &page[K, V]{owner: tok, keys: make([]K, len(p.keys), room)}
 	copy(c.keys, p.keys)
 	if p.kids != nil {
-		c.kids = make([]*page[K, V], len(p.kids), pageMax+1)
+		c.kids = make([]*page[K, V], len(p.kids), room)
 		copy(c.kids, p.kids)
 		return c
 	}
-	c.vals = make([]V, len(p.vals), pageMax+1)
+	c.vals = make([]V, len(p.vals), room)
 	copy(c.vals, p.vals)
 	return c
 }

@@ -21,6 +21,9 @@ type ChainKey struct {
 	Tree                      string // key of the layout
 }
 
+// Kind returns the key's kind as files have it, without the tree.
+func (k ChainKey) Kind() string { return k.Vendor + "/" + k.Type + "/" + k.Model }
+
 func compareChains(a, b ChainKey) int {
 	return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Vendor, b.Vendor), strings.Compare(a.Type, b.Type),
 		strings.Compare(a.Model, b.Model), strings.Compare(a.Tree, b.Tree))
@@ -73,6 +76,8 @@ type claims struct {
 	sites  []structs.TopologyLevel
 	// raisable is what uses whole devices without a claim.
 	raisable Tree[raiseKey, *Usage]
+	// loose are the pins that are not bound. Its elements must not be changed: copies share them.
+	loose []loosePin
 }
 
 func newClaims(sites []structs.TopologyLevel) *claims {
@@ -183,8 +188,8 @@ func DeviceMask(t *DeviceTree, u *Usage) (mask uint64) {
 	return mask
 }
 
-// claimed reports whether a usage uses a claim on cells.
-func (u *Usage) claimed() bool { return u.Owner.Terms.Claim == structs.ClaimCells }
+// Claims reports whether a usage uses a claim on cells.
+func (u *Usage) Claims() bool { return u.Owner.Terms.Claim == structs.ClaimCells }
 
 // Guaranteed reports whether a usage uses a claim, so that nobody may reclaim it for another.
 func (u *Usage) Guaranteed() bool { return u.Owner.Terms.Claim != "" }
@@ -203,7 +208,7 @@ func diffClaims(out *[]string, a, b *claims) {
 		}
 		return fmt.Sprintf("%+v, not %+v", a, b)
 	})
-	diffTrees(out, "chain", &a.chains, &b.chains, diffChain)
+	diffTrees(out, "chain", &a.chains, &b.chains, func(x, y *cells.Chain) string { return diffChain(x, y, &a.quotas) })
 	diffTrees(out, "devices in guaranteed use", &a.used, &b.used, func(a, b []chainUse) string {
 		if slices.Equal(a, b) {
 			return ""
@@ -219,7 +224,7 @@ func diffClaims(out *[]string, a, b *claims) {
 	})
 }
 
-func diffChain(a, b *cells.Chain) string {
+func diffChain(a, b *cells.Chain, quotas *Tree[string, []Quota]) string {
 	state := func(c *cells.Chain) string {
 		var bound []string
 		c.Bindings(func(b cells.Binding, away bool) bool {
@@ -227,6 +232,10 @@ func diffChain(a, b *cells.Chain) string {
 			return true
 		})
 		slices.Sort(bound)
+		for owner := range quotas.All {
+			has := slices.DeleteFunc(c.Accounts(owner), func(a cells.Account) bool { return a == cells.Account{Kind: a.Kind} })
+			bound = append(bound, fmt.Sprintf("%s has %+v", owner, has))
+		}
 		return fmt.Sprintf("balances %+v, bound %v", c.Balances(), bound)
 	}
 	if x, y := state(a), state(b); x != y {
@@ -263,7 +272,7 @@ func (n *NodeState) roomsOn(e *Edit, key ChainKey, c *cells.Chain, t *DeviceTree
 	c.BoundOn(n.ID, func(b cells.Binding, devices uint64) {
 		free := devices & c.Healthy(n.ID)
 		for _, u := range n.Usages {
-			if u.claimed() && u.Owner.Namespace == b.Owner && usesBound(e, u) {
+			if u.Claims() && u.Owner.Namespace == b.Owner && usesBound(e, u) {
 				free &^= DeviceMask(t, u)
 			}
 		}

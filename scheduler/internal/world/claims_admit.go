@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,9 +86,9 @@ func FindChain(chains []OwnableChain, pool, kind string) (*OwnableChain, error) 
 	return nil, structs.Errorf(structs.CodeBadRequest, "kind %q: node pool %q has several: %s", kind, pool, names(named)).WithHint("state one of them as kind")
 }
 
-// CheckLevel checks that cells of a level, and of a size above nodes, can be owned; an error of CodeBadRequest names those that there are.
-func (c *OwnableChain) CheckLevel(level string, size int, sites []structs.TopologyLevel) error {
-	all := make([]string, 0, len(c.Levels)+len(sites))
+// checkLevel checks that cells of a level, and of a size above nodes, can be owned; an error of CodeBadRequest names those that there are,
+// with their sizes, so that one more look suffices.
+func (w *World) checkLevel(c *OwnableChain, level string, size int, sites []structs.TopologyLevel) error {
 	for _, l := range c.Levels {
 		if l.Name == level {
 			if size != 0 {
@@ -95,18 +96,28 @@ func (c *OwnableChain) CheckLevel(level string, size int, sites []structs.Topolo
 			}
 			return nil
 		}
-		all = append(all, l.Name)
+	}
+	site := slices.ContainsFunc(sites, func(l structs.TopologyLevel) bool { return l.Name == level })
+	if site && size > 0 {
+		return nil
+	}
+	names, all, sizes := make([]string, 0, len(c.Levels)+len(sites)), []string{}, w.siteSizes(c.Key)
+	for _, l := range c.Levels {
+		names, all = append(names, l.Name), append(all, l.Name)
 	}
 	for _, l := range sites {
-		if l.Name == level {
-			if size < 1 {
-				return structs.Errorf(structs.CodeBadRequest, "level %q: size is missing: how many nodes such a cell has", level)
-			}
-			return nil
+		if of := sizes[l.Name]; len(of) > 0 {
+			names, all = append(names, l.Name), append(all, fmt.Sprintf("%s (size %s)", l.Name, sizeList(of)))
 		}
-		all = append(all, l.Name)
 	}
-	return structs.Errorf(structs.CodeBadRequest, "level %q: cells of %s can be owned at the levels %s", level, c.Kind(), strings.Join(all, ", "))
+	if of := sizes[level]; site && len(of) > 0 {
+		return structs.Errorf(structs.CodeBadRequest, "level %q: size is missing: how many nodes such a cell has", level).WithHint("there are cells with %s nodes", sizeList(of))
+	}
+	err := structs.Errorf(structs.CodeBadRequest, "level %q: cells of %s can be owned at the levels %s", level, c.Kind(), strings.Join(all, ", "))
+	if near := structs.Nearest(level, names); near != "" {
+		err = err.WithHint("did you mean %q?", near)
+	}
+	return err
 }
 
 // Shortage is why quotas cannot be admitted.
@@ -129,7 +140,8 @@ func (e *Edit) Shortage(owner string, quotas []Quota) *Shortage {
 		ledger{e}.buildClaims(nil)
 	}
 	var short *Shortage
-	changes := quotaChanges(e.w.Quotas(owner), quotas)
+	was := e.w.Quotas(owner)
+	changes := quotaChanges(was, quotas)
 	slices.SortStableFunc(changes, func(a, b Quota) int { return compareChains(a.Chain, b.Chain) })
 	for i := 0; i < len(changes) && short == nil; {
 		n := i
@@ -140,9 +152,13 @@ func (e *Edit) Shortage(owner string, quotas []Quota) *Shortage {
 		i = n
 	}
 	e.SetQuotas(owner, quotas)
-	if faults := e.claims.pins; short == nil && len(faults) > 0 {
-		f := faults[0]
-		short = &Shortage{Err: f.Err, Pin: &f.Cell, Quota: Quota{Chain: f.Chain}}
+	for _, f := range e.claims.pins {
+		if short != nil || slices.ContainsFunc(was, func(q Quota) bool {
+			return q.Chain == f.Chain && q.Level == f.Level && q.Size == f.Size && slices.Contains(q.Pins, f.Cell)
+		}) {
+			continue // a pin that its owner has, and that is not bound at present, forbids nothing
+		}
+		short = &Shortage{Err: f.Err, Pin: &f.Cell, Quota: Quota{Chain: f.Chain, Level: f.Level, Size: f.Size}}
 	}
 	return short
 }

@@ -30,6 +30,7 @@ type ledger struct{ e *Edit }
 // LostClaims returns the allocations, by ID, that have lost their claim since the last call: they run on, opportunistic, and
 // the World counts them so. Whoever keeps their rows changes these.
 func (e *Edit) LostClaims() (ids []string) {
+	e.loseGangs()
 	ids, e.claims.lost = e.claims.lost, nil
 	return ids
 }
@@ -83,7 +84,7 @@ func (l ledger) changeChain(key ChainKey, t *DeviceTree) *cells.Edit {
 	ed := ChainEdit(l.e, key)
 	for _, q := range inOrder(&c.quotas) {
 		if k, ok := chain.KindOf(q.Level, q.Size); ok && q.Chain == key {
-			ed.Give(q.owner, k, q.Count)
+			ed.Give(q.owner, k, q.Count, q.Order)
 		}
 	}
 	return ed
@@ -248,7 +249,7 @@ func ClaimLacks(e *Edit, u *Usage) string {
 	if u.PerNode() {
 		return ledger{e}.perNodeLacks(u)
 	}
-	if !u.claimed() {
+	if !u.Claims() {
 		return ""
 	}
 	ed, k, list := ledger{e}.cellsOf(u)
@@ -310,7 +311,7 @@ func GangCovered(members []*Usage, covers func(*Usage) bool) bool {
 
 // usesBound reports whether a usage uses cells that are bound.
 func usesBound(e *Edit, u *Usage) bool {
-	if !u.claimed() {
+	if !u.Claims() {
 		return u.Guaranteed()
 	}
 	ed, k, list := ledger{e}.cellsOf(u)
@@ -328,7 +329,7 @@ func Claim(e *Edit, u *Usage) bool {
 	if u.PerNode() {
 		ledger{e}.subtract(u)
 	}
-	if !u.claimed() {
+	if !u.Claims() {
 		return true
 	}
 	ledger{e}.ownClaims()
@@ -357,7 +358,7 @@ func Claim(e *Edit, u *Usage) bool {
 // KeepBound counts one more use of the cells that a usage would claim if all of them are bound for its owner, so that they stay so until
 // Unclaim. It reports whether it did.
 func KeepBound(e *Edit, u *Usage) bool {
-	if !u.claimed() || e.w.claims == nil {
+	if !u.Claims() || e.w.claims == nil {
 		return false
 	}
 	ed, k, list := ledger{e}.cellsOf(u)
@@ -446,7 +447,7 @@ func bind(ed *cells.Edit, cell cells.Cell, k cells.Kind, owner string) error {
 
 // Unclaim counts one use less of the cells of a usage's claim.
 func Unclaim(e *Edit, u *Usage) {
-	if !u.claimed() || e.w.claims == nil {
+	if !u.Claims() || e.w.claims == nil {
 		return
 	}
 	ledger{e}.ownClaims()
@@ -463,7 +464,7 @@ func Unclaim(e *Edit, u *Usage) {
 // claimFor binds what a usage claims, and returns the usage as it counts: without its claim if that does not hold. What
 // is claimed of a node that is not known is bound when it is registered.
 func (l ledger) claimFor(u *Usage) *Usage {
-	if !u.claimed() || l.e.w.claims != nil && (!l.known(u.NodeID) || Claim(l.e, u)) {
+	if !u.Claims() || l.e.w.claims != nil && (!l.known(u.NodeID) || Claim(l.e, u)) {
 		return u
 	}
 	l.e.claims.lost = append(l.e.claims.lost, u.ID)
@@ -475,6 +476,31 @@ func (u *Usage) Opportunistic() *Usage {
 	o := *u
 	o.Owner = &Owner{RequestName: u.Owner.RequestName, Terms: u.Owner.Terms.Opportunistic()}
 	return &o
+}
+
+// loseGangs lets whole gangs lose their claims of which too few members have one left: those that must run together are all guaranteed, or none is
+// (semantics part 0, rule 5).
+func (e *Edit) loseGangs() {
+	for i := 0; i < len(e.claims.lost); i++ { // it grows
+		u, found := e.w.allocs.Get(e.claims.lost[i])
+		if !found {
+			continue
+		}
+		g, some := u.Owner.Gang()
+		if !some {
+			continue
+		}
+		members := GangMembers(e, g)
+		if GangCovered(members, (*Usage).Claims) {
+			continue
+		}
+		for _, m := range members {
+			if m.Claims() {
+				Unclaim(e, m)
+				ledger{e}.loseClaim(m)
+			}
+		}
+	}
 }
 
 // loseClaim lets a usage that counts go on without its claim. Its cells are unbound already.

@@ -89,7 +89,7 @@ func (l ledger) claimAnew(s *NodeState, check bool) {
 		return
 	}
 	for _, u := range slices.Clone(s.Usages) {
-		if u.claimed() && (check && l.claimUnsafe(u) || !Claim(l.e, u)) {
+		if u.Claims() && (check && l.claimUnsafe(u) || !Claim(l.e, u)) {
 			l.loseClaim(u)
 		}
 	}
@@ -108,6 +108,7 @@ func (l ledger) claimUnsafe(u *Usage) bool {
 
 // loseBinding lets all usages of a cell that is not bound any more go on without their claim.
 func (l ledger) loseBinding(ed *cells.Edit, b cells.Binding) {
+	l.loosenLost(b)
 	for _, u := range l.usagesOf(ed, b) {
 		Unclaim(l.e, u) // its other cells
 		l.loseClaim(u)
@@ -124,7 +125,7 @@ func (l ledger) usagesOf(ed *cells.Edit, b cells.Binding) (list []*Usage) {
 		}
 		for _, u := range n.Usages {
 			t := &u.Owner.Terms
-			if !u.claimed() || u.Owner.Namespace != b.Owner || t.CellLevel != level || t.CellSize != b.Kind.Size {
+			if !u.Claims() || u.Owner.Namespace != b.Owner || t.CellLevel != level || t.CellSize != b.Kind.Size {
 				continue
 			}
 			if _, k, in := l.cellsOf(u); k == b.Kind && slices.Contains(in, b.Cell) {

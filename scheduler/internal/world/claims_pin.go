@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,6 +11,8 @@ import (
 // PinFault is a pin that could not be bound.
 type PinFault struct {
 	Chain ChainKey
+	Level string
+	Size  int
 	Cell  cells.Cell
 	Err   error // one of package cells
 }
@@ -43,49 +46,131 @@ func pinned(list []Quota, q Quota, cell cells.Cell) bool {
 
 // pin binds the cells that are pinned to an owner, as far as that takes nothing that others own.
 func (l ledger) pin(owner string, quotas []Quota) {
+	c := l.e.w.claims
+	c.loose = slices.DeleteFunc(slices.Clone(c.loose), func(p loosePin) bool { return p.owner == owner })
 	l.e.claims.pins = nil
 	for _, q := range quotas {
 		for _, cell := range q.Pins {
-			ed := ChainEdit(l.e, q.Chain)
-			if ed == nil {
-				l.e.claims.pins = append(l.e.claims.pins, PinFault{q.Chain, cell, cells.ErrUnknown})
-				continue
-			}
-			k, ok := ed.View().KindOf(q.Level, q.Size)
 			err := cells.ErrUnknown
-			if ok {
-				err = ed.Pin(cell, k, owner)
+			if ed := ChainEdit(l.e, q.Chain); ed != nil {
+				if k, ok := ed.View().KindOf(q.Level, q.Size); ok {
+					if err = ed.Pin(cell, k, owner); err == nil {
+						l.markCell(ed.View(), cell)
+						continue
+					}
+				}
 			}
-			if err != nil {
-				l.e.claims.pins = append(l.e.claims.pins, PinFault{q.Chain, cell, err})
-				continue
-			}
-			l.markCell(ed.View(), cell)
+			l.e.claims.pins = append(l.e.claims.pins, PinFault{q.Chain, q.Level, q.Size, cell, err})
+			l.loosen(loosePin{owner, q, cell})
 		}
 	}
 }
 
-// pinAgain binds pinned cells of which a node has become part, or of all nodes ("").
+// loosePin is a pin that is not bound: a part of its cell is bound by somebody else, as a node of the cell was not ready for a time, or
+// there is no such cell. It is bound when it can be, see RetryPins.
+type loosePin struct {
+	owner string
+	quota Quota // that it is of
+	cell  cells.Cell
+}
+
+func (p loosePin) same(o loosePin) bool {
+	return p.owner == o.owner && p.cell == o.cell && p.quota.Chain == o.quota.Chain && p.quota.Level == o.quota.Level && p.quota.Size == o.quota.Size
+}
+
+// loosen notes that a pin is not bound.
+func (l ledger) loosen(p loosePin) {
+	c := l.ownClaims()
+	if !slices.ContainsFunc(c.loose, p.same) {
+		c.loose = append(slices.Clip(c.loose), p)
+	}
+}
+
+// loosenLost notes that a binding that is lost was a pin.
+func (l ledger) loosenLost(b cells.Binding) {
+	quotas, _ := l.e.w.claims.quotas.Get(b.Owner)
+	for _, q := range quotas {
+		if b.Pinned && slices.Contains(q.Pins, b.Cell) {
+			l.loosen(loosePin{b.Owner, q, b.Cell})
+		}
+	}
+}
+
+// RetryPins binds pinned cells that could not be bound, and of which no part is bound by now. Whoever changes what is bound calls it at
+// the end, and a World that is made anew comes to the same by it, as what is used is bound first.
+func (e *Edit) RetryPins() {
+	if e.w.claims == nil || len(e.w.claims.loose) == 0 {
+		return
+	}
+	e.from = nil
+	c := ledger{e}.ownClaims()
+	loose := slices.Clone(c.loose)
+	slices.SortStableFunc(loose, func(a, b loosePin) int { // smaller cells are bound while those around them are not
+		return cmp.Or(cmp.Compare(a.quota.Size, b.quota.Size), cmp.Compare(a.quota.Order, b.quota.Order), strings.Compare(a.owner, b.owner),
+			strings.Compare(a.cell.Node, b.cell.Node), strings.Compare(a.cell.Site, b.cell.Site), cmp.Compare(a.cell.Index, b.cell.Index))
+	})
+	c.loose = slices.DeleteFunc(loose, func(p loosePin) bool { return ledger{e}.rebindPin(p) })
+}
+
+// rebindPin binds a pinned cell if no part of it is bound, and reports whether it is bound now. While it was not, its owner may have bound
+// others in place of it: of these, those of fewest uses are unbound.
+func (l ledger) rebindPin(p loosePin) bool {
+	ed := ChainEdit(l.e, p.quota.Chain)
+	if ed == nil {
+		return false
+	}
+	k, ok := ed.View().KindOf(p.quota.Level, p.quota.Size)
+	if !ok {
+		return false
+	}
+	is, _, bound := ed.View().Binding(p.cell, k)
+	if bound && is.Pinned && is.Owner == p.owner {
+		return true
+	}
+	b := cells.Binding{Cell: p.cell, Kind: k, Owner: p.owner, Pinned: true}
+	if bound && is.Owner != p.owner || !bound && ed.View().Edit().Restore(b) != nil {
+		return false
+	}
+	if bound { // it has a quota cell, unless it is away
+		if ed.Pin(p.cell, k, p.owner) != nil {
+			return false
+		}
+	} else {
+		l.unbindFor(ed, p.owner, k, 1)
+		if ed.Restore(b) != nil {
+			return false
+		}
+	}
+	l.markCell(ed.View(), p.cell)
+	return true
+}
+
+// pinAgain binds pinned cells of which a node has become part.
 func (l ledger) pinAgain(owner string, quotas []Quota, nodeID string) {
 	for _, q := range quotas {
 		for _, cell := range q.Pins {
-			if nodeID != "" && cell.Site == "" && cell.Node != nodeID {
-				continue
+			if p := (loosePin{owner, q, cell}); (cell.Site != "" || cell.Node == nodeID) && !l.rebindPin(p) {
+				l.loosen(p)
 			}
+		}
+	}
+}
+
+// pinAway pins the cells that are not ready, whatever others have bound of them meanwhile, and notes that all other pins are not bound
+// yet: RetryPins binds them, when all is bound that is used.
+func (l ledger) pinAway() {
+	c := l.ownClaims()
+	c.loose = nil
+	for _, q := range inOrder(&c.quotas) {
+		for _, cell := range q.Pins {
+			p := loosePin{q.owner, q.Quota, cell}
 			ed := ChainEdit(l.e, q.Chain)
-			if ed == nil {
-				continue
+			if ed != nil {
+				if k, ok := ed.View().KindOf(q.Level, q.Size); ok && !ed.View().Ready(cell, k) && l.rebindPin(p) {
+					continue
+				}
 			}
-			k, ok := ed.View().KindOf(q.Level, q.Size)
-			if !ok {
-				continue
-			}
-			if _, _, bound := ed.View().Binding(cell, k); bound {
-				continue
-			}
-			if ed.Restore(cells.Binding{Cell: cell, Kind: k, Owner: owner, Pinned: true}) == nil {
-				l.markCell(ed.View(), cell)
-			}
+			c.loose = append(c.loose, p)
 		}
 	}
 }

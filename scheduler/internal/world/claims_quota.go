@@ -28,6 +28,9 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 		ledger{e}.changeQuota(owner, d)
 	}
 	ledger{e}.pin(owner, quotas)
+	if len(e.claims.pins) > 0 {
+		ledger{e}.pinAgain(owner, quotas, "") // no edit is admitted with such a pin, but time goes on: as when its node returns
+	}
 	if len(quotas) > 0 {
 		c.quotas.Put(e.tok, owner, slices.Clone(quotas))
 		return
@@ -35,7 +38,7 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 	c.quotas.Delete(e.tok, owner)
 	if c.quotas.Len() == 0 {
 		for _, u := range e.w.allocs.All {
-			if u.claimed() {
+			if u.Claims() {
 				ledger{e}.loseClaim(u)
 			}
 		}
@@ -43,7 +46,8 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 	}
 }
 
-// RestoreQuotas states what everybody owns, by owner, of a World of which no quotas are known yet.
+// RestoreQuotas states what everybody owns, by owner, of a World of which no quotas are known yet. RetryPins is to come when all
+// is known that is used.
 func (e *Edit) RestoreQuotas(all map[string][]Quota) {
 	if len(all) == 0 {
 		return
@@ -56,12 +60,19 @@ func (e *Edit) RestoreQuotas(all map[string][]Quota) {
 	ledger{e}.buildClaims(&quotas)
 }
 
-// quotaChanges returns by how much each kind's total changes, in the order of the new list, then of the old one.
+// QuotaSums returns what quotas have of each kind together.
+func QuotaSums(quotas []Quota) []Quota { return quotaChanges(nil, quotas) }
+
+// quotaChanges returns by how much each kind's total changes, in the order of the new list, then of the old one. Each has the order of
+// admission of the last of its kind in the new list: of what is new, if there is more.
 func quotaChanges(was, is []Quota) (list []Quota) {
 	add := func(q Quota, n int) {
 		for i := range list {
 			if o := &list[i]; o.Chain == q.Chain && o.Level == q.Level && o.Size == q.Size {
 				o.Count += n
+				if n > 0 {
+					o.Order = max(o.Order, q.Order)
+				}
 				return
 			}
 		}
@@ -87,7 +98,7 @@ func (l ledger) changeQuota(owner string, d Quota) {
 		return
 	}
 	if d.Count > 0 {
-		ed.Give(owner, k, d.Count)
+		ed.Give(owner, k, d.Count, d.Order)
 	}
 	if d.Count < 0 {
 		l.unbindFor(ed, owner, k, -d.Count)
@@ -141,9 +152,7 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 		}
 		l.markClaims(id)
 	}
-	for owner, of := range c.quotas.All {
-		l.pinAgain(owner, of, "")
-	}
+	l.pinAway()
 	for _, id := range ids {
 		if s, found := StateOf(l.e, id); found {
 			l.claimAnew(s, false)
@@ -183,5 +192,6 @@ func (l ledger) setSites(levels []structs.TopologyLevel) {
 	if l.e.w.claims != nil {
 		quotas := l.e.w.claims.quotas
 		l.buildClaims(&quotas)
+		l.e.RetryPins()
 	}
 }

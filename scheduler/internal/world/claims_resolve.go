@@ -21,11 +21,14 @@ func quotaOf(c *structs.CellClaim) Quota {
 	return q
 }
 
-// QuotasOf returns claims as a World has them.
-func QuotasOf(claims []structs.CellClaim) []Quota {
-	list := make([]Quota, len(claims))
+// QuotasOf returns claims as a World has them, without those that wait.
+func QuotasOf(claims []structs.CellClaim) []Quota { return quotasOf(claims, false) }
+
+func quotasOf(claims []structs.CellClaim, waiting bool) (list []Quota) {
 	for i := range claims {
-		list[i] = quotaOf(&claims[i])
+		if waiting || !claims[i].Waits {
+			list = append(list, quotaOf(&claims[i]))
+		}
 	}
 	return list
 }
@@ -39,7 +42,9 @@ func SetClaims(e *Edit, owner string, claims []structs.CellClaim) {
 func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) {
 	quotas := make(map[string][]Quota, len(all))
 	for owner, claims := range all { // each has its own place: the order cannot show
-		quotas[owner] = QuotasOf(claims)
+		if list := QuotasOf(claims); len(list) > 0 {
+			quotas[owner] = list
+		}
 	}
 	e.RestoreQuotas(quotas)
 }
@@ -68,7 +73,7 @@ func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []stru
 	if err != nil {
 		return err
 	}
-	if err := chain.CheckLevel(q.Level, q.Size, sites); err != nil {
+	if err := w.checkLevel(chain, q.Level, q.Size, sites); err != nil {
 		return err
 	}
 	q.Kind, q.NodePool, q.Chain, q.Pinned = chain.Kind()+"/"+chain.Tree, chain.Key.Pool, chain.Key.Tree, nil
@@ -91,24 +96,20 @@ func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []stru
 // AdmitClaims tries what an owner shall own on a copy of a World. It returns an error of CodeConflict that names the highest level
 // of which cells are short, and how many; of CodeBadRequest for kinds that cannot be owned and pins that somebody else has.
 func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
-	s := w.Edit().Shortage(owner, QuotasOf(claims))
+	e := w.Edit()
+	s := e.Shortage(owner, QuotasOf(claims))
 	if s == nil {
 		return nil
 	}
 	if s.Pin != nil {
-		name := pinName(claims, s.Pin)
-		switch {
-		case s.IsTaken():
-			return structs.Errorf(structs.CodeConflict, "pin %q: the cell, or a part of it, is bound already", name).
-				WithHint("`nomadish topology` shows by whom; another cell may be pinned, or none")
-		case errors.Is(s.Err, cells.ErrUnsafe):
-			return structs.Errorf(structs.CodeConflict, "pin %q: it would take cells that others own", name).WithHint("pin a cell of a node that is used already, or none")
-		}
-		return structs.Errorf(structs.CodeBadRequest, "pin %q: %w", name, s.Err)
+		return pinRefused(w, e, owner, claims, s)
 	}
 	if s.Err != nil {
 		if s.Quota.Size > 0 && errors.Is(s.Err, cells.ErrUnknown) {
-			return structs.Errorf(structs.CodeBadRequest, "level %s: there is no cell with %d nodes", s.Quota.Level, s.Quota.Size)
+			return structs.Errorf(structs.CodeBadRequest, "level %s: there is no cell with %d nodes%s", s.Quota.Level, s.Quota.Size, w.otherSizes(s.Quota.Chain, s.Quota.Level))
+		}
+		if s.Quota.Size > 0 {
+			return structs.Errorf(structs.CodeBadRequest, "level %s: %w%s", s.Quota.Level, s.Err, w.otherSizes(s.Quota.Chain, s.Quota.Level))
 		}
 		return structs.Errorf(structs.CodeBadRequest, "level %s: %w", s.Quota.Level, s.Err)
 	}
@@ -125,43 +126,87 @@ func short(level string, size, count int, at string) *structs.Error {
 	return structs.Errorf(structs.CodeConflict, "level %s%s: %d short%s", level, of, count, at)
 }
 
-// LaterClaims is what all are to own at a time to come, by owner.
+// LaterClaims is what all are to own at a time to come, by owner, if one of them is admitted.
 type LaterClaims struct {
-	At  string // for people
-	All map[string][]structs.CellClaim
+	At    string // for people
+	All   map[string][]structs.CellClaim
+	Owner string              // whose claims are to be admitted
+	Was   []structs.CellClaim // what this owner would own then otherwise
 }
 
-// AdmitLater returns an error of CodeConflict if the cluster's healthy devices could not hold, with nothing bound, what all are to own
-// at some time to come.
+// AdmitLater returns an error of CodeConflict if the cluster's healthy devices could not hold, with nothing bound, what an owner is to have
+// more at some time to come, beside what all others own by then. What is doomed then anyway, as devices are not healthy, counts as at present:
+// it is in nobody's way.
 func AdmitLater(w *World, times []LaterClaims) error {
-	if len(times) == 0 {
-		return nil
-	}
-	chains, keys := w.emptyChains()
+	var chains map[ChainKey]*cells.Edit
 	for _, t := range times {
-		changes := map[ChainKey][]cells.Change{}
-		for _, claims := range t.All { // order does not matter: sums
-			for i := range claims {
-				q := quotaOf(&claims[i])
-				if ed := chains[q.Chain]; ed != nil {
-					if k, ok := ed.View().KindOf(q.Level, q.Size); ok {
-						changes[q.Chain] = append(changes[q.Chain], cells.Change{Kind: k, Count: q.Count})
-					}
-				}
+		more := quotaChanges(quotasOf(t.Was, true), quotasOf(t.All[t.Owner], true))
+		for i := range more {
+			if more[i].Count < 1 {
+				continue
 			}
-		}
-		for _, key := range keys {
-			if k, n := chains[key].View().Short(changes[key]...); n > 0 {
-				return short(chains[key].View().LevelName(k), k.Size, n, " from "+t.At)
+			if chains == nil {
+				chains = w.emptyChains()
+			}
+			key := more[i].Chain
+			ed := chains[key]
+			if ed == nil {
+				continue
+			}
+			if _, n := ed.View().Short(t.sums(ed, key)...); n == 0 {
+				continue
+			}
+			if k, n := t.shortage(ed.View().Edit(), key, more); n > 0 {
+				return short(ed.View().LevelName(k), k.Size, n, " from "+t.At)
 			}
 		}
 	}
 	return nil
 }
 
+// sums returns all that is to be owned of a chain.
+func (t *LaterClaims) sums(ed *cells.Edit, key ChainKey) (all []cells.Change) {
+	for _, claims := range t.All { // order does not matter: sums
+		for i := range claims {
+			if q := quotaOf(&claims[i]); q.Chain == key {
+				if k, ok := ed.View().KindOf(q.Level, q.Size); ok {
+					all = append(all, cells.Change{Kind: k, Count: q.Count})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// shortage returns what is short for the change of what its owner has of a chain, beside what is doomed without it.
+func (t *LaterClaims) shortage(ed *cells.Edit, key ChainKey, more []Quota) (kind cells.Kind, short int) {
+	give := func(owner string, claims []structs.CellClaim) {
+		for i := range claims {
+			if q := quotaOf(&claims[i]); q.Chain == key {
+				if k, ok := ed.View().KindOf(q.Level, q.Size); ok {
+					ed.Give(owner, k, q.Count, q.Order)
+				}
+			}
+		}
+	}
+	for owner, claims := range t.All { // order does not matter: they are ordered by their admission
+		if owner != t.Owner {
+			give(owner, claims)
+		}
+	}
+	give(t.Owner, t.Was)
+	var changes []cells.Change
+	for _, q := range more {
+		if k, ok := ed.View().KindOf(q.Level, q.Size); ok && q.Chain == key {
+			changes = append(changes, cells.Change{Kind: k, Count: q.Count})
+		}
+	}
+	return ed.View().Short(changes...)
+}
+
 // emptyChains returns the chains of all registered nodes, as if all were ready and nothing were bound or owned.
-func (w *World) emptyChains() (chains map[ChainKey]*cells.Edit, keys []ChainKey) {
-	chains = map[ChainKey]*cells.Edit{}
+func (w *World) emptyChains() map[ChainKey]*cells.Edit {
+	chains := map[ChainKey]*cells.Edit{}
 	for _, s := range w.nodes.All {
 		of, trees := nodeChains(s.Node, s.Capacity)
 		for i, key := range of {
@@ -171,24 +216,26 @@ func (w *World) emptyChains() (chains map[ChainKey]*cells.Edit, keys []ChainKey)
 					continue
 				}
 				chains[key] = c.Edit()
-				keys = append(keys, key)
 			}
 			n := chainNode(s, trees[i], w.sites)
 			n.Ready = true
 			chains[key].PutNode(n)
 		}
 	}
-	slices.SortFunc(keys, compareChains)
-	return chains, keys
+	return chains
 }
 
-func pinName(claims []structs.CellClaim, cell *cells.Cell) string {
+// pinClaim returns the claim that a pinned cell is of, and how the pin was written.
+func pinClaim(claims []structs.CellClaim, s *Shortage) (*structs.CellClaim, string) {
 	for i := range claims {
+		if q := quotaOf(&claims[i]); q.Chain != s.Quota.Chain || q.Level != s.Quota.Level || q.Size != s.Quota.Size {
+			continue
+		}
 		for _, p := range claims[i].Pins {
-			if p.NodeID == cell.Node && p.Index == cell.Index && p.Site == cell.Site {
-				return p.Name
+			if p.NodeID == s.Pin.Node && p.Index == s.Pin.Index && p.Site == s.Pin.Site {
+				return &claims[i], p.Name
 			}
 		}
 	}
-	return cell.Node + cell.Site
+	return nil, s.Pin.Node + s.Pin.Site
 }

@@ -65,6 +65,7 @@ func (e *Edit) World() *World {
 	if e.from != nil {
 		return e.from
 	}
+	e.loseGangs()
 	ledger{e}.closeChains()
 	Flush(e)
 	e.tok, e.over = &Token{}, nil

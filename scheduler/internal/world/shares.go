@@ -79,7 +79,7 @@ func poolOf(n *structs.Node) string {
 // use adds a usage to its namespace's share of a node's pool, or (-1) takes it out. What is guaranteed does not count, nor what system
 // and sysbatch instances are known to use.
 func (s shareSums) use(n *structs.Node, u *Usage, sign int64) {
-	if u.claimed() || u.PerNode() {
+	if u.Claims() || u.PerNode() {
 		return
 	}
 	devices := int64(0)

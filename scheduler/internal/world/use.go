@@ -86,6 +86,13 @@ func (u *Usage) Suspended() *Usage {
 	}
 }
 
+// Beyond returns the usage without the parts of devices that the same allocation has by another: they are its own, healthy or not.
+func (u *Usage) Beyond(was *Usage) *Usage {
+	more := *u
+	more.Devices = slices.DeleteFunc(slices.Clone(u.Devices), func(d DeviceUsage) bool { return slices.Contains(was.Devices, d) })
+	return &more
+}
+
 // NewUse reads what an allocation holds.
 func NewUse(id, nodeID string, of *Owner, r *structs.AllocatedResources, created int64) *Usage {
 	u := &Usage{ID: id, NodeID: nodeID, Owner: of, Created: created}

@@ -128,6 +128,9 @@ func (w *World) Node(id string) (*structs.Node, bool) {
 	return nil, false
 }
 
+// State returns a node with what is used of it; of one that is not registered, what is used of it alone.
+func (w *World) State(id string) (*NodeState, bool) { return w.nodes.Get(id) }
+
 // Nodes returns all nodes in order of their IDs.
 func (w *World) Nodes() iter.Seq[*structs.Node] {
 	return func(yield func(*structs.Node) bool) {

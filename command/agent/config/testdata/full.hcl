@@ -65,6 +65,11 @@ server {
       cores = 1
     }
   }
+
+  calendar {
+    time_zone   = "Europe/Berlin"
+    week_starts = "mon 06:00"
+  }
 }
 
 client {

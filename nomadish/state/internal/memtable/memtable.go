@@ -72,6 +72,9 @@ func (x Indexer[T]) PrefixFromArgs(args ...any) ([]byte, error) {
 	return out, err
 }
 
+// Index is an index of a table.
+type Index = memdb.IndexSchema
+
 // UniqueBy is the index "id", which memdb wants of every table: one row a key.
 func UniqueBy[T any](of func(*T) []byte) *memdb.IndexSchema {
 	return &memdb.IndexSchema{Name: "id", Unique: true, Indexer: Indexer[T]{Of: of}}

@@ -1,0 +1,114 @@
+package httpapi
+
+import (
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// shownProject makes empty lists of those that a project lacks.
+func shownProject(p *structs.ProjectStatus) *structs.ProjectStatus {
+	p.Users, p.Groups, p.Managers, p.Steps, p.Slots = list(p.Users), list(p.Groups), list(p.Managers), list(p.Steps), list(p.Slots)
+	return p
+}
+
+func projectList(r *request) (any, error) {
+	var reply structs.ProjectListReply
+	if err := r.read(wire.MethodProjectList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	for _, p := range reply.Projects {
+		shownProject(p)
+	}
+	return list(reply.Projects), nil
+}
+
+func projectGet(r *request) (any, error) {
+	var reply structs.ProjectReply
+	if err := r.read(wire.MethodProjectGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.Project == nil {
+		return nil, notFound("project")
+	}
+	return shownProject(reply.Project), nil
+}
+
+// check reads the parameter cas: the index at which what is changed was changed last.
+func (r *request) check() (cas bool, index uint64, err error) {
+	if cas = r.query.Has("cas"); cas {
+		index, err = uintParam(r.query, "cas")
+	}
+	return cas, index, err
+}
+
+// projectUpsert makes or replaces the project of the path. Its calendar stays.
+func projectUpsert(r *request) (any, error) {
+	args := structs.ProjectUpsertRequest{Project: &structs.Project{}, WriteRequest: r.write()}
+	if err := r.decode(args.Project); err != nil {
+		return nil, err
+	}
+	if name := args.Project.Name; name != "" && name != r.id() {
+		return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+	}
+	args.Project.Name = r.id()
+	var err error
+	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
+		return nil, err
+	}
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodProjectUpsert, &args, &reply, &reply.Index)
+}
+
+func projectDelete(r *request) (any, error) {
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodProjectDelete, &structs.ProjectDeleteRequest{Name: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+}
+
+// projectCalendar shows the weeks of a project, or the one that the parameter week names.
+func projectCalendar(r *request) (any, error) {
+	var reply structs.ProjectCalendarReply
+	args := structs.ProjectCalendarQuery{Project: r.id(), Week: r.query.Get("week"), QueryOptions: r.opts}
+	if err := r.read(wire.MethodProjectCalendar, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.Calendar == nil {
+		return nil, notFound("project")
+	}
+	for _, w := range reply.Calendar.Weeks {
+		w.Rows = list(w.Rows)
+	}
+	return reply.Calendar, nil
+}
+
+// projectCalendarEdit gives the week of the parameter the rows of the body, in place of all that it has.
+func projectCalendarEdit(r *request) (any, error) {
+	args := structs.ProjectCalendarRequest{Project: r.id(), Week: r.query.Get("week"), WriteRequest: r.write()}
+	if args.Week == "" {
+		return nil, badRequest("week is missing: name the week whose slots the body states, as in ?week=2026-W48")
+	}
+	var body struct{ Rows []structs.CalendarRow }
+	if err := r.decode(&body); err != nil {
+		return nil, err
+	}
+	args.Rows = body.Rows
+	var err error
+	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
+		return nil, err
+	}
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodProjectCalendarEdit, &args, &reply, &reply.Index)
+}
+
+func projectEdits(r *request) (any, error) {
+	var reply structs.ProjectEditsReply
+	if err := r.read(wire.MethodProjectEdits, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.Edits == nil {
+		return nil, notFound("project")
+	}
+	for _, e := range reply.Edits {
+		e.Before, e.After = list(e.Before), list(e.After)
+	}
+	return reply.Edits, nil
+}

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/nomadish/nomadish/command/ui"
+)
+
+// exampleDetails is what the help of the commands says that write an example file.
+const exampleDetails = "\"-\" writes to standard output. A file that is there already is not overwritten."
+
+// initFile is an example of what, written to path unless the command line names another file.
+type initFile struct{ path, text, what string }
+
+// write writes the example to the file that the command line names. "-" is standard output, as it is standard
+// input for the commands that read such files; there the example stands alone, so that it can be piped into them.
+func (x initFile) write(e *env, args []string) int {
+	path := x.path
+	if len(args) > 1 {
+		return e.usage("at most one file name is taken, %d given", len(args))
+	}
+	if len(args) == 1 {
+		path = args[0]
+	}
+	if path == "-" {
+		if _, err := io.WriteString(ui.Raw(e.out), x.text); err != nil {
+			return e.fail(err)
+		}
+		return exitDone
+	}
+	if err := createFile(path, x.text); err != nil {
+		return e.fail(err)
+	}
+	e.printf("Example %s written to %s\n", x.what, path)
+	return exitDone
+}
+
+// createFile writes a file that must not be there yet.
+func createFile(path, text string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // a file for its owner to share
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%w (it is not overwritten)", err)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteString(text); err != nil {
+		return err
+	}
+	return f.Close()
+}

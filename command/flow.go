@@ -1,0 +1,78 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"strings"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func flowList() spec {
+	return spec{
+		synopsis: "List the flows",
+		usage:    "", example: "", output: true,
+		details: "A flow is a sequence of steps that several projects may share.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			return pageOfAll(fs, "No flows", func(ctx context.Context, e *env, q *api.Query) ([]*structs.Flow, api.Meta, error) {
+				return e.client.Flows().List(ctx, q)
+			}, flowRows)
+		},
+	}
+}
+
+// flowRows is a table of flows.
+func flowRows(flows []*structs.Flow) [][]string {
+	rows := [][]string{{"Name", "Steps"}}
+	for _, f := range flows {
+		rows = append(rows, []string{f.Name, strings.Join(f.Steps, ", ")})
+	}
+	return rows
+}
+
+func flowApply() spec {
+	return spec{
+		synopsis: "Create or update flows",
+		usage:    "<file>", example: "chip.hcl",
+		details: "The file is HCL with blocks flow; \"-\" reads standard input. A step that a project's calendar has slots for, in this week or a later\n" +
+			"one, cannot be removed.",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 || args[0] == "" {
+					return e.usage("one file is needed, %d given", len(args))
+				}
+				file, err := readProjects(e.in, args[0])
+				if err != nil {
+					return e.fail(err)
+				}
+				if len(file.projects) > 0 {
+					return e.usage("%s has projects: `nomadish project apply` applies them and the flows of the file", args[0])
+				}
+				if err := file.applyFlows(ctx, e); err != nil {
+					return e.fail(file.refused(err))
+				}
+				return exitDone
+			}
+		},
+	}
+}
+
+func flowDelete() spec {
+	return spec{
+		synopsis: "Delete a flow that no project follows",
+		usage:    "<flow>", example: "chip",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 || args[0] == "" {
+					return e.usage("one flow is needed, %d given", len(args))
+				}
+				if err := e.client.Flows().Delete(ctx, args[0]); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Successfully deleted flow %q!\n", args[0])
+				return exitDone
+			}
+		},
+	}
+}

@@ -1,0 +1,167 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/examples"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func projectList() spec {
+	return spec{
+		synopsis: "List the projects",
+		usage:    "", example: "-filter 'Flow == \"chip\"'", output: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			return pageOfAll(fs, "No projects", func(ctx context.Context, e *env, q *api.Query) ([]*structs.ProjectStatus, api.Meta, error) {
+				return e.client.Projects().List(ctx, q)
+			}, projectRows)
+		},
+	}
+}
+
+// projectRows is a table of projects.
+func projectRows(projects []*structs.ProjectStatus) [][]string {
+	rows := [][]string{{"Name", "Users", "Groups", "Flow", "Steps", "Objective", "Slots This Week"}}
+	for _, p := range projects {
+		sum := map[string]int{}
+		for _, s := range p.Slots {
+			sum[s.Type] += s.Given
+		}
+		var slots []string
+		for _, name := range slices.Sorted(maps.Keys(sum)) {
+			slots = append(slots, fmt.Sprintf("%d %s", sum[name], name))
+		}
+		rows = append(rows, []string{
+			p.Name, strconv.Itoa(len(p.Users)), strconv.Itoa(len(p.Groups)), ui.OrNone(p.Flow), strconv.Itoa(len(p.Steps)), objectiveText(p),
+			ui.OrNone(strings.Join(slots, ", ")),
+		})
+	}
+	return rows
+}
+
+// objectiveText describes what a project is to achieve.
+func objectiveText(p *structs.ProjectStatus) string {
+	if t := p.Throughput; t != nil {
+		return fmt.Sprintf("%s (%d jobs per %s)", p.Objective, t.Jobs, ui.Short(t.Per))
+	}
+	return p.Objective
+}
+
+// projectReader reads projects for the commands about one of them, and prints them.
+type projectReader struct{ e *env }
+
+// named returns the project that a command's argument names: by its name or a prefix of it.
+func (r projectReader) named(ctx context.Context, args []string) (*structs.ProjectStatus, error) {
+	e := r.e
+	if len(args) != 1 {
+		return nil, fmt.Errorf("one project is needed, %d given", len(args))
+	}
+	name := func(p *structs.ProjectStatus) string { return p.Name }
+	return one(e, kind[*structs.ProjectStatus]{
+		word: "project", only: "a name",
+		list: func(q *api.Query) ([]*structs.ProjectStatus, error) {
+			list, _, err := e.client.Projects().List(ctx, q)
+			return list, err
+		},
+		id: name, name: name,
+		rows: func(list []*structs.ProjectStatus, _ bool) [][]string { return projectRows(list) },
+	}, args[0])
+}
+
+func projectStatus() spec {
+	return spec{
+		synopsis: "Show a project: its slots of this week, its members and its steps",
+		usage:    "<project>", example: "chip-a", output: true,
+		details: "The project is given by its name or a prefix of it. A row of slots is for a step, or for any, and for a user, a group or anybody of the\n" +
+			"project; a pattern after that restricts it to jobs with such names. Given are the slots that the row has.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			stale := staleFlag(fs)
+			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
+				p, err := projectReader{e}.named(ctx, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(p); done {
+					return code
+				}
+				projectReader{e}.print(p)
+				return exitDone
+			}
+		},
+	}
+}
+
+// print prints a project for people.
+func (r projectReader) print(p *structs.ProjectStatus) {
+	e := r.e
+	e.printf("Week %s (until %s %s)   Objective = %s\n", p.Week, p.Ends.In(zoneOf(p.TimeZone)).Format("Mon 15:04"), p.TimeZone, objectiveText(p))
+	if len(p.Slots) == 0 {
+		e.printf("It has no slots this week\n")
+	} else {
+		rows := [][]string{{"Type", "Row", "Given"}}
+		for _, s := range p.Slots {
+			row := structs.CalendarRow{Type: s.Type, Step: s.Step, User: s.User, Group: s.Group, Job: s.Job}
+			rows = append(rows, []string{s.Type, row.Uses(), strconv.Itoa(s.Given)})
+		}
+		ui.Table(e.out, rows)
+	}
+	e.printf("\n")
+	listed := func(list []string) string { return ui.OrNone(strings.Join(list, ", ")) }
+	pairs := []ui.Pair{
+		{Key: "Name", Value: p.Name}, {Key: "Users", Value: listed(p.Users)}, {Key: "Groups", Value: listed(p.Groups)},
+		{Key: "Managers", Value: listed(p.Managers)}, {Key: "Flow", Value: ui.OrNone(p.Flow)}, {Key: "Steps", Value: listed(p.Steps)},
+	}
+	ui.Pairs(e.out, pairs)
+}
+
+// zoneOf returns a time zone; UTC if this machine does not know it.
+func zoneOf(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
+func projectDelete() spec {
+	return spec{
+		synopsis: "Delete a project with its calendar",
+		usage:    "<project>", example: "chip-a",
+		details: "Its slots are free for others at once, and the edits of its calendar are forgotten. Its jobs stay: a job may name a project that does\n" +
+			"not exist.",
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 || args[0] == "" {
+					return e.usage("one project is needed, %d given", len(args))
+				}
+				if err := e.client.Projects().Delete(ctx, args[0]); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Successfully deleted project %q!\n", args[0])
+				return exitDone
+			}
+		},
+	}
+}
+
+func projectInit() spec {
+	return spec{
+		synopsis: "Write an example file of a project and its flow",
+		usage:    "[<file>]", example: "chip.hcl", local: true,
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(_ context.Context, e *env, args []string) int {
+				return initFile{"project.nomad.hcl", examples.Project, "project"}.write(e, args)
+			}
+		},
+	}
+}

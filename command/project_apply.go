@@ -1,0 +1,82 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"net/http"
+
+	"github.com/nomadish/nomadish/api"
+)
+
+func projectApply() spec {
+	return spec{
+		synopsis: "Create or update projects, their calendars and flows",
+		usage:    "<file>", example: "chip.hcl",
+		details: "The file is HCL; \"-\" reads standard input. It has blocks project and flow; `nomadish project init` writes an example. The flows are\n" +
+			"applied first, then each project with its weeks, in their order, up to the first that is refused.\n" +
+			"\n" +
+			"A project block replaces all but the calendar of the project. Each calendar block in it replaces all slots of that week; weeks that\n" +
+			"the file does not name stay as they are. A week is refused if all projects together would have more slots of a type than the\n" +
+			"nodes offer. Projects do not affect scheduling yet.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			check := fs.Int64("check-index", -1, "apply only if the project's modify index is `N` (0: it must be new)")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 || args[0] == "" {
+					return e.usage("one file is needed, %d given", len(args))
+				}
+				file, err := readProjects(e.in, args[0])
+				if err != nil {
+					return e.fail(err)
+				}
+				if *check >= 0 && len(file.projects) != 1 {
+					return e.usage("-check-index is of one project: apply them one by one")
+				}
+				if err := file.applyFlows(ctx, e); err != nil {
+					return e.fail(file.refused(err))
+				}
+				for _, p := range file.projects {
+					if err := applyProject(ctx, e, p, api.Check{CAS: *check >= 0, Index: uint64(max(0, *check))}); err != nil {
+						return e.fail(file.refused(err))
+					}
+				}
+				return exitDone
+			}
+		},
+	}
+}
+
+// applyProject submits a project and the weeks of its file.
+func applyProject(ctx context.Context, e *env, p *projectBlock, check api.Check) error {
+	if _, err := e.client.Projects().Register(ctx, &p.Project, check); err != nil {
+		return err
+	}
+	e.printf("Successfully applied project %q!\n", p.Name)
+	for _, week := range p.Calendar {
+		if _, err := e.client.Projects().EditWeek(ctx, p.Name, week.Week, week.Slots, api.Check{}); err != nil {
+			return err
+		}
+		e.printf("Successfully applied week %s of project %q!\n", week.Week, p.Name)
+	}
+	return nil
+}
+
+// applyFlows submits the flows of a file.
+func (f *projectFile) applyFlows(ctx context.Context, e *env) error {
+	for _, flow := range f.flows {
+		if _, err := e.client.Flows().Register(ctx, flow, api.Check{}); err != nil {
+			return err
+		}
+		e.printf("Successfully applied flow %q!\n", flow.Name)
+	}
+	return nil
+}
+
+// refused puts the place in the file before what the servers report as wrong with it.
+func (f *projectFile) refused(err error) error {
+	var answer *api.Error
+	if errors.As(err, &answer) && (answer.Status == http.StatusBadRequest || answer.Status == http.StatusConflict) {
+		return f.placed(err)
+	}
+	return err
+}

@@ -1,0 +1,180 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+func chipProject() *structs.ProjectStatus {
+	return &structs.ProjectStatus{
+		Name: "chip", Users: []string{"ada"}, Groups: []string{"chip"}, Managers: []string{"lead"}, Flow: "asic", Steps: []string{"synthesis", "place"},
+		Objective: "velocity", Week: "2026-W48", Ends: time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC), TimeZone: "Europe/Berlin",
+		Slots: []*structs.ProjectSlots{{Type: "batch", Step: "synthesis", Given: 40}, {Type: "batch", Group: "chip", Job: "sim-*", Given: 4}},
+	}
+}
+
+func chipRows() []structs.CalendarRow {
+	return []structs.CalendarRow{{Type: "batch", Step: "synthesis", Count: 40}, {Type: "batch", Group: "chip", Job: "sim-*", Count: 4}}
+}
+
+func chipCalendar() *structs.ProjectCalendar {
+	from := time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)
+	return &structs.ProjectCalendar{Project: "chip", TimeZone: "Europe/Berlin", Weeks: []*structs.CalendarWeek{
+		{Week: "2026-W48", From: from, To: from.AddDate(0, 0, 7), Index: 12, Rows: chipRows()},
+		{Week: "2026-W49", From: from.AddDate(0, 0, 7), To: from.AddDate(0, 0, 14)},
+	}}
+}
+
+func chipEdits() []*structs.CalendarEdit {
+	return []*structs.CalendarEdit{
+		{Project: "chip", Week: "2026-W48", Index: 12, Time: ago(0), By: "lead", Before: chipRows()[:1], After: chipRows()},
+		{Project: "chip", Week: "2026-W48", Index: 11, Time: ago(time.Hour), After: chipRows()[:1]},
+	}
+}
+
+// The output that the design shows, to the letter, as far as there is something to show.
+func TestProjectOutput(t *testing.T) {
+	f := cluster(t)
+	for line, want := range map[string]string{
+		"project status chip": `Week 2026-W48 (until Mon 00:00 Europe/Berlin)   Objective = velocity
+Type   Row                     Given
+batch  synthesis, any          40
+batch  any, group:chip, sim-*  4
+
+Name     = chip
+Users    = ada
+Groups   = chip
+Managers = lead
+Flow     = asic
+Steps    = synthesis, place
+`,
+		"project calendar chip": `Week      Begins                Type    Row                     Slots
+2026-W48  Mon 2026-11-23 00:00  batch   synthesis, any          40
+                                batch   any, group:chip, sim-*  4
+2026-W49  Mon 2026-11-30 00:00  <none>
+`,
+		"project edits chip": `Time                       By        Week      Before                     After
+2026-11-21T12:00:00+00:00  lead      2026-W48  40 batch (synthesis, any)  40 batch (synthesis, any); 4 batch (any, group:chip, sim-*)
+2026-11-21T11:00:00+00:00  operator  2026-W48  no slots                   40 batch (synthesis, any)
+`,
+	} {
+		if got := f.run(t, strings.Fields(line)...); got.out != want || got.code != exitDone {
+			t.Errorf("%s: %d %s, got\n%s\nwant\n%s", line, got.code, got.err, got.out, want)
+		}
+	}
+	empty := &structs.ProjectStatus{Name: "new", Objective: "throughput", Throughput: &structs.Throughput{Jobs: 3000, Per: 24 * time.Hour}, Week: "2026-W48", TimeZone: "nowhere"}
+	f = newFake(t).on("GET /v1/projects", []*structs.ProjectStatus{empty}).on("GET /v1/flows", []*structs.Flow{}).on("GET /v1/project/new/edits", []*structs.CalendarEdit{})
+	wants(t, f.run(t, "project", "status", "new").out, "Objective = throughput (3000 jobs per 1d0h)\nIt has no slots this week\n")
+	wants(t, f.run(t, "project", "edits", "new").out, "No edits\n")
+	wants(t, f.run(t, "flow", "list").out, "No flows\n")
+}
+
+const chipFile = `flow "asic" {
+  steps = ["synthesis", "place"]
+}
+project "chip" {
+  users = ["ada"]
+  flow  = "asic"
+  calendar "2026-W48" {
+    slots {
+      type  = "batch"
+      step  = "synthesis"
+      count = 40
+    }
+  }
+  calendar "2026-W49" {}
+}
+project "board" {
+  objective = "throughput"
+  throughput {
+    jobs = 3000
+    per  = "24h"
+  }
+}
+`
+
+func TestProjectApply(t *testing.T) {
+	f := newFake(t).on("PUT /v1/flow/asic", "").on("PUT /v1/project/chip", "").on("PUT /v1/project/board", "").on("PUT /v1/project/chip/calendar", "")
+	path := file(t, "chip.hcl", chipFile)
+	got := f.run(t, "project", "apply", path)
+	want := `Successfully applied flow "asic"!
+Successfully applied project "chip"!
+Successfully applied week 2026-W48 of project "chip"!
+Successfully applied week 2026-W49 of project "chip"!
+Successfully applied project "board"!
+`
+	if got.out != want || got.code != exitDone {
+		t.Errorf("exit code %d, %q, %q", got.code, got.out, got.err)
+	}
+	sent := strings.Join(f.requests("PUT"), "\n") + strings.Join(f.bodies, "\n")
+	wants(t, sent, "/v1/project/chip/calendar?week=2026-W48", `{"Rows":[{"Type":"batch","Step":"synthesis","Count":40}]}`, `"Per":86400000000000`, `"Flow":"asic"`)
+	f.answers["PUT /v1/project/chip/calendar"] = []any{refusal{409, `project "chip": calendar "2026-W48": type "batch": there are 30 slots`}}
+	wants(t, f.run(t, "project", "apply", path).err, path+`:7:3: project "chip": calendar "2026-W48": type "batch": there are 30 slots`)
+	f.answers["PUT /v1/project/chip/calendar"] = []any{refusal{400, `project "chip": calendar "2026-W48": slots 1: step: the project has no step "synthesis"`}}
+	wants(t, f.run(t, "project", "apply", path).err, path+`:10:7: project "chip": calendar "2026-W48": slots 1: step: the project has no step`)
+	wants(t, f.run(t, "project", "apply", "-check-index", "3", path).err, "-check-index is of one project")
+	wants(t, f.run(t, "flow", "apply", path).err, "has projects: `nomadish project apply` applies them")
+	wants(t, f.runIn(t, "flow \"asic\" {\n  steps = [\"a\"]\n}", "flow", "apply", "-").out, `Successfully applied flow "asic"!`)
+}
+
+// Whatever is wrong with a file, it is said where, and nothing is sent.
+func TestProjectFilesThatAreWrong(t *testing.T) {
+	in := func(body, want string) {
+		t.Helper()
+		agent := newFake(t)
+		got := agent.runIn(t, body, "project", "apply", "-")
+		if got.code != exitFailed || !strings.Contains(got.err, want) || len(agent.requests("PUT")) > 0 {
+			t.Errorf("%s: exit code %d, %q, want %q", body, got.code, got.err, want)
+		}
+	}
+	of := func(body, want string) { t.Helper(); in("project \"a\" {\n"+body+"\n}\n", want) }
+	in("", "the file has no project and no flow")
+	in("a = 1", `unknown attribute "a"`)
+	in("job \"a\" {}", `unknown block "job": at the top of the file stand only blocks project and flow`)
+	in("project {}", `a project needs a name: write project "NAME" { … }`)
+	in("flow \"a\" {}", `-:1:1: flow "a": steps: it has none`)
+	in("flow \"a\" {\n steps = [\"b\", \"b\"]\n}", `-:2:2: flow "a": steps: "b" is stated twice`)
+	in("project \"a\" {}\nproject \"a\" {}", `project "a": the file states it twice`)
+	of(`usrs = []`, `unknown attribute "usrs"; did you mean "users"?`)
+	of("flow = \"f\"\nsteps = [\"s\"]", `-:2:1: project "a": flow and steps are both stated`)
+	of(`objective = "speed"`, `-:2:1: project "a": objective: must be "velocity" or "throughput", not "speed"`)
+	of("throughput {\n jobs = 1\n per = \"1h\"\n}", "throughput is stated, and the objective is not")
+	of("calendar \"2026-W54\" {}", `-:2:1: project "a": calendar "2026-W54": there is no such week`)
+	of("calendar \"2026-W48\" {}\ncalendar \"2026-W48\" {}", "the week is stated twice")
+	of("calendar \"2026-W48\" {\n slots {\n  type = \"batch\"\n  count = -1\n }\n}", `-:5:3: project "a": calendar "2026-W48": slots 1: count: must be 0 to 1000000, not -1`)
+	of("calendar \"2026-W48\" {\n slots {\n  type = \"overflow\"\n }\n}", `-:4:3: project "a": calendar "2026-W48": slots 1: type: "overflow"`)
+}
+
+// A row is changed beside the others, and only if the week is as it was read.
+func TestProjectCalendarEdit(t *testing.T) {
+	f := cluster(t).on("PUT /v1/project/chip/calendar", "")
+	edit := func(args, requested, body string) {
+		t.Helper()
+		got := f.run(t, append([]string{"project", "calendar"}, strings.Fields(args)...)...)
+		if got.code != exitDone || !strings.HasPrefix(got.out, "Week 2026-W48 of project \"chip\" has ") {
+			t.Errorf("%s: %d %q %q", args, got.code, got.out, got.err)
+		}
+		puts := f.requests("PUT")
+		wants(t, puts[len(puts)-1], requested)
+		wants(t, f.lastBody(), body)
+	}
+	edit("-type batch -slots 3 chip", "/v1/project/chip/calendar?cas=12&week=2026-W48", `{"Type":"batch","Group":"chip","Job":"sim-*","Count":4},{"Type":"batch","Count":3}]`)
+	edit("-type batch -slots 0 -step synthesis chip", "cas=12", `{"Rows":[{"Type":"batch","Group":"chip","Job":"sim-*","Count":4}]}`)
+	edit("-type batch -slots 7 -group chip -job sim-* chip", "cas=12", `{"Type":"batch","Group":"chip","Job":"sim-*","Count":7}`)
+	for args, want := range map[string]string{
+		"-type batch chip":             "-slots is missing",
+		"-slots 3 chip":                "-type is missing",
+		"-slots -3 -type batch chip":   "-slots -3: must be 0 or more",
+		"-slots 3 -type batch":         "one project is needed, 0 given",
+		"-slots many -type batch chip": "-slots",
+	} {
+		if got := f.run(t, append([]string{"project", "calendar"}, strings.Fields(args)...)...); got.code != exitFailed || !strings.Contains(got.err, want) {
+			t.Errorf("%s: %d %q, want %q", args, got.code, got.err, want)
+		}
+	}
+	f.answers["PUT /v1/project/chip/calendar"] = []any{refusal{409, "it was last edited at index 13, not 12"}}
+	wants(t, f.run(t, "project", "calendar", "-type", "batch", "-slots", "3", "chip").err, "it was last edited at index 13, not 12 (HTTP 409)")
+}

@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestProjectsGuide walks docs/guides/projects.md, and what it tells stays after a restart.
+func TestProjectsGuide(t *testing.T) {
+	t.Parallel()
+	nodes, err := filepath.Abs("../examples/projects/nodes.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, false, fmt.Sprintf("server {\n  enabled          = true\n  bootstrap_expect = 1\n  calendar {\n    time_zone = \"Europe/Berlin\"\n  }\n}\nclient {\n  enabled = true\n  simulate = %q\n}\n", nodes))
+	a.start()
+	a.ready(4)
+	says(t, a, 0, "operator scheduler get-config", "weeks begin at mon 00:00 in Europe/Berlin")
+	says(t, a, 0, "project list", "No projects")
+	says(t, a, 0, "project apply ../examples/projects/projects.hcl", `Successfully applied flow "chip"!`, `Successfully applied project "chip-a"!`, `Successfully applied project "regress"!`)
+	says(t, a, 0, "project calendar -type batch -slots 40 -step synthesis chip-a", "has 40 batch (synthesis, any)")
+	says(t, a, 0, "project calendar -type batch -slots 4 -group chip -job sim-* chip-a", "has 40 batch (synthesis, any); 4 batch (any, group:chip, sim-*)")
+	says(t, a, 1, "project calendar -type batch -slots 21 regress", "there are 64 slots, 44 of them are given to other projects, and 21 are requested: 1 too many", "(HTTP 409)")
+	says(t, a, 0, "project calendar -type batch -slots 20 regress")
+	says(t, a, 1, "project calendar -week 2020-W01 -type batch -slots 1 regress", "the week is over, and cannot be edited; this is week 2", "(HTTP 400)")
+	says(t, a, 1, "project calendar -week 2026-W54 -type batch -slots 1 regress", "the year 2026 has the weeks W01 to W53")
+	says(t, a, 1, "project calendar -type batch -slots 1 -step paint chip-a", `the project has no step "paint" (its steps are synthesis, place, route)`)
+	says(t, a, 1, "project calendar -type large -slots 1 chip-a", "known types are batch, interactive-heavy, interactive-light")
+	says(t, a, 1, "flow delete chip", `project "chip-a" follows it`)
+
+	// Two edits of one week: the second is shown what it would have overwritten.
+	ctx, projects := t.Context(), a.api.Projects()
+	calendar, _, err := projects.Calendar(ctx, "regress", "", nil)
+	if err != nil || len(calendar.Weeks) != 13 {
+		t.Fatalf("%+v %v", calendar, err)
+	}
+	week := calendar.Weeks[2]
+	row := []structs.CalendarRow{{Type: "batch", Count: 7}}
+	if _, err := projects.EditWeek(ctx, "regress", week.Week, row, api.Check{CAS: true, Index: week.Index}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := projects.EditWeek(ctx, "regress", week.Week, nil, api.Check{CAS: true, Index: week.Index}); statusOf(err) != 409 {
+		t.Errorf("the second edit: %v", err)
+	}
+
+	a.kill()
+	a.start()
+	until(t, a, "project status chip-a", "batch  synthesis, any          40", "batch  any, group:chip, sim-*  4", "Steps    = synthesis, place, route")
+	says(t, a, 0, "project edits chip-a", "operator", "40 batch (synthesis, any); 4 batch (any, group:chip, sim-*)")
+	says(t, a, 0, "project list", "regress  2      0       <none>  1      throughput (3000 jobs per 1d0h)  20 batch")
+	says(t, a, 0, "project delete chip-a", `Successfully deleted project "chip-a"!`)
+	says(t, a, 0, "project calendar -type batch -slots 64 regress", "has 64 batch (any, any)")
+	says(t, a, 0, "flow delete chip", `Successfully deleted flow "chip"!`)
+	says(t, a, 0, "flow list", "No flows")
+}

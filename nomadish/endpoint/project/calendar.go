@@ -1,0 +1,107 @@
+package project
+
+import (
+	"context"
+
+	"github.com/nomadish/nomadish/internal/week"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// weeksShown is how many weeks after this one a calendar shows, whether or not they have slots.
+const weeksShown = 12
+
+func (e *Endpoint) calendar(ctx context.Context, args *structs.ProjectCalendarQuery) (*structs.ProjectCalendarReply, error) {
+	reply := &structs.ProjectCalendarReply{}
+	only, err := week.ID{}, error(nil)
+	if args.Week != "" {
+		if only, err = parseWeek(args.Project, args.Week); err != nil {
+			return nil, err
+		}
+	}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.Calendar = nil
+		weeks, err := calendarOf(ws, snap)
+		if err != nil {
+			return 0, err
+		}
+		if snap.Projects(ws).Get(args.Project) != nil {
+			reply.Calendar = e.weeks(ws, snap, weeks, args.Project, only)
+		}
+		return projectsIndex(snap), nil
+	})
+}
+
+// weeks returns one week of a project or, if it is the zero ID, this week, those that are shown after it and later ones with slots.
+func (e *Endpoint) weeks(ws *state.WatchSet, snap *state.Snapshot, weeks week.Calendar, project string, only week.ID) *structs.ProjectCalendar {
+	stored := map[string]*structs.ProjectWeek{}
+	var last week.ID
+	for w := range snap.Projects(ws).Weeks(project) {
+		stored[w.Week] = w
+		if id, err := week.Parse(w.Week); err == nil && len(w.Rows) > 0 && id.Compare(last) > 0 {
+			last = id
+		}
+	}
+	first := weeks.At(e.Now())
+	if shown := first.Add(weeksShown); shown.Compare(last) > 0 {
+		last = shown
+	}
+	if only != (week.ID{}) {
+		first, last = only, only
+	}
+	out := &structs.ProjectCalendar{Project: project, TimeZone: weeks.Zone().String()}
+	for id := first; id.Compare(last) <= 0; id = id.Add(1) {
+		w := &structs.CalendarWeek{Week: id.String(), From: weeks.Begin(id).UTC(), To: weeks.End(id).UTC(), Rows: []structs.CalendarRow{}}
+		if has := stored[w.Week]; has != nil {
+			w.Index, w.Rows = has.ModifyIndex, append(w.Rows, has.Rows...)
+		}
+		out.Weeks = append(out.Weeks, w)
+	}
+	return out
+}
+
+func parseWeek(project, text string) (week.ID, error) {
+	id, err := week.Parse(text)
+	if err != nil {
+		return id, structs.Errorf(structs.CodeBadRequest, "project %q: calendar: %w", project, err)
+	}
+	return id, nil
+}
+
+func (e *Endpoint) calendarEdit(ctx context.Context, args *structs.ProjectCalendarRequest) (*structs.WriteReply, error) {
+	id, err := parseWeek(args.Project, args.Week)
+	if err != nil {
+		return nil, err
+	}
+	weeks, err := calendarOf(nil, e.Router.Snapshot())
+	if err != nil {
+		return nil, err
+	}
+	now := e.Now()
+	switch this := weeks.At(now); {
+	case id.Compare(this) < 0:
+		return nil, structs.Errorf(structs.CodeBadRequest, "project %q: calendar %q: the week is over, and cannot be edited; this is week %s", args.Project, id, this)
+	case id.Compare(this.Add(structs.MaxWeeksAhead)) > 0:
+		return nil, structs.Errorf(structs.CodeBadRequest, "project %q: calendar %q: weeks up to %d ahead may be edited, the last one is %s; this is week %s", args.Project, id,
+			structs.MaxWeeksAhead, this.Add(structs.MaxWeeksAhead), this)
+	}
+	row := &structs.ProjectWeek{Project: args.Project, Week: id.String(), Rows: args.Rows, From: weeks.Begin(id).UnixNano(), To: weeks.End(id).UnixNano()}
+	if err := row.Validate(); err != nil {
+		return nil, err
+	}
+	return e.applied(ctx, structs.LogProjectCalendar, &structs.ProjectCalendarEntry{Week: row, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: now.UnixNano()})
+}
+
+func (e *Endpoint) edits(ctx context.Context, args *structs.IDRequest) (*structs.ProjectEditsReply, error) {
+	reply := &structs.ProjectEditsReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.Edits = nil
+		if snap.Projects(ws).Get(args.ID) != nil {
+			reply.Edits = []*structs.CalendarEdit{}
+			for edit := range snap.Projects(ws).Edits(args.ID) {
+				reply.Edits = append(reply.Edits, edit)
+			}
+		}
+		return max(snap.TableIndex(state.TableProjects), snap.TableIndex(state.TableProjectEdits)), nil
+	})
+}

@@ -1,0 +1,188 @@
+// Package projecttable is what the state keeps of projects: their rows, the weeks of their calendars, the last edits of those, and the
+// flows that they share (docs/semantics.md, part 4). It knows no other table but the nodes, of which it counts the slots.
+package projecttable
+
+import (
+	"iter"
+
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// The tables.
+const (
+	Projects = "projects"
+	Weeks    = "project_weeks"
+	Edits    = "project_edits"
+	Flows    = "flows"
+)
+
+// Indexes of the tables.
+const (
+	byID     = "id"
+	byPrefix = "id_prefix"
+	byWeek   = "week" // weeks of all projects, by week
+	byFlow   = "flow" // projects, by the flow that they follow
+)
+
+// Indexes returns the tables with their indexes.
+func Indexes() map[string][]*memtable.Index {
+	return map[string][]*memtable.Index{
+		Projects: {
+			memtable.UniqueBy(func(p *structs.Project) []byte { return memtable.Key(p.Name) }),
+			memtable.Also(byFlow, func(p *structs.Project) []byte {
+				if p.Flow == "" {
+					return nil
+				}
+				return memtable.Key(p.Flow)
+			}),
+		},
+		Weeks: {
+			memtable.UniqueBy(func(w *structs.ProjectWeek) []byte { return memtable.Key(w.Project, w.Week) }),
+			memtable.Also(byWeek, func(w *structs.ProjectWeek) []byte { return memtable.Key(w.Week) }),
+		},
+		Edits: {memtable.UniqueBy(func(e *structs.CalendarEdit) []byte { return memtable.KeyNumber(e.Index, e.Project) })},
+		Flows: {memtable.UniqueBy(func(f *structs.Flow) []byte { return memtable.Key(f.Name) })},
+	}
+}
+
+// Reads reads the projects of a snapshot, their calendars and the flows.
+type Reads struct {
+	Rows memtable.Reader
+	// Watch takes what is closed when what was read of a table changes.
+	Watch func(table string, changed <-chan struct{})
+}
+
+// one returns the row of a key, watched.
+func one[T any](r Reads, table string, key ...any) *T {
+	row, changed := memtable.First[T](r.Rows, table, byID, key...)
+	r.Watch(table, changed)
+	return row
+}
+
+// many walks the rows whose key begins with a prefix, by key or backwards. The range is watched as one.
+func many[T any](r Reads, reverse bool, table string, prefix ...any) iter.Seq[*T] {
+	r.Watch(table, memtable.Open(r.Rows, false, table, byPrefix, prefix...).WatchCh())
+	return memtable.Rows[T](r.Rows, reverse, table, byPrefix, prefix...)
+}
+
+// Get returns a project; nil if there is none of the name.
+func (r Reads) Get(name string) *structs.Project { return one[structs.Project](r, Projects, name) }
+
+// List walks the projects whose name begins with prefix, by name, or backwards.
+func (r Reads) List(prefix string, reverse bool) iter.Seq[*structs.Project] {
+	return many[structs.Project](r, reverse, Projects, prefix)
+}
+
+// Week returns a week of a project; nil if it was never edited.
+func (r Reads) Week(project, week string) *structs.ProjectWeek {
+	return one[structs.ProjectWeek](r, Weeks, project, week)
+}
+
+// Weeks walks the weeks of a project that were edited, from the first.
+func (r Reads) Weeks(project string) iter.Seq[*structs.ProjectWeek] {
+	return many[structs.ProjectWeek](r, false, Weeks, project, "")
+}
+
+// Edits walks the last edits of a project's calendar, the last one first.
+func (r Reads) Edits(project string) iter.Seq[*structs.CalendarEdit] {
+	return many[structs.CalendarEdit](r, true, Edits, project, "")
+}
+
+// Steps returns the steps of a project, its flow's if it follows one.
+func (r Reads) Steps(of *structs.Project) []string {
+	if of.Flow == "" {
+		return of.Steps
+	}
+	if f := r.Flow(of.Flow); f != nil {
+		return f.Steps
+	}
+	return nil
+}
+
+// Flow returns a flow; nil if there is none of the name.
+func (r Reads) Flow(name string) *structs.Flow { return one[structs.Flow](r, Flows, name) }
+
+// Flows walks the flows whose name begins with prefix, by name, or backwards.
+func (r Reads) Flows(prefix string, reverse bool) iter.Seq[*structs.Flow] {
+	return many[structs.Flow](r, reverse, Flows, prefix)
+}
+
+// Edit is a log entry about projects that is being applied.
+type Edit struct {
+	Rows  memtable.Reader
+	Index uint64
+	Now   int64 // the entry's time, in Unix nanoseconds
+	// Nodes are all that are registered.
+	Nodes iter.Seq[*structs.Node]
+	// Put stores a row of a table, Drop removes one.
+	Put, Drop func(table string, row any)
+	// Note reports what was changed; nil: there was nothing, or is nothing any more.
+	Note func(key string, was, now any)
+}
+
+// Event returns the time of an entry and the type of its event; "" if it is not about projects.
+func Event(payload any) (at int64, event string) {
+	switch e := payload.(type) {
+	case *structs.ProjectUpsertEntry:
+		return e.Time, "ProjectUpserted"
+	case *structs.ProjectDeleteEntry:
+		return e.Time, "ProjectDeleted"
+	case *structs.ProjectCalendarEntry:
+		return e.Time, "ProjectCalendarEdited"
+	case *structs.FlowUpsertEntry:
+		return e.Time, "FlowUpserted"
+	case *structs.FlowDeleteEntry:
+		return e.Time, "FlowDeleted"
+	}
+	return 0, ""
+}
+
+// Apply applies an entry that [Event] knows: as a whole, or not at all if it returns an error.
+func (x Edit) Apply(payload any) error {
+	switch e := payload.(type) {
+	case *structs.ProjectUpsertEntry:
+		return x.upsert(e)
+	case *structs.ProjectDeleteEntry:
+		return x.delete(e)
+	case *structs.ProjectCalendarEntry:
+		return x.editCalendar(e)
+	case *structs.FlowUpsertEntry:
+		return x.upsertFlow(e)
+	case *structs.FlowDeleteEntry:
+		return x.deleteFlow(e)
+	}
+	return structs.Errorf(structs.CodeInternal, "log entry with a payload of type %T: it is not about projects", payload)
+}
+
+func get[T any](x Edit, table, index string, key ...any) *T {
+	row, _ := memtable.First[T](x.Rows, table, index, key...)
+	return row
+}
+
+func rows[T any](x Edit, table, index string, key ...any) iter.Seq[*T] {
+	return memtable.Rows[T](x.Rows, false, table, index, key...)
+}
+
+func countRows[T any](x Edit, table string) (n int) {
+	for range rows[T](x, table, byID) {
+		n++
+	}
+	return n
+}
+
+// note reports a change. A nil pointer becomes a nil interface.
+func note[T any](x Edit, key string, was, now *T) {
+	var old, new any
+	if was != nil {
+		old = was
+	}
+	if now != nil {
+		new = now
+	}
+	x.Note(key, old, new)
+}
+
+func missing(what, name string) error {
+	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", what, name)
+}

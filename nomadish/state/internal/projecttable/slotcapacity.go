@@ -1,0 +1,63 @@
+package projecttable
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// slotCapacity returns how many slots of each type may be given out: those that nodes offer, down ones too, but not ineligible ones.
+// Types without any are among them if they may be given out all the same.
+func (x Edit) slotCapacity() map[string]int {
+	out := map[string]int{}
+	for _, name := range structs.BuiltInSlotTypes() {
+		out[name] = 0
+	}
+	for n := range x.Nodes {
+		if n.SchedulingEligibility != structs.NodeIneligible {
+			n.AddSlots(out)
+		}
+	}
+	delete(out, structs.SlotOverflow)
+	return out
+}
+
+// givenSlots returns the slots that other projects than one have in a week, by type.
+func (x Edit) givenSlots(week, but string) map[string]int {
+	out := map[string]int{}
+	for w := range rows[structs.ProjectWeek](x, Weeks, byWeek, week) {
+		if w.Project == but {
+			continue
+		}
+		for _, r := range w.Rows {
+			out[r.Type] += r.Count
+		}
+	}
+	return out
+}
+
+// checkSlots returns an error if what a project is to have in a week exceeds what the nodes offer less what others have. Slots that it has
+// already stay allowed if the nodes have become too few: an edit that takes none of a type more is never refused for it.
+func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
+	capacity := x.slotCapacity()
+	for i, r := range now.Rows {
+		if _, known := capacity[r.Type]; !known {
+			return structs.Errorf(structs.CodeBadRequest, "project %q: calendar %q: slots %d: type: no node has slots of type %q", now.Project, now.Week, i+1, r.Type).
+				WithHint("known types are %s", strings.Join(slices.Sorted(maps.Keys(capacity)), ", "))
+		}
+	}
+	total, before, others := structs.RowsTotal(now.Rows), map[string]int{}, x.givenSlots(now.Week, now.Project)
+	if was != nil {
+		before = structs.RowsTotal(was.Rows)
+	}
+	for _, name := range slices.Sorted(maps.Keys(total)) {
+		if excess := total[name] + others[name] - capacity[name]; excess > 0 && total[name] > before[name] {
+			return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: type %q: there are %d slots, %d of them are given to other projects, and %d are requested: %d too many",
+				now.Project, now.Week, name, capacity[name], others[name], total[name], excess).
+				WithHint("state less, or take slots of that week from another project first")
+		}
+	}
+	return nil
+}
