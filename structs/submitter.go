@@ -10,7 +10,7 @@ type Submitter struct {
 	Source string
 }
 
-// SubmitterSourceHeader: the request's header X-Nomadish-User stated it, which the servers trust if `trust_user_header` is set.
+// SubmitterSourceHeader states that the request's header X-Nomadish-User named the user, which the servers trust if `trust_user_header` is set.
 const SubmitterSourceHeader = "header"
 
 // MaxUserBytes bounds the name of a user or of a group.
