@@ -72,6 +72,9 @@ func queueSentence(x *structs.JobExplanation) string {
 	if p.Aged > 0 {
 		text += fmt.Sprintf(" + %d waited", p.Aged)
 	}
+	if p.AllocatedBonus > 0 {
+		text += fmt.Sprintf(" + %d for the slots of its project", p.AllocatedBonus)
+	}
 	if p.RequeueBonus > 0 {
 		text += fmt.Sprintf(" + %d for being taken back %s", p.RequeueBonus, times(p.Requeued))
 	}

@@ -173,8 +173,11 @@ func priorityParts(p *structs.EffectivePriority) string {
 	if p.Aged > 0 {
 		text += fmt.Sprintf(" + %d waited", p.Aged)
 	}
+	if p.AllocatedBonus > 0 {
+		text += fmt.Sprintf(" + %d slots", p.AllocatedBonus)
+	}
 	if p.Requeued > 0 {
-		text += fmt.Sprintf(" + %d x %d requeued", p.Requeued, structs.RequeueBonus)
+		text += fmt.Sprintf(" + %d x %d requeued", p.Requeued, p.RequeueBonus/int64(p.Requeued))
 	}
 	return text
 }

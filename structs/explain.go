@@ -103,14 +103,16 @@ type QueuePosition struct {
 
 // EffectivePriority is a request's priority and what it is made of (semantics part 4).
 type EffectivePriority struct {
-	Total        int64 // Declared + Aged + RequeueBonus
+	Total        int64 // Declared + Aged + RequeueBonus + AllocatedBonus
 	Declared     int
 	Aged         int64 // one for each cycle that it waited, now and before
 	Requeued     int   // how often instances were taken back
 	RequeueBonus int64 // what that adds
-	Band         int   // the number of its band, lowest 0: compared before Total
-	BandRange    PriorityBand
-	Standing     int // one of the Standing constants: compared before Band
+	// AllocatedBonus is what it has because its project has slots for it, from its first cycle on, which Aged then leaves out.
+	AllocatedBonus int64 `json:",omitempty" codec:",omitempty"`
+	Band           int   // the number of its band, lowest 0: compared before Total
+	BandRange      PriorityBand
+	Standing       int // one of the Standing constants: compared before Band
 }
 
 // GroupExplanation describes how a group stands.

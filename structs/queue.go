@@ -49,22 +49,20 @@ type RequestUpdate struct {
 
 // Standings, best first (semantics parts 4 and 7).
 const (
-	StandingEntitled  = 0 // a claim of its owner may hold it
-	StandingAllocated = 1
-	StandingNormal    = 2
-	StandingUnchecked = 3 // failed the submission check
+	StandingEntitled   = 0 // a claim of its owner may hold it
+	StandingRecognised = 1 // its project has slots for it this week
+	StandingNormal     = 2 // it is of no project
+	StandingFailed     = 3 // failed the submission check
 )
 
 // What entitles a request: within StandingEntitled, claims are served in this order (semantics part 7).
 const (
 	ClaimRankNone  = 0 // it is not entitled
-	ClaimRankCells = 1 // cells of its namespace; a workflow's reservation and a project's slots come after them
+	ClaimRankCells = 1 // cells of its namespace
+	ClaimRankSlots = 3 // slots of its project; a workflow's reservation comes between them
 	// ClaimRankRaise is that of running allocations that are to be raised: they come after all requests that a claim may hold.
 	ClaimRankRaise = 9
 )
-
-// RequeueBonus is what each requeueing adds to a request's effective priority (semantics part 4).
-const RequeueBonus = 10
 
 // Rank is a request's position in the queue of its pool. Between events all that wait age alike, so
 // that their order is static: what all have alike is left out of Number.
@@ -77,7 +75,7 @@ type Rank struct {
 	// that of a moment, and compared of normal standing alone; what has another standing has 0.
 	Share    int
 	Requeued bool // goes before what never was
-	// Number is priority + RequeueBonus for each time it was reclaimed + cycles waited
+	// Number is priority + BonusOfRequeue for each time it was reclaimed + cycles waited
 	// before, less the number of the cycle in which it began to wait: the effective
 	// priority at a time is Number + the number of that time's cycle.
 	Number int64
@@ -111,12 +109,20 @@ func (c *SchedulerConfiguration) Rank(job *Job, request *PendingRequest, since i
 	}
 	if request != nil {
 		r.Requeued = request.Requeued > 0
-		r.Number += int64(request.Requeued)*RequeueBonus + request.Aged
+		r.Number += int64(request.Requeued)*c.BonusOfRequeue() + request.Aged
 		if request.Since > 0 {
 			since = request.Since
 		}
 	}
 	r.Number -= c.CycleAt(since)
+	return r
+}
+
+// OfProject returns the rank of a request whose job's project gives it a standing: what is recognised has the bonus.
+func (r Rank) OfProject(standing int, c *SchedulerConfiguration) Rank {
+	if r.Standing = standing; standing == StandingRecognised {
+		r.Number += c.SlotBonus()
+	}
 	return r
 }
 

@@ -59,7 +59,7 @@ func TestCycles(t *testing.T) {
 func TestRankOrder(t *testing.T) {
 	base := Rank{Standing: StandingNormal, Claim: 2, Band: 1, Number: 50, Submitted: 7, Job: NamespacedID{ID: "j", Namespace: "n"}}
 	worse := []func(*Rank){ // each is worse than base by one thing, the earlier ones by more
-		func(r *Rank) { r.Standing = StandingUnchecked },
+		func(r *Rank) { r.Standing = StandingFailed },
 		func(r *Rank) { r.Claim = 3 },
 		func(r *Rank) { r.Band = 0 },
 		func(*Rank) {}, // requeued is set below
@@ -69,7 +69,7 @@ func TestRankOrder(t *testing.T) {
 		func(r *Rank) { r.Job.ID = "k" },
 	}
 	better := []func(*Rank){
-		func(r *Rank) { r.Standing = StandingAllocated },
+		func(r *Rank) { r.Standing = StandingRecognised },
 		func(r *Rank) { r.Claim = 1 },
 		func(r *Rank) { r.Band = 2 },
 		func(r *Rank) { r.Requeued = true },

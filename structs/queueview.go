@@ -91,18 +91,21 @@ func (e *QueueEntry) ReasonText() string {
 	return fmt.Sprintf("%s on %d nodes", e.Reason, e.ReasonNodes)
 }
 
-// PriorityOf is what a request's effective priority is made of at a time, in Unix nanoseconds; nil
+// PriorityOf is what the effective priority of a request of a standing is made of at a time, in Unix nanoseconds; nil
 // stands for a request that has never waited.
-func (c *SchedulerConfiguration) PriorityOf(job *Job, request *PendingRequest, now int64) EffectivePriority {
+func (c *SchedulerConfiguration) PriorityOf(job *Job, request *PendingRequest, standing int, now int64) EffectivePriority {
 	band := c.Band(job.Priority)
-	p := EffectivePriority{Declared: job.Priority, Band: band, BandRange: c.PriorityBands()[band], Standing: StandingNormal}
+	p := EffectivePriority{Declared: job.Priority, Band: band, BandRange: c.PriorityBands()[band], Standing: standing}
 	if request != nil {
-		p.Aged, p.Requeued, p.RequeueBonus = request.Aged, request.Requeued, int64(request.Requeued)*RequeueBonus
+		p.Aged, p.Requeued, p.RequeueBonus = request.Aged, request.Requeued, int64(request.Requeued)*c.BonusOfRequeue()
 		if request.Since > 0 {
 			p.Aged += max(0, c.CycleAt(now)-c.CycleAt(request.Since))
 		}
 	}
-	p.Total = int64(p.Declared) + p.Aged + p.RequeueBonus
+	if standing == StandingRecognised && p.Aged > 0 { // its first cycle gives it the bonus in place of a cycle's age
+		p.Aged, p.AllocatedBonus = p.Aged-1, c.SlotBonus()
+	}
+	p.Total = int64(p.Declared) + p.Aged + p.RequeueBonus + p.AllocatedBonus
 	return p
 }
 

@@ -47,7 +47,7 @@ func TestPriorityOf(t *testing.T) {
 	f := func(request *PendingRequest, now int64, want EffectivePriority) {
 		t.Helper()
 		want.Declared, want.Band, want.BandRange, want.Standing = 50, 1, PriorityBand{41, 70}, StandingNormal
-		got := c.PriorityOf(job, request, now)
+		got := c.PriorityOf(job, request, StandingNormal, now)
 		if got != want {
 			t.Errorf("%+v at %d: %+v, want %+v", request, now, got, want)
 		}

@@ -51,6 +51,8 @@ type SchedulerConfiguration struct {
 	Aging *int
 	// Calendar is when weeks of projects' calendars begin; nil: Monday 00:00 in UTC. See WeekCalendar.
 	Calendar *CalendarConfiguration `json:",omitempty" codec:",omitempty"`
+	// Slots are the types of slots and how projects' requests rank; nil: all at their defaults.
+	Slots *SlotSettings `json:",omitempty" codec:",omitempty"`
 
 	CreateIndex uint64
 	ModifyIndex uint64

@@ -144,6 +144,7 @@ func (c *SchedulerConfiguration) Effective() *SchedulerConfiguration {
 	e.Aging = &aging
 	calendar := c.WeekCalendar()
 	e.Calendar = &calendar
+	e.Slots = c.Slots.Effective()
 	return &e
 }
 
@@ -179,6 +180,8 @@ func (c *SchedulerConfiguration) Keep(was *SchedulerConfiguration, absent []stri
 			c.Aging = was.Aging
 		case "Calendar":
 			c.Calendar = was.Calendar
+		case "Slots":
+			c.Slots = was.Slots.Copy()
 		}
 	}
 }
@@ -186,7 +189,7 @@ func (c *SchedulerConfiguration) Keep(was *SchedulerConfiguration, absent []stri
 // OwnSchedulerFields are the fields of SchedulerConfiguration that Nomad does not have.
 func OwnSchedulerFields() []string {
 	return []string{"Policy", "Dimensions", "Granularity", "Levels", "PreferredCells", "ReservationAfter", "ReservationTTL",
-		"Bands", "KeepWhole", "Cycle", "Aging", "Calendar"}
+		"Bands", "KeepWhole", "Cycle", "Aging", "Calendar", "Slots"}
 }
 
 // UnmarshalJSON reads the configuration by the rules of [Job.UnmarshalJSON]: durations
@@ -234,6 +237,9 @@ func (c *SchedulerConfiguration) Validate() error {
 		return err
 	}
 	if err := c.validateCalendar(); err != nil {
+		return err
+	}
+	if err := c.Slots.Validate(); err != nil {
 		return err
 	}
 	if c.Cycle < 0 {

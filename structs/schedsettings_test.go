@@ -113,7 +113,7 @@ func TestKeepSchedulerFields(t *testing.T) {
 	was := SchedulerConfiguration{
 		SchedulerAlgorithm: "binpack", Policy: "random", Dimensions: []string{"cpu"}, Granularity: map[string]int64{"cpu": 2},
 		Levels: []TopologyLevel{{"pod", "pod"}}, PreferredCells: []int{4}, ReservationAfter: 1, ReservationTTL: 2,
-		Bands: []PriorityBand{{1, 9}}, KeepWhole: true, Cycle: 3, Aging: new(int), Calendar: &CalendarConfiguration{TimeZone: "Europe/Berlin"},
+		Bands: []PriorityBand{{1, 9}}, KeepWhole: true, Cycle: 3, Aging: new(int), Slots: &SlotSettings{Types: []SlotType{{Name: "licensed"}}}, Calendar: &CalendarConfiguration{TimeZone: "Europe/Berlin"},
 	}
 	for i, f := range Fields(reflect.TypeFor[SchedulerConfiguration]()) { // each of our own is tried
 		if slices.Contains(OwnSchedulerFields(), f.Name) && reflect.ValueOf(was).FieldByIndex(f.Index).IsZero() {

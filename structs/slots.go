@@ -1,0 +1,233 @@
+package structs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Defaults of what projects have to do with scheduling (docs/semantics.md, part 4).
+const (
+	DefaultGrace          = time.Minute
+	DefaultAllocatedBonus = 100
+	DefaultRequeueBonus   = 10
+	DefaultMaxRequeues    = 3
+	DefaultSuspendLimit   = time.Hour
+	DefaultLight          = 0.25
+)
+
+// What the settings of slots may be at most.
+const (
+	maxSlotAmount  = 1 << 30
+	maxSlotBonus   = 1_000_000
+	maxMaxRequeues = 1_000_000
+)
+
+// SlotType is the standard volume of a type of slots. An instance costs as many slots as its cores and devices need of it; what it requests of
+// other resources beyond that takes guard slots on its node.
+type SlotType struct {
+	Name  string `hcl:"name,label"`
+	Cores int    `hcl:"cores"` // 0: 1
+	// MemoryMB is in MiB; 0: the memory of the node for each of its cores.
+	MemoryMB int64 `hcl:"memory" json:",omitempty" codec:",omitempty"`
+	// GPUs is how many devices of type gpu a slot has; Kind restricts them: vendor/type/model, or the end of it.
+	GPUs int    `hcl:"gpus" json:",omitempty" codec:",omitempty"`
+	Kind string `hcl:"kind" json:",omitempty" codec:",omitempty"`
+	// Grace is how long an entitled request waits before it takes a slot from others; nil: the configuration's Grace, and none for
+	// the interactive types.
+	Grace *time.Duration `hcl:"grace" json:",omitempty" codec:",omitempty"`
+}
+
+// SlotSettings is what the scheduler's configuration states about projects and their slots. Nil fields, and those that are 0, are at their defaults.
+type SlotSettings struct {
+	// Types are those that differ from the default volume, sorted by name. See SlotTypeOf.
+	Types []SlotType `hcl:"slot,block" json:",omitempty" codec:",omitempty"`
+	// Grace is how long an entitled request waits before it takes a slot from others.
+	Grace *time.Duration `hcl:"grace" json:",omitempty" codec:",omitempty"`
+	// AllocatedBonus is added to the effective priority of what was recognised, RequeueBonus each time that something is requeued.
+	AllocatedBonus *int `hcl:"allocated_bonus" json:",omitempty" codec:",omitempty"`
+	RequeueBonus   *int `hcl:"requeue_bonus" json:",omitempty" codec:",omitempty"`
+	// MaxRequeues is how often an instance is requeued for slots and bands.
+	MaxRequeues *int `hcl:"max_requeues" json:",omitempty" codec:",omitempty"`
+	// SuspendLimit is how long an instance stays suspended before it is requeued.
+	SuspendLimit *time.Duration `hcl:"suspend_limit" json:",omitempty" codec:",omitempty"`
+	// Light is the part of each of a slot's amounts that an instance may request at most to run in a guard.
+	Light *float64 `hcl:"light" json:",omitempty" codec:",omitempty"`
+}
+
+// Copy returns a copy that shares nothing with s.
+func (s *SlotSettings) Copy() *SlotSettings {
+	if s == nil {
+		return nil
+	}
+	out := *s
+	out.Types = slices.Clone(s.Types)
+	for i := range out.Types {
+		out.Types[i].Grace = clonePointer(s.Types[i].Grace)
+	}
+	out.Grace, out.AllocatedBonus, out.RequeueBonus = clonePointer(s.Grace), clonePointer(s.AllocatedBonus), clonePointer(s.RequeueBonus)
+	out.MaxRequeues, out.SuspendLimit, out.Light = clonePointer(s.MaxRequeues), clonePointer(s.SuspendLimit), clonePointer(s.Light)
+	return &out
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// Effective returns the settings with all defaults written out, the built-in types of slots among them. It shares nothing with s, which may be nil.
+func (s *SlotSettings) Effective() *SlotSettings {
+	out := s.Copy()
+	if out == nil {
+		out = &SlotSettings{}
+	}
+	defaults := func(p **time.Duration, d time.Duration) {
+		if *p == nil {
+			*p = &d
+		}
+	}
+	counts := func(p **int, n int) {
+		if *p == nil {
+			*p = &n
+		}
+	}
+	defaults(&out.Grace, DefaultGrace)
+	counts(&out.AllocatedBonus, DefaultAllocatedBonus)
+	counts(&out.RequeueBonus, DefaultRequeueBonus)
+	counts(&out.MaxRequeues, DefaultMaxRequeues)
+	defaults(&out.SuspendLimit, DefaultSuspendLimit)
+	if out.Light == nil {
+		light := DefaultLight
+		out.Light = &light
+	}
+	byName := map[string]SlotType{}
+	for _, t := range out.Types {
+		byName[t.Name] = t
+	}
+	for _, name := range append(BuiltInSlotTypes(), SlotOverflow) {
+		if _, stated := byName[name]; !stated {
+			byName[name] = SlotType{Name: name}
+		}
+	}
+	out.Types = nil
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out.Types = append(out.Types, out.typed(byName[name]))
+	}
+	return out
+}
+
+// typed returns a type with the defaults of what it leaves out.
+func (s *SlotSettings) typed(t SlotType) SlotType {
+	t.Cores = cmp.Or(t.Cores, 1)
+	if t.Grace == nil {
+		var grace time.Duration
+		if t.Name != SlotInteractiveLight && t.Name != SlotInteractiveHeavy {
+			grace = *s.Grace
+		}
+		t.Grace = &grace
+	}
+	return t
+}
+
+// Validate returns an error of CodeBadRequest that names what is wrong with the settings, and what is allowed. s may be nil.
+func (s *SlotSettings) Validate() error {
+	if s == nil {
+		return nil
+	}
+	bad := func(format string, args ...any) error { return Errorf(CodeBadRequest, "Slots: "+format, args...) }
+	seen := map[string]bool{}
+	if len(s.Types) > MaxSlotTypes {
+		return bad("%d types; at most %d are allowed", len(s.Types), MaxSlotTypes)
+	}
+	for _, t := range s.Types {
+		switch {
+		case !isWord(t.Name, true):
+			return bad("type %q: a type of slots is named by 1 to 128 letters, digits, dashes or underscores", clip(t.Name))
+		case seen[t.Name]:
+			return bad("type %q is stated twice", t.Name)
+		case t.Cores < 0 || t.MemoryMB < 0 || t.GPUs < 0 || t.Cores > maxSlotAmount || t.MemoryMB > maxSlotAmount || t.GPUs > MaxNodeDevices:
+			return bad("type %q: cores, memory and gpus must not be negative, nor more than a node may have", t.Name)
+		case t.Kind != "" && t.GPUs == 0:
+			return bad("type %q: kind %q is stated without gpus", t.Name, clip(t.Kind))
+		case t.Grace != nil && *t.Grace < 0:
+			return bad("type %q: grace %s: must not be negative", t.Name, *t.Grace)
+		}
+		seen[t.Name] = true
+	}
+	switch {
+	case s.Grace != nil && *s.Grace < 0:
+		return bad("grace %s: must not be negative", *s.Grace)
+	case s.AllocatedBonus != nil && (*s.AllocatedBonus < 0 || *s.AllocatedBonus > maxSlotBonus):
+		return bad("allocated_bonus %d: must be 0 to %d", *s.AllocatedBonus, maxSlotBonus)
+	case s.RequeueBonus != nil && (*s.RequeueBonus < 0 || *s.RequeueBonus > maxSlotBonus):
+		return bad("requeue_bonus %d: must be 0 to %d", *s.RequeueBonus, maxSlotBonus)
+	case s.MaxRequeues != nil && (*s.MaxRequeues < 0 || *s.MaxRequeues > maxMaxRequeues):
+		return bad("max_requeues %d: must be 0 to %d", *s.MaxRequeues, maxMaxRequeues)
+	case s.SuspendLimit != nil && *s.SuspendLimit <= 0:
+		return bad("suspend_limit %s: must be more than 0", *s.SuspendLimit)
+	case s.Light != nil && (*s.Light < 0 || *s.Light > 1):
+		return bad("light %g: must be 0 to 1", *s.Light)
+	}
+	return nil
+}
+
+// SlotTypeOf returns the volume of a type of slots, with the defaults of what is not stated. Any name is a type: that of 1 core if nothing is stated.
+func (c *SchedulerConfiguration) SlotTypeOf(name string) SlotType {
+	effective := SlotSettings{Grace: new(time.Duration)}
+	*effective.Grace = DefaultGrace
+	if c.Slots != nil && c.Slots.Grace != nil {
+		*effective.Grace = *c.Slots.Grace
+	}
+	if c.Slots != nil {
+		for _, t := range c.Slots.Types {
+			if t.Name == name {
+				return effective.typed(t)
+			}
+		}
+	}
+	return effective.typed(SlotType{Name: name})
+}
+
+// SlotBonus returns what recognition adds to the effective priority.
+func (c *SchedulerConfiguration) SlotBonus() int64 {
+	if c.Slots == nil || c.Slots.AllocatedBonus == nil {
+		return DefaultAllocatedBonus
+	}
+	return int64(*c.Slots.AllocatedBonus)
+}
+
+// BonusOfRequeue returns what each requeueing adds to a request's effective priority.
+func (c *SchedulerConfiguration) BonusOfRequeue() int64 {
+	if c.Slots == nil || c.Slots.RequeueBonus == nil {
+		return DefaultRequeueBonus
+	}
+	return int64(*c.Slots.RequeueBonus)
+}
+
+// RequeuesAllowed returns how often an instance is requeued for slots and bands before it is immune to them.
+func (c *SchedulerConfiguration) RequeuesAllowed() int {
+	if c.Slots == nil || c.Slots.MaxRequeues == nil {
+		return DefaultMaxRequeues
+	}
+	return *c.Slots.MaxRequeues
+}
+
+// SuspendedFor returns how long an instance stays suspended before it is requeued.
+func (c *SchedulerConfiguration) SuspendedFor() time.Duration {
+	if c.Slots == nil || c.Slots.SuspendLimit == nil {
+		return DefaultSuspendLimit
+	}
+	return *c.Slots.SuspendLimit
+}
+
+// LightPart returns which part of each of a slot's amounts an instance may request at most to run in a guard.
+func (c *SchedulerConfiguration) LightPart() float64 {
+	if c.Slots == nil || c.Slots.Light == nil {
+		return DefaultLight
+	}
+	return *c.Slots.Light
+}

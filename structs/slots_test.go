@@ -1,0 +1,86 @@
+package structs
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// The golden example of priorities in semantics part 4: a recognised job has 20 at 0 s, 120 at 20 s, 121 at 40 s and 122 at 60 s; a normal one
+// of 20 has 22 after two cycles, 32 when it is requeued, 33 a cycle later, and 43 when it is requeued again.
+func TestPriorityOfProjects(t *testing.T) {
+	c := DefaultSchedulerConfiguration()
+	job := &Job{ID: "a", Priority: 20}
+	cycles := func(n int) int64 { return int64(n) * int64(20*time.Second) }
+	recognised := &PendingRequest{JobID: "a", Since: cycles(10)}
+	for n, want := range []int64{20, 120, 121, 122} {
+		if got := c.PriorityOf(job, recognised, StandingRecognised, cycles(10+n)).Total; got != want {
+			t.Errorf("recognised, %d s: %d, want %d", 20*n, got, want)
+		}
+	}
+	for _, row := range []struct {
+		requeued int
+		aged     int64
+		since    int
+		want     int64
+	}{{0, 0, 8, 22}, {1, 2, 10, 32}, {1, 2, 9, 33}, {2, 3, 10, 43}} {
+		request := &PendingRequest{JobID: "a", Since: cycles(row.since), Aged: row.aged, Requeued: row.requeued}
+		if got := c.PriorityOf(job, request, StandingNormal, cycles(10)).Total; got != row.want {
+			t.Errorf("%+v: %d", row, got)
+		}
+	}
+}
+
+// Every recognised job stands above every normal one, and those that failed the check below; within a standing all age alike.
+func TestRankOfProjects(t *testing.T) {
+	c := DefaultSchedulerConfiguration()
+	rank := func(standing int, since int64) Rank {
+		return c.Rank(&Job{ID: "a", Priority: 20}, &PendingRequest{Since: since}, 0).OfProject(standing, &c)
+	}
+	long, now := int64(0), int64(1000*time.Hour)
+	recognised, normal, failed := rank(StandingRecognised, now), rank(StandingNormal, long), rank(StandingFailed, long)
+	if recognised.Compare(&normal) >= 0 || normal.Compare(&failed) >= 0 {
+		t.Errorf("%+v %+v %+v", recognised, normal, failed)
+	}
+	if got := recognised.Number - rank(StandingNormal, now).Number; got != DefaultAllocatedBonus {
+		t.Errorf("the bonus is %d", got)
+	}
+}
+
+func TestSlotSettings(t *testing.T) {
+	minute, negative := time.Minute, -time.Second
+	part, count := 1.5, -1
+	for _, row := range []struct {
+		s    *SlotSettings
+		want string
+	}{
+		{nil, ""},
+		{&SlotSettings{Types: []SlotType{{Name: "gpu", GPUs: 1, Kind: "A100", Grace: &minute}}}, ""},
+		{&SlotSettings{Types: []SlotType{{Name: "a b"}}}, "a type of slots is named by"},
+		{&SlotSettings{Types: []SlotType{{Name: "a"}, {Name: "a"}}}, "stated twice"},
+		{&SlotSettings{Types: []SlotType{{Name: "a", Cores: -1}}}, "must not be negative"},
+		{&SlotSettings{Types: []SlotType{{Name: "a", Kind: "A100"}}}, "without gpus"},
+		{&SlotSettings{Types: []SlotType{{Name: "a", Grace: &negative}}}, "grace -1s: must not be negative"},
+		{&SlotSettings{Grace: &negative}, "grace -1s: must not be negative"},
+		{&SlotSettings{AllocatedBonus: &count}, "allocated_bonus -1: must be 0 to 1000000"},
+		{&SlotSettings{RequeueBonus: &count}, "requeue_bonus -1: must be"},
+		{&SlotSettings{MaxRequeues: &count}, "max_requeues -1: must be"},
+		{&SlotSettings{SuspendLimit: &negative}, "suspend_limit -1s: must be more than 0"},
+		{&SlotSettings{Light: &part}, "light 1.5: must be 0 to 1"},
+		{&SlotSettings{Types: make([]SlotType, MaxSlotTypes+1)}, "at most 64"},
+	} {
+		if err := row.s.Validate(); (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%+v: %v, want %q", row.s, err, row.want)
+		}
+	}
+	c := SchedulerConfiguration{Slots: &SlotSettings{Types: []SlotType{{Name: SlotBatch, Cores: 4}}, Grace: &minute}}
+	e := c.Effective().Slots
+	if len(e.Types) != 4 || e.Types[0].Cores != 4 || *e.Types[0].Grace != minute || *e.Types[2].Grace != 0 || *e.Light != DefaultLight {
+		t.Errorf("%+v", e)
+	}
+	for _, want := range e.Types {
+		if got := c.SlotTypeOf(want.Name); got.Cores != want.Cores || *got.Grace != *want.Grace {
+			t.Errorf("%s: %+v, want %+v", want.Name, got, want)
+		}
+	}
+}
