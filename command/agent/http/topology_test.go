@@ -76,7 +76,7 @@ func TestSchedulerFieldsThatAreNotStated(t *testing.T) {
 	off := 0
 	f(`{"Bands":[{"Low":1,"High":9}],"KeepWhole":true,"Cycle":"1m","Aging":0}`, structs.SchedulerConfiguration{
 		SchedulerAlgorithm: "binpack", Bands: []structs.PriorityBand{{Low: 1, High: 9}}, KeepWhole: true, Cycle: 60e9, Aging: &off,
-	}, append(all[:7:7], "Calendar")...)
+	}, append(all[:7:7], "Calendar", "Slots")...)
 	f(`{"Policy":"","Dimensions":null,"Granularity":{},"Levels":[],"PreferredCells":[4],"ReservationAfter":"1m","ReservationTTL":7}`,
 		structs.SchedulerConfiguration{
 			SchedulerAlgorithm: "binpack", Granularity: map[string]int64{}, Levels: []structs.TopologyLevel{}, PreferredCells: []int{4},
