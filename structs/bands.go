@@ -81,16 +81,30 @@ type AllocTerms struct {
 	// PerNode: it is of a system or sysbatch job. No claim may take from it, and what it uses is nobody's to own. It is set only where
 	// somebody owns cells: all servers know it then.
 	PerNode bool `json:",omitempty" codec:",omitempty"`
+	// Project, Step, User and Groups are those of its job, Groups with commas between the names. They are set only where there are
+	// projects, as are the fields that follow: all servers know them then.
+	Project string `json:",omitempty" codec:",omitempty"`
+	Step    string `json:",omitempty" codec:",omitempty"`
+	User    string `json:",omitempty" codec:",omitempty"`
+	Groups  string `json:",omitempty" codec:",omitempty"`
+	// Slot is the type of slots that it uses, or would; SlotCost how many of its project's.
+	Slot     string `json:",omitempty" codec:",omitempty"`
+	SlotCost int    `json:",omitempty" codec:",omitempty"`
+	// SlotGuards is how many slots more it keeps free of others on its node; SlotLight: it may run in such a one. Both are set with
+	// ClaimSlots alone.
+	SlotGuards int  `json:",omitempty" codec:",omitempty"`
+	SlotLight  bool `json:",omitempty" codec:",omitempty"`
 }
 
 // Kinds of claims: what an owner is guaranteed (semantics part 0).
 const (
 	ClaimCells = "cells" // of a virtual cluster
+	ClaimSlots = "slots" // of a project
 )
 
 // Opportunistic returns the terms without a claim.
 func (t AllocTerms) Opportunistic() AllocTerms {
-	t.Claim, t.CellLevel, t.CellSize = "", "", 0
+	t.Claim, t.CellLevel, t.CellSize, t.SlotGuards, t.SlotLight = "", "", 0, 0, false
 	return t
 }
 

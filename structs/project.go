@@ -47,6 +47,15 @@ type Project struct {
 	ModifyIndex uint64
 }
 
+// ProjectNow is a project as it counts at present: who may submit, in which steps, and what slots it has this week.
+type ProjectNow struct {
+	Name   string
+	Users  []string
+	Groups []string
+	Steps  []string
+	Rows   []CalendarRow
+}
+
 // Throughput is how many jobs a project is to complete in a time.
 type Throughput struct {
 	Jobs int           `hcl:"jobs"`

@@ -61,11 +61,12 @@ type Usage struct {
 	Devices []DeviceUsage // sorted
 	Ends    int64         // Unix nanoseconds, by its time limit; 0: it has none
 	Created int64         // Unix nanoseconds; 0 of what an evaluation places
+	Paused  bool          // suspended: this is what is left of it
 }
 
 // Equal reports whether two usages hold the same for the same allocation, by the same right.
 func (u *Usage) Equal(o *Usage) bool {
-	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && u.Created == o.Created && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
+	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && u.Created == o.Created && u.Paused == o.Paused && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
 		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)
 }
 
@@ -82,7 +83,7 @@ func NewOwner(name RequestName, r *structs.AllocatedResources) *Owner {
 func (u *Usage) Suspended() *Usage {
 	return &Usage{
 		ID: u.ID, NodeID: u.NodeID, Owner: u.Owner, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}, Devices: u.Devices,
-		Created: u.Created,
+		Created: u.Created, Paused: true,
 	}
 }
 

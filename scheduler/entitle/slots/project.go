@@ -1,0 +1,111 @@
+package slots
+
+import (
+	"cmp"
+	"path"
+	"slices"
+)
+
+// Row gives a project slots of one type, to whom and to what it names. An empty Step, User, Group or Job matches any.
+type Row struct {
+	Type  string
+	Step  string
+	User  string
+	Group string
+	Job   string // a glob on the names of jobs
+	Count int
+}
+
+// Submission is what the submission check and the rows look at of a job.
+type Submission struct {
+	Project string
+	Step    string
+	Type    string // of slots
+	User    string
+	Groups  []string
+	Job     string // its name
+}
+
+// Project is who may submit to a project, in which steps, and what rows it has this week.
+type Project struct {
+	Name   string
+	Users  []string
+	Groups []string
+	Steps  []string
+	Rows   []Row
+}
+
+// Outcome is what the submission check finds.
+type Outcome string
+
+// What the submission check finds, in the order in which it looks.
+const (
+	UnknownProject Outcome = "unknown-project"
+	NotAMember     Outcome = "not-a-member"
+	NoSuchStep     Outcome = "no-such-step"
+	NoSlots        Outcome = "no-slots"
+	Recognised     Outcome = "recognised"
+)
+
+// Check returns what the submission check finds of a job that names this project; p is nil if there is none.
+func (p *Project) Check(s *Submission) Outcome {
+	switch {
+	case p == nil:
+		return UnknownProject
+	case !slices.Contains(p.Users, s.User) && !slices.ContainsFunc(s.Groups, func(g string) bool { return slices.Contains(p.Groups, g) }):
+		return NotAMember
+	case s.Step != "" && !slices.Contains(p.Steps, s.Step):
+		return NoSuchStep
+	case !slices.ContainsFunc(p.Rows, func(r Row) bool { return r.Count > 0 && r.matches(s) }):
+		return NoSlots
+	}
+	return Recognised
+}
+
+// matches reports whether a row gives slots to what is submitted.
+func (r *Row) matches(s *Submission) bool {
+	if r.Type != s.Type || r.Step != "" && r.Step != s.Step || r.User != "" && r.User != s.User || r.Group != "" && !slices.Contains(s.Groups, r.Group) {
+		return false
+	}
+	if r.Job == "" {
+		return true
+	}
+	ok, err := path.Match(r.Job, s.Job)
+	return ok && err == nil
+}
+
+// inOrder returns the numbers of rows, the most specific first: those that name the most fields; of these those that name a user, a group, a
+// job, a step, in this order of importance; then as they stand.
+func inOrder(rows []Row) []int {
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := rows[a].names(), rows[b].names()
+		named := func(of [4]bool) (n int) {
+			for _, is := range of {
+				if is {
+					n++
+				}
+			}
+			return n
+		}
+		if c := cmp.Compare(named(y), named(x)); c != 0 {
+			return c
+		}
+		for i := range x {
+			if x[i] != y[i] {
+				if x[i] {
+					return -1
+				}
+				return 1
+			}
+		}
+		return 0
+	})
+	return order
+}
+
+// names returns whether a row names a user, a group, a job and a step.
+func (r *Row) names() [4]bool { return [4]bool{r.User != "", r.Group != "", r.Job != "", r.Step != ""} }
