@@ -68,7 +68,7 @@ func TestVirtualEdits(t *testing.T) {
 		snap := w.sameEverywhere()
 		w.acknowledged(edits)
 		for _, name := range names {
-			if v := snap.VirtualClusters().Get(nil, name); v == nil {
+			if v := snap.VirtualClusters(nil).Get(name); v == nil {
 				t.Errorf("%s has nothing", name)
 			}
 		}
@@ -151,7 +151,7 @@ func (w *claimsLog) acknowledged(edits []edit) {
 		s.use(func(l *virtualLife) {
 			snap := l.store.Snapshot()
 			for _, e := range edits {
-				if v := snap.VirtualClusters().Get(nil, e.name); v == nil || v.ModifyIndex < e.index {
+				if v := snap.VirtualClusters(nil).Get(e.name); v == nil || v.ModifyIndex < e.index {
 					w.c.checks.fail("an edit that was acknowledged is lost: %s at %d, on %s", e.name, e.index, s.cfg.Name)
 				}
 			}

@@ -109,8 +109,8 @@ func (w *claimsLog) applied(server string, logs []*raft.Log, snap *state.Snapsho
 	}
 	w.c.inOrder(server, snap)
 	views := scheduler.ClaimViews(snap.World(), "", false)
-	for v := range snap.VirtualClusters().List(nil, "", false) {
-		s := snap.VirtualClusters().Status(v, views)
+	for v := range snap.VirtualClusters(nil).List("", false) {
+		s := snap.VirtualClusters(nil).Status(v, views)
 		w.c.checks.count("GPUs used by claims", s.GuaranteedGPUs)
 		w.c.checks.count("GPUs used without", s.OpportunisticGPUs)
 	}
@@ -245,14 +245,14 @@ func gpuJob(namespace, id string, count, gpus int) *structs.Job {
 func ownedNow(snap *state.Snapshot) string {
 	var out strings.Builder
 	views := scheduler.ClaimViews(snap.World(), "", false)
-	for v := range snap.VirtualClusters().List(nil, "", false) {
-		s := snap.VirtualClusters().Status(v, views)
+	for v := range snap.VirtualClusters(nil).List("", false) {
+		s := snap.VirtualClusters(nil).Status(v, views)
 		fmt.Fprintf(&out, "%s: %d points, GPUs %d guaranteed, %d not;", v.Name, v.Points, s.GuaranteedGPUs, s.OpportunisticGPUs)
 		for _, c := range s.Cells {
 			fmt.Fprintf(&out, " %s %d given %d won %d offered %d bound;", c.Level, c.Given, c.Won, c.Offered, c.Bound)
 		}
 		fmt.Fprintf(&out, " %d changes\n", len(v.Changes))
 	}
-	fmt.Fprintf(&out, "%d offers and bids\n", len(slices.Collect(snap.VirtualClusters().Exchanges(nil))))
+	fmt.Fprintf(&out, "%d offers and bids\n", len(slices.Collect(snap.VirtualClusters(nil).Exchanges())))
 	return out.String()
 }

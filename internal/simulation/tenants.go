@@ -105,7 +105,7 @@ func (t *tenants) row(name string) *structs.VirtualCluster {
 	if t.leader == nil {
 		return nil
 	}
-	return t.leader.r.store.Snapshot().VirtualClusters().Get(nil, name)
+	return t.leader.r.store.Snapshot().VirtualClusters(nil).Get(name)
 }
 
 // act changes what somebody owns.
@@ -215,7 +215,7 @@ func (t *tenants) exchange(name string) {
 
 // open lists the offers and bids that are not settled, as the leader knows.
 func (t *tenants) open() []*structs.Exchange {
-	return slices.Collect(t.leader.r.store.Snapshot().VirtualClusters().Exchanges(nil))
+	return slices.Collect(t.leader.r.store.Snapshot().VirtualClusters(nil).Exchanges())
 }
 
 func (t *tenants) withdraw() {
@@ -293,7 +293,7 @@ func (t *tenants) entry(r *replica, index uint64, e *entry) {
 		return
 	}
 	was, is := t.rows, map[string]*structs.VirtualCluster{}
-	for v := range snap.VirtualClusters().List(nil, "", false) {
+	for v := range snap.VirtualClusters(nil).List("", false) {
 		is[v.Name] = v
 		if _, owned := t.since[v.Name]; !owned && len(v.Claims) > 0 {
 			t.since[v.Name] = index
@@ -386,7 +386,7 @@ func (t *tenants) votes(r *replica) {
 		if index > snap.Index() {
 			continue
 		}
-		if v := snap.VirtualClusters().Get(nil, name); v == nil || v.ModifyIndex < index {
+		if v := snap.VirtualClusters(nil).Get(name); v == nil || v.ModifyIndex < index {
 			t.fail("replica %d: the edit of %s at index %d was acknowledged and is not there", r.id, name, index)
 		}
 	}
@@ -398,7 +398,7 @@ func (t *tenants) waiting(snap *state.Snapshot) string {
 		return ""
 	}
 	var first *structs.VirtualCluster
-	for v := range snap.VirtualClusters().List(nil, "", false) {
+	for v := range snap.VirtualClusters(nil).List("", false) {
 		if v.Pending != nil && (first == nil || v.Pending.Index < first.Pending.Index) {
 			first = v
 		}

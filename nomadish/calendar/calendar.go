@@ -63,7 +63,7 @@ func (c *Calendar) Run(ctx context.Context) {
 // Step moves time on if an edge has come, for callers that drive the calendar themselves instead of calling Run. It returns
 // how long to wait before the next step if nothing that ws then watches changes; ws may be nil.
 func (c *Calendar) Step(ctx context.Context, ws *state.WatchSet) (wait time.Duration) {
-	edge := c.store.Snapshot().VirtualClusters().ClaimsEdge(ws)
+	edge := c.store.Snapshot().VirtualClusters(ws).ClaimsEdge()
 	now := c.opts.Clock.Now()
 	wait = longest
 	if edge > 0 {

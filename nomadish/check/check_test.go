@@ -417,7 +417,7 @@ func TestBrokenOnPurpose(t *testing.T) {
 		}},
 		{"more used than owned", structs.CheckClaims, "1 cells of level gpu of nvidia/gpu/h more are in guaranteed use than it owns in node pool default", soon, func(s *site) {
 			s.guaranteed()
-			s.store.Snapshot().VirtualClusters().Get(nil, "default").Claims = nil
+			s.store.Snapshot().VirtualClusters(nil).Get("default").Claims = nil
 		}},
 		{"a table ahead of the state", structs.CheckIndexes, "table nodes was changed at index", soon, func(s *site) { s.restore(3) }},
 	} {

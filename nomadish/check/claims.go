@@ -73,7 +73,7 @@ func (c *checker) checkClaims() {
 			}
 		}
 	}
-	for v := range c.snap.VirtualClusters().List(nil, "", false) {
+	for v := range c.snap.VirtualClusters(nil).List("", false) {
 		for i := range v.Claims {
 			claim := &v.Claims[i]
 			if claim.Waits {

@@ -64,7 +64,7 @@ func (s *Series) derive(snap *state.Snapshot) {
 			of[k] = c
 		}
 	}
-	for vc := range snap.VirtualClusters().List(nil, "", false) {
+	for vc := range snap.VirtualClusters(nil).List("", false) {
 		labels := telemetry.Labels("namespace", vc.Name)
 		for i, n := range [...]int64{vc.Points, int64(entitled(snap, vc.Name))} {
 			s.owners[i] = append(s.owners[i], telemetry.Value{Labels: labels, Value: float64(n)})

@@ -3,8 +3,8 @@
 // ([Writer.Together]); how it was cut makes no difference to the state.
 //
 // [New] returns a reader and a writer. A [Store] hands out [Snapshot] values: the
-// tables and the World at one index, immutable, taken in O(1). The [Writer] has one
-// method for each log entry type and belongs to the FSM alone: nobody else may
+// tables and the World at one index, immutable, taken in O(1). The [Writer] applies
+// log entries and belongs to the FSM alone: nobody else may
 // change state. What a snapshot returns is shared and must never be changed by its
 // reader: copy it first.
 //

@@ -23,7 +23,7 @@ func (w *world) advance(at time.Time) {
 }
 
 func (w *world) given(name, level string) (n int) {
-	for _, c := range w.store.Snapshot().VirtualClusters().Get(nil, name).Claims {
+	for _, c := range w.store.Snapshot().VirtualClusters(nil).Get(name).Claims {
 		if c.Level == level {
 			n += c.Count
 		}
@@ -62,15 +62,15 @@ func TestExchangeGolden(t *testing.T) {
 	w.refusesWith(exchange("own", "c", 1, 1, later(1), later(2)), structs.CodeConflict, "the only offer")
 	w.refusesWith(exchange("rich", "a", 4, 3, later(1), later(2)), structs.CodeConflict, "has 10 points")
 	w.refusesWith(&structs.VirtualClusterDeleteEntry{Name: "c"}, structs.CodeConflict, "is open")
-	if snap := w.store.Snapshot(); snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "c"), scheduler.ClaimViews(snap.World(), "c", true)).Cells[0].Offered != 1 {
+	if snap := w.store.Snapshot(); snap.VirtualClusters(nil).Status(snap.VirtualClusters(nil).Get("c"), scheduler.ClaimViews(snap.World(), "c", true)).Cells[0].Offered != 1 {
 		t.Error("what is offered is not shown")
 	}
-	if edge := w.store.Snapshot().VirtualClusters().ClaimsEdge(nil); edge != later(1).UnixNano() {
+	if edge := w.store.Snapshot().VirtualClusters(nil).ClaimsEdge(); edge != later(1).UnixNano() {
 		t.Errorf("the next edge is %v", time.Unix(0, edge).UTC())
 	}
 	points := func() string {
-		s := w.store.Snapshot().VirtualClusters()
-		return fmt.Sprint(s.Get(nil, "a").Points, s.Get(nil, "b").Points, s.Get(nil, "c").Points)
+		s := w.store.Snapshot().VirtualClusters(nil)
+		return fmt.Sprint(s.Get("a").Points, s.Get("b").Points, s.Get("c").Points)
 	}
 	w.advance(later(1))
 	if points() != "10 7 13" || w.given("b", "node") != 2 || w.given("c", "node") != 0 || w.given("a", "node") != 1 {
@@ -78,13 +78,13 @@ func TestExchangeGolden(t *testing.T) {
 	}
 	status := func(name string) *structs.CellStatus {
 		snap := w.store.Snapshot()
-		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, name), scheduler.ClaimViews(snap.World(), name, true)).Cells[0]
+		return snap.VirtualClusters(nil).Status(snap.VirtualClusters(nil).Get(name), scheduler.ClaimViews(snap.World(), name, true)).Cells[0]
 	}
 	if b := status("b"); b.Given != 1 || b.Won != 1 || b.Free() != 2 {
 		t.Errorf("as it is shown: %+v", b)
 	}
 	with := func(name string) (list []string) {
-		for _, c := range w.store.Snapshot().VirtualClusters().Get(nil, name).Changes {
+		for _, c := range w.store.Snapshot().VirtualClusters(nil).Get(name).Changes {
 			list = append(list, fmt.Sprint(c.Why, " ", c.Cells.Count, " with ", c.With, " for ", c.Points))
 		}
 		return list
@@ -97,7 +97,7 @@ func TestExchangeGolden(t *testing.T) {
 	if points() != "10 7 13" || w.given("b", "node") != 1 || w.given("c", "node") != 1 {
 		t.Errorf("at the end: points %s, cells %d %d", points(), w.given("b", "node"), w.given("c", "node"))
 	}
-	if edge := w.store.Snapshot().VirtualClusters().ClaimsEdge(nil); edge != 0 {
+	if edge := w.store.Snapshot().VirtualClusters(nil).ClaimsEdge(); edge != 0 {
 		t.Errorf("there is an edge left at %v", time.Unix(0, edge).UTC())
 	}
 }
@@ -115,9 +115,9 @@ func TestExchangeOfCellsTakenAway(t *testing.T) {
 		w.must(exchange("bid", "b", 3, 2, later(1), later(2)))
 		w.must(owns("c", cellsOf("node", 0, c.left)))
 		w.advance(later(1))
-		s := w.store.Snapshot().VirtualClusters()
-		if got := w.given("b", "node"); got != c.won || s.Get(nil, "b").Points != 10-2*int64(c.won) || s.Get(nil, "c").Points != 2*int64(c.won) {
-			t.Errorf("of %d cells that are left, %d are won; points %d and %d", c.left, got, s.Get(nil, "b").Points, s.Get(nil, "c").Points)
+		s := w.store.Snapshot().VirtualClusters(nil)
+		if got := w.given("b", "node"); got != c.won || s.Get("b").Points != 10-2*int64(c.won) || s.Get("c").Points != 2*int64(c.won) {
+			t.Errorf("of %d cells that are left, %d are won; points %d and %d", c.left, got, s.Get("b").Points, s.Get("c").Points)
 		}
 		if got := w.given("c", "node"); got != 0 {
 			t.Errorf("of %d cells that are left, the seller keeps %d", c.left, got)
@@ -194,7 +194,7 @@ func TestPendingEdits(t *testing.T) {
 	a := owns("a", cellsOf("node", 0, 2))
 	a.WhenFree = true
 	w.must(a)
-	pending := func() *structs.PendingCells { return w.store.Snapshot().VirtualClusters().Get(nil, "a").Pending }
+	pending := func() *structs.PendingCells { return w.store.Snapshot().VirtualClusters(nil).Get("a").Pending }
 	if p := pending(); p == nil || w.given("a", "node") != 0 {
 		t.Fatalf("pending %+v, given %d", p, w.given("a", "node"))
 	}
@@ -221,7 +221,7 @@ func TestExchangesConserve(t *testing.T) {
 		}
 		total := func() (points int64, cells int) {
 			for _, name := range names {
-				points += w.store.Snapshot().VirtualClusters().Get(nil, name).Points
+				points += w.store.Snapshot().VirtualClusters(nil).Get(name).Points
 				cells += w.given(name, "node")
 			}
 			return points, cells
@@ -240,7 +240,7 @@ func TestExchangesConserve(t *testing.T) {
 				rt.Fatalf("hour %d: %d points and %d cells, %d and %d before", hour, p, c, points, cells)
 			}
 			for _, name := range names {
-				v := w.store.Snapshot().VirtualClusters().Get(nil, name)
+				v := w.store.Snapshot().VirtualClusters(nil).Get(name)
 				sold += len(v.Changes)
 				if v.Points < 0 {
 					rt.Fatalf("%s has %d points", name, v.Points)
@@ -248,7 +248,7 @@ func TestExchangesConserve(t *testing.T) {
 			}
 		}
 		for _, name := range names {
-			if v := w.store.Snapshot().VirtualClusters().Get(nil, name); len(v.Changes) != 0 {
+			if v := w.store.Snapshot().VirtualClusters(nil).Get(name); len(v.Changes) != 0 {
 				rt.Fatalf("%s: %+v after the end", name, v.Changes)
 			}
 		}

@@ -37,7 +37,7 @@ func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*st
 		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, EntitledOnly: o.EntitledOnly,
 		Brief: o.Brief, Annotate: o.Annotate,
 	}
-	if v := s.VirtualClusters().Get(nil, id.Namespace); v != nil {
+	if v := s.VirtualClusters(nil).Get(id.Namespace); v != nil {
 		in.OverLimit = v.OverLimit
 	}
 	if o.Typical != nil {

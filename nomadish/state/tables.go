@@ -3,6 +3,7 @@ package state
 import (
 	"github.com/hashicorp/go-memdb"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/claimtable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/projecttable"
 	"github.com/nomadish/nomadish/structs"
@@ -24,13 +25,13 @@ const (
 	TableHistory     = "history"
 	TableSigningKeys = "signing_keys"
 	TableNodePools   = "node_pools" // without those that are built in
+	TableNamespaces  = "namespaces" // without the default one while nobody has changed it
 	// TableVirtualClusters is what namespaces own.
-	TableVirtualClusters = "virtual_clusters"
+	TableVirtualClusters = claimtable.VirtualClusters
 	// TableClaimsTime is the time up to which what is owned has been moved on: one row.
-	TableClaimsTime = "claims_time"
+	TableClaimsTime = claimtable.ClaimsTime
 	// TableExchanges is offers and bids that are not settled.
-	TableExchanges  = "exchanges"
-	TableNamespaces = "namespaces" // without the default one while nobody has changed it
+	TableExchanges = claimtable.Exchanges
 	// TableProjects and what follows is of projects: the weeks of their calendars, the last edits of these, and flows.
 	TableProjects     = projecttable.Projects
 	TableProjectWeeks = projecttable.Weeks
@@ -62,7 +63,6 @@ const (
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node
 	byScaling = "scaling" // jobs of which a group has a scaling policy
-	byPending = "pending" // virtual clusters with an edit, or cells, that wait
 	byWaiting = "waiting" // requests that wait
 )
 
@@ -147,18 +147,11 @@ func schema() *memdb.DBSchema {
 	table(TableCluster, uniqueBy(func(*structs.ClusterMeta) []byte { return key(TableCluster) }))
 	table(TableSigningKeys, uniqueBy(func(k *structs.SigningKey) []byte { return key(k.KeyID) }))
 	table(TableNamespaces, uniqueBy(func(n *structs.Namespace) []byte { return key(n.Name) }))
-	table(TableVirtualClusters, uniqueBy(func(v *structs.VirtualCluster) []byte { return key(v.Name) }),
-		also(byPending, func(v *structs.VirtualCluster) []byte {
-			if !v.Waits() {
-				return nil
-			}
-			return key(byPending)
-		}))
-	table(TableClaimsTime, uniqueBy(func(*structs.ClaimsTime) []byte { return key(TableClaimsTime) }))
-	table(TableExchanges, uniqueBy(func(x *structs.Exchange) []byte { return key(x.ID) }))
 	table(TableNodePools, uniqueBy(func(p *structs.NodePool) []byte { return key(p.Name) }))
-	for name, indexes := range projecttable.Indexes() { // order does not matter: each table is by itself
-		table(name, indexes...)
+	for _, more := range []map[string][]*memtable.Index{claimtable.Indexes(), projecttable.Indexes()} {
+		for name, indexes := range more { // order does not matter: each table is by itself
+			table(name, indexes...)
+		}
 	}
 	table(TableAutopilot, uniqueBy(func(*structs.AutopilotConfiguration) []byte { return key(TableAutopilot) }))
 	return &memdb.DBSchema{Tables: tables}

@@ -22,7 +22,7 @@ type admission struct {
 func (m *tenantMachine) admission() *admission {
 	snap := m.store.Snapshot()
 	a := &admission{rows: map[string]*structs.VirtualCluster{}, chains: newOracles(snap, m.layouts)}
-	for v := range snap.VirtualClusters().List(nil, "", false) {
+	for v := range snap.VirtualClusters(nil).List("", false) {
 		a.rows[v.Name] = v
 	}
 	return a
@@ -285,7 +285,7 @@ func (m *tenantMachine) judgeShift(a *admission, name string, s *structs.CellShi
 // pending returns the edits that wait, by their owners.
 func (m *tenantMachine) pending() map[string]uint64 {
 	list := map[string]uint64{}
-	for v := range m.store.Snapshot().VirtualClusters().List(nil, "", false) {
+	for v := range m.store.Snapshot().VirtualClusters(nil).List("", false) {
 		if v.Pending != nil {
 			list[v.Name] = v.Pending.Index
 		}
@@ -465,7 +465,7 @@ func (c *oracleChain) boundBad() bool {
 
 // checkOwned compares what is owned now with what the rows say.
 func (m *tenantMachine) checkOwned(snap *Snapshot, c *oracleChain) {
-	for v := range snap.VirtualClusters().List(nil, "", false) {
+	for v := range snap.VirtualClusters(nil).List("", false) {
 		owned := c.ownedAt(v, later(m.hour).UnixNano())
 		for _, r := range c.rights(v.Name) {
 			owned[r.kind] -= c.given(r)
@@ -486,7 +486,7 @@ func (m *tenantMachine) checkOwned(snap *Snapshot, c *oracleChain) {
 // checkRows checks that points and exchanged cells come from somewhere, and that what is over is over.
 func (m *tenantMachine) checkRows(snap *Snapshot) {
 	points, won := int64(0), map[string]int{}
-	for v := range snap.VirtualClusters().List(nil, "", false) {
+	for v := range snap.VirtualClusters(nil).List("", false) {
 		if points += v.Points; v.Points < 0 {
 			m.failed("%s has %d points", v.Name, v.Points)
 		}

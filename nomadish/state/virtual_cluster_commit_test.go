@@ -3,6 +3,7 @@ package state
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/claimcheck"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -174,14 +175,14 @@ func TestRaiseAtCommit(t *testing.T) {
 	w.must(owns("b", cellsOf("node", 0, 3))) // safe, as a's second socket can be on r1-n0
 	w.plan(raise)
 	a := w.store.Snapshot().Alloc(nil, raised)
-	if doomed() != 0 || hasClaim(a.AllocatedResources) || a.JobVersion != 3 {
+	if doomed() != 0 || claimcheck.HasClaim(a.AllocatedResources) || a.JobVersion != 3 {
 		t.Errorf("with b's nodes beside it: b has %d cells doomed, %+v of version %d", doomed(), a.AllocatedResources.Shared.Terms, a.JobVersion)
 	}
 	w.must(owns("b", cellsOf("node", 0, 2)))
 	again := *raise
 	again.JudgedAt = raise.JudgedAt // an edit was between again
 	w.plan(&again)
-	if a := w.store.Snapshot().Alloc(nil, raised); doomed() != 0 || !hasClaim(a.AllocatedResources) || a.DesiredDescription != "" {
+	if a := w.store.Snapshot().Alloc(nil, raised); doomed() != 0 || !claimcheck.HasClaim(a.AllocatedResources) || a.DesiredDescription != "" {
 		t.Errorf("with room beside b's nodes: b has %d cells doomed, %+v", doomed(), a.AllocatedResources.Shared.Terms)
 	}
 }
@@ -224,7 +225,7 @@ func TestGangLosesItsClaims(t *testing.T) {
 		w.plan(plan)
 		guaranteed := func() (n int) {
 			for _, a := range w.store.Snapshot().AllocsByJob(nil, "a", "web", true) {
-				if hasClaim(a.AllocatedResources) {
+				if claimcheck.HasClaim(a.AllocatedResources) {
 					n++
 				}
 			}

@@ -132,7 +132,7 @@ func (m *tenantMachine) count(what string, n int) { m.counts[what] += n }
 func (m *tenantMachine) owner() string { return machineOwners[m.below(len(machineOwners))] }
 
 func (m *tenantMachine) row(name string) *structs.VirtualCluster {
-	return m.store.Snapshot().VirtualClusters().Get(nil, name)
+	return m.store.Snapshot().VirtualClusters(nil).Get(name)
 }
 
 // step makes one random change.
@@ -301,7 +301,7 @@ func (m *tenantMachine) shift() string {
 // exchange offers, bids, withdraws or grants points.
 func (m *tenantMachine) exchange() string {
 	var open []*structs.Exchange
-	for x := range m.store.Snapshot().VirtualClusters().Exchanges(nil) {
+	for x := range m.store.Snapshot().VirtualClusters(nil).Exchanges() {
 		open = append(open, x)
 	}
 	name := m.owner()
@@ -339,7 +339,7 @@ func (m *tenantMachine) exchange() string {
 // advance moves the time of what is owned on: to the next edge, or beyond.
 func (m *tenantMachine) advance() string {
 	next := m.hour + 1
-	if edge := m.store.Snapshot().VirtualClusters().ClaimsEdge(nil); edge > 0 && m.below(3) > 0 {
+	if edge := m.store.Snapshot().VirtualClusters(nil).ClaimsEdge(); edge > 0 && m.below(3) > 0 {
 		for later(next).UnixNano() < edge {
 			next++
 		}
@@ -358,7 +358,7 @@ func (m *tenantMachine) advance() string {
 
 // windowsNow returns how many windows begin at the present hour.
 func (m *tenantMachine) windowsNow() (n int) {
-	for v := range m.store.Snapshot().VirtualClusters().List(nil, "", false) {
+	for v := range m.store.Snapshot().VirtualClusters(nil).List("", false) {
 		for _, w := range v.Windows {
 			if w.From.Equal(later(m.hour)) {
 				n++
@@ -371,7 +371,7 @@ func (m *tenantMachine) windowsNow() (n int) {
 // changesNow returns how many shifts and exchanges are in effect, by their reason.
 func (m *tenantMachine) changesNow() map[string]int {
 	n, at := map[string]int{}, later(m.hour).UnixNano()
-	for v := range m.store.Snapshot().VirtualClusters().List(nil, "", false) {
+	for v := range m.store.Snapshot().VirtualClusters(nil).List("", false) {
 		for i := range v.Changes {
 			if c := &v.Changes[i]; c.From <= at && at < c.Until {
 				n[c.Why]++

@@ -147,7 +147,7 @@ func (c *oracleChain) findCells() {
 
 // own adds what is owned now.
 func (c *oracleChain) own(snap *Snapshot) {
-	for v := range snap.VirtualClusters().List(nil, "", false) {
+	for v := range snap.VirtualClusters(nil).List("", false) {
 		for i := range v.Claims {
 			switch q := &v.Claims[i]; {
 			case q.Kind()+"/"+q.Tree != c.layout.kind():
@@ -213,7 +213,7 @@ func (c *oracleChain) bind(r cellRight, cell oracleCell, used uint64, pinned boo
 
 // pin adds the cells that are pinned.
 func (c *oracleChain) pin(snap *Snapshot) {
-	for v := range snap.VirtualClusters().List(nil, "", false) {
+	for v := range snap.VirtualClusters(nil).List("", false) {
 		for i := range v.Claims {
 			q := &v.Claims[i]
 			if q.Kind()+"/"+q.Tree != c.layout.kind() || q.Waits {

@@ -52,7 +52,7 @@ func TestStoredWindowBelowPins(t *testing.T) {
 	w.must(owns("a", cellsOf("node", 0, 1, "r1-n0")))
 	w.must(owns("b", cellsOf("node", 0, 3)))
 	w.index++
-	err := w.w.commit(w.index, w.now(), eventVirtualClusterUpserted, "", func(x *txn) error {
+	err := w.w.commit(w.index, w.now(), "VirtualClusterUpserted", "", func(x *txn) error {
 		row := get[structs.VirtualCluster](x, TableVirtualClusters, byID, "a").Copy()
 		none := *row.Cells[0]
 		none.Count, none.Pin, none.Pinned = 0, nil, nil
@@ -87,7 +87,7 @@ func TestWhatWasMovedIsKept(t *testing.T) {
 			t.Errorf("hour %d: it owns %d cells, want %d", at.hour, w.given("a", "node"), at.cells)
 		}
 	}
-	if p := w.store.Snapshot().VirtualClusters().Get(nil, "a").Pending; p != nil {
+	if p := w.store.Snapshot().VirtualClusters(nil).Get("a").Pending; p != nil {
 		t.Errorf("nothing is shifted any more, and the edit waits: %+v", p)
 	}
 
@@ -180,7 +180,7 @@ func TestEditsWaitInOrder(t *testing.T) {
 	w.refusesWith(owns("c", cellsOf("node", 0, 1)), structs.CodeConflict, "it waits behind the pending edit of b, which needs cells of level node, too")
 	w.must(owns("c", cellsOf("socket", 0, 2)))
 	w.must(edit("c", cellsOf("socket", 0, 2), cellsOf("node", 0, 1)))
-	if p := w.store.Snapshot().VirtualClusters().Get(nil, "c").Pending; p == nil || p.Reason != "it waits behind the pending edit of b, which needs cells of level node, too" {
+	if p := w.store.Snapshot().VirtualClusters(nil).Get("c").Pending; p == nil || p.Reason != "it waits behind the pending edit of b, which needs cells of level node, too" {
 		t.Errorf("pending %+v", p)
 	}
 	w.must(owns("c")) // shrinks, and takes its pending edit back
@@ -214,7 +214,7 @@ func TestGrowthThatWaits(t *testing.T) {
 	w.advance(later(1))
 	status := func() *structs.VirtualClusterStatus {
 		snap := w.store.Snapshot()
-		return snap.VirtualClusters().Status(snap.VirtualClusters().Get(nil, "a"), scheduler.ClaimViews(snap.World(), "a", true))
+		return snap.VirtualClusters(nil).Status(snap.VirtualClusters(nil).Get("a"), scheduler.ClaimViews(snap.World(), "a", true))
 	}
 	if s := status(); s.Cells[0].Given != 2 || s.Cells[0].Waiting != 1 || s.Cells[0].Doomed != 0 || s.Waits != "level node: 1 short" {
 		t.Errorf("%q: %+v", s.Waits, s.Cells[0])
@@ -262,13 +262,13 @@ func TestPendingWindowPasses(t *testing.T) {
 	b.VirtualCluster.Windows = []*structs.CellWindow{windowOf(1, 2, cellsOf("node", 0, 2))}
 	b.WhenFree = true
 	w.must(b)
-	pending := func() bool { return w.store.Snapshot().VirtualClusters().Get(nil, "b").Pending != nil }
-	edge := w.store.Snapshot().VirtualClusters().ClaimsEdge(nil)
+	pending := func() bool { return w.store.Snapshot().VirtualClusters(nil).Get("b").Pending != nil }
+	edge := w.store.Snapshot().VirtualClusters(nil).ClaimsEdge()
 	if !pending() || edge != later(1).UnixNano() {
 		t.Fatalf("pending %v, the next edge is %v", pending(), time.Unix(0, edge).UTC())
 	}
 	w.advance(later(1))
-	if edge = w.store.Snapshot().VirtualClusters().ClaimsEdge(nil); !pending() || edge != later(2).UnixNano() {
+	if edge = w.store.Snapshot().VirtualClusters(nil).ClaimsEdge(); !pending() || edge != later(2).UnixNano() {
 		t.Fatalf("within the window: pending %v, the next edge is %v", pending(), time.Unix(0, edge).UTC())
 	}
 	w.advance(later(2))

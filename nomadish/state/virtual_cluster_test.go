@@ -80,7 +80,7 @@ func TestAdmissionGolden(t *testing.T) {
 	w.must(owns("a", cellsOf("node", 0, 2)))
 	w.must(owns("b", cellsOf("socket", 0, 2)))
 	w.refusesWith(owns("c", cellsOf("rack", 2, 1)), structs.CodeConflict, "level socket: 2 short")
-	if s := w.store.Snapshot(); s.VirtualClusters().Get(nil, "c") != nil {
+	if s := w.store.Snapshot(); s.VirtualClusters(nil).Get("c") != nil {
 		t.Error("what was refused is stored")
 	}
 	w.must(owns("a", cellsOf("node", 0, 1)))

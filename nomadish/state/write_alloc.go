@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/claimcheck"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -148,10 +149,10 @@ func (w *Writer) PlanApply(index uint64, e *structs.PlanCommit) error {
 		}
 		for _, p := range e.Plans {
 			if p != nil {
-				judged, lost := claimTable{x}.checked(p)
+				judged, lost := claims{x}.check(p)
 				x.applyPlan(judged)
 				for _, id := range lost {
-					claimTable{x}.describeLoss(id)
+					claims{x}.describeLoss(id)
 				}
 			}
 		}
@@ -304,7 +305,7 @@ func (x *txn) updateInPlace(u *structs.AllocInPlace) {
 	}
 	now.JobVersion, now.EvalID, now.ModifyTime = u.JobVersion, u.EvalID, x.now
 	if u.Resources != nil {
-		if now.AllocatedResources = u.Resources; hasClaim(u.Resources) && !hasClaim(was.AllocatedResources) && was.DesiredStatus == structs.AllocDesiredRun {
+		if now.AllocatedResources = u.Resources; claimcheck.HasClaim(u.Resources) && !claimcheck.HasClaim(was.AllocatedResources) && was.DesiredStatus == structs.AllocDesiredRun {
 			now.DesiredDescription = "" // of how it lost an earlier one
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-memdb"
@@ -14,13 +13,15 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // Writer moves the state on. Only the FSM holds it, and it is for one goroutine. It
-// has a method for each log entry type; each applies its entry as a whole or, when
+// has a method for each log entry type, but those of virtual clusters and projects, which
+// [Writer.Apply] passes on to their tables. Each applies its entry as a whole or, when
 // it answers with an error, not at all. Either way the store's index moves to the
 // entry's, but see [Writer.Together]. Payloads may be kept by the state: their maker must not change them.
 type Writer struct {
@@ -112,27 +113,6 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 	return w.applyClaims(index, t, payload)
 }
 
-// applyClaims moves the state on by one entry about what namespaces own.
-func (w *Writer) applyClaims(index uint64, t structs.LogType, payload any) error {
-	switch p := payload.(type) {
-	case *structs.VirtualClusterUpsertEntry:
-		return w.VirtualClusterUpsert(index, p)
-	case *structs.VirtualClusterDeleteEntry:
-		return w.VirtualClusterDelete(index, p)
-	case *structs.ClaimsTimeEntry:
-		return w.ClaimsTime(index, p)
-	case *structs.VirtualClusterShiftEntry:
-		return w.VirtualClusterShift(index, p)
-	case *structs.VirtualClusterPointsEntry:
-		return w.VirtualClusterPoints(index, p)
-	case *structs.ExchangePutEntry:
-		return w.ExchangePut(index, p)
-	case *structs.ExchangeWithdrawEntry:
-		return w.ExchangeWithdraw(index, p)
-	}
-	return w.applyProjects(index, t, payload)
-}
-
 // Advance moves the index on without a change: for log entries that carry no
 // command, or one that cannot be read.
 func (w *Writer) Advance(index uint64) {
@@ -201,7 +181,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 		w.Advance(index)
 		return err
 	}
-	claimTable{x}.settle()
+	claims{x}.settle()
 	x.settle()
 	x.upTo = max(x.upTo, index)
 	x.marks.set(&x.tables, index, &x.was.marks)
@@ -290,17 +270,7 @@ func sortedIDs[V any](m map[structs.NamespacedID]V) []structs.NamespacedID {
 }
 
 // checkID refuses what cannot be a key.
-func checkID(what, id string) error {
-	switch {
-	case id == "":
-		return structs.Errorf(structs.CodeBadRequest, "%s: empty", what)
-	case len(id) > 1024:
-		return structs.Errorf(structs.CodeTooLarge, "%s of %d bytes: allowed are 1024", what, len(id))
-	case strings.ContainsRune(id, 0):
-		return structs.Errorf(structs.CodeBadRequest, "%s %q: contains a zero byte", what, id)
-	}
-	return nil
-}
+func checkID(what, id string) error { return memtable.CheckKey(what, id) }
 
 func checkJobID(ns, id string) error {
 	if err := checkID("namespace", ns); err != nil {

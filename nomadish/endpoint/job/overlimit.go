@@ -15,7 +15,7 @@ func checkClass(snap *state.Snapshot, job *structs.Job) error {
 	if job.Class != structs.ClassGuaranteed {
 		return nil
 	}
-	if v := snap.VirtualClusters().Get(nil, job.Namespace); v != nil && len(v.Cells)+len(v.Windows)+len(v.Changes) > 0 {
+	if v := snap.VirtualClusters(nil).Get(job.Namespace); v != nil && len(v.Cells)+len(v.Windows)+len(v.Changes) > 0 {
 		group, why := scheduler.WithoutClaim(job)
 		if why == "" {
 			return nil
@@ -67,7 +67,7 @@ func atOnce(job *structs.Job) *structs.Job {
 
 // mustConfirm reports whether a job whose instances would run beyond what its namespace owns must be confirmed.
 func mustConfirm(snap *state.Snapshot, job *structs.Job) bool {
-	v := snap.VirtualClusters().Get(nil, job.Namespace)
+	v := snap.VirtualClusters(nil).Get(job.Namespace)
 	return v != nil && v.OverLimit == structs.OverLimitConfirm && job.OverLimit != structs.OverLimitOpportunistic && (job.Class == structs.ClassAuto || job.Class == "")
 }
 

@@ -19,7 +19,7 @@ func ownersIn(ws *state.WatchSet, snap *state.Snapshot) (o owners, index uint64)
 	if world := snap.World(); world.AnyOwner() {
 		return owners{world}, snap.ClaimsIndex(ws)
 	}
-	_ = snap.VirtualClusters().List(ws, "", false) // to be watched
+	_ = snap.VirtualClusters(ws).List("", false) // to be watched
 	return owners{}, snap.TableIndex(state.TableVirtualClusters)
 }
 

@@ -49,12 +49,12 @@ func (e *Endpoint) Methods() []rpc.Method {
 func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*structs.VirtualClusterListReply, error) {
 	reply := &structs.VirtualClusterListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
-		list, err := rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.VirtualClusters().List(ws, args.Prefix, args.Reverse),
+		list, err := rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.VirtualClusters(ws).List(args.Prefix, args.Reverse),
 			func(v *structs.VirtualCluster) string { return v.Name })
 		reply.VirtualClusters = []*structs.VirtualClusterStatus{}
 		views := scheduler.ClaimViews(snap.World(), "", false)
 		for _, v := range list {
-			reply.VirtualClusters = append(reply.VirtualClusters, snap.VirtualClusters().Status(v, views))
+			reply.VirtualClusters = append(reply.VirtualClusters, snap.VirtualClusters(nil).Status(v, views))
 		}
 		return snap.ClaimsIndex(ws), err
 	})
@@ -64,8 +64,8 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.V
 	reply := &structs.VirtualClusterReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.VirtualCluster = nil
-		if v := snap.VirtualClusters().Get(ws, args.ID); v != nil {
-			reply.VirtualCluster = snap.VirtualClusters().Status(v, scheduler.ClaimViews(snap.World(), v.Name, true))
+		if v := snap.VirtualClusters(ws).Get(args.ID); v != nil {
+			reply.VirtualCluster = snap.VirtualClusters(nil).Status(v, scheduler.ClaimViews(snap.World(), v.Name, true))
 		}
 		return snap.ClaimsIndex(ws), nil
 	})

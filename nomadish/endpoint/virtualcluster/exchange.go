@@ -24,7 +24,7 @@ func (e *Endpoint) exchangeList(ctx context.Context, args *structs.ListRequest) 
 	reply := &structs.ExchangeListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		var err error
-		reply.Exchanges, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.VirtualClusters().Exchanges(ws), func(x *structs.Exchange) string { return x.ID })
+		reply.Exchanges, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.VirtualClusters(ws).Exchanges(), func(x *structs.Exchange) string { return x.ID })
 		slices.SortStableFunc(reply.Exchanges, func(a, b *structs.Exchange) int { return a.From.Compare(b.From) })
 		return snap.TableIndex(state.TableExchanges), err
 	})

@@ -7,12 +7,15 @@ package memtable
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/go-memdb"
+
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Key makes an index key of parts: each ends with a zero byte, which no part may
-// hold (the writer of nomadish/state refuses such identifiers).
+// hold, see [CheckKey].
 func Key(parts ...string) []byte {
 	n := len(parts)
 	for _, p := range parts {
@@ -24,6 +27,19 @@ func Key(parts ...string) []byte {
 		out = append(out, 0)
 	}
 	return out
+}
+
+// CheckKey returns an error if an identifier cannot be a part of a key.
+func CheckKey(what, id string) error {
+	switch {
+	case id == "":
+		return structs.Errorf(structs.CodeBadRequest, "%s: empty", what)
+	case len(id) > 1024:
+		return structs.Errorf(structs.CodeTooLarge, "%s of %d bytes: allowed are 1024", what, len(id))
+	case strings.ContainsRune(id, 0):
+		return structs.Errorf(structs.CodeBadRequest, "%s %q: contains a zero byte", what, id)
+	}
+	return nil
 }
 
 // KeyNumber is Key with a number at its end, in the order of numbers.

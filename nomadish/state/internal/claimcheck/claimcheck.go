@@ -1,4 +1,6 @@
-package state
+// Package claimcheck checks plans that were judged against what is owned when they are committed: it may have changed in between, and so
+// may have which nodes are ready (docs/semantics.md, part 7).
+package claimcheck
 
 import (
 	"slices"
@@ -7,20 +9,30 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checked returns the part of a judged plan whose claims still hold (semantics part 7): what is owned, or which nodes are ready, may
+// Check is the state to which a plan is committed, as far as its claims are concerned.
+type Check struct {
+	// World is the scheduler's view of the state, with what was committed before the plan. The plan is tried on a copy.
+	World *scheduler.Edit
+	// Alloc, Job and VirtualCluster return rows; nil: there is none.
+	Alloc          func(id string) *structs.Allocation
+	Job            func(namespace, id string) *structs.Job
+	VirtualCluster func(namespace string) *structs.VirtualCluster
+}
+
+// Plan returns the part of a judged plan whose claims still hold (semantics part 7): what is owned, or which nodes are ready, may
 // have changed since the plan was judged. What has lost its claim is stored opportunistic if it takes from nobody and may run so: a
 // running instance that was to be raised always may. Else, and if a system or sysbatch instance would take what somebody owns by now,
 // nothing of the plan but its evaluations is done, and its job is evaluated again. It returns the IDs of what was placed without its claim.
-func (t claimTable) checked(p *structs.JudgedPlan) (judged *structs.JudgedPlan, placed []string) {
-	if !t.claims(p) || t.indexOf(TableVirtualClusters) <= p.JudgedAt && t.indexOf(TableNodes) <= p.JudgedAt {
+func (c Check) Plan(p *structs.JudgedPlan) (judged *structs.JudgedPlan, placed []string) {
+	if !c.claims(p) {
 		return p, nil
 	}
-	lost := t.lostClaims(p)
+	lost := c.lostClaims(p)
 	if len(lost.batches)+len(lost.raises) == 0 {
 		return p, nil
 	}
-	if takesFromOthers(p) || lost.takesOver(p) || slices.ContainsFunc(p.Place, func(b *structs.PlacementBatch) bool { return lost.batches[b] && !t.mayRunOpportunistically(b) }) {
-		return &structs.JudgedPlan{EvalID: p.EvalID, Evals: append(slices.Clone(p.Evals), t.again(p)...), Time: p.Time, JudgedAt: p.JudgedAt}, nil
+	if takesFromOthers(p) || lost.takesOver(p) || slices.ContainsFunc(p.Place, func(b *structs.PlacementBatch) bool { return lost.batches[b] && !c.mayRunOpportunistically(b) }) {
+		return &structs.JudgedPlan{EvalID: p.EvalID, Evals: append(slices.Clone(p.Evals), c.again(p)...), Time: p.Time, JudgedAt: p.JudgedAt}, nil
 	}
 	now := *p
 	now.Place, now.Update = slices.Clone(p.Place), slices.Clone(p.Update)
@@ -44,15 +56,6 @@ func (t claimTable) checked(p *structs.JudgedPlan) (judged *structs.JudgedPlan, 
 	return &now, placed
 }
 
-// describeLoss states of an allocation that it was placed without the claim by which it was decided.
-func (t claimTable) describeLoss(id string) {
-	if was := t.x.alloc(id); was != nil && was.DesiredStatus == structs.AllocDesiredRun && !hasClaim(was.AllocatedResources) {
-		now := *was
-		now.DesiredDescription = structs.DescLostClaim
-		t.x.putAlloc(was, &now, false)
-	}
-}
-
 // opportunistic returns resources without a claim.
 func opportunistic(r *structs.AllocatedResources) *structs.AllocatedResources {
 	now := r.Copy()
@@ -61,12 +64,9 @@ func opportunistic(r *structs.AllocatedResources) *structs.AllocatedResources {
 	return now
 }
 
-// indexOf returns the index that last changed a table, as far as entries have been applied.
-func (t claimTable) indexOf(table string) uint64 { return t.x.marks[tableNumber(table)].index }
-
 // claims reports whether a plan places or raises anything by a claim, or places anything beside what is owned.
-func (t claimTable) claims(p *structs.JudgedPlan) bool {
-	return slices.ContainsFunc(p.Place, batchClaims) || slices.ContainsFunc(p.Update, t.raises)
+func (c Check) claims(p *structs.JudgedPlan) bool {
+	return slices.ContainsFunc(p.Place, batchClaims) || slices.ContainsFunc(p.Update, c.raises)
 }
 
 func batchClaims(b *structs.PlacementBatch) bool {
@@ -74,15 +74,16 @@ func batchClaims(b *structs.PlacementBatch) bool {
 }
 
 // raises reports whether a change in place lets an allocation use a claim which has none.
-func (t claimTable) raises(u *structs.AllocInPlace) bool {
-	if u == nil || !hasClaim(u.Resources) {
+func (c Check) raises(u *structs.AllocInPlace) bool {
+	if u == nil || !HasClaim(u.Resources) {
 		return false
 	}
-	was := t.x.alloc(u.AllocID)
-	return was != nil && !was.Terminal() && !hasClaim(was.AllocatedResources)
+	was := c.Alloc(u.AllocID)
+	return was != nil && !was.Terminal() && !HasClaim(was.AllocatedResources)
 }
 
-func hasClaim(r *structs.AllocatedResources) bool {
+// HasClaim reports whether resources use a claim.
+func HasClaim(r *structs.AllocatedResources) bool {
 	return r != nil && r.Shared.Terms != nil && r.Shared.Terms.Claim != ""
 }
 
@@ -120,9 +121,9 @@ func (l *claimLosses) takesOver(p *structs.JudgedPlan) bool {
 }
 
 // lostClaims tries what a plan does, in the order in which it is done.
-func (t claimTable) lostClaims(p *structs.JudgedPlan) claimLosses {
+func (c Check) lostClaims(p *structs.JudgedPlan) claimLosses {
 	lost := claimLosses{map[*structs.PlacementBatch]bool{}, map[*structs.AllocInPlace]bool{}}
-	trial := t.x.edit.World().Edit()
+	trial := c.World.World().Edit()
 	defer keepCells(trial, p)()
 	for _, s := range p.Stop {
 		if s != nil && !s.KeepRunning {
@@ -131,15 +132,15 @@ func (t claimTable) lostClaims(p *structs.JudgedPlan) claimLosses {
 	}
 	for _, u := range p.Update {
 		switch {
-		case t.raises(u):
-			raised := *t.x.alloc(u.AllocID)
+		case c.raises(u):
+			raised := *c.Alloc(u.AllocID)
 			if raised.AllocatedResources = u.Resources; trial.AllocLacksClaim(&raised) != "" {
 				lost.raises[u] = true
 				continue
 			}
 			trial.UpsertAlloc(&raised)
-		case u != nil && u.ClassTo != "" && t.x.alloc(u.AllocID) != nil && hasClaim(t.x.alloc(u.AllocID).AllocatedResources):
-			lowered := *t.x.alloc(u.AllocID)
+		case u != nil && u.ClassTo != "" && c.Alloc(u.AllocID) != nil && HasClaim(c.Alloc(u.AllocID).AllocatedResources):
+			lowered := *c.Alloc(u.AllocID)
 			lowered.AllocatedResources = opportunistic(lowered.AllocatedResources)
 			trial.UpsertAlloc(&lowered)
 		}
@@ -158,19 +159,19 @@ func (t claimTable) lostClaims(p *structs.JudgedPlan) claimLosses {
 }
 
 // mayRunOpportunistically reports whether the job of a batch lets its instances run without a claim.
-func (t claimTable) mayRunOpportunistically(b *structs.PlacementBatch) bool {
-	job := t.x.job(b.Namespace, b.JobID)
+func (c Check) mayRunOpportunistically(b *structs.PlacementBatch) bool {
+	job := c.Job(b.Namespace, b.JobID)
 	if job == nil || job.Class == structs.ClassGuaranteed || job.PerNode() {
 		return false
 	}
-	v := get[structs.VirtualCluster](t.x, TableVirtualClusters, byID, b.Namespace)
+	v := c.VirtualCluster(b.Namespace)
 	return v == nil || v.OverLimit == structs.OverLimitOpportunistic
 }
 
 // again returns an evaluation of the job that a plan is of.
-func (t claimTable) again(p *structs.JudgedPlan) []*structs.Evaluation {
+func (c Check) again(p *structs.JudgedPlan) []*structs.Evaluation {
 	of := func(namespace, id, seed string) []*structs.Evaluation {
-		job := t.x.job(namespace, id)
+		job := c.Job(namespace, id)
 		if job == nil {
 			return nil
 		}
@@ -189,55 +190,9 @@ func (t claimTable) again(p *structs.JudgedPlan) []*structs.Evaluation {
 		if u == nil {
 			continue
 		}
-		if a := t.x.alloc(u.AllocID); a != nil {
+		if a := c.Alloc(u.AllocID); a != nil {
 			return of(a.Namespace, a.JobID, u.AllocID)
 		}
 	}
 	return nil
-}
-
-// Status returns a virtual cluster as it is shown, with what views of the World report about it.
-func (v VirtualClusters) Status(of *structs.VirtualCluster, views map[string]*scheduler.ClaimView) *structs.VirtualClusterStatus {
-	s := &structs.VirtualClusterStatus{
-		Name: of.Name, OverLimit: of.OverLimit, Points: of.Points, Pending: of.Pending, Windows: of.Windows, Changes: of.Changes, Cells: []*structs.CellStatus{},
-		CreateIndex: of.CreateIndex, ModifyIndex: of.ModifyIndex,
-	}
-	view := views[of.Name]
-	if view == nil {
-		return s
-	}
-	s.Cells, s.Bound, s.GuaranteedGPUs, s.OpportunisticGPUs = view.Cells, view.Bound, view.GuaranteedGPUs, view.OpportunisticGPUs
-	line := func(of *structs.CellQuota) *structs.CellStatus {
-		c := of.Claim()
-		for _, l := range s.Cells {
-			if l.Kind == c.Kind() && l.NodePool == c.NodePool && l.Level == c.Level && l.Size == c.Size {
-				return l
-			}
-		}
-		return &structs.CellStatus{}
-	}
-	now := int64(0)
-	if row := one[structs.ClaimsTime](v.snap.v, nil, TableClaimsTime, byID); row != nil {
-		now = row.Now
-	}
-	for i := range of.Changes {
-		if c := &of.Changes[i]; c.Why == structs.CellChangeWon && c.From <= now && now < c.Until {
-			l := line(&c.Cells)
-			l.Won += c.Cells.Count
-			l.Given -= c.Cells.Count
-		}
-	}
-	for x := range v.Exchanges(nil) {
-		if !x.Bid && x.Owner == of.Name {
-			line(&x.Cells).Offered += x.Cells.Count
-		}
-	}
-	if of.CellsWait() {
-		why := "it waits in order"
-		if err := scheduler.AdmitClaims(v.snap.World(), of.Name, of.AllGiven()); err != nil {
-			why = reasonOf(err)
-		}
-		s.AddWaiting(of, why)
-	}
-	return s
 }
