@@ -9,6 +9,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/scheduler/frag"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/idle"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -373,28 +374,28 @@ func (l *leastFrag) use(n *world.NodeState, r *frag.Room) {
 func (l *leastFrag) onPool(k *kind, was float64, room frag.Room) (loss float64, level int32, ok bool) {
 	want := &l.request.Devices[0]
 	var copied [32]int32
-	idle := append(copied[:0], room.Idle...)
-	room.Idle = idle
+	list := append(copied[:0], room.Idle...)
+	room.Idle = list
 	if n := want.Whole(); n > 0 {
-		if n > len(idle) || idle[n-1] < world.WholeDevice {
+		if n > len(list) || list[n-1] < world.WholeDevice {
 			return 0, 0, false
 		}
-		clear(idle[:n])
-		world.SortDescending(idle)
+		clear(list[:n])
+		idle.SortDescending(list)
 		return was - l.t.ability(k, &room), world.WholeDevice, true
 	}
 	var taken [32]int32
 	share := int32(want.Share) // at most 1000
-	for i, d := range idle {
+	for i, d := range list {
 		if d < share {
 			break
 		}
-		if i > 0 && d == idle[i-1] {
+		if i > 0 && d == list[i-1] {
 			continue
 		}
-		room.Idle = append(taken[:0], idle...)
+		room.Idle = append(taken[:0], list...)
 		room.Idle[i] -= share
-		world.SortDescending(room.Idle)
+		idle.SortDescending(room.Idle)
 		with := was - l.t.ability(k, &room)
 		if !ok || lossSteps(with) <= lossSteps(loss) { // of equal ones the fullest
 			loss, level, ok = with, d, true

@@ -9,6 +9,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/frag"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/idle"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -286,7 +287,7 @@ func (t *measures) find(k *kinds, n *world.NodeState, group *structs.NodeDeviceR
 		requests = append(requests, request)
 	}
 	t.made++
-	c := &kind{group.Vendor, group.Type, group.Name, world.KindKey(group.Vendor, group.Type, group.Name), frag.New(requests, t.total), t.made}
+	c := &kind{group.Vendor, group.Type, group.Name, idle.KindKey(group.Vendor, group.Type, group.Name), frag.New(requests, t.total), t.made}
 	k.list = append(k.list, c)
 	return c
 }
@@ -324,7 +325,7 @@ type measured struct {
 type roomKey struct {
 	kind        uint32 // from 1
 	cpu, memory int64
-	idle        world.IdleDevices
+	idle        idle.Devices
 }
 
 func (k *roomKey) hash() uint64 {
@@ -347,7 +348,7 @@ func (t *measures) ability(k *kind, r *frag.Room) float64 {
 	if k.measure.Empty() || len(r.Idle) == 0 || r.Idle[0] == 0 {
 		return 0
 	}
-	if len(r.Idle) > world.IdleWords*world.IdlePerWord {
+	if len(r.Idle) > idle.Words*idle.PerWord {
 		return k.measure.Ability(r)
 	}
 	key := roomKey{kind: k.id, cpu: r.CPU, memory: r.Memory}

@@ -1,7 +1,11 @@
 package slotbook
 
 import (
+	"fmt"
+	"maps"
+
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 )
 
 // Spec returns what a project is now; nil: there is none of the name. b may be nil.
@@ -76,4 +80,28 @@ func (b *Book) Projects() (names []string) {
 		}
 	}
 	return names
+}
+
+// Diff names what differs between two books; either may be nil.
+func (b *Book) Diff(o *Book) (out []string) {
+	if b == nil || o == nil {
+		if b != o {
+			out = append(out, "projects are in one only")
+		}
+		return out
+	}
+	differ(&out, "project", &b.projects, &o.projects, func(x, y *project) bool {
+		return (x.spec == nil) == (y.spec == nil) && x.account.Equal(y.account) && maps.Equal(x.running, y.running)
+	})
+	differ(&out, "slots of node", &b.nodes, &o.nodes, func(x, y *node) bool {
+		return maps.Equal(x.stated, y.stated) && maps.Equal(x.used, y.used) && len(x.list) == len(y.list)
+	})
+	differ(&out, "victim", &b.victims, &o.victims, func(x, y *Use) bool { return x.ID == y.ID && x.Ends == y.Ends && x.NodeID == y.NodeID })
+	return out
+}
+
+func differ[K, V any](out *[]string, noun string, a, b *tree.Tree[K, V], same func(x, y V) bool) {
+	a.Changes(b, same, func(c tree.Change[K, V]) {
+		*out = append(*out, fmt.Sprintf("%s %v: differs", noun, c.Key))
+	})
 }

@@ -32,7 +32,9 @@ func compareVictims(a, b victimKey) int {
 	)
 }
 
-func compareStarts(a, b *Use) int { return cmp.Or(cmp.Compare(a.Start, b.Start), strings.Compare(a.ID, b.ID)) }
+func compareStarts(a, b *Use) int {
+	return cmp.Or(cmp.Compare(a.Start, b.Start), strings.Compare(a.ID, b.ID))
+}
 
 // Project returns the project that a use is of; "" if it is of none.
 func (u *Use) Project() string {

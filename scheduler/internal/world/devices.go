@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/idle"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -172,7 +173,7 @@ func (b *TreeBuilder) build(vendor, kind string) *DeviceTree {
 		return nil
 	}
 	t.Layout = b.layout(root, t)
-	t.kindKey = KindKey(vendor, kind, t.Groups[0].Name)
+	t.kindKey = idle.KindKey(vendor, kind, t.Groups[0].Name)
 	return t
 }
 

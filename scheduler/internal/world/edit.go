@@ -29,6 +29,7 @@ type Edit struct {
 	owedNode string
 	of       *Owner // of the allocation last upserted
 	claims   claimsEdit
+	placed   int // instances on slots that SlotEdit.Take has counted
 }
 
 // Begin begins an edit of a World in memory that the caller has, with a token of its own.
@@ -207,7 +208,8 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 // must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
-	e.w.bands = slices.Clone(c.Bands)
+	e.w.bands, e.w.cycle = slices.Clone(c.Bands), int64(c.CycleLength())
+	SlotEdit{e}.rebuild()
 	e.keepUsage(reclaims(c))
 	ledger{e}.setSites(c.SiteLevels())
 	config := indexConfig(c)
@@ -250,6 +252,7 @@ func PutNode(e *Edit, n *structs.Node, has *Capacity) {
 	s.Node = n
 	s.setCapacity(has)
 	ledger{e}.endMove(s, move)
+	SlotEdit{e}.node(n)
 }
 
 func (e *Edit) forgetName(s *NodeState) {
@@ -271,6 +274,7 @@ func (e *Edit) DeleteNode(id string) {
 	s.Node = nil
 	s.setCapacity(nil)
 	ledger{e}.endMove(s, move)
+	SlotEdit{e}.forget(id)
 }
 
 // UpsertAlloc counts an allocation while it is not terminal, and forgets it when

@@ -86,7 +86,7 @@ func GangMembers(e *Edit, g GangName) (list []*Usage) {
 	return list
 }
 
-// enlist keeps who is of a gang.
+// enlist keeps who is of a gang, may be raised, and uses slots.
 func (e *Edit) enlist(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
 		e.w.gangs.Put(e.tok, member{g, u.ID}, u)
@@ -94,6 +94,7 @@ func (e *Edit) enlist(u *Usage) {
 	if u.raisable() && e.w.claims != nil {
 		ledger{e}.ownClaims().raisable.Put(e.tok, raiseKeyOf(u), u)
 	}
+	SlotEdit{e}.enlist(u)
 }
 
 func (e *Edit) dismiss(u *Usage) {
@@ -103,6 +104,7 @@ func (e *Edit) dismiss(u *Usage) {
 	if u.raisable() && e.w.claims != nil {
 		ledger{e}.ownClaims().raisable.Delete(e.tok, raiseKeyOf(u))
 	}
+	SlotEdit{e}.dismiss(u)
 }
 
 // reclaims reports whether a configuration lets jobs preempt that look for a node.

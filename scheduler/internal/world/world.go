@@ -10,6 +10,8 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/shares"
+	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -47,9 +49,9 @@ type World struct {
 	bands      []structs.PriorityBand  // empty: the default
 	sites      []structs.TopologyLevel // the levels above nodes, lowest first
 	claims     *claims                 // nil: nobody owns anything
-	// shares is what namespaces use opportunistically of node pools, pools what these have; see shares.go.
-	shares Tree[shareKey, *poolSum]
-	pools  Tree[string, *poolSum]
+	slots      *slotbook.Book          // nil: there are no projects
+	cycle      int64                   // of the queue, in nanoseconds
+	shares     shares.Sums             // what namespaces use opportunistically of node pools
 }
 
 // NodeName is a node by its name, which others may have too.
@@ -72,8 +74,8 @@ func New() *World {
 		gangs:        newTree[member, *Usage](compareMembers),
 		usages:       newTree[UsageKey, *UsageSet](compareUsageKeys),
 		places:       newTree[string, *UsageRef](strings.Compare),
-		shares:       newTree[shareKey, *poolSum](compareShareKeys),
-		pools:        newTree[string, *poolSum](strings.Compare),
+		shares:       shares.New(),
+		cycle:        int64(structs.DefaultCycle),
 		config:       indexConfig(&structs.SchedulerConfiguration{}),
 		sites:        (&structs.SchedulerConfiguration{}).SiteLevels(),
 	}
@@ -202,8 +204,7 @@ func (w *World) Diff(other *World) []string {
 		return fmt.Sprintf("usage %+v, not %+v", *a, *b)
 	})
 	diffClaims(&out, w.claims, other.claims)
-	diffTrees(&out, "share", &w.shares, &other.shares, diffSum)
-	diffTrees(&out, "pool", &w.pools, &other.pools, diffSum)
+	out = append(append(out, w.shares.Diff(&other.shares)...), w.slots.Diff(other.slots)...)
 	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
 	return out
 }

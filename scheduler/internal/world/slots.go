@@ -1,0 +1,163 @@
+package world
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/slots"
+	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Projects and their slots (semantics part 4) stand in the World as soon as there is a project, in package slotbook.
+
+// Slots returns what is known of projects and slots; nil: there are no projects.
+func (w *World) Slots() *slotbook.Book { return w.slots }
+
+// SlotEdit is an edit as what moves the book of slots on.
+type SlotEdit struct{ E *Edit }
+
+// book returns the book to change; nil while there are no projects.
+func (s SlotEdit) book() *slotbook.Book {
+	if s.E.w.slots != nil {
+		s.E.w.slots = s.E.w.slots.Own(s.E.tok)
+	}
+	return s.E.w.slots
+}
+
+// SetProject states what a project is now; nil: there is none of the name. What it used beyond that runs on without its slots: see LostClaims.
+func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) {
+	s.E.from = nil
+	var spec *slots.Project
+	if to != nil {
+		spec = &slots.Project{Name: name, Users: to.Users, Groups: to.Groups, Steps: to.Steps}
+		for _, r := range to.Rows {
+			spec.Rows = append(spec.Rows, slots.Row(r))
+		}
+	}
+	switch {
+	case s.E.w.slots != nil:
+		s.lose(s.book().SetProject(name, spec))
+		if len(s.E.w.slots.Projects()) == 0 {
+			s.E.w.slots = nil
+		}
+	case spec != nil:
+		s.begin([]*slots.Project{spec})
+	}
+}
+
+// begin makes the book anew of projects and all nodes and allocations.
+func (s SlotEdit) begin(projects []*slots.Project) {
+	s.E.w.slots = slotbook.New(s.E.tok)
+	for _, spec := range projects {
+		s.book().SetProject(spec.Name, spec)
+	}
+	Flush(s.E)
+	for _, n := range s.E.w.nodes.All {
+		if n.Node != nil {
+			s.node(n.Node)
+		}
+	}
+	var list []*Usage
+	for _, u := range s.E.w.allocs.All {
+		list = append(list, u)
+	}
+	for _, u := range list {
+		s.enlist(u)
+	}
+}
+
+// rebuild makes it anew of the same projects, as the order of victims has changed.
+func (s SlotEdit) rebuild() {
+	if was := s.E.w.slots; was != nil {
+		var projects []*slots.Project
+		for _, name := range was.Projects() {
+			projects = append(projects, was.Spec(name))
+		}
+		s.begin(projects)
+	}
+}
+
+// node takes in what a node states about its slots.
+func (s SlotEdit) node(n *structs.Node) {
+	if b := s.book(); b != nil {
+		stated := map[string]int{}
+		n.AddSlots(stated)
+		s.lose(b.SetNode(n.ID, stated))
+	}
+}
+
+// forget takes in that a node is not known any more.
+func (s SlotEdit) forget(id string) {
+	if b := s.book(); b != nil {
+		s.lose(b.SetNode(id, nil))
+	}
+}
+
+func (s SlotEdit) enlist(u *Usage) {
+	if b := s.book(); b != nil {
+		s.lose(b.Add(s.useOf(u)))
+	}
+}
+
+func (s SlotEdit) dismiss(u *Usage) {
+	if b := s.book(); b != nil {
+		b.Remove(s.useOf(u))
+	}
+}
+
+// lose lets allocations go on without their slots.
+func (s SlotEdit) lose(ids []string) {
+	for _, id := range ids {
+		if u, found := s.E.w.allocs.Get(id); found && u.Owner.Terms.Claim == structs.ClaimSlots {
+			ledger{s.E}.loseClaim(u)
+		}
+	}
+}
+
+// useOf returns a usage as the book has it.
+func (s SlotEdit) useOf(u *Usage) *slotbook.Use {
+	t := &u.Owner.Terms
+	use := &slotbook.Use{
+		ID: u.ID, NodeID: u.NodeID, OnSlot: t.Claim == structs.ClaimSlots && !u.Paused, Guards: t.SlotGuards, Light: t.SlotLight,
+		Takeable: t.Claim == "" && !t.PerNode && !u.Paused,
+		Band:     (&structs.SchedulerConfiguration{Bands: s.E.w.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.cycle, MilliCores: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
+	}
+	if t.Project != "" && t.Claim != structs.ClaimCells && !u.Paused {
+		use.Of = SlotInstance(u)
+	}
+	return use
+}
+
+// SlotInstance returns a usage as an instance of its project.
+func SlotInstance(u *Usage) *slots.Instance {
+	t := &u.Owner.Terms
+	of := &slots.Instance{ID: u.ID, Submission: slots.Submission{
+		Project: t.Project, Step: t.Step, Type: t.Slot, User: t.User, Job: u.Owner.Job,
+	}, Cost: max(1, t.SlotCost), Start: u.Created}
+	if t.Groups != "" {
+		of.Groups = strings.Split(t.Groups, ",")
+	}
+	return of
+}
+
+// Lack returns what keeps a usage that is to use slots from doing so: its project's rows, or the node's slots; "" if nothing does.
+func (s SlotEdit) Lack(u *Usage) string {
+	t, b := &u.Owner.Terms, s.E.w.slots
+	switch account := b.Account(t.Project); {
+	case account == nil || !account.Holds(SlotInstance(u)):
+		return "slots of project " + strconv.Quote(t.Project)
+	case !b.Holds(u.NodeID, t.Slot, max(1, t.SlotCost), t.SlotGuards, t.SlotLight):
+		return "slots of type " + strconv.Quote(t.Slot)
+	}
+	return ""
+}
+
+// Take counts the slots of an instance that an evaluation places: it started after all others.
+func (s SlotEdit) Take(nodeID string, u *Usage) {
+	now := *u
+	now.NodeID, now.ID, now.Created = nodeID, "new "+strconv.Itoa(s.E.placed), math.MaxInt64
+	s.E.placed++
+	s.enlist(&now)
+}
