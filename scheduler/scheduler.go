@@ -69,6 +69,12 @@ func SetClaims(e *Edit, owner string, claims []structs.CellClaim) { world.SetCla
 // RestoreClaims states what everybody owns, by owner, of an Edit that knows of no claims yet.
 func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) { world.RestoreClaims(e, all) }
 
+// SetProject states what a project is now; nil: there is none of the name. What used slots that it has no more runs on without: see
+// Edit.LostClaims. It reports whether that is anything new.
+func SetProject(e *Edit, name string, to *structs.ProjectNow) bool {
+	return world.SlotEdit{E: e}.SetProject(name, to)
+}
+
 // Input is what one evaluation is decided with, beside the World.
 type Input = search.Input
 

@@ -1,5 +1,5 @@
-// Package calendar moves the time of what is owned on: it commits a log entry when a window of a virtual cluster begins or ends, or
-// an exchange is due.
+// Package calendar moves the time of what is owned on: it commits a log entry when a window of a virtual cluster or a week of a project's
+// calendar begins or ends, or an exchange is due.
 //
 // It runs on the leader. It must never decide what changes then: that follows from the state, when the entry is applied, so that a
 // leader that is lost at that moment leaves nothing half done, and a new one goes on from the state alone.
@@ -63,7 +63,7 @@ func (c *Calendar) Run(ctx context.Context) {
 // Step moves time on if an edge has come, for callers that drive the calendar themselves instead of calling Run. It returns
 // how long to wait before the next step if nothing that ws then watches changes; ws may be nil.
 func (c *Calendar) Step(ctx context.Context, ws *state.WatchSet) (wait time.Duration) {
-	edge := c.store.Snapshot().VirtualClusters(ws).ClaimsEdge()
+	edge := c.store.Snapshot().ClaimsEdge(ws)
 	now := c.opts.Clock.Now()
 	wait = longest
 	if edge > 0 {

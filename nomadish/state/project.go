@@ -1,7 +1,11 @@
 package state
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/nomadish/nomadish/nomadish/state/internal/projecttable"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -27,4 +31,74 @@ func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) err
 			},
 		}.Apply(payload)
 	})
+}
+
+// projects is a txn as what projects have in the World sees it.
+type projects struct{ x *txn }
+
+// reads are those of the rows as they are.
+func (p projects) reads() Projects {
+	return Projects{Rows: p.x, Watch: func(string, <-chan struct{}) {}}
+}
+
+// claimsTime returns the time up to which what is owned has been moved on, in Unix nanoseconds. Which week it is follows from that, so that
+// replicas agree.
+func claimsTime(r reader) int64 {
+	if row := get[structs.ClaimsTime](r, TableClaimsTime, byID); row != nil {
+		return row.Now
+	}
+	return 0
+}
+
+// settle ends an entry: the World has the projects as they are now. Those of which only the week is another one are reported as changed, too.
+func (p projects) settle() {
+	x := p.x
+	if !x.tables.has(projecttable.Projects) && !x.tables.has(projecttable.Weeks) && !x.tables.has(projecttable.Flows) && !x.tables.has(TableClaimsTime) {
+		return
+	}
+	named, all := map[string]bool{}, x.tables.has(TableClaimsTime)
+	for _, c := range x.changes {
+		if c.Kind == KindProject {
+			names, any := projecttable.Changed(c.Old, c.New)
+			for _, name := range names {
+				named[name] = true
+			}
+			all = all || any
+		}
+	}
+	if all {
+		for row := range rows[structs.Project](x, false, projecttable.Projects, byID) {
+			if _, listed := named[row.Name]; !listed {
+				named[row.Name] = false
+			}
+		}
+	}
+	at := claimsTime(x)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if now := p.reads().Now(name, at); scheduler.SetProject(x.edit, name, now) && !named[name] {
+			row := p.reads().Get(name)
+			x.changes = append(x.changes, Change{Kind: KindProject, Key: name, Old: row, New: row, Type: eventWeek})
+		}
+	}
+}
+
+// eventWeek is the type of the event of a project whose week is another one.
+const eventWeek = "ProjectWeekTurned"
+
+// restoreProjects states what all projects are of an edit that knows none yet.
+func restoreProjects(r reader, edit *scheduler.Edit) {
+	at, reads := claimsTime(r), Projects{Rows: r, Watch: func(string, <-chan struct{}) {}}
+	for row := range rows[structs.Project](r, false, projecttable.Projects, byID) {
+		scheduler.SetProject(edit, row.Name, reads.Now(row.Name, at))
+	}
+}
+
+// ClaimsEdge returns the next time at which what anybody owns changes, in Unix nanoseconds: windows, shifts, exchanges and weeks of calendars.
+// It is 0 if there is none.
+func (s *Snapshot) ClaimsEdge(ws *WatchSet) int64 {
+	edge, week := s.VirtualClusters(ws).ClaimsEdge(), s.Projects(ws).Edge(claimsTime(s.v.txn))
+	if edge == 0 || week > 0 && week < edge {
+		return week
+	}
+	return edge
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/claimcheck"
 	"github.com/nomadish/nomadish/nomadish/state/internal/claimtable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/projecttable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -134,12 +135,14 @@ func (c claims) writeLost() {
 	}
 }
 
+// claimTables are the tables of which every change may take a claim away.
+var claimTables = []string{TableVirtualClusters, TableNodes, TableClaimsTime, projecttable.Projects, projecttable.Weeks, projecttable.Flows}
+
 // check returns the part of a judged plan whose claims still hold, and the IDs of what is placed without its claim, see
 // [claimcheck.Check.Plan]. Nothing can have lost its claim if neither what is owned nor a node has changed since the plan was judged, as
 // far as entries have been applied.
 func (c claims) check(p *structs.JudgedPlan) (judged *structs.JudgedPlan, placed []string) {
-	changed := func(table string) uint64 { return c.x.marks[tableNumber(table)].index }
-	if changed(TableVirtualClusters) <= p.JudgedAt && changed(TableNodes) <= p.JudgedAt {
+	if !slices.ContainsFunc(claimTables, func(table string) bool { return c.x.marks[tableNumber(table)].index > p.JudgedAt }) {
 		return p, nil
 	}
 	return claimcheck.Check{

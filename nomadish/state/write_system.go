@@ -241,6 +241,7 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 		}
 	}
 	scheduler.RestoreClaims(edit, owned)
+	restoreProjects(r, edit)
 	for a := range allocs.All {
 		edit.UpsertAlloc(a.Brief())
 	}

@@ -181,6 +181,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 		w.Advance(index)
 		return err
 	}
+	projects{x}.settle()
 	claims{x}.settle()
 	x.settle()
 	x.upTo = max(x.upTo, index)

@@ -35,6 +35,14 @@ type Project struct {
 	Rows   []Row
 }
 
+// Equal reports whether two projects are the same; nil is equal to nil alone.
+func (p *Project) Equal(o *Project) bool {
+	if p == nil || o == nil {
+		return p == o
+	}
+	return p.Name == o.Name && slices.Equal(p.Users, o.Users) && slices.Equal(p.Groups, o.Groups) && slices.Equal(p.Steps, o.Steps) && slices.Equal(p.Rows, o.Rows)
+}
+
 // Outcome is what the submission check finds.
 type Outcome string
 

@@ -249,6 +249,9 @@ func ClaimLacks(e *Edit, u *Usage) string {
 	if u.PerNode() {
 		return ledger{e}.perNodeLacks(u)
 	}
+	if u.Owner.Terms.Claim == structs.ClaimSlots {
+		return SlotEdit{e}.Lack(u)
+	}
 	if !u.Claims() {
 		return ""
 	}
@@ -282,9 +285,6 @@ func ClaimLacks(e *Edit, u *Usage) string {
 // a node of its rack is not ready, is like an opportunistic one to those who claim the cells that are left; and so is a member of a
 // gang of which too few use cells: it goes when they go, as a gang is there whole or not at all.
 func Protected(e *Edit, u *Usage) bool {
-	if u.Owner.Terms.Claim == structs.ClaimSlots {
-		return true
-	}
 	if !usesBound(e, u) {
 		return false
 	}

@@ -26,9 +26,9 @@ func (s SlotEdit) book() *slotbook.Book {
 	return s.E.w.slots
 }
 
-// SetProject states what a project is now; nil: there is none of the name. What it used beyond that runs on without its slots: see LostClaims.
-func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) {
-	s.E.from = nil
+// SetProject states what a project is now; nil: there is none of the name. What it used beyond that runs on without its slots: see LostClaims. It reports
+// whether that is anything new.
+func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool) {
 	var spec *slots.Project
 	if to != nil {
 		spec = &slots.Project{Name: name, Users: to.Users, Groups: to.Groups, Steps: to.Steps}
@@ -36,6 +36,10 @@ func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) {
 			spec.Rows = append(spec.Rows, slots.Row(r))
 		}
 	}
+	if spec.Equal(s.E.w.slots.Spec(name)) {
+		return false
+	}
+	s.E.from = nil
 	switch {
 	case s.E.w.slots != nil:
 		s.lose(s.book().SetProject(name, spec))
@@ -45,6 +49,7 @@ func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) {
 	case spec != nil:
 		s.begin([]*slots.Project{spec})
 	}
+	return true
 }
 
 // begin makes the book anew of projects and all nodes and allocations.
