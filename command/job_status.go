@@ -182,6 +182,9 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 	if s := j.Submitter; s != nil {
 		pairs = append(pairs, ui.Pair{Key: "Submitted By", Value: submitterText(s)})
 	}
+	if j.Project != "" {
+		pairs = append(pairs, ui.Pair{Key: "Project", Value: projectText(j)})
+	}
 	ui.Pairs(e.out, pairs)
 	if o.short {
 		return
@@ -285,6 +288,18 @@ func newestFirst(allocs []*structs.AllocListStub) []*structs.AllocListStub {
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return out
+}
+
+// projectText is the project of a job, and what the submission check finds.
+func projectText(j *structs.Job) string {
+	text := j.Project
+	if j.Step != "" {
+		text += ", step " + j.Step
+	}
+	if j.Submission != "" {
+		text += " (" + j.Submission + ")"
+	}
+	return text
 }
 
 // submitterText is who registered a job, with the groups.

@@ -11,6 +11,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/requestkey"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -74,6 +75,12 @@ func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) { world.RestoreC
 func SetProject(e *Edit, name string, to *structs.ProjectNow) bool {
 	return world.SlotEdit{E: e}.SetProject(name, to)
 }
+
+// Submission returns what the submission check finds of a job, one of the Submission constants; "" if it names no project.
+func Submission(w *World, job *structs.Job) string { return standing.Check(w, job) }
+
+// Standing returns the standing of a job's requests, as far as no claim may hold them, one of the Standing constants.
+func Standing(w *World, job *structs.Job) int { return standing.Of(w, job) }
 
 // Input is what one evaluation is decided with, beside the World.
 type Input = search.Input

@@ -82,7 +82,7 @@ type FieldDiff struct {
 // jobServerFields are fields of a job that its author does not state, or that a
 // canonical job has merged into its groups: no part of a diff.
 var jobServerFields = map[string]bool{
-	"ID": true, "Status": true, "StatusDescription": true, "Stable": true, "Version": true, "VersionTag": true,
+	"ID": true, "Submission": true, "Status": true, "StatusDescription": true, "Stable": true, "Version": true, "VersionTag": true,
 	"SubmitTime": true, "CreateIndex": true, "ModifyIndex": true, "JobModifyIndex": true, "NomadTokenID": true,
 	"DispatchIdempotencyToken": true, "Payload": true, "TaskGroups": true,
 	"Update": true, "Reschedule": true, "Migrate": true,

@@ -49,7 +49,7 @@ func (j *Job) IsParameterized() bool { return j.ParameterizedJob != nil && !j.Di
 
 // notSpecified are the fields of a job that are no part of its specification.
 var notSpecified = map[string]bool{
-	"Status": true, "StatusDescription": true, "Stable": true, "Version": true, "VersionTag": true,
+	"Status": true, "Submission": true, "StatusDescription": true, "Stable": true, "Version": true, "VersionTag": true,
 	"SubmitTime": true, "CreateIndex": true, "ModifyIndex": true, "JobModifyIndex": true, "NomadTokenID": true,
 }
 

@@ -99,7 +99,9 @@ type (
 		EvalCreateIndex uint64
 		JobModifyIndex  uint64
 		Warnings        string
-		Regions         []JobRegionReply `json:",omitempty"` // of a multiregion job; ours
+		// Submission is what the submission check finds, one of the Submission constants; empty: the job names no project.
+		Submission string           `json:",omitempty" codec:",omitempty"`
+		Regions    []JobRegionReply `json:",omitempty"` // of a multiregion job; ours
 		QueryMeta
 	}
 	// JobDeregisterRequest stops or purges a job.
@@ -184,6 +186,7 @@ type (
 		FailedTGAllocs     map[string]*AllocMetric
 		NextPeriodicLaunch time.Time
 		Warnings           string
+		Submission         string `json:",omitempty" codec:",omitempty"` // as of a JobRegisterReply
 		Index              uint64
 	}
 	// JobValidateReply lists what is wrong with a job.

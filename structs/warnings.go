@@ -13,8 +13,6 @@ import (
 // work deletes its row.
 var noBehaviour = sync.OnceValue(func() map[string]string {
 	return warningTable(`
-	Job.Project
-	Job.Step
 	Job.Slot
 	MultiregionStrategy.MaxParallel
 	Job.Periodic

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -35,6 +36,7 @@ func (b *blocked) positionOf(snap *state.Snapshot, e *structs.Evaluation) positi
 			best = r
 		}
 	}
+	best = best.OfProject(scheduler.Standing(snap.World(), job), b.config)
 	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
 }
 

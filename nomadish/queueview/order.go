@@ -21,6 +21,8 @@ type Line struct {
 	Missing int
 	// Rank is that of the job: of its best group; of what is entitled, its rank as that.
 	Rank structs.Rank
+	// Standing is what the submission check makes of the job, one of the Standing constants.
+	Standing int
 	// Place is the job's in its pool's queue, from 1.
 	Place int
 	// Tried: a plan has spoken of it since it came.
@@ -177,9 +179,10 @@ func (w *waiting) rank(c *structs.SchedulerConfiguration, world *scheduler.World
 			best = r
 		}
 	}
-	best = best.Shared(world.Share(poolOf(w.job), w.job.Namespace))
+	standing := scheduler.Standing(world, w.job)
+	best = best.OfProject(standing, c).Shared(world.Share(poolOf(w.job), w.job.Namespace))
 	for _, l := range w.lines {
-		l.Rank = best
+		l.Rank, l.Standing = best, standing
 	}
 }
 

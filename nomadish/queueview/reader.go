@@ -140,7 +140,7 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 	a := l.Request
 	e := &structs.QueueEntry{
 		Namespace: a.Namespace, JobID: a.JobID, Group: a.Group, NodePool: l.Pool(), Place: l.Place,
-		Priority: v.config.PriorityOf(l.Job, a, structs.StandingNormal, v.now), Class: structs.ClassOpportunistic,
+		Priority: v.config.PriorityOf(l.Job, a, l.Standing, v.now), Class: structs.ClassOpportunistic,
 		Missing: l.Missing, Wanted: max(l.Group.Count, a.Missing), Since: a.Since, Waited: time.Duration(max(0, v.now-a.Since)), EvalID: a.EvalID,
 		State: structs.QueueWaiting, ReservedNodes: v.reserved[structs.PendingRequest{Namespace: a.Namespace, JobID: a.JobID, Group: a.Group}],
 		Suspended: v.suspended(l), ModifyIndex: a.ModifyIndex,

@@ -37,14 +37,16 @@ func TestSlotsOfTheWeek(t *testing.T) {
 		}
 		return -1
 	}
-	turn := func(at time.Time) *Snapshot { return w.must(&structs.ClaimsTimeEntry{Now: at.UnixNano(), EvalSeed: "s"}) }
+	advance := func(at time.Time) *Snapshot {
+		return w.must(&structs.ClaimsTimeEntry{Now: at.UnixNano(), EvalSeed: "s"})
+	}
 	edge := func() time.Time { return time.Unix(0, w.store.Snapshot().ClaimsEdge(nil)).UTC() }
 
 	w.must(weekEdit("chip", 0, slots(3, "place")))
 	w.must(weekEdit("chip", 1, slots(1)))
 	check(t, "slots before time was ever told", w.store.Snapshot().World().Slots().Account("chip").Given(structs.SlotBatch), 0)
 	check(t, "the edge", edge(), firstWeek)
-	turn(firstWeek.Add(time.Hour))
+	advance(firstWeek.Add(time.Hour))
 	check(t, "slots of this week", w.store.Snapshot().World().Slots().Account("chip").Given(structs.SlotBatch), 3)
 	check(t, "the next edge", edge(), firstWeek.Add(weekLength))
 
@@ -58,7 +60,7 @@ func TestSlotsOfTheWeek(t *testing.T) {
 	check(t, "claims after an edit", w.claimed("sim"), 2)
 
 	feed := w.store.Feed(w.store.Snapshot().Index())
-	snap := turn(firstWeek.Add(weekLength))
+	snap := advance(firstWeek.Add(weekLength))
 	check(t, "used in the next week", used(), 1)
 	check(t, "claims in the next week", w.claimed("sim"), 1)
 	var turned int
@@ -73,9 +75,9 @@ func TestSlotsOfTheWeek(t *testing.T) {
 	}
 	check(t, "projects reported as turned", turned, 1)
 	check(t, "the last edge", edge(), firstWeek.Add(2*weekLength))
-	again := turn(firstWeek.Add(weekLength))
+	again := advance(firstWeek.Add(weekLength))
 	check(t, "twice", again.TableIndex(TableClaimsTime), snap.TableIndex(TableClaimsTime))
-	turn(firstWeek.Add(2 * weekLength))
+	advance(firstWeek.Add(2 * weekLength))
 	check(t, "used when no week is left", used(), 0)
 	check(t, "no edge", w.store.Snapshot().ClaimsEdge(nil), 0)
 

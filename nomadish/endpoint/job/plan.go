@@ -42,7 +42,8 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 	if unlimited := unlimitedNodes(snap.World(), job); len(unlimited) > 0 {
 		warnings = strings.TrimPrefix(warnings+"\n"+strings.Join(unlimited, "\n"), "\n")
 	}
-	reply := &structs.JobPlanReply{Warnings: warnings, Index: snap.Index()}
+	reply := &structs.JobPlanReply{Index: snap.Index()}
+	reply.Submission, reply.Warnings = checkSubmission(snap, args.Job, warnings)
 	now := e.Now()
 	job.SubmitTime, job.Version = now.UnixNano(), 0
 	var allocs []*structs.Allocation

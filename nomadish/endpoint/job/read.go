@@ -16,7 +16,9 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.J
 		if reply.Job == nil {
 			return snap.TableIndex(state.TableJobs), nil
 		}
-		return reply.Job.ModifyIndex, nil
+		index := reply.Job.ModifyIndex
+		reply.Job = withSubmission(snap, reply.Job)
+		return index, nil
 	})
 }
 

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // identify states in a job who registers it: the user that the request was sent for, if such requests are trusted, with the user's groups
 // as this server knows them. Whatever the job stated before is gone. It returns the warnings with its own.
 func (e *Endpoint) identify(job *structs.Job, name, warnings string) (string, error) {
-	job.Submitter = nil
+	job.Submitter, job.Submission = nil, ""
 	switch {
 	case name == "":
 		return warnings, nil
@@ -52,4 +54,24 @@ func groupsHere(name string) (groups []string, known bool) {
 		}
 	}
 	return groups, true
+}
+
+// checkSubmission returns what the submission check finds of a job now, and the warnings with its own.
+func checkSubmission(snap *state.Snapshot, job *structs.Job, warnings string) (found, all string) {
+	found = scheduler.Submission(snap.World(), job)
+	if found != "" && found != structs.SubmissionRecognised {
+		warnings = strings.TrimPrefix(warnings+"\n"+structs.SubmissionText(job, found), "\n")
+	}
+	return found, warnings
+}
+
+// withSubmission returns a job as it is shown: with what the submission check finds of it now.
+func withSubmission(snap *state.Snapshot, job *structs.Job) *structs.Job {
+	found := scheduler.Submission(snap.World(), job)
+	if found == "" {
+		return job
+	}
+	shown := *job
+	shown.Submission = found
+	return &shown
 }

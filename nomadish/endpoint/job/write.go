@@ -131,7 +131,8 @@ func (e *Endpoint) registerUpTo(ctx context.Context, args *structs.JobRegisterRe
 	if err != nil {
 		return nil, err
 	}
-	reply := &structs.JobRegisterReply{JobModifyIndex: index, Warnings: warnings}
+	reply := &structs.JobRegisterReply{JobModifyIndex: index}
+	reply.Submission, reply.Warnings = checkSubmission(e.Router.Snapshot(), job, warnings)
 	reply.Index = index
 	if stored := e.Router.Snapshot().Job(nil, job.Namespace, job.ID); stored != nil {
 		reply.JobModifyIndex = stored.JobModifyIndex

@@ -134,11 +134,11 @@ func queuePosition(lines []*queueview.Line, job *structs.Job, config *structs.Sc
 		id := structs.NamespacedID{ID: l.Job.ID, Namespace: l.Job.Namespace}
 		if l.Job.ID == job.ID && l.Job.Namespace == job.Namespace {
 			if q == nil {
-				q = &structs.QueuePosition{Pool: pool, Place: l.Place, Since: l.Request.Since, EvalID: l.Request.EvalID, Priority: config.PriorityOf(job, l.Request, structs.StandingNormal, now)}
+				q = &structs.QueuePosition{Pool: pool, Place: l.Place, Since: l.Request.Since, EvalID: l.Request.EvalID, Priority: config.PriorityOf(job, l.Request, l.Standing, now)}
 				q.Priority.Standing = l.Rank.Standing
 				q.Ahead = slices.Clone(before[max(0, len(before)-aheadNamed):])
 				slices.Reverse(q.Ahead)
-			} else if p := config.PriorityOf(job, l.Request, structs.StandingNormal, now); p.Total > q.Priority.Total {
+			} else if p := config.PriorityOf(job, l.Request, l.Standing, now); p.Total > q.Priority.Total {
 				q.Priority = p // its position is that of its best request
 			}
 			q.Since = min(q.Since, l.Request.Since)

@@ -3,6 +3,8 @@ package world
 import (
 	"slices"
 	"strconv"
+
+	"github.com/nomadish/nomadish/scheduler/internal/ports"
 )
 
 // The one fit check. The scheduler uses it while it searches nodes, and the
@@ -47,7 +49,7 @@ func (n *NodeState) PortTaken(p HostPort) bool {
 			return true
 		}
 	}
-	at, _ := slices.BinarySearchFunc(n.ports, HostPort{Port: p.Port}, comparePorts)
+	at, _ := slices.BinarySearchFunc(n.ports, HostPort{Port: p.Port}, ports.Compare)
 	for ; at < len(n.ports) && n.ports[at].Port == p.Port; at++ {
 		if p.Collides(n.ports[at]) {
 			return true

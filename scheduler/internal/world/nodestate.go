@@ -3,10 +3,10 @@ package world
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/ports"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -122,28 +122,7 @@ func (c *Capacity) subtract(r *structs.NodeReservedResources) {
 	}
 	c.Amount = c.Amount.Minus(Vector{mhz, r.Memory.MemoryMB, r.Disk.DiskMB})
 	c.Cores = slices.DeleteFunc(c.Cores, func(id uint16) bool { return slices.Contains(r.Cpu.ReservedCpuCores, id) })
-	c.noPorts = parsePorts(r.Networks.ReservedHostPorts)
-}
-
-// parsePorts reads "22,80,8500-8600". What it cannot read reserves nothing: the
-// client has checked it.
-func parsePorts(s string) [][2]int {
-	var out [][2]int
-	for part := range strings.SplitSeq(s, ",") {
-		low, high, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		from, err := strconv.Atoi(strings.TrimSpace(low))
-		if err != nil {
-			continue
-		}
-		to := from
-		if isRange {
-			if to, err = strconv.Atoi(strings.TrimSpace(high)); err != nil {
-				continue
-			}
-		}
-		out = append(out, [2]int{from, to})
-	}
-	return out
+	c.noPorts = ports.Parse(r.Networks.ReservedHostPorts)
 }
 
 // Own returns a state that the token may change.
@@ -217,7 +196,7 @@ func (n *NodeState) Take(u *Usage) {
 	n.Usages = slices.Insert(n.Usages, at, u)
 	n.Used = n.Used.Plus(u.Amount)
 	for _, p := range u.Ports {
-		at, _ := slices.BinarySearchFunc(n.ports, p, comparePorts)
+		at, _ := slices.BinarySearchFunc(n.ports, p, ports.Compare)
 		n.ports = slices.Insert(n.ports, at, p)
 	}
 	for _, c := range u.Cores {
@@ -241,7 +220,7 @@ func (n *NodeState) Give(u *Usage) {
 	}
 	n.Used = n.Used.Minus(u.Amount)
 	for _, p := range u.Ports {
-		if at, found := slices.BinarySearchFunc(n.ports, p, comparePorts); found {
+		if at, found := slices.BinarySearchFunc(n.ports, p, ports.Compare); found {
 			n.ports = slices.Delete(n.ports, at, at+1)
 		}
 	}

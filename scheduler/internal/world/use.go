@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/ports"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -25,23 +26,8 @@ func (v Vector) Minus(o Vector) Vector {
 	return Vector{v.CPU - o.CPU, v.MemoryMB - o.MemoryMB, v.DiskMB - o.DiskMB}
 }
 
-// HostPort is a port of one of a node's addresses; an empty or unspecified
-// address means all of them.
-type HostPort struct {
-	Port int
-	IP   string
-}
-
-func comparePorts(a, b HostPort) int {
-	return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.IP, b.IP))
-}
-
-func (p HostPort) everywhere() bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }
-
-// Collides reports whether two allocations cannot both have these ports.
-func (p HostPort) Collides(o HostPort) bool {
-	return p.Port == o.Port && (p.IP == o.IP || p.everywhere() || o.everywhere())
-}
+// HostPort is a port of one of a node's addresses.
+type HostPort = ports.HostPort
 
 // Owner is whose usage it is, and by what right it is held. It is shared by those that were placed
 // together, and never changed.
@@ -121,7 +107,7 @@ func NewUse(id, nodeID string, of *Owner, r *structs.AllocatedResources, created
 
 // Sort puts ports, cores and devices in order, as they are compared.
 func (u *Usage) Sort() {
-	slices.SortFunc(u.Ports, comparePorts)
+	slices.SortFunc(u.Ports, ports.Compare)
 	slices.Sort(u.Cores)
 	slices.SortFunc(u.Devices, compareUsage)
 }
@@ -131,7 +117,7 @@ func (u *Usage) Sort() {
 func (u *Usage) addPorts(ports []structs.PortMapping, networks []*structs.NetworkResource) {
 	for _, p := range ports {
 		if p.Value > 0 && !ignoresCollision(networks, p.Label) {
-			u.Ports = append(u.Ports, HostPort{p.Value, p.HostIP})
+			u.Ports = append(u.Ports, HostPort{Port: p.Value, IP: p.HostIP})
 		}
 	}
 }
@@ -152,7 +138,7 @@ func (u *Usage) addNetworks(networks []*structs.NetworkResource) {
 		for _, list := range [][]structs.Port{n.ReservedPorts, n.DynamicPorts} {
 			for _, p := range list {
 				if p.Value > 0 && !p.IgnoreCollision {
-					u.Ports = append(u.Ports, HostPort{p.Value, n.IP})
+					u.Ports = append(u.Ports, HostPort{Port: p.Value, IP: n.IP})
 				}
 			}
 		}

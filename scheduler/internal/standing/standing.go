@@ -1,0 +1,53 @@
+// Package standing is what the submission check finds of a job, and how its requests rank for it (docs/semantics.md, part 4). It follows from
+// the projects as they are now: an edit of a project, or the turn of a week, counts at once.
+package standing
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/slots"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// SubmissionOf returns what the submission check looks at of a job.
+func SubmissionOf(job *structs.Job) slots.Submission {
+	s := slots.Submission{Project: job.Project, Step: job.Step, Type: cmp.Or(job.Slot, structs.SlotBatch), Job: job.ID}
+	if job.ParentID != "" {
+		s.Job = job.ParentID // what a schedule or a dispatch made is of the job that was registered
+	}
+	if job.Submitter != nil {
+		s.User, s.Groups = job.Submitter.User, job.Submitter.Groups
+	}
+	return s
+}
+
+// Check returns what the submission check finds of a job, one of the Submission constants; "" if it names no project.
+func Check(w *world.World, job *structs.Job) string {
+	if job.Project == "" {
+		return ""
+	}
+	s := SubmissionOf(job)
+	return string(w.Slots().Spec(job.Project).Check(&s))
+}
+
+// Of returns the standing of a job's requests, as far as no claim may hold them, one of the Standing constants.
+func Of(w *world.World, job *structs.Job) int {
+	switch Check(w, job) {
+	case "":
+		return structs.StandingNormal
+	case structs.SubmissionRecognised:
+		return structs.StandingRecognised
+	}
+	return structs.StandingFailed
+}
+
+// PutTerms states in the terms of a job's instances whose they are, if there are projects.
+func PutTerms(w *world.World, job *structs.Job, t *structs.AllocTerms) {
+	if w.Slots() == nil || job.Project == "" {
+		return
+	}
+	s := SubmissionOf(job)
+	t.Project, t.Step, t.User, t.Groups, t.Slot = s.Project, s.Step, s.User, strings.Join(s.Groups, ","), s.Type
+}
