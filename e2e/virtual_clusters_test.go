@@ -224,9 +224,9 @@ func TestVirtualClustersExchange(t *testing.T) {
 	says(t, a, 1, "vc points students -5", "4 points")
 	from := time.Now().UTC().Add(scaled(3 * time.Second)).Truncate(time.Second)
 	when := fmt.Sprintf("-level node -from %s -until %s ", from.Format(time.RFC3339), from.Add(scaled(3*time.Second)).Truncate(time.Second).Format(time.RFC3339))
-	says(t, a, 1, "vc offer -count 2 "+when+"speech", `virtual cluster "speech" owns 1 such cells`)
+	says(t, a, 1, "vc offer -count 2 "+when+"speech", `virtual cluster "speech" owns 1 such cell neither pinned nor offered`)
 	says(t, a, 0, "vc offer "+when+"vision", "Successfully made offer")
-	says(t, a, 1, "vc bid -points 5 "+when+"students", "points")
+	says(t, a, 1, "vc bid -points 5 "+when+"students", "has 4 points, too few for 1 cell at 5 points each")
 	says(t, a, 0, "vc bid -points 3 "+when+"students", "Successfully made bid")
 	const later = "-level node -from 2126-12-24 -until 2126-12-27 "
 	says(t, a, 1, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-07 vision", "level socket: 1 short from 2127-01-04") // all nodes are owned then
