@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,89 @@ func TestExplainSystemBesideOwners(t *testing.T) {
 		}
 		if row.owned > 0 && !strings.Contains(g.Expected.Because, "guaranteed to namespaces") {
 			t.Errorf("%s: expected %q", row.name, g.Expected.Because)
+		}
+		c.helps("g", g)
+	}
+}
+
+// ends returns which allocations an explanation suggests to end, as "namespace/job" each, of the smallest change of that kind that places all.
+func (c *cluster) ends(g *structs.GroupExplanation) (list []string) {
+	for _, r := range g.Smallest {
+		if r.Kind != structs.RemedyEnd || !r.All {
+			continue
+		}
+		for _, e := range r.Edits {
+			a := c.allocs[e.ID]
+			list = append(list, a.Namespace+"/"+a.JobID+" "+e.Op)
+		}
+		return list
+	}
+	return nil
+}
+
+// TestExplainEndsOpportunisticFirst: an opportunistic allocation is to end before a guaranteed one, whatever the priorities.
+func TestExplainEndsOpportunisticFirst(t *testing.T) {
+	c := newCluster(t)
+	c.node("n0", schedtest.EightGPUs)
+	c.node("n1", schedtest.EightGPUs)
+	e := c.w.Edit()
+	owns(t, "a", "node", 1)(e)
+	c.w = e.World()
+	c.submitGPUs("a", "owner", 4, 2, func(j *structs.Job) { j.Priority = 10 })
+	c.submitGPUs("b", "borrows", 4, 2, func(j *structs.Job) { j.Priority = 60 })
+	for _, gpus := range []int{1, 3, 8} {
+		c.submitGPUs("c", "waits", 1, gpus)
+		g := c.explain().Group("g")
+		if got := c.ends(g); len(got) != (gpus+1)/2 || slices.Contains(got, "a/owner "+structs.EditEnd) || slices.Contains(got, "a/owner "+structs.EditStop) {
+			t.Errorf("%d GPUs: %q of %+v", gpus, got, g.Smallest)
+		}
+		for _, w := range g.Waits {
+			if w.Kind == structs.ReasonPreemption && !strings.HasPrefix(w.Text, "nothing can be preempted") {
+				t.Errorf("what is guaranteed cannot be preempted: %+v", w)
+			}
+		}
+		c.helps("g", g)
+	}
+	// On one node, too.
+	c = newCluster(t)
+	c.node("n0", schedtest.EightGPUs)
+	e = c.w.Edit()
+	owns(t, "a", "socket", 1)(e)
+	c.w = e.World()
+	c.submitGPUs("a", "owner", 2, 2, func(j *structs.Job) { j.Priority = 10 })
+	c.submitGPUs("b", "borrows", 2, 2, func(j *structs.Job) { j.Priority = 60 })
+	c.submitGPUs("c", "waits", 1, 1)
+	if got := c.ends(c.explain().Group("g")); !slices.Equal(got, []string{"b/borrows " + structs.EditEnd}) {
+		t.Errorf("on one node: %q", got)
+	}
+	// Where only guaranteed ones are in the way, they must end for good: their jobs are entitled to what they had.
+	c = newCluster(t)
+	c.node("n0", schedtest.EightGPUs)
+	e = c.w.Edit()
+	owns(t, "a", "node", 1)(e)
+	c.w = e.World()
+	c.submitGPUs("a", "owner", 4, 2, func(j *structs.Job) { j.Priority = 10 })
+	c.submitGPUs("c", "waits", 1, 1)
+	if got := c.ends(c.explain().Group("g")); !slices.Equal(got, []string{"a/owner " + structs.EditEnd}) {
+		t.Errorf("a guaranteed one: %q", got)
+	}
+}
+
+// TestExplainCountsReclaim: what an owner may reclaim need not end for its job; what it uses of its cells itself must.
+func TestExplainCountsReclaim(t *testing.T) {
+	for _, class := range []string{"", structs.ClassGuaranteed} {
+		c := newCluster(t)
+		c.node("n0", schedtest.EightGPUs)
+		c.node("n1", schedtest.EightGPUs)
+		e := c.w.Edit()
+		owns(t, "a", "node", 1)(e)
+		c.w = e.World()
+		c.submitGPUs("a", "small", 1, 1, func(j *structs.Job) { j.Priority = 90 })
+		c.submitGPUs("b", "borrows", 15, 1)
+		c.submitGPUs("a", "large", 1, 8, func(j *structs.Job) { j.Class = class })
+		g := c.explain().Group("g")
+		if got := c.ends(g); !slices.Equal(got, []string{"a/small " + structs.EditEnd}) {
+			t.Errorf("class %q: %q of %+v", class, got, g.Smallest)
 		}
 		c.helps("g", g)
 	}
