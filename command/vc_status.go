@@ -256,27 +256,39 @@ func ownsAs(c *structs.CellStatus, q *structs.CellQuota) bool {
 	return pool && kind && q.Level == c.Level && q.Size == c.Size
 }
 
-// changes prints a line for each shift and exchange that has not ended, and for each offer and bid that is not settled yet.
+// changes prints a line for each shift and exchange that has not ended, and for each offer and bid that is not settled yet, by their begin.
 func (p *vcPrinter) changes() {
-	rows := [][]string{{"Change", "From", "Until", "Cells", "Details"}}
+	type change struct {
+		from time.Time
+		row  []string
+	}
+	var list []change
+	add := func(what string, from, until time.Time, cells *structs.CellQuota, count int, details string) {
+		number := fmt.Sprintf("%s %+d", cellLevel(cells.Level, cells.Size), count)
+		list = append(list, change{from, []string{what, windowTime(from), windowTime(until), number, details}})
+	}
 	for i := range p.vc.Changes {
 		c := &p.vc.Changes[i]
 		if until := time.Unix(0, c.Until); until.After(p.now()) {
-			rows = append(rows, []string{
-				c.Why, windowTime(time.Unix(0, c.From)), windowTime(until), fmt.Sprintf("%s %+d", cellLevel(c.Cells.Level, c.Cells.Size), c.Cells.Count), changeDetails(c),
-			})
+			add(c.Why, time.Unix(0, c.From), until, &c.Cells, c.Cells.Count, changeDetails(c))
 		}
 	}
 	for _, x := range p.open {
-		what, n, details := "offer", -x.Cells.Count, short(x.ID, p.verbose)+", not settled yet"
 		if x.Bid {
-			what, n, details = "bid", x.Cells.Count, fmt.Sprintf("%s, %s each, not settled yet", short(x.ID, p.verbose), pointsText(x.Points))
+			add("bid", x.From, x.Until, &x.Cells, x.Cells.Count, fmt.Sprintf("%s, %s each, not settled yet", short(x.ID, p.verbose), pointsText(x.Points)))
+		} else {
+			add("offer", x.From, x.Until, &x.Cells, -x.Cells.Count, short(x.ID, p.verbose)+", not settled yet")
 		}
-		rows = append(rows, []string{what, windowTime(x.From), windowTime(x.Until), fmt.Sprintf("%s %+d", cellLevel(x.Cells.Level, x.Cells.Size), n), details})
 	}
-	if len(rows) > 1 {
-		ui.Table(p.out, rows)
+	if len(list) == 0 {
+		return
 	}
+	slices.SortStableFunc(list, func(a, b change) int { return a.from.Compare(b.from) })
+	rows := [][]string{{"Change", "From", "Until", "Cells", "Details"}}
+	for _, c := range list {
+		rows = append(rows, c.row)
+	}
+	ui.Table(p.out, rows)
 }
 
 // changeDetails says with whom cells were exchanged, for how much, and when they are back where they were.
