@@ -132,8 +132,11 @@ func groupSentence(x *structs.JobExplanation, g *structs.GroupExplanation) strin
 	text := strings.Join(parts, "; ") + "."
 	if n := g.Nodes; g.Missing > g.PlacedNow && n.Known > 0 {
 		text += fmt.Sprintf(" Of %s %s in its pool: %d may not be used, %d without room.", plural(n.Known, "node"), are(n.InPool), n.Refused, n.Lacking)
+		if n.Fitting > 0 {
+			text += fmt.Sprintf(" %d %s room for an instance.", n.Fitting, verb(n.Fitting, "has", "have"))
+		}
 		if n.Holding > 0 {
-			text += fmt.Sprintf(" %d have their instance.", n.Holding)
+			text += fmt.Sprintf(" %d %s.", n.Holding, verb(n.Holding, "has its instance", "have their instance"))
 		}
 	}
 	return text

@@ -60,6 +60,15 @@ func TestJobExplain(t *testing.T) {
 	}
 }
 
+// TestExplainAccountsForNodes: every node of the pool is counted once.
+func TestExplainAccountsForNodes(t *testing.T) {
+	x := smallExplanation()
+	x.Groups[0].Nodes = structs.NodeCounts{Known: 10, InPool: 10, Refused: 1, Lacking: 3, Fitting: 2, Holding: 4}
+	wants(t, groupSentence(x, x.Groups[0]), "1 may not be used, 3 without room. 2 have room for an instance. 4 have their instance.")
+	x.Groups[0].Nodes = structs.NodeCounts{Known: 2, InPool: 2, Fitting: 1, Holding: 1}
+	wants(t, groupSentence(x, x.Groups[0]), "0 without room. 1 has room for an instance. 1 has its instance.")
+}
+
 func TestExplainAPlacedJob(t *testing.T) {
 	x := smallExplanation()
 	x.Queue = nil

@@ -209,12 +209,13 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 
 // showSummary counts the instances of each group, each once. One that is suspended is
 // starting for the servers, and missing too, as it waits in the queue: here it has a
-// column of its own, where there are any.
+// column of its own, where there are any. So has one that was stopped to make room for
+// others, which is complete for the servers, as in Nomad: its request is queued again.
 func showSummary(p *printer, r *jobReport) {
 	if r.Summary == nil || len(r.Summary.Summary) == 0 {
 		return
 	}
-	suspended, waiting := map[string]int{}, map[string]int{}
+	suspended, waiting, requeued := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, a := range r.Allocations {
 		if a.ClientStatus == structs.AllocClientSuspended {
 			suspended[a.TaskGroup]++
@@ -223,21 +224,30 @@ func showSummary(p *printer, r *jobReport) {
 		if a.DesiredStatus == structs.AllocDesiredSuspend && !a.DesiredTransition.ShouldSuspend() && !ended {
 			waiting[a.TaskGroup]++
 		}
+		if a.DesiredStatus == structs.AllocDesiredEvict && a.ClientStatus == structs.AllocClientComplete {
+			requeued[a.TaskGroup]++
+		}
 	}
 	p.printf("\n%s\n", p.style.Bold("Summary"))
 	rows := [][]string{{"Task Group", "Queued", "Starting", "Running", "Failed", "Complete", "Lost", "Unknown"}}
 	if len(suspended) > 0 {
 		rows[0] = append(rows[0], "Suspended")
 	}
+	if len(requeued) > 0 {
+		rows[0] = append(rows[0], "Requeued")
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Summary.Summary)) {
 		g := r.Summary.Summary[name]
 		row := []string{name}
 		queued, starting := max(0, g.Queued-waiting[name]), max(0, g.Starting-suspended[name])
-		for _, n := range []int{queued, starting, g.Running, g.Failed, g.Complete, g.Lost, g.Unknown} {
+		for _, n := range []int{queued, starting, g.Running, g.Failed, max(0, g.Complete-requeued[name]), g.Lost, g.Unknown} {
 			row = append(row, fmt.Sprint(n))
 		}
 		if len(suspended) > 0 {
 			row = append(row, fmt.Sprint(suspended[name]))
+		}
+		if len(requeued) > 0 {
+			row = append(row, fmt.Sprint(requeued[name]))
 		}
 		rows = append(rows, row)
 	}

@@ -87,6 +87,23 @@ func TestSuspendedCountOnce(t *testing.T) {
 		structs.TaskGroupSummary{Queued: 1, Complete: 1}, suspended(allocA, structs.AllocClientComplete, false))
 }
 
+// What was stopped to make room for others has not completed: its request went back to the queue.
+func TestRequeuedAreNotComplete(t *testing.T) {
+	evicted := func(id, status string) *structs.AllocListStub {
+		a := webAlloc(id, status)
+		a.DesiredStatus = structs.AllocDesiredEvict
+		return a.Stub(false, true)
+	}
+	f := newFake(t).on("GET /v1/jobs", []*structs.JobListStub{{ID: "web"}}).on("GET /v1/job/web", webJob()).
+		on("GET /v1/job/web/evaluations", []*structs.Evaluation{}).
+		on("GET /v1/job/web/allocations", []*structs.AllocListStub{
+			evicted(allocA, structs.AllocClientComplete), evicted(allocB, structs.AllocClientRunning), webAlloc(evalA, structs.AllocClientComplete).Stub(false, true),
+		}).
+		on("GET /v1/job/web/summary", &structs.JobSummary{Summary: map[string]structs.TaskGroupSummary{"front": {Queued: 2, Running: 1, Complete: 2}}})
+	wants(t, f.run(t, "job", "status", "web").out, "Task Group  Queued  Starting  Running  Failed  Complete  Lost  Unknown  Requeued\n"+
+		"front       2       0         1        0       1         0     0        1\n")
+}
+
 // A task that is suspended does not run.
 func TestSuspendedTasksAreSuspended(t *testing.T) {
 	a := webAlloc(allocA, structs.AllocClientSuspended)

@@ -53,7 +53,7 @@ func queueCmd() spec {
 				case len(entries) == 0 && *token != "":
 					return e.fail(errNothingFollows(*token))
 				case len(entries) > 0:
-					ui.Table(e.out, queueRows(entries, *verbose))
+					ui.Table(e.out, queueRows(entries, e.namespace == structs.AllNamespaces, *verbose))
 				default:
 					printNothingWaits(ctx, e, *pool, q)
 				}
@@ -118,11 +118,11 @@ func queuePages(ctx context.Context, e *env, pool string, q *api.Query) ([]*stru
 	}
 }
 
-// queueRows is a table of the queue. Namespaces and pools are shown where they differ.
-func queueRows(entries []*structs.QueueEntry, verbose bool) [][]string {
+// queueRows is a table of the queue. Pools are shown where they differ, namespaces also where those of all are requested.
+func queueRows(entries []*structs.QueueEntry, all, verbose bool) [][]string {
 	first := entries[0]
 	pools := verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.NodePool != first.NodePool })
-	spaces := verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Namespace != first.Namespace })
+	spaces := all || verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Namespace != first.Namespace })
 	rows := [][]string{nil}
 	for i, x := range entries {
 		var row []string

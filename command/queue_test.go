@@ -49,6 +49,8 @@ func TestQueue(t *testing.T) {
 	two[1].Namespace, two[1].NodePool, two[1].Suspended, two[1].State, two[1].Place = "team", "gpu", 3, structs.QueueSuspended, 1
 	got = newFake(t).on("GET /v1/queue", two).run(t, "queue", "-namespace", "*")
 	wants(t, got.out, "Pool     Position  Namespace  Job ID", "gpu      1         team       late", "3 suspended")
+	got = newFake(t).on("GET /v1/queue", two[:1]).run(t, "queue", "-namespace", "*") // one row has the columns of many
+	wants(t, got.out, "Position  Namespace  Job ID  Group    Priority  Share  Missing", "1         default    train   workers  95        0 %    4 of 8")
 }
 
 func TestEmptyQueue(t *testing.T) {

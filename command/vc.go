@@ -1,11 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/examples"
@@ -18,26 +21,32 @@ func vcList() spec {
 		synopsis: "List the virtual clusters",
 		usage:    "", example: "-filter 'Points > 0'", output: true,
 		details: "A virtual cluster is what a namespace owns. Cells are those that it owns now, with those won in exchanges and without those\n" +
-			"sold. Of them, those in use are bound, and those that the hardware cannot hold at present are doomed. Lent are the\n" +
-			"devices of bound cells that others use.",
+			"sold; \"until\" says when a window, shift or exchange ends to which a number of cells is due. Of them, those in use are bound,\n" +
+			"and those that the hardware cannot hold at present are doomed. Lent are the devices of bound cells that others use.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var now time.Time
 			return pageOfAll(fs, "No virtual clusters", func(ctx context.Context, e *env, q *api.Query) ([]*structs.VirtualClusterStatus, api.Meta, error) {
+				now = e.now()
 				return e.client.VirtualClusters().List(ctx, q)
-			}, vcRows)
+			}, func(list []*structs.VirtualClusterStatus) [][]string { return vcRows(list, now) })
 		},
 	}
 }
 
 // vcRows is a table of virtual clusters.
-func vcRows(clusters []*structs.VirtualClusterStatus) [][]string {
+func vcRows(clusters []*structs.VirtualClusterStatus, now time.Time) [][]string {
 	rows := [][]string{{"Name", "Over Limit", "Points", "Cells", "Bound", "Doomed", "GPUs Used", "Lent", "Pending Edit"}}
 	for _, vc := range clusters {
 		var sum structs.CellStatus
 		var cells []string
-		for _, c := range vc.Cells {
+		for _, c := range ownedCells(vc, now) {
 			sum.Bound, sum.Doomed, sum.Lent = sum.Bound+c.Bound, sum.Doomed+c.Doomed, sum.Lent+c.Lent
 			sum.GPUs, sum.GPUsUsed = sum.GPUs+c.GPUs, sum.GPUsUsed+c.GPUsUsed
-			cells = append(cells, fmt.Sprintf("%d %s", c.Given+c.Won, cellLevel(c.Level, c.Size)))
+			text := fmt.Sprintf("%d %s", c.Given+c.Won, cellLevel(c.Level, c.Size))
+			if !c.until.IsZero() {
+				text += fmt.Sprintf(" (until %s)", windowTime(c.until))
+			}
+			cells = append(cells, text)
 		}
 		pending := "no"
 		if vc.Pending != nil {
@@ -49,6 +58,44 @@ func vcRows(clusters []*structs.VirtualClusterStatus) [][]string {
 		})
 	}
 	return rows
+}
+
+// cellsUntil are cells of one kind, and until when there are as many; zero: no window, shift or exchange has changed their number.
+type cellsUntil struct {
+	*structs.CellStatus
+	until time.Time
+}
+
+// ownedCells returns the cells of a virtual cluster, those also that it has none of for a time.
+func ownedCells(vc *structs.VirtualClusterStatus, now time.Time) []cellsUntil {
+	list := make([]cellsUntil, 0, len(vc.Cells))
+	for _, c := range vc.Cells {
+		list = append(list, cellsUntil{CellStatus: c})
+	}
+	note := func(q *structs.CellQuota, from, until time.Time) {
+		if from.After(now) || !until.After(now) {
+			return
+		}
+		at := slices.IndexFunc(list, func(c cellsUntil) bool { return ownsAs(c.CellStatus, q) })
+		if at < 0 {
+			at = len(list)
+			none := &structs.CellStatus{Kind: q.Kind, NodePool: cmp.Or(q.NodePool, structs.DefaultNodePool), Level: q.Level, Size: q.Size}
+			list = append(list, cellsUntil{CellStatus: none})
+		}
+		if was := list[at].until; was.IsZero() || until.Before(was) {
+			list[at].until = until
+		}
+	}
+	for _, w := range vc.Windows {
+		for _, q := range w.Cells {
+			note(q, w.From, w.To)
+		}
+	}
+	for i := range vc.Changes {
+		c := &vc.Changes[i]
+		note(&c.Cells, time.Unix(0, c.From), time.Unix(0, c.Until))
+	}
+	return list
 }
 
 // cellLevel names a kind of cells: "socket", or "rack of 16" above nodes.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,6 +120,11 @@ func settledRows(clusters []*structs.VirtualClusterStatus, now time.Time) [][]st
 		}
 	}
 	slices.SortStableFunc(all, func(a, b bought) int { return cmp.Or(cmp.Compare(a.Until, b.Until), cmp.Compare(a.From, b.From)) })
+	quotas := make([]*structs.CellQuota, 0, len(all))
+	for i := range all {
+		quotas = append(quotas, &all[i].Cells)
+	}
+	kinds := kindTexts(quotas)
 	rows := [][]string{{"From Owner", "To Owner", "Kind", "Level", "Cells", "Points", "From", "Back at"}}
 	for i := range all {
 		c := &all[i]
@@ -129,23 +133,49 @@ func settledRows(clusters []*structs.VirtualClusterStatus, now time.Time) [][]st
 			points = strconv.FormatInt(c.Points, 10)
 		}
 		rows = append(rows, []string{
-			ui.OrNone(c.With), c.by, c.Cells.Kind, cellLevel(c.Cells.Level, c.Cells.Size), strconv.Itoa(c.Cells.Count), points,
+			ui.OrNone(c.With), c.by, kinds[i], cellLevel(c.Cells.Level, c.Cells.Size), strconv.Itoa(c.Cells.Count), points,
 			windowTime(time.Unix(0, c.From)), windowTime(time.Unix(0, c.Until)),
 		})
 	}
 	return rows
 }
 
+// kindTexts returns the kinds of cells as they are shown: with the tree of a node only where they are of several trees of one model.
+func kindTexts(list []*structs.CellQuota) []string {
+	model := func(kind string) string {
+		if parts := strings.SplitN(kind, "/", 4); len(parts) == 4 {
+			return strings.Join(parts[:3], "/")
+		}
+		return kind
+	}
+	texts := make([]string, 0, len(list))
+	for _, q := range list {
+		text := model(q.Kind)
+		if slices.ContainsFunc(list, func(o *structs.CellQuota) bool {
+			return o.Kind != q.Kind && model(o.Kind) == text && strings.Count(o.Kind, "/") == 3
+		}) {
+			text = q.Kind
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
 // exchangeRows is a table of offers and bids.
 func exchangeRows(list []*structs.Exchange, verbose bool) [][]string {
 	rows := [][]string{{"ID", "Type", "Owner", "Kind", "Level", "Cells", "Points per Cell", "From", "Until"}}
+	quotas := make([]*structs.CellQuota, 0, len(list))
 	for _, x := range list {
+		quotas = append(quotas, &x.Cells)
+	}
+	kinds := kindTexts(quotas)
+	for i, x := range list {
 		what, points := "offer", ""
 		if x.Bid {
 			what, points = "bid", strconv.FormatInt(x.Points, 10)
 		}
 		rows = append(rows, []string{
-			short(x.ID, verbose), what, x.Owner, ui.OrNone(x.Cells.Kind), cellLevel(x.Cells.Level, x.Cells.Size), strconv.Itoa(x.Cells.Count), points,
+			short(x.ID, verbose), what, x.Owner, ui.OrNone(kinds[i]), cellLevel(x.Cells.Level, x.Cells.Size), strconv.Itoa(x.Cells.Count), points,
 			windowTime(x.From), windowTime(x.Until),
 		})
 	}
@@ -156,8 +186,10 @@ func vcWithdraw() spec {
 	return spec{
 		synopsis: "Take an offer or a bid back",
 		usage:    "<exchange>", example: "5f3a9c01",
-		details: "The offer or bid is given by its ID or a prefix of it. It can be taken back until it is settled.",
-		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+		details: "The offer or bid is given by its ID or a prefix of it. It can be taken back until it is settled. When the ID is shorter than the\n" +
+			"short ID that lists print, the command asks for confirmation, or needs -yes.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			yes := fs.Bool("yes", false, "do not ask for confirmation")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
 					return e.usage("one offer or bid is needed, %d given", len(args))
@@ -174,8 +206,10 @@ func vcWithdraw() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				if guessedShort(args[0], x.ID, "") != "" {
-					return e.fail(fmt.Errorf("nothing was done: %q is only the beginning of the ID %s; use the ID that `nomadish vc exchanges` prints", args[0], x.ID))
+				if guess := guessedShort(args[0], x.ID, ""); guess != "" && !*yes {
+					if err := e.sure("Withdraw exchange", "exchange", guess, x.ID); err != nil {
+						return e.fail(err)
+					}
 				}
 				if err := e.client.Exchanges().Withdraw(ctx, x.ID); err != nil {
 					return e.fail(err)

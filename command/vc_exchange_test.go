@@ -55,7 +55,8 @@ func TestVCOffersAndBids(t *testing.T) {
 	wrong("vc withdraw 5f3a9c0", "2 exchanges have IDs that start with")
 	wrong("vc withdraw 7", `no exchange has an ID that starts with "7"`)
 	f.answers["GET /v1/exchanges"] = []any{[]*structs.Exchange{{ID: allocA}}}
-	wrong("vc withdraw 5f3a", `nothing was done: "5f3a" is only the beginning of the ID `+allocA)
+	wrong("vc withdraw 5f3a", `nothing was done: "5f3a" is only a prefix of the ID of exchange "`+allocA)
+	wants(t, f.run(t, "vc", "withdraw", "-yes", "5f3a").out, "Successfully withdrew 5f3a9c01")
 }
 
 func TestVCPointsAndShift(t *testing.T) {
@@ -92,6 +93,63 @@ func TestVCPointsAndShift(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", line, got.code, got.err, want)
 		}
 	}
+}
+
+// TestVCStatusOfOffers: what is offered or bid for is owned as before, and listed with its times.
+func TestVCStatusOfOffers(t *testing.T) {
+	f, a := twoTenants(t)
+	from := time.Date(2101, 12, 24, 0, 0, 0, 0, time.UTC)
+	x := structs.Exchange{ID: allocA, Owner: "team-a", Cells: structs.CellQuota{Kind: "nvidia/gpu/H100/2x2x2", Level: "node", Count: 2}, From: from, Until: from.Add(72 * time.Hour)}
+	bid, other := x, x
+	bid.ID, bid.Bid, bid.Points, bid.Cells.Count = allocB, true, 1, 1
+	other.Owner, other.ID, other.Cells.Count = "team-b", evalA, 7
+	a.Cells[0].Offered = 2
+	f.answers["GET /v1/exchanges"] = []any{[]*structs.Exchange{&x, &bid, &other}}
+	got := f.run(t, "vc", "status", "team-a")
+	wants(t, got.out, "node   4      1    2      2     1    1       11 of 16   5\n", "Change  From        Until       Cells    Details\n"+
+		"offer   2101-12-24  2101-12-27  node -2  5f3a9c01, not settled yet\n"+
+		"bid     2101-12-24  2101-12-27  node +1  5f3a9c02, 1 point each, not settled yet\n")
+	if strings.Contains(got.out, "node -7") {
+		t.Errorf("an offer of another is in\n%s", got.out)
+	}
+}
+
+// TestVCListUntil: a number of cells that a window, shift or exchange is the reason of is marked with its end.
+func TestVCListUntil(t *testing.T) {
+	f, a := twoTenants(t)
+	cells := func(level string, n int) structs.CellQuota {
+		return structs.CellQuota{Kind: "nvidia/gpu/H100/2x2x2", NodePool: "default", Level: level, Count: n}
+	}
+	at := func(hours int) int64 { return present.Add(time.Duration(hours) * time.Hour).UnixNano() }
+	a.Changes = []structs.CellChange{
+		{Cells: cells("node", 1), From: at(-1), Until: at(3), Why: structs.CellChangeWon},
+		{Cells: cells("node", -1), From: at(-1), Until: at(2), Why: structs.CellChangeSold},
+		{Cells: cells("node", -1), From: at(1), Until: at(2), Why: structs.CellChangeShift},
+		{Cells: cells("node", -1), From: at(-2), Until: at(-1), Why: structs.CellChangeShift},
+		{Cells: cells("socket", -1), From: at(-1), Until: at(2), Why: structs.CellChangeSold},
+	}
+	until := " (until " + windowTime(present.Add(2*time.Hour)) + ")"
+	wants(t, f.run(t, "vc", "list").out, "  5 node"+until+", 0 socket"+until+"  ")
+	a.Changes = a.Changes[2:4]
+	wants(t, f.run(t, "vc", "list").out, "  5 node  ")
+}
+
+// TestKindTexts: the tree of a node is in a kind where it is needed to tell two apart.
+func TestKindTexts(t *testing.T) {
+	f := func(want string, kinds ...string) {
+		t.Helper()
+		list := make([]*structs.CellQuota, 0, len(kinds))
+		for _, kind := range kinds {
+			list = append(list, &structs.CellQuota{Kind: kind})
+		}
+		if got := strings.Join(kindTexts(list), " "); got != want {
+			t.Errorf("%v: %q, want %q", kinds, got, want)
+		}
+	}
+	f("")
+	f(" v/gpu/m", "", "v/gpu/m")
+	f("v/gpu/m v/gpu/m v/gpu/n", "v/gpu/m/2x4", "v/gpu/m/2x4", "v/gpu/n/2x2x2")
+	f("v/gpu/m/2x4 v/gpu/m/2x2x2 v/gpu/n", "v/gpu/m/2x4", "v/gpu/m/2x2x2", "v/gpu/n/2x2x2")
 }
 
 // What was settled is shown until its cells have returned, on both sides.

@@ -19,9 +19,10 @@ func vcStatus() spec {
 		usage:    "<namespace>", example: "team-a", output: true,
 		details: "The virtual cluster is given by the name of its namespace or a prefix of it.\n" +
 			"\n" +
-			"Owned are the cells that the file gives it, or the window that it is in; with those won in exchanges and without those offered,\n" +
-			"they are bound (in use, or pinned), free or doomed: the hardware cannot hold them at present. Bad are bound cells with a\n" +
-			"device that is not healthy. Lent are the devices of bound cells that others use; they lose them when the owner needs them.",
+			"Owned are the cells that the file gives it, or the window that it is in, without those sold; with those won in exchanges, they\n" +
+			"are bound (in use, or pinned), free or doomed: the hardware cannot hold them at present. Bad are bound cells with a device\n" +
+			"that is not healthy. Lent are the devices of bound cells that others use; they lose them when the owner needs them. Changes\n" +
+			"are shifts, exchanges, and offers and bids that are not settled yet: these change nothing before their time begins.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			verbose := fs.Bool("verbose", false, "list every job that uses a cell, and all windows")
 			stale := staleFlag(fs)
@@ -39,6 +40,9 @@ func vcStatus() spec {
 				if p.usage, err = read.usage(ctx, vc); err != nil {
 					return e.fail(err)
 				}
+				if p.open, err = read.open(ctx, vc.Name); err != nil {
+					return e.fail(err)
+				}
 				p.print()
 				return exitDone
 			}
@@ -51,12 +55,13 @@ type vcPrinter struct {
 	*printer
 	vc      *structs.VirtualClusterStatus
 	usage   *vcUsage
+	open    []*structs.Exchange // its offers and bids that are not settled yet
 	verbose bool
 }
 
 func (p *vcPrinter) print() {
 	vc := p.vc
-	p.printf("Name = %s   Over Limit = %s   Points = %d   Next Window = %s\n", vc.Name, vc.OverLimit, vc.Points, p.nextWindow())
+	p.printf("Name = %s   Over Limit = %s   Points = %d   %s\n", vc.Name, vc.OverLimit, vc.Points, p.window())
 	if vc.Pending != nil {
 		p.printf("%s\n", p.style.Yellow("Pending = "+cellCounts(vc.Pending.Cells)+" ("+pendingReason(vc.Pending)+")"))
 	}
@@ -90,18 +95,18 @@ func (p *vcPrinter) cells() {
 		return
 	}
 	pools := slices.ContainsFunc(p.vc.Cells, func(c *structs.CellStatus) bool { return c.NodePool != structs.DefaultNodePool && c.NodePool != "" })
-	head := []string{"Kind", "Level", "Owned", "Won", "Offered", "Bound", "Free", "Bad", "Doomed", "GPUs Used", "Lent"}
+	head := []string{"Kind", "Level", "Owned", "Won", "Bound", "Free", "Bad", "Doomed", "GPUs Used", "Lent"}
 	rows := [][]string{head}
 	for _, c := range p.vc.Cells {
 		row := []string{c.Kind, cellLevel(c.Level, c.Size)}
-		for _, n := range []int{c.Given, c.Won, c.Offered, c.Bound, c.Free(), c.Bad, c.Doomed} {
+		for _, n := range []int{c.Given, c.Won, c.Bound, c.Free(), c.Bad, c.Doomed} {
 			row = append(row, strconv.Itoa(n))
 		}
 		if c.Bad > 0 {
-			row[7] = p.style.Red(row[7])
+			row[6] = p.style.Red(row[6])
 		}
 		if c.Doomed > 0 {
-			row[8] = p.style.Red(row[8])
+			row[7] = p.style.Red(row[7])
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%d of %d", c.GPUsUsed, c.GPUs), strconv.Itoa(c.Lent)))
 	}
@@ -216,20 +221,20 @@ func (p *vcPrinter) borrowed() {
 	p.printf("Borrowed %s: %s\n", total, strings.Join(where, ", "))
 }
 
-// nextWindow is the window that the virtual cluster is in, or else the next one, with what it changes.
-func (p *vcPrinter) nextWindow() string {
+// window is the window that the virtual cluster is in, or else the next one, with what it changes.
+func (p *vcPrinter) window() string {
 	var next *structs.CellWindow
 	for _, w := range p.vc.Windows {
 		switch {
 		case !w.To.After(p.now()):
 		case !w.From.After(p.now()):
-			return fmt.Sprintf("now, until %s (%s)", windowTime(w.To), cellCounts(w.Cells))
+			return fmt.Sprintf("Window = until %s (%s)", windowTime(w.To), cellCounts(w.Cells))
 		case next == nil || w.From.Before(next.From):
 			next = w
 		}
 	}
 	if next == nil {
-		return "<none>"
+		return "Next Window = <none>"
 	}
 	changes := make([]string, 0, len(next.Cells))
 	for _, q := range next.Cells {
@@ -241,7 +246,7 @@ func (p *vcPrinter) nextWindow() string {
 		}
 		changes = append(changes, fmt.Sprintf("%s %d -> %d", cellLevel(q.Level, q.Size), given, q.Count))
 	}
-	return fmt.Sprintf("%s (%s)", windowTime(next.From), strings.Join(changes, ", "))
+	return fmt.Sprintf("Next Window = %s (%s)", windowTime(next.From), strings.Join(changes, ", "))
 }
 
 // ownsAs reports whether cells of a status are those that a quota speaks of.
@@ -251,20 +256,39 @@ func ownsAs(c *structs.CellStatus, q *structs.CellQuota) bool {
 	return pool && kind && q.Level == c.Level && q.Size == c.Size
 }
 
-// changes prints a line for each shift and exchange that has not ended.
+// changes prints a line for each shift and exchange that has not ended, and for each offer and bid that is not settled yet, by their begin.
 func (p *vcPrinter) changes() {
-	rows := [][]string{{"Change", "From", "Until", "Cells", "Details"}}
+	type change struct {
+		from time.Time
+		row  []string
+	}
+	var list []change
+	add := func(what string, from, until time.Time, cells *structs.CellQuota, count int, details string) {
+		number := fmt.Sprintf("%s %+d", cellLevel(cells.Level, cells.Size), count)
+		list = append(list, change{from, []string{what, windowTime(from), windowTime(until), number, details}})
+	}
 	for i := range p.vc.Changes {
 		c := &p.vc.Changes[i]
 		if until := time.Unix(0, c.Until); until.After(p.now()) {
-			rows = append(rows, []string{
-				c.Why, windowTime(time.Unix(0, c.From)), windowTime(until), fmt.Sprintf("%s %+d", cellLevel(c.Cells.Level, c.Cells.Size), c.Cells.Count), changeDetails(c),
-			})
+			add(c.Why, time.Unix(0, c.From), until, &c.Cells, c.Cells.Count, changeDetails(c))
 		}
 	}
-	if len(rows) > 1 {
-		ui.Table(p.out, rows)
+	for _, x := range p.open {
+		if x.Bid {
+			add("bid", x.From, x.Until, &x.Cells, x.Cells.Count, fmt.Sprintf("%s, %s each, not settled yet", short(x.ID, p.verbose), pointsText(x.Points)))
+		} else {
+			add("offer", x.From, x.Until, &x.Cells, -x.Cells.Count, short(x.ID, p.verbose)+", not settled yet")
+		}
 	}
+	if len(list) == 0 {
+		return
+	}
+	slices.SortStableFunc(list, func(a, b change) int { return a.from.Compare(b.from) })
+	rows := [][]string{{"Change", "From", "Until", "Cells", "Details"}}
+	for _, c := range list {
+		rows = append(rows, c.row)
+	}
+	ui.Table(p.out, rows)
 }
 
 // changeDetails says with whom cells were exchanged, for how much, and when they are back where they were.

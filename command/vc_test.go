@@ -43,7 +43,7 @@ func twoTenants(t *testing.T) (*fake, *structs.VirtualClusterStatus) {
 	}}
 	return newFake(t).
 		on("GET /v1/virtual-clusters", []*structs.VirtualClusterStatus{a, b, {Name: "team-c"}}).
-		on("GET /v1/virtual-cluster/team-a", a).on("GET /v1/virtual-cluster/team-b", b).
+		on("GET /v1/exchanges", []*structs.Exchange{}).on("GET /v1/virtual-cluster/team-a", a).on("GET /v1/virtual-cluster/team-b", b).
 		on("GET /v1/allocations", []*structs.AllocListStub{
 			usingGPUs(id("1"), "team-a", "train.w[0]", "0"), usingGPUs(id("2"), "team-a", "train.w[1]", "1"),
 			usingGPUs(id("3"), "team-b", "sweep.run[0]", "2", "3"), usingGPUs(id("4"), "team-b", "sweep.run[7]", "4", "5", "6"),
@@ -57,8 +57,8 @@ func TestVCStatusLooksAsExpected(t *testing.T) {
 	f, a := twoTenants(t)
 	got := f.run(t, "vc", "status", "team-a")
 	want := `Name = team-a   Over Limit = opportunistic   Points = 12   Next Window = 2026-12-01 (node 4 -> 6)
-Kind             Level  Owned  Won  Offered  Bound  Free  Bad  Doomed  GPUs Used  Lent
-nvidia/gpu/H100  node   4      1    0        2      2     1    1       11 of 16   5
+Kind             Level  Owned  Won  Bound  Free  Bad  Doomed  GPUs Used  Lent
+nvidia/gpu/H100  node   4      1    2      2     1    1       11 of 16   5
 Bound  Cell              Used by       Lent to
 node   n3                train.w[0-1]  team-b sweep.run (5)
 node   n4 (pinned, bad)
@@ -78,7 +78,7 @@ Borrowed 3 GPUs: eval.g[0-2] on n7 (cell of team-b)
 		"Borrowed 5 GPUs: eval.g[0-2] on n7 (cell of team-b), 2 outside the bound cells of others\n",
 		"2026-12-01         2026-12-15T06:30Z  node 6\n")
 	a.Windows[1].From = present
-	wants(t, f.run(t, "vc", "status", "team-a").out, "Next Window = now, until 2026-12-15T06:30Z (node 6)\n")
+	wants(t, f.run(t, "vc", "status", "team-a").out, "Points = 12   Window = until 2026-12-15T06:30Z (node 6)\n")
 	f.answers["GET /v1/virtual-clusters"] = []any{[]*structs.VirtualClusterStatus{a}}
 	wants(t, f.run(t, "vc", "status", "team-a").out, "\nBorrowed 5 GPUs outside the bound cells of others\n")
 	f.answers["GET /v1/virtual-cluster/team-a"] = []any{&structs.VirtualClusterStatus{Name: "team-a", OverLimit: "wait"}}

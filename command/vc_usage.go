@@ -40,13 +40,19 @@ func (r *vcReader) named(ctx context.Context, args []string) (*structs.VirtualCl
 			return list, err
 		},
 		id: name, name: name,
-		rows: func(list []*structs.VirtualClusterStatus, _ bool) [][]string { return vcRows(list) },
+		rows: func(list []*structs.VirtualClusterStatus, _ bool) [][]string { return vcRows(list, r.e.now()) },
 	}, args[0])
 	if err != nil {
 		return nil, err
 	}
 	vc, _, err = r.e.client.VirtualClusters().Info(ctx, found.Name, nil)
 	return vc, err
+}
+
+// open reads the offers and bids of a virtual cluster that are not settled yet.
+func (r *vcReader) open(ctx context.Context, owner string) ([]*structs.Exchange, error) {
+	list, _, err := r.e.client.Exchanges().List(ctx, nil)
+	return slices.DeleteFunc(list, func(x *structs.Exchange) bool { return x.Owner != owner }), err
 }
 
 // vcUsage is who uses the cells of a virtual cluster, and what it uses of those of others.

@@ -81,16 +81,17 @@ func TestVirtualClustersGuide(t *testing.T) {
 
 	// Nothing idles: all 32 run, 4 of them by what the team owns.
 	says(t, a, 0, "job run -detach "+dir+"sweep.nomad.hcl")
-	until(t, a, "vc status students", "nvidia/gpu/H100  socket  1      0    0        1      0     0    0       4 of 4     0", "sweep.run[0-3]",
+	until(t, a, "vc status students", "nvidia/gpu/H100  socket  1      0    1      0     0    0       4 of 4     0", "sweep.run[0-3]",
 		"Borrowed 28 GPUs outside the bound cells of others")
 
 	// An owner comes, twice. What remains of the notebook's node stays lent.
 	says(t, a, 0, "job run -detach "+dir+"notebook.nomad.hcl")
 	says(t, a, 0, "job run -detach "+dir+"train.nomad.hcl")
-	until(t, a, "vc status vision", "nvidia/gpu/H100  node   2      0    0        2      0     0    0       10 of 16   6", "notebook.w[0]  students sweep.run (6)", "train.w[0]")
+	until(t, a, "vc status vision", "nvidia/gpu/H100  node   2      0    2      0     0    0       10 of 16   6", "notebook.w[0]  students sweep.run (6)", "train.w[0]")
 	says(t, a, 0, "vc status students", "4 of 4", "Borrowed 18 GPUs: sweep.run[", "(cell of vision), 12 outside the bound cells of others")
-	until(t, a, "job status -namespace students sweep", "run         10      0         22")
+	until(t, a, "job status -namespace students sweep", "Lost  Unknown  Requeued\n", "run         10      0         22       0       0         0     0        10\n")
 	says(t, a, 0, "queue -namespace students", "sweep")
+	says(t, a, 0, "queue -namespace *", "Namespace", "Share")
 	says(t, a, 0, "vc list", "vision    opportunistic  0       2 node    2      0       10 of 16   6     no")
 	says(t, a, 0, "topology", "  owner vision  8 × nvidia/gpu/H100", " vision/notebook.w[0] (guaranteed)\n", "] (lent)\n", "vision    16     16     10          6\n")
 	until(t, a, "operator metrics -format prometheus", `nomad_nomad_virtual_cluster_gpus_lent{`, `namespace="vision",node_pool="default",kind="nvidia/gpu/H100"} 6`)
@@ -132,25 +133,78 @@ func TestVirtualClustersGuide(t *testing.T) {
 	says(t, a, 0, "job stop -purge -detach -namespace vision pair")
 	until(t, a, "vc status vision", "10 of 16")
 
+	// What can have no claim by what it requests is warned of.
+	heavy := "cpu = 48000\ndevice \"nvidia/gpu\" {}"
+	says(t, a, 0, "job run -detach "+own(task("a", heavy)), `group "w": it requests 48000 MHz of 32000 that belong to its GPUs, and waits as class is "guaranteed"`)
+	until(t, a, "job explain -namespace vision pair", "beyond the share: it requests 48000 MHz of 32000 that belong to its GPUs")
+	says(t, a, 0, "job stop -purge -detach -namespace vision pair")
+
 	// It ends, and nothing idles again.
 	says(t, a, 0, "job stop -detach -namespace vision train")
 	until(t, a, "vc status students", "Borrowed 26 GPUs")
+
+	// Who owns too little is asked, and told what waits.
+	says(t, a, 1, "job run -detach "+dir+"decode.nomad.hcl", "8 GPUs, 0 in guaranteed use", "-opportunistic")
+	says(t, a, 0, "job run -detach -opportunistic "+dir+"decode.nomad.hcl")
+	until(t, a, "vc status speech", "8 of 8", "decode.run[0-7]")
 
 	// What cannot be given is refused by its level; what is in use cannot be deleted.
 	three := a.job("three", "virtual_cluster \"vision\" {\n  cells {\n    level = \"node\"\n    count = 3\n  }\n}\n")
 	none := a.job("none", "virtual_cluster \"students\" {}\n")
 	says(t, a, 1, "vc apply "+three, `virtual cluster "vision": level node: 1 short`)
-	says(t, a, 0, "vc apply -when-free "+three)
+	says(t, a, 0, "vc apply -when-free "+three, `The edit of virtual cluster "vision" is pending: level node: 1 short`)
 	says(t, a, 0, "vc status vision", "Pending = node 3 (level node: 1 short)")
-	says(t, a, 0, "vc apply "+dir+"vision.hcl") // in place of what was pending
 	says(t, a, 1, "vc delete students", "4 allocations use its cells")
 	says(t, a, 0, "vc apply "+none, "Successfully applied")
-	says(t, a, 0, "vc status students", "It owns no cells", "Borrowed 30 GPUs")
+	until(t, a, "vc status students", "It owns no cells", "Borrowed 22 GPUs")
 	says(t, a, 0, "vc delete students", "Successfully deleted")
 	says(t, a, 1, "vc status students", "no virtual cluster has a name that starts with")
-	says(t, a, 0, "vc apply "+three, "Successfully applied")
+	until(t, a, "vc list", "vision  opportunistic  0       3 node ") // what was pending is admitted
 	says(t, a, 1, "vc apply "+dir+"students.hcl", "level socket: 1 short")
+	says(t, a, 0, "vc apply "+dir+"vision.hcl")
+	guideOfTimes(t, a)
 	a.inOrder()
+}
+
+// guideOfTimes walks the rest of the guide: a drain, other times, and how to clean up.
+func guideOfTimes(t *testing.T, a *agent) {
+	t.Helper()
+	vision, _, err := a.api.VirtualClusters().Info(t.Context(), "vision", nil)
+	if err != nil || len(vision.Bound) != 1 {
+		t.Fatalf("%+v, %v", vision, err)
+	}
+	cell := vision.Bound[0].Cell
+	says(t, a, 0, "node drain -enable -detach -yes -deadline "+scaled(3*time.Second).String()+" "+cell)
+	until(t, a, "vc status vision", cell+" (away)  notebook.w[0]")
+	until(t, a, "vc status vision", "H100  node   2      0    1 ", "notebook.w[0]")
+	within(t, 20*time.Second, "the end of the drain", func(context.Context) error { return tries(a, 0, "node eligibility -enable "+cell) })
+
+	const shift = "vc shift -level node -count 1 "
+	says(t, a, 0, shift+"-from 2126-12-24 -until 2126-12-27 -to 2127-01-04 -until-to 2127-01-07 vision", "owns 1 cell of level node fewer from 2126-12-24")
+	says(t, a, 0, "vc status vision", "shift   2126-12-24  2126-12-27  node -1  back at 2126-12-27", "shift   2127-01-04  2127-01-07  node +1")
+	says(t, a, 0, shift+"-from 2127-01-04 -until 2127-01-07 -to 2126-12-24 -until-to 2126-12-27 vision", "fewer from 2127-01-04")
+	says(t, a, 0, "vc points speech 10", "has 10 points.")
+	from := time.Now().UTC().Add(scaled(3 * time.Second)).Truncate(time.Second)
+	back := from.Add(scaled(2 * time.Second)).Truncate(time.Second)
+	when := fmt.Sprintf("-level node -count 1 -from %s -until %s ", from.Format(time.RFC3339), back.Format(time.RFC3339))
+	says(t, a, 0, "vc offer "+when+"vision", `of virtual cluster "vision"; it is settled at `)
+	says(t, a, 0, "vc bid -points 3 "+when+"speech", `of virtual cluster "speech"; it is settled at `)
+	says(t, a, 0, "vc exchanges", "offer  vision  nvidia/gpu/H100  node   1 ", "bid    speech  nvidia/gpu/H100  node   1      3 ")
+	says(t, a, 0, "vc status vision", "Change  From ", "offer   "+from.Format("2006-01-02"), "not settled yet", "H100  node   2      0 ")
+	until(t, a, "vc exchanges", "No offers and bids", "Settled", "vision      speech    nvidia/gpu/H100  node   1      3       ")
+	until(t, a, "vc list", "speech  ask            7       2 node (until ", "12 of 16", "vision  opportunistic  3       1 node (until ")
+	until(t, a, "vc list", "speech  ask            7       1 node  1 ", "vision  opportunistic  3       2 node  1 ")
+
+	for _, job := range []string{"vision notebook", "vision train", "speech decode", "students sweep"} {
+		says(t, a, 0, "job stop -purge -detach -namespace "+job)
+	}
+	for _, team := range []string{"vision", "speech", "students"} {
+		if team != "students" {
+			within(t, 20*time.Second, "nothing is used", func(context.Context) error { return tries(a, 0, "vc delete "+team) })
+		}
+		within(t, 20*time.Second, "nothing runs", func(context.Context) error { return tries(a, 0, "namespace delete "+team) })
+	}
+	says(t, a, 0, "vc list", "No virtual clusters")
 }
 
 // TestVirtualClustersOverHTTP: what programs do with virtual clusters, and what they may not.
@@ -224,15 +278,15 @@ func TestVirtualClustersExchange(t *testing.T) {
 	says(t, a, 1, "vc points students -5", "4 points")
 	from := time.Now().UTC().Add(scaled(3 * time.Second)).Truncate(time.Second)
 	when := fmt.Sprintf("-level node -from %s -until %s ", from.Format(time.RFC3339), from.Add(scaled(3*time.Second)).Truncate(time.Second).Format(time.RFC3339))
-	says(t, a, 1, "vc offer -count 2 "+when+"speech", `virtual cluster "speech" owns 1 such cells`)
+	says(t, a, 1, "vc offer -count 2 "+when+"speech", `virtual cluster "speech" owns 1 such cell neither pinned nor offered`)
 	says(t, a, 0, "vc offer "+when+"vision", "Successfully made offer")
-	says(t, a, 1, "vc bid -points 5 "+when+"students", "points")
+	says(t, a, 1, "vc bid -points 5 "+when+"students", "has 4 points, too few for 1 cell at 5 points each")
 	says(t, a, 0, "vc bid -points 3 "+when+"students", "Successfully made bid")
 	const later = "-level node -from 2126-12-24 -until 2126-12-27 "
 	says(t, a, 1, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-07 vision", "level socket: 1 short from 2127-01-04") // all nodes are owned then
 	says(t, a, 0, "vc delete speech", "")
 	says(t, a, 0, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-07 vision", `Virtual cluster "vision" owns 1 cell of level node fewer from 2126-12-24`)
-	says(t, a, 0, "vc status vision", "Change  From        Until       Cells", "shift   2126-12-24  2126-12-27  node -1", "shift   2127-01-04  2127-01-07  node +1")
+	says(t, a, 0, "vc status vision", "Change  From ", "offer   "+from.Format(time.DateOnly), "not settled yet", "shift   2126-12-24 ", "node -1  back at 2126-12-27", "shift   2127-01-04 ")
 	says(t, a, 1, "vc shift "+later+"-to 2127-01-04 -until-to 2127-01-08 vision", "must not gain cell-hours")
 	says(t, a, 0, "vc exchanges", "offer", "vision", "bid", "students")
 	until(t, a, "vc list", "students  opportunistic  1       1 socket, 1 node", "vision    opportunistic  3       1 node")

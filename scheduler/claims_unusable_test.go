@@ -55,11 +55,22 @@ func TestReasonsWithoutClaim(t *testing.T) {
 		if got := reasonsOf(x.decide("a", "waits", 1, 1, c.change, guaranteedOnly)); !containsAll(got, []string{c.reason, `withheld by class = "guaranteed"`}) {
 			t.Errorf("%s: %q", c.name, got)
 		}
+		if got := textsOf(x.explainOver("", "a", "waits", 1, 1, c.change, guaranteedOnly)); !containsAll(got, []string{c.reason, `withheld by class = "guaranteed"`}) {
+			t.Errorf("%s, a guaranteed one explained: %q", c.name, got)
+		}
 		x.decide("b", "flood", 8, 1)
 		if got := reasonsOf(x.decide("a", "full", 8, 1, c.change)); !containsAll(got, []string{c.reason}) {
 			t.Errorf("%s on a full cluster: %q", c.name, got)
 		}
 	}
+}
+
+// textsOf are the texts of what holds a group as a whole.
+func textsOf(g *structs.GroupExplanation) (list []string) {
+	for _, w := range g.Waits {
+		list = append(list, w.Text)
+	}
+	return list
 }
 
 // TestReasonsOfGangs: a gang of which a group requests no GPUs uses no claim, and says so.

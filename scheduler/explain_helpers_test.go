@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -32,7 +33,7 @@ func (c *cluster) submit(id string, j *structs.Job) {
 func (c *cluster) settle() map[string]int {
 	c.t.Helper()
 	ev := c.newEval()
-	ev.JobID, ev.Type, ev.Priority = c.job.ID, c.job.Type, c.job.Priority
+	ev.Namespace, ev.JobID, ev.Type, ev.Priority = c.job.Namespace, c.job.ID, c.job.Type, c.job.Priority
 	plan, err := scheduler.Schedule(c.w, ev, c.input())
 	if err != nil {
 		c.t.Fatal(err)
@@ -69,6 +70,8 @@ func (c *cluster) make(r *structs.Remedy) {
 			c.client(func(a *structs.Allocation) bool { return a.ID == e.ID }, c.ended(false))
 		case structs.EditNode:
 			c.makeNode(e)
+		case structs.EditCells:
+			c.makeCells(e)
 		default:
 			c.t.Fatalf("an edit on %q", e.On)
 		}
@@ -82,6 +85,22 @@ func (c *cluster) make(r *structs.Remedy) {
 		j.Canonicalize()
 		c.register(j)
 	}
+}
+
+// makeCells gives a namespace more cells of a level that it has.
+func (c *cluster) makeCells(edit *structs.Edit) {
+	c.t.Helper()
+	more := &structs.CellQuota{}
+	if err := json.Unmarshal(edit.Value, more); err != nil {
+		c.t.Fatal(err)
+	}
+	quotas := slices.Clone(c.w.Quotas(edit.ID))
+	at := slices.IndexFunc(quotas, func(q world.Quota) bool { return q.Level == more.Level })
+	q := quotas[at]
+	q.Count, q.Order = more.Count, 1000
+	e := c.w.Edit()
+	e.SetQuotas(edit.ID, append(quotas, q))
+	c.w = e.World()
 }
 
 func (c *cluster) makeNode(e *structs.Edit) {

@@ -151,6 +151,9 @@ func Entitled(w *World, job *structs.Job, group string, most int) int {
 // WithoutClaim returns a group of a job that can use no claim on cells, whatever its namespace owns, and why; "": all can that need one.
 func WithoutClaim(job *structs.Job) (group, why string) { return feasible.WithoutClaim(job) }
 
+// BeyondShares returns in words which groups of an input's job request more processor or memory than belongs to their devices.
+func BeyondShares(w *World, in Input) []string { return claim.BeyondShares(w, &in) }
+
 // Raise is allocations of a job that may be raised.
 type Raise = raise.Allocs
 

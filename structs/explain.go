@@ -35,6 +35,7 @@ const (
 	ReasonDynamicPort = "dynamic-port"  // none is free
 	ReasonHostNetwork = "host-network"  // it has none of that name
 	ReasonReserved    = "reserved"      // it would fit, but for the reservation of a request that has waited longer
+	ReasonOwned       = "devices-owned" // enough are free, and guaranteed to namespaces
 	ReasonOther       = "not-separable" // it lacks something only when all is requested at once
 
 	// Of a node that would take one instance, but not the gang.

@@ -407,7 +407,7 @@ type CellStatus struct {
 	Size     int
 	Given    int // now: by the cells, or by the window that it is in
 	Won      int // in exchanges, beside what is given
-	Offered  int // in exchanges that are not settled yet
+	Offered  int // in exchanges that are not settled yet: they are owned until then
 	Waiting  int `json:",omitempty"` // due, and not given yet, as what others have bound forbids it
 	Bound    int
 	Bad      int // of the bound ones: have a device that is not healthy

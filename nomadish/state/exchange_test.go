@@ -60,7 +60,8 @@ func TestExchangeGolden(t *testing.T) {
 	w.must(exchange("bid-b", "b", 1, 3, later(1), later(2)))
 	w.refusesWith(exchange("again", "c", 1, 0, later(1), later(2)), structs.CodeConflict, "owns 0 such cells")
 	w.refusesWith(exchange("own", "c", 1, 1, later(1), later(2)), structs.CodeConflict, "the only offer")
-	w.refusesWith(exchange("rich", "a", 4, 3, later(1), later(2)), structs.CodeConflict, "has 10 points")
+	w.refusesWith(exchange("rich", "a", 4, 3, later(1), later(2)), structs.CodeConflict, "has 10 points, too few for 4 cells at 3 points each")
+	w.refusesWith(exchange("richer", "a", 1, 11, later(1), later(2)), structs.CodeConflict, "has 10 points, too few for 1 cell at 11 points each")
 	w.refusesWith(&structs.VirtualClusterDeleteEntry{Name: "c"}, structs.CodeConflict, "is open")
 	if snap := w.store.Snapshot(); snap.VirtualClusters(nil).Status(snap.VirtualClusters(nil).Get("c"), scheduler.ClaimViews(snap.World(), "c", true)).Cells[0].Offered != 1 {
 		t.Error("what is offered is not shown")

@@ -28,7 +28,7 @@ func TestPinsAreKept(t *testing.T) {
 	w.refusesWith(e, structs.CodeBadRequest, "window at 1970-01-12T14:46:40Z: it has 0 cells of level node, but 1 is pinned: r1-n0")
 	w.must(owns("a", cellsOf("node", 0, 1, "r1-n0")))
 	w.refusesWith(shiftOf("a", 1, 1, 3), structs.CodeConflict, "it owns 0 cells of level node that are neither pinned nor offered")
-	w.refusesWith(exchange("x", "a", 1, 0, later(1), later(2)), structs.CodeConflict, "owns 0 such cells that are neither pinned nor offered")
+	w.refusesWith(exchange("x", "a", 1, 0, later(1), later(2)), structs.CodeConflict, "owns 0 such cells neither pinned nor offered")
 	w.must(owns("a", cellsOf("node", 0, 2, "r1-n0")))
 	w.must(shiftOf("a", 1, 1, 3))
 	w.refusesWith(owns("a", cellsOf("node", 0, 2, "r1-n0", "r1-n1")), structs.CodeConflict,

@@ -27,6 +27,17 @@ func checkClass(snap *state.Snapshot, job *structs.Job) error {
 		WithHint("`nomadish vc apply` gives it cells; without class the job runs on what is idle")
 }
 
+// beyondShares warns of groups of a job that waits for a claim and can have none on the nodes that there are.
+func beyondShares(snap *state.Snapshot, job *structs.Job) (warnings []string) {
+	if job.Class != structs.ClassGuaranteed || job.PerNode() || !snap.World().Owns(job.Namespace) {
+		return nil
+	}
+	for _, text := range scheduler.BeyondShares(snap.World(), scheduler.Input{Job: job, Config: snap.SchedulerConfig(nil)}) {
+		warnings = append(warnings, fmt.Sprintf("job %q: %s, and waits as class is \"guaranteed\": request less, or more GPUs", job.ID, text))
+	}
+	return warnings
+}
+
 // checkLimit refuses a job of which an instance would run beyond what its namespace owns, where the virtual cluster wants
 // that confirmed (over_limit = "ask"). A job that was registered with opportunistic=true has it.
 func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *structs.Job) error {

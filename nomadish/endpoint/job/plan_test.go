@@ -85,6 +85,35 @@ func TestJobPlanTellsOfTheLimit(t *testing.T) {
 	}
 }
 
+// TestWarnsBeyondShare: a guaranteed job of which an instance requests more than belongs to its GPUs on any node is warned of when it is
+// planned, validated or registered.
+func TestWarnsBeyondShare(t *testing.T) {
+	s := newSite(t, endpointtest.DGX("n1", "r1"))
+	s.Put(&structs.VirtualClusterUpsertEntry{VirtualCluster: &structs.VirtualCluster{Name: "default", Cells: []*structs.CellQuota{{Level: structs.LevelNode, Count: 1}}}})
+	share := int(endpointtest.DGX("n1", "r1").NodeResources.Cpu.CpuShares / 8)
+	warnings := func(cpu int, class string) string {
+		t.Helper()
+		j := endpointtest.Job("j", 10)
+		j.Class = class
+		r := j.TaskGroups[0].Tasks[0].Resources
+		r.CPU, r.Devices = cpu, []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}
+		text, err := s.admit(j, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	want := fmt.Sprintf(`job "j": group %q: it requests %d MHz of %d that belong to its GPUs, and waits as class is "guaranteed": request less, or more GPUs`, endpointtest.Job("j", 10).TaskGroups[0].Name, share+1, share)
+	if got := warnings(share+1, structs.ClassGuaranteed); !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for what, got := range map[string]string{"within": warnings(share, structs.ClassGuaranteed), "of any class": warnings(share+1, "")} {
+		if strings.Contains(got, "belong to its GPUs") {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}
+
 // TestLimitOfRollingUpdates: an update that goes over the limit only when all of its instances are updated must be confirmed at once.
 func TestLimitOfRollingUpdates(t *testing.T) {
 	s := newSite(t, endpointtest.DGX("n1", "r1"), endpointtest.DGX("n2", "r1"))

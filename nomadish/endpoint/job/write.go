@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/structs"
@@ -60,7 +61,7 @@ func (e *Endpoint) admitUpTo(job *structs.Job, ns string, maxPriority int) (warn
 	if err := e.checkCount(job, nil, 0); err != nil {
 		return "", err
 	}
-	return strings.Join(append(job.Warnings(), e.unknownDevices(job)...), "\n"), nil
+	return strings.Join(slices.Concat(job.Warnings(), e.unknownDevices(job), beyondShares(e.Router.Snapshot(), job)), "\n"), nil
 }
 
 // namespace returns the namespace that a job names, or an error that there is none.

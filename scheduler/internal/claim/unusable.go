@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -37,6 +38,21 @@ func Unusable(e *world.Edit, job *structs.Job, requests []*search.Request) (text
 	}
 	if WantsDevices(requests) && slices.ContainsFunc(requests, func(a *search.Request) bool { return len(a.Devices) == 0 }) {
 		texts = append(texts, "claim: a group of its gang requests no GPUs, and a gang uses a claim as a whole")
+	}
+	return texts
+}
+
+// BeyondShares returns in words which groups of a job can use nothing of what its namespace owns, as each of their instances requests more
+// processor or memory than belongs to its devices on any node.
+func BeyondShares(w *world.World, in *search.Input) (texts []string) {
+	e := w.Edit()
+	for _, g := range in.Job.TaskGroups {
+		a := search.NewRequest(in, g)
+		if want := Devices(in.Job, a); want != nil && feasible.NotTogether(a.Devices) == "" {
+			if text := beyond(e, in.Job, a, want); text != "" {
+				texts = append(texts, fmt.Sprintf("group %q: %s", g.Name, strings.TrimPrefix(text, "beyond the share: ")))
+			}
+		}
 	}
 	return texts
 }

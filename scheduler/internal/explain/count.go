@@ -20,7 +20,7 @@ var reasonOrder = []string{
 	structs.ReasonCandidates, structs.ReasonDistinctHosts, structs.ReasonDistinctValues,
 	structs.ReasonCPU, structs.ReasonMemory, structs.ReasonDisk, structs.ReasonCores, structs.ReasonDevices, structs.ReasonCell,
 	structs.ReasonShare, structs.ReasonPort, structs.ReasonDynamicPort, structs.ReasonHostNetwork, structs.ReasonReserved,
-	structs.ReasonOther, structs.ReasonTopology, structs.ReasonGang,
+	structs.ReasonOwned, structs.ReasonOther, structs.ReasonTopology, structs.ReasonGang,
 }
 
 // survey checks every node of the World for one more instance of a group.

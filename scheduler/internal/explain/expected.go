@@ -35,7 +35,7 @@ func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int
 	work := x.works[out.Group]
 	exp := &structs.Expected{}
 	var last *ending
-	if work.Gang != nil || feasible.AllOrNone(x.in.Job) || len(sv.find.Refusals) > 0 {
+	if work.Gang != nil || feasible.AllOrNone(x.in.Job) || len(sv.find.Refusals) > 0 || sv.find.Request.LeavesOwned() {
 		last = x.scripted(exp, endings[:min(len(endings), maxScripted)], out.Group)
 	} else {
 		last = endOneByOne(exp, sv, endings[:min(len(endings), maxEndings)], left)
@@ -162,6 +162,8 @@ func (x *explainer) unknown(sv *survey, endless int) string {
 		return fmt.Sprintf("node pool %q has no node", cmp.Or(x.in.Job.NodePool, structs.DefaultNodePool))
 	case len(sv.short) == 0 && sv.counts.Fitting == 0:
 		return "every node is ruled out, and by nothing that passes with time"
+	case sv.tally[reason{structs.ReasonOwned, world.LacksUnowned}] != nil:
+		return "the devices that are free are guaranteed to namespaces, which own them whatever ends"
 	case !fitsEmpty(sv):
 		return "none of the nodes that it may use has room for an instance, even when empty"
 	case endless > 0:

@@ -200,6 +200,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 // survey checks all nodes for one more instance of a group.
 func (x *explainer) survey(g *structs.TaskGroup) *survey {
 	find := search.New(x.s.Edit, search.NewRequest(x.s.Input, g), x.s.Fit(g), &x.s.Random, x.s.Input.Policy())
+	find.Request.LeaveOwned(x.in.Job, x.s.Edit)
 	find.Refusals = x.s.Fit(g).Refusals(&x.s.Census, x.s.Live)
 	var holding map[string]bool
 	if x.in.Job.PerNode() {

@@ -237,7 +237,11 @@ func (x *nodeReasons) lacks(n *world.NodeState) (out []lack) {
 	}
 	if len(r.out) == 0 {
 		if _, what := a.Grant(n, x.find.Fit.Matcher, x.rng); what != "" {
-			r.out = append(r.out, lack{reason: reason{structs.ReasonOther, what}})
+			kind := structs.ReasonOther
+			if what == world.LacksUnowned {
+				kind = structs.ReasonOwned
+			}
+			r.out = append(r.out, lack{reason: reason{kind, what}})
 		}
 	}
 	if used := len(x.spare) + len(r.out); used <= cap(x.spare) { // else it was moved

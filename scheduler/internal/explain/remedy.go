@@ -62,6 +62,7 @@ func (p *remedySearch) remedies(sv *survey) []structs.Remedy {
 	p.relaxGangMin()
 	p.allowPreemption()
 	p.endAllocations(sv)
+	p.endOwn(sv)
 	p.addNodes(sv)
 	slices.SortStableFunc(p.found, func(a, b structs.Remedy) int {
 		return cmp.Or(
@@ -139,7 +140,7 @@ func (p *remedySearch) fewest(most, queued int, alt func(n int) alteration) int 
 
 // note keeps a remedy that helps.
 func (p *remedySearch) note(queued int, r structs.Remedy) {
-	if queued >= p.before {
+	if queued >= p.before || slices.ContainsFunc(p.found, func(o structs.Remedy) bool { return o.Text == r.Text }) {
 		return
 	}
 	if r.Places == 0 {

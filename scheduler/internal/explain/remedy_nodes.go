@@ -28,13 +28,30 @@ const (
 
 // victims are the allocations of a node that would have to end for one instance.
 type victims struct {
-	n    *world.NodeState
-	list []*world.Usage
-	high int // their highest priority
+	n          *world.NodeState
+	list       []*world.Usage
+	high       int // their highest priority
+	guaranteed int // how many of them are
+}
+
+// compare orders victims of two nodes, those where less is lost first: fewest guaranteed ones, lowest highest priority, then fewest.
+func (v victims) compare(o victims) int {
+	return cmp.Or(cmp.Compare(v.guaranteed, o.guaranteed), cmp.Compare(v.high, o.high), cmp.Compare(len(v.list), len(o.list)), strings.Compare(v.n.ID, o.n.ID))
+}
+
+// sum sets what is compared.
+func (v victims) sum() victims {
+	for _, u := range v.list {
+		v.high = max(v.high, u.Owner.Terms.Priority)
+		if u.Guaranteed() {
+			v.guaranteed++
+		}
+	}
+	return v
 }
 
 // endAllocations names the allocations that would have to end: on the node where least is lost, and,
-// if one is not enough, on others. Least: lowest highest priority, then fewest.
+// if one is not enough, on others.
 func (p *remedySearch) endAllocations(sv *survey) {
 	var list []victims
 	for _, near := range sv.nearest(endNodes) {
@@ -42,12 +59,49 @@ func (p *remedySearch) endAllocations(sv *survey) {
 			list = append(list, v)
 		}
 	}
+	p.endAll(list)
+}
+
+// endOwn names the allocations of the job's own namespace that would have to end so that what they use of its cells is enough: the rest of
+// these cells is reclaimed.
+func (p *remedySearch) endOwn(sv *survey) {
+	job := p.x.in.Job
+	if job.PerNode() || job.Class == structs.ClassOpportunistic || !p.x.after.Owns(job.Namespace) {
+		return
+	}
+	var list []victims
+	look := func(n *world.NodeState) {
+		var own []*world.Usage
+		for _, u := range n.Usages {
+			if _, there := world.Usages(p.x.w).Get(u.ID); there && u.Claims() && u.Owner.Namespace == job.Namespace && !p.x.own(u) {
+				own = append(own, u)
+			}
+		}
+		slices.SortFunc(own, compareVictims)
+		devices, some := 0, 0
+		for some < len(own) && devices < p.devices() {
+			devices += len(own[some].Devices)
+			some++
+		}
+		if some > 0 {
+			list = append(list, victims{n: n, list: own[:some]}.sum())
+		}
+	}
+	for i := range sv.short {
+		look(sv.short[i].n)
+	}
+	for _, n := range sv.fitting {
+		look(n)
+	}
+	p.endAll(list)
+}
+
+// endAll tries to end the allocations of as few nodes as do, those first where least is lost.
+func (p *remedySearch) endAll(list []victims) {
 	if len(list) == 0 {
 		return
 	}
-	slices.SortStableFunc(list, func(a, b victims) int {
-		return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(len(a.list), len(b.list)), strings.Compare(a.n.ID, b.n.ID))
-	})
+	slices.SortStableFunc(list, victims.compare)
 	ending := func(n int) alteration {
 		return alteration{world: func(e *world.Edit) {
 			for _, v := range list[:n] {
@@ -67,11 +121,16 @@ func (p *remedySearch) endAllocations(sv *survey) {
 
 // nearNode is a node with how much of one instance it lacks: parts of what is requested, summed.
 type nearNode struct {
-	n     *world.NodeState
-	lacks float64
+	n          *world.NodeState
+	lacks      float64
+	guaranteed bool // something there is
 }
 
-// nearest returns the nodes that lack least, the first of those that lack alike.
+func (n nearNode) compare(o nearNode) int {
+	return cmp.Or(cmp.Compare(n.lacks, o.lacks), compareBool(n.guaranteed, o.guaranteed))
+}
+
+// nearest returns the nodes that lack least, of those that lack alike the ones where nothing is guaranteed, then the first ones.
 func (x *survey) nearest(most int) []nearNode {
 	list := make([]nearNode, 0, most+1)
 	for i := range x.short {
@@ -79,11 +138,12 @@ func (x *survey) nearest(most int) []nearNode {
 		for k := range x.short[i].lacks {
 			near.lacks += x.short[i].lacks[k].share()
 		}
-		if len(list) == most && near.lacks >= list[most-1].lacks {
+		near.guaranteed = slices.ContainsFunc(near.n.Usages, (*world.Usage).Guaranteed)
+		if len(list) == most && near.compare(list[most-1]) >= 0 {
 			continue
 		}
 		at := len(list)
-		for at > 0 && list[at-1].lacks > near.lacks {
+		for at > 0 && list[at-1].compare(near) > 0 {
 			at--
 		}
 		list = slices.Insert(list, at, near)
@@ -123,10 +183,7 @@ func (p *remedySearch) victims(sv *survey, n *world.NodeState) (victims, bool) {
 		}
 		later.Give(v.list[i])
 	}
-	for _, u := range v.list {
-		v.high = max(v.high, u.Owner.Terms.Priority)
-	}
-	return v, len(v.list) > 0
+	return v.sum(), len(v.list) > 0
 }
 
 func (p *remedySearch) endRemedy(list []victims) structs.Remedy {
@@ -134,6 +191,7 @@ func (p *remedySearch) endRemedy(list []victims) structs.Remedy {
 	var texts []string
 	total, comesBack := 0, false
 	for _, v := range list {
+		r.Size += 0.1 * float64(v.guaranteed)
 		for _, u := range v.list {
 			total++
 			op := structs.EditStop
@@ -160,10 +218,10 @@ func (p *remedySearch) endRemedy(list []victims) structs.Remedy {
 }
 
 // goesBefore reports whether the job of an allocation would be tried before the one that is
-// explained, if it requested its room again.
+// explained, if it requested its room again. What is guaranteed is entitled to it.
 func (p *remedySearch) goesBefore(u *world.Usage) bool {
 	terms, job := &u.Owner.Terms, p.x.in.Job
-	return terms.Priority > job.Priority || terms.Priority == job.Priority && terms.Submitted < job.CreateIndex
+	return u.Guaranteed() || terms.Priority > job.Priority || terms.Priority == job.Priority && terms.Submitted < job.CreateIndex
 }
 
 // addNodes tries nodes like those that there are, the smallest first, and else one just

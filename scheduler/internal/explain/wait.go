@@ -282,7 +282,7 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	bands := x.in.Config.PriorityBands()
 	for i := range sv.short {
 		for _, u := range sv.short[i].n.Usages {
-			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) {
+			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) || u.Guaranteed() {
 				continue
 			}
 			lower++
@@ -325,10 +325,10 @@ func (x *explainer) own(u *world.Usage) bool {
 	return u.Owner.Namespace == x.in.Job.Namespace && u.Owner.Job == x.in.Job.ID
 }
 
-// compareVictims orders allocations, the first to be preempted first: the lowest priority, the latest
+// compareVictims orders allocations, the first to be preempted first: those that are not guaranteed, then the lowest priority, the latest
 // submitted of one (semantics part 3).
 func compareVictims(a, b *world.Usage) int {
-	return cmp.Or(cmp.Compare(a.Owner.Terms.Priority, b.Owner.Terms.Priority), cmp.Compare(b.Owner.Terms.Submitted, a.Owner.Terms.Submitted),
+	return cmp.Or(compareBool(a.Guaranteed(), b.Guaranteed()), cmp.Compare(a.Owner.Terms.Priority, b.Owner.Terms.Priority), cmp.Compare(b.Owner.Terms.Submitted, a.Owner.Terms.Submitted),
 		strings.Compare(a.ID, b.ID))
 }
 

@@ -122,8 +122,8 @@ func (a *Request) Together() *feasible.DeviceRequest {
 	return &a.Devices[0]
 }
 
-// perNode makes a request of a system or sysbatch job one that leaves what is owned, if anything is.
-func (a *Request) perNode(job *structs.Job, e *world.Edit) {
+// LeaveOwned makes a request of a system or sysbatch job one that leaves what is owned, if anything is.
+func (a *Request) LeaveOwned(job *structs.Job, e *world.Edit) {
 	if !job.PerNode() || !world.Base(e).AnyOwner() {
 		return
 	}
@@ -133,6 +133,9 @@ func (a *Request) perNode(job *structs.Job, e *world.Edit) {
 		a.beside = e
 	}
 }
+
+// LeavesOwned reports whether the request takes only devices that nobody owns.
+func (a *Request) LeavesOwned() bool { return a.beside != nil }
 
 // copy returns a copy for another evaluation, which may narrow down its devices.
 func (a *Request) copy() *Request {

@@ -113,7 +113,7 @@ func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *world.Random, 
 // live are a part of.
 func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility, rng *world.Random, census *feasible.Census, live []*structs.Allocation) *Search {
 	s := New(e, in.requestOf(group), f, rng, in.Policy())
-	s.Request.perNode(in.Job, e)
+	s.Request.LeaveOwned(in.Job, e)
 	s.weighBy(in.Typical)
 	s.Refusals = f.Refusals(census, live)
 	s.Scorer = newScorer(in.Job, group, census, live, in.Config.NodeLimitForFeasibilityChecks)

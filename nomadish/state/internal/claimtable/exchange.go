@@ -2,6 +2,7 @@ package claimtable
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -78,14 +79,14 @@ func (x Edit) checkExchange(owner *structs.VirtualCluster, now *structs.Exchange
 	if !now.Bid {
 		has := owner.LeastOwned(&now.Cells, now.From.UnixNano(), now.Until.UnixNano()) - x.offered(owner.Name, &now.Cells, now.From.UnixNano(), now.Until.UnixNano())
 		if has < now.Cells.Count {
-			return structs.Errorf(structs.CodeConflict, "offer: virtual cluster %q owns %d such cells that are neither pinned nor offered yet in that time, not %d", owner.Name, max(has, 0),
+			return structs.Errorf(structs.CodeConflict, "offer: virtual cluster %q owns %s neither pinned nor offered yet in that time, not %d", owner.Name, countText(int64(max(has, 0)), "such cell"),
 				now.Cells.Count)
 		}
 		return nil
 	}
 	if int64(now.Cells.Count) > owner.Points/now.Points {
-		return structs.Errorf(structs.CodeConflict, "bid: virtual cluster %q has %d points: %d cells for %d each are too many", owner.Name, owner.Points, now.Cells.Count,
-			now.Points).WithHint("an operator grants points with `nomadish vc points`")
+		return structs.Errorf(structs.CodeConflict, "bid: virtual cluster %q has %s, too few for %s at %s each", owner.Name,
+			countText(owner.Points, "point"), countText(int64(now.Cells.Count), "cell"), countText(now.Points, "point")).WithHint("an operator grants points with `nomadish vc points`")
 	}
 	own, others := 0, 0
 	for o := range rows[structs.Exchange](x, Exchanges, byID) {
@@ -102,6 +103,14 @@ func (x Edit) checkExchange(owner *structs.VirtualCluster, now *structs.Exchange
 			WithHint("`nomadish vc withdraw` takes an offer back")
 	}
 	return nil
+}
+
+// countText returns a number of things, which it names.
+func countText(n int64, of string) string {
+	if n != 1 {
+		of += "s"
+	}
+	return fmt.Sprintf("%d %s", n, of)
 }
 
 // offered returns how many cells an owner has offered for some time of an interval.
