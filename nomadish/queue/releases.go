@@ -73,7 +73,7 @@ func (r *releases) note(c *state.Change) {
 		}
 	case state.KindVirtualCluster: // what one owner gives up others may have
 		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
-	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
+	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange, state.KindProject:
 	}
 }
 

@@ -185,6 +185,8 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
+	case state.KindProject:
+		b.projectChanged(snap, c)
 	case state.KindVirtualCluster, state.KindExchange: // see ownerChanges
 	case state.KindNodePool: // which nodes are in it, they determine themselves
 	}

@@ -33,7 +33,7 @@ type Reader struct {
 // made is an order and what it was made of.
 type made struct {
 	snap  uint64 // the index of its snapshot
-	of    [5]uint64
+	of    [6]uint64
 	lines []*Line
 }
 
@@ -51,12 +51,12 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 		return nil, ctx.Err()
 	}
 	defer func() { <-r.busy }()
-	of := [5]uint64{
+	of := [6]uint64{
 		snap.TableIndex(state.TableRequests), snap.TableIndex(state.TableEvals),
-		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig),
+		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig), snap.ProjectsIndex(),
 	}
 	if snap.World().AnyOwner() { // what is entitled follows from what is free of it
-		of[4] = snap.Index()
+		of[5] = snap.Index()
 	}
 	for i := range r.made {
 		if r.made[i].of == of {
@@ -86,7 +86,7 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 // Index is the index that last changed what the queue shows.
 func Index(snap *state.Snapshot) uint64 {
 	return max(snap.TableIndex(state.TableRequests), snap.TableIndex(state.TableEvals),
-		snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations))
+		snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations), snap.ProjectsIndex())
 }
 
 // base32 in an alphabet whose order is that of the values, so that tokens sort as what

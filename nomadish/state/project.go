@@ -33,6 +33,14 @@ func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) err
 	})
 }
 
+// ChangedProjects returns the names of the projects that a change of KindProject concerns; all: it may be any.
+func ChangedProjects(c *Change) (names []string, all bool) { return projecttable.Changed(c.Old, c.New) }
+
+// ProjectsIndex is the index that last changed what projects are at present: their rows, calendars and flows, and which week it is.
+func (s *Snapshot) ProjectsIndex() uint64 {
+	return max(s.TableIndex(projecttable.Projects), s.TableIndex(projecttable.Weeks), s.TableIndex(projecttable.Flows), s.TableIndex(TableClaimsTime))
+}
+
 // projects is a txn as what projects have in the World sees it.
 type projects struct{ x *txn }
 
@@ -59,7 +67,7 @@ func (p projects) settle() {
 	named, all := map[string]bool{}, x.tables.has(TableClaimsTime)
 	for _, c := range x.changes {
 		if c.Kind == KindProject {
-			names, any := projecttable.Changed(c.Old, c.New)
+			names, any := ChangedProjects(&c)
 			for _, name := range names {
 				named[name] = true
 			}
