@@ -76,6 +76,9 @@ func SetProject(e *Edit, name string, to *structs.ProjectNow) bool {
 	return world.SlotEdit{E: e}.SetProject(name, to)
 }
 
+// RestoreProjects states all projects of an Edit that knows none yet, and has all nodes and allocations.
+func RestoreProjects(e *Edit, all []*structs.ProjectNow) { world.SlotEdit{E: e}.Restore(all) }
+
 // Submission returns what the submission check finds of a job, one of the Submission constants; "" if it names no project.
 func Submission(w *World, job *structs.Job) string { return standing.Check(w, job) }
 

@@ -93,12 +93,14 @@ func (p projects) settle() {
 // eventWeek is the type of the event of a project whose week is another one.
 const eventWeek = "ProjectWeekTurned"
 
-// restoreProjects states what all projects are of an edit that knows none yet.
+// restoreProjects states what all projects are of an edit that knows none yet, and has all nodes and allocations.
 func restoreProjects(r reader, edit *scheduler.Edit) {
 	at, reads := claimsTime(r), Projects{Rows: r, Watch: func(string, <-chan struct{}) {}}
+	var list []*structs.ProjectNow
 	for row := range rows[structs.Project](r, false, projecttable.Projects, byID) {
-		scheduler.SetProject(edit, row.Name, reads.Now(row.Name, at))
+		list = append(list, reads.Now(row.Name, at))
 	}
+	scheduler.RestoreProjects(edit, list)
 }
 
 // ClaimsEdge returns the next time at which what anybody owns changes, in Unix nanoseconds: windows, shifts, exchanges and weeks of calendars.

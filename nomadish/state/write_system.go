@@ -241,13 +241,13 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 		}
 	}
 	scheduler.RestoreClaims(edit, owned)
-	restoreProjects(r, edit)
 	for a := range allocs.All {
 		edit.UpsertAlloc(a.Brief())
 	}
 	for h := range rows[structs.Reservation](r, false, TableReservations, byID) {
 		edit.Reserve(h)
 	}
+	restoreProjects(r, edit)
 	edit.RetryPins()
 	return edit
 }

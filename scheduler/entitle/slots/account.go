@@ -49,8 +49,7 @@ func (a *Account) Rows() (rows []Row, used []int) { return a.rows, a.used }
 // SetRows gives the project other rows, and returns those that no row holds any more, in order of their start. They are left out of the account.
 func (a *Account) SetRows(rows []Row) (lost []*Instance) {
 	a.rows, a.order = slices.Clone(rows), inOrder(rows)
-	a.fill()
-	return a.drop()
+	return a.Loaded()
 }
 
 // fill finds the row of each instance anew.
@@ -148,19 +147,34 @@ func (a *Account) Add(of *Instance) (lost []*Instance) {
 	return a.drop()
 }
 
-// Remove takes an instance out of the account; it is no fault if it is not there.
-func (a *Account) Remove(of *Instance) {
+// Remove takes an instance out of the account; it is no fault if it is not there. It returns those that no row holds then, which are left
+// out: one that moves to a more specific row may take the room of another there.
+func (a *Account) Remove(of *Instance) (lost []*Instance) {
 	at, there := a.at(of)
 	if !there {
-		return
+		return nil
 	}
 	row := a.list[at].row
 	a.list = slices.Delete(a.list, at, at+1)
 	if a.spilled == 0 {
 		a.used[row] -= of.Cost
-		return
+		return nil
 	}
 	a.fill()
+	return a.drop()
+}
+
+// Load lets an instance use slots without looking for its row: see Loaded.
+func (a *Account) Load(of *Instance) {
+	if at, there := a.at(of); !there {
+		a.list = slices.Insert(a.list, at, holding{of, NoRow})
+	}
+}
+
+// Loaded finds the rows of all after the last call of Load, and returns those that none holds, which are left out.
+func (a *Account) Loaded() (lost []*Instance) {
+	a.fill()
+	return a.drop()
 }
 
 // RowOf returns the row that holds an instance; NoRow: it uses none.

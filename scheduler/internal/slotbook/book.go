@@ -13,7 +13,7 @@ import (
 type Use struct {
 	ID     string
 	NodeID string
-	// Of is it as an instance of a project; nil: it is of none, or uses other claims beside its project's slots.
+	// Of is it as an instance of a project, whose name is not empty; nil: it is of none, or uses another claim.
 	Of *slots.Instance
 	// OnSlot: it uses slots of its project; Guards and Light are what it does then on its node.
 	OnSlot bool
@@ -106,13 +106,8 @@ func (b *Book) nodeOf(id string) *node {
 // SetProject states what a project is now; nil: there is none of the name any more. It returns the IDs of those that no row holds any
 // more, which have lost their slots, and must be added anew without.
 func (b *Book) SetProject(name string, to *slots.Project) (lost []string) {
-	was, found := b.projects.Get(name)
-	if !found && to == nil {
+	if _, found := b.projects.Get(name); !found && to == nil {
 		return nil
-	}
-	var before *slots.Project
-	if found {
-		before = was.spec
 	}
 	p := b.projectOf(name)
 	p.spec = to
@@ -120,10 +115,8 @@ func (b *Book) SetProject(name string, to *slots.Project) (lost []string) {
 	if to != nil {
 		rows = to.Rows
 	}
-	for _, of := range p.account.SetRows(rows) {
-		lost = append(lost, of.ID)
-	}
-	b.recheck(before, to, name)
+	lost = ids(p.account.SetRows(rows))
+	b.recheck(to, name)
 	b.forget(name, p)
 	return lost
 }
@@ -167,14 +160,40 @@ func (b *Book) forgetNode(id string, n *node) {
 // Add counts an allocation. It returns the IDs of those that no row of their project holds then, which have lost their slots: they must be
 // added anew without. The allocation itself may be one of them.
 func (b *Book) Add(u *Use) (lost []string) {
-	if u.Of != nil && u.Of.Project != "" {
-		p := b.projectOf(u.Of.Project)
-		p.running[u.Of.Type] += u.Of.Cost
-		if u.OnSlot {
-			for _, of := range p.account.Add(u.Of) {
-				lost = append(lost, of.ID)
-			}
-		}
+	b.add(u)
+	if u.OnSlot {
+		lost = ids(b.projectOf(u.Of.Project).account.Add(u.Of))
+	}
+	return lost
+}
+
+// Load counts an allocation as Add does, without looking for its row: see Loaded.
+func (b *Book) Load(u *Use) {
+	b.add(u)
+	if u.OnSlot {
+		b.projectOf(u.Of.Project).account.Load(u.Of)
+	}
+}
+
+// Loaded finds the rows of all after the last call of Load, and returns the IDs of those that none holds, as Add does.
+func (b *Book) Loaded() (lost []string) {
+	for _, p := range b.projects.All {
+		lost = append(lost, ids(p.account.Loaded())...)
+	}
+	return lost
+}
+
+func ids(list []*slots.Instance) (out []string) {
+	for _, of := range list {
+		out = append(out, of.ID)
+	}
+	return out
+}
+
+// add counts all of an allocation but that its project's rows hold it.
+func (b *Book) add(u *Use) {
+	if u.Of != nil {
+		b.projectOf(u.Of.Project).running[u.Of.Type] += u.Of.Cost
 	}
 	if u.OnSlot {
 		n := b.nodeOf(u.NodeID)
@@ -185,11 +204,10 @@ func (b *Book) Add(u *Use) (lost []string) {
 	if u.Takeable {
 		b.victims.Put(b.owner, b.keyOf(u), u)
 	}
-	return lost
 }
 
-// Remove forgets an allocation that was added.
-func (b *Book) Remove(u *Use) {
+// Remove forgets an allocation that was added. It returns the IDs of those that no row holds then, as Add does.
+func (b *Book) Remove(u *Use) (lost []string) {
 	if u.Takeable {
 		b.victims.Delete(b.owner, b.keyOf(u))
 	}
@@ -203,14 +221,15 @@ func (b *Book) Remove(u *Use) {
 		}
 		b.forgetNode(u.NodeID, n)
 	}
-	if u.Of != nil && u.Of.Project != "" {
+	if u.Of != nil {
 		p := b.projectOf(u.Of.Project)
 		if u.OnSlot {
-			p.account.Remove(u.Of)
+			lost = ids(p.account.Remove(u.Of))
 		}
 		if p.running[u.Of.Type] -= u.Of.Cost; p.running[u.Of.Type] == 0 {
 			delete(p.running, u.Of.Type)
 		}
 		b.forget(u.Of.Project, p)
 	}
+	return lost
 }

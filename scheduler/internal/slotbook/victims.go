@@ -54,7 +54,7 @@ func (b *Book) keyOf(u *Use) victimKey {
 }
 
 // recheck moves those of a project to where they belong among the victims by what the project is now.
-func (b *Book) recheck(was, is *slots.Project, name string) {
+func (b *Book) recheck(is *slots.Project, name string) {
 	type moved struct {
 		from victimKey
 		use  *Use

@@ -19,7 +19,7 @@ func TestWorldStepByStep(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &worldMachine{
 			t: rt, e: New().Edit(), config: structs.DefaultSchedulerConfiguration(), nodes: map[string]*structs.Node{},
-			allocs: map[string]*structs.Allocation{}, reservations: map[string]*structs.Reservation{},
+			allocs: map[string]*structs.Allocation{}, reservations: map[string]*structs.Reservation{}, projects: map[string]*structs.ProjectNow{},
 		}
 		for range worldSteps {
 			m.step()
@@ -37,13 +37,19 @@ type worldMachine struct {
 	nodes        map[string]*structs.Node
 	allocs       map[string]*structs.Allocation
 	reservations map[string]*structs.Reservation
+	projects     map[string]*structs.ProjectNow
 }
 
 func (m *worldMachine) step() {
 	t, e := m.t, m.e
 	node := fmt.Sprintf("n%d", rapid.IntRange(0, 4).Draw(t, "node"))
 	id := fmt.Sprintf("%s-%d", node, rapid.IntRange(0, 4).Draw(t, "alloc"))
-	switch rapid.IntRange(0, 14).Draw(t, "step") {
+	defer m.lose()
+	switch rapid.IntRange(0, 16).Draw(t, "step") {
+	case 15:
+		name := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "project")
+		m.projects[name] = drawProject(t, name)
+		SlotEdit{e}.SetProject(name, m.projects[name])
 	case 0:
 		n := schedtest.DrawNode(t, node)
 		m.nodes[node] = n
@@ -81,6 +87,28 @@ func (m *worldMachine) step() {
 	}
 }
 
+// lose lets the rows of those go on without a claim that have lost it.
+func (m *worldMachine) lose() {
+	for _, id := range m.e.LostClaims() {
+		now := m.allocs[id].Copy()
+		terms := now.AllocatedResources.Shared.Terms.Opportunistic()
+		now.AllocatedResources.Shared.Terms = &terms
+		m.allocs[id] = now
+	}
+}
+
+// drawProject draws a project, or none.
+func drawProject(t *rapid.T, name string) *structs.ProjectNow {
+	if rapid.IntRange(0, 3).Draw(t, "deleted") == 0 {
+		return nil
+	}
+	p := &structs.ProjectNow{Name: name, Users: []string{"ada"}, Steps: []string{"s"}}
+	for _, step := range []string{"", "s"}[:rapid.IntRange(0, 2).Draw(t, "rows")] {
+		p.Rows = append(p.Rows, structs.CalendarRow{Type: structs.SlotBatch, Step: step, Count: rapid.IntRange(0, 4).Draw(t, "slots")})
+	}
+	return p
+}
+
 // changeNode changes a node in one thing.
 func (m *worldMachine) changeNode(id string) {
 	was := m.nodes[id]
@@ -88,7 +116,9 @@ func (m *worldMachine) changeNode(id string) {
 		return
 	}
 	n := was.Copy()
-	switch rapid.IntRange(0, 5).Draw(m.t, "change") {
+	switch rapid.IntRange(0, 6).Draw(m.t, "change") {
+	case 6:
+		n.NodeResources.Slots = map[string]int{structs.SlotBatch: rapid.IntRange(0, 3).Draw(m.t, "slots of the node")}
 	case 4:
 		n.NodePool = rapid.SampledFrom([]string{"", "other"}).Draw(m.t, "pool")
 	case 0:
@@ -144,7 +174,7 @@ func (m *worldMachine) checkShares() {
 				has[2] += 1000 * int64(len(d.Instances))
 			}
 			for _, a := range m.allocs {
-				if a.NodeID != id || a.Terminal() {
+				if a.NodeID != id || a.Terminal() || a.AllocatedResources.Shared.Terms.Claim != "" {
 					continue
 				}
 				sum, task := used[a.Namespace], a.AllocatedResources.Tasks["t"]
@@ -216,6 +246,13 @@ func (m *worldMachine) rebuilt() *World {
 	for _, r := range m.reservations { // one a node: the order cannot show
 		e.Reserve(r)
 	}
+	var projects []*structs.ProjectNow
+	for _, name := range []string{"p", "q"} {
+		if p := m.projects[name]; p != nil {
+			projects = append(projects, p)
+		}
+	}
+	SlotEdit{e}.Restore(projects)
 	return e.World()
 }
 
@@ -259,7 +296,14 @@ func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
 		},
 	}
 	terms := structs.AllocTerms{Priority: rapid.IntRange(0, 4).Draw(t, "priority"), Gang: rapid.SampledFrom([]string{"", "g"}).Draw(t, "gang")}
-	a.AllocatedResources.Shared.Terms = &terms
+	a.AllocatedResources.Shared.Terms, a.CreateTime = &terms, int64(rapid.IntRange(0, 3).Draw(t, "created"))
+	if terms.Project = rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "of project"); terms.Project != "" {
+		terms.Step, terms.User, terms.Slot = rapid.SampledFrom([]string{"", "s"}).Draw(t, "of step"), rapid.SampledFrom([]string{"ada", "eve"}).Draw(t, "of user"), structs.SlotBatch
+		terms.SlotCost = rapid.IntRange(1, 2).Draw(t, "cost")
+		if terms.Gang == "" && rapid.Bool().Draw(t, "on slots") {
+			terms.Claim, terms.SlotGuards, terms.SlotLight = structs.ClaimSlots, rapid.IntRange(0, 1).Draw(t, "guards"), rapid.Bool().Draw(t, "light")
+		}
+	}
 	if rapid.IntRange(0, 4).Draw(t, "suspended") == 0 {
 		a.DesiredStatus = structs.AllocDesiredSuspend
 	}

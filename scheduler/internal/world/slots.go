@@ -29,13 +29,7 @@ func (s SlotEdit) book() *slotbook.Book {
 // SetProject states what a project is now; nil: there is none of the name. What it used beyond that runs on without its slots: see LostClaims. It reports
 // whether that is anything new.
 func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool) {
-	var spec *slots.Project
-	if to != nil {
-		spec = &slots.Project{Name: name, Users: to.Users, Groups: to.Groups, Steps: to.Steps}
-		for _, r := range to.Rows {
-			spec.Rows = append(spec.Rows, slots.Row(r))
-		}
-	}
+	spec := specOf(to)
 	if spec.Equal(s.E.w.slots.Spec(name)) {
 		return false
 	}
@@ -52,7 +46,31 @@ func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool)
 	return true
 }
 
-// begin makes the book anew of projects and all nodes and allocations.
+func specOf(p *structs.ProjectNow) *slots.Project {
+	if p == nil {
+		return nil
+	}
+	spec := &slots.Project{Name: p.Name, Users: p.Users, Groups: p.Groups, Steps: p.Steps}
+	for _, r := range p.Rows {
+		spec.Rows = append(spec.Rows, slots.Row(r))
+	}
+	return spec
+}
+
+// Restore states all projects of an edit that knows none yet, and has all nodes and allocations.
+func (s SlotEdit) Restore(projects []*structs.ProjectNow) {
+	var specs []*slots.Project
+	for _, p := range projects {
+		specs = append(specs, specOf(p))
+	}
+	if len(specs) > 0 {
+		s.E.from = nil
+		s.begin(specs)
+	}
+}
+
+// begin makes the book anew of projects and all nodes and allocations. All are counted before any is looked at: which row holds one depends
+// on the others.
 func (s SlotEdit) begin(projects []*slots.Project) {
 	s.E.w.slots = slotbook.New(s.E.tok)
 	for _, spec := range projects {
@@ -69,8 +87,9 @@ func (s SlotEdit) begin(projects []*slots.Project) {
 		list = append(list, u)
 	}
 	for _, u := range list {
-		s.enlist(u)
+		s.book().Load(s.useOf(u))
 	}
+	s.lose(s.book().Loaded())
 }
 
 // rebuild makes it anew of the same projects, as the order of victims has changed.
@@ -108,7 +127,7 @@ func (s SlotEdit) enlist(u *Usage) {
 
 func (s SlotEdit) dismiss(u *Usage) {
 	if b := s.book(); b != nil {
-		b.Remove(s.useOf(u))
+		s.lose(b.Remove(s.useOf(u)))
 	}
 }
 
