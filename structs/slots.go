@@ -3,6 +3,8 @@ package structs
 import (
 	"cmp"
 	"maps"
+	"math"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -108,7 +110,7 @@ func (s *SlotSettings) Effective() *SlotSettings {
 	for _, t := range out.Types {
 		byName[t.Name] = t
 	}
-	for _, name := range append(BuiltInSlotTypes(), SlotOverflow) {
+	for _, name := range knownSlotTypes() {
 		if _, stated := byName[name]; !stated {
 			byName[name] = SlotType{Name: name}
 		}
@@ -132,6 +134,47 @@ func (s *SlotSettings) typed(t SlotType) SlotType {
 	}
 	return t
 }
+
+// Canonical returns the settings as they are stored: without what is at its default, and nil if nothing differs. A type whose grace is that
+// of the settings follows it when it changes. The result shares nothing with s, which may be nil.
+func (s *SlotSettings) Canonical() *SlotSettings {
+	out, defaults := s.Copy(), (*SlotSettings)(nil).Effective()
+	if out == nil {
+		return nil
+	}
+	out.Types = nil
+	whole := s.Effective()
+	for _, t := range whole.Types {
+		unstated := whole.typed(SlotType{Name: t.Name})
+		if *t.Grace == *unstated.Grace {
+			t.Grace = nil
+		}
+		if t.Grace != nil || t.Cores != unstated.Cores || t.MemoryMB != 0 || t.GPUs != 0 || t.Kind != "" || !slices.Contains(knownSlotTypes(), t.Name) {
+			out.Types = append(out.Types, t)
+		}
+	}
+	out.Grace = unlessDefault(out.Grace, defaults.Grace)
+	out.AllocatedBonus = unlessDefault(out.AllocatedBonus, defaults.AllocatedBonus)
+	out.RequeueBonus = unlessDefault(out.RequeueBonus, defaults.RequeueBonus)
+	out.MaxRequeues = unlessDefault(out.MaxRequeues, defaults.MaxRequeues)
+	out.SuspendLimit = unlessDefault(out.SuspendLimit, defaults.SuspendLimit)
+	out.Light = unlessDefault(out.Light, defaults.Light)
+	if reflect.DeepEqual(*out, SlotSettings{}) {
+		return nil
+	}
+	return out
+}
+
+// unlessDefault returns nil instead of a value that is the default.
+func unlessDefault[T comparable](p, standard *T) *T {
+	if p != nil && *p == *standard {
+		return nil
+	}
+	return p
+}
+
+// knownSlotTypes returns the types that exist whether or not the settings state them.
+func knownSlotTypes() []string { return append(BuiltInSlotTypes(), SlotOverflow) }
 
 // Validate returns an error of CodeBadRequest that names what is wrong with the settings, and what is allowed. s may be nil.
 func (s *SlotSettings) Validate() error {
@@ -169,7 +212,7 @@ func (s *SlotSettings) Validate() error {
 		return bad("max_requeues %d: must be 0 to %d", *s.MaxRequeues, maxMaxRequeues)
 	case s.SuspendLimit != nil && *s.SuspendLimit <= 0:
 		return bad("suspend_limit %s: must be more than 0", *s.SuspendLimit)
-	case s.Light != nil && (*s.Light < 0 || *s.Light > 1):
+	case s.Light != nil && (*s.Light < 0 || *s.Light > 1 || math.IsNaN(*s.Light)):
 		return bad("light %g: must be 0 to 1", *s.Light)
 	}
 	return nil
