@@ -300,6 +300,9 @@ type Client struct {
 	Pool     string            `hcl:"node_pool"`
 	Options  map[string]string `hcl:"options" effect:"driver.raw_exec.enable,user.denylist,user.checked_drivers"`
 	Meta     map[string]string `hcl:"meta"`
+	// Slots (ours) are how many slots of each type the node offers to calendars of projects; nil: its cores as batch slots if it
+	// has no devices, else none.
+	Slots map[string]int `hcl:"slots" like:"slots { batch = 16 }"`
 
 	Machine
 	ClientGC

@@ -163,6 +163,20 @@ func (k *checker) slots() {
 	}
 }
 
+// nodeSlots checks the slots that the node offers.
+func (k *checker) nodeSlots() {
+	slots := k.c.Client.Slots
+	if len(slots) > structs.MaxSlotTypes {
+		k.bad("client.slots", ": %d types; at most %d are allowed", len(slots), structs.MaxSlotTypes)
+	}
+	for name, n := range slots { // order does not matter: problems are sorted
+		if err := structs.CheckNodeSlots(name, n); err != nil {
+			text := strings.TrimPrefix(err.Error(), "slots: ")
+			k.bad("client.slots."+name, ": %s", strings.TrimPrefix(text, name+": "))
+		}
+	}
+}
+
 // scheduling checks what seeds the scheduler's configuration.
 func (k *checker) scheduling() {
 	s := &k.c.Server

@@ -187,6 +187,37 @@ func TestWrongSlots(t *testing.T) {
 	f("slots \"a\" {}", `did you mean "slot"?`)
 }
 
+// A node's slots are refused with the type and its line.
+func TestWrongNodeSlots(t *testing.T) {
+	f := func(line, want string) {
+		t.Helper()
+		c := Default()
+		c.Client.Enabled, c.Client.Servers, c.DataDir = true, []string{"10.0.0.1"}, "/data"
+		_, err := c.Merge("b.hcl", []byte("client {\n slots {\n"+line+"\n}\n}"))
+		if err == nil {
+			err = c.Validate()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: have %v, want %s", line, err, want)
+		}
+	}
+	f("batch = 16\ninteractive-light = 0", "")
+	f("", "")
+	f("batch = 1\ngpu = -1", "b.hcl:4: client.slots.gpu: -1: must be 0 to 65536")
+	f("batch = 65537", "b.hcl:3: client.slots.batch: 65537: must be 0 to 65536")
+	f("batch = \"all\"", `b.hcl:3: client.slots.batch: want a number, have "all"; write it as in slots { batch = 16 }`)
+	f("batch = 1.5", "client.slots.batch: want a whole number")
+	f("\"a b\" = 1", `client.slots.a b: "a b": a type of slots is named by`)
+	var many strings.Builder
+	for i := range 65 {
+		fmt.Fprintf(&many, "t%d = 1\n", i)
+	}
+	f(many.String(), "b.hcl:2: client.slots: 65 types; at most 64 are allowed")
+	if _, err := Default().Merge("b.hcl", []byte("client {\n slots = 3\n}")); err == nil || !strings.Contains(err.Error(), "b.hcl:2: client.slots: want names with values") {
+		t.Error(err)
+	}
+}
+
 // What is no band, switch or duration is refused where it stands, and how it is written is said.
 func TestWrongScheduling(t *testing.T) {
 	f := func(line, want string) {

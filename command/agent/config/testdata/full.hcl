@@ -93,6 +93,10 @@ client {
     rack = "r1"
     "a.b" = 5
   }
+  slots {
+    batch             = 16
+    interactive-light = 8
+  }
   options = {
     "driver.raw_exec.enable" = "1"
   }
