@@ -31,7 +31,7 @@ const (
 type SlotType struct {
 	Name  string `hcl:"name,label"`
 	Cores int    `hcl:"cores"` // 0: 1
-	// MemoryMB is in MiB; 0: the memory of the node for each of its cores.
+	// MemoryMB is in MiB; 0: for each core of the slot the node's memory divided by the node's cores.
 	MemoryMB int64 `hcl:"memory" json:",omitempty" codec:",omitempty"`
 	// GPUs is how many devices of type gpu a slot has; Kind restricts them: vendor/type/model, or the end of it.
 	GPUs int    `hcl:"gpus" json:",omitempty" codec:",omitempty"`
@@ -219,20 +219,31 @@ func (s *SlotSettings) Validate() error {
 }
 
 // SlotTypeOf returns the volume of a type of slots, with the defaults of what is not stated. Any name is a type: that of 1 core if nothing is stated.
-func (c *SchedulerConfiguration) SlotTypeOf(name string) SlotType {
-	effective := SlotSettings{Grace: new(time.Duration)}
-	*effective.Grace = DefaultGrace
-	if c.Slots != nil && c.Slots.Grace != nil {
-		*effective.Grace = *c.Slots.Grace
+func (c *SchedulerConfiguration) SlotTypeOf(name string) SlotType { return c.Slots.TypeOf(name) }
+
+// TypeOf returns the volume of a type of slots, as SlotTypeOf does. s may be nil.
+func (s *SlotSettings) TypeOf(name string) SlotType {
+	grace := DefaultGrace
+	if s != nil && s.Grace != nil {
+		grace = *s.Grace
 	}
-	if c.Slots != nil {
-		for _, t := range c.Slots.Types {
-			if t.Name == name {
-				return effective.typed(t)
-			}
+	effective, out := SlotSettings{Grace: &grace}, SlotType{Name: name}
+	if s != nil {
+		if at := slices.IndexFunc(s.Types, func(t SlotType) bool { return t.Name == name }); at >= 0 {
+			out = s.Types[at]
 		}
 	}
-	return effective.typed(SlotType{Name: name})
+	return effective.typed(out)
+}
+
+// VolumeOn returns the processor, in MHz, and the memory, in MiB, that a slot of the type has on a node. A slot of more cores than the node
+// has is as large as the node.
+func (t SlotType) VolumeOn(r *NodeResources) (mhz, memoryMB int64) {
+	cores, all := min(int64(cmp.Or(t.Cores, 1)), int64(r.Cpu.TotalCpuCores)), int64(r.Cpu.TotalCpuCores)
+	if all == 0 {
+		return 0, t.MemoryMB
+	}
+	return cores * r.Cpu.MHzPerCore(), cmp.Or(t.MemoryMB, r.Memory.MemoryMB*cores/all)
 }
 
 // SlotBonus returns what recognition adds to the effective priority.

@@ -116,3 +116,25 @@ func TestCanonicalSlots(t *testing.T) {
 		}
 	}
 }
+
+// A slot has one core, and for each of its cores the node's memory divided by the node's cores.
+func TestVolumeOfSlots(t *testing.T) {
+	r := &NodeResources{Cpu: NodeCpuResources{CpuShares: 16_000, TotalCpuCores: 8}, Memory: NodeMemoryResources{MemoryMB: 32_000}}
+	for _, row := range []struct {
+		slot        SlotType
+		mhz, memory int64
+	}{
+		{SlotType{}, 2000, 4000},
+		{SlotType{Cores: 3}, 6000, 12_000},
+		{SlotType{Cores: 3, MemoryMB: 7}, 6000, 7},
+		{SlotType{Cores: maxSlotAmount}, 16_000, 32_000},
+		{SlotType{Cores: maxSlotAmount, MemoryMB: maxSlotAmount}, 16_000, maxSlotAmount},
+	} {
+		if mhz, memory := row.slot.VolumeOn(r); mhz != row.mhz || memory != row.memory {
+			t.Errorf("%+v: %d MHz, %d MiB", row.slot, mhz, memory)
+		}
+	}
+	if mhz, memory := (SlotType{}).VolumeOn(&NodeResources{Memory: r.Memory}); mhz != 0 || memory != 0 {
+		t.Errorf("no cores: %d MHz, %d MiB", mhz, memory)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // System and sysbatch instances (semantics part 0, rule 7) use no claim, and no claim takes from them. The devices that they use are
@@ -26,8 +27,9 @@ func (n *NodeState) subtracted(t *DeviceTree) (mask uint64) {
 	return mask
 }
 
-// Claimable returns what a node has for claims, and how many devices: its capacity less its system and sysbatch instances.
-func (n *NodeState) Claimable() (has Vector, devices int) {
+// Claimable returns what a node has for claims on cells, and how many devices: its capacity less its system and sysbatch instances and the
+// processor and memory of the slots that it states, so that cells and slots never overlap.
+func (w *World) Claimable(n *NodeState) (has Vector, devices int) {
 	has = n.Capacity.Amount
 	for _, t := range n.Capacity.Trees {
 		devices += len(t.IDs) - Count(n.subtracted(t))
@@ -37,7 +39,20 @@ func (n *NodeState) Claimable() (has Vector, devices int) {
 			has = has.Minus(u.Amount)
 		}
 	}
+	if n.Node != nil && n.Node.NodeResources != nil && len(n.Node.NodeResources.Slots) > 0 {
+		left := has.Minus(w.slotsOn(n.Node.NodeResources))
+		has.CPU, has.MemoryMB = max(left.CPU, 0), max(left.MemoryMB, 0)
+	}
 	return has, devices
+}
+
+// slotsOn returns the processor and the memory of all slots that a node states.
+func (w *World) slotsOn(r *structs.NodeResources) (sum Vector) {
+	for name, count := range r.Slots { // order does not matter: they are summed
+		mhz, memory := w.slots.TypeOf(name).VolumeOn(r)
+		sum = sum.Plus(Vector{CPU: mhz * int64(count), MemoryMB: memory * int64(count)})
+	}
+	return sum
 }
 
 // subtract moves the chains of a node on when a system or sysbatch instance came. When it went, they are moved on later, by

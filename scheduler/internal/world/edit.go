@@ -203,11 +203,11 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 	return c
 }
 
-// Configure sets how room is compared from now on, which the bands are, and whether it
-// must be known who holds what. The indexes are built anew if that changes.
+// Configure sets how room is compared from now on, which the bands are, what a slot of a type is, and
+// whether it must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
-	e.w.bands = slices.Clone(c.Bands)
+	e.w.bands, e.w.slots = slices.Clone(c.Bands), c.Slots.Copy()
 	e.keepUsage(reclaims(c))
 	ledger{e}.setSites(c.SiteLevels())
 	config := indexConfig(c)

@@ -46,6 +46,7 @@ type World struct {
 	usagesKept bool
 	bands      []structs.PriorityBand  // empty: the default
 	sites      []structs.TopologyLevel // the levels above nodes, lowest first
+	slots      *structs.SlotSettings   // what a slot of a type is; nil: all at their defaults
 	claims     *claims                 // nil: nobody owns anything
 	// shares is what namespaces use opportunistically of node pools, pools what these have; see shares.go.
 	shares Tree[shareKey, *poolSum]
@@ -172,6 +173,9 @@ func (w *World) Free(nodeID string) Vector {
 // World that was moved on step by step must equal one rebuilt from the tables.
 func (w *World) Diff(other *World) []string {
 	var out []string
+	if a, b := w.slots.Effective(), other.slots.Effective(); !reflect.DeepEqual(a, b) {
+		out = append(out, fmt.Sprintf("slots: %+v, not %+v", *a, *b))
+	}
 	diffTrees(&out, "node", &w.nodes, &other.nodes, diffNode)
 	diffTrees(&out, "allocation", &w.allocs, &other.allocs, func(a, b *Usage) string {
 		if a.Equal(b) {
