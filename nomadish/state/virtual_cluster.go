@@ -157,8 +157,11 @@ func (t claimTable) resolve(v *structs.VirtualCluster) error {
 	return v.CheckWindows()
 }
 
-func (t claimTable) config() *structs.SchedulerConfiguration {
-	if config := get[structs.SchedulerConfiguration](t.x, TableConfig, byID); config != nil {
+func (t claimTable) config() *structs.SchedulerConfiguration { return configOf(t.x) }
+
+// configOf returns the scheduler's configuration, an empty one if none is stored yet.
+func configOf(r reader) *structs.SchedulerConfiguration {
+	if config := get[structs.SchedulerConfiguration](r, TableConfig, byID); config != nil {
 		return config
 	}
 	return &structs.SchedulerConfiguration{}
