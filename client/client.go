@@ -174,6 +174,7 @@ func (c *Client) buildOwn(who state.Node) error {
 	if err != nil {
 		return err
 	}
+	c.warnOfSlots(found.Name, found.NodeResources.Slots, int(found.NodeResources.Cpu.TotalCpuCores))
 	n := newNode(c, found, c.drivers)
 	n.meta = c.meta
 	n.store, n.dir, n.keep = c.store, c.config.AllocDir, c.config.GC.MaxAllocs
@@ -193,6 +194,7 @@ func (c *Client) buildSimulated(who state.Node) error {
 		if err := s.Validate(); err != nil {
 			return err
 		}
+		c.warnOfSlots(s.Name, s.Slots, s.Cores)
 	}
 	mock, err := c.drivers.Get(MockDriver)
 	if err != nil {
@@ -221,6 +223,19 @@ func (c *Client) buildSimulated(who state.Node) error {
 		c.nodes = append(c.nodes, n)
 	}
 	return nil
+}
+
+// warnOfSlots logs that a node, or each one of a shape, states more slots than it has cores. Slots of different types share nothing, and each
+// has at least one core: those that have no room are given out all the same.
+func (c *Client) warnOfSlots(name string, slots map[string]int, cores int) {
+	sum := 0
+	for _, n := range slots { // order does not matter: they are summed
+		sum += n
+	}
+	if sum > cores {
+		c.logger.Warn("the node states more slots than it has cores, and each slot has at least one: not all of them can be in use at once",
+			"node", name, "slots", sum, "cores", cores)
+	}
 }
 
 func (c *Client) eligibility() string {

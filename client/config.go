@@ -115,6 +115,8 @@ type NodeConfig struct {
 	Class      string
 	Pool       string
 	Meta       map[string]string
+	// Slots are how many slots of each type the own node offers to calendars of projects; nil: it states none.
+	Slots map[string]int
 	// DefaultIneligible registers the node as ineligible the first time.
 	DefaultIneligible bool
 }

@@ -36,6 +36,7 @@ func (c *Client) fingerprint(ctx context.Context, who state.Node) (*structs.Node
 		NodeResources: found.Resources, ReservedResources: &reserved, HostVolumes: c.config.Machine.HostVolumes,
 		Status: structs.NodeStatusReady, SchedulingEligibility: c.eligibility(),
 	}
+	n.NodeResources.Slots = c.config.Node.Slots
 	if n.Name == "" {
 		n.Name = found.Hostname
 	}

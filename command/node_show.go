@@ -70,10 +70,26 @@ func showNodeHead(p *printer, n *structs.Node, host *structs.HostStats) {
 	if names := healthyDrivers(n); len(names) > 0 {
 		pairs = append(pairs, ui.Pair{Key: "Driver Status", Value: strings.Join(names, ",")})
 	}
+	if n.NodeResources != nil {
+		pairs = append(pairs, ui.Pair{Key: "Slots", Value: slotsOffered(n)})
+	}
 	if host != nil {
 		pairs = append(pairs, ui.Pair{Key: "Uptime", Value: ui.Short(time.Duration(host.Uptime) * time.Second)}) // far below the limit
 	}
 	ui.Pairs(p.out, pairs)
+}
+
+// slotsOffered returns the slots that a node offers to calendars of projects, by type.
+func slotsOffered(n *structs.Node) string {
+	counts := map[string]int{}
+	n.AddSlots(counts)
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if counts[name] > 0 {
+			out = append(out, fmt.Sprintf("%s: %d", name, counts[name]))
+		}
+	}
+	return ui.OrNone(strings.Join(out, ", "))
 }
 
 func drainText(n *structs.Node) string {

@@ -50,6 +50,7 @@ func ownFlags(fs *flag.FlagSet) map[string]setting {
 	out := placementFlags(fs)
 	maps.Copy(out, bandFlags(fs))
 	maps.Copy(out, calendarFlags(fs))
+	maps.Copy(out, slotFlags(fs))
 	return out
 }
 

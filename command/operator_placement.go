@@ -38,7 +38,7 @@ func placementPairs(c *structs.SchedulerConfiguration) []ui.Pair {
 	if stray := strayText(c); stray != "" {
 		bands += " (no band names these, which belong: " + stray + ")"
 	}
-	return []ui.Pair{
+	return append([]ui.Pair{
 		{Key: "Policy", Value: c.NodeOrder()},
 		{Key: "Dimensions", Value: strings.Join(c.Dimensions, ",")},
 		{Key: "Granularity", Value: strings.Join(steps, ",")},
@@ -51,7 +51,7 @@ func placementPairs(c *structs.SchedulerConfiguration) []ui.Pair {
 		{Key: "Cycle", Value: c.Cycle.String()},
 		{Key: "Aging", Value: strconv.FormatBool(*c.Aging != 0)},
 		{Key: "Calendar", Value: "weeks begin at " + c.Calendar.WeekStarts + " in " + c.Calendar.TimeZone},
-	}
+	}, slotPairs(c.Slots)...)
 }
 
 // setting writes a flag's text into the configuration. An empty text, or "default",

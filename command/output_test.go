@@ -204,6 +204,26 @@ func TestNodeStatusShowsVolumesNetworksAndUse(t *testing.T) {
 		"\nHost Networks\nName    Device  Address   Speed\nfabric  ib0     10.1.0.7  200000 Mbit/s\n")
 }
 
+// What a node offers to calendars of projects is shown: what it states, else its cores if it has no devices.
+func TestNodeStatusShowsSlots(t *testing.T) {
+	for want, change := range map[string]func(n *structs.Node){
+		"Slots         = <none>\n":    func(*structs.Node) {},
+		"Slots         = batch: 16\n": func(n *structs.Node) { n.NodeResources.Devices, n.NodeResources.Cpu.TotalCpuCores = nil, 16 },
+		"Slots         = batch: 4, interactive-light: 8\n": func(n *structs.Node) {
+			n.NodeResources.Slots = map[string]int{"interactive-light": 8, "batch": 4, "wide": 0}
+		},
+	} {
+		f := cluster(t)
+		n := gpuNode(nodeA, "gpu-1")
+		change(n)
+		f.answers["GET /v1/node/"+nodeA] = []any{n}
+		wants(t, f.run(t, "node", "status", "gpu-1").out, want)
+		if n.NodeResources.Slots != nil {
+			wants(t, f.run(t, "node", "status", "-json", "gpu-1").out, `"Slots": {`, `"interactive-light": 8`)
+		}
+	}
+}
+
 // The first line of the version is one that programs can read: a name, a space, a v and a semantic version.
 func TestVersionCanBeParsed(t *testing.T) {
 	was := Version

@@ -92,7 +92,11 @@ func knownKeys(src []byte, t reflect.Type, path string) error {
 			}
 			return fmt.Errorf("%s%s: is not known%s (there are %s)", path, key, near, strings.Join(known, ", "))
 		}
-		if inner := t.Field(at).Type; inner.Kind() == reflect.Struct {
+		inner := t.Field(at).Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Struct {
 			if err := knownKeys(object[key], inner, path+known[at]+"."); err != nil {
 				return err
 			}

@@ -98,6 +98,7 @@ func TestSimRunConfigurations(t *testing.T) {
 		put("e.json", "{}"):                                           "has no configuration of the scheduler",
 		put("n.json", "null"):                                         "has no configuration of the scheduler",
 		put("e.hcl", "server {\n  enabled = true\n}\n"):               "has no configuration of the scheduler",
+		put("n.json", `{"Slots": {"Graze": "1s"}}`):                   `Slots.Graze: is not known; did you mean "Grace"?`,
 		put("k.json", `{"SchedulerAlgoritm": "spread"}`):              `SchedulerAlgoritm: is not known; did you mean "SchedulerAlgorithm"?`,
 		put("p.json", `{"PreemptionConfig": {"BatchEnabled": true}}`): "PreemptionConfig.BatchEnabled: is not known",
 	} {

@@ -2,12 +2,37 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/structs"
 )
+
+// TestStatedSlots: nodes state their slots, in the agent's file and in shapes, and these are what a calendar may give out.
+func TestStatedSlots(t *testing.T) {
+	t.Parallel()
+	layouts := "shape \"gpu\" {\n  count = 2\n  cores = 8\n  slots {\n    batch = 3\n    wide  = 1\n  }\n  gpus \"nvidia/gpu/H100\" {}\n}\n" +
+		"shape \"none\" {\n  cores = 8\n  slots {}\n}\n"
+	a := newAgent(t, true, strings.Replace(simulate(t, layouts), "client {", "name = \"own\"\nclient {\n  simulate_beside = true\n  slots {\n    wide = 5\n  }\n", 1)+
+		"server {\n  scheduling {\n    slot \"wide\" {\n      cores = 2\n    }\n  }\n}\n")
+	a.start()
+	a.ready(4)
+	says(t, a, 0, "operator scheduler get-config", "Slot wide                     = cores:2,grace:1m0s")
+	says(t, a, 0, "node status own", "= wide: 5")
+	says(t, a, 0, "node status gpu-1", "= batch: 3, wide: 1")
+	says(t, a, 0, "node status none-0", "= <none>")
+	file := filepath.Join(a.dir, "p.hcl")
+	if err := os.WriteFile(file, []byte("project \"chip\" {\n  users = [\"ada\"]\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says(t, a, 0, "project apply "+file)
+	says(t, a, 1, "project calendar -type batch -slots 7 chip", "there are 6 slots")
+	says(t, a, 1, "project calendar -type wide -slots 8 chip", "there are 7 slots")
+	says(t, a, 0, "project calendar -type wide -slots 7 chip")
+}
 
 // TestProjectsGuide walks docs/guides/projects.md, and what it tells stays after a restart.
 func TestProjectsGuide(t *testing.T) {

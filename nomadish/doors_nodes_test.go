@@ -222,6 +222,13 @@ func registerRows(w *doorWorld) []doorRow {
 	f("a device with a long name", "device", func(n *structs.Node) {
 		n.NodeResources.Devices = []*structs.NodeDeviceResource{{Vendor: "v", Type: "gpu", Name: "m", Instances: []*structs.NodeDevice{{ID: long}}}}
 	})
+	f("slots of 5,000 types", "5000 types", func(n *structs.Node) {
+		n.NodeResources.Slots = map[string]int{}
+		for name := range maps.Keys(repeated(5000)) {
+			n.NodeResources.Slots[name] = 1
+		}
+	})
+	f("2^30 slots", "slots: batch", func(n *structs.Node) { n.NodeResources.Slots = map[string]int{"batch": 1 << 30} })
 	f("an eligibility of its own making", "eligibility", func(n *structs.Node) { n.ID, n.SchedulingEligibility = node(10).ID, "always" })
 	f("200 events of its own", "events", func(n *structs.Node) { n.Events = make([]*structs.NodeEvent, 200) })
 	return rows

@@ -317,14 +317,34 @@ func (n *Node) AddSlots(counts map[string]int) {
 	}
 }
 
+// CheckNodeSlots returns an error if a node may not offer as many slots of a type.
+func CheckNodeSlots(name string, n int) error {
+	switch {
+	case !isWord(name, true):
+		return implausible("slots: %q: a type of slots is named by 1 to 128 letters, digits, dashes or underscores", clip(name))
+	case n < 0 || n > MaxNodeSlots:
+		return implausible("slots: %s: %d: must be 0 to %d", name, n, MaxNodeSlots)
+	}
+	return nil
+}
+
+// NodeSlots returns the slots that a node states: nil if it states nothing. One that offers none of any type states 0 slots of a type, as an
+// empty list is as none when it is encoded.
+func NodeSlots(stated map[string]int) map[string]int {
+	if stated != nil && len(stated) == 0 {
+		return map[string]int{SlotBatch: 0}
+	}
+	return stated
+}
+
 // checkSlots checks what a node states about its slots.
 func (r *NodeResources) checkSlots() error {
 	if len(r.Slots) > MaxSlotTypes {
 		return implausible("slots: %d types, at most %d are allowed", len(r.Slots), MaxSlotTypes)
 	}
-	for name, n := range r.Slots { // order does not matter: any that is wrong will do
-		if !isWord(name, true) || n < 0 || n > MaxNodeSlots {
-			return implausible("slots: %q: %d: a type is named by letters, digits, dashes or underscores, and has 0 to %d slots", clip(name), n, MaxNodeSlots)
+	for _, name := range sortedKeys(r.Slots) {
+		if err := CheckNodeSlots(name, r.Slots[name]); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package structs
 import (
 	"cmp"
 	"maps"
+	"math"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -29,7 +31,7 @@ const (
 type SlotType struct {
 	Name  string `hcl:"name,label"`
 	Cores int    `hcl:"cores"` // 0: 1
-	// MemoryMB is in MiB; 0: the memory of the node for each of its cores.
+	// MemoryMB is in MiB; 0: for each core of the slot the node's memory divided by the node's cores.
 	MemoryMB int64 `hcl:"memory" json:",omitempty" codec:",omitempty"`
 	// GPUs is how many devices of type gpu a slot has; Kind restricts them: vendor/type/model, or the end of it.
 	GPUs int    `hcl:"gpus" json:",omitempty" codec:",omitempty"`
@@ -108,7 +110,7 @@ func (s *SlotSettings) Effective() *SlotSettings {
 	for _, t := range out.Types {
 		byName[t.Name] = t
 	}
-	for _, name := range append(BuiltInSlotTypes(), SlotOverflow) {
+	for _, name := range knownSlotTypes() {
 		if _, stated := byName[name]; !stated {
 			byName[name] = SlotType{Name: name}
 		}
@@ -132,6 +134,47 @@ func (s *SlotSettings) typed(t SlotType) SlotType {
 	}
 	return t
 }
+
+// Canonical returns the settings as they are stored: without what is at its default, and nil if nothing differs. A type whose grace is that
+// of the settings follows it when it changes. The result shares nothing with s, which may be nil.
+func (s *SlotSettings) Canonical() *SlotSettings {
+	out, defaults := s.Copy(), (*SlotSettings)(nil).Effective()
+	if out == nil {
+		return nil
+	}
+	out.Types = nil
+	whole := s.Effective()
+	for _, t := range whole.Types {
+		unstated := whole.typed(SlotType{Name: t.Name})
+		if *t.Grace == *unstated.Grace {
+			t.Grace = nil
+		}
+		if t.Grace != nil || t.Cores != unstated.Cores || t.MemoryMB != 0 || t.GPUs != 0 || t.Kind != "" || !slices.Contains(knownSlotTypes(), t.Name) {
+			out.Types = append(out.Types, t)
+		}
+	}
+	out.Grace = unlessDefault(out.Grace, defaults.Grace)
+	out.AllocatedBonus = unlessDefault(out.AllocatedBonus, defaults.AllocatedBonus)
+	out.RequeueBonus = unlessDefault(out.RequeueBonus, defaults.RequeueBonus)
+	out.MaxRequeues = unlessDefault(out.MaxRequeues, defaults.MaxRequeues)
+	out.SuspendLimit = unlessDefault(out.SuspendLimit, defaults.SuspendLimit)
+	out.Light = unlessDefault(out.Light, defaults.Light)
+	if reflect.DeepEqual(*out, SlotSettings{}) {
+		return nil
+	}
+	return out
+}
+
+// unlessDefault returns nil instead of a value that is the default.
+func unlessDefault[T comparable](p, standard *T) *T {
+	if p != nil && *p == *standard {
+		return nil
+	}
+	return p
+}
+
+// knownSlotTypes returns the types that exist whether or not the settings state them.
+func knownSlotTypes() []string { return append(BuiltInSlotTypes(), SlotOverflow) }
 
 // Validate returns an error of CodeBadRequest that names what is wrong with the settings, and what is allowed. s may be nil.
 func (s *SlotSettings) Validate() error {
@@ -169,27 +212,38 @@ func (s *SlotSettings) Validate() error {
 		return bad("max_requeues %d: must be 0 to %d", *s.MaxRequeues, maxMaxRequeues)
 	case s.SuspendLimit != nil && *s.SuspendLimit <= 0:
 		return bad("suspend_limit %s: must be more than 0", *s.SuspendLimit)
-	case s.Light != nil && (*s.Light < 0 || *s.Light > 1):
+	case s.Light != nil && (*s.Light < 0 || *s.Light > 1 || math.IsNaN(*s.Light)):
 		return bad("light %g: must be 0 to 1", *s.Light)
 	}
 	return nil
 }
 
 // SlotTypeOf returns the volume of a type of slots, with the defaults of what is not stated. Any name is a type: that of 1 core if nothing is stated.
-func (c *SchedulerConfiguration) SlotTypeOf(name string) SlotType {
-	effective := SlotSettings{Grace: new(time.Duration)}
-	*effective.Grace = DefaultGrace
-	if c.Slots != nil && c.Slots.Grace != nil {
-		*effective.Grace = *c.Slots.Grace
+func (c *SchedulerConfiguration) SlotTypeOf(name string) SlotType { return c.Slots.TypeOf(name) }
+
+// TypeOf returns the volume of a type of slots, as SlotTypeOf does. s may be nil.
+func (s *SlotSettings) TypeOf(name string) SlotType {
+	grace := DefaultGrace
+	if s != nil && s.Grace != nil {
+		grace = *s.Grace
 	}
-	if c.Slots != nil {
-		for _, t := range c.Slots.Types {
-			if t.Name == name {
-				return effective.typed(t)
-			}
+	effective, out := SlotSettings{Grace: &grace}, SlotType{Name: name}
+	if s != nil {
+		if at := slices.IndexFunc(s.Types, func(t SlotType) bool { return t.Name == name }); at >= 0 {
+			out = s.Types[at]
 		}
 	}
-	return effective.typed(SlotType{Name: name})
+	return effective.typed(out)
+}
+
+// VolumeOn returns the processor, in MHz, and the memory, in MiB, that a slot of the type has on a node. A slot of more cores than the node
+// has is as large as the node.
+func (t SlotType) VolumeOn(r *NodeResources) (mhz, memoryMB int64) {
+	cores, all := min(int64(cmp.Or(t.Cores, 1)), int64(r.Cpu.TotalCpuCores)), int64(r.Cpu.TotalCpuCores)
+	if all == 0 {
+		return 0, t.MemoryMB
+	}
+	return cores * r.Cpu.MHzPerCore(), cmp.Or(t.MemoryMB, r.Memory.MemoryMB*cores/all)
 }
 
 // SlotBonus returns what recognition adds to the effective priority.
@@ -230,4 +284,13 @@ func (c *SchedulerConfiguration) LightPart() float64 {
 		return DefaultLight
 	}
 	return *c.Slots.Light
+}
+
+// VolumeOfAll returns the processor, in MHz, and the memory, in MiB, of all slots that a node states.
+func (s *SlotSettings) VolumeOfAll(r *NodeResources) (mhz, memoryMB int64) {
+	for name, count := range r.Slots { // order does not matter: they are summed
+		each, memory := s.TypeOf(name).VolumeOn(r)
+		mhz, memoryMB = mhz+each*int64(count), memoryMB+memory*int64(count)
+	}
+	return mhz, memoryMB
 }

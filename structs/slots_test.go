@@ -1,6 +1,8 @@
 package structs
 
 import (
+	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +51,7 @@ func TestRankOfProjects(t *testing.T) {
 
 func TestSlotSettings(t *testing.T) {
 	minute, negative := time.Minute, -time.Second
-	part, count := 1.5, -1
+	part, count, nan := 1.5, -1, math.NaN()
 	for _, row := range []struct {
 		s    *SlotSettings
 		want string
@@ -67,6 +69,7 @@ func TestSlotSettings(t *testing.T) {
 		{&SlotSettings{MaxRequeues: &count}, "max_requeues -1: must be"},
 		{&SlotSettings{SuspendLimit: &negative}, "suspend_limit -1s: must be more than 0"},
 		{&SlotSettings{Light: &part}, "light 1.5: must be 0 to 1"},
+		{&SlotSettings{Light: &nan}, "light NaN: must be 0 to 1"},
 		{&SlotSettings{Types: make([]SlotType, MaxSlotTypes+1)}, "at most 64"},
 	} {
 		if err := row.s.Validate(); (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
@@ -82,5 +85,56 @@ func TestSlotSettings(t *testing.T) {
 		if got := c.SlotTypeOf(want.Name); got.Cores != want.Cores || *got.Grace != *want.Grace {
 			t.Errorf("%s: %+v, want %+v", want.Name, got, want)
 		}
+	}
+}
+
+// What is stored leaves out what is at its default, and has the effect of what was stated.
+func TestCanonicalSlots(t *testing.T) {
+	minute, long, none := time.Minute, 2*time.Minute, time.Duration(0)
+	part, count := DefaultLight, 0
+	for _, row := range []struct{ s, want *SlotSettings }{
+		{nil, nil},
+		{&SlotSettings{}, nil},
+		{(*SlotSettings)(nil).Effective(), nil},
+		{&SlotSettings{Grace: &minute, Light: &part, Types: []SlotType{{Name: SlotBatch, Cores: 1, Grace: &minute}}}, nil},
+		{&SlotSettings{MaxRequeues: &count}, &SlotSettings{MaxRequeues: &count}},
+		// A type of the site exists because it is stated, whatever its volume.
+		{&SlotSettings{Types: []SlotType{{Name: "wide"}}}, &SlotSettings{Types: []SlotType{{Name: "wide", Cores: 1}}}},
+		{&SlotSettings{Types: []SlotType{{Name: SlotBatch, MemoryMB: 1}}}, &SlotSettings{Types: []SlotType{{Name: SlotBatch, Cores: 1, MemoryMB: 1}}}},
+		{&SlotSettings{Types: []SlotType{{Name: SlotOverflow}, {Name: SlotInteractiveLight, Grace: &none}}}, nil},
+		// A grace that is the settings' follows them; another one stays.
+		{&SlotSettings{Grace: &long, Types: []SlotType{{Name: SlotBatch, Grace: &long}}}, &SlotSettings{Grace: &long}},
+		{&SlotSettings{Grace: &long, Types: []SlotType{{Name: SlotBatch, Grace: &minute}}},
+			&SlotSettings{Grace: &long, Types: []SlotType{{Name: SlotBatch, Cores: 1, Grace: &minute}}}},
+	} {
+		got := row.s.Canonical()
+		if !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%+v: have %+v, want %+v", row.s, got, row.want)
+		}
+		if !reflect.DeepEqual(got.Effective(), row.s.Effective()) {
+			t.Errorf("%+v: the effect is %+v", row.s, got.Effective())
+		}
+	}
+}
+
+// A slot has one core, and for each of its cores the node's memory divided by the node's cores.
+func TestVolumeOfSlots(t *testing.T) {
+	r := &NodeResources{Cpu: NodeCpuResources{CpuShares: 16_000, TotalCpuCores: 8}, Memory: NodeMemoryResources{MemoryMB: 32_000}}
+	for _, row := range []struct {
+		slot        SlotType
+		mhz, memory int64
+	}{
+		{SlotType{}, 2000, 4000},
+		{SlotType{Cores: 3}, 6000, 12_000},
+		{SlotType{Cores: 3, MemoryMB: 7}, 6000, 7},
+		{SlotType{Cores: maxSlotAmount}, 16_000, 32_000},
+		{SlotType{Cores: maxSlotAmount, MemoryMB: maxSlotAmount}, 16_000, maxSlotAmount},
+	} {
+		if mhz, memory := row.slot.VolumeOn(r); mhz != row.mhz || memory != row.memory {
+			t.Errorf("%+v: %d MHz, %d MiB", row.slot, mhz, memory)
+		}
+	}
+	if mhz, memory := (SlotType{}).VolumeOn(&NodeResources{Memory: r.Memory}); mhz != 0 || memory != 0 {
+		t.Errorf("no cores: %d MHz, %d MiB", mhz, memory)
 	}
 }

@@ -14,6 +14,8 @@ type Layout struct {
 	Class      string `hcl:"class"`
 	Pool       string `hcl:"pool"`
 	GPUs       []GPUs `hcl:"gpus,block"`
+	// Slots are how many slots of each type a node offers; nil: it states none.
+	Slots map[string]int `hcl:"slots"`
 }
 
 // GPUs is a number of GPUs of one kind in each node of a shape.

@@ -118,7 +118,7 @@ func (s Layout) resources(name, ip string, o Options) *structs.NodeResources {
 			Mode: structs.NetworkModeHost, Device: "sim0", Speed: 1000,
 			Addresses: []structs.NodeNetworkAddress{{Family: "ipv4", Alias: "default", Address: ip}},
 		}},
-		MinDynamicPort: o.MinDynamicPort, MaxDynamicPort: o.MaxDynamicPort,
+		MinDynamicPort: o.MinDynamicPort, MaxDynamicPort: o.MaxDynamicPort, Slots: s.Slots,
 	}
 	r.Devices, r.Topology = s.gpuTree(name)
 	return r

@@ -3,7 +3,9 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -11,6 +13,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclparse"
 
 	"github.com/nomadish/nomadish/internal/hcltext"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Limits of a shape file: typing errors must not eat the machine.
@@ -33,7 +36,28 @@ type fileLayout struct {
 	Class      string            `hcl:"class,optional"`
 	Pool       string            `hcl:"pool,optional"`
 	GPUs       []*fileGPUs       `hcl:"gpus,block"`
+	Slots      *fileSlots        `hcl:"slots,block"`
 	Range      hcl.Range         `hcl:",def_range"`
+}
+
+// fileSlots are how many slots of each type a node offers, by the names of the types.
+type fileSlots struct {
+	Types hcl.Attributes `hcl:",remain"`
+}
+
+// counts reads the numbers of slots; what is wrong with one is reported with its line.
+func (s *fileSlots) counts() (map[string]int, error) {
+	if s == nil {
+		return nil, nil
+	}
+	out := map[string]int{}
+	var diags hcl.Diagnostics
+	for _, name := range slices.Sorted(maps.Keys(s.Types)) {
+		var n int
+		diags = append(diags, gohcl.DecodeExpression(s.Types[name].Expr, nil, &n)...)
+		out[name] = n
+	}
+	return structs.NodeSlots(out), explain(diags)
 }
 
 type fileGPUs struct {
@@ -105,6 +129,10 @@ func Parse(src []byte, filename string) ([]Layout, error) {
 		}
 		seen[s.Name] = s.Range
 		layout := s.layout()
+		var err error
+		if layout.Slots, err = s.Slots.counts(); err != nil {
+			errs = append(errs, err)
+		}
 		if err := layout.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", s.Range, err))
 		}
@@ -178,6 +206,14 @@ func (s Layout) Validate() error {
 	within("mhz", int64(s.MHz), 1, 1_000_000)
 	within("memory", s.Memory, 1, 1<<40)
 	within("disk", s.Disk, 0, 1<<50)
+	if len(s.Slots) > structs.MaxSlotTypes {
+		bad("%d types of slots; at most %d are allowed", len(s.Slots), structs.MaxSlotTypes)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Slots)) {
+		if err := structs.CheckNodeSlots(name, s.Slots[name]); err != nil {
+			bad("%w", err)
+		}
+	}
 	gpus := 0
 	names := map[string]bool{}
 	for _, g := range s.GPUs {

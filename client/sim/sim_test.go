@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -96,6 +97,19 @@ func TestIdentitiesFollowTheSeed(t *testing.T) {
 	}
 }
 
+// A node of a shape offers the slots that the shape states, and none if it states none of any type.
+func TestSlotsOfLayouts(t *testing.T) {
+	layouts, err := Parse([]byte("shape \"a\" {\n slots {\n  batch = 16\n  interactive-light = 8\n }\n}\nshape \"b\" {}\nshape \"c\" {\n slots {}\n}"), "f.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []map[string]int{{"batch": 16, "interactive-light": 8}, nil, {"batch": 0}} {
+		if got := Nodes(layouts, Options{Driver: "mock_driver"})[i].NodeResources.Slots; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: have %v, want %v", layouts[i].Name, got, want)
+		}
+	}
+}
+
 func TestBadLayouts(t *testing.T) {
 	f := func(src, want string) {
 		t.Helper()
@@ -117,6 +131,10 @@ func TestBadLayouts(t *testing.T) {
 	f(`shape "a b" {}`, "blanks")
 	f(`shape "a" { count = 200001 }`, "must be 1 to 200000")
 	f("shape \"a\" { count = 200000 }\nshape \"b\" { count = 1 }", "over 200000 nodes")
+	f("shape \"a\" {\n slots {\n  batch = \"many\"\n }\n}", "f.hcl:3")
+	f("shape \"a\" {\n slots {\n  batch = -1\n }\n}", `shape "a": slots: batch: -1: must be 0 to 65536`)
+	f("shape \"a\" {\n slots {\n  batch = 1.5\n }\n}", "f.hcl:3")
+	f("shape \"a\" {\n slots \"batch\" {\n  count = 1\n }\n}", "Extraneous label for slots")
 	f("shape \"a\" {\n gpus \"H100\" {}\n}", "vendor/type/model")
 	f("shape \"a\" {\n gpus \"nvidia/gpu/H100\" {\n sockets = 0\n }\n}", "sockets = 0")
 	f("shape \"a\" {\n gpus \"nvidia/gpu/H100\" {\n count = 6\n sockets = 4\n }\n}", "do not divide evenly")

@@ -38,7 +38,8 @@ func clientConfig(cfg *config.Config, dirs clientDirs, servers []string, httpAdd
 		Region: cfg.Region, Version: Version, Servers: servers, HTTPAddr: httpAddr, TLSEnabled: cfg.TLS.HTTP,
 		RPC: wire.Config{Logger: logger.Named("rpc")}, StateDir: dirs.state, AllocDir: dirs.alloc,
 		Node: client.NodeConfig{
-			Datacenter: cfg.Datacenter, Name: cfg.Name, Class: cl.Class, Pool: cl.Pool, Meta: cl.Meta, DefaultIneligible: cl.DefaultIneligible,
+			Datacenter: cfg.Datacenter, Name: cfg.Name, Class: cl.Class, Pool: cl.Pool, Meta: cl.Meta, Slots: structs.NodeSlots(cl.Slots),
+			DefaultIneligible: cl.DefaultIneligible,
 		},
 		Machine: client.MachineConfig{
 			NetworkInterface: cl.NetworkInterface, CPUTotalCompute: cl.CPUTotalCompute, MemoryTotalMB: cl.MemoryTotalMB,

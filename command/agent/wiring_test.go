@@ -88,6 +88,7 @@ client {
     cores          = "0-1,3"
     reserved_ports = "22"
   }
+  slots {}
   users {
     allowed         = ["1000-1999"]
     denied          = ["root"]
@@ -111,6 +112,7 @@ client {
 		t.Fatal(err)
 	}
 	for what, good := range map[string]bool{
+		"slots":    reflect.DeepEqual(c.Node.Slots, map[string]int{"batch": 0}),
 		"node":     c.Node.Datacenter == "dc3" && c.Node.Name == "n1" && c.Node.Class == "big" && c.Node.Meta["rack"] == "r1" && c.Region == "global",
 		"place":    c.StateDir == "/s" && c.AllocDir == "/a" && c.HTTPAddr == "h:1" && c.Servers[0] == "x:1",
 		"reserved": c.Machine.Reserved.Cpu.CpuShares == 100 && c.Machine.Reserved.Memory.MemoryMB == 200 && c.Machine.Reserved.Disk.DiskMB == 300,

@@ -72,6 +72,11 @@ func TestBlockedWakes(t *testing.T) {
 		n.NodeResources.Memory.MemoryMB = 5000
 		b.register(n)
 	})
+	f("a node states other slots", true, func(b *bed) {
+		n := node("s", "small")
+		n.NodeResources.Slots = map[string]int{structs.SlotBatch: 1}
+		b.register(n)
+	})
 	f("an allocation ends", true, func(b *bed) { b.end("busy-s") })
 	f("an allocation ends where it does not help", false, func(b *bed) { b.end("busy-b") })
 	f("a plan stops an allocation", true, func(b *bed) {

@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"container/list"
+	"maps"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -116,7 +117,7 @@ func moreRoom(was, now *structs.Node) bool {
 	a, z := was.NodeResources, now.NodeResources
 	return z.Cpu.CpuShares > a.Cpu.CpuShares || z.Memory.MemoryMB > a.Memory.MemoryMB || z.Disk.DiskMB > a.Disk.DiskMB ||
 		len(z.Cpu.ReservableCpuCores) > len(a.Cpu.ReservableCpuCores) || healthy(z.Devices) > healthy(a.Devices) ||
-		z.MinDynamicPort != a.MinDynamicPort || z.MaxDynamicPort != a.MaxDynamicPort
+		!maps.Equal(z.Slots, a.Slots) || z.MinDynamicPort != a.MinDynamicPort || z.MaxDynamicPort != a.MaxDynamicPort
 }
 
 func healthy(groups []*structs.NodeDeviceResource) (n int) {

@@ -25,7 +25,8 @@ func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) err
 			return structs.Errorf(structs.CodeInternal, "log entry type %d with a payload of type %T: unknown", t, payload)
 		}
 		return projecttable.Edit{
-			Rows: x, Index: x.index, Now: x.now, Nodes: rows[structs.Node](x, false, TableNodes, byID), Put: x.put, Drop: x.drop,
+			Rows: x, Index: x.index, Now: x.now, Nodes: rows[structs.Node](x, false, TableNodes, byID), Slots: configOf(x).Slots,
+			Put: x.put, Drop: x.drop,
 			Note: func(key string, was, now any) {
 				x.changes = append(x.changes, Change{Kind: KindProject, Key: key, Old: was, New: now, Type: x.event})
 			},

@@ -78,7 +78,7 @@ func TestWrongCalendars(t *testing.T) {
 		{row(slots(2)), structs.CodeBadRequest, "slots 2: the type, step, user, group and job are those of slots 1"},
 		{row(slots(1, "layout")), structs.CodeBadRequest, `slots 2: step: the project has no step "layout" (its steps are synthesis, place)`},
 		{row(structs.CalendarRow{Count: 1}), structs.CodeBadRequest, "slots 2: type is missing"},
-		{row(structs.CalendarRow{Type: "huge"}), structs.CodeBadRequest, `no node has slots of type "huge" (known types are batch, big, interactive-heavy, interactive-light)`},
+		{row(structs.CalendarRow{Type: "huge"}), structs.CodeBadRequest, `no node has slots of type "huge", nor does the scheduler's configuration (known types are batch, big, interactive-heavy, interactive-light)`},
 		{row(structs.CalendarRow{Type: "overflow", Count: 1}), structs.CodeBadRequest, "belong to nobody, and are in no calendar"},
 		{row(structs.CalendarRow{Type: "batch", User: "ada", Group: "chip"}), structs.CodeBadRequest, "user and group are both stated"},
 		{row(structs.CalendarRow{Type: "batch", User: "a b"}), structs.CodeBadRequest, `user: "a b"`},
@@ -109,6 +109,30 @@ func TestSlotCapacity(t *testing.T) {
 	w.must(&structs.NodeRegisterEntry{Node: gpuNode("gpus", "r1"), Time: w.now()})
 	w.refusesWith(weekEdit("board", 2, slots(91+cores)), structs.CodeConflict, fmt.Sprintf("there are %d slots", 90+cores))
 	w.must(weekEdit("board", 2, slots(90+cores)))
+}
+
+// TestConfiguredSlotTypes: a type that only the scheduler's configuration has is known, of no slots until nodes state some, and unknown
+// again without it.
+func TestConfiguredSlotTypes(t *testing.T) {
+	w := projectWorld(t)
+	wide := func(count int) *structs.ProjectCalendarEntry {
+		return weekEdit("chip", 1, structs.CalendarRow{Type: "wide", Count: count})
+	}
+	w.refusesWith(wide(1), structs.CodeBadRequest, `no node has slots of type "wide"`)
+	config := structs.DefaultSchedulerConfiguration()
+	config.Slots = &structs.SlotSettings{Types: []structs.SlotType{{Name: "wide", Cores: 4}}}
+	w.must(&structs.SchedulerConfigEntry{Config: config, Time: w.now()})
+	w.refusesWith(wide(1), structs.CodeConflict, `type "wide": there are 0 slots`)
+	w.must(wide(0))
+	w.refusesWith(weekEdit("chip", 1, structs.CalendarRow{Type: "wider", Count: 1}), structs.CodeBadRequest, "known types are batch, big, interactive-heavy, interactive-light, wide)")
+	w.refusesWith(weekEdit("chip", 1, structs.CalendarRow{Type: structs.SlotOverflow, Count: 1}), structs.CodeBadRequest, "belong to nobody")
+	n := node("large")
+	n.NodeResources.Slots = map[string]int{"wide": 2}
+	w.must(&structs.NodeRegisterEntry{Node: n, Time: w.now()})
+	w.must(wide(2))
+	config.Slots = nil
+	w.must(&structs.SchedulerConfigEntry{Config: config, Time: w.now()})
+	w.must(wide(1))
 }
 
 // TestTwoEditsOfOneWeek: one wins, and the other is shown what it would have overwritten.

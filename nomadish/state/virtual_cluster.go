@@ -47,15 +47,20 @@ type claims struct{ x *txn }
 // edit returns the entry as what changes what is owned.
 func (c claims) edit() claimtable.Edit {
 	x := c.x
-	config := get[structs.SchedulerConfiguration](x, TableConfig, byID)
-	if config == nil {
-		config = &structs.SchedulerConfiguration{}
-	}
+	config := configOf(x)
 	return claimtable.Edit{
 		Rows: x, Index: x.index, Now: x.now, World: x.edit, Sites: config.SiteLevels(), Put: x.put, Drop: x.drop, Note: c.note,
 		HasNamespace: func(name string) bool { return get[structs.Namespace](x, TableNamespaces, byID, name) != nil },
 		Evaluate:     c.evaluate, EvaluatePerNode: c.evaluatePerNode,
 	}
+}
+
+// configOf returns the scheduler's configuration, an empty one if none is stored yet.
+func configOf(r reader) *structs.SchedulerConfiguration {
+	if config := get[structs.SchedulerConfiguration](r, TableConfig, byID); config != nil {
+		return config
+	}
+	return &structs.SchedulerConfiguration{}
 }
 
 func (c claims) note(table, key string, was, now any) {

@@ -280,21 +280,14 @@ type Scheduling struct {
 	// Preemption is another place for what Nomad states in default_scheduler_config.
 	Preemption Preemption `hcl:"preemption,block"`
 
-	Grace time.Duration    `hcl:"grace,later"`
-	Slots map[string]*Slot `hcl:"slot,block,later"`
+	// Slots are what projects have to do with scheduling: grace, slot and so on.
+	Slots structs.SlotSettings `hcl:",inline"`
 }
 
 // Calendar is when weeks of projects' calendars begin; empty: Monday 00:00 in UTC.
 type Calendar struct {
 	TimeZone   string `hcl:"time_zone"`   // of the IANA database
 	WeekStarts string `hcl:"week_starts"` // a day and a time, as in "mon 00:00"
-}
-
-// Slot is what a slot of a project's calendar stands for.
-type Slot struct {
-	Cores  int `hcl:"cores"`
-	GPUs   int `hcl:"gpus"`
-	Memory int `hcl:"memory"` // MiB
 }
 
 // Client is the client's part.
@@ -307,6 +300,9 @@ type Client struct {
 	Pool     string            `hcl:"node_pool"`
 	Options  map[string]string `hcl:"options" effect:"driver.raw_exec.enable,user.denylist,user.checked_drivers"`
 	Meta     map[string]string `hcl:"meta"`
+	// Slots (ours) are how many slots of each type the node offers to calendars of projects; nil: its cores as batch slots if it
+	// has no devices, else none.
+	Slots map[string]int `hcl:"slots" like:"slots { batch = 16 }"`
 
 	Machine
 	ClientGC

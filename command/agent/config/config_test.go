@@ -51,12 +51,13 @@ func TestFull(t *testing.T) {
 		"topology":  reflect.DeepEqual(c.Server.Topology.Level, []TopologyLevel{{"rack", "rack"}}) && len(c.Server.Topology.Levels) == 5,
 		"bands": reflect.DeepEqual(c.Server.Scheduling.Bands, [][]int{{1, 40}, {41, 70}, {71, 100}}) && c.Server.Scheduling.KeepWhole &&
 			c.Server.Scheduling.Cycle == 30*time.Second && *c.Server.Scheduling.Aging == 0 && *c.Server.Scheduling.Preemption.Service,
-		"scheduling": c.Server.Scheduling.Grace == time.Minute &&
-			c.Server.Scheduling.Granularity["cpu"] == 500 && c.Server.Scheduling.ReservationTTL == time.Hour && c.Server.Scheduling.PreferredCells[1] == 8 && c.Server.Scheduling.Slots["batch"].Cores == 1,
-		"calendar": c.Server.Calendar == Calendar{"Europe/Berlin", "mon 06:00"},
-		"client":   c.Client.Enabled && c.Client.Class == "big" && c.Client.SimulateBeside && c.Client.Meta["a.b"] == "5",
-		"options":  c.Client.Options["driver.raw_exec.enable"] == "1" && c.Client.Reserved.CPU == 500,
-		"volume":   *c.Client.HostVolumes["scratch"] == HostVolume{"/scratch", true},
+		"scheduling":   c.Server.Scheduling.Granularity["cpu"] == 500 && c.Server.Scheduling.ReservationTTL == time.Hour && c.Server.Scheduling.PreferredCells[1] == 8,
+		"slots":        reflect.DeepEqual(c.Server.Scheduling.Slots, fullSlots()),
+		"calendar":     c.Server.Calendar == Calendar{"Europe/Berlin", "mon 06:00"},
+		"client slots": reflect.DeepEqual(c.Client.Slots, map[string]int{"batch": 16, "interactive-light": 8}),
+		"client":       c.Client.Enabled && c.Client.Class == "big" && c.Client.SimulateBeside && c.Client.Meta["a.b"] == "5",
+		"options":      c.Client.Options["driver.raw_exec.enable"] == "1" && c.Client.Reserved.CPU == 500,
+		"volume":       *c.Client.HostVolumes["scratch"] == HostVolume{"/scratch", true},
 		"plugin": reflect.DeepEqual(c.Plugins["raw_exec"].Config, map[string]any{"enabled": true}) &&
 			reflect.DeepEqual(c.Plugins["docker"].Config, map[string]any{"list": []any{int64(1), "two", map[string]any{"three": nil}}}),
 		"limits": c.Limits.HTTPMaxConns == 7 && c.Limits.RPCMaxConns == 100 && c.Limits.HTTPBodyTimeout == 45*time.Second,
@@ -83,7 +84,7 @@ func TestFull(t *testing.T) {
 		return out
 	}
 	var want []string
-	for _, name := range []string{"log_file", "plugin.docker", "server.scheduling.grace", "server.scheduling.slot", "vault"} {
+	for _, name := range []string{"log_file", "plugin.docker", "vault"} {
 		want = append(want, name+": accepted, but has no effect yet")
 	}
 	if got := texts(warnings); !slices.Equal(got, want) {

@@ -283,7 +283,9 @@ func (d *decoder) blocks(v reflect.Value, t *tree, path string) {
 			d.bad(f.value, path, "needs a label: write %s \"NAME\" { … }", path)
 			return
 		}
-		elem := d.newBlock(v.Type().Elem(), f.value, fmt.Sprintf("%s[%q]", path, f.name))
+		at := fmt.Sprintf("%s[%q]", path, f.name)
+		d.origins[at] = problemAt(f.at, "")
+		elem := d.newBlock(v.Type().Elem(), f.value, at)
 		elem.FieldByIndex(s.label).SetString(f.name)
 		v.Set(reflect.Append(v, elem))
 	}

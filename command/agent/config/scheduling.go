@@ -38,6 +38,7 @@ func (s *Server) SchedulerConfig() (structs.SchedulerConfiguration, error) {
 	c.Dimensions, c.Granularity, c.PreferredCells = p.Dimensions, p.Granularity, p.PreferredCells
 	c.ReservationAfter, c.ReservationTTL = p.ReservationAfter, p.ReservationTTL
 	c.KeepWhole, c.Cycle, c.Aging = p.KeepWhole, p.Cycle, p.Aging
+	c.Slots = p.Slots.Canonical()
 	if stated := structs.CalendarConfiguration(s.Calendar); stated != (structs.CalendarConfiguration{}) {
 		c.Calendar = &stated
 	}
@@ -139,6 +140,43 @@ func aboveNodes(levels []string) ([]string, error) {
 	return above, nil
 }
 
+// slots checks what projects have to do with scheduling, one key at a time, so that each problem is reported at its position.
+func (k *checker) slots() {
+	s := &k.c.Server.Scheduling.Slots
+	check := func(key, named string, one structs.SlotSettings) {
+		if err := one.Validate(); err != nil {
+			k.bad("server.scheduling."+key, ": %s", strings.TrimPrefix(plainText(err), named))
+		}
+	}
+	check("grace", "grace ", structs.SlotSettings{Grace: s.Grace})
+	check("allocated_bonus", "allocated_bonus ", structs.SlotSettings{AllocatedBonus: s.AllocatedBonus})
+	check("requeue_bonus", "requeue_bonus ", structs.SlotSettings{RequeueBonus: s.RequeueBonus})
+	check("max_requeues", "max_requeues ", structs.SlotSettings{MaxRequeues: s.MaxRequeues})
+	check("suspend_limit", "suspend_limit ", structs.SlotSettings{SuspendLimit: s.SuspendLimit})
+	check("light", "light ", structs.SlotSettings{Light: s.Light})
+	before := len(k.problems)
+	for _, t := range s.Types {
+		check(fmt.Sprintf("slot[%q]", t.Name), fmt.Sprintf("type %q: ", t.Name), structs.SlotSettings{Types: []structs.SlotType{t}})
+	}
+	if len(k.problems) == before {
+		check("slot", "", structs.SlotSettings{Types: s.Types})
+	}
+}
+
+// nodeSlots checks the slots that the node offers.
+func (k *checker) nodeSlots() {
+	slots := k.c.Client.Slots
+	if len(slots) > structs.MaxSlotTypes {
+		k.bad("client.slots", ": %d types; at most %d are allowed", len(slots), structs.MaxSlotTypes)
+	}
+	for name, n := range slots { // order does not matter: problems are sorted
+		if err := structs.CheckNodeSlots(name, n); err != nil {
+			text := strings.TrimPrefix(err.Error(), "slots: ")
+			k.bad("client.slots."+name, ": %s", strings.TrimPrefix(text, name+": "))
+		}
+	}
+}
+
 // scheduling checks what seeds the scheduler's configuration.
 func (k *checker) scheduling() {
 	s := &k.c.Server
@@ -154,6 +192,7 @@ func (k *checker) scheduling() {
 	if _, err := s.Scheduling.bands(); err != nil {
 		k.bad("server.scheduling.bands", "%v", err)
 	}
+	k.slots()
 	if _, err := week.New(s.Calendar.TimeZone, ""); err != nil {
 		k.bad("server.calendar.time_zone", ": %v", err)
 	}

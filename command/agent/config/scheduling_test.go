@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -125,6 +126,95 @@ default_scheduler_config {
 				f(block+"\n}", func(want *structs.SchedulerConfiguration) { *c.at(&want.PreemptionConfig) = on })
 			}
 		}
+	}
+}
+
+// fullSlots are the settings of slots in testdata/full.hcl.
+func fullSlots() structs.SlotSettings {
+	grace, none, suspended := 90*time.Second, time.Duration(0), 2*time.Hour
+	allocated, requeue, requeues, light := 50, 5, 0, 0.5
+	return structs.SlotSettings{
+		Types: []structs.SlotType{{Name: "batch", Cores: 2, MemoryMB: 4096}, {Name: "gpu", GPUs: 1, Kind: "H100", Grace: &none}},
+		Grace: &grace, AllocatedBonus: &allocated, RequeueBonus: &requeue, MaxRequeues: &requeues, SuspendLimit: &suspended, Light: &light,
+	}
+}
+
+// What a file states of slots seeds a new cluster's configuration; what is at its default is left out.
+func TestSlotsOfANewCluster(t *testing.T) {
+	f := func(src, want string) {
+		t.Helper()
+		c, err := merged(t, "server {\n scheduling {\n"+src+"\n}\n}").Server.SchedulerConfig()
+		got, _ := json.Marshal(c.Slots)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: have %s %v, want %s", src, got, err, want)
+		}
+	}
+	f("", "null")
+	f("grace = \"60s\"\nallocated_bonus = 100\nrequeue_bonus = 10\nmax_requeues = 3\nsuspend_limit = \"1h\"\nlight = 0.25\nslot \"batch\" { cores = 1 }", "null")
+	f("max_requeues = 0\nslot \"wide\" {}\nslot \"batch\" { cores = 2 }", `{"Types":[{"Name":"batch","Cores":2},{"Name":"wide","Cores":1}],"MaxRequeues":0}`)
+	f("grace = \"0s\"\nslot \"interactive-light\" { grace = \"0s\" }\nslot \"batch\" { grace = \"5s\" }",
+		`{"Types":[{"Name":"batch","Cores":1,"Grace":5000000000}],"Grace":0}`)
+}
+
+// A wrong setting of slots is refused with its key and line.
+func TestWrongSlots(t *testing.T) {
+	f := func(line, want string) {
+		t.Helper()
+		c := Default()
+		c.Server.Enabled = true
+		_, err := c.Merge("b.hcl", []byte("server {\n scheduling {\n"+line+"\n}\n}"))
+		if err == nil {
+			err = c.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: have %v, want %s", line, err, want)
+		}
+	}
+	f(`grace = "-1s"`, "b.hcl:3: server.scheduling.grace: -1s: must not be negative")
+	f(`grace = 60`, `b.hcl:3: server.scheduling.grace: want a duration such as "30s" or "1h30m", have 60`)
+	f(`allocated_bonus = -1`, "b.hcl:3: server.scheduling.allocated_bonus: -1: must be 0 to 1000000")
+	f(`requeue_bonus = 1.5`, "b.hcl:3: server.scheduling.requeue_bonus: want a whole number")
+	f(`requeue_bonus = -2`, "b.hcl:3: server.scheduling.requeue_bonus: -2: must be")
+	f(`max_requeues = 1000001`, "b.hcl:3: server.scheduling.max_requeues: 1000001: must be")
+	f(`suspend_limit = "0s"`, "b.hcl:3: server.scheduling.suspend_limit: 0s: must be more than 0")
+	f(`light = 1.5`, "b.hcl:3: server.scheduling.light: 1.5: must be 0 to 1")
+	f("slot \"a\" {}\nslot \"b\" {\n kind = \"H100\"\n}\nslot \"c\" {}", `b.hcl:4: server.scheduling.slot["b"]: kind "H100" is stated without gpus`)
+	f("slot \"a\" {}\nslot \"b\" {\n core = 1\n}", `b.hcl:5: server.scheduling.slot["b"].core: unknown; did you mean "cores"?`)
+	f("slot \"a\" {}\nslot \"a\" {}", `b.hcl:4: server.scheduling.slot: type "a" is stated twice`)
+	f("slot \"a b\" {}", `b.hcl:3: server.scheduling.slot["a b"]: a type of slots is named by`)
+	f("slot \"a\" { cores = -1 }", `b.hcl:3: server.scheduling.slot["a"]: cores, memory and gpus must not be negative`)
+	f("slot {\n cores = 1\n}", "server.scheduling.slot: needs a label: write server.scheduling.slot \"NAME\" { … }")
+	f("slots \"a\" {}", `did you mean "slot"?`)
+}
+
+// A node's slots are refused with the type and its line.
+func TestWrongNodeSlots(t *testing.T) {
+	f := func(line, want string) {
+		t.Helper()
+		c := Default()
+		c.Client.Enabled, c.Client.Servers, c.DataDir = true, []string{"10.0.0.1"}, "/data"
+		_, err := c.Merge("b.hcl", []byte("client {\n slots {\n"+line+"\n}\n}"))
+		if err == nil {
+			err = c.Validate()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: have %v, want %s", line, err, want)
+		}
+	}
+	f("batch = 16\ninteractive-light = 0", "")
+	f("", "")
+	f("batch = 1\ngpu = -1", "b.hcl:4: client.slots.gpu: -1: must be 0 to 65536")
+	f("batch = 65537", "b.hcl:3: client.slots.batch: 65537: must be 0 to 65536")
+	f("batch = \"all\"", `b.hcl:3: client.slots.batch: want a number, have "all"; write it as in slots { batch = 16 }`)
+	f("batch = 1.5", "client.slots.batch: want a whole number")
+	f("\"a b\" = 1", `client.slots.a b: "a b": a type of slots is named by`)
+	var many strings.Builder
+	for i := range 65 {
+		fmt.Fprintf(&many, "t%d = 1\n", i)
+	}
+	f(many.String(), "b.hcl:2: client.slots: 65 types; at most 64 are allowed")
+	if _, err := Default().Merge("b.hcl", []byte("client {\n slots = 3\n}")); err == nil || !strings.Contains(err.Error(), "b.hcl:2: client.slots: want names with values") {
+		t.Error(err)
 	}
 }
 

@@ -386,6 +386,7 @@ func (k *checker) client() {
 	if err := structs.CheckNodeMeta(cl.Meta); err != nil {
 		k.bad("client.meta", ": the servers do not take it: %v", err)
 	}
+	k.nodeSlots()
 	k.percent("client.gc_disk_usage_threshold", cl.GCDiskUsageThreshold)
 	k.percent("client.disk_full_percent", cl.DiskFullPercent)
 	for path, n := range map[string]int{

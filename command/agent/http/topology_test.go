@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
@@ -77,6 +78,10 @@ func TestSchedulerFieldsThatAreNotStated(t *testing.T) {
 	f(`{"Bands":[{"Low":1,"High":9}],"KeepWhole":true,"Cycle":"1m","Aging":0}`, structs.SchedulerConfiguration{
 		SchedulerAlgorithm: "binpack", Bands: []structs.PriorityBand{{Low: 1, High: 9}}, KeepWhole: true, Cycle: 60e9, Aging: &off,
 	}, append(all[:7:7], "Calendar", "Slots")...)
+	day, part := 24*time.Hour, 0.5
+	f(`{"Slots":{"Grace":"24h","Light":0.5,"Types":[{"Name":"gpu","Grace":86400000000000,"GPUs":1}]}}`, structs.SchedulerConfiguration{
+		SchedulerAlgorithm: "binpack", Slots: &structs.SlotSettings{Grace: &day, Light: &part, Types: []structs.SlotType{{Name: "gpu", GPUs: 1, Grace: &day}}},
+	}, all[:len(all)-1]...)
 	f(`{"Policy":"","Dimensions":null,"Granularity":{},"Levels":[],"PreferredCells":[4],"ReservationAfter":"1m","ReservationTTL":7}`,
 		structs.SchedulerConfiguration{
 			SchedulerAlgorithm: "binpack", Granularity: map[string]int64{}, Levels: []structs.TopologyLevel{}, PreferredCells: []int{4},
@@ -93,6 +98,8 @@ func TestSchedulerFieldsThatAreNotStated(t *testing.T) {
 		`{"Bands":[{"Low":"low"}]}`:                            "Bands[0].Low: want a number",
 		`{"Bands":[[1,40]]}`:                                   "write bands as in",
 		`{"KeepWhole":"perhaps"}`:                              "KeepWhole",
+		`{"Slots":{"Light":2}}`:                                "Slots: light 2: must be 0 to 1",
+		`{"Slots":{"Grace":"soon"}}`:                           "Slots.Grace",
 		`{"Cycle":-1}`:                                         "must not be negative",
 		`{"Aging":2}`:                                          "must be 1, or 0",
 		`[]`:                                                   "want an object",

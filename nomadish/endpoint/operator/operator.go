@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/nomadish/nomadish/internal/week"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -40,6 +41,9 @@ func (e *Endpoint) schedulerSet(ctx context.Context, args *structs.SchedulerConf
 	if err := e.checkCalendar(&args.Config, &now); err != nil {
 		return nil, err
 	}
+	if err := e.checkSlots(&args.Config, &now); err != nil {
+		return nil, err
+	}
 	index, err := e.Applier.Apply(ctx, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{
 		Config: args.Config, CAS: args.CAS, CheckIndex: args.Config.ModifyIndex, Time: e.Now().UnixNano(),
 	})
@@ -63,6 +67,16 @@ func (e *Endpoint) checkCalendar(to, was *structs.SchedulerConfiguration) error 
 	}
 	if _, err := week.New(c.TimeZone, c.WeekStarts); err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "Calendar: %w", err)
+	}
+	return e.Router.Cluster.Readable(structs.LogProjectCalendar)
+}
+
+// checkSlots returns an error if a server does not know the settings of slots: it would keep none. What is at its default is left out, so
+// that nothing changes for those that state none.
+func (e *Endpoint) checkSlots(to, was *structs.SchedulerConfiguration) error {
+	to.Slots = to.Slots.Canonical()
+	if to.Slots == nil || reflect.DeepEqual(to.Slots, was.Slots.Canonical()) {
+		return nil
 	}
 	return e.Router.Cluster.Readable(structs.LogProjectCalendar)
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -47,5 +48,47 @@ func TestSchedulerConfiguration(t *testing.T) {
 	_, err := s.schedulerSet(t.Context(), &structs.SchedulerConfigRequest{Config: structs.SchedulerConfiguration{Policy: "best"}})
 	if structs.CodeOf(err) != structs.CodeBadRequest {
 		t.Errorf("a policy that there is not: %v", err)
+	}
+}
+
+// older is a cluster with a server that does not know projects.
+type older struct{ endpointtest.Alone }
+
+func (older) Readable(structs.LogType) error {
+	return structs.Errorf(structs.CodeUnsupported, "not all servers know it")
+}
+
+// Settings of slots that are at their defaults are stored as none; others need servers that all know them.
+func TestSlotSettingsAreGated(t *testing.T) {
+	s := newSite(t)
+	s.Applier = s
+	set := func(slots *structs.SlotSettings, absent ...string) error {
+		_, err := s.schedulerSet(t.Context(), &structs.SchedulerConfigRequest{Config: structs.SchedulerConfiguration{Slots: slots}, Absent: absent})
+		return err
+	}
+	stored := func() *structs.SlotSettings { return s.Router.Snapshot().SchedulerConfig(nil).Slots }
+	none := 0
+	knowing := s.Router.Cluster
+	s.Router.Cluster = older{}
+	if err := set((*structs.SlotSettings)(nil).Effective()); err != nil || stored() != nil {
+		t.Errorf("defaults: %v, %+v", err, stored())
+	}
+	if err := set(&structs.SlotSettings{MaxRequeues: &none}); structs.CodeOf(err) != structs.CodeUnsupported || stored() != nil {
+		t.Errorf("older servers: %v, %+v", err, stored())
+	}
+	s.Router.Cluster = knowing
+	if err := set(&structs.SlotSettings{MaxRequeues: &none, Types: []structs.SlotType{{Name: "batch"}}}); err != nil || *stored().MaxRequeues != 0 || stored().Types != nil {
+		t.Errorf("%v, %+v", err, stored())
+	}
+	s.Router.Cluster = older{} // what was stored before stays, and may go
+	if err := set(nil, "Slots"); err != nil || *stored().MaxRequeues != 0 {
+		t.Errorf("not stated: %v, %+v", err, stored())
+	}
+	reply, err := s.schedulerGet(t.Context(), &structs.EmptyRequest{})
+	if err != nil || *reply.SchedulerConfig.Slots.MaxRequeues != 0 || len(reply.SchedulerConfig.Slots.Types) != 4 {
+		t.Errorf("%v, %+v", err, reply)
+	}
+	if err := set(nil); err != nil || stored() != nil {
+		t.Errorf("the defaults again: %v, %+v", err, stored())
 	}
 }

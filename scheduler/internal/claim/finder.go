@@ -225,13 +225,13 @@ func (f *Finder) Uses(e *world.Edit, list []*world.Usage) []*world.Usage {
 // BeyondShare reports whether an instance needs more processor or memory than its devices' share of a node: that much is not
 // guaranteed to anybody.
 func (f *Finder) BeyondShare(n *world.NodeState) bool {
-	return BeyondShare(n, amountOn(f.find.Request, n), f.Want.Count)
+	return BeyondShare(f.find.Edit, n, amountOn(f.find.Request, n), f.Want.Count)
 }
 
 // BeyondShare reports whether an amount is beyond the share that so many devices have of a node, less its system and sysbatch
-// instances.
-func BeyondShare(n *world.NodeState, amount world.Vector, devices int) bool {
-	has, all := n.Claimable()
+// instances and the slots that it states.
+func BeyondShare(e *world.Edit, n *world.NodeState, amount world.Vector, devices int) bool {
+	has, all := world.Base(e).Claimable(n)
 	total, k := int64(all), int64(devices)
 	return amount.CPU*total > has.CPU*k || amount.MemoryMB*total > has.MemoryMB*k
 }

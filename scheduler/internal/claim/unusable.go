@@ -83,10 +83,10 @@ func beyond(e *world.Edit, job *structs.Job, a *search.Request, want *feasible.D
 				continue
 			}
 			amount := amountOn(a, n)
-			if !BeyondShare(n, amount, want.Count) {
+			if !BeyondShare(e, n, amount, want.Count) {
 				return ""
 			}
-			claimable, all := n.Claimable()
+			claimable, all := world.Base(e).Claimable(n)
 			if all == 0 || claimable.CPU*int64(want.Count)/int64(all) <= most {
 				continue
 			}

@@ -72,7 +72,7 @@ func (r *raiser) one(a *structs.Allocation, u *world.Usage) {
 // raised takes the smallest cells of an allocation's namespace that hold its devices, and returns what it has then; nil: there are none.
 func (r *raiser) raised(a *structs.Allocation, u *world.Usage) *structs.AllocatedResources {
 	n, known := world.StateOf(r.e, u.NodeID)
-	if !known || n.Node == nil || claim.BeyondShare(n, u.Amount, len(u.Devices)) {
+	if !known || n.Node == nil || claim.BeyondShare(r.e, n, u.Amount, len(u.Devices)) {
 		return nil
 	}
 	for _, d := range u.Devices {

@@ -26,8 +26,9 @@ func (n *NodeState) subtracted(t *DeviceTree) (mask uint64) {
 	return mask
 }
 
-// Claimable returns what a node has for claims, and how many devices: its capacity less its system and sysbatch instances.
-func (n *NodeState) Claimable() (has Vector, devices int) {
+// Claimable returns what a node has for claims on cells, and how many devices: its capacity less its system and sysbatch instances and the
+// processor and memory of the slots that it states, so that cells and slots never overlap.
+func (w *World) Claimable(n *NodeState) (has Vector, devices int) {
 	has = n.Capacity.Amount
 	for _, t := range n.Capacity.Trees {
 		devices += len(t.IDs) - Count(n.subtracted(t))
@@ -36,6 +37,11 @@ func (n *NodeState) Claimable() (has Vector, devices int) {
 		if u.PerNode() {
 			has = has.Minus(u.Amount)
 		}
+	}
+	if n.Node != nil && n.Node.NodeResources != nil && len(n.Node.NodeResources.Slots) > 0 {
+		mhz, memory := w.slotTypes.VolumeOfAll(n.Node.NodeResources)
+		left := has.Minus(Vector{CPU: mhz, MemoryMB: memory})
+		has.CPU, has.MemoryMB = max(left.CPU, 0), max(left.MemoryMB, 0)
 	}
 	return has, devices
 }

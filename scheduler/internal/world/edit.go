@@ -204,11 +204,11 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 	return c
 }
 
-// Configure sets how room is compared from now on, which the bands are, and whether it
-// must be known who holds what. The indexes are built anew if that changes.
+// Configure sets how room is compared from now on, which the bands are, what a slot of a type is, and
+// whether it must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
-	e.w.bands, e.w.cycle = slices.Clone(c.Bands), int64(c.CycleLength())
+	e.w.bands, e.w.cycle, e.w.slotTypes = slices.Clone(c.Bands), int64(c.CycleLength()), c.Slots.Copy()
 	SlotEdit{e}.rebuild()
 	e.keepUsage(reclaims(c))
 	ledger{e}.setSites(c.SiteLevels())

@@ -64,6 +64,7 @@ func (m *worldMachine) step() {
 		m.config.Granularity = map[string]int64{"cpu": int64(rapid.IntRange(1, 2000).Draw(t, "granularity"))}
 		m.config.Dimensions = rapid.SampledFrom([][]string{nil, {"memory", "cpu"}, {"cpu"}}).Draw(t, "dimensions")
 		m.config.PreemptionConfig.BatchSchedulerEnabled = rapid.Bool().Draw(t, "preempts")
+		m.config.Slots = rapid.SampledFrom([]*structs.SlotSettings{nil, {Types: []structs.SlotType{{Name: structs.SlotBatch, Cores: 2}}}}).Draw(t, "slots")
 		e.Configure(&m.config)
 	case 4:
 		r := &structs.Reservation{

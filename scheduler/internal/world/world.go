@@ -48,6 +48,7 @@ type World struct {
 	usagesKept bool
 	bands      []structs.PriorityBand  // empty: the default
 	sites      []structs.TopologyLevel // the levels above nodes, lowest first
+	slotTypes  *structs.SlotSettings   // what a slot of a type is; nil: all at their defaults
 	claims     *claims                 // nil: nobody owns anything
 	slots      *slotbook.Book          // nil: there are no projects
 	cycle      int64                   // of the queue, in nanoseconds
@@ -174,6 +175,9 @@ func (w *World) Free(nodeID string) Vector {
 // World that was moved on step by step must equal one rebuilt from the tables.
 func (w *World) Diff(other *World) []string {
 	var out []string
+	if a, b := w.slotTypes.Effective(), other.slotTypes.Effective(); !reflect.DeepEqual(a, b) {
+		out = append(out, fmt.Sprintf("slots: %+v, not %+v", *a, *b))
+	}
 	diffTrees(&out, "node", &w.nodes, &other.nodes, diffNode)
 	diffTrees(&out, "allocation", &w.allocs, &other.allocs, func(a, b *Usage) string {
 		if a.Equal(b) {

@@ -55,14 +55,25 @@ server {
     reservation_after = "5m"
     reservation_ttl   = "1h"
     preferred_cells   = [2, 8]
-    grace             = "60s"
+    grace             = "90s"
+    allocated_bonus   = 50
+    requeue_bonus     = 5
+    max_requeues      = 0
+    suspend_limit     = "2h"
+    light             = 0.5
     cycle             = "30s"
     aging             = 0
     preemption {
       service_scheduler_enabled = true
     }
     slot "batch" {
-      cores = 1
+      cores  = 2
+      memory = 4096
+    }
+    slot "gpu" {
+      gpus  = 1
+      kind  = "H100"
+      grace = "0s"
     }
   }
 
@@ -81,6 +92,10 @@ client {
   meta {
     rack = "r1"
     "a.b" = 5
+  }
+  slots {
+    batch             = 16
+    interactive-light = 8
   }
   options = {
     "driver.raw_exec.enable" = "1"

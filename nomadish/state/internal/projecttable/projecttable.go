@@ -115,6 +115,8 @@ type Edit struct {
 	Now   int64 // the entry's time, in Unix nanoseconds
 	// Nodes are all that are registered.
 	Nodes iter.Seq[*structs.Node]
+	// Slots is what the scheduler's configuration states about slots; nil: nothing.
+	Slots *structs.SlotSettings
 	// Put stores a row of a table, Drop removes one.
 	Put, Drop func(table string, row any)
 	// Note reports what was changed; nil: there was nothing, or is nothing any more.

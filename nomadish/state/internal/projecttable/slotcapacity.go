@@ -9,11 +9,11 @@ import (
 )
 
 // slotCapacity returns how many slots of each type may be given out: those that nodes offer, down ones too, but not ineligible ones.
-// Types without any are among them if they may be given out all the same.
+// Types without any are among them if they are built in, or if the scheduler's configuration has them.
 func (x Edit) slotCapacity() map[string]int {
 	out := map[string]int{}
-	for _, name := range structs.BuiltInSlotTypes() {
-		out[name] = 0
+	for _, t := range x.Slots.Effective().Types {
+		out[t.Name] = 0
 	}
 	for n := range x.Nodes {
 		if n.SchedulingEligibility != structs.NodeIneligible {
@@ -44,7 +44,7 @@ func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
 	capacity := x.slotCapacity()
 	for i, r := range now.Rows {
 		if _, known := capacity[r.Type]; !known {
-			return structs.Errorf(structs.CodeBadRequest, "project %q: calendar %q: slots %d: type: no node has slots of type %q", now.Project, now.Week, i+1, r.Type).
+			return structs.Errorf(structs.CodeBadRequest, "project %q: calendar %q: slots %d: type: no node has slots of type %q, nor does the scheduler's configuration", now.Project, now.Week, i+1, r.Type).
 				WithHint("known types are %s", strings.Join(slices.Sorted(maps.Keys(capacity)), ", "))
 		}
 	}
