@@ -27,7 +27,7 @@ type outcome struct {
 }
 
 func (o *outcome) use(t *preempt.Taken) *world.Usage {
-	return o.of.rooms.victims[o.of.list[t.Allocated].Victims[t.Victim].ID].use
+	return o.of.rooms.Usage(o.of.list[t.Allocated].Victims[t.Victim].ID)
 }
 
 func (o *outcome) gang(t *preempt.Taken) bool { return len(o.of.list[t.Allocated].Min) > 0 }
