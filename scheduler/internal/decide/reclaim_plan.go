@@ -108,10 +108,10 @@ func (o *outcome) stop() {
 			st.DesiredStatus, st.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
 		case t.NoRoom:
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
-		case t.How == preempt.Requeue && o.use(t).Owner.Terms.Reclaim == reclaimSuspend:
-			st.DesiredDescription += "; not suspended, as a driver of it cannot suspend tasks"
 		case t.How == preempt.Shrink:
 			st.DesiredDescription += "; its gang runs on without it"
+		case o.of.requeued[t.Allocated] != "":
+			st.DesiredDescription += "; not suspended, as " + o.of.requeued[t.Allocated]
 		}
 		s.plan.Stop = append(s.plan.Stop, st)
 		s.reclaimed = append(s.reclaimed, &reclaimed{o.use(t), st, o.runs[room], o.gang(t)})

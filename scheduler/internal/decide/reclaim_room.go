@@ -20,7 +20,9 @@ type reclaimRequests struct {
 	at    map[string]int // rooms by node
 	list  []preempt.Allocated
 	of    []*world.Owner // by request
-	gangs map[world.GangName]int
+	// requeued is why the instances of a request are requeued that were to be suspended, by request; "": they are not.
+	requeued []string
+	gangs    map[world.GangName]int
 }
 
 // gather adds what a node's allocations hold that are of lower bands. A request has its instances
@@ -40,8 +42,7 @@ func (a *reclaimRequests) gather(n *world.NodeState) {
 			i++
 		}
 		if i == len(a.list) {
-			a.list = append(a.list, a.request(u.Owner))
-			a.of = append(a.of, u.Owner)
+			a.append(a.request(u.Owner), u.Owner)
 		}
 		a.add(i, u, n.Node, room)
 	}
@@ -69,12 +70,21 @@ func (a *reclaimRequests) request(h *world.Owner) preempt.Allocated {
 	}
 }
 
+func (a *reclaimRequests) append(request preempt.Allocated, of *world.Owner) {
+	a.list, a.of, a.requeued = append(a.list, request), append(a.of, of), append(a.requeued, "")
+}
+
+// requeue has what was to be suspended of a request requeued, and notes why.
+func (a *reclaimRequests) requeue(request int, why string) {
+	if a.list[request].Suspend && why != "" {
+		a.list[request].Suspend, a.requeued[request] = false, why
+	}
+}
+
 // add adds an instance of a request, on a node. A request is suspended where all of it can be
 // suspended: one that cannot would end as failed, and a gang is suspended whole.
 func (a *reclaimRequests) add(request int, u *world.Usage, n *structs.Node, at int) {
-	if to := &a.list[request]; to.Suspend && !feasible.Suspends(n, &u.Owner.Terms) {
-		to.Suspend = false
-	}
+	a.requeue(request, feasible.NotSuspended(n, &u.Owner.Terms, len(u.Devices) > 0))
 	a.list[request].Victims = append(a.list[request].Victims, preempt.Victim{ID: a.rooms.AddVictim(u, at), Room: at})
 }
 
@@ -95,7 +105,6 @@ func (a *reclaimRequests) gang(g world.GangName) {
 	}
 	h := members[0].Owner
 	request := a.request(h)
-	request.Suspend = request.Suspend && !fixed // a gang is suspended whole or not at all
 	var parts []string
 	for _, u := range members {
 		if !slices.Contains(parts, u.Owner.Group) {
@@ -108,7 +117,10 @@ func (a *reclaimRequests) gang(g world.GangName) {
 		}
 	}
 	i := len(a.list)
-	a.list, a.of = append(a.list, request), append(a.of, h)
+	a.append(request, h)
+	if fixed {
+		a.requeue(i, "its gang is suspended whole or not at all")
+	}
 	for _, u := range members {
 		room, in := a.at[u.NodeID]
 		if !in {

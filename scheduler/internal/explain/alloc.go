@@ -182,10 +182,23 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, addText func(string, ..
 	}
 }
 
+// hasDevices reports whether a task of an allocation was given devices.
+func hasDevices(a *structs.Allocation) bool {
+	if a.AllocatedResources == nil {
+		return false
+	}
+	for _, t := range a.AllocatedResources.Tasks { // any: the order cannot show
+		if len(t.Devices) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // threats explains what may preempt the allocation.
 func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, addText func(string, ...any)) {
 	how := cmp.Or(t.Reclaim, structs.ReclaimRequeue)
-	if !feasible.Suspends(in.Node, &t) {
+	if feasible.NotSuspended(in.Node, &t, hasDevices(in.Alloc)) != "" {
 		how = structs.ReclaimRequeue
 	}
 	bands := in.Config.PriorityBands()
