@@ -192,6 +192,9 @@ func (c *cluster) commit(p *structs.JudgedPlan) {
 		a := *c.allocs[s.AllocID]
 		if !s.KeepRunning {
 			a.DesiredStatus, a.DesiredDescription = s.DesiredStatus, s.DesiredDescription
+			if s.RequeueReason != "" && !a.ClientTerminal() {
+				a.Requeues, a.RequeueReason = a.Requeues+1, s.RequeueReason
+			}
 		}
 		if s.ClientStatus != "" {
 			a.ClientStatus = s.ClientStatus

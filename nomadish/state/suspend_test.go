@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/nomadish/nomadish/structs"
@@ -33,4 +34,34 @@ func TestUserSuspends(t *testing.T) {
 	check(t, "resumed", resume().DesiredStatus, structs.AllocDesiredRun)
 	w.must(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: ids[0], ClientStatus: structs.AllocClientComplete}}})
 	check(t, "after its end", w.must(entry(&yes)).Alloc(nil, ids[0]).DesiredStatus, structs.AllocDesiredRun)
+}
+
+// TestRequeuesAreStored: what is requeued counts it and knows why, once; its successor carries what its plan states.
+func TestRequeuesAreStored(t *testing.T) {
+	w, ids := placed(t, 2)
+	stop := func(id, reason string) *structs.Allocation {
+		return w.plan(&structs.JudgedPlan{EvalID: "e", Stop: []*structs.AllocStop{{
+			AllocID: id, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue, RequeueReason: reason,
+		}}}).Alloc(nil, id)
+	}
+	a := stop(ids[0], "why")
+	check(t, "requeues", a.Requeues, 1)
+	check(t, "reason", a.RequeueReason, "why")
+	a = stop(ids[0], "again")
+	check(t, "requeues of what was stopped before", a.Requeues, 1)
+	w.must(&structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: ids[1], ClientStatus: structs.AllocClientComplete}}})
+	check(t, "requeues of what had ended", stop(ids[1], "too late").Requeues, 0)
+	for _, devices := range []map[string][]*structs.AllocatedDeviceResource{nil, {"t": {{DeviceIDs: []string{"d"}}}}} {
+		batch := &structs.PlacementBatch{
+			Namespace: a.Namespace, JobID: a.JobID, Group: a.TaskGroup, Seed: fmt.Sprint(len(devices)), Nodes: []structs.PlacedNode{{ID: a.NodeID}},
+			Resources: a.AllocatedResources, Instances: []structs.Instance{{Requeues: 3, RequeueReason: "thrice", Devices: devices}},
+		}
+		snap := w.plan(&structs.JudgedPlan{EvalID: "e", Place: []*structs.PlacementBatch{batch}})
+		a := snap.Alloc(nil, structs.DeriveID(batch.Seed, 0))
+		check(t, "requeues of a successor", a.Requeues, 3)
+		check(t, "reason of a successor", a.RequeueReason, "thrice")
+		if diff := Differences(snap); len(diff) > 0 {
+			t.Error(diff)
+		}
+	}
 }

@@ -270,6 +270,9 @@ func (x *txn) stop(s *structs.AllocStop) {
 			now.DesiredStatus = structs.AllocDesiredStop
 		}
 		now.DesiredDescription, now.PreemptedByAllocation = s.DesiredDescription, s.PreemptedBy
+		if s.RequeueReason != "" && !was.ClientTerminal() {
+			now.Requeues, now.RequeueReason = was.Requeues+1, s.RequeueReason
+		}
 	}
 	if s.ClientStatus == structs.AllocClientUnknown {
 		if node := x.node(was.NodeID); node == nil || node.Status != structs.NodeStatusDisconnected {

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -103,8 +104,9 @@ func (o *outcome) stop() {
 			AllocID: o.use(t).ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue,
 			PreemptedBy: o.by[room], DesiredDescription: "preempted by allocation " + o.by[room],
 		}
-		switch {
+		switch st.RequeueReason = o.reason(o.use(t)); {
 		case t.How == preempt.Suspend:
+			st.RequeueReason = ""
 			st.DesiredStatus, st.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
 		case t.NoRoom:
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
@@ -117,6 +119,20 @@ func (o *outcome) stop() {
 		s.reclaimed = append(s.reclaimed, &reclaimed{o.use(t), st, o.runs[room], o.gang(t)})
 		o.runs[room].work.Counts.Preemptions++
 	}
+}
+
+// reason returns what the successor of an instance is told of why it was requeued.
+func (o *outcome) reason(u *world.Usage) string {
+	job, config := o.r.s.Input.Job, &o.r.s.Input.Config
+	if o.r.below == preempt.EveryBand {
+		return fmt.Sprintf("reclaimed for what namespace %s owns", job.Namespace)
+	}
+	of := ""
+	if job.Namespace != u.Owner.Namespace {
+		of = " in namespace " + job.Namespace
+	}
+	band := config.PriorityBands()[config.Band(job.Priority)]
+	return fmt.Sprintf("preempted by job %s%s of band %d-%d", job.ID, of, band.Low, band.High)
 }
 
 // roomOf is the room that an allocation makes room in: its own, or that of another of its

@@ -49,12 +49,17 @@ func (a *reclaimRequests) gather(n *world.NodeState) {
 }
 
 // protected reports whether a usage must not be taken from by whoever may take from bands below: for a claim, what uses bound cells, and
-// system and sysbatch instances; else whatever is guaranteed, and what has given up its class in this plan, as it was notified that it keeps its room.
+// system and sysbatch instances; else whatever is guaranteed, was requeued too often, or has given up its class in this plan, as it was notified that it keeps its room.
 func (s *Scheduler) protected(e *world.Edit, u *world.Usage, below int) bool {
 	if below < preempt.EveryBand {
-		return u.Guaranteed() || slices.ContainsFunc(s.lowered, func(l loweredUse) bool { return l.use.ID == u.ID })
+		return u.Guaranteed() || s.immune(u) || slices.ContainsFunc(s.lowered, func(l loweredUse) bool { return l.use.ID == u.ID })
 	}
 	return u.PerNode() || u.Guaranteed() && world.Protected(e, u)
+}
+
+// immune reports whether an instance was requeued so often that bands do not take it any more (semantics part 4).
+func (s *Scheduler) immune(u *world.Usage) bool {
+	return int(u.Requeues) >= s.Input.Config.RequeuesAllowed()
 }
 
 // band is that of what somebody holds.

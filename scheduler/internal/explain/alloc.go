@@ -228,6 +228,8 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 		})
 	case len(types) == 0:
 		addText("it cannot be preempted: preemption is off")
+	case in.Alloc.Requeues >= in.Config.RequeuesAllowed():
+		addText("it is not preempted any more: its instance was requeued %s, and max_requeues is %d", times(in.Alloc.Requeues), in.Config.RequeuesAllowed())
 	case x.Band == len(bands)-1:
 		addText("it cannot be preempted: no band is above its own")
 	default:

@@ -286,6 +286,7 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 	}
 	e.of = of
 	u := NewUse(a.ID, a.NodeID, of, a.AllocatedResources, a.CreateTime)
+	u.Requeues = boundedCount(a.Requeues)
 	if a.DesiredStatus == structs.AllocDesiredSuspend {
 		u = u.Suspended()
 	}
