@@ -208,3 +208,24 @@ func TestExplainImmune(t *testing.T) {
 	f([]int{3, 4, 3}, "nothing can be preempted")
 	f([]int{2, 4, 3}, "; 2 instances are not preempted any more: requeued 3 times")
 }
+
+// TestJudgeKnowsImmunity: what was to be preempted by bands and is immune by now, as the configuration has changed, is left alone.
+func TestJudgeKnowsImmunity(t *testing.T) {
+	c := preempting(t)
+	c.node("n", sized(100, 100))
+	id := c.runs(other{job: "low", priority: 1, cpu: 100, mem: 1}, 1, "n")[0]
+	c.client(func(a *structs.Allocation) bool { return a.ID == id }, func(a *structs.Allocation) { a.Requeues = 1 })
+	c.register(schedtest.Job(structs.JobTypeService, 1, requests(90, 50, 50)))
+	plan, err := scheduler.Schedule(c.w, c.newEval(), c.input())
+	if err != nil || len(plan.Stop) != 1 {
+		t.Fatal(plan.Stop, err)
+	}
+	for _, allowed := range []int{2, 1} {
+		c.config.Slots = &structs.SlotSettings{MaxRequeues: &allowed}
+		c.configure()
+		valid, refused, why := scheduler.Judge(c.w.Edit(), plan)
+		if len(valid.Stop) != allowed-1 || len(refused) != 2-allowed || allowed == 1 && !strings.Contains(why, "was requeued too often") {
+			t.Errorf("%d allowed: %d stop, refused %v: %s", allowed, len(valid.Stop), refused, why)
+		}
+	}
+}

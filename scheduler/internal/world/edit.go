@@ -207,7 +207,8 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 // must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
-	e.w.bands = slices.Clone(c.Bands)
+	allowed := c.RequeuesAllowed()
+	e.w.bands, e.w.requeues = slices.Clone(c.Bands), &allowed
 	e.keepUsage(reclaims(c))
 	ledger{e}.setSites(c.SiteLevels())
 	config := indexConfig(c)
