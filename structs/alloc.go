@@ -84,6 +84,8 @@ type Allocation struct {
 	// included. RequeueReason is why it was the last time.
 	Requeues      int    `json:",omitempty" codec:",omitempty"`
 	RequeueReason string `json:",omitempty" codec:",omitempty"`
+	// SuspendedAt is when the scheduler decided to suspend it, in Unix nanoseconds; 0: it is not suspended, or a user suspended it.
+	SuspendedAt int64 `json:",omitempty" codec:",omitempty"`
 
 	CreateIndex      uint64
 	ModifyIndex      uint64 // moves with every change

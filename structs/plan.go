@@ -142,6 +142,8 @@ type AllocStop struct {
 	Reclaim string `codec:",omitempty"`
 	// RequeueReason is what the successor of the instance is told of why it was requeued; "": it is not, or is suspended.
 	RequeueReason string `codec:",omitempty"`
+	// SuspendedAt is when it was decided to suspend it, in Unix nanoseconds; 0: it is not suspended.
+	SuspendedAt int64 `codec:",omitempty"`
 	// KeepRunning: only FollowupEvalID and ClientStatus are recorded; the allocation is not stopped.
 	KeepRunning bool
 }

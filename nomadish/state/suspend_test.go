@@ -65,3 +65,31 @@ func TestRequeuesAreStored(t *testing.T) {
 		}
 	}
 }
+
+// TestSuspensionHasATime: what the scheduler suspends knows since when, until it goes on, ends, or a user suspends it.
+func TestSuspensionHasATime(t *testing.T) {
+	w, ids := placed(t, 1)
+	yes := true
+	stop := func(s structs.AllocStop) int64 {
+		s.AllocID = ids[0]
+		return w.plan(&structs.JudgedPlan{EvalID: "e", Stop: []*structs.AllocStop{&s}}).Alloc(nil, ids[0]).SuspendedAt
+	}
+	suspend := func() int64 {
+		return stop(structs.AllocStop{DesiredStatus: structs.AllocDesiredSuspend, SuspendedAt: 17})
+	}
+	resume := func() int64 {
+		a := w.store.Snapshot().Alloc(nil, ids[0])
+		return w.plan(&structs.JudgedPlan{EvalID: "e", Update: []*structs.AllocInPlace{{
+			AllocID: ids[0], JobVersion: a.JobVersion, EvalID: "e", Resume: true, Resources: a.AllocatedResources,
+		}}}).Alloc(nil, ids[0]).SuspendedAt
+	}
+	check(t, "suspended", suspend(), int64(17))
+	check(t, "resumed", resume(), int64(0))
+	check(t, "again", suspend(), int64(17))
+	byUser := &structs.AllocTransitionEntry{Transitions: map[string]*structs.DesiredTransition{ids[0]: {Suspend: &yes}}}
+	check(t, "by a user", w.must(byUser).Alloc(nil, ids[0]).SuspendedAt, int64(0))
+	check(t, "stopped", stop(structs.AllocStop{DesiredStatus: structs.AllocDesiredEvict}), int64(0))
+	if diff := Differences(w.store.Snapshot()); len(diff) > 0 {
+		t.Error(diff)
+	}
+}

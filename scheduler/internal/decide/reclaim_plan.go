@@ -106,7 +106,7 @@ func (o *outcome) stop() {
 		}
 		switch st.RequeueReason = o.reason(o.use(t)); {
 		case t.How == preempt.Suspend:
-			st.RequeueReason = ""
+			st.RequeueReason, st.SuspendedAt = "", s.Input.Now.UnixNano()
 			st.DesiredStatus, st.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
 		case t.NoRoom:
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"

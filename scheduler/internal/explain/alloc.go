@@ -160,7 +160,7 @@ func termsOf(a *structs.Allocation) structs.AllocTerms {
 func lostTo(x *structs.AllocExplanation, in *AllocInput, addText func(string, ...any)) {
 	a := in.Alloc
 	suspended := a.DesiredStatus == structs.AllocDesiredSuspend
-	if !suspended && a.PreemptedByAllocation == "" {
+	if !suspended && a.DesiredStatus != structs.AllocDesiredEvict && a.PreemptedByAllocation == "" {
 		return
 	}
 	x.Lost = &structs.LostTo{How: structs.ReclaimRequeue, AllocID: a.PreemptedByAllocation}
@@ -177,6 +177,8 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, addText func(string, ..
 		addText("it %s: allocation %s of %s (priority %d) took its place", did, structs.ShortID(by.ID), structs.NamespacedID{ID: by.JobID, Namespace: by.Namespace}.JobText(a.Namespace), x.Lost.Priority)
 	case a.PreemptedByAllocation != "":
 		addText("it %s: allocation %s took its place, which is not known any more", did, structs.ShortID(a.PreemptedByAllocation))
+	case !suspended && a.RequeueReason != "":
+		addText("it %s: %s", did, a.RequeueReason)
 	default:
 		addText("it %s: %s", did, cmp.Or(a.DesiredDescription, "by request"))
 	}

@@ -54,13 +54,31 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 	x.updates(out)
 	x.failures(out)
 	x.away(out)
-	if out.Suspended > 0 {
-		out.Waits = append(out.Waits, structs.Wait{
-			Kind: structs.ReasonSuspended, Instances: out.Suspended,
-			Text: "suspended to make room for others; they go on in place when there is room again",
-		})
-	}
+	x.suspended(out)
 	x.leaving(out)
+}
+
+// suspended reports the suspended instances, and until when the first of them is.
+func (x *explainer) suspended(out *structs.GroupExplanation) {
+	if out.Suspended == 0 {
+		return
+	}
+	wait := structs.Wait{
+		Kind: structs.ReasonSuspended, Instances: out.Suspended,
+		Text: "suspended to make room for others; they go on in place when there is room again",
+	}
+	for _, a := range x.allocs {
+		if a.TaskGroup != out.Group || a.Terminal() || !a.Suspended() || a.SuspendedAt == 0 {
+			continue
+		}
+		if at := a.SuspendedAt + int64(x.in.Config.SuspendedFor()); wait.Until == 0 || at < wait.Until {
+			wait.Until = at
+		}
+	}
+	if wait.Until > 0 {
+		wait.Text += "; without room the first of them is requeued" // the time follows
+	}
+	out.Waits = append(out.Waits, wait)
 }
 
 // allAtOnceText returns the setting by which a job must be placed all at once.

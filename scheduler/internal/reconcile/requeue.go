@@ -3,13 +3,28 @@ package reconcile
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// notSuspended is what the successor is told of an instance that was to be suspended and ended instead.
-const notSuspended = "it could not be suspended"
+// What the successor of an instance is told of why it was requeued.
+const (
+	// notSuspended is of one that was to be suspended and ended instead.
+	notSuspended = "it could not be suspended"
+)
+
+// PastLimit is of one that was suspended for longer than a limit.
+func PastLimit(limit time.Duration) string {
+	text := limit.String() // 1h0m0s
+	for _, rest := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, rest) {
+			text = text[:len(text)-2]
+		}
+	}
+	return "suspended for longer than " + text
+}
 
 // Requeues is how often the instances of a job were requeued: what the allocations that were placed last for them record.
 type Requeues struct {

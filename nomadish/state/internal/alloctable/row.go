@@ -63,6 +63,7 @@ type extra struct {
 	preempted       *[]string
 	requeues        int
 	requeueReason   string
+	suspendedAt     int64
 	reschedule      *structs.RescheduleTracker
 	resources       *structs.AllocatedResources
 	metrics         *structs.AllocMetric
@@ -227,7 +228,7 @@ func (n *extra) applyTo(a *structs.Allocation) {
 	a.DeploymentID, a.FollowupEvalID = n.deploymentID, n.followupEval
 	a.PreviousAllocation, a.NextAllocation = n.previous, n.next
 	a.RescheduleTracker, a.PreemptedByAllocation = n.reschedule, n.preemptedBy
-	a.Requeues, a.RequeueReason = n.requeues, n.requeueReason
+	a.Requeues, a.RequeueReason, a.SuspendedAt = n.requeues, n.requeueReason, n.suspendedAt
 	if n.preempted != nil {
 		a.PreemptedAllocations = *n.preempted
 	}
@@ -272,6 +273,7 @@ func newRow(a *structs.Allocation, b *Batch, node *nodeRef, was *Row) *Row {
 		description: a.DesiredDescription, transition: a.DesiredTransition, deploymentID: a.DeploymentID,
 		followupEval: a.FollowupEvalID, previous: a.PreviousAllocation, next: a.NextAllocation,
 		preemptedBy: a.PreemptedByAllocation, reschedule: a.RescheduleTracker, requeues: a.Requeues, requeueReason: a.RequeueReason,
+		suspendedAt: a.SuspendedAt,
 	}
 	var ok bool
 	if r.id, ok = indexkey.ParseUUID(a.ID); !ok {
