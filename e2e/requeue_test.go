@@ -57,6 +57,7 @@ func TestRequeuedIsTold(t *testing.T) {
 	}{
 		"requeue":   {"requeue", byBands, 16},
 		"no room":   {"suspend", byBands, 60},
+		"its needs": {"suspend", "its node needed the memory", 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := startDev(t, smallNode())

@@ -181,3 +181,41 @@ func TestReclaimNotesSuspension(t *testing.T) {
 		t.Errorf("suspended at %d, not %d", a.SuspendedAt, c.now.UnixNano())
 	}
 }
+
+// TestSuspendedGivesItsMemory: a suspended instance that keeps memory which another needs is requeued, and told so, for what may reclaim:
+// by bands or by a claim.
+func TestSuspendedGivesItsMemory(t *testing.T) {
+	f := func(what string, memory, priority int, claims bool, requeues int, want string) {
+		t.Helper()
+		c := preempting(t)
+		c.node("n", schedtest.EightGPUs, sized(8000, 1000))
+		id := c.runs(other{job: "low", priority: 50, cpu: 8000, mem: 600, terms: structs.AllocTerms{Reclaim: structs.ReclaimSuspend}}, 1, "n")[0]
+		c.taken(func(a *structs.Allocation) bool { return a.ID == id })
+		c.client(func(a *structs.Allocation) bool { return a.ID == id }, func(a *structs.Allocation) { a.Requeues = requeues })
+		job := schedtest.Job(structs.JobTypeService, 1, requests(priority, 500, memory))
+		if claims {
+			e := c.w.Edit()
+			owns(t, "default", "node", 1)(e)
+			c.w = e.World()
+			schedtest.Task(job).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 8}}
+		}
+		c.register(job)
+		c.eval()
+		a := c.allocs[id]
+		if a.DesiredStatus != want {
+			t.Fatalf("%s: it is to %s, want %s", what, a.DesiredStatus, want)
+		}
+		if told := a.RequeueReason == "its node needed the memory" &&
+			strings.HasSuffix(a.DesiredDescription, "; it was suspended, and its node needed the memory"); told != (want == structs.AllocDesiredEvict) {
+			t.Errorf("%s: it is told %q, its successor %q", what, a.DesiredDescription, a.RequeueReason)
+		}
+	}
+	evict, suspend := structs.AllocDesiredEvict, structs.AllocDesiredSuspend
+	f("both fit", 400, 90, false, 0, suspend)
+	f("the memory is needed", 401, 90, false, 0, evict)
+	f("of no lower band", 401, 50, false, 0, suspend)
+	f("requeued too often", 401, 90, false, 3, suspend)
+	f("for a claim", 401, 1, true, 0, evict)
+	f("for a claim, beside it", 400, 1, true, 0, suspend)
+	f("for a claim, requeued too often", 401, 1, true, 3, evict)
+}

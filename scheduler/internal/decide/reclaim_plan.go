@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
@@ -108,6 +109,8 @@ func (o *outcome) stop() {
 		case t.How == preempt.Suspend:
 			st.RequeueReason, st.SuspendedAt = "", s.Input.Now.UnixNano()
 			st.DesiredStatus, st.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
+		case st.RequeueReason == reconcile.NeededMemory:
+			st.DesiredDescription += "; it was suspended, and " + st.RequeueReason
 		case t.NoRoom:
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
 		case t.How == preempt.Shrink:
@@ -124,6 +127,9 @@ func (o *outcome) stop() {
 // reason returns what the successor of an instance is told of why it was requeued.
 func (o *outcome) reason(u *world.Usage) string {
 	job, config := o.r.s.Input.Job, &o.r.s.Input.Config
+	if u.IsSuspended && len(u.Devices) == 0 {
+		return reconcile.NeededMemory
+	}
 	if o.r.below == preempt.EveryBand {
 		return fmt.Sprintf("reclaimed for what namespace %s owns", job.Namespace)
 	}

@@ -11,6 +11,8 @@ import (
 
 // What the successor of an instance is told of why it was requeued.
 const (
+	// NeededMemory is of one that was suspended, and did not release its memory so.
+	NeededMemory = "its node needed the memory"
 	// notSuspended is of one that was to be suspended and ended instead.
 	notSuspended = "it could not be suspended"
 )
