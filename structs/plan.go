@@ -140,7 +140,7 @@ type AllocStop struct {
 	// Reclaim: taken back for somebody else, and how, by one of the Reclaim constants: the request
 	// goes back to the queue at its place. "": it is stopped for another reason.
 	Reclaim string `codec:",omitempty"`
-	// RequeueReason is what the successor of the instance is told of why it was requeued; "": it is not, or is suspended.
+	// RequeueReason is why the instance is requeued, for its successor; "": it is not requeued.
 	RequeueReason string `codec:",omitempty"`
 	// SuspendedAt is when it was decided to suspend it, in Unix nanoseconds; 0: it is not suspended.
 	SuspendedAt int64 `codec:",omitempty"`

@@ -124,7 +124,7 @@ func (o *outcome) stop() {
 	}
 }
 
-// reason returns what the successor of an instance is told of why it was requeued.
+// reason returns why an instance is requeued, for its successor.
 func (o *outcome) reason(u *world.Usage) string {
 	job, config := o.r.s.Input.Job, &o.r.s.Input.Config
 	if u.IsSuspended && len(u.Devices) == 0 {

@@ -52,14 +52,9 @@ func (a *reclaimRequests) gather(n *world.NodeState) {
 // system and sysbatch instances; else whatever is guaranteed, was requeued too often, or has given up its class in this plan, as it was notified that it keeps its room.
 func (s *Scheduler) protected(e *world.Edit, u *world.Usage, below int) bool {
 	if below < preempt.EveryBand {
-		return u.Guaranteed() || s.immune(u) || slices.ContainsFunc(s.lowered, func(l loweredUse) bool { return l.use.ID == u.ID })
+		return u.Guaranteed() || u.Immune(&s.Input.Config) || slices.ContainsFunc(s.lowered, func(l loweredUse) bool { return l.use.ID == u.ID })
 	}
 	return u.PerNode() || u.Guaranteed() && world.Protected(e, u)
-}
-
-// immune reports whether an instance was requeued so often that bands do not take it any more (semantics part 4).
-func (s *Scheduler) immune(u *world.Usage) bool {
-	return int(u.Requeues) >= s.Input.Config.RequeuesAllowed()
 }
 
 // band is that of what somebody holds.

@@ -63,7 +63,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		s.takeBack(r.Groups)
 		s.suspendAgain(r.Groups)
 	}
-	s.requeueSuspended()
+	suspends{s}.requeue()
 
 	// 6. Lower bands of the namespace give up their class.
 	s.lowerClasses()
@@ -521,7 +521,7 @@ func (s *Scheduler) finish() {
 		blocked.SnapshotIndex = 0 // what waits for its other position was tried on no state
 	}
 	blocked.FailedTGAllocs = s.failed
-	blocked.WaitUntil = earlier(s.lookAgain(blocked), s.suspendedUntil())
+	blocked.WaitUntil = earlier(s.lookAgain(blocked), suspends{s}.until())
 	s.eligibility(blocked)
 	s.requests(blocked.ID)
 }

@@ -12,21 +12,22 @@ import (
 // What others have had suspended for longer than suspend_limit, and finds no room to go on, is requeued (semantics part 4): it may run
 // elsewhere. Its job's evaluation, which waits for room, is decided again at that time. What a user suspended has no limit.
 
-// requeueSuspended requeues what stays suspended and has been so for too long. A gang goes with the member that was suspended first: it
+// requeue requeues what stays suspended and has been so for too long. A gang goes with the member that was suspended first: it
 // comes back as a whole. The evaluation that it makes places what was requeued.
-func (s *Scheduler) requeueSuspended() {
+func (x suspends) requeue() {
+	s := x.s
 	if s.Input.EntitledOnly {
 		return // it goes on at its other position, if there is room
 	}
 	gangs := map[*reconcile.GangWork]bool{}
 	for _, sl := range s.suspended {
-		if sl.work.Gang != nil && s.pastLimit(sl.alloc) {
+		if sl.work.Gang != nil && x.pastLimit(sl.alloc) {
 			gangs[sl.work.Gang] = true
 		}
 	}
 	why, some := reconcile.PastLimit(s.Input.Config.SuspendedFor()), false
 	for _, sl := range s.suspended {
-		if !gangs[sl.work.Gang] && !s.pastLimit(sl.alloc) {
+		if !gangs[sl.work.Gang] && !x.pastLimit(sl.alloc) {
 			continue
 		}
 		some = true
@@ -44,23 +45,23 @@ func (s *Scheduler) requeueSuspended() {
 }
 
 // limitOf is when a suspended allocation is to be requeued; zero: never.
-func (s *Scheduler) limitOf(a *structs.Allocation) time.Time {
+func (x suspends) limitOf(a *structs.Allocation) time.Time {
 	if a.SuspendedAt <= 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, a.SuspendedAt).Add(s.Input.Config.SuspendedFor()).UTC()
+	return time.Unix(0, a.SuspendedAt).Add(x.s.Input.Config.SuspendedFor()).UTC()
 }
 
-func (s *Scheduler) pastLimit(a *structs.Allocation) bool {
-	at := s.limitOf(a)
-	return !at.IsZero() && !at.After(s.Input.Now.Add(feasible.RescheduleSlack))
+func (x suspends) pastLimit(a *structs.Allocation) bool {
+	at := x.limitOf(a)
+	return !at.IsZero() && !at.After(x.s.Input.Now.Add(feasible.RescheduleSlack))
 }
 
-// suspendedUntil is when the first of what stays suspended is to be requeued; zero: never.
-func (s *Scheduler) suspendedUntil() (first time.Time) {
-	for _, sl := range s.suspended {
-		if s.Input.EntitledOnly || !s.pastLimit(sl.alloc) { // else it has been
-			first = earlier(first, s.limitOf(sl.alloc))
+// until is when the first of what stays suspended is to be requeued; zero: never.
+func (x suspends) until() (first time.Time) {
+	for _, sl := range x.s.suspended {
+		if x.s.Input.EntitledOnly || !x.pastLimit(sl.alloc) { // else it has been
+			first = earlier(first, x.limitOf(sl.alloc))
 		}
 	}
 	return first

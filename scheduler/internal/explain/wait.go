@@ -303,7 +303,7 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) {
 				continue
 			}
-			if int(u.Requeues) >= x.in.Config.RequeuesAllowed() {
+			if u.Immune(&x.in.Config) {
 				immune++
 				continue
 			}

@@ -94,7 +94,7 @@ func (j *judgement) mayReclaim() {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
 			continue
 		}
-		if !entitled[s.PreemptedBy] && int(u.Requeues) >= rules.RequeuesAllowed() {
+		if !entitled[s.PreemptedBy] && u.Immune(rules) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" was requeued too often to be preempted by bands")
 			continue
 		}

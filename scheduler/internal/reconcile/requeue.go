@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// What the successor of an instance is told of why it was requeued.
+// Why an instance was requeued, as its successor has it.
 const (
 	// NeededMemory is of one that was suspended, and did not release its memory so.
 	NeededMemory = "its node needed the memory"

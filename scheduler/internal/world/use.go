@@ -92,6 +92,11 @@ func (u *Usage) Suspended() *Usage {
 	}
 }
 
+// Immune reports whether the instance was requeued so often that bands do not take it any more (semantics part 4).
+func (u *Usage) Immune(c *structs.SchedulerConfiguration) bool {
+	return int(u.Requeues) >= c.RequeuesAllowed()
+}
+
 // Beyond returns the usage without the parts of devices that the same allocation has by another: they are its own, healthy or not.
 func (u *Usage) Beyond(was *Usage) *Usage {
 	more := *u
