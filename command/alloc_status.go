@@ -162,5 +162,8 @@ func allocHead(p *printer, a *structs.Allocation, verbose bool) []ui.Pair {
 	more("Replaced By", short(a.NextAllocation, verbose))
 	more("Follow-up Eval", short(a.FollowupEvalID, verbose))
 	more("Preempted By", short(a.PreemptedByAllocation, verbose))
+	if a.Requeues > 0 {
+		more("Requeues", fmt.Sprintf("%d (the last: %s)", a.Requeues, a.RequeueReason))
+	}
 	return pairs
 }

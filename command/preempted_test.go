@@ -112,3 +112,18 @@ func TestSuspendedTasksAreSuspended(t *testing.T) {
 	wants(t, f.run(t, "alloc", "status", allocA).out, `Task "serve" is suspended`)
 	wants(t, f.run(t, "alloc", "status", "-short", allocA).out, "serve  suspended  Started")
 }
+
+// An allocation says how often its instance was requeued, and why it was the last time.
+func TestAllocStatusShowsRequeues(t *testing.T) {
+	f := newFake(t)
+	a := webAlloc(allocA, structs.AllocClientRunning)
+	f.on("GET /v1/allocation/"+allocA, a).on("GET /v1/allocations", []*structs.AllocListStub{a.Stub(false, true)})
+	if got := f.run(t, "alloc", "status", allocA).out; strings.Contains(got, "Requeues") {
+		t.Errorf("it was never requeued:\n%s", got)
+	}
+	a.Requeues, a.RequeueReason = 2, "its node needed the memory"
+	wants(t, f.run(t, "alloc", "status", allocA).out, "Requeues", "= 2 (the last: its node needed the memory)\n")
+	if s := a.Stub(false, false); s.Requeues != 2 || s.RequeueReason != a.RequeueReason {
+		t.Errorf("in lists: %+v", s)
+	}
+}

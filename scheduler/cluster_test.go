@@ -191,7 +191,10 @@ func (c *cluster) commit(p *structs.JudgedPlan) {
 	for _, s := range p.Stop {
 		a := *c.allocs[s.AllocID]
 		if !s.KeepRunning {
-			a.DesiredStatus, a.DesiredDescription = s.DesiredStatus, s.DesiredDescription
+			a.DesiredStatus, a.DesiredDescription, a.SuspendedAt = s.DesiredStatus, s.DesiredDescription, s.SuspendedAt
+			if s.RequeueReason != "" && !a.ClientTerminal() {
+				a.Requeues, a.RequeueReason = a.Requeues+1, s.RequeueReason
+			}
 		}
 		if s.ClientStatus != "" {
 			a.ClientStatus = s.ClientStatus
@@ -215,7 +218,7 @@ func (c *cluster) commit(p *structs.JudgedPlan) {
 			a.AllocatedResources = u.Resources
 		}
 		if u.Resume {
-			a.DesiredStatus = structs.AllocDesiredRun
+			a.DesiredStatus, a.SuspendedAt = structs.AllocDesiredRun, 0
 		}
 		set(&a)
 	}

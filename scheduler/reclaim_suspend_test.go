@@ -114,3 +114,55 @@ func TestTermsNameDrivers(t *testing.T) {
 	// What has ended before the others run, or runs after them, is not there to be suspended.
 	f(structs.ReclaimSuspend, "a", with("t", "a", "", false), with("u", "b", structs.TaskLifecycleHookPrestart, false), with("v", "c", structs.TaskLifecycleHookPoststop, false))
 }
+
+// TestReclaimRequeuesWhatHasDevices: a suspended process keeps the memory of its devices, so an instance with devices is requeued,
+// also where nobody else needs them, and its gang with it.
+func TestReclaimRequeuesWhatHasDevices(t *testing.T) {
+	f := func(gang string, devices ...[]string) {
+		t.Helper()
+		c := preempting(t)
+		c.node("n", schedtest.EightGPUs, sized(200, 100))
+		terms := structs.AllocTerms{Reclaim: structs.ReclaimSuspend, Gang: gang}
+		if gang != "" {
+			terms.GangMin = 2
+		}
+		ids := c.runs(other{job: "low", priority: 1, cpu: 100, mem: 1, terms: terms, devices: devices}, 2, "n")
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(4, 150, 50)))
+		c.eval()
+		for _, id := range ids {
+			a := c.allocs[id]
+			if a.DesiredStatus != structs.AllocDesiredEvict || !strings.Contains(a.DesiredDescription, "; not suspended, as a suspended process keeps the memory of its devices") {
+				t.Errorf("gang %q: %s is to %s, as it is %q", gang, id, a.DesiredStatus, a.DesiredDescription)
+			}
+		}
+	}
+	f("", []string{"n-gpu-0"}, []string{"n-gpu-1"})
+	f("g", []string{"n-gpu-0"}, []string{"n-gpu-1"})
+	f("g", []string{"n-gpu-0"})
+}
+
+// TestClaimSuspendsBesideItOnly: a claim takes what is opportunistic as bands do: what has no devices is suspended if its memory can
+// stay beside the newcomer's, and else requeued, and told so.
+func TestClaimSuspendsBesideItOnly(t *testing.T) {
+	f := func(memory int64, devices []string, want, told string) {
+		t.Helper()
+		c := newCluster(t)
+		c.node("n1", schedtest.EightGPUs, sized(8000, 1000))
+		e := c.w.Edit()
+		ownsNodes(t, "default", 1)(e)
+		c.w = e.World()
+		terms := structs.AllocTerms{Reclaim: structs.ReclaimSuspend}
+		ids := c.runs(other{job: "low", priority: 90, cpu: 4000, mem: memory, terms: terms, devices: [][]string{devices}}, 1, "n1")
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(1, 6000, 500), func(j *structs.Job) {
+			schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 8}}
+		}))
+		c.eval()
+		a := c.allocs[ids[0]]
+		if c.wantPlan(1, 1, 0); a.DesiredStatus != want || !strings.HasSuffix(a.DesiredDescription, told) {
+			t.Errorf("memory %d, devices %v: it is to %s, as it is %q; want %s, %q", memory, devices, a.DesiredStatus, a.DesiredDescription, want, told)
+		}
+	}
+	f(500, nil, structs.AllocDesiredSuspend, "")
+	f(501, nil, structs.AllocDesiredEvict, "; not suspended, as its memory cannot stay beside it")
+	f(1, []string{"n1-gpu-0"}, structs.AllocDesiredEvict, "; not suspended, as a suspended process keeps the memory of its devices")
+}

@@ -40,6 +40,9 @@ func ClaimViews(w *World, owner string, details bool) map[string]*ClaimView {
 	return claim.Views(w, owner, details)
 }
 
+// ClaimUses returns how many allocations of an owner use its cells, and one of them.
+func ClaimUses(w *World, owner string) (n int, first string) { return claim.Uses(w, owner) }
+
 // NodeBinding is the part of a bound cell that is on one node.
 type NodeBinding = world.NodeBinding
 

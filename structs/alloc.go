@@ -80,6 +80,12 @@ type Allocation struct {
 
 	PreemptedAllocations  []string
 	PreemptedByAllocation string `wire:",omitempty"`
+	// Requeues is how often its instance was stopped to make room for others and went back to the queue, the end of this allocation
+	// included. RequeueReason is why it was the last time.
+	Requeues      int    `json:",omitempty" codec:",omitempty"`
+	RequeueReason string `json:",omitempty" codec:",omitempty"`
+	// SuspendedAt is when the scheduler decided to suspend it, in Unix nanoseconds; 0: it is not suspended, or a user suspended it.
+	SuspendedAt int64 `json:",omitempty" codec:",omitempty"`
 
 	CreateIndex      uint64
 	ModifyIndex      uint64 // moves with every change
@@ -158,6 +164,7 @@ func (a *Allocation) Stub(resources, taskStates bool) *AllocListStub {
 		DesiredTransition: a.DesiredTransition, DeploymentStatus: a.DeploymentStatus,
 		FollowupEvalID: a.FollowupEvalID, NextAllocation: a.NextAllocation, RescheduleTracker: a.RescheduleTracker,
 		PreemptedAllocations: a.PreemptedAllocations, PreemptedByAllocation: a.PreemptedByAllocation,
+		Requeues: a.Requeues, RequeueReason: a.RequeueReason,
 		CreateIndex: a.CreateIndex, ModifyIndex: a.ModifyIndex, CreateTime: a.CreateTime, ModifyTime: a.ModifyTime,
 	}
 	s.Class, s.Claim = a.ClassAndClaim()
@@ -222,6 +229,8 @@ type AllocListStub struct {
 	RescheduleTracker     *RescheduleTracker
 	PreemptedAllocations  []string
 	PreemptedByAllocation string
+	Requeues              int    `json:",omitempty" codec:",omitempty"`
+	RequeueReason         string `json:",omitempty" codec:",omitempty"`
 	CreateIndex           uint64
 	ModifyIndex           uint64
 	CreateTime            int64

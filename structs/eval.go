@@ -35,6 +35,7 @@ const (
 	EvalTriggerPreemption      = "preemption" // instances of the job were taken back
 	EvalTriggerMaxRescheduling = "alloc-reschedule"
 	EvalTriggerAllocResume     = "alloc-resume"
+	EvalTriggerSuspendLimit    = "suspend-limit"          // instances of the job were suspended for too long
 	EvalTriggerVirtualCluster  = "virtual-cluster"        // what the namespace owns has changed
 	EvalTriggerMaxDisconnect   = "max-disconnect-timeout" // a node that is disconnected is not waited for any longer
 )

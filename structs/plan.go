@@ -88,6 +88,9 @@ type Instance struct {
 	Rank               int                `codec:",omitempty"` // within its gang
 	PreviousAllocation string             `codec:",omitempty"`
 	RescheduleTracker  *RescheduleTracker `codec:",omitempty"`
+	// Requeues is how often the instance was requeued before, RequeueReason why it was the last time.
+	Requeues      int    `codec:",omitempty"`
+	RequeueReason string `codec:",omitempty"`
 }
 
 // Allocation makes instance i of the batch a whole allocation, without its Job
@@ -117,6 +120,7 @@ func (b *PlacementBatch) Allocation(i int) *Allocation {
 		JobID: b.JobID, JobVersion: b.JobVersion, TaskGroup: b.Group, AllocatedResources: res, Metrics: b.Metrics,
 		DesiredStatus: AllocDesiredRun, ClientStatus: AllocClientPending,
 		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker, Gang: gang,
+		Requeues: in.Requeues, RequeueReason: in.RequeueReason,
 		CreateTime: b.CreateTime, ModifyTime: b.CreateTime,
 	}
 }
@@ -136,6 +140,10 @@ type AllocStop struct {
 	// Reclaim: taken back for somebody else, and how, by one of the Reclaim constants: the request
 	// goes back to the queue at its place. "": it is stopped for another reason.
 	Reclaim string `codec:",omitempty"`
+	// RequeueReason is why the instance is requeued, for its successor; "": it is not requeued.
+	RequeueReason string `codec:",omitempty"`
+	// SuspendedAt is when it was decided to suspend it, in Unix nanoseconds; 0: it is not suspended.
+	SuspendedAt int64 `codec:",omitempty"`
 	// KeepRunning: only FollowupEvalID and ClientStatus are recorded; the allocation is not stopped.
 	KeepRunning bool
 }

@@ -42,6 +42,8 @@ func Build(in Input) *Env {
 	e.resources(in)
 	e.gpus(in)
 	e.gang(in.Alloc.Gang)
+	e.set("NOMADISH_REQUEUED", strconv.Itoa(in.Alloc.Requeues))
+	e.set("NOMADISH_REQUEUE_REASON", in.Alloc.RequeueReason)
 	e.ports(in)
 	meta := Meta(in.Alloc, in.Task)
 	for _, k := range slices.Sorted(maps.Keys(meta)) {

@@ -82,6 +82,7 @@ func TestEnvironment(t *testing.T) {
 	f("NOMAD_PORT_db_sql", "5432")
 	f("NVIDIA_VISIBLE_DEVICES", "g0,g1")
 	f("CUDA_VISIBLE_DEVICES", "g0,g1")
+	f("NOMADISH_REQUEUED", "0")
 	f("PATH", "/opt:/bin")
 	f("HOME", "/root")
 	f("RACK", "r7")
@@ -92,6 +93,16 @@ func TestEnvironment(t *testing.T) {
 	delete(vars, "NOMAD_ADDR_db_sql")
 	if len(vars) != 0 {
 		t.Errorf("also set: %v", vars)
+	}
+}
+
+// TestRequeued: a task knows how often its instance was requeued, and why it was the last time.
+func TestRequeued(t *testing.T) {
+	in := input()
+	in.Alloc.Requeues, in.Alloc.RequeueReason = 2, "its node needed the memory"
+	vars := Build(in).Vars()
+	if vars["NOMADISH_REQUEUED"] != "2" || vars["NOMADISH_REQUEUE_REASON"] != "its node needed the memory" {
+		t.Errorf("%q, %q", vars["NOMADISH_REQUEUED"], vars["NOMADISH_REQUEUE_REASON"])
 	}
 }
 

@@ -242,6 +242,13 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 	if was.Claim != "" && (is.Claim == "" || victim.Namespace != winner.Namespace) {
 		c.fail("%s of namespace %s uses what that owns, and was taken back for %s of %s", s.AllocID, victim.Namespace, s.PreemptedBy, winner.Namespace)
 	}
+	before := victim.Requeues
+	if s.RequeueReason != "" {
+		before--
+	}
+	if is.Claim == "" && before >= config.RequeuesAllowed() {
+		c.fail("%s was requeued %d times and was taken back once more, by bands", s.AllocID, before)
+	}
 	if config.Band(was.Priority) >= config.Band(is.Priority) {
 		c.fail("%s of priority %d was taken back for %s of priority %d", s.AllocID, was.Priority, s.PreemptedBy, is.Priority)
 	}

@@ -202,6 +202,8 @@ func (u *users) config() structs.SchedulerConfiguration {
 	c.ReservationAfter = one(u.sim, -1, 5*time.Second, time.Minute)
 	c.ReservationTTL = one(u.sim, 20*time.Second, 2*time.Minute)
 	c.KeepWhole = u.IntN(2) == 0
+	limit, requeues := one(u.sim, 20*time.Second, time.Minute, time.Hour), one(u.sim, 0, 1, 3)
+	c.Slots = &structs.SlotSettings{SuspendLimit: &limit, MaxRequeues: &requeues}
 	c.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}}
 	return c
 }

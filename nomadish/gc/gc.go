@@ -110,6 +110,7 @@ func old(nanos int64, age time.Duration, now time.Time, force bool) bool {
 // evals finds ended evaluations none of whose allocations still matter, and those
 // allocations. An allocation that may yet be rescheduled matters, and so does one
 // that records that an instance of a batch job has run: without it the job would run again.
+// So does the one that records how often an instance that waits was requeued.
 func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*structs.CollectEntry {
 	entry := &structs.CollectEntry{}
 	for e := range snap.Evals(nil, structs.AllNamespaces, "", false) {
@@ -130,7 +131,8 @@ func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*st
 		keep := false
 		for _, a := range snap.AllocsByEval(nil, e.ID) {
 			needed := !over(snap, job, a) || (batch && job != nil && !job.Stop) ||
-				(living && a.ClientStatus == structs.AllocClientFailed && a.NextAllocation == "" && !a.ServerTerminal())
+				(living && a.ClientStatus == structs.AllocClientFailed && a.NextAllocation == "" && !a.ServerTerminal()) ||
+				(living && a.Requeues > 0 && newest(snap, a))
 			if needed || !old(a.ModifyTime, age, now, force) {
 				keep = true
 				continue
@@ -143,6 +145,13 @@ func (c *Collector) evals(snap *state.Snapshot, now time.Time, force bool) []*st
 		}
 	}
 	return split(entry)
+}
+
+// newest reports whether no other allocation was placed for an instance later.
+func newest(snap *state.Snapshot, a *structs.Allocation) bool {
+	return !slices.ContainsFunc(snap.AllocsByJob(nil, a.Namespace, a.JobID, false), func(o *structs.Allocation) bool {
+		return o.Name == a.Name && o.CreateIndex > a.CreateIndex && (o.NodeID == a.NodeID || o.Job == nil || !o.Job.PerNode())
+	})
 }
 
 // over reports whether nothing is to be learned from an allocation any more, as the

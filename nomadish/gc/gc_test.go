@@ -72,3 +72,44 @@ func TestCollect(t *testing.T) {
 	f("a stopped service, before the job itself", structs.JobTypeService, complete, true, Options{Eval: hour, Job: long}, 1, 0, 0)
 	f("a stopped service", structs.JobTypeService, complete, true, Options{Eval: long, Job: hour}, 0, 0, 0)
 }
+
+// TestCollectRequeued: what records how often an instance was requeued goes when another allocation of the instance records it, or when
+// its job is stopped.
+func TestCollectRequeued(t *testing.T) {
+	b := newBed(t)
+	then := time.Now().Add(-10 * time.Hour).UnixNano()
+	b.Put(b, &structs.NodeRegisterEntry{Node: testcluster.Node("n", 1000), Time: then})
+	job := testcluster.Job("j", structs.JobTypeService, 1)
+	b.Put(b, &structs.JobRegisterEntry{Job: job, Eval: testcluster.Eval("waits", job, structs.EvalStatusPending), Time: then})
+	for _, seed := range []string{"first", "second"} {
+		done := testcluster.Eval("e-"+seed, job, structs.EvalStatusComplete)
+		done.ModifyTime = then
+		commit := testcluster.Place(done.ID, then, testcluster.Batch("j", "n", seed, 1))
+		commit.Plans[0].Evals = []*structs.Evaluation{done}
+		b.Put(b, commit)
+		id := testcluster.AllocID(seed, 0)
+		b.Put(b, testcluster.Commit(&structs.JudgedPlan{Time: then, Stop: []*structs.AllocStop{{
+			AllocID: id, DesiredStatus: structs.AllocDesiredEvict, RequeueReason: "why",
+		}}}))
+		b.Put(b, &structs.AllocClientEntry{Time: then, Updates: []*structs.AllocClientUpdate{{
+			ID: id, NodeID: "n", ClientStatus: structs.AllocClientComplete, ModifyTime: then,
+		}}})
+	}
+	left := func() (ids []string) {
+		t.Helper()
+		if err := New(Options{Eval: time.Hour, Job: 100 * time.Hour}, b.store, b).collect(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range b.store.Snapshot().AllocsByJob(nil, job.Namespace, "j", true) {
+			ids = append(ids, a.ID)
+		}
+		return ids
+	}
+	if got := left(); len(got) != 1 || got[0] != testcluster.AllocID("second", 0) {
+		t.Errorf("while it waits %q are left", got)
+	}
+	b.Put(b, &structs.JobDeregisterEntry{Namespace: job.Namespace, JobID: "j", Time: then})
+	if got := left(); len(got) != 0 {
+		t.Errorf("when the job is stopped %q are left", got)
+	}
+}

@@ -131,7 +131,7 @@ func (x *txn) transition(was *structs.Allocation, to *structs.DesiredTransition)
 	now.ModifyTime = x.now
 	if to.Suspend != nil && *to.Suspend && !was.Terminal() {
 		// Suspended at once. Going on needs room, so the scheduler decides that.
-		now.DesiredStatus, now.DesiredDescription = structs.AllocDesiredSuspend, structs.DescSuspended
+		now.DesiredStatus, now.DesiredDescription, now.SuspendedAt = structs.AllocDesiredSuspend, structs.DescSuspended, 0
 	}
 	x.putAlloc(was, &now, true)
 }
@@ -270,7 +270,10 @@ func (x *txn) stop(s *structs.AllocStop) {
 		default:
 			now.DesiredStatus = structs.AllocDesiredStop
 		}
-		now.DesiredDescription, now.PreemptedByAllocation = s.DesiredDescription, s.PreemptedBy
+		now.DesiredDescription, now.PreemptedByAllocation, now.SuspendedAt = s.DesiredDescription, s.PreemptedBy, s.SuspendedAt
+		if s.RequeueReason != "" && !was.ClientTerminal() {
+			now.Requeues, now.RequeueReason = was.Requeues+1, s.RequeueReason
+		}
 	}
 	if s.ClientStatus == structs.AllocClientUnknown {
 		if node := x.node(was.NodeID); node == nil || node.Status != structs.NodeStatusDisconnected {
@@ -310,7 +313,7 @@ func (x *txn) updateInPlace(u *structs.AllocInPlace) {
 		}
 	}
 	if u.Resume && was.DesiredStatus == structs.AllocDesiredSuspend && !was.DesiredTransition.ShouldSuspend() {
-		now.DesiredStatus, now.DesiredDescription, now.PreemptedByAllocation = structs.AllocDesiredRun, "", ""
+		now.DesiredStatus, now.DesiredDescription, now.PreemptedByAllocation, now.SuspendedAt = structs.AllocDesiredRun, "", "", 0
 	}
 	x.putAlloc(was, &now, true)
 }

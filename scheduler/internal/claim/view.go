@@ -138,3 +138,15 @@ func (v *claimViews) uses(is *structs.BoundCell, n *world.NodeState, t *world.De
 	}
 	is.Lent += world.Count(lent)
 }
+
+// Uses returns how many allocations of an owner use its cells, and the one of them with the first ID.
+func Uses(w *world.World, owner string) (n int, first string) {
+	for id, u := range world.Usages(w).All { // by ID
+		if u.Claims() && u.Owner.Namespace == owner {
+			if n++; first == "" {
+				first = id
+			}
+		}
+	}
+	return n, first
+}

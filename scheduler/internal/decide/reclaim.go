@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
@@ -144,8 +145,8 @@ func (r *reclaimer) loss(n *world.NodeState, a *search.Request) (total preempt.L
 	if fits, known := r.fitsEmptied(n, requests); known {
 		return total, false, fits
 	}
-	rooms := &reclaimRooms{}
-	rooms.add(r.s, n, requests, r.s.settled[n.ID])
+	rooms := r.rooms()
+	rooms.Add(n, requests, r.s.settled[n.ID])
 	of := r.requests(rooms)
 	of.gather(n)
 	result := preempt.Plan(rooms, of.list, preempt.Request{
@@ -163,10 +164,12 @@ func mayReservation(n *world.NodeState, requests []*search.Request) bool {
 	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && devices >= 0
 }
 
-func (r *reclaimer) requests(rooms *reclaimRooms) *reclaimRequests {
+func (r *reclaimer) rooms() *room.Rooms { return &room.Rooms{M: r.s.fits.Matcher, Random: &r.s.Random} }
+
+func (r *reclaimer) requests(rooms *room.Rooms) *reclaimRequests {
 	of := &reclaimRequests{s: r.s, e: r.e, below: r.below, rooms: rooms, at: map[string]int{}, gangs: map[world.GangName]int{}}
-	for i, room := range rooms.list {
-		of.at[room.node.ID] = i
+	for i, n := range rooms.Nodes {
+		of.at[n.ID] = i
 	}
 	return of
 }
@@ -191,7 +194,7 @@ func (r *reclaimer) settle() (left []newcomer) {
 }
 
 func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
-	rooms := &reclaimRooms{}
+	rooms := r.rooms()
 	want := preempt.Request{Below: r.below, KeepWhole: r.s.Input.Config.KeepWhole, Partial: preempt.PartialPreempt}
 	var before []string // nodes that something was taken on before
 	for _, t := range nodes {
@@ -204,12 +207,12 @@ func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
 		for i := range t.come {
 			requests = append(requests, t.come[i].run.search.Request)
 		}
-		rooms.add(r.s, n, requests, r.s.settled[t.id])
+		rooms.Add(n, requests, r.s.settled[t.id])
 		want.Want = append(want.Want, len(requests))
 	}
 	of := r.requests(rooms)
-	for _, room := range rooms.list {
-		of.gather(room.node)
+	for _, n := range rooms.Nodes {
+		of.gather(n)
 	}
 	result := preempt.Plan(rooms, of.list, want)
 	o := &outcome{r: r, of: of, taken: result.Taken, by: make([]string, len(nodes)), runs: make([]*groupRun, len(nodes))}

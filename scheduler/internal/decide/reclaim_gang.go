@@ -175,7 +175,7 @@ func (x *GangPlacer) without(n *world.NodeState) *world.NodeState {
 func (x *GangPlacer) mayGo(u *world.Usage) bool {
 	s := x.s
 	own := u.Owner.Namespace == s.eval.Namespace && u.Owner.Job == s.eval.JobID
-	return !own && !u.Guaranteed() && u.Owner.Terms.Priority <= x.most && s.band(u) < s.Input.Config.Band(s.Input.Job.Priority)
+	return !own && !u.Guaranteed() && !u.Immune(&s.Input.Config) && u.Owner.Terms.Priority <= x.most && s.band(u) < s.Input.Config.Band(s.Input.Job.Priority)
 }
 
 // amountOf is what of a node is to be had beside what is free, at most.

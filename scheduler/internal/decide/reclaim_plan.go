@@ -1,8 +1,10 @@
 package decide
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
@@ -27,7 +29,7 @@ type outcome struct {
 }
 
 func (o *outcome) use(t *preempt.Taken) *world.Usage {
-	return o.of.rooms.victims[o.of.list[t.Allocated].Victims[t.Victim].ID].use
+	return o.of.rooms.Usage(o.of.list[t.Allocated].Victims[t.Victim].ID)
 }
 
 func (o *outcome) gang(t *preempt.Taken) bool { return len(o.of.list[t.Allocated].Min) > 0 }
@@ -103,20 +105,40 @@ func (o *outcome) stop() {
 			AllocID: o.use(t).ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue,
 			PreemptedBy: o.by[room], DesiredDescription: "preempted by allocation " + o.by[room],
 		}
-		switch {
+		switch st.RequeueReason = o.reason(o.use(t)); {
 		case t.How == preempt.Suspend:
+			st.RequeueReason, st.SuspendedAt = "", s.Input.Now.UnixNano()
 			st.DesiredStatus, st.Reclaim = structs.AllocDesiredSuspend, structs.ReclaimSuspend
+		case st.RequeueReason == reconcile.NeededMemory:
+			st.DesiredDescription += "; it was suspended, and " + st.RequeueReason
 		case t.NoRoom:
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
-		case t.How == preempt.Requeue && o.use(t).Owner.Terms.Reclaim == reclaimSuspend:
-			st.DesiredDescription += "; not suspended, as a driver of it cannot suspend tasks"
 		case t.How == preempt.Shrink:
 			st.DesiredDescription += "; its gang runs on without it"
+		case o.of.requeued[t.Allocated] != "":
+			st.DesiredDescription += "; not suspended, as " + o.of.requeued[t.Allocated]
 		}
 		s.plan.Stop = append(s.plan.Stop, st)
 		s.reclaimed = append(s.reclaimed, &reclaimed{o.use(t), st, o.runs[room], o.gang(t)})
 		o.runs[room].work.Counts.Preemptions++
 	}
+}
+
+// reason returns why an instance is requeued, for its successor.
+func (o *outcome) reason(u *world.Usage) string {
+	job, config := o.r.s.Input.Job, &o.r.s.Input.Config
+	if u.IsSuspended && len(u.Devices) == 0 {
+		return reconcile.NeededMemory
+	}
+	if o.r.below == preempt.EveryBand {
+		return fmt.Sprintf("reclaimed for what namespace %s owns", job.Namespace)
+	}
+	of := ""
+	if job.Namespace != u.Owner.Namespace {
+		of = " in namespace " + job.Namespace
+	}
+	band := config.PriorityBands()[config.Band(job.Priority)]
+	return fmt.Sprintf("preempted by job %s%s of band %d-%d", job.ID, of, band.Low, band.High)
 }
 
 // roomOf is the room that an allocation makes room in: its own, or that of another of its

@@ -5,152 +5,24 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
-	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
 )
-
-// reclaimRoom is one node that newcomers are to have room on, for the planner.
-type reclaimRoom struct {
-	node     *world.NodeState  // as it is
-	requests []*search.Request // one for each newcomer
-	// plain: nothing that the newcomers request has a name, so that sums show all.
-	plain bool
-	free  world.Vector     // if plain
-	trial *world.NodeState // else: a copy that the planner changes
-	m     *feasible.Matcher
-	rng   *world.Random
-}
-
-// reclaimVictim is one allocation that may be taken from.
-type reclaimVictim struct {
-	use *world.Usage
-	now *world.Usage // what it holds of use; nil: nothing
-	at  int          // its room
-}
-
-// reclaimRooms implements preempt.Rooms.
-type reclaimRooms struct {
-	list    []*reclaimRoom
-	victims []reclaimVictim
-}
-
-// add adds a node with the newcomers that it is to have room for. fixed: others of the
-// job were put there before, with ports and devices of their own.
-func (r *reclaimRooms) add(s *Scheduler, n *world.NodeState, requests []*search.Request, fixed bool) {
-	room := &reclaimRoom{node: n, requests: requests, m: s.fits.Matcher, rng: &s.Random}
-	room.plain = !fixed && !slices.ContainsFunc(requests, func(a *search.Request) bool { return !a.Plain })
-	if room.plain {
-		room.free = n.Free()
-	} else {
-		room.trial = n.Own(&world.Token{})
-	}
-	r.list = append(r.list, room)
-}
-
-// Put makes a victim hold all of its own, what it keeps while suspended, or nothing.
-func (r *reclaimRooms) Put(victim int, h preempt.Holding) bool {
-	v := &r.victims[victim]
-	var is *world.Usage
-	switch h {
-	case preempt.Whole:
-		is = v.use
-	case preempt.Suspended:
-		is = v.use.Suspended()
-	case preempt.Nothing:
-	}
-	if !r.list[v.at].exchange(v.now, is) {
-		return false
-	}
-	v.now = is
-	return true
-}
-
-// exchange puts one use in place of another; either may be nil.
-func (r *reclaimRoom) exchange(was, is *world.Usage) bool {
-	if r.plain {
-		if was != nil {
-			r.free = r.free.Plus(was.Amount)
-		}
-		if is != nil {
-			r.free = r.free.Minus(is.Amount)
-		}
-		return true
-	}
-	if was != nil {
-		r.trial.Give(was)
-	}
-	if is != nil {
-		if isTaken(r.trial, is) {
-			if was != nil {
-				r.trial.Take(was)
-			}
-			return false
-		}
-		r.trial.Take(is)
-	}
-	return true
-}
-
-// isTaken reports whether another holds a port, a core or a device that a usage needs. What can be
-// added up is not looked at.
-func isTaken(n *world.NodeState, u *world.Usage) bool {
-	return slices.ContainsFunc(u.Ports, n.PortTaken) || slices.ContainsFunc(u.Cores, n.CoreTaken) ||
-		slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return n.LacksDevice(d.ID, int(d.Share)) })
-}
-
-// Fits counts the newcomers of a room that fit.
-func (r *reclaimRooms) Fits(room int) int { return r.list[room].fits() }
-
-func (r *reclaimRoom) fits() int {
-	if r.plain {
-		return r.sums()
-	}
-	var grants []*world.Usage
-	for _, a := range r.requests {
-		if int64(r.trial.FreeDevices()) < a.Need[world.DimGPUs] {
-			break // which a grant finds out at more cost
-		}
-		g, what := a.Grant(r.trial, r.m, r.rng)
-		if what != "" {
-			break
-		}
-		r.trial.Take(g.Usage)
-		grants = append(grants, g.Usage)
-	}
-	for _, u := range slices.Backward(grants) {
-		r.trial.Give(u)
-	}
-	return len(grants)
-}
-
-func (r *reclaimRoom) sums() (n int) {
-	free := r.free
-	for _, a := range r.requests {
-		has := free
-		if !r.node.Reservation.Free(&a.By) {
-			has = has.Minus(r.node.Reservation.Amount)
-		}
-		if a.Amount.CPU > has.CPU || a.Amount.MemoryMB > has.MemoryMB || a.Amount.DiskMB > has.DiskMB {
-			break
-		}
-		free = free.Minus(a.Amount)
-		n++
-	}
-	return n
-}
 
 // reclaimRequests gathers the requests that may be taken from, for the planner.
 type reclaimRequests struct {
 	s     *Scheduler
 	e     *world.Edit
 	below int // bands
-	rooms *reclaimRooms
+	rooms *room.Rooms
 	at    map[string]int // rooms by node
 	list  []preempt.Allocated
 	of    []*world.Owner // by request
-	gangs map[world.GangName]int
+	// requeued is why the instances of a request are requeued that were to be suspended, by request; "": they are not.
+	requeued []string
+	gangs    map[world.GangName]int
 }
 
 // gather adds what a node's allocations hold that are of lower bands. A request has its instances
@@ -170,18 +42,17 @@ func (a *reclaimRequests) gather(n *world.NodeState) {
 			i++
 		}
 		if i == len(a.list) {
-			a.list = append(a.list, a.request(u.Owner))
-			a.of = append(a.of, u.Owner)
+			a.append(a.request(u.Owner), u.Owner)
 		}
 		a.add(i, u, n.Node, room)
 	}
 }
 
 // protected reports whether a usage must not be taken from by whoever may take from bands below: for a claim, what uses bound cells, and
-// system and sysbatch instances; else whatever is guaranteed, and what has given up its class in this plan, as it was notified that it keeps its room.
+// system and sysbatch instances; else whatever is guaranteed, was requeued too often, or has given up its class in this plan, as it was notified that it keeps its room.
 func (s *Scheduler) protected(e *world.Edit, u *world.Usage, below int) bool {
 	if below < preempt.EveryBand {
-		return u.Guaranteed() || slices.ContainsFunc(s.lowered, func(l loweredUse) bool { return l.use.ID == u.ID })
+		return u.Guaranteed() || u.Immune(&s.Input.Config) || slices.ContainsFunc(s.lowered, func(l loweredUse) bool { return l.use.ID == u.ID })
 	}
 	return u.PerNode() || u.Guaranteed() && world.Protected(e, u)
 }
@@ -199,15 +70,22 @@ func (a *reclaimRequests) request(h *world.Owner) preempt.Allocated {
 	}
 }
 
+func (a *reclaimRequests) append(request preempt.Allocated, of *world.Owner) {
+	a.list, a.of, a.requeued = append(a.list, request), append(a.of, of), append(a.requeued, "")
+}
+
+// requeue has what was to be suspended of a request requeued, and notes why.
+func (a *reclaimRequests) requeue(request int, why string) {
+	if a.list[request].Suspend && why != "" {
+		a.list[request].Suspend, a.requeued[request] = false, why
+	}
+}
+
 // add adds an instance of a request, on a node. A request is suspended where all of it can be
 // suspended: one that cannot would end as failed, and a gang is suspended whole.
-func (a *reclaimRequests) add(request int, u *world.Usage, n *structs.Node, room int) {
-	if to := &a.list[request]; to.Suspend && !feasible.Suspends(n, &u.Owner.Terms) {
-		to.Suspend = false
-	}
-	id := len(a.rooms.victims)
-	a.rooms.victims = append(a.rooms.victims, reclaimVictim{u, u, max(0, room)})
-	a.list[request].Victims = append(a.list[request].Victims, preempt.Victim{ID: id, Room: room})
+func (a *reclaimRequests) add(request int, u *world.Usage, n *structs.Node, at int) {
+	a.requeue(request, feasible.NotSuspended(n, &u.Owner.Terms, len(u.Devices) > 0))
+	a.list[request].Victims = append(a.list[request].Victims, preempt.Victim{ID: a.rooms.AddVictim(u, at), Room: at})
 }
 
 // gang adds all members of a gang, once. A part is a group. Of a gang of which somebody must not be taken from, those alone may
@@ -227,7 +105,6 @@ func (a *reclaimRequests) gang(g world.GangName) {
 	}
 	h := members[0].Owner
 	request := a.request(h)
-	request.Suspend = request.Suspend && !fixed // a gang is suspended whole or not at all
 	var parts []string
 	for _, u := range members {
 		if !slices.Contains(parts, u.Owner.Group) {
@@ -240,7 +117,10 @@ func (a *reclaimRequests) gang(g world.GangName) {
 		}
 	}
 	i := len(a.list)
-	a.list, a.of = append(a.list, request), append(a.of, h)
+	a.append(request, h)
+	if fixed {
+		a.requeue(i, "its gang is suspended whole or not at all")
+	}
 	for _, u := range members {
 		room, in := a.at[u.NodeID]
 		if !in {

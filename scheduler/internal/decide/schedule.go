@@ -63,6 +63,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		s.takeBack(r.Groups)
 		s.suspendAgain(r.Groups)
 	}
+	suspends{s}.requeue()
 
 	// 6. Lower bands of the namespace give up their class.
 	s.lowerClasses()
@@ -112,6 +113,7 @@ type Scheduler struct {
 	// reclaimed is what others release; settled are the nodes that it was freed on.
 	reclaimed []*reclaimed
 	settled   map[string]bool
+	requeues  reconcile.Requeues
 	// lowered are allocations of the namespace that give up their class.
 	lowered []loweredUse
 }
@@ -149,7 +151,9 @@ func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *S
 // Reconcile compares what the job wants with what there is.
 func (s *Scheduler) Reconcile() *reconcile.Result {
 	in := reconcile.Input{Job: s.Input.Job, Allocs: s.Input.Allocs, Now: s.Input.Now, Past: s.Input.Past}
-	return reconcile.Run(s.World, s.eval, in, &s.fits)
+	r := reconcile.Run(s.World, s.eval, in, &s.fits)
+	s.requeues = r.Requeues
+	return r
 }
 
 // Fit returns what nodes a group may use, decided so far.
@@ -391,6 +395,7 @@ func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
 		Ports: f.Grant.Ports, Networks: f.Grant.Networks, Cores: f.Grant.Cores, CoreMHz: f.Grant.CoreMHz,
 		Devices: f.Grant.Devices, RescheduleTracker: p.Tracker,
 	}
+	in.Requeues, in.RequeueReason = s.requeues.Of(g.work.Group.Name, p.Index, f.Node.ID)
 	if p.Previous != nil {
 		in.PreviousAllocation = p.Previous.ID
 	}
@@ -516,7 +521,7 @@ func (s *Scheduler) finish() {
 		blocked.SnapshotIndex = 0 // what waits for its other position was tried on no state
 	}
 	blocked.FailedTGAllocs = s.failed
-	blocked.WaitUntil = s.lookAgain(blocked)
+	blocked.WaitUntil = earlier(s.lookAgain(blocked), suspends{s}.until())
 	s.eligibility(blocked)
 	s.requests(blocked.ID)
 }

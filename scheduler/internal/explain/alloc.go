@@ -160,7 +160,7 @@ func termsOf(a *structs.Allocation) structs.AllocTerms {
 func lostTo(x *structs.AllocExplanation, in *AllocInput, addText func(string, ...any)) {
 	a := in.Alloc
 	suspended := a.DesiredStatus == structs.AllocDesiredSuspend
-	if !suspended && a.PreemptedByAllocation == "" {
+	if !suspended && a.DesiredStatus != structs.AllocDesiredEvict && a.PreemptedByAllocation == "" {
 		return
 	}
 	x.Lost = &structs.LostTo{How: structs.ReclaimRequeue, AllocID: a.PreemptedByAllocation}
@@ -177,15 +177,30 @@ func lostTo(x *structs.AllocExplanation, in *AllocInput, addText func(string, ..
 		addText("it %s: allocation %s of %s (priority %d) took its place", did, structs.ShortID(by.ID), structs.NamespacedID{ID: by.JobID, Namespace: by.Namespace}.JobText(a.Namespace), x.Lost.Priority)
 	case a.PreemptedByAllocation != "":
 		addText("it %s: allocation %s took its place, which is not known any more", did, structs.ShortID(a.PreemptedByAllocation))
+	case !suspended && a.RequeueReason != "":
+		addText("it %s: %s", did, a.RequeueReason)
 	default:
 		addText("it %s: %s", did, cmp.Or(a.DesiredDescription, "by request"))
 	}
 }
 
+// hasDevices reports whether a task of an allocation was given devices.
+func hasDevices(a *structs.Allocation) bool {
+	if a.AllocatedResources == nil {
+		return false
+	}
+	for _, t := range a.AllocatedResources.Tasks { // any: the order cannot show
+		if len(t.Devices) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // threats explains what may preempt the allocation.
 func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, addText func(string, ...any)) {
 	how := cmp.Or(t.Reclaim, structs.ReclaimRequeue)
-	if !feasible.Suspends(in.Node, &t) {
+	if feasible.NotSuspended(in.Node, &t, hasDevices(in.Alloc)) != "" {
 		how = structs.ReclaimRequeue
 	}
 	bands := in.Config.PriorityBands()
@@ -215,6 +230,8 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 		})
 	case len(types) == 0:
 		addText("it cannot be preempted: preemption is off")
+	case in.Alloc.Requeues >= in.Config.RequeuesAllowed():
+		addText("it is not preempted any more: its instance was requeued %s, and max_requeues is %d", times(in.Alloc.Requeues), in.Config.RequeuesAllowed())
 	case x.Band == len(bands)-1:
 		addText("it cannot be preempted: no band is above its own")
 	default:

@@ -54,13 +54,31 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 	x.updates(out)
 	x.failures(out)
 	x.away(out)
-	if out.Suspended > 0 {
-		out.Waits = append(out.Waits, structs.Wait{
-			Kind: structs.ReasonSuspended, Instances: out.Suspended,
-			Text: "suspended to make room for others; they go on in place when there is room again",
-		})
-	}
+	x.suspended(out)
 	x.leaving(out)
+}
+
+// suspended reports the suspended instances, and until when the first of them is.
+func (x *explainer) suspended(out *structs.GroupExplanation) {
+	if out.Suspended == 0 {
+		return
+	}
+	wait := structs.Wait{
+		Kind: structs.ReasonSuspended, Instances: out.Suspended,
+		Text: "suspended to make room for others; they go on in place when there is room again",
+	}
+	for _, a := range x.allocs {
+		if a.TaskGroup != out.Group || a.Terminal() || !a.Suspended() || a.SuspendedAt == 0 {
+			continue
+		}
+		if at := a.SuspendedAt + int64(x.in.Config.SuspendedFor()); wait.Until == 0 || at < wait.Until {
+			wait.Until = at
+		}
+	}
+	if wait.Until > 0 {
+		wait.Text += "; without room the first of them is requeued" // the time follows
+	}
+	out.Waits = append(out.Waits, wait)
 }
 
 // allAtOnceText returns the setting by which a job must be placed all at once.
@@ -278,11 +296,15 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 		return
 	}
 	band := x.in.Config.Band(x.in.Job.Priority)
-	lower, first := 0, []*world.Usage(nil)
+	lower, immune, first := 0, 0, []*world.Usage(nil)
 	bands := x.in.Config.PriorityBands()
 	for i := range sv.short {
 		for _, u := range sv.short[i].n.Usages {
 			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) || u.Guaranteed() {
+				continue
+			}
+			if u.Immune(&x.in.Config) {
+				immune++
 				continue
 			}
 			lower++
@@ -317,7 +339,30 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	default:
 		wait.Text = fmt.Sprintf("nothing is preempted: the resources of %s of lower bands than its own (%s) would not be enough", allocations(lower), mine)
 	}
+	if immune > 0 {
+		wait.Text += "; " + immuneText(immune, x.in.Config.RequeuesAllowed())
+	}
 	out.Waits = append(out.Waits, wait)
+}
+
+// immuneText returns the text for n instances that were requeued so often that bands do not take them any more.
+func immuneText(n, allowed int) string {
+	who := fmt.Sprintf("%d instances are", n)
+	if n == 1 {
+		who = "1 instance is"
+	}
+	if allowed == 0 {
+		return who + " not preempted: max_requeues is 0"
+	}
+	return who + " not preempted any more: requeued " + times(allowed)
+}
+
+// times returns how often something happened, in words.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // own reports whether a usage is of the job itself.

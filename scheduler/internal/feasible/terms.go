@@ -38,9 +38,21 @@ func suspendedBy(group *structs.TaskGroup) string {
 	return strings.Join(slices.Compact(drivers), ",")
 }
 
-// Suspends reports whether what is held on a node by such terms can be suspended, as far as the
-// node and what placed it state.
-func Suspends(n *structs.Node, t *structs.AllocTerms) bool {
+// NotSuspended returns why what is used on a node by such terms, with devices or without, is requeued even where its memory could stay;
+// "": it can be suspended. A suspended process keeps the memory of its devices, so they are released only with its end (semantics part 4).
+func NotSuspended(n *structs.Node, t *structs.AllocTerms, devices bool) string {
+	switch {
+	case devices:
+		return "a suspended process keeps the memory of its devices"
+	case !suspends(n, t):
+		return "a driver of it cannot suspend tasks"
+	}
+	return ""
+}
+
+// suspends reports whether the drivers of what is used on a node by such terms can suspend their tasks, as far as the node and what
+// placed it state.
+func suspends(n *structs.Node, t *structs.AllocTerms) bool {
 	if n == nil || t.Drivers == "" {
 		return true
 	}

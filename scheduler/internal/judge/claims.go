@@ -31,7 +31,7 @@ func (j *judgement) keepCells() (end func()) {
 
 // mayTakeOwn reports whether a newcomer may take what its namespace's allocation is guaranteed.
 func (j *judgement) mayTakeOwn(u *world.Usage, newcomer string) bool {
-	rules := &structs.SchedulerConfiguration{Bands: world.Bands(world.Base(j.e))}
+	rules := world.Rules(world.Base(j.e))
 	return u.Owner.Namespace == j.plan.Namespace && rules.Band(u.Owner.Terms.Priority) < rules.Band(j.priority()) && j.entitled()[newcomer]
 }
 

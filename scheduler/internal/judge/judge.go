@@ -165,7 +165,7 @@ func (j *judgement) update() {
 		}
 		if up.Resources != nil {
 			u := world.NewUse(up.AllocID, old.NodeID, world.NewOwner(old.Owner.RequestName, up.Resources), up.Resources, up.Created)
-			if !up.Resume {
+			if u.Requeues = old.Requeues; !up.Resume {
 				u.Ends = old.Ends
 			}
 			world.Release(j.e, up.AllocID)

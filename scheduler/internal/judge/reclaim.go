@@ -81,7 +81,7 @@ func (j *judgement) mayReclaim() {
 	if len(j.victims) == 0 {
 		return
 	}
-	rules := &structs.SchedulerConfiguration{Bands: world.Bands(world.Base(j.e))}
+	rules := world.Rules(world.Base(j.e))
 	band := rules.Band(j.priority())
 	entitled := j.entitled()
 	for _, s := range j.victims {
@@ -92,6 +92,10 @@ func (j *judgement) mayReclaim() {
 		}
 		if (j.protected[s.AllocID] || u.Guaranteed() && !entitled[s.PreemptedBy]) && !j.mayTakeOwn(u, s.PreemptedBy) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
+			continue
+		}
+		if !entitled[s.PreemptedBy] && u.Immune(rules) {
+			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" was requeued too often to be preempted by bands")
 			continue
 		}
 		if !entitled[s.PreemptedBy] && rules.Band(j.freed[s.AllocID].Owner.Terms.Priority) >= band {

@@ -111,7 +111,7 @@ func withTerms(a *structs.Allocation, u *world.Usage, terms structs.AllocTerms) 
 	resources := a.AllocatedResources.Copy()
 	resources.Shared.Terms = &terms
 	now := world.NewUse(a.ID, u.NodeID, world.NewOwner(u.Owner.RequestName, resources), resources, a.CreateTime)
-	now.Ends = u.Ends
+	now.Ends, now.Requeues = u.Ends, u.Requeues
 	return resources, now
 }
 

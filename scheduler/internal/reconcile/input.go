@@ -25,11 +25,14 @@ type Result struct {
 	Stops   []*structs.AllocStop
 	InPlace []*structs.AllocInPlace
 	Later   []Later // failed allocations that are replaced at a later time
+	// Requeues is how often the job's instances were requeued.
+	Requeues Requeues
 }
 
 // Run compares what a job wants with what there is. The World stays as it is.
 func Run(w *world.World, eval *structs.Evaluation, in Input, fits *feasible.Fits) *Result {
 	r := &reconciler{w: w, eval: eval, in: in, fits: fits}
+	r.Requeues = requeuesOf(in.Job, in.Allocs)
 	r.reconcile()
 	return &r.Result
 }

@@ -2,25 +2,9 @@ package world
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/nomadish/nomadish/structs"
 )
-
-// GuaranteedUses returns how many allocations of an owner use its cells, and one of them.
-func (w *World) GuaranteedUses(owner string) (n int, first string) {
-	if w.claims == nil {
-		return 0, ""
-	}
-	for id, u := range w.allocs.All {
-		if u.Claims() && u.Owner.Namespace == owner {
-			if n++; first == "" || strings.Compare(id, first) < 0 {
-				first = id
-			}
-		}
-	}
-	return n, first
-}
 
 // AllocLacksClaim returns why an allocation cannot use the claim that it names; "" if it can, or names none.
 func (e *Edit) AllocLacksClaim(a *structs.Allocation) string {

@@ -208,7 +208,8 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 // whether it must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
-	e.w.bands, e.w.cycle, e.w.slotTypes = slices.Clone(c.Bands), int64(c.CycleLength()), c.Slots.Copy()
+	allowed := c.RequeuesAllowed()
+	e.w.bands, e.w.cycle, e.w.slotTypes, e.w.requeues = slices.Clone(c.Bands), int64(c.CycleLength()), c.Slots.Copy(), &allowed
 	SlotEdit{e}.rebuild()
 	e.keepUsage(reclaims(c))
 	ledger{e}.setSites(c.SiteLevels())
@@ -290,6 +291,7 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 	}
 	e.of = of
 	u := NewUse(a.ID, a.NodeID, of, a.AllocatedResources, a.CreateTime)
+	u.Requeues = boundedCount(a.Requeues)
 	if a.DesiredStatus == structs.AllocDesiredSuspend {
 		u = u.Suspended()
 	}

@@ -144,11 +144,12 @@ func (s SlotEdit) lose(ids []string) {
 func (s SlotEdit) useOf(u *Usage) *slotbook.Use {
 	t := &u.Owner.Terms
 	use := &slotbook.Use{
-		ID: u.ID, NodeID: u.NodeID, OnSlot: t.Claim == structs.ClaimSlots && !u.Paused, Guards: t.SlotGuards, Light: t.SlotLight,
-		Takeable: t.Claim == "" && !t.PerNode && !u.Paused,
+		ID: u.ID, NodeID: u.NodeID, OnSlot: t.Claim == structs.ClaimSlots && !u.IsSuspended, Guards: t.SlotGuards, Light: t.SlotLight,
+		Immune:   s.E.w.requeues != nil && int(u.Requeues) >= *s.E.w.requeues,
+		Takeable: t.Claim == "" && !t.PerNode && !u.IsSuspended,
 		Band:     (&structs.SchedulerConfiguration{Bands: s.E.w.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.cycle, MilliCores: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
 	}
-	if t.Project != "" && t.Claim != structs.ClaimCells && !u.Paused {
+	if t.Project != "" && t.Claim != structs.ClaimCells && !u.IsSuspended {
 		use.Of = SlotInstance(u)
 	}
 	return use

@@ -2,6 +2,7 @@ package world
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/ports"
@@ -47,12 +48,16 @@ type Usage struct {
 	Devices []DeviceUsage // sorted
 	Ends    int64         // Unix nanoseconds, by its time limit; 0: it has none
 	Created int64         // Unix nanoseconds; 0 of what an evaluation places
-	Paused  bool          // suspended: this is what is left of it
+	// Requeues is how often the instance was requeued.
+	Requeues int32
+	// IsSuspended: it is what a suspended allocation keeps.
+	IsSuspended bool
 }
 
 // Equal reports whether two usages hold the same for the same allocation, by the same right.
 func (u *Usage) Equal(o *Usage) bool {
-	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && u.Created == o.Created && u.Paused == o.Paused && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
+	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && u.Created == o.Created &&
+		u.Requeues == o.Requeues && u.IsSuspended == o.IsSuspended && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
 		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)
 }
 
@@ -69,8 +74,13 @@ func NewOwner(name RequestName, r *structs.AllocatedResources) *Owner {
 func (u *Usage) Suspended() *Usage {
 	return &Usage{
 		ID: u.ID, NodeID: u.NodeID, Owner: u.Owner, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}, Devices: u.Devices,
-		Created: u.Created, Paused: true,
+		Created: u.Created, Requeues: u.Requeues, IsSuspended: true,
 	}
+}
+
+// Immune reports whether the instance was requeued so often that bands do not take it any more (semantics part 4).
+func (u *Usage) Immune(c *structs.SchedulerConfiguration) bool {
+	return int(u.Requeues) >= c.RequeuesAllowed()
 }
 
 // Beyond returns the usage without the parts of devices that the same allocation has by another: they are its own, healthy or not.
@@ -104,6 +114,9 @@ func NewUse(id, nodeID string, of *Owner, r *structs.AllocatedResources, created
 	u.Sort()
 	return u
 }
+
+// boundedCount is a count as usages have it.
+func boundedCount(n int) int32 { return int32(min(max(0, n), math.MaxInt32)) } // bounded
 
 // Sort puts ports, cores and devices in order, as they are compared.
 func (u *Usage) Sort() {
@@ -158,6 +171,7 @@ func (u *Usage) addDevices(devices []*structs.AllocatedDeviceResource) {
 func InstanceUse(b *structs.PlacementBatch, i int, id string, common *Usage) *Usage {
 	in := &b.Instances[i]
 	u := &Usage{ID: id, NodeID: b.Nodes[in.Node].ID, Owner: common.Owner, Amount: common.Amount, Ends: common.Ends, Created: common.Created}
+	u.Requeues = boundedCount(in.Requeues)
 	if in.Ports == nil && in.Networks == nil && in.Cores == nil && in.Devices == nil {
 		u.Ports, u.Cores, u.Devices = common.Ports, common.Cores, common.Devices
 		return u

@@ -47,6 +47,7 @@ type World struct {
 	places     Tree[string, *UsageRef] // where usages has a node, by its ID
 	usagesKept bool
 	bands      []structs.PriorityBand  // empty: the default
+	requeues   *int                    // how often an instance is requeued for bands; nil: the default
 	sites      []structs.TopologyLevel // the levels above nodes, lowest first
 	slotTypes  *structs.SlotSettings   // what a slot of a type is; nil: all at their defaults
 	claims     *claims                 // nil: nobody owns anything
@@ -117,8 +118,10 @@ func UsageSets(w *World) *Tree[UsageKey, *UsageSet] { return &w.usages }
 // UsageRefs returns in which of the sets by priority a node is, by its ID.
 func UsageRefs(w *World) *Tree[string, *UsageRef] { return &w.places }
 
-// Bands are the bands of priorities; empty: the default.
-func Bands(w *World) []structs.PriorityBand { return w.bands }
+// Rules are what the World knows of the scheduler's configuration about preemption: the bands, and how often an instance is requeued for them.
+func Rules(w *World) *structs.SchedulerConfiguration {
+	return &structs.SchedulerConfiguration{Bands: w.bands, Slots: &structs.SlotSettings{MaxRequeues: w.requeues}}
+}
 
 // IndexConfig returns how room is compared.
 func IndexConfig(w *World) bucket.Config { return w.config }

@@ -61,6 +61,9 @@ type extra struct {
 	previous, next  string
 	preemptedBy     string
 	preempted       *[]string
+	requeues        int
+	requeueReason   string
+	suspendedAt     int64
 	reschedule      *structs.RescheduleTracker
 	resources       *structs.AllocatedResources
 	metrics         *structs.AllocMetric
@@ -225,6 +228,7 @@ func (n *extra) applyTo(a *structs.Allocation) {
 	a.DeploymentID, a.FollowupEvalID = n.deploymentID, n.followupEval
 	a.PreviousAllocation, a.NextAllocation = n.previous, n.next
 	a.RescheduleTracker, a.PreemptedByAllocation = n.reschedule, n.preemptedBy
+	a.Requeues, a.RequeueReason, a.SuspendedAt = n.requeues, n.requeueReason, n.suspendedAt
 	if n.preempted != nil {
 		a.PreemptedAllocations = *n.preempted
 	}
@@ -247,7 +251,7 @@ func (c *Batch) Allocation(p *structs.PlacementBatch, i int, id string) *structs
 		ID: id, Namespace: c.namespace, EvalID: c.evalID, NodeID: p.Nodes[in.Node].ID, NodeName: p.Nodes[in.Node].Name,
 		JobID: c.jobID, JobVersion: c.jobVersion, TaskGroup: c.group, AllocatedResources: c.resources, Metrics: c.metrics,
 		DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientPending,
-		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker,
+		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker, Requeues: in.Requeues, RequeueReason: in.RequeueReason,
 		CreateTime: c.createTime, ModifyTime: c.createTime,
 	}
 	var buf [128]byte
@@ -268,7 +272,8 @@ func newRow(a *structs.Allocation, b *Batch, node *nodeRef, was *Row) *Row {
 	n := extra{
 		description: a.DesiredDescription, transition: a.DesiredTransition, deploymentID: a.DeploymentID,
 		followupEval: a.FollowupEvalID, previous: a.PreviousAllocation, next: a.NextAllocation,
-		preemptedBy: a.PreemptedByAllocation, reschedule: a.RescheduleTracker,
+		preemptedBy: a.PreemptedByAllocation, reschedule: a.RescheduleTracker, requeues: a.Requeues, requeueReason: a.RequeueReason,
+		suspendedAt: a.SuspendedAt,
 	}
 	var ok bool
 	if r.id, ok = indexkey.ParseUUID(a.ID); !ok {

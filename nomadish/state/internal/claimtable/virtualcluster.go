@@ -93,7 +93,7 @@ func (x Edit) delete(e *structs.VirtualClusterDeleteEntry) error {
 	if was == nil {
 		return missing("virtual cluster", e.Name)
 	}
-	if n, first := x.world().GuaranteedUses(e.Name); n > 0 {
+	if n, first := scheduler.ClaimUses(x.world(), e.Name); n > 0 {
 		return structs.Errorf(structs.CodeConflict, "virtual cluster %q: %s, such as %s", e.Name, usesText(n), structs.ShortID(first)).
 			WithHint("stop them first, or let them run on without their guarantee: apply it without cells")
 	}
