@@ -420,6 +420,7 @@ func TestExamplesGoToStandardOutput(t *testing.T) {
 	for line, want := range map[string]string{
 		"job init -": examples.Service, "job init -batch -": examples.Batch, "vc init -": examples.VirtualCluster,
 		"vc init -json -": examples.VirtualClusterJSON, "node pool init -": examples.NodePool,
+		"project init -": examples.Project, "project init -json -": examples.ProjectJSON,
 	} {
 		var f *fake
 		if got := f.run(t, strings.Fields(line)...); got.code != exitDone || got.out != want || got.err != "" {
