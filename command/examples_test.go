@@ -73,13 +73,13 @@ func TestExampleJobs(t *testing.T) {
 // The projects of docs/guides/projects.md are read, and so is what `project init` writes, with its comments too.
 func TestExampleProjects(t *testing.T) {
 	for path, want := range map[string]int{"../examples/projects/projects.hcl": 2, "examples/project.hcl": 1} {
-		f, err := readProjects(nil, path)
+		f, err := readProjects(nil, path, projectHCL)
 		if err != nil || len(f.projects) != want || len(f.flows) != 1 {
 			t.Fatalf("%s: %+v %v", path, f, err)
 		}
 	}
 	text := strings.NewReplacer("  # calendar", "  calendar", "  #   ", "    ", "  # }", "  }", "  # objective", "  objective", "  # throughput", "  throughput").Replace(examples.Project)
-	f, err := readProjects(strings.NewReader(text), "-")
+	f, err := readProjects(strings.NewReader(text), "-", projectHCL)
 	if err != nil || len(f.projects[0].Calendar) != 1 || len(f.projects[0].Calendar[0].Slots) != 2 || f.projects[0].Throughput == nil {
 		t.Errorf("%v\n%s", err, text)
 	}

@@ -35,14 +35,15 @@ func flowApply() spec {
 	return spec{
 		synopsis: "Create or update flows",
 		usage:    "<file>", example: "chip.hcl",
-		details: "The file is HCL with blocks flow; \"-\" reads standard input. A step that a project's calendar has slots for, in this week or a later\n" +
+		details: "The file is HCL with blocks flow (or JSON with -json); \"-\" reads standard input. A step that a project's calendar has slots for, in this week or a later\n" +
 			"one, cannot be removed.",
-		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			isJSON := fs.Bool("json", false, "the file is JSON, not HCL: a flow as the API has it, a list of some, or {\"Flows\": […]}")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
 					return e.usage("one file is needed, %d given", len(args))
 				}
-				file, err := readProjects(e.in, args[0])
+				file, err := readProjects(e.in, args[0], languageOf(*isJSON, flowJSON))
 				if err != nil {
 					return e.fail(err)
 				}

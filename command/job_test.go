@@ -265,10 +265,10 @@ job "web" {
 }
 
 func TestWarningsAreReportedOnce(t *testing.T) {
-	f := newFake(t).on("PUT /v1/jobs", &structs.JobRegisterReply{EvalID: evalA, Warnings: "job \"web\" project is accepted but has no effect yet\nthe source is not kept"})
+	f := newFake(t).on("PUT /v1/jobs", &structs.JobRegisterReply{EvalID: evalA, Warnings: "job \"web\": project: ranks the job's requests by its submission check, but nothing is placed on the project's slots yet\nthe source is not kept"})
 	text := "job \"web\" {\n  project = \"x\"\n  group \"g\" {\n    task \"t\" {\n      driver = \"mock_driver\"\n    }\n  }\n}\n"
 	got := f.run(t, "run", "-detach", file(t, "a.hcl", text))
-	wants(t, got.err, "Warning: ", "a.hcl:2", "no effect yet")
+	wants(t, got.err, "Warning: ", "a.hcl:2", "placed on the project's slots yet")
 	wants(t, got.out, "the source is not kept")
 	n := (&jobFile{warnings: []string{`a.hcl:2,3-10: job "web": project: no effect`}})
 	if left := n.news("job \"web\": project: no effect\nother\n"); left != "other" {
@@ -420,6 +420,7 @@ func TestExamplesGoToStandardOutput(t *testing.T) {
 	for line, want := range map[string]string{
 		"job init -": examples.Service, "job init -batch -": examples.Batch, "vc init -": examples.VirtualCluster,
 		"vc init -json -": examples.VirtualClusterJSON, "node pool init -": examples.NodePool,
+		"project init -": examples.Project, "project init -json -": examples.ProjectJSON,
 	} {
 		var f *fake
 		if got := f.run(t, strings.Fields(line)...); got.code != exitDone || got.out != want || got.err != "" {

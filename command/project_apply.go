@@ -13,19 +13,20 @@ func projectApply() spec {
 	return spec{
 		synopsis: "Create or update projects, their calendars and flows",
 		usage:    "<file>", example: "chip.hcl",
-		details: "The file is HCL; \"-\" reads standard input. It has blocks project and flow; `nomadish project init` writes an example. The flows are\n" +
-			"applied first, then each project with its weeks, in their order, up to the first that is refused.\n" +
+		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. It has blocks project and flow; `nomadish project init` writes an\n" +
+			"example. The flows are applied first, then each project with its weeks, in their order, up to the first that is refused.\n" +
 			"\n" +
 			"A project block replaces all but the calendar of the project. Each calendar block in it replaces all slots of that week; weeks that\n" +
 			"the file does not name stay as they are. A week is refused if all projects together would have more slots of a type than the\n" +
 			"nodes offer. Projects do not affect scheduling yet.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			isJSON := fs.Bool("json", false, "the file is JSON, not HCL: a project as the API has it with its weeks in Calendar, a list of some, or {\"Flows\": […], \"Projects\": […]}")
 			check := fs.Int64("check-index", -1, "apply only if the project's modify index is `N` (0: it must be new)")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
 					return e.usage("one file is needed, %d given", len(args))
 				}
-				file, err := readProjects(e.in, args[0])
+				file, err := readProjects(e.in, args[0], languageOf(*isJSON, projectJSON))
 				if err != nil {
 					return e.fail(err)
 				}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +13,6 @@ import (
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
 )
-
-// maxProjectFile bounds a file of projects, in bytes.
-const maxProjectFile = 4 << 20
 
 // projectBlock is a project as a file states it.
 type projectBlock struct {
@@ -35,41 +31,48 @@ type projectFile struct {
 	path     string
 	flows    []*structs.Flow
 	projects []*projectBlock
-	ranges   *hclfile.Decoder // where
+	ranges   *hclfile.Decoder // where; nil: the file is JSON
+}
+
+// projectLanguage is what a file of flows and projects is written in.
+type projectLanguage int
+
+const (
+	projectHCL  projectLanguage = iota
+	projectJSON                 // JSON of projects, with or without flows
+	flowJSON                    // JSON of flows
+)
+
+// languageOf returns the language of a command's file, given its flag -json.
+func languageOf(isJSON bool, of projectLanguage) projectLanguage {
+	if isJSON {
+		return of
+	}
+	return projectHCL
 }
 
 // readProjects reads the flows and projects of a file, in which there is at least one; "-" is standard input.
-func readProjects(stdin io.Reader, path string) (*projectFile, error) {
-	from := stdin
-	if path != "-" {
-		f, err := os.Open(path) // the user names the file
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s: no such file (`nomadish project init` writes an example)", path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() //nolint:errcheck // read only
-		from = f
-	}
-	src, err := io.ReadAll(io.LimitReader(from, maxProjectFile+1))
+func readProjects(stdin io.Reader, path string, as projectLanguage) (*projectFile, error) {
+	src, err := readSpecFile(stdin, path, "project", "projects")
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(src) > maxProjectFile {
-		return nil, fmt.Errorf("%s: over %d bytes: a file of projects may have at most that many", path, maxProjectFile)
+		return nil, err
 	}
 	f := &projectFile{path: path}
-	if err := f.read(src); err != nil {
-		return nil, err
+	if as == projectHCL {
+		err = f.readHCL(src)
+	} else {
+		err = f.readJSON(src, as == flowJSON)
+	}
+	if err != nil {
+		return nil, otherLanguage(path, src, as != projectHCL, err)
 	}
 	return f, f.validate()
 }
 
-// read reads project "NAME" { … } and flow "NAME" { … }, the only blocks of a file.
-func (f *projectFile) read(src []byte) error {
+// readHCL reads project "NAME" { … } and flow "NAME" { … }, the only blocks of a file.
+func (f *projectFile) readHCL(src []byte) error {
 	const only = "at the top of the file stand only blocks project and flow"
-	file, problems := hclfile.Parse(f.path, src, hclfile.Limits{FileBytes: maxProjectFile})
+	file, problems := hclfile.Parse(f.path, src, hclfile.Limits{FileBytes: maxSpecFile})
 	if len(problems) > 0 {
 		return problems.Err()
 	}
@@ -154,6 +157,9 @@ func (f *projectFile) validate() error {
 func (f *projectFile) placed(err error) error {
 	if err == nil {
 		return nil
+	}
+	if f.ranges == nil {
+		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	rest, path := err.Error(), ""
 	for _, what := range []string{"flow", "project", "calendar"} {

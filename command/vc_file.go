@@ -1,12 +1,8 @@
 package command
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -17,9 +13,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// maxVirtualClusterFile bounds a file of virtual clusters, in bytes.
-const maxVirtualClusterFile = 4 << 20
-
 // virtualClusterFile is what a file states about virtual clusters.
 type virtualClusterFile struct {
 	path     string
@@ -29,24 +22,9 @@ type virtualClusterFile struct {
 
 // readVirtualClusters reads the virtual clusters of a file, in which there is at least one; "-" is standard input.
 func readVirtualClusters(stdin io.Reader, path string, isJSON bool) (*virtualClusterFile, error) {
-	from := stdin
-	if path != "-" {
-		f, err := os.Open(path) // the user names the file
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s: no such file (`nomadish vc init` writes an example)", path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() //nolint:errcheck // read only
-		from = f
-	}
-	src, err := io.ReadAll(io.LimitReader(from, maxVirtualClusterFile+1))
+	src, err := readSpecFile(stdin, path, "vc", "virtual clusters")
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(src) > maxVirtualClusterFile {
-		return nil, fmt.Errorf("%s: over %d bytes: a file of virtual clusters may have at most that many", path, maxVirtualClusterFile)
+		return nil, err
 	}
 	f := &virtualClusterFile{path: path}
 	read := f.readHCL
@@ -71,7 +49,7 @@ func readVirtualClusters(stdin io.Reader, path string, isJSON bool) (*virtualClu
 
 // readHCL reads virtual_cluster "NAMESPACE" { … }, the only block of a file.
 func (v *virtualClusterFile) readHCL(src []byte) error {
-	f, problems := hclfile.Parse(v.path, src, hclfile.Limits{FileBytes: maxVirtualClusterFile})
+	f, problems := hclfile.Parse(v.path, src, hclfile.Limits{FileBytes: maxSpecFile})
 	if len(problems) > 0 {
 		return problems.Err()
 	}
@@ -112,61 +90,19 @@ func virtualClusterPath(name string) string {
 
 // readJSON reads a virtual cluster as the API has it, or a list of some.
 func (v *virtualClusterFile) readJSON(src []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(src))
-	dec.DisallowUnknownFields()
 	var into any = &v.clusters
-	if text := bytes.TrimSpace(src); len(text) == 0 || text[0] != '[' {
+	if !isJSONList(src) {
 		vc := &structs.VirtualCluster{}
 		v.clusters, into = []*structs.VirtualCluster{vc}, vc
 	}
-	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("%s:%d: bad JSON: %w", v.path, lineOf(src, dec, err), nearestKey(err))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s:%d: something follows the JSON value", v.path, lineOf(src, dec, nil))
+	known := jsonKeys(reflect.TypeFor[structs.VirtualCluster](), reflect.TypeFor[structs.CellQuota](), reflect.TypeFor[structs.CellWindow]())
+	if err := decodeStrictJSON(v.path, src, into, known); err != nil {
+		return err
 	}
 	if len(v.clusters) == 0 {
 		return fmt.Errorf("%s: the list is empty", v.path)
 	}
 	return nil
-}
-
-// lineOf returns the line on which an error of a decoder lies, or else the one on which it stopped.
-func lineOf(src []byte, dec *json.Decoder, err error) int {
-	at := dec.InputOffset()
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		at = syntax.Offset
-	case errors.As(err, &kind):
-		at = kind.Offset
-	}
-	return 1 + bytes.Count(src[:min(int64(len(src)), at)], []byte("\n"))
-}
-
-// nearestKey adds to an error that names an unknown key the one that was most likely meant.
-func nearestKey(err error) error {
-	quoted, found := strings.CutPrefix(err.Error(), "json: unknown field ") // encoding/json has no type for it
-	if !found {
-		return err
-	}
-	var known []string
-	for _, t := range []reflect.Type{reflect.TypeFor[structs.VirtualCluster](), reflect.TypeFor[structs.CellQuota](), reflect.TypeFor[structs.CellWindow]()} {
-		for _, f := range structs.Fields(t) {
-			if f.Kind != structs.FieldHidden {
-				known = append(known, f.Name)
-			}
-		}
-	}
-	key, unquoted := strconv.Unquote(quoted)
-	if unquoted != nil {
-		return err
-	}
-	if near := structs.Nearest(key, known); near != "" {
-		return fmt.Errorf("unknown key %q; did you mean %q?", key, near)
-	}
-	return fmt.Errorf("unknown key %q; known are %s", key, strings.Join(known, ", "))
 }
 
 // placed puts the place in the file before an error about a virtual cluster, as [structs.VirtualCluster.Validate] writes it.

@@ -30,10 +30,15 @@ var VirtualCluster string
 //go:embed vc.json
 var VirtualClusterJSON string
 
-// Project is a flow and a project that follows it.
+// Project is a flow and a project that follows it, and ProjectJSON the same in JSON.
 //
 //go:embed project.hcl
 var Project string
+
+// ProjectJSON is Project in JSON.
+//
+//go:embed project.json
+var ProjectJSON string
 
 // Batch is a job that runs to completion.
 //
