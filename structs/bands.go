@@ -81,19 +81,26 @@ type AllocTerms struct {
 	// PerNode: it is of a system or sysbatch job. No claim may take from it, and what it uses is nobody's to own. It is set only where
 	// somebody owns cells: all servers know it then.
 	PerNode bool `json:",omitempty" codec:",omitempty"`
-	// Project, Step, User and Groups are those of its job, Groups with commas between the names. They are set only where there are
-	// projects, as are the fields that follow: all servers know them then.
-	Project string `json:",omitempty" codec:",omitempty"`
-	Step    string `json:",omitempty" codec:",omitempty"`
-	User    string `json:",omitempty" codec:",omitempty"`
-	Groups  string `json:",omitempty" codec:",omitempty"`
-	// Slot is the type of slots that it uses, or would; SlotCost how many of its project's.
-	Slot     string `json:",omitempty" codec:",omitempty"`
-	SlotCost int    `json:",omitempty" codec:",omitempty"`
-	// SlotGuards is how many slots more it keeps free of others on its node; SlotLight: it may run in such a one. Both are set with
-	// ClaimSlots alone.
-	SlotGuards int  `json:",omitempty" codec:",omitempty"`
-	SlotLight  bool `json:",omitempty" codec:",omitempty"`
+	// Slots is what it has to do with its project's slots; nil: it is of no project. It is set only where there are projects: all servers know
+	// it then. It is never changed.
+	Slots *SlotTerms `json:",omitempty" codec:",omitempty"`
+}
+
+// SlotTerms is an instance of a project. Project, Step, User and Groups are those of its job, Groups with commas between the names.
+type SlotTerms struct {
+	_struct sparse `entry:",omitempty"`
+
+	Project string
+	Step    string
+	User    string
+	Groups  string
+	// Type is the type of slots that it uses, or would; Cost how many of its project's.
+	Type string
+	Cost int
+	// Guards is how many slots more it keeps free of others on its node; Light: it may run in such a one. Both are set with ClaimSlots
+	// alone.
+	Guards int
+	Light  bool
 }
 
 // Kinds of claims: what an owner is guaranteed (semantics part 0).
@@ -104,7 +111,12 @@ const (
 
 // Opportunistic returns the terms without a claim.
 func (t AllocTerms) Opportunistic() AllocTerms {
-	t.Claim, t.CellLevel, t.CellSize, t.SlotGuards, t.SlotLight = "", "", 0, 0, false
+	t.Claim, t.CellLevel, t.CellSize = "", "", 0
+	if t.Slots != nil {
+		own := *t.Slots
+		own.Guards, own.Light = 0, false
+		t.Slots = &own
+	}
 	return t
 }
 
@@ -113,5 +125,12 @@ func (t *AllocTerms) Equal(o *AllocTerms) bool {
 	if t == nil || o == nil {
 		return t == o
 	}
-	return *t == *o
+	a, b := *t, *o
+	if a.Slots, b.Slots = nil, nil; a != b {
+		return false
+	}
+	if t.Slots == nil || o.Slots == nil {
+		return t.Slots == o.Slots
+	}
+	return *t.Slots == *o.Slots
 }

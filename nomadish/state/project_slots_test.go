@@ -11,7 +11,8 @@ import (
 func onSlots(jobID, nodeID, seed string, n int) *structs.PlacementBatch {
 	b := batch(jobID, 0, nodeID, seed, n)
 	b.Resources.Shared.Terms = &structs.AllocTerms{
-		Priority: 50, Claim: structs.ClaimSlots, Project: "chip", Step: "place", User: "ada", Groups: "users,chip", Slot: structs.SlotBatch, SlotCost: 1,
+		Priority: 50, Claim: structs.ClaimSlots,
+		Slots: &structs.SlotTerms{Project: "chip", Step: "place", User: "ada", Groups: "users,chip", Type: structs.SlotBatch, Cost: 1},
 	}
 	return b
 }

@@ -49,5 +49,5 @@ func PutTerms(w *world.World, job *structs.Job, t *structs.AllocTerms) {
 		return
 	}
 	s := SubmissionOf(job)
-	t.Project, t.Step, t.User, t.Groups, t.Slot = s.Project, s.Step, s.User, strings.Join(s.Groups, ","), s.Type
+	t.Slots = &structs.SlotTerms{Project: s.Project, Step: s.Step, User: s.User, Groups: strings.Join(s.Groups, ","), Type: s.Type}
 }

@@ -286,7 +286,7 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 		return
 	}
 	of := NewOwner(RequestName{a.Namespace, a.JobID, a.TaskGroup}, a.AllocatedResources)
-	if e.of != nil && *e.of == *of {
+	if e.of != nil && e.of.equal(of) {
 		of = e.of // allocations of one group mostly come one after the other
 	}
 	e.of = of

@@ -298,11 +298,13 @@ func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
 	}
 	terms := structs.AllocTerms{Priority: rapid.IntRange(0, 4).Draw(t, "priority"), Gang: rapid.SampledFrom([]string{"", "g"}).Draw(t, "gang")}
 	a.AllocatedResources.Shared.Terms, a.CreateTime = &terms, int64(rapid.IntRange(0, 3).Draw(t, "created"))
-	if terms.Project = rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "of project"); terms.Project != "" {
-		terms.Step, terms.User, terms.Slot = rapid.SampledFrom([]string{"", "s"}).Draw(t, "of step"), rapid.SampledFrom([]string{"ada", "eve"}).Draw(t, "of user"), structs.SlotBatch
-		terms.SlotCost = rapid.IntRange(1, 2).Draw(t, "cost")
+	if project := rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "of project"); project != "" {
+		terms.Slots = &structs.SlotTerms{
+			Project: project, Step: rapid.SampledFrom([]string{"", "s"}).Draw(t, "of step"), User: rapid.SampledFrom([]string{"ada", "eve"}).Draw(t, "of user"),
+			Type: structs.SlotBatch, Cost: rapid.IntRange(1, 2).Draw(t, "cost"),
+		}
 		if terms.Gang == "" && rapid.Bool().Draw(t, "on slots") {
-			terms.Claim, terms.SlotGuards, terms.SlotLight = structs.ClaimSlots, rapid.IntRange(0, 1).Draw(t, "guards"), rapid.Bool().Draw(t, "light")
+			terms.Claim, terms.Slots.Guards, terms.Slots.Light = structs.ClaimSlots, rapid.IntRange(0, 1).Draw(t, "guards"), rapid.Bool().Draw(t, "light")
 		}
 	}
 	if rapid.IntRange(0, 4).Draw(t, "suspended") == 0 {

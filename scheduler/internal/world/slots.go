@@ -144,37 +144,35 @@ func (s SlotEdit) lose(ids []string) {
 func (s SlotEdit) useOf(u *Usage) *slotbook.Use {
 	t := &u.Owner.Terms
 	use := &slotbook.Use{
-		ID: u.ID, NodeID: u.NodeID, OnSlot: t.Claim == structs.ClaimSlots && !u.IsSuspended, Guards: t.SlotGuards, Light: t.SlotLight,
-		Immune:   s.E.w.requeues != nil && int(u.Requeues) >= *s.E.w.requeues,
-		Takeable: t.Claim == "" && !t.PerNode && !u.IsSuspended,
-		Band:     (&structs.SchedulerConfiguration{Bands: s.E.w.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.cycle, MilliCores: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
+		ID: u.ID, NodeID: u.NodeID, Takeable: t.Claim == "" && !t.PerNode && !u.IsSuspended,
+		Immune: s.E.w.requeues != nil && int(u.Requeues) >= *s.E.w.requeues,
+		Band:   (&structs.SchedulerConfiguration{Bands: s.E.w.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.cycle, MilliCores: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
 	}
-	if t.Project != "" && t.Claim != structs.ClaimCells && !u.IsSuspended {
-		use.Of = SlotInstance(u)
+	if t.Slots != nil && t.Claim != structs.ClaimCells && !u.IsSuspended {
+		use.Of, use.OnSlot, use.Guards, use.Light = SlotInstance(u), t.Claim == structs.ClaimSlots, t.Slots.Guards, t.Slots.Light
 	}
 	return use
 }
 
-// SlotInstance returns a usage as an instance of its project.
+// SlotInstance returns a usage of a project as an instance of it.
 func SlotInstance(u *Usage) *slots.Instance {
-	t := &u.Owner.Terms
-	of := &slots.Instance{ID: u.ID, Submission: slots.Submission{
-		Project: t.Project, Step: t.Step, Type: t.Slot, User: t.User, Job: u.Owner.Job,
-	}, Cost: max(1, t.SlotCost), Start: u.Created}
-	if t.Groups != "" {
-		of.Groups = strings.Split(t.Groups, ",")
-	}
-	return of
+	t := u.Owner.Terms.Slots
+	return &slots.Instance{ID: u.ID, Submission: slots.Submission{
+		Project: t.Project, Step: t.Step, Type: t.Type, User: t.User, Job: u.Owner.Job,
+		Groups: strings.FieldsFunc(t.Groups, func(r rune) bool { return r == ',' }),
+	}, Cost: max(1, t.Cost), Start: u.Created}
 }
 
 // Lack returns what keeps a usage that is to use slots from doing so: its project's rows, or the node's slots; "" if nothing does.
 func (s SlotEdit) Lack(u *Usage) string {
-	t, b := &u.Owner.Terms, s.E.w.slots
-	switch account := b.Account(t.Project); {
-	case account == nil || !account.Holds(SlotInstance(u)):
+	t, b := u.Owner.Terms.Slots, s.E.w.slots
+	switch {
+	case t == nil:
+		return "slots: it is of no project"
+	case b.Account(t.Project) == nil || !b.Account(t.Project).Holds(SlotInstance(u)):
 		return "slots of project " + strconv.Quote(t.Project)
-	case !b.Holds(u.NodeID, t.Slot, max(1, t.SlotCost), t.SlotGuards, t.SlotLight):
-		return "slots of type " + strconv.Quote(t.Slot)
+	case !b.Holds(u.NodeID, t.Type, max(1, t.Cost), t.Guards, t.Light):
+		return "slots of type " + strconv.Quote(t.Type)
 	}
 	return ""
 }

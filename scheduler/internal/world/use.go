@@ -37,6 +37,11 @@ type Owner struct {
 	Terms structs.AllocTerms
 }
 
+// equal reports whether two owners are the same.
+func (h *Owner) equal(o *Owner) bool {
+	return h == o || h.RequestName == o.RequestName && h.Terms.Equal(&o.Terms)
+}
+
 // Usage is what one allocation holds on its node. It is never changed.
 type Usage struct {
 	ID      string
@@ -57,7 +62,7 @@ type Usage struct {
 // Equal reports whether two usages hold the same for the same allocation, by the same right.
 func (u *Usage) Equal(o *Usage) bool {
 	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && u.Created == o.Created &&
-		u.Requeues == o.Requeues && u.IsSuspended == o.IsSuspended && *u.Owner == *o.Owner && slices.Equal(u.Ports, o.Ports) &&
+		u.Requeues == o.Requeues && u.IsSuspended == o.IsSuspended && u.Owner.equal(o.Owner) && slices.Equal(u.Ports, o.Ports) &&
 		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)
 }
 
