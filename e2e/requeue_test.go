@@ -28,8 +28,8 @@ func needs(text string, cpu, memory int) string {
 	return strings.NewReplacer("cpu    = 1000", fmt.Sprintf("cpu    = %d", cpu), "memory = 16", fmt.Sprintf("memory = %d", memory)).Replace(text)
 }
 
-// lines waits until a file has so many lines, and returns the last one.
-func lines(t *testing.T, path string, n int) (last string) {
+// fileLines waits until a file has so many lines, and returns the last one.
+func fileLines(t *testing.T, path string, n int) (last string) {
 	t.Helper()
 	within(t, 30*time.Second, fmt.Sprintf("%d lines in %s", n, path), func(context.Context) error {
 		text, err := os.ReadFile(path)
@@ -65,7 +65,7 @@ func TestRequeuedIsTold(t *testing.T) {
 			told := filepath.Join(a.dir, "told")
 			a.submit("victim", needs(process("victim", 10, fmt.Sprintf("reclaim = %q", c.reclaim), "", tells(told)), 1000, 60))
 			first := a.running("victim", 1, 20*time.Second)[0].ID
-			if got := lines(t, told, 1); got != "0 " {
+			if got := fileLines(t, told, 1); got != "0 " {
 				t.Errorf("at first it is told %q", got)
 			}
 			newcomer := func(id, script string) {
@@ -88,7 +88,7 @@ func TestRequeuedIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := a.running("victim", 1, 30*time.Second)[0]
-			if got := lines(t, told, 2); got != "1 "+c.why {
+			if got := fileLines(t, told, 2); got != "1 "+c.why {
 				t.Errorf("it is told %q", got)
 			}
 			if next.ID == first || next.Requeues != 1 || next.RequeueReason != c.why {
@@ -189,7 +189,7 @@ func TestSuspendedOverRestarts(t *testing.T) {
 	if next := a.running("counter", 1, 30*time.Second)[0]; next.ID == id || next.Requeues != 1 {
 		t.Errorf("%s runs, requeued %d times", next.ID, next.Requeues)
 	}
-	if got := lines(t, told, 2); got != "1 "+why {
+	if got := fileLines(t, told, 2); got != "1 "+why {
 		t.Errorf("it is told %q", got)
 	}
 }
