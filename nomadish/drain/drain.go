@@ -140,7 +140,7 @@ func (w *watch) note(c state.Changes) (look bool) {
 				a, _ := v.(*state.AllocRow)
 				look = look || (a != nil && (w.draining[a.NodeID()] || w.jobs[a.JobID()]))
 			}
-		case state.KindJob, state.KindEval, state.KindConfig, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindVirtualCluster, state.KindExchange:
+		case state.KindJob, state.KindEval, state.KindConfig, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindVirtualCluster, state.KindExchange, state.KindProject:
 		}
 	}
 	return look && len(w.draining) > 0

@@ -99,7 +99,7 @@ func (g *groupRun) reclaimOne(p reconcile.Placement) bool {
 // countsOnly reports whether only the number of placed instances matters, and no later decision
 // depends on what is preempted. It is known that the assigned nodes have room; which devices are nobody's depends on all that are taken.
 func (s *Scheduler) countsOnly() bool {
-	return s.Input.CountOnly && len(s.Input.Job.TaskGroups) == 1 && !(s.Input.Job.PerNode() && s.World.AnyOwner())
+	return s.Input.CountOnly && len(s.Input.Job.TaskGroups) == 1 && (!s.Input.Job.PerNode() || !s.World.AnyOwner())
 }
 
 // assign assigns an instance a node that can be freed, if there is one.

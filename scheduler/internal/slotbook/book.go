@@ -34,7 +34,6 @@ type project struct {
 	owner   *tree.Token
 	spec    *slots.Project // nil: there is no such project
 	account *slots.Account
-	owned   bool // the account is this edit's
 	// running is the cost of all its running instances, on slots or not, by type; of the unknown too.
 	running map[string]int
 }
