@@ -18,8 +18,8 @@ func smallNode() string {
 	return preempting("") + "client {\n  enabled = true\n  cpu_total_compute = 1000\n  memory_total_mb = 100\n}\n"
 }
 
-// tells is a script that writes what its task is told of its requeues as a line of a file, and runs on.
-func tells(file string) string {
+// printsRequeues is a script that writes how often its instance was requeued, and why, as a line of a file, and runs on.
+func printsRequeues(file string) string {
 	return `echo "$NOMADISH_REQUEUED $NOMADISH_REQUEUE_REASON" >> ` + file + "; exec sleep 1000"
 }
 
@@ -63,7 +63,7 @@ func TestRequeuedIsTold(t *testing.T) {
 			a := startDev(t, smallNode())
 			watchRoom(t, a)
 			told := filepath.Join(a.dir, "told")
-			a.submit("victim", needs(process("victim", 10, fmt.Sprintf("reclaim = %q", c.reclaim), "", tells(told)), 1000, 60))
+			a.submit("victim", needs(process("victim", 10, fmt.Sprintf("reclaim = %q", c.reclaim), "", printsRequeues(told)), 1000, 60))
 			first := a.running("victim", 1, 20*time.Second)[0].ID
 			if got := fileLines(t, told, 1); got != "0 " {
 				t.Errorf("at first it is told %q", got)

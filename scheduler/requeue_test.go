@@ -184,7 +184,7 @@ func TestImmuneToBands(t *testing.T) {
 	f(3, nil, claims, 1)
 }
 
-// TestExplainImmune: who waits is told of those that bands do not take any more, and such an allocation that it is one.
+// TestExplainImmune: the explanation of a job that waits names the instances that bands do not take any more, and that of such an allocation says that it is one.
 func TestExplainImmune(t *testing.T) {
 	f := func(requeues []int, text string) {
 		t.Helper()

@@ -102,8 +102,9 @@ func (c *SchedulerConfiguration) PriorityOf(job *Job, request *PendingRequest, s
 			p.Aged += max(0, c.CycleAt(now)-c.CycleAt(request.Since))
 		}
 	}
-	if standing == StandingRecognised && p.Aged > 0 { // its first cycle gives it the bonus in place of a cycle's age
-		p.Aged, p.AllocatedBonus = p.Aged-1, c.SlotBonus()
+	ages := c.Aging == nil || *c.Aging != 0
+	if standing == StandingRecognised && (p.Aged > 0 || !ages) { // its first cycle gives it the bonus in place of a cycle's age
+		p.Aged, p.AllocatedBonus = max(0, p.Aged-1), c.SlotBonus()
 	}
 	p.Total = int64(p.Declared) + p.Aged + p.RequeueBonus + p.AllocatedBonus
 	return p

@@ -20,6 +20,11 @@ func TestPriorityOfProjects(t *testing.T) {
 			t.Errorf("recognised, %d s: %d, want %d", 20*n, got, want)
 		}
 	}
+	c.Aging = new(int)
+	if got := c.PriorityOf(job, recognised, StandingRecognised, cycles(12)).Total; got != 120 {
+		t.Errorf("recognised, nothing ages: %d, want 120", got)
+	}
+	c.Aging = nil
 	for _, row := range []struct {
 		requeued int
 		aged     int64

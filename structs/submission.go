@@ -18,7 +18,7 @@ func SubmissionText(j *Job, submission string) string {
 	if j.Submitter != nil {
 		user = "user " + fmt.Sprintf("%q", j.Submitter.User)
 	}
-	const lowest = "its requests go last, and others may take its resources"
+	const lowest = "its requests go last"
 	switch submission {
 	case SubmissionUnknownProject:
 		return fmt.Sprintf("there is no project %q: %s", j.Project, lowest)

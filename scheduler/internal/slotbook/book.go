@@ -52,13 +52,14 @@ type Book struct {
 	projects tree.Tree[string, *project]
 	nodes    tree.Tree[string, *node]
 	victims  tree.Tree[victimKey, *Use]
+	members  tree.Tree[member, *Use] // those victims that are of a project
 }
 
 // New returns a book without projects.
 func New(tok *tree.Token) *Book {
 	return &Book{
 		owner: tok, projects: tree.New[string, *project](strings.Compare), nodes: tree.New[string, *node](strings.Compare),
-		victims: tree.New[victimKey, *Use](compareVictims),
+		victims: tree.New[victimKey, *Use](compareVictims), members: tree.New[member, *Use](compareMembers),
 	}
 }
 
@@ -109,13 +110,14 @@ func (b *Book) SetProject(name string, to *slots.Project) (lost []string) {
 		return nil
 	}
 	p := b.projectOf(name)
+	was := p.spec
 	p.spec = to
 	var rows []slots.Row
 	if to != nil {
 		rows = to.Rows
 	}
 	lost = ids(p.account.SetRows(rows))
-	b.recheck(to, name)
+	b.recheck(name, was, to)
 	b.forget(name, p)
 	return lost
 }
@@ -202,6 +204,9 @@ func (b *Book) add(u *Use) {
 	}
 	if u.Takeable {
 		b.victims.Put(b.owner, b.keyOf(u), u)
+		if u.Of != nil {
+			b.members.Put(b.owner, member{u.Of.Project, u.ID}, u)
+		}
 	}
 }
 
@@ -209,6 +214,9 @@ func (b *Book) add(u *Use) {
 func (b *Book) Remove(u *Use) (lost []string) {
 	if u.Takeable {
 		b.victims.Delete(b.owner, b.keyOf(u))
+		if u.Of != nil {
+			b.members.Delete(b.owner, member{u.Of.Project, u.ID})
+		}
 	}
 	if u.OnSlot {
 		n := b.nodeOf(u.NodeID)

@@ -49,24 +49,31 @@ func (u *Use) passed(spec *slots.Project) bool {
 	return u.Project() == "" || spec.Check(&u.Of.Submission) == slots.Recognised
 }
 
-func (b *Book) keyOf(u *Use) victimKey {
-	return victimKey{u.passed(b.Spec(u.Project())), u.Band, u.Cycle, u.Project(), u.MilliCores, u.Start, u.ID}
+func (b *Book) keyOf(u *Use) victimKey { return keyBy(u, b.Spec(u.Project())) }
+
+// keyBy is keyOf while the use's project is this one.
+func keyBy(u *Use, spec *slots.Project) victimKey {
+	return victimKey{u.passed(spec), u.Band, u.Cycle, u.Project(), u.MilliCores, u.Start, u.ID}
 }
 
-// recheck moves those of a project to where they belong among the victims by what the project is now.
-func (b *Book) recheck(is *slots.Project, name string) {
-	type moved struct {
-		from victimKey
-		use  *Use
-	}
-	var list []moved
-	for k, u := range b.victims.All {
-		if k.project == name && k.passed != u.passed(is) {
-			list = append(list, moved{k, u})
+// member is an allocation of a project.
+type member struct{ project, id string }
+
+func compareMembers(a, b member) int {
+	return cmp.Or(strings.Compare(a.project, b.project), strings.Compare(a.id, b.id))
+}
+
+// recheck moves those of a project to where they belong among the victims by what the project is now. It looks at no others.
+func (b *Book) recheck(name string, was, is *slots.Project) {
+	var moved []*Use
+	b.members.Ascend(member{project: name}, func(m member, u *Use) bool {
+		if m.project == name && u.passed(was) != u.passed(is) {
+			moved = append(moved, u)
 		}
-	}
-	for _, m := range list {
-		b.victims.Delete(b.owner, m.from)
-		b.victims.Put(b.owner, b.keyOf(m.use), m.use)
+		return m.project == name
+	})
+	for _, u := range moved {
+		b.victims.Delete(b.owner, keyBy(u, was))
+		b.victims.Put(b.owner, keyBy(u, is), u)
 	}
 }

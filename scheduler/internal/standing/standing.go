@@ -4,7 +4,6 @@ package standing
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -41,13 +40,4 @@ func Of(w *world.World, job *structs.Job) int {
 		return structs.StandingRecognised
 	}
 	return structs.StandingFailed
-}
-
-// PutTerms states in the terms of a job's instances whose they are, if there are projects.
-func PutTerms(w *world.World, job *structs.Job, t *structs.AllocTerms) {
-	if w.Slots() == nil || job.Project == "" {
-		return
-	}
-	s := SubmissionOf(job)
-	t.Slots = &structs.SlotTerms{Project: s.Project, Step: s.Step, User: s.User, Groups: strings.Join(s.Groups, ","), Type: s.Type}
 }

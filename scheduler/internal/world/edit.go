@@ -29,7 +29,6 @@ type Edit struct {
 	owedNode string
 	of       *Owner // of the allocation last upserted
 	claims   claimsEdit
-	placed   int // instances on slots that SlotEdit.Take has counted
 }
 
 // Begin begins an edit of a World in memory that the caller has, with a token of its own.

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -175,12 +174,4 @@ func (s SlotEdit) Lack(u *Usage) string {
 		return "slots of type " + strconv.Quote(t.Type)
 	}
 	return ""
-}
-
-// Take counts the slots of an instance that an evaluation places: it started after all others.
-func (s SlotEdit) Take(nodeID string, u *Usage) {
-	now := *u
-	now.NodeID, now.ID, now.Created = nodeID, "new "+strconv.Itoa(s.E.placed), math.MaxInt64
-	s.E.placed++
-	s.enlist(&now)
 }
