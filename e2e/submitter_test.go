@@ -14,8 +14,7 @@ import (
 // told to believes nobody.
 func TestSubmitter(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, true, "")
-	a.start()
+	a := startDev(t, "")
 	file := a.job("web", "job \"web\" {\n  group \"g\" {\n    task \"t\" {\n      driver = \"mock_driver\"\n      config { run_for = \"1h\" }\n    }\n  }\n}\n")
 	submitter := func() *structs.Submitter {
 		t.Helper()
@@ -54,8 +53,7 @@ func TestSubmitter(t *testing.T) {
 // TestSubmitterNotTrusted: without trust_user_header a request that states a user is refused, whoever sends it.
 func TestSubmitterNotTrusted(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, true, "server {\n  enabled = true\n  trust_user_header = false\n}\n")
-	a.start()
+	a := startDev(t, "server {\n  enabled = true\n  trust_user_header = false\n}\n")
 	file := a.job("web", "job \"web\" {\n  group \"g\" {\n    task \"t\" {\n      driver = \"mock_driver\"\n    }\n  }\n}\n")
 	says(t, a, 1, "job run -detach -user root "+file, "403", "trust_user_header")
 	body, err := json.Marshal(map[string]any{"Job": &structs.Job{ID: "web", Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{Name: "g", Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}}}}}})
