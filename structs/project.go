@@ -54,6 +54,10 @@ type ProjectNow struct {
 	Groups []string
 	Steps  []string
 	Rows   []CalendarRow
+	// Throughput is the objective of a project that is to complete a number of jobs in a time, nil with any other; MeanRun is the mean run time of
+	// its last completed instances then, 0 while too few are known.
+	Throughput *Throughput
+	MeanRun    time.Duration
 }
 
 // Throughput is how many jobs a project is to complete in a time.

@@ -294,11 +294,23 @@ type (
 	ClaimsTimeEntry struct {
 		Now      int64
 		EvalSeed string
+		// Week is the week that it is by the calendar of the leader; nil: there are no projects, or the leader is of a version that does not
+		// state it.
+		Week *WeekSpan `json:",omitempty" codec:",omitempty"`
+	}
+	// WeekSpan is a week, such as 2026-W48, from when to when, in Unix nanoseconds.
+	WeekSpan struct {
+		Week string
+		From int64
+		To   int64
 	}
 	// ClaimsTime is the time up to which what is owned has been moved on, in Unix nanoseconds.
 	ClaimsTime struct {
 		Now         int64
 		ModifyIndex uint64
+		// Week is the week whose use by projects is counted; nil: none yet. Servers that apply log entries do not compute it: their time zone
+		// databases may differ.
+		Week *WeekSpan `json:",omitempty" codec:",omitempty"`
 	}
 	// VirtualClusterShiftEntry moves cells of a virtual cluster in time.
 	VirtualClusterShiftEntry struct {

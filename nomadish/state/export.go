@@ -48,6 +48,8 @@ var exported = []struct {
 	{TableProjects, func() any { return &structs.Project{} }},
 	{TableProjectWeeks, func() any { return &structs.ProjectWeek{} }},
 	{TableProjectEdits, func() any { return &structs.CalendarEdit{} }},
+	{TableProjectUsage, func() any { return &structs.ProjectUsage{} }},
+	{TableProjectHistory, func() any { return &structs.ProjectHistory{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
@@ -244,6 +246,16 @@ func CheckRow(table string, row any) error {
 		return cmp.Or(checkID("project", r.Project), checkID("week", r.Week))
 	case *structs.CalendarEdit:
 		return checkID("project", r.Project)
+	case *structs.ProjectUsage:
+		if slices.Contains(r.Types, nil) {
+			return fmt.Errorf("import the usage of project %q: a type is missing", r.Project)
+		}
+		return cmp.Or(checkID("project", r.Project), checkID("week", r.Week))
+	case *structs.ProjectHistory:
+		if slices.Contains(r.Completed, nil) || slices.Contains(r.Others, nil) {
+			return fmt.Errorf("import the history of project %q: a run is missing", r.Project)
+		}
+		return checkID("project", r.Project)
 	case *structs.PendingRequest:
 		if err := checkRequestRow(r); err != nil {
 			return fmt.Errorf("import: %w", err)
@@ -266,7 +278,7 @@ func (w *Writer) Commit(in *Import, index uint64) {
 	read, allocs := in.db.Txn(false), in.allocs.Commit()
 	w.store.publish(&view{
 		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.Commit(), world: rebuild(read, allocs).World(),
-		marks: in.marks, tallies: x.tallies, restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),
+		marks: in.marks, tallies: x.tallies, live: x.live, restored: in.Restored, superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	}, nil, nil, nil)
 	w.store.fed.Store(index)
 	w.store.ring.Reset(index)

@@ -84,7 +84,8 @@ func (p projects) settle() {
 	}
 	at := claimsTime(x)
 	for _, name := range slices.Sorted(maps.Keys(named)) {
-		if now := p.reads().Now(name, at); scheduler.SetProject(x.edit, name, now) && !named[name] {
+		x.moves.Given(name)
+		if now := p.now(name, at); scheduler.SetProject(x.edit, name, now) && !named[name] {
 			row := p.reads().Get(name)
 			x.changes = append(x.changes, Change{Kind: KindProject, Key: name, Old: row, New: row, Type: eventWeek})
 		}
@@ -99,7 +100,7 @@ func restoreProjects(r reader, edit *scheduler.Edit) {
 	at, reads := claimsTime(r), Projects{Rows: r, Watch: func(string, <-chan struct{}) {}}
 	var list []*structs.ProjectNow
 	for row := range rows[structs.Project](r, false, projecttable.Projects, byID) {
-		list = append(list, reads.Now(row.Name, at))
+		list = append(list, projectNow(r, reads, row.Name, at))
 	}
 	scheduler.RestoreProjects(edit, list)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
+	"github.com/nomadish/nomadish/nomadish/state/internal/projecthistory"
 	"github.com/nomadish/nomadish/nomadish/state/internal/ring"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
@@ -48,6 +49,7 @@ type view struct {
 	world      *scheduler.World
 	marks      marks
 	tallies    persist.Tree[indexkey.Hashed, *jobcount.Tally]
+	live       projecthistory.Live
 	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables

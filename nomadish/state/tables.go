@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/claimtable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/projecthistory"
 	"github.com/nomadish/nomadish/nomadish/state/internal/projecttable"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -37,6 +38,9 @@ const (
 	TableProjectWeeks = projecttable.Weeks
 	TableProjectEdits = projecttable.Edits
 	TableFlows        = projecttable.Flows
+	// TableProjectUsage is what projects had and used, by week, TableProjectHistory their last runs.
+	TableProjectUsage   = projecthistory.Usage
+	TableProjectHistory = projecthistory.Runs
 	// TableReservations is room that is kept for requests that wait, by node.
 	TableReservations = "reservations"
 	// TableRequests is what waits in the queue, and what is remembered of what did.
@@ -51,7 +55,7 @@ func Tables() []string {
 		TableAllocs, TableRequests, TableAutopilot, TableCluster, TableConfig, TableEvals, TableHistory, TableJobs, TableNodePools, TableNodes, TableReservations,
 		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
 		TableNamespaces, TableVirtualClusters, TableClaimsTime, TableExchanges,
-		TableProjects, TableProjectWeeks, TableProjectEdits, TableFlows,
+		TableProjects, TableProjectWeeks, TableProjectEdits, TableFlows, TableProjectUsage, TableProjectHistory,
 	}
 }
 
@@ -148,7 +152,7 @@ func schema() *memdb.DBSchema {
 	table(TableSigningKeys, uniqueBy(func(k *structs.SigningKey) []byte { return key(k.KeyID) }))
 	table(TableNamespaces, uniqueBy(func(n *structs.Namespace) []byte { return key(n.Name) }))
 	table(TableNodePools, uniqueBy(func(p *structs.NodePool) []byte { return key(p.Name) }))
-	for _, more := range []map[string][]*memtable.Index{claimtable.Indexes(), projecttable.Indexes()} {
+	for _, more := range []map[string][]*memtable.Index{claimtable.Indexes(), projecttable.Indexes(), projecthistory.Indexes()} {
 		for name, indexes := range more { // order does not matter: each table is by itself
 			table(name, indexes...)
 		}

@@ -215,7 +215,7 @@ func tallies(r reader, allocs *alloctable.Table) map[structs.NamespacedID]*jobco
 }
 
 func (x *txn) rebuildTallies() {
-	x.tallies, x.tok = persist.Tree[indexkey.Hashed, *jobcount.Tally]{}, persist.NewToken()
+	x.tallies, x.live, x.tok = persist.Tree[indexkey.Hashed, *jobcount.Tally]{}, liveOf(&x.allocs.Table), persist.NewToken()
 	all := tallies(x, &x.allocs.Table)
 	for _, id := range sortedIDs(all) {
 		x.tallies.Put(x.tok, indexkey.HashJob(id.Namespace, id.ID), all[id])
@@ -278,6 +278,9 @@ func TableDifferences(s *Snapshot) []string {
 	}
 	for _, id := range sortedIDs(all) {
 		out = append(out, fmt.Sprintf("tally of job %s: have none, want %+v", id, *all[id]))
+	}
+	if want := liveOf(&x.allocs.Table); !want.Equal(&s.v.live) {
+		out = append(out, "what instances of projects use: differs from their allocations")
 	}
 	for job := range rows[structs.Job](x, false, TableJobs, byID) {
 		if want := x.recounted(job); want != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/projecthistory"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
@@ -138,7 +139,8 @@ type txn struct {
 	past    *historytable.Edit
 	edit    *scheduler.Edit
 	tallies persist.Tree[indexkey.Hashed, *jobcount.Tally]
-	tok     *persist.Token // of tallies
+	live    projecthistory.Live
+	tok     *persist.Token // of tallies and live
 	upTo    uint64         // the index of the last entry
 	marks   marks
 	feed    []Changes // of the entries that have any
@@ -157,6 +159,7 @@ type entry struct {
 	changes []Change
 	tables  tableSet // changed
 	jobs    map[structs.NamespacedID]*counts
+	moves   projecthistory.Moves
 }
 
 // begin begins with the state as it is.
@@ -164,7 +167,7 @@ func (w *Writer) begin() *txn {
 	was := w.store.current.Load()
 	return &txn{
 		Txn: w.db.Txn(true), opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks,
-		allocs: was.allocs.Edit(), past: was.past.Edit(), edit: was.world.Edit(), tallies: was.tallies, tok: persist.NewToken(),
+		allocs: was.allocs.Edit(), past: was.past.Edit(), edit: was.world.Edit(), tallies: was.tallies, live: was.live, tok: persist.NewToken(),
 	}
 }
 
@@ -183,6 +186,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	}
 	projects{x}.settle()
 	claims{x}.settle()
+	projects{x}.settleHistory()
 	x.settle()
 	x.upTo = max(x.upTo, index)
 	x.marks.set(&x.tables, index, &x.was.marks)
@@ -200,7 +204,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 func (w *Writer) finish(x *txn) {
 	next := &view{
 		store: w.store, index: x.upTo, allocs: x.was.allocs, past: x.was.past, world: x.edit.World(),
-		marks: x.marks, tallies: x.tallies,
+		marks: x.marks, tallies: x.tallies, live: x.live,
 		restored: x.was.restored, superseded: make(chan struct{}), abandoned: x.was.abandoned,
 	}
 	if x.moved(TableAllocs) {

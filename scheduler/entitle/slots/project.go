@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"slices"
+	"time"
 )
 
 // Row gives a project slots of one type, to whom and to what it names. An empty Step, User, Group or Job matches any.
@@ -33,6 +34,11 @@ type Project struct {
 	Groups []string
 	Steps  []string
 	Rows   []Row
+	// Jobs are how many jobs it is to complete in the time Per, MeanRun the mean run time of its instances, 0 if that is not known. Jobs is 0 if it
+	// is to run as many at once as its slots allow.
+	Jobs    int
+	Per     time.Duration
+	MeanRun time.Duration
 }
 
 // Equal reports whether two projects are the same; nil is equal to nil alone.
@@ -40,7 +46,7 @@ func (p *Project) Equal(o *Project) bool {
 	if p == nil || o == nil {
 		return p == o
 	}
-	return p.Name == o.Name && slices.Equal(p.Users, o.Users) && slices.Equal(p.Groups, o.Groups) && slices.Equal(p.Steps, o.Steps) && slices.Equal(p.Rows, o.Rows)
+	return p.Name == o.Name && p.Jobs == o.Jobs && p.Per == o.Per && p.MeanRun == o.MeanRun && slices.Equal(p.Users, o.Users) && slices.Equal(p.Groups, o.Groups) && slices.Equal(p.Steps, o.Steps) && slices.Equal(p.Rows, o.Rows)
 }
 
 // Outcome is what the submission check finds.

@@ -50,6 +50,9 @@ func specOf(p *structs.ProjectNow) *slots.Project {
 		return nil
 	}
 	spec := &slots.Project{Name: p.Name, Users: p.Users, Groups: p.Groups, Steps: p.Steps}
+	if p.Throughput != nil {
+		spec.Jobs, spec.Per, spec.MeanRun = p.Throughput.Jobs, p.Throughput.Per, p.MeanRun
+	}
 	for _, r := range p.Rows {
 		spec.Rows = append(spec.Rows, slots.Row(r))
 	}

@@ -24,10 +24,15 @@ func (x Edit) time() int64 {
 
 // advance moves the time of what is owned on. Exchanges that are due are settled first; then what shrinks comes before what grows.
 func (x Edit) advance(e *structs.ClaimsTimeEntry) error {
-	if row := get[structs.ClaimsTime](x, ClaimsTime, byID); row != nil && e.Now <= row.Now {
+	was := get[structs.ClaimsTime](x, ClaimsTime, byID)
+	if was != nil && e.Now <= was.Now {
 		return nil
 	}
-	x.Put(ClaimsTime, &structs.ClaimsTime{Now: e.Now, ModifyIndex: x.Index})
+	now := &structs.ClaimsTime{Now: e.Now, ModifyIndex: x.Index, Week: e.Week}
+	if now.Week == nil && was != nil {
+		now.Week = was.Week
+	}
+	x.Put(ClaimsTime, now)
 	x.settleExchanges(e.Now)
 	for _, shrinks := range []bool{true, false} {
 		for _, was := range slices.Collect(rows[structs.VirtualCluster](x, VirtualClusters, byID)) {

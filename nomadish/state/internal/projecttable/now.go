@@ -12,6 +12,9 @@ func (r Reads) Now(name string, at int64) *structs.ProjectNow {
 		return nil
 	}
 	now := &structs.ProjectNow{Name: p.Name, Users: p.Users, Groups: p.Groups, Steps: r.Steps(p)}
+	if p.Objective == structs.ObjectiveThroughput {
+		now.Throughput = p.Throughput
+	}
 	for w := range r.Weeks(name) {
 		if w.From <= at && at < w.To {
 			now.Rows = w.Rows

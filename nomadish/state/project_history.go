@@ -1,0 +1,168 @@
+package state
+
+import (
+	"iter"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/projecthistory"
+	"github.com/nomadish/nomadish/nomadish/state/internal/projecttable"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/persist"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// ProjectClass is what the rows of a calendar look at of an instance.
+type ProjectClass = projecthistory.Class
+
+// Usage walks what a project had and used, the last week first. The row of the week that it is states what it has and uses now.
+func (s *Snapshot) Usage(ws *WatchSet, project string) iter.Seq[*structs.ProjectUsage] {
+	return many[structs.ProjectUsage](s.v, ws, true, TableProjectUsage, byPrefix, project, "")
+}
+
+// ProjectHistory returns the last runs of a project; nil if there are none.
+func (s *Snapshot) ProjectHistory(ws *WatchSet, project string) *structs.ProjectHistory {
+	return one[structs.ProjectHistory](s.v, ws, TableProjectHistory, byID, project)
+}
+
+// UsageNow calls yield for what instances of a project use now, by what rows of a calendar look at. ws watches the project's usage as a whole.
+func (s *Snapshot) UsageNow(ws *WatchSet, project string, yield func(ProjectClass, structs.SlotLevels)) {
+	ws.add(s.v, TableProjectUsage, memtable.Open(s.v.txn, false, TableProjectUsage, byPrefix, project, "").WatchCh())
+	s.v.live.ClassesOf(project, yield)
+}
+
+// UsageIndex is the index that last changed what is counted of the use of slots.
+func (s *Snapshot) UsageIndex() uint64 {
+	return max(s.TableIndex(TableProjectUsage), s.TableIndex(TableProjectHistory))
+}
+
+// WeekStated returns the week whose use by projects is counted, nil if none was stated, and the time up to which what is owned has been moved
+// on, in Unix nanoseconds: a week that is stated has to come later.
+func (s *Snapshot) WeekStated() (week *structs.WeekSpan, after int64) {
+	if row := get[structs.ClaimsTime](s.v.txn, TableClaimsTime, byID); row != nil {
+		return row.Week, row.Now
+	}
+	return nil, 0
+}
+
+// countSlots counts an allocation that has changed for its project, if it is of one; was or now may be nil.
+func (x *txn) countSlots(was, now *structs.Allocation) {
+	if projecthistory.TermsOf(was) == nil && projecthistory.TermsOf(now) == nil {
+		return
+	}
+	var waited time.Duration
+	var run *structs.ProjectRun
+	switch {
+	case now == nil:
+	case was == nil:
+		waited = x.waited(now)
+	case now.ClientTerminal() && !was.ClientTerminal():
+		run = x.runOf(now)
+	}
+	x.moves.Alloc(was, now, waited, run)
+}
+
+// waited returns how long an allocation that has just been placed waited: since its request entered the queue, or if that never waited, since
+// the evaluation that placed it was made.
+func (x *txn) waited(a *structs.Allocation) time.Duration {
+	var since int64
+	if r := (requestRows{x}).request(a.Namespace, a.JobID, a.TaskGroup); r != nil && r.Since > 0 {
+		since = r.Since
+	} else if e := get[structs.Evaluation](x, TableEvals, byID, a.EvalID); e != nil {
+		since = e.CreateTime
+		if !e.WaitUntil.IsZero() {
+			since = max(since, e.WaitUntil.UnixNano())
+		}
+	}
+	if since <= 0 {
+		return 0
+	}
+	return time.Duration(max(0, a.CreateTime-since))
+}
+
+// runOf returns the record of an allocation that has just ended, and of which the history has its own.
+func (x *txn) runOf(a *structs.Allocation) *structs.ProjectRun {
+	run := &structs.ProjectRun{AllocID: a.ID, Placed: a.CreateTime, Ended: x.now}
+	if h := x.past.Get(a.ID); h != nil {
+		run.Started, run.Ended = h.Started, h.Ended
+	}
+	switch {
+	case a.ServerTerminal() && x.requeuedHere(a):
+		run.End = structs.RunRequeued
+	case a.ClientStatus == structs.AllocClientLost:
+		run.End = structs.RunLost
+	case a.ServerTerminal():
+		run.End = structs.RunStopped
+	case a.ClientStatus == structs.AllocClientFailed:
+		run.End = structs.RunFailed
+	default:
+		run.End = structs.RunCompleted
+	}
+	return run
+}
+
+// requeuedHere reports whether an allocation was requeued itself, and not only an earlier one of its instance.
+func (x *txn) requeuedHere(a *structs.Allocation) bool {
+	before := 0
+	if a.PreviousAllocation != "" {
+		if r := x.allocs.Get(a.PreviousAllocation); r != nil {
+			before = r.Brief().Requeues
+		}
+	}
+	return a.Requeues > before
+}
+
+// settleHistory ends an entry: what projects had and used is moved on to it. The World has projects anew whose objective depends on their mean run
+// time, if that has changed.
+func (p projects) settleHistory() {
+	x := p.x
+	turned := x.tables.has(TableClaimsTime)
+	if x.moves.Empty() && !turned {
+		return
+	}
+	time := get[structs.ClaimsTime](x, TableClaimsTime, byID)
+	edit := projecthistory.Edit{
+		Rows: x, Index: x.index, Now: x.now, Turned: turned, Put: x.put, Drop: x.drop,
+		Known:   func(name string) bool { return p.reads().Get(name) != nil },
+		SlotsOf: func(name string) map[string]int { return structs.RowsTotal(p.now(name, claimsTime(x)).Rows) },
+	}
+	if time != nil {
+		edit.Now, edit.Week = max(edit.Now, time.Now), time.Week
+	}
+	if turned {
+		for row := range rows[structs.Project](x, false, projecttable.Projects, byID) {
+			edit.Projects = append(edit.Projects, row.Name)
+		}
+	}
+	for _, name := range edit.Settle(&x.live, x.tok, &x.moves) {
+		if now := p.now(name, claimsTime(x)); now.Throughput != nil {
+			scheduler.SetProject(x.edit, name, now)
+		}
+	}
+}
+
+// now returns a project as it counts at a time, see projectNow.
+func (p projects) now(name string, at int64) *structs.ProjectNow {
+	return projectNow(p.x, p.reads(), name, at)
+}
+
+// projectNow returns a project as it counts at a time, with the mean run time if its objective depends on that; nil if there is none of the name.
+func projectNow(r reader, reads Projects, name string, at int64) *structs.ProjectNow {
+	now := reads.Now(name, at)
+	if now != nil && now.Throughput != nil {
+		now.MeanRun = get[structs.ProjectHistory](r, TableProjectHistory, byID, name).MeanRun()
+	}
+	return now
+}
+
+// liveOf counts what allocations amount to for their projects.
+func liveOf(allocs *alloctable.Table) (live projecthistory.Live) {
+	tok := persist.NewToken()
+	for r := range allocs.All {
+		if res := r.Resources(); res != nil && res.Shared.Terms != nil && res.Shared.Terms.Slots != nil {
+			live.Add(tok, r.Brief())
+		}
+	}
+	return live
+}
