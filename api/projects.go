@@ -68,3 +68,12 @@ func (p Projects) Edits(ctx context.Context, name string, q *Query) (edits []*st
 	meta, err = p.client.Get(ctx, "/v1/project/"+seg(name)+"/edits", q, &edits)
 	return edits, meta, err
 }
+
+// Report reads what a project had and used of its slots: in one week, such as 2026-W48, or if week is empty in all that are kept, the last one first.
+func (p Projects) Report(ctx context.Context, name, week string, q *Query) (report *structs.ProjectReport, meta Meta, err error) {
+	if week != "" {
+		q = q.with("week", week)
+	}
+	meta, err = p.client.Get(ctx, "/v1/project/"+seg(name)+"/report", q, &report)
+	return report, meta, err
+}

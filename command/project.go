@@ -82,7 +82,10 @@ func projectStatus() spec {
 		synopsis: "Show a project: its slots of this week, its members and its steps",
 		usage:    "<project>", example: "chip-a", output: true,
 		details: "The project is given by its name or a prefix of it. A row of slots is for a step, or for any, and for a user, a group or anybody of the\n" +
-			"project; a pattern after that restricts it to jobs with such names. Given are the slots that the row has.",
+			"project; a pattern after that restricts it to jobs with such names. Given are the slots that the row has, used those that its instances use,\n" +
+			"lent the others. Borrowed is what instances cost that run beyond the slots, on what idles; beside what those cost that use cells of their\n" +
+			"namespace; guards are slots kept free of others beside instances that need more memory than their slots have. Pending are instances that\n" +
+			"wait, oldest is how long the first of them has.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
@@ -108,10 +111,14 @@ func (r projectReader) print(p *structs.ProjectStatus) {
 	if len(p.Slots) == 0 {
 		e.printf("It has no slots this week\n")
 	} else {
-		rows := [][]string{{"Type", "Row", "Given"}}
+		rows := [][]string{{"Type", "Row", "Given", "Used", "Borrowed", "Lent", "Beside", "Guards", "Pending", "Oldest"}}
 		for _, s := range p.Slots {
 			row := structs.CalendarRow{Type: s.Type, Step: s.Step, User: s.User, Group: s.Group, Job: s.Job}
-			rows = append(rows, []string{s.Type, row.Uses(), strconv.Itoa(s.Given)})
+			line := []string{s.Type, row.Uses()}
+			for _, n := range []int{s.Given, s.Used, s.Borrowed, s.Lent, s.Beside, s.Guards, s.Pending} {
+				line = append(line, strconv.Itoa(n))
+			}
+			rows = append(rows, append(line, oldestText(s)))
 		}
 		ui.Table(e.out, rows)
 	}
@@ -122,6 +129,14 @@ func (r projectReader) print(p *structs.ProjectStatus) {
 		{Key: "Managers", Value: listed(p.Managers)}, {Key: "Flow", Value: ui.OrNone(p.Flow)}, {Key: "Steps", Value: listed(p.Steps)},
 	}
 	ui.Pairs(e.out, pairs)
+}
+
+// oldestText describes since when something waits for a row of slots.
+func oldestText(s *structs.ProjectSlots) string {
+	if s.Pending == 0 {
+		return ui.OrNone("")
+	}
+	return ui.Short(time.Duration(s.OldestPendingSeconds * float64(time.Second)).Truncate(time.Second))
 }
 
 // zoneOf returns a time zone; UTC if this machine does not know it.

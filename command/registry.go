@@ -58,6 +58,7 @@ func projectCommands() commands {
 		"project calendar": projectCalendar,
 		"project delete":   projectDelete,
 		"project edits":    projectEdits,
+		"project report":   projectReport,
 		"project init":     projectInit,
 		"project list":     projectList,
 		"project status":   projectStatus,

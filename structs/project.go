@@ -217,8 +217,18 @@ type (
 		User  string
 		Group string
 		Job   string
-		// Given is how many slots the row has.
+		// Given is how many slots the row has, Used how many of these its instances use, and Lent those that they do not, which others may use.
 		Given int
+		Used  int
+		// Borrowed is what instances cost, in slots, that run without a claim on what idles, Beside what those cost that use another claim, such as
+		// cells. Guards are slots that instances keep free of others on their nodes. They count at the most specific row that an instance matches.
+		Borrowed int
+		Lent     int
+		Beside   int
+		Guards   int
+		// Pending is how many instances wait, OldestPendingSeconds since when the first of them does.
+		Pending              int
+		OldestPendingSeconds float64
 	}
 )
 

@@ -121,6 +121,7 @@ const (
 	MethodProjectCalendar      = "Project.Calendar"      // ProjectCalendarQuery → ProjectCalendarReply
 	MethodProjectCalendarEdit  = "Project.CalendarEdit"  // ProjectCalendarRequest → WriteReply
 	MethodProjectEdits         = "Project.Edits"         // IDRequest → ProjectEditsReply
+	MethodProjectReport        = "Project.Report"        // ProjectReportQuery → ProjectReportReply
 	MethodFlowList             = "Flow.List"             // ListRequest → FlowListReply
 	MethodFlowGet              = "Flow.Get"              // IDRequest → FlowReply
 	MethodFlowUpsert           = "Flow.Upsert"           // FlowUpsertRequest → WriteReply

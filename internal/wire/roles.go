@@ -148,6 +148,7 @@ var methods = []Method{
 	{MethodProjectCalendar, forPeople},
 	{MethodProjectCalendarEdit, forPeople},
 	{MethodProjectEdits, forPeople},
+	{MethodProjectReport, forPeople},
 	{MethodFlowList, forPeople},
 	{MethodFlowGet, forPeople},
 	{MethodFlowUpsert, forPeople},

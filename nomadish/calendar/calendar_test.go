@@ -88,3 +88,46 @@ func TestCalendar(t *testing.T) {
 		}
 	})
 }
+
+// TestWeeksAreStated: where there is a project, which week it is is stated at once, again at each turn, and when the calendar of the cluster is another
+// one; never twice.
+func TestWeeksAreStated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, w := state.New(state.Options{})
+		l := &log{w: w}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			calendar.New(calendar.Options{NewID: func() string { return "id" }}, store, l).Run(ctx)
+		}()
+		stated := func(commits int, want string, from time.Time) {
+			t.Helper()
+			synctest.Wait()
+			is, _ := store.Snapshot().WeekStated()
+			if len(l.commits) != commits || is == nil || is.Week != want || is.From != from.UnixNano() {
+				t.Fatalf("%d commits, week %+v; want %d, and %s from %s", len(l.commits), is, commits, want, from)
+			}
+		}
+		time.Sleep(time.Hour)
+		if is, _ := store.Snapshot().WeekStated(); is != nil {
+			t.Fatal("a week is stated, and there are no projects")
+		}
+		if _, err := l.Apply(ctx, structs.LogProjectUpsert, &structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip"}}); err != nil {
+			t.Fatal(err)
+		}
+		monday := time.Date(1999, 12, 27, 0, 0, 0, 0, time.UTC) // the clock of the test begins on 1 January 2000
+		stated(1, "1999-W52", monday)
+		time.Sleep(9 * 24 * time.Hour)
+		stated(3, "2000-W02", monday.AddDate(0, 0, 14))
+		config := structs.DefaultSchedulerConfiguration()
+		config.Calendar = &structs.CalendarConfiguration{WeekStarts: "tue 06:00"}
+		if _, err := l.Apply(ctx, structs.LogSchedulerConfig, &structs.SchedulerConfigEntry{Config: config}); err != nil {
+			t.Fatal(err)
+		}
+		stated(4, "2000-W01", monday.AddDate(0, 0, 8).Add(6*time.Hour))
+		cancel()
+		<-done
+	})
+}

@@ -44,7 +44,7 @@ func newHistoryWorld(t testing.TB) *historyWorld {
 	for n := range int64(3) {
 		h.edit(n, 3)
 	}
-	h.turn(0)
+	h.beginWeek(0)
 	return h
 }
 
@@ -56,7 +56,7 @@ func (h *historyWorld) edit(n int64, count int) {
 	})
 }
 
-func (h *historyWorld) turn(n int64) {
+func (h *historyWorld) beginWeek(n int64) {
 	h.week = n
 	h.must(&structs.ClaimsTimeEntry{Now: h.at, EvalSeed: "t", Week: shortWeek(n)})
 }
@@ -134,7 +134,7 @@ func TestUsageOfAWeek(t *testing.T) {
 	check(t, "the other run", runs.Others[0].End, structs.RunRequeued)
 
 	h.at = 103e9
-	h.turn(1)
+	h.beginWeek(1)
 	h.at = 110e9
 	check(t, "week 0", h.usage(0).Sum, structs.SlotLevels{Given: 270e3, Used: 20e3, Borrowed: 110e3, Guards: 20e3})
 	check(t, "levels of week 0", h.usage(0).Now, structs.SlotLevels{})
@@ -253,7 +253,7 @@ func TestUsageAgainstIntervals(t *testing.T) {
 			h.at += rapid.Int64Range(0, 40_000).Draw(rt, "pass") * 1e6
 			if now := h.at / 100e9; now > h.week && rapid.Bool().Draw(rt, "turn") {
 				past = append(past, interval{shortWeek(h.week).To, past[len(past)-1].levels})
-				h.turn(h.week + 1)
+				h.beginWeek(h.week + 1)
 				past = append(past, interval{shortWeek(h.week).From, h.levelsNow()})
 			}
 			switch rapid.IntRange(0, 5).Draw(rt, "do") {

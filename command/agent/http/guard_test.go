@@ -112,7 +112,7 @@ var reads = []string{
 	wire.MethodJobScaleStatus, wire.MethodJobSubmission, wire.MethodJobExplain, wire.MethodAllocList, wire.MethodAllocGet, wire.MethodAllocExplain,
 	wire.MethodEvalList, wire.MethodEvalCount, wire.MethodEvalGet, wire.MethodEvalAllocs, wire.MethodTopology, wire.MethodQueue,
 	wire.MethodNamespaceList, wire.MethodNamespaceGet, wire.MethodVirtualClusterList, wire.MethodVirtualClusterGet, wire.MethodExchangeList,
-	wire.MethodProjectList, wire.MethodProjectGet, wire.MethodProjectCalendar, wire.MethodProjectEdits, wire.MethodFlowList, wire.MethodFlowGet,
+	wire.MethodProjectList, wire.MethodProjectGet, wire.MethodProjectCalendar, wire.MethodProjectEdits, wire.MethodProjectReport, wire.MethodFlowList, wire.MethodFlowGet,
 	wire.MethodNodePoolList, wire.MethodNodePoolGet, wire.MethodNodePoolNodes, wire.MethodNodePoolJobs,
 	wire.MethodScalingList, wire.MethodScalingGet, wire.MethodClientMetaRead,
 	wire.MethodNodeList, wire.MethodNodeGet, wire.MethodNodeAllocs, wire.MethodClientAllocStats, wire.MethodClientHostStats,

@@ -112,3 +112,20 @@ func projectEdits(r *request) (any, error) {
 	}
 	return reply.Edits, nil
 }
+
+// projectReport shows what a project had and used, in all weeks that are kept or in that of the parameter week.
+func projectReport(r *request) (any, error) {
+	var reply structs.ProjectReportReply
+	args := structs.ProjectReportQuery{Project: r.id(), Week: r.query.Get("week"), QueryOptions: r.opts}
+	if err := r.read(wire.MethodProjectReport, &args, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.Report == nil {
+		return nil, notFound("project")
+	}
+	reply.Report.Weeks = list(reply.Report.Weeks)
+	for _, w := range reply.Report.Weeks {
+		w.Types = list(w.Types)
+	}
+	return reply.Report, nil
+}

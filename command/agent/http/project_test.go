@@ -33,7 +33,9 @@ func TestProjectListsAreLists(t *testing.T) {
 	fk.answer[wire.MethodProjectGet] = structs.ProjectReply{Project: &structs.ProjectStatus{Name: "chip"}}
 	fk.answer[wire.MethodProjectEdits] = structs.ProjectEditsReply{Edits: []*structs.CalendarEdit{{Project: "chip", Week: "2026-W48"}}}
 	fk.answer[wire.MethodProjectCalendar] = structs.ProjectCalendarReply{Calendar: &structs.ProjectCalendar{Project: "chip", Weeks: []*structs.CalendarWeek{{Week: "2026-W48"}}}}
+	fk.answer[wire.MethodProjectReport] = structs.ProjectReportReply{Report: &structs.ProjectReport{Project: "chip", Weeks: []*structs.ReportWeek{{Week: "2026-W48"}}}}
 	for path, want := range map[string]string{
+		"/v1/project/chip/report": `{"Project":"chip","TimeZone":"","MeanRunSeconds":0,"Weeks":[{"Week":"2026-W48","From":"0001-01-01T00:00:00Z","To":"0001-01-01T00:00:00Z","Types":[]}]}`,
 		"/v1/project/chip": `{"Name":"chip","Users":[],"Groups":[],"Managers":[],"Flow":"","Steps":[],"Objective":"","Week":"","Ends":"0001-01-01T00:00:00Z",` +
 			`"TimeZone":"","Slots":[],"CreateIndex":0,"ModifyIndex":0}`,
 		"/v1/project/chip/edits": `[{"Project":"chip","Week":"2026-W48","Index":0,"Time":0,"By":"","Before":[],"After":[]}]`,

@@ -230,6 +230,7 @@ func projectRoutes() []*route {
 		put("/v1/project/*", projectUpsert, wire.MethodProjectUpsert).with(projectGet, wire.MethodProjectGet, http.MethodGet).with(projectDelete, wire.MethodProjectDelete, http.MethodDelete),
 		put("/v1/project/*/calendar", projectCalendarEdit, wire.MethodProjectCalendarEdit).with(projectCalendar, wire.MethodProjectCalendar, http.MethodGet),
 		get("/v1/project/*/edits", projectEdits, wire.MethodProjectEdits),
+		get("/v1/project/*/report", projectReport, wire.MethodProjectReport),
 		get("/v1/flows", flowList, wire.MethodFlowList),
 		put("/v1/flow/*", flowUpsert, wire.MethodFlowUpsert).with(flowGet, wire.MethodFlowGet, http.MethodGet).with(flowDelete, wire.MethodFlowDelete, http.MethodDelete),
 	}
@@ -277,7 +278,7 @@ func laterRoutes() []*route {
 		out = append(out, later(path))
 	}
 	for _, path := range []string{
-		"/v1/project/*/report", "/v1/workflow/*", "/v1/workflows",
+		"/v1/workflow/*", "/v1/workflows",
 	} {
 		out = append(out, planned(path))
 	}

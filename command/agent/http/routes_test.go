@@ -26,6 +26,7 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodProjectGet] = structs.ProjectReply{Project: &structs.ProjectStatus{Name: "chip"}}
 	fk.answer[wire.MethodProjectCalendar] = structs.ProjectCalendarReply{Calendar: &structs.ProjectCalendar{Project: "chip"}}
 	fk.answer[wire.MethodProjectEdits] = structs.ProjectEditsReply{Edits: []*structs.CalendarEdit{{Project: "chip"}}}
+	fk.answer[wire.MethodProjectReport] = structs.ProjectReportReply{Report: &structs.ProjectReport{Project: "chip"}}
 	fk.answer[wire.MethodFlowGet] = structs.FlowReply{Flow: &structs.Flow{Name: "asic"}}
 	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
@@ -180,6 +181,7 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/project/chip/calendar", "", wire.MethodProjectCalendar)
 	f("PUT", "/v1/project/chip/calendar?week=2026-W48&cas=7", `{"Rows":[{"Type":"batch","Count":4}]}`, wire.MethodProjectCalendarEdit)
 	f("GET", "/v1/project/chip/edits", "", wire.MethodProjectEdits)
+	f("GET", "/v1/project/chip/report?week=2026-W48", "", wire.MethodProjectReport)
 	f("GET", "/v1/flows", "", wire.MethodFlowList)
 	f("GET", "/v1/flow/asic", "", wire.MethodFlowGet)
 	f("PUT", "/v1/flow/asic?cas=0", `{"Steps":["synthesis"]}`, wire.MethodFlowUpsert)
@@ -237,7 +239,7 @@ func TestSurface(t *testing.T) {
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
 		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",
-		"/v1/project/p/report", "/v1/workflow/w/pause",
+		"/v1/workflow/w/pause",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {
 			if resp, body := post(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {

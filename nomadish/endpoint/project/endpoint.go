@@ -41,6 +41,7 @@ func (e *Endpoint) Methods() []rpc.Method {
 		{Name: wire.MethodProjectCalendar, Handler: r.VersionedRead(lastEntry, wire.Unary(e.calendar))},
 		{Name: wire.MethodProjectCalendarEdit, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.calendarEdit))},
 		{Name: wire.MethodProjectEdits, Handler: r.VersionedRead(lastEntry, wire.Unary(e.edits))},
+		{Name: wire.MethodProjectReport, Handler: r.VersionedRead(lastEntry, wire.Unary(e.report))},
 		{Name: wire.MethodFlowList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.flowList))},
 		{Name: wire.MethodFlowGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.flowGet))},
 		{Name: wire.MethodFlowUpsert, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.flowUpsert))},
@@ -57,10 +58,11 @@ func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*struct
 		}
 		list, err := rpc.Page(&args.QueryOptions, &reply.QueryMeta, snap.Projects(ws).List(args.Prefix, args.Reverse), func(p *structs.Project) string { return p.Name })
 		reply.Projects = []*structs.ProjectStatus{}
+		waiting := pendingOf(ws, snap, "")
 		for _, p := range list {
-			reply.Projects = append(reply.Projects, e.status(ws, snap, weeks, p))
+			reply.Projects = append(reply.Projects, e.status(ws, snap, weeks, p, waiting[p.Name]))
 		}
-		return projectsIndex(snap), err
+		return usageIndex(snap), err
 	})
 }
 
@@ -73,22 +75,25 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.P
 			return 0, err
 		}
 		if p := snap.Projects(ws).Get(args.ID); p != nil {
-			reply.Project = e.status(ws, snap, weeks, p)
+			reply.Project = e.status(ws, snap, weeks, p, pendingOf(ws, snap, p.Name)[p.Name])
 		}
-		return projectsIndex(snap), nil
+		return usageIndex(snap), nil
 	})
 }
 
 // status returns a project as it is shown now.
-func (e *Endpoint) status(ws *state.WatchSet, snap *state.Snapshot, weeks week.Calendar, p *structs.Project) *structs.ProjectStatus {
+func (e *Endpoint) status(ws *state.WatchSet, snap *state.Snapshot, weeks week.Calendar, p *structs.Project, waiting []pending) *structs.ProjectStatus {
 	s := p.Status(snap.Projects(ws).Steps(p))
 	now := weeks.At(e.Now())
 	s.Week, s.Ends, s.TimeZone = now.String(), weeks.End(now).UTC(), weeks.Zone().String()
+	var rows []structs.CalendarRow
 	if w := snap.Projects(ws).Week(p.Name, s.Week); w != nil {
-		for _, r := range w.Rows {
+		rows = w.Rows
+		for _, r := range rows {
 			s.Slots = append(s.Slots, &structs.ProjectSlots{Type: r.Type, Step: r.Step, User: r.User, Group: r.Group, Job: r.Job, Given: r.Count})
 		}
 	}
+	e.setUsage(ws, snap, s, rows, waiting)
 	return s
 }
 

@@ -88,6 +88,25 @@ func (r *Row) matches(s *Submission) bool {
 	return ok && err == nil
 }
 
+// Matcher finds rows for what is submitted, whatever room they have.
+type Matcher struct {
+	rows  []Row
+	order []int
+}
+
+// NewMatcher returns a new matcher of rows, which must not be changed afterwards.
+func NewMatcher(rows []Row) *Matcher { return &Matcher{rows, inOrder(rows)} }
+
+// Row returns the number of the most specific row that matches; NoRow: none does.
+func (m *Matcher) Row(s *Submission) int {
+	for _, i := range m.order {
+		if m.rows[i].matches(s) {
+			return i
+		}
+	}
+	return NoRow
+}
+
 // inOrder returns the numbers of rows, the most specific first: those that name the most fields; of these those that name a user, a group, a
 // job, a step, in this order of importance; then as they stand.
 func inOrder(rows []Row) []int {
