@@ -49,6 +49,11 @@ func (p *Project) Equal(o *Project) bool {
 	return p.Name == o.Name && p.Jobs == o.Jobs && p.Per == o.Per && p.MeanRun == o.MeanRun && slices.Equal(p.Users, o.Users) && slices.Equal(p.Groups, o.Groups) && slices.Equal(p.Steps, o.Steps) && slices.Equal(p.Rows, o.Rows)
 }
 
+// NamesJobs reports whether any of its rows is for jobs of some names alone. p may be nil.
+func (p *Project) NamesJobs() bool {
+	return p != nil && slices.ContainsFunc(p.Rows, func(r Row) bool { return r.Job != "" })
+}
+
 // Outcome is what the submission check finds.
 type Outcome string
 
