@@ -43,7 +43,7 @@ func projectReport() spec {
 				if done, code := e.formatted(report); done {
 					return code
 				}
-				printReport(e, report)
+				projectReader{e}.printReport(report)
 				return exitDone
 			}
 		},
@@ -64,7 +64,8 @@ func reportOptions(fs *flag.FlagSet, weeks int) error {
 }
 
 // printReport prints a report for people, the last week first.
-func printReport(e *env, r *structs.ProjectReport) {
+func (p projectReader) printReport(r *structs.ProjectReport) {
+	e := p.e
 	rows := [][]string{{
 		"Week", "Type", "Given", "Used", "Borrowed", "Lent", "Beside", "Guards", "Placed", "Completed", "Requeued", "Suspended", "Mean Wait", "P95 Wait",
 	}}

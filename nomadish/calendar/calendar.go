@@ -103,7 +103,7 @@ func weekEdge(snap *state.Snapshot, is *structs.WeekSpan) int64 {
 	if is == nil {
 		return 0
 	}
-	if stated, after := snap.WeekStated(); stated == nil || *stated != *is {
+	if stated, after := snap.ProjectUsage(nil).Week(); stated == nil || *stated != *is {
 		return after + 1 // an entry of an earlier time changes nothing
 	}
 	return is.To

@@ -105,13 +105,13 @@ func TestWeeksAreStated(t *testing.T) {
 		stated := func(commits int, want string, from time.Time) {
 			t.Helper()
 			synctest.Wait()
-			is, _ := store.Snapshot().WeekStated()
+			is, _ := store.Snapshot().ProjectUsage(nil).Week()
 			if len(l.commits) != commits || is == nil || is.Week != want || is.From != from.UnixNano() {
 				t.Fatalf("%d commits, week %+v; want %d, and %s from %s", len(l.commits), is, commits, want, from)
 			}
 		}
 		time.Sleep(time.Hour)
-		if is, _ := store.Snapshot().WeekStated(); is != nil {
+		if is, _ := store.Snapshot().ProjectUsage(nil).Week(); is != nil {
 			t.Fatal("a week is stated, and there are no projects")
 		}
 		if _, err := l.Apply(ctx, structs.LogProjectUpsert, &structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip"}}); err != nil {

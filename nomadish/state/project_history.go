@@ -16,38 +16,48 @@ import (
 // ProjectClass is what the rows of a calendar look at of an instance.
 type ProjectClass = projecthistory.Class
 
-// Usage walks what a project had and used, the last week first. The row of the week that it is states what it has and uses now.
-func (s *Snapshot) Usage(ws *WatchSet, project string) iter.Seq[*structs.ProjectUsage] {
-	return many[structs.ProjectUsage](s.v, ws, true, TableProjectUsage, byPrefix, project, "")
+// ProjectUsage reads what the projects of a snapshot had and used, and what they use now.
+type ProjectUsage struct {
+	v  *view
+	ws *WatchSet
 }
 
-// ProjectHistory returns the last runs of a project; nil if there are none.
-func (s *Snapshot) ProjectHistory(ws *WatchSet, project string) *structs.ProjectHistory {
-	return one[structs.ProjectHistory](s.v, ws, TableProjectHistory, byID, project)
+// ProjectUsage returns the reads of what projects had and used, watched by ws.
+func (s *Snapshot) ProjectUsage(ws *WatchSet) ProjectUsage { return ProjectUsage{s.v, ws} }
+
+// Weeks walks what a project had and used, the last week first. The row of the week that it is states what it has and uses now.
+func (u ProjectUsage) Weeks(project string) iter.Seq[*structs.ProjectUsage] {
+	return many[structs.ProjectUsage](u.v, u.ws, true, TableProjectUsage, byPrefix, project, "")
 }
 
-// UsageNow calls yield for what instances of a project use now, by what rows of a calendar look at. ws watches the project's usage as a whole.
-func (s *Snapshot) UsageNow(ws *WatchSet, project string, yield func(ProjectClass, structs.SlotLevels)) {
-	ws.add(s.v, TableProjectUsage, memtable.Open(s.v.txn, false, TableProjectUsage, byPrefix, project, "").WatchCh())
-	s.v.live.ClassesOf(project, yield)
+// History returns the last runs of a project; nil if there are none.
+func (u ProjectUsage) History(project string) *structs.ProjectHistory {
+	return one[structs.ProjectHistory](u.v, u.ws, TableProjectHistory, byID, project)
 }
 
-// UsageIndex is the index that last changed what is counted of the use of slots.
-func (s *Snapshot) UsageIndex() uint64 {
+// Now calls yield for what instances of a project use now, by what rows of a calendar look at.
+func (u ProjectUsage) Now(project string, yield func(ProjectClass, structs.SlotLevels)) {
+	u.ws.add(u.v, TableProjectUsage, memtable.Open(u.v.txn, false, TableProjectUsage, byPrefix, project, "").WatchCh())
+	u.v.live.ClassesOf(project, yield)
+}
+
+// Index is the index that last changed anything of it.
+func (u ProjectUsage) Index() uint64 {
+	s := &Snapshot{u.v}
 	return max(s.TableIndex(TableProjectUsage), s.TableIndex(TableProjectHistory))
 }
 
-// WeekStated returns the week whose use by projects is counted, nil if none was stated, and the time up to which what is owned has been moved
-// on, in Unix nanoseconds: a week that is stated has to come later.
-func (s *Snapshot) WeekStated() (week *structs.WeekSpan, after int64) {
-	if row := get[structs.ClaimsTime](s.v.txn, TableClaimsTime, byID); row != nil {
+// Week returns the week whose use by projects is counted, nil if none was stated, and the time up to which what is owned has been moved on, in
+// Unix nanoseconds: a week that is stated has to come later.
+func (u ProjectUsage) Week() (week *structs.WeekSpan, after int64) {
+	if row := get[structs.ClaimsTime](u.v.txn, TableClaimsTime, byID); row != nil {
 		return row.Week, row.Now
 	}
 	return nil, 0
 }
 
 // countSlots counts an allocation that has changed for its project, if it is of one; was or now may be nil.
-func (x *txn) countSlots(was, now *structs.Allocation) {
+func (p projects) countSlots(was, now *structs.Allocation) {
 	if projecthistory.TermsOf(was) == nil && projecthistory.TermsOf(now) == nil {
 		return
 	}
@@ -56,16 +66,17 @@ func (x *txn) countSlots(was, now *structs.Allocation) {
 	switch {
 	case now == nil:
 	case was == nil:
-		waited = x.waited(now)
+		waited = p.waited(now)
 	case now.ClientTerminal() && !was.ClientTerminal():
-		run = x.runOf(now)
+		run = p.runOf(now)
 	}
-	x.moves.Alloc(was, now, waited, run)
+	p.x.moves.Alloc(was, now, waited, run)
 }
 
 // waited returns how long an allocation that has just been placed waited: since its request entered the queue, or if that never waited, since
 // the evaluation that placed it was made.
-func (x *txn) waited(a *structs.Allocation) time.Duration {
+func (p projects) waited(a *structs.Allocation) time.Duration {
+	x := p.x
 	var since int64
 	if r := (requestRows{x}).request(a.Namespace, a.JobID, a.TaskGroup); r != nil && r.Since > 0 {
 		since = r.Since
@@ -82,13 +93,14 @@ func (x *txn) waited(a *structs.Allocation) time.Duration {
 }
 
 // runOf returns the record of an allocation that has just ended, and of which the history has its own.
-func (x *txn) runOf(a *structs.Allocation) *structs.ProjectRun {
+func (p projects) runOf(a *structs.Allocation) *structs.ProjectRun {
+	x := p.x
 	run := &structs.ProjectRun{AllocID: a.ID, Placed: a.CreateTime, Ended: x.now}
 	if h := x.past.Get(a.ID); h != nil {
 		run.Started, run.Ended = h.Started, h.Ended
 	}
 	switch {
-	case a.ServerTerminal() && x.requeuedHere(a):
+	case a.ServerTerminal() && p.requeuedHere(a):
 		run.End = structs.RunRequeued
 	case a.ClientStatus == structs.AllocClientLost:
 		run.End = structs.RunLost
@@ -103,10 +115,10 @@ func (x *txn) runOf(a *structs.Allocation) *structs.ProjectRun {
 }
 
 // requeuedHere reports whether an allocation was requeued itself, and not only an earlier one of its instance.
-func (x *txn) requeuedHere(a *structs.Allocation) bool {
+func (p projects) requeuedHere(a *structs.Allocation) bool {
 	before := 0
 	if a.PreviousAllocation != "" {
-		if r := x.allocs.Get(a.PreviousAllocation); r != nil {
+		if r := p.x.allocs.Get(a.PreviousAllocation); r != nil {
 			before = r.Brief().Requeues
 		}
 	}

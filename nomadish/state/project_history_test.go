@@ -96,7 +96,7 @@ func (h *historyWorld) stop(s structs.AllocStop) {
 
 func (h *historyWorld) usage(n int64) *structs.SlotUsage {
 	h.t.Helper()
-	for u := range h.store.Snapshot().Usage(nil, "chip") {
+	for u := range h.store.Snapshot().ProjectUsage(nil).Weeks("chip") {
 		if u.Week == shortWeek(n).Week {
 			if t := u.Advanced(h.at).Type(structs.SlotBatch); t != nil {
 				return t
@@ -126,7 +126,7 @@ func TestUsageOfAWeek(t *testing.T) {
 	check(t, "placed, completed, requeued, suspended", [4]int{c.Placed, c.Completed, c.Requeued, c.Suspended}, [4]int{4, 1, 1, 1})
 	check(t, "mean wait", c.Waits.Mean(), 2*time.Second)
 	check(t, "p95", c.Waits.Quantile(0.95), 4*time.Second)
-	runs := h.store.Snapshot().ProjectHistory(nil, "chip")
+	runs := h.store.Snapshot().ProjectUsage(nil).History("chip")
 	check(t, "completed runs", len(runs.Completed), 1)
 	check(t, "the completed run", *runs.Completed[0], structs.ProjectRun{
 		AllocID: on[0], Step: "place", User: "ada", Type: structs.SlotBatch, Cost: 1, OnSlots: true, Placed: 10e9, Started: 15e9, Ended: 20e9, End: structs.RunCompleted,
@@ -143,12 +143,12 @@ func TestUsageOfAWeek(t *testing.T) {
 	// It outlives the job and its allocations, and a restore; a deleted project has none.
 	h.must(&structs.JobDeregisterEntry{JobID: "sim", Namespace: "default", Purge: true, Time: h.at})
 	h.must(&structs.CollectEntry{Allocs: []string{on[0], lent[0]}, Time: h.at})
-	check(t, "runs after a purge", len(h.store.Snapshot().ProjectHistory(nil, "chip").Completed), 1)
+	check(t, "runs after a purge", len(h.store.Snapshot().ProjectUsage(nil).History("chip").Completed), 1)
 	h.must(&structs.ProjectDeleteEntry{Name: "chip", Time: h.at})
-	for range h.store.Snapshot().Usage(nil, "chip") {
+	for range h.store.Snapshot().ProjectUsage(nil).Weeks("chip") {
 		t.Error("the project is deleted, and has usage")
 	}
-	check(t, "history of a deleted project", h.store.Snapshot().ProjectHistory(nil, "chip"), nil)
+	check(t, "history of a deleted project", h.store.Snapshot().ProjectUsage(nil).History("chip"), nil)
 }
 
 // TestUsageIsBounded: weeks and runs are forgotten beyond their limits.
@@ -161,7 +161,7 @@ func TestUsageIsBounded(t *testing.T) {
 		h.must(&structs.ClaimsTimeEntry{Now: h.at, EvalSeed: "t", Week: &structs.WeekSpan{Week: fmt.Sprintf("%04d-W%02d", 2026+n/52, 1+n%52), From: n * ns, To: (n + 1) * ns}})
 	}
 	weeks := 0
-	for range h.store.Snapshot().Usage(nil, "chip") {
+	for range h.store.Snapshot().ProjectUsage(nil).Weeks("chip") {
 		weeks++
 	}
 	if weeks < structs.MaxWeeksKept || weeks > structs.MaxWeeksKept+2 {
@@ -171,7 +171,7 @@ func TestUsageIsBounded(t *testing.T) {
 		h.end(structs.AllocClientComplete, time.Second, h.placeOf("", 50, 1, 0)...)
 		h.end(structs.AllocClientFailed, time.Second, h.placeOf("", 50, 1, 0)...)
 	}
-	runs := h.store.Snapshot().ProjectHistory(nil, "chip")
+	runs := h.store.Snapshot().ProjectUsage(nil).History("chip")
 	check(t, "completed", len(runs.Completed), structs.MaxProjectRuns)
 	check(t, "others", len(runs.Others), structs.MaxProjectRuns)
 }

@@ -48,7 +48,7 @@ func (x *txn) putAllocOf(b *alloctable.Batch, was, now *structs.Allocation, bySe
 	if now.ClientTerminal() && (was == nil || !was.ClientTerminal()) {
 		x.record(now)
 	}
-	x.countSlots(was, now)
+	projects{x}.countSlots(was, now)
 }
 
 // dropAlloc forgets an allocation; its history record stays.
@@ -61,7 +61,7 @@ func (x *txn) dropAlloc(was *structs.Allocation) {
 	x.tables.add(TableAllocs)
 	x.edit.DeleteAlloc(was.ID, was.NodeID)
 	x.countAlloc(was, nil)
-	x.countSlots(was, nil)
+	projects{x}.countSlots(was, nil)
 	note(x, KindAlloc, was.ID, old, nil)
 }
 

@@ -44,7 +44,7 @@ func (e *Endpoint) setUsage(ws *state.WatchSet, snap *state.Snapshot, s *structs
 		}
 		s.Slots[i].Lent = max(0, s.Slots[i].Given-s.Slots[i].Used)
 	}
-	snap.UsageNow(ws, s.Name, func(c state.ProjectClass, l structs.SlotLevels) {
+	snap.ProjectUsage(ws).Now(s.Name, func(c state.ProjectClass, l structs.SlotLevels) {
 		if l.Borrowed == 0 && l.Beside == 0 && l.Guards == 0 {
 			return
 		}
@@ -78,7 +78,7 @@ func (u usage) line(row int, slotType string) *structs.ProjectSlots {
 
 // usageIndex returns the index that last changed what is shown of the use of slots.
 func usageIndex(snap *state.Snapshot) uint64 {
-	return max(projectsIndex(snap), snap.ProjectsIndex(), snap.UsageIndex(), snap.TableIndex(state.TableRequests))
+	return max(projectsIndex(snap), snap.ProjectsIndex(), snap.ProjectUsage(nil).Index(), snap.TableIndex(state.TableRequests))
 }
 
 // report answers what a project had and used.
@@ -100,13 +100,13 @@ func (e *Endpoint) report(ctx context.Context, args *structs.ProjectReportQuery)
 		}
 		reply.Report = &structs.ProjectReport{
 			Project: args.Project, TimeZone: weeks.Zone().String(), Weeks: []*structs.ReportWeek{},
-			MeanRunSeconds: snap.ProjectHistory(ws, args.Project).MeanRun().Seconds(),
+			MeanRunSeconds: snap.ProjectUsage(ws).History(args.Project).MeanRun().Seconds(),
 		}
-		for u := range snap.Usage(ws, args.Project) {
+		for u := range snap.ProjectUsage(ws).Weeks(args.Project) {
 			if args.Week == "" || args.Week == u.Week {
 				reply.Report.Weeks = append(reply.Report.Weeks, u.Report(e.Now().UnixNano()))
 			}
 		}
-		return max(projectsIndex(snap), snap.UsageIndex()), nil
+		return max(projectsIndex(snap), snap.ProjectUsage(nil).Index()), nil
 	})
 }
