@@ -69,7 +69,7 @@ func (p projectReader) printReport(r *structs.ProjectReport) {
 	rows := [][]string{{
 		"Week", "Type", "Given", "Used", "Borrowed", "Lent", "Beside", "Guards", "Placed", "Completed", "Requeued", "Suspended", "Mean Wait", "P95 Wait",
 	}}
-	hours := func(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f', 1, 64) }
+	hours := func(seconds float64) string { return strconv.FormatFloat(seconds/3600, 'f', 2, 64) }
 	wait := func(s *structs.ReportSlots, seconds float64) string {
 		if s.Placed == 0 {
 			return ui.OrNone("")

@@ -12,7 +12,10 @@ func chipProject() *structs.ProjectStatus {
 	return &structs.ProjectStatus{
 		Name: "chip", Users: []string{"ada"}, Groups: []string{"chip"}, Managers: []string{"lead"}, Flow: "asic", Steps: []string{"synthesis", "place"},
 		Objective: "velocity", Week: "2026-W48", Ends: time.Date(2026, 11, 29, 23, 0, 0, 0, time.UTC), TimeZone: "Europe/Berlin",
-		Slots: []*structs.ProjectSlots{{Type: "batch", Step: "synthesis", Given: 40}, {Type: "batch", Group: "chip", Job: "sim-*", Given: 4}},
+		Slots: []*structs.ProjectSlots{
+			{Type: "batch", Step: "synthesis", Given: 40, Used: 40, Borrowed: 12, Guards: 2, Pending: 7, OldestPendingSeconds: 14.2},
+			{Type: "batch", Group: "chip", Job: "sim-*", Given: 4, Used: 1, Lent: 3, Beside: 2},
+		},
 	}
 }
 
@@ -40,9 +43,9 @@ func TestProjectOutput(t *testing.T) {
 	f := cluster(t)
 	for line, want := range map[string]string{
 		"project status chip": `Week 2026-W48 (until Mon 00:00 Europe/Berlin)   Objective = velocity
-Type   Row                     Given
-batch  synthesis, any          40
-batch  any, group:chip, sim-*  4
+Type   Row                     Given  Used  Borrowed  Lent  Beside  Guards  Pending  Oldest
+batch  synthesis, any          40     40    12        0     0       2       7        14s
+batch  any, group:chip, sim-*  4      1     0         3     2       0       0        <none>
 
 Name     = chip
 Users    = ada
@@ -70,6 +73,45 @@ Steps    = synthesis, place
 	wants(t, f.run(t, "project", "status", "new").out, "Objective = throughput (3000 jobs per 1d0h)\nIt has no slots this week\n")
 	wants(t, f.run(t, "project", "edits", "new").out, "No edits\n")
 	wants(t, f.run(t, "flow", "list").out, "No flows\n")
+}
+
+// chipReport is what project chip had and used in two weeks.
+func chipReport() *structs.ProjectReport {
+	from := time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)
+	week := func(name string, n int, types ...*structs.ReportSlots) *structs.ReportWeek {
+		return &structs.ReportWeek{Week: name, From: from.AddDate(0, 0, 7*n), To: from.AddDate(0, 0, 7*n+7), Types: types}
+	}
+	return &structs.ProjectReport{Project: "chip", TimeZone: "Europe/Berlin", MeanRunSeconds: 90.4, Weeks: []*structs.ReportWeek{
+		week("2026-W48", 0, &structs.ReportSlots{
+			Type: "batch", Given: 7200, Used: 3600, Borrowed: 900, Lent: 3600, Beside: 1800, Guards: 360, Placed: 9, Completed: 7, Requeued: 2, Suspended: 1,
+			WaitMeanSeconds: 4.4, WaitP95Seconds: 90,
+		}, &structs.ReportSlots{Type: "big", Given: 36, Lent: 36}),
+		week("2026-W47", -1, &structs.ReportSlots{Type: "batch", Given: 604800 * 4, Lent: 604800 * 4}),
+	}}
+}
+
+func TestProjectReport(t *testing.T) {
+	f := newFake(t).on("GET /v1/projects", []*structs.ProjectStatus{chipProject()}).on("GET /v1/project/chip/report", chipReport())
+	got := f.run(t, "project", "report", "chip")
+	if want := `Amounts are slot-hours   Time zone = Europe/Berlin   Mean run = 1m30s
+Week      Type   Given   Used  Borrowed  Lent    Beside  Guards  Placed  Completed  Requeued  Suspended  Mean Wait  P95 Wait
+2026-W48  batch  2.00    1.00  0.25      1.00    0.50    0.10    9       7          2         1          4s         1m30s
+2026-W48  big    0.01    0.00  0.00      0.01    0.00    0.00    0       0          0         0          <none>     <none>
+2026-W47  batch  672.00  0.00  0.00      672.00  0.00    0.00    0       0          0         0          <none>     <none>
+`; got.out != want || got.code != exitDone {
+		t.Errorf("%d %s, got\n%s\nwant\n%s", got.code, got.err, got.out, want)
+	}
+	if got := f.run(t, "project", "report", "-weeks", "1", "chip"); strings.Contains(got.out, "W47") {
+		t.Errorf("one week: %s", got.out)
+	}
+	wants(t, f.run(t, "project", "report", "-json", "-week", "2026-W48", "chip").out, `"WaitP95Seconds": 90`)
+	for args, want := range map[string]string{"-weeks 0 chip": "must be 1 or more", "-week 2026-W48 -weeks 2 chip": "both stated", "": "one project is needed"} {
+		if got := f.run(t, append([]string{"project", "report"}, strings.Fields(args)...)...); got.code == exitDone || !strings.Contains(got.err, want) {
+			t.Errorf("%q: %d %s", args, got.code, got.err)
+		}
+	}
+	f = newFake(t).on("GET /v1/projects", []*structs.ProjectStatus{chipProject()}).on("GET /v1/project/chip/report", &structs.ProjectReport{Project: "chip"})
+	wants(t, f.run(t, "project", "report", "chip").out, `Project "chip" had no slots and ran nothing in these weeks`)
 }
 
 const chipFile = `flow "asic" {
