@@ -403,7 +403,7 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/virtual-cluster/team", teamCluster()).
 		on("GET /v1/projects", []*structs.ProjectStatus{chipProject()}).
 		on("GET /v1/project/chip/calendar", chipCalendar()).
-		on("GET /v1/project/chip/edits", chipEdits()).
+		on("GET /v1/project/chip/edits", chipEdits()).on("GET /v1/project/chip/report", chipReport()).
 		on("GET /v1/flows", []*structs.Flow{{Name: "asic", Steps: []string{"synthesis", "place"}}}).
 		on("GET /v1/exchanges", []*structs.Exchange{
 			{ID: allocA, Owner: "team", Cells: structs.CellQuota{Kind: "nvidia/gpu/H100", Level: "node", Count: 2}, From: present, Until: present.Add(time.Hour)},

@@ -41,6 +41,7 @@ var reads = []struct {
 	{"project status ch", []string{"Week 2026-W48 (until Mon 00:00 Europe/Berlin)   Objective = velocity", "batch  synthesis, any          40", "Managers = lead"}},
 	{"project calendar ch", []string{"2026-W48  Mon 2026-11-23 00:00  batch   synthesis, any          40", "2026-W49  Mon 2026-11-30 00:00  <none>"}},
 	{"project edits ch", []string{"operator  2026-W48  no slots                   40 batch (synthesis, any)"}},
+	{"project report ch", []string{"Mean run = 1m30s", "2026-W48  batch  2.00"}},
 	{"flow list", []string{"asic  synthesis, place"}},
 	{"vc list", []string{"Name  Over Limit     Points  Cells   Bound", "team  opportunistic  12      5 node  1      1       3 of 16    1     no"}},
 	{"vc status te", []string{"Next Window = 2026-12-01 (node 4 -> 6)", "3 of 16    1", "web.front[0]"}},

@@ -41,8 +41,7 @@ var features = [][2]string{
 	{"/v1/operator/license", "Nomad Enterprise"},
 	{"/v1/operator/utilization", "Nomad Enterprise"},
 	{"/v1/operator/upgrade-check", "Checks before an upgrade"},
-	{"/v1/project", "Planned here, and not Nomad's: reports of projects, workflows"},
-	{"/v1/workflow", "Planned here, and not Nomad's: reports of projects, workflows"},
+	{"/v1/workflow", "Planned here, and not Nomad's: workflows"},
 }
 
 // others is what a missing route belongs to that no row is of.

@@ -26,7 +26,7 @@ var serverCalls = []string{
 	"nomad.namespace.get_namespace", "nomad.namespace.list_namespace", "nomad.namespace.upsert_namespaces",
 	"nomad.virtual_cluster.list", "nomad.virtual_cluster.get", "nomad.virtual_cluster.upsert", "nomad.virtual_cluster.delete",
 	"nomad.virtual_cluster.shift", "nomad.virtual_cluster.points", "nomad.exchange.list", "nomad.exchange.put", "nomad.exchange.withdraw",
-	"nomad.project.list", "nomad.project.get", "nomad.project.upsert", "nomad.project.delete", "nomad.project.calendar", "nomad.project.calendar_edit", "nomad.project.edits",
+	"nomad.project.list", "nomad.project.get", "nomad.project.upsert", "nomad.project.delete", "nomad.project.calendar", "nomad.project.calendar_edit", "nomad.project.edits", "nomad.project.report",
 	"nomad.flow.list", "nomad.flow.get", "nomad.flow.upsert", "nomad.flow.delete",
 	"nomad.node_pool.delete_node_pools", "nomad.node_pool.get_node_pool",
 	"nomad.node_pool.list", "nomad.node_pool.list_jobs", "nomad.node_pool.list_nodes", "nomad.node_pool.upsert_node_pools",
