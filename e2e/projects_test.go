@@ -82,3 +82,58 @@ func TestProjectsGuide(t *testing.T) {
 	says(t, a, 0, "flow delete chip", `Successfully deleted flow "chip"!`)
 	says(t, a, 0, "flow list", "No flows")
 }
+
+// TestProjectReport: what instances of a project use is shown while they run, and in the report after they, their job and the server's process have gone.
+func TestProjectReport(t *testing.T) {
+	t.Parallel()
+	nodes, err := filepath.Abs("../examples/projects/nodes.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, false, fmt.Sprintf("server {\n  enabled           = true\n  bootstrap_expect  = 1\n  trust_user_header = true\n}\nclient {\n  enabled = true\n  simulate = %q\n}\n", nodes))
+	a.start()
+	a.ready(4)
+	says(t, a, 0, "project apply ../examples/projects/projects.hcl")
+	says(t, a, 0, "project calendar -type batch -slots 4 -step synthesis chip-a")
+	file := filepath.Join(t.TempDir(), "sim.nomad.hcl")
+	if err := os.WriteFile(file, []byte(`job "sim" {
+  type    = "batch"
+  project = "chip-a"
+  step    = "synthesis"
+  group "g" {
+    count = 66
+    task "t" {
+      driver = "mock_driver"
+      config {
+        run_for = "5s"
+      }
+      resources {
+        cores  = 1
+        memory = 64
+      }
+    }
+  }
+}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says(t, a, 0, "job run -detach -user ada "+file, `Recognised: project "chip-a"`)
+	until(t, a, "project status chip-a", "batch  synthesis, any  4      4     60        0     0       0       2 ")
+	until(t, a, "project status chip-a", "batch  synthesis, any  4      0     0         4     0       0       0        <none>")
+	says(t, a, 0, "job stop -detach -purge sim")
+	says(t, a, 0, "system gc")
+	a.kill()
+	a.start()
+	until(t, a, "project report chip-a", "Mean run = 5s", "  66      66         0         0 ")
+	report, _, err := a.api.Projects().Report(t.Context(), "chip-a", "", nil)
+	if err != nil || len(report.Weeks) == 0 || len(report.Weeks[0].Types) != 1 {
+		t.Fatalf("%+v %v", report, err)
+	}
+	// Of 66 runs of 5 seconds 4 or 5 were on slots at a time. A run lasts a little longer than its task.
+	s := report.Weeks[0].Types[0]
+	if s.Used < 15 || s.Borrowed < 280 || s.Used+s.Borrowed < 66*5-15 || s.Given < s.Used || s.WaitP95Seconds > 60 {
+		t.Errorf("%+v", s)
+	}
+	says(t, a, 0, "project report -week 2020-W01 chip-a", "had no slots and ran nothing in these weeks")
+	says(t, a, 1, "project report -week W01 chip-a", "write an ISO week")
+}
