@@ -207,6 +207,28 @@ func restored(t testing.TB, s *Snapshot) *Snapshot {
 	return store.Snapshot()
 }
 
+// TestUsageAfterAnEarlierVersion: a snapshot without usage, as earlier versions wrote it, is restored, and what runs counts from the next change on.
+func TestUsageAfterAnEarlierVersion(t *testing.T) {
+	h := newHistoryWorld(t)
+	h.placeOf(structs.ClaimSlots, 2, 1, 0)
+	snap := h.store.Snapshot()
+	in := h.w.Import()
+	if err := snap.Export(func(table string, row any) error {
+		if table == TableProjectUsage || table == TableProjectHistory {
+			return nil
+		}
+		return in.Add(table, row)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.w.Commit(in, snap.Index())
+	h.at = 20e9
+	h.must(&structs.ReconcileEntry{Time: h.at})
+	h.at = 30e9
+	check(t, "levels", h.usage(0).Now, structs.SlotLevels{Given: 3, Used: 2, Guards: 2})
+	check(t, "sums", h.usage(0).Sum, structs.SlotLevels{Given: 30e3, Used: 20e3, Guards: 20e3})
+}
+
 // interval is levels that lasted for a time.
 type interval struct {
 	from   int64

@@ -162,6 +162,9 @@ func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
 		x.edit = rebuild(x, &x.allocs.Table)
 		x.rebuildTallies()
+		for row := range rows[structs.Project](x, false, TableProjects, byID) {
+			x.moves.Given(row.Name) // its levels are derived again
+		}
 		requestRows{x}.mendRequests()
 		for _, job := range collect(rows[structs.Job](x, false, TableJobs, byID)) {
 			if now := x.recounted(job); now != nil {
@@ -279,9 +282,7 @@ func TableDifferences(s *Snapshot) []string {
 	for _, id := range sortedIDs(all) {
 		out = append(out, fmt.Sprintf("tally of job %s: have none, want %+v", id, *all[id]))
 	}
-	if want := liveOf(&x.allocs.Table); !want.Equal(&s.v.live) {
-		out = append(out, "what instances of projects use: differs from their allocations")
-	}
+	out = append(out, usageFaults(s)...)
 	for job := range rows[structs.Job](x, false, TableJobs, byID) {
 		if want := x.recounted(job); want != nil {
 			have := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)

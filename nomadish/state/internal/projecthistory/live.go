@@ -81,12 +81,13 @@ func (l *Live) move(tok *persist.Token, c Class, by structs.SlotLevels) {
 }
 
 func addTo(t *persist.Tree[Class, structs.SlotLevels], tok *persist.Token, c Class, by structs.SlotLevels) {
+	if by == (structs.SlotLevels{}) {
+		return
+	}
 	was, _ := t.Get(c)
-	switch now := was.Add(by); {
-	case now == was:
-	case now == structs.SlotLevels{}:
+	if now := was.Add(by); now == (structs.SlotLevels{}) {
 		t.Delete(tok, c)
-	default:
+	} else {
 		t.Put(tok, c, now)
 	}
 }
@@ -104,6 +105,12 @@ func ascend(t *persist.Tree[Class, structs.SlotLevels], project string, yield fu
 		}
 		return c.Project == project
 	})
+}
+
+// Levels returns what instances of a project amount to that use a type of slots.
+func (l *Live) Levels(project, slotType string) structs.SlotLevels {
+	levels, _ := l.totals.Get(Class{Project: project, Type: slotType})
+	return levels
 }
 
 // Equal reports whether two are the same.
