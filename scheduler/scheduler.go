@@ -154,6 +154,12 @@ func Entitled(w *World, job *structs.Job, group string, most int) int {
 	return feasible.Entitled(w, job, group, most)
 }
 
+// EntitledKind returns where the entitled instances of a group rank, one of the ClaimRank constants.
+func EntitledKind(w *World, job *structs.Job, group string) int {
+	c := feasible.EntitlementOf(w, job, []string{group})
+	return c.Kind()
+}
+
 // WithoutClaim returns a group of a job that can use no claim on cells, whatever its namespace owns, and why; "": all can that need one.
 func WithoutClaim(job *structs.Job) (group, why string) { return feasible.WithoutClaim(job) }
 

@@ -45,6 +45,7 @@ type entryKey struct {
 type entry struct {
 	eval     *structs.Evaluation
 	entitled bool
+	kind     int  // where it ranks then, one of the ClaimRank constants
 	raises   bool // it is not blocked: the pass has leased it to raise allocations
 	position
 	group *group
@@ -144,7 +145,7 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 			break
 		}
 		b.add(snap, w, requestKey)
-		if b.freed.missed(e) || w.entitled && b.owners.missed(e) {
+		if b.freed.missed(e) || w.entitled && b.owners.missed(e, requestKey.Entitlement.Project()) {
 			b.open(w.group)
 		}
 		if !w.entitled {
@@ -173,6 +174,7 @@ func (b *blocked) requestKeyOf(snap *state.Snapshot, e *structs.Evaluation) sche
 
 // join puts an entry into the group of its kind.
 func (b *blocked) join(snap *state.Snapshot, w *entry, requestKey scheduler.RequestKey) {
+	w.kind = requestKey.Entitlement.Kind()
 	w.position = b.positionOfEntry(snap, w)
 	key := groupKey{namespace: w.eval.Namespace, pool: w.pool, eval: w.eval.ID, entitled: w.entitled}
 	if requestKey.Key != "" {
@@ -315,7 +317,7 @@ func (b *blocked) free(r *releases, index uint64) {
 		b.freed.note(class, index)
 	}
 	b.owners.note(r, index)
-	if len(r.classes)+len(r.owners) == 0 && !r.allOwners {
+	if len(r.classes)+len(r.owners)+len(r.projects) == 0 && !r.allOwners && !r.allProjects {
 		return
 	}
 	open := func(g *group) {

@@ -26,10 +26,13 @@ type owners struct {
 	all   uint64
 	// unbound is when cells of anybody last were, or may have been.
 	unbound uint64
+	// projects is when slots of a project last came free, allProjects when those of any may have.
+	projects    map[string]uint64
+	allProjects uint64
 }
 
 func newOwners() owners {
-	return owners{free: map[string][]int{}, owning: map[string]bool{}, raises: map[string]uint64{}, moved: map[string]uint64{}}
+	return owners{free: map[string][]int{}, owning: map[string]bool{}, raises: map[string]uint64{}, moved: map[string]uint64{}, projects: map[string]uint64{}}
 }
 
 // resync takes all owners in.
@@ -50,11 +53,21 @@ func (o *owners) note(r *releases, index uint64) {
 	if r.allOwners || len(r.unbound) > 0 {
 		o.unbound = index
 	}
+	for name := range r.projects { // nor here
+		o.projects[name] = index
+	}
+	if r.allProjects {
+		o.allProjects = index
+	}
 }
 
-// missed reports whether cells of an evaluation's namespace came free after the state that it was decided on.
-func (o *owners) missed(e *structs.Evaluation) bool {
-	return max(o.all, o.moved[e.Namespace]) > e.SnapshotIndex
+// missed reports whether cells of an evaluation's namespace, or slots of a project, came free after the state that it was decided on.
+func (o *owners) missed(e *structs.Evaluation, project string) bool {
+	at := max(o.all, o.moved[e.Namespace])
+	if project != "" {
+		at = max(at, o.allProjects, o.projects[project])
+	}
+	return at > e.SnapshotIndex
 }
 
 // positionOfItem finds the position of an evaluation that is not blocked, or that the pass has leased.
@@ -63,28 +76,34 @@ func (b *Broker) positionOfItem(snap *state.Snapshot, it *item) position {
 		return b.blocked.positionOfEntry(snap, it.entry)
 	}
 	p := b.blocked.positionOf(snap, it.eval)
-	entitled := it.rank.IsEntitled()
-	if it.token == "" && p.pool != "" {
-		entitled = b.blocked.entitled(snap, it.eval)
-	}
-	if entitled && p.pool != "" {
-		p.rank = p.rank.Entitled(structs.ClaimRankCells)
+	switch {
+	case p.pool == "":
+	case it.token != "":
+		if it.rank.IsEntitled() {
+			p.rank = p.rank.Entitled(it.rank.Claim)
+		}
+	default:
+		if kind, entitled := b.blocked.entitled(snap, it.eval); entitled {
+			p.rank = p.rank.Entitled(kind)
+		}
 	}
 	return p
 }
 
-// entitled reports whether cells of its namespace are free that could hold something that an evaluation's job misses.
-func (b *blocked) entitled(snap *state.Snapshot, e *structs.Evaluation) bool {
+// entitled reports whether cells of its namespace or slots of its project are free that could hold something that an evaluation's job misses, and
+// where it ranks then.
+func (b *blocked) entitled(snap *state.Snapshot, e *structs.Evaluation) (kind int, entitled bool) {
 	w := snap.World()
-	if !w.Owns(e.Namespace) {
-		return false
-	}
-	if _, known := b.owners.free[e.Namespace]; !known {
-		b.owners.free[e.Namespace] = w.LargestFree(e.Namespace)
-	}
 	job := snap.Job(nil, e.Namespace, e.JobID)
+	if w.Owns(e.Namespace) {
+		if _, known := b.owners.free[e.Namespace]; !known {
+			b.owners.free[e.Namespace] = w.LargestFree(e.Namespace)
+		}
+	} else if job.Project == "" {
+		return 0, false
+	}
 	claims := scheduler.EntitlementOf(w, job, incomplete(snap, job))
-	return claims.Free(w, 1) > 0
+	return claims.Kind(), claims.Free(w, 1) > 0
 }
 
 // incomplete names the groups of which, as far as their allocations show, not all instances run.
@@ -234,6 +253,9 @@ func cellsDiffer(was, now *structs.Node) bool {
 // cells came free, and others where a cell was unbound.
 func (r *releases) mayEntitled(g *group) bool {
 	if r.allOwners || r.owners[g.known.Namespace] {
+		return true
+	}
+	if project := g.requestKey.Entitlement.Project(); project != "" && (r.allProjects || r.projects[project]) {
 		return true
 	}
 	for class := range r.unbound { // order does not matter: any will do

@@ -118,8 +118,8 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 		w.apart = false
 		w.group.entries.put(w)
 		b.blocked.refresh(w.group)
-		if !w.entitled {
-			b.blocked.expectDue(w, left.WaitUntil)
+		if rest := b.blocked.of[entryKey{w.eval.ID, false}]; rest != nil && (rest == w || !rest.apart) {
+			b.blocked.expectDue(rest, left.WaitUntil)
 		}
 	}
 	b.finish(it)

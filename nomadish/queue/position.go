@@ -46,7 +46,7 @@ func (b *blocked) positionOfEntry(snap *state.Snapshot, w *entry) position {
 	switch {
 	case p.pool == "":
 	case w.entitled:
-		p.rank = p.rank.Entitled(structs.ClaimRankCells)
+		p.rank = p.rank.Entitled(w.kind)
 	case w.raises:
 		p.rank = p.rank.Entitled(structs.ClaimRankRaise)
 	}

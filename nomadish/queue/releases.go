@@ -23,6 +23,9 @@ type releases struct {
 	owners    map[string]bool
 	allOwners bool
 	unbound   map[string]bool
+	// projects are those whose slots came free, or of which fewer instances run; allProjects: it may be any.
+	projects    map[string]bool
+	allProjects bool
 	// edited are the namespaces whose virtual clusters were.
 	edited map[string]bool
 	// lessens: a node can be used for less than before, or for other things.
@@ -54,6 +57,7 @@ func (r *releases) note(c *state.Change) {
 		now, _ := c.New.(*state.AllocRow)
 		r.noteClaim(was, now)
 		r.noteUse(was, now)
+		r.noteProject(was, now)
 		if was == nil || was.Terminal() {
 			return // it used nothing
 		}
@@ -74,7 +78,13 @@ func (r *releases) note(c *state.Change) {
 		}
 	case state.KindVirtualCluster: // what one owner gives up others may have
 		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
-	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange, state.KindProject:
+	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
+	case state.KindProject: // what its slots are, and whose
+		names, all := state.ChangedProjects(c)
+		r.allProjects, r.lessens = r.allProjects || all, true
+		for _, name := range names {
+			r.projects[name] = true
+		}
 	}
 }
 

@@ -193,7 +193,7 @@ func (w *waiting) split(snap *state.Snapshot) (lines []*Line) {
 		n := scheduler.Entitled(snap.World(), l.Job, l.Group.Name, l.Missing)
 		if n > 0 {
 			entitled := *l
-			entitled.Missing, entitled.Rank = n, l.Rank.Entitled(structs.ClaimRankCells)
+			entitled.Missing, entitled.Rank = n, l.Rank.Entitled(scheduler.EntitledKind(snap.World(), l.Job, l.Group.Name))
 			lines = append(lines, &entitled)
 			l.Missing -= n
 		}

@@ -43,6 +43,11 @@ func (p *Project) Equal(o *Project) bool {
 	return p.Name == o.Name && slices.Equal(p.Users, o.Users) && slices.Equal(p.Groups, o.Groups) && slices.Equal(p.Steps, o.Steps) && slices.Equal(p.Rows, o.Rows)
 }
 
+// NamesJobs reports whether any of its rows is for jobs of some names alone. p may be nil.
+func (p *Project) NamesJobs() bool {
+	return p != nil && slices.ContainsFunc(p.Rows, func(r Row) bool { return r.Job != "" })
+}
+
 // Outcome is what the submission check finds.
 type Outcome string
 

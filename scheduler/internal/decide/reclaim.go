@@ -39,6 +39,9 @@ type reclaimer struct {
 	on    map[string]*touched
 	order []*touched // in which nodes were first assigned
 	usage world.UsageSums
+	// only are those that may be taken from, by the IDs of their allocations, for a slot of a project; nil: whoever is of a lower band.
+	only    map[string]bool
+	project string
 }
 
 // touched is a node that newcomers were assigned.
@@ -167,7 +170,7 @@ func mayReservation(n *world.NodeState, requests []*search.Request) bool {
 func (r *reclaimer) rooms() *room.Rooms { return &room.Rooms{M: r.s.fits.Matcher, Random: &r.s.Random} }
 
 func (r *reclaimer) requests(rooms *room.Rooms) *reclaimRequests {
-	of := &reclaimRequests{s: r.s, e: r.e, below: r.below, rooms: rooms, at: map[string]int{}, gangs: map[world.GangName]int{}}
+	of := &reclaimRequests{s: r.s, e: r.e, below: r.below, only: r.only, rooms: rooms, at: map[string]int{}, gangs: map[world.GangName]int{}}
 	for i, n := range rooms.Nodes {
 		of.at[n.ID] = i
 	}

@@ -130,7 +130,10 @@ func (o *outcome) reason(u *world.Usage) string {
 	if u.IsSuspended && len(u.Devices) == 0 {
 		return reconcile.NeededMemory
 	}
-	if o.r.below == preempt.EveryBand {
+	switch {
+	case o.r.only != nil:
+		return fmt.Sprintf("reclaimed for a slot of project %s", o.r.project)
+	case o.r.below == preempt.EveryBand:
 		return fmt.Sprintf("reclaimed for what namespace %s owns", job.Namespace)
 	}
 	of := ""

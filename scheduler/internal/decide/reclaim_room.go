@@ -15,7 +15,8 @@ import (
 type reclaimRequests struct {
 	s     *Scheduler
 	e     *world.Edit
-	below int // bands
+	below int             // bands
+	only  map[string]bool // see reclaimer
 	rooms *room.Rooms
 	at    map[string]int // rooms by node
 	list  []preempt.Allocated
@@ -30,7 +31,7 @@ type reclaimRequests struct {
 func (a *reclaimRequests) gather(n *world.NodeState) {
 	room, first := a.at[n.ID], len(a.list)
 	for _, u := range n.Usages {
-		if u.Owner.Namespace == a.s.eval.Namespace && u.Owner.Job == a.s.eval.JobID || a.s.protected(a.e, u, a.below) || a.s.band(u) >= a.below {
+		if u.Owner.Namespace == a.s.eval.Namespace && u.Owner.Job == a.s.eval.JobID || a.stays(u) || a.s.band(u) >= a.below {
 			continue
 		}
 		if g, some := u.Owner.Gang(); some {
@@ -46,6 +47,14 @@ func (a *reclaimRequests) gather(n *world.NodeState) {
 		}
 		a.add(i, u, n.Node, room)
 	}
+}
+
+// stays reports whether a usage must not be taken from.
+func (a *reclaimRequests) stays(u *world.Usage) bool {
+	if a.only != nil {
+		return !a.only[u.ID]
+	}
+	return a.s.protected(a.e, u, a.below)
 }
 
 // protected reports whether a usage must not be taken from by whoever may take from bands below: for a claim, what uses bound cells, and
@@ -96,7 +105,7 @@ func (a *reclaimRequests) gang(g world.GangName) {
 	}
 	a.gangs[g] = len(a.list)
 	members := world.GangMembers(a.e, g)
-	fixed := slices.ContainsFunc(members, func(u *world.Usage) bool { return a.s.protected(a.e, u, a.below) })
+	fixed := slices.ContainsFunc(members, func(u *world.Usage) bool { return a.stays(u) })
 	if fixed {
 		members = a.dispensable(members)
 	}
@@ -148,7 +157,7 @@ func (a *reclaimRequests) dispensable(members []*world.Usage) (list []*world.Usa
 	}
 	for _, near := range []bool{true, false} {
 		for _, u := range members {
-			if _, in := a.at[u.NodeID]; in == near && spare[u.Owner.Group] > 0 && !a.s.protected(a.e, u, a.below) {
+			if _, in := a.at[u.NodeID]; in == near && spare[u.Owner.Group] > 0 && !a.stays(u) {
 				spare[u.Owner.Group]--
 				list = append(list, u)
 			}

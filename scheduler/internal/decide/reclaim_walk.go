@@ -132,7 +132,7 @@ func devicesAlike(n *world.NodeState, d *feasible.DeviceRequest) bool {
 // a plan finds in the end, whoever loses least. It is known where that is all that is requested, and
 // who goes from one node leaves the others as they are.
 func (r *reclaimer) fitsEmptied(n *world.NodeState, requests []*search.Request) (fits, known bool) {
-	if !r.s.countsOnly() {
+	if !r.s.countsOnly() || r.only != nil {
 		return false, false
 	}
 	mayGo := func(u *world.Usage) bool {

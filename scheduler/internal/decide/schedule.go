@@ -116,6 +116,8 @@ type Scheduler struct {
 	requeues  reconcile.Requeues
 	// lowered are allocations of the namespace that give up their class.
 	lowered []loweredUse
+	// graceEnds is when the first request has been pending for long enough that others leave for it; zero: none waits for that.
+	graceEnds time.Time
 }
 
 // groupFound is what is known of a group.
@@ -208,23 +210,26 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	run.metrics.classes(run.search, nil)
 	taken := 0
 	claims := run.claims()
+	slots := run.slots()
 	for _, p := range work.Place {
-		if claims.placeOrLower(p) || !run.leave() && claims.mayDoWithout(p) && run.place(p) || p.Unwell {
+		if claims.placeOrLower(p) || slots.placeOrTake(p) || !run.leave() && claims.mayDoWithout(p) && run.placeBeside(p, slots) || p.Unwell {
 			taken++
 		}
 	}
 	if len(work.Update)+len(run.short) > 0 {
 		claims.rewind()
+		slots.rewind()
 	}
 	taken += run.reclaim()
 	work.Withheld(taken)
 	for _, p := range work.Update {
-		run.replace(p, claims)
+		run.replace(p, claims, slots)
 	}
 	if len(work.Update) > 0 {
 		run.putBackAll()
 	}
 	claims.batches()
+	slots.batches()
 	run.addBatch()
 	c := work.Counts
 	if perNode && work.Group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
@@ -314,16 +319,17 @@ func avoided(p reconcile.Placement) []string {
 
 // replace places the successor of a running instance, on the same node if that
 // fits. If there is no room others may have to make some; else the old one keeps running.
-func (g *groupRun) replace(p reconcile.Placement, claims *claimRun) {
+func (g *groupRun) replace(p reconcile.Placement, claims *claimRun, slots *slotRun) {
 	old := p.Previous
 	use := world.Release(g.s.Edit, old.ID)
 	g.s.Census.Move(old.TaskGroup, old.NodeID, -1)
-	if claims.placeAgain(p) {
+	if claims.placeAgain(p) || slots.placeAgain(p) {
 		return
 	}
 	left := g.leave()
 	without := left || claims.mayDoWithout(p) // one that may not is explained
 	if !left && without {
+		slots.rewind()
 		f, ok := g.search.On(old.NodeID)
 		if !ok && p.NodeID == "" {
 			g.search.Rewind() // the old one's room is free
@@ -382,6 +388,7 @@ func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
 	}
 	g.search.Take(f)
 	world.Claim(g.search.Edit, f.Grant.Usage)
+	world.SlotEdit{E: g.search.Edit}.Place(f.Node.ID, f.Grant.Usage)
 	s.Census.Move(g.work.Group.Name, f.Node.ID, 1)
 	if g.batch == nil {
 		g.batch = &structs.PlacementBatch{
@@ -521,7 +528,7 @@ func (s *Scheduler) finish() {
 		blocked.SnapshotIndex = 0 // what waits for its other position was tried on no state
 	}
 	blocked.FailedTGAllocs = s.failed
-	blocked.WaitUntil = earlier(s.lookAgain(blocked), suspends{s}.until())
+	blocked.WaitUntil = earlier(earlier(s.lookAgain(blocked), suspends{s}.until()), s.graceEnds)
 	s.eligibility(blocked)
 	s.requests(blocked.ID)
 }

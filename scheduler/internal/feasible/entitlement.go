@@ -2,8 +2,11 @@ package feasible
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/entitle/slots"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -14,12 +17,19 @@ import (
 // Entitlement is what the groups of a job may claim of what their namespace owns. The zero value claims nothing.
 type Entitlement struct {
 	owner, pool string
-	wants       []DeviceRequest // of each group that claims anything
+	wants       []DeviceRequest   // of each group that claims any cells
+	slots       []*slots.Instance // of each group that uses slots of its project
 }
 
-// EntitlementOf returns what groups of a job may claim, whether or not their namespace has any of it free.
+// EntitlementOf returns what groups of a job may claim, whether or not their namespace or their project has any of it free.
 func EntitlementOf(w *world.World, job *structs.Job, groups []string) (c Entitlement) {
-	if !w.Owns(job.Namespace) || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() {
+	if job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() {
+		return c
+	}
+	if job.Project != "" && standing.Check(w, job) == structs.SubmissionRecognised {
+		c.ofProject(w, job, groups)
+	}
+	if !w.Owns(job.Namespace) {
 		return c
 	}
 	gangs := GangsOf(job)
@@ -34,6 +44,19 @@ func EntitlementOf(w *world.World, job *structs.Job, groups []string) (c Entitle
 		}
 	}
 	return c
+}
+
+// ofProject adds what groups may use of their project's slots.
+func (c *Entitlement) ofProject(w *world.World, job *structs.Job, groups []string) {
+	for _, name := range groups {
+		g := job.LookupTaskGroup(name)
+		if g == nil || g.Gang != nil {
+			continue
+		}
+		of, _ := standing.Instance(w, job, g)
+		of.Start = math.MaxInt64
+		c.slots = append(c.slots, of)
+	}
 }
 
 // claims reports whether all first members of a gang may use claims: else none of it does.
@@ -53,13 +76,34 @@ func claimedDevices(g *structs.TaskGroup) (want DeviceRequest, ok bool) {
 }
 
 // Any reports whether the groups may claim anything at all.
-func (c *Entitlement) Any() bool { return len(c.wants) > 0 }
+func (c *Entitlement) Any() bool { return len(c.wants)+len(c.slots) > 0 }
 
-// Free returns how many instances are entitled at most: as many as the free cells of their namespace hold. It counts to
-// most for each group.
+// Kind is where the groups rank that claim anything, one of the ClaimRank constants.
+func (c *Entitlement) Kind() int {
+	if len(c.wants) > 0 {
+		return structs.ClaimRankCells
+	}
+	return structs.ClaimRankSlots
+}
+
+// Project names the project whose slots the groups may use; "": none.
+func (c *Entitlement) Project() string {
+	if len(c.slots) > 0 {
+		return c.slots[0].Project
+	}
+	return ""
+}
+
+// Free returns how many instances are entitled at most: as many as the free cells of their namespace and the free slots of their project hold. It
+// counts to most for each group.
 func (c *Entitlement) Free(w *world.World, most int) (n int) {
 	for i := range c.wants {
 		n += c.freeFor(w, &c.wants[i], most)
+	}
+	for _, of := range c.slots {
+		if account := w.Slots().Account(of.Project); account != nil && n < most {
+			n += account.Room(of, most-n)
+		}
 	}
 	return n
 }

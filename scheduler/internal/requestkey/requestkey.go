@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -54,6 +56,13 @@ func Of(
 	}
 	if w.Owns(job.Namespace) {
 		k.Owner = job.Namespace
+	}
+	if w.Slots() != nil && job.Project != "" { // which rows of its project give it slots
+		of := standing.SubmissionOf(job)
+		if !w.Slots().Spec(job.Project).NamesJobs() {
+			of.Job = ""
+		}
+		k.Project = &of
 	}
 	if config.Preempts(job.Type) {
 		k.Priority, k.Partial = job.Priority, job.Partial
@@ -110,7 +119,8 @@ func apart(list []*structs.Constraint) bool {
 // jobKey is all of a job that decides whether an instance finds room.
 type jobKey struct {
 	Type, Pool, Policy, Class, Partial, OverLimit string
-	Owner                                         string // the namespace, if it owns cells
+	Owner                                         string            // the namespace, if it owns cells
+	Project                                       *slots.Submission `json:",omitempty"` // nil: it is of none
 	Priority                                      int
 	Datacenters, Prefer                           []string
 	Constraints                                   []*structs.Constraint

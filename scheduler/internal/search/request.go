@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -31,7 +32,9 @@ type Request struct {
 	beside *world.Edit
 	// together: the devices are chosen as those of one request, which the parts then share. Of several that use a claim.
 	together *feasible.DeviceRequest
-	frag     *leastFrag // chooses the device that a share goes to; nil: the fullest
+	// Volume is what an instance requests as slots count it. Of a request of a project.
+	Volume slots.Volume
+	frag   *leastFrag // chooses the device that a share goes to; nil: the fullest
 	// Resources is the batch's part: what every instance takes.
 	Resources *structs.AllocatedResources
 }

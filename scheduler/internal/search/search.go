@@ -57,6 +57,8 @@ type Search struct {
 	frag   *leastFrag // of the policy least-fragmentation
 	// Candidates are the only nodes that may be taken; nil: all.
 	Candidates []string
+	// Allow reports whether a node may be taken at all, whatever it has free; nil: any.
+	Allow func(n *world.NodeState) bool
 	// mine are the nodes that the request has reserved, others those which others have: the indexes
 	// do not show what is reserved. Each list loses what does not fit.
 	mine, others []string
@@ -114,6 +116,7 @@ func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *world.Random, 
 func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility, rng *world.Random, census *feasible.Census, live []*structs.Allocation) *Search {
 	s := New(e, in.requestOf(group), f, rng, in.Policy())
 	s.Request.LeaveOwned(in.Job, e)
+	s.Request.OfProject(in, e)
 	s.weighBy(in.Typical)
 	s.Refusals = f.Refusals(census, live)
 	s.Scorer = newScorer(in.Job, group, census, live, in.Config.NodeLimitForFeasibilityChecks)
@@ -190,7 +193,7 @@ func (s *Search) fits(n *world.NodeState) (Grant, bool) {
 	if n.Node == nil || n.Capacity == nil {
 		return Grant{}, false
 	}
-	if s.Fit.Alone(n.Node) != "" || s.Refused(n.Node) != "" {
+	if s.Fit.Alone(n.Node) != "" || s.Refused(n.Node) != "" || s.Allow != nil && !s.Allow(n) {
 		return Grant{}, false
 	}
 	g, what := s.Request.Grant(n, s.Fit.Matcher, s.Random)
@@ -364,8 +367,13 @@ func (s *Search) betterCandidate(a, b Found) bool {
 
 // Take assigns a found node to an instance.
 func (s *Search) Take(f Found) {
+	world.TakeLater(s.Edit, f.Node.ID, f.Grant.Usage)
+	s.Taken(f)
+}
+
+// Taken goes on after a node that was found has been taken from for the request of another search.
+func (s *Search) Taken(f Found) {
 	n := f.Node
-	world.TakeLater(s.Edit, n.ID, f.Grant.Usage)
 	s.last = f.set
 	if f.set != nil {
 		f.set.taken = n.ID

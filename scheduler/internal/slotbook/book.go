@@ -20,13 +20,13 @@ type Use struct {
 	Guards int
 	Light  bool
 	// Takeable: it is opportunistic, and runs. The other fields are what the order of victims looks at.
-	Takeable   bool
-	Immune     bool // requeued too often to be taken from, unless its job failed the submission check
-	Band       int
-	Cycle      int64 // in which it started
-	MilliCores int64
-	Start      int64 // Unix nanoseconds
-	Ends       int64 // by its time limit; 0: it has none
+	Takeable bool
+	Immune   bool // requeued too often to be taken from, unless its job failed the submission check
+	Band     int
+	Cycle    int64 // in which it started
+	MHz      int64 // of processor
+	Start    int64 // Unix nanoseconds
+	Ends     int64 // by its time limit; 0: it has none
 }
 
 // project is one of the known projects, or one that running instances name and that is not known.
@@ -38,12 +38,35 @@ type project struct {
 	running map[string]int
 }
 
-// node is what is stated and used of a node's slots, by type.
+// Offer is what a node states about its slots. It is never changed.
+type Offer struct {
+	Slots map[string]int // by type
+	Pool  string
+	MHz   int64 // of one of its cores
+}
+
+// Equal reports whether two offers are the same; nil is equal to nil alone.
+func (o *Offer) Equal(p *Offer) bool {
+	if o == nil || p == nil {
+		return o == p
+	}
+	return o.Pool == p.Pool && o.MHz == p.MHz && maps.Equal(o.Slots, p.Slots)
+}
+
+// stated returns the slots of a type; an offer that is nil has none.
+func (o *Offer) stated(kind string) int {
+	if o == nil {
+		return 0
+	}
+	return o.Slots[kind]
+}
+
+// node is what is offered and used of a node's slots.
 type node struct {
-	owner  *tree.Token
-	stated map[string]int // shared and never changed; nil: the node is not known
-	used   map[string]slots.NodeUse
-	list   []*Use // on slots, in order of their start
+	owner *tree.Token
+	offer *Offer // nil: the node is not known, or has no slots
+	used  map[string]slots.NodeUse
+	list  []*Use // on slots, in order of their start
 }
 
 // Book is what is known of projects and slots. A Book that a World has is never changed: see Own.
@@ -51,14 +74,18 @@ type Book struct {
 	owner    *tree.Token
 	projects tree.Tree[string, *project]
 	nodes    tree.Tree[string, *node]
+	left     tree.Tree[leftKey, struct{}] // the nodes with slots left
+	speeds   tree.Tree[speed, int]        // how many nodes with slots have cores so fast
 	victims  tree.Tree[victimKey, *Use]
 	members  tree.Tree[member, *Use] // those victims that are of a project
+	others   int                     // victims of no project
 }
 
 // New returns a book without projects.
 func New(tok *tree.Token) *Book {
 	return &Book{
 		owner: tok, projects: tree.New[string, *project](strings.Compare), nodes: tree.New[string, *node](strings.Compare),
+		left: tree.New[leftKey, struct{}](compareLeft), speeds: tree.New[speed, int](compareSpeeds),
 		victims: tree.New[victimKey, *Use](compareVictims), members: tree.New[member, *Use](compareMembers),
 	}
 }
@@ -97,7 +124,7 @@ func (b *Book) nodeOf(id string) *node {
 	case n.owner == b.owner:
 		return n
 	default:
-		n = &node{owner: b.owner, stated: n.stated, used: maps.Clone(n.used), list: slices.Clone(n.list)}
+		n = &node{owner: b.owner, offer: n.offer, used: maps.Clone(n.used), list: slices.Clone(n.list)}
 	}
 	b.nodes.Put(b.owner, id, n)
 	return n
@@ -129,16 +156,24 @@ func (b *Book) forget(name string, p *project) {
 	}
 }
 
-// SetNode states the slots of a node, nil: it is not known any more. It returns the IDs of those for which there are not enough any more, the
-// latest started first.
-func (b *Book) SetNode(id string, stated map[string]int) (lost []string) {
-	if was, found := b.nodes.Get(id); !found && len(stated) == 0 || found && stated != nil && was.stated != nil && maps.Equal(was.stated, stated) {
+// SetNode states what a node offers; nil, or without slots: nothing. It returns the IDs of those for which there are not enough slots any more,
+// the latest started first. What runs on a node that is not known any more keeps its slots: it may come back.
+func (b *Book) SetNode(id string, offer *Offer) (lost []string) {
+	gone := offer == nil
+	if offer != nil && len(offer.Slots) == 0 {
+		offer = nil
+	}
+	was, found := b.nodes.Get(id)
+	if !found && offer == nil || found && offer != nil && was.offer.Equal(offer) {
 		return nil
 	}
 	n := b.nodeOf(id)
-	n.stated = stated
-	for i := len(n.list) - 1; i >= 0 && stated != nil; i-- {
-		if u := n.list[i]; n.used[u.Of.Type].Taken() > stated[u.Of.Type] {
+	b.unlist(id, n)
+	b.count(n.offer, -1)
+	n.offer = offer
+	b.count(n.offer, 1)
+	for i := len(n.list) - 1; i >= 0 && !gone; i-- {
+		if u := n.list[i]; n.used[u.Of.Type].Taken() > offer.stated(u.Of.Type) {
 			lost = append(lost, u.ID)
 			n.used[u.Of.Type] = n.used[u.Of.Type].Remove(u.Of.Cost, u.Guards, u.Light)
 		}
@@ -148,12 +183,49 @@ func (b *Book) SetNode(id string, stated map[string]int) (lost []string) {
 			n.used[u.Of.Type] = n.used[u.Of.Type].Add(u.Of.Cost, u.Guards, u.Light)
 		}
 	}
+	b.list(id, n)
 	b.forgetNode(id, n)
 	return lost
 }
 
+// count counts an offer among the speeds of cores, or no more.
+func (b *Book) count(o *Offer, sign int) {
+	if o == nil {
+		return
+	}
+	k := speed{o.Pool, o.MHz}
+	if n, _ := b.speeds.Get(k); n+sign > 0 {
+		b.speeds.Put(b.owner, k, n+sign)
+	} else {
+		b.speeds.Delete(b.owner, k)
+	}
+}
+
+// list has a node be found by the slots that it has left, and unlist no more.
+func (b *Book) list(id string, n *node) {
+	if n.offer == nil {
+		return
+	}
+	for kind, stated := range n.offer.Slots { // each has its own place: the order cannot show
+		if left := stated - n.used[kind].Taken(); left > 0 {
+			b.left.Put(b.owner, leftKey{kind, left, id}, struct{}{})
+		}
+	}
+}
+
+func (b *Book) unlist(id string, n *node) {
+	if n.offer == nil {
+		return
+	}
+	for kind, stated := range n.offer.Slots { // as above
+		if left := stated - n.used[kind].Taken(); left > 0 {
+			b.left.Delete(b.owner, leftKey{kind, left, id})
+		}
+	}
+}
+
 func (b *Book) forgetNode(id string, n *node) {
-	if len(n.stated) == 0 && len(n.list) == 0 {
+	if n.offer == nil && len(n.list) == 0 {
 		b.nodes.Delete(b.owner, id)
 	}
 }
@@ -198,7 +270,9 @@ func (b *Book) add(u *Use) {
 	}
 	if u.OnSlot {
 		n := b.nodeOf(u.NodeID)
+		b.unlist(u.NodeID, n)
 		n.used[u.Of.Type] = n.used[u.Of.Type].Add(u.Of.Cost, u.Guards, u.Light)
+		b.list(u.NodeID, n)
 		at, _ := slices.BinarySearchFunc(n.list, u, compareStarts)
 		n.list = slices.Insert(n.list, at, u)
 	}
@@ -206,6 +280,8 @@ func (b *Book) add(u *Use) {
 		b.victims.Put(b.owner, b.keyOf(u), u)
 		if u.Of != nil {
 			b.members.Put(b.owner, member{u.Of.Project, u.ID}, u)
+		} else {
+			b.others++
 		}
 	}
 }
@@ -216,13 +292,17 @@ func (b *Book) Remove(u *Use) (lost []string) {
 		b.victims.Delete(b.owner, b.keyOf(u))
 		if u.Of != nil {
 			b.members.Delete(b.owner, member{u.Of.Project, u.ID})
+		} else {
+			b.others--
 		}
 	}
 	if u.OnSlot {
 		n := b.nodeOf(u.NodeID)
+		b.unlist(u.NodeID, n)
 		if n.used[u.Of.Type] = n.used[u.Of.Type].Remove(u.Of.Cost, u.Guards, u.Light); n.used[u.Of.Type] == (slots.NodeUse{}) {
 			delete(n.used, u.Of.Type)
 		}
+		b.list(u.NodeID, n)
 		if at, there := slices.BinarySearchFunc(n.list, u, compareStarts); there {
 			n.list = slices.Delete(n.list, at, at+1)
 		}

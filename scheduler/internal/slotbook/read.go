@@ -1,8 +1,10 @@
 package slotbook
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/tree"
@@ -41,7 +43,7 @@ func (b *Book) Running(project, kind string) int {
 // Left returns how many slots of a type a node has left.
 func (b *Book) Left(nodeID, kind string) int {
 	if n, found := b.nodes.Get(nodeID); found {
-		return n.stated[kind] - n.used[kind].Taken()
+		return n.offer.stated(kind) - n.used[kind].Taken()
 	}
 	return 0
 }
@@ -49,7 +51,67 @@ func (b *Book) Left(nodeID, kind string) int {
 // Holds reports whether a node has slots left for an instance.
 func (b *Book) Holds(nodeID, kind string, cost, guards int, light bool) bool {
 	n, found := b.nodes.Get(nodeID)
-	return found && n.used[kind].Add(cost, guards, light).Taken() <= n.stated[kind]
+	return found && n.used[kind].Add(cost, guards, light).Taken() <= n.offer.stated(kind)
+}
+
+// NodesLeft returns the nodes that have at least so many slots of a type left, those with the fewest first. It returns nil if they are more
+// than most.
+func (b *Book) NodesLeft(kind string, least, most int) []string {
+	list := []string{}
+	b.left.Ascend(leftKey{kind: kind, left: least}, func(k leftKey, _ struct{}) bool {
+		if k.kind == kind {
+			list = append(list, k.node)
+		}
+		return k.kind == kind && len(list) <= most
+	})
+	if len(list) > most {
+		return nil
+	}
+	return list
+}
+
+// AnyLeft reports whether a node has at least so many slots of a type left.
+func (b *Book) AnyLeft(kind string, least int) (any bool) {
+	b.left.Ascend(leftKey{kind: kind, left: least}, func(k leftKey, _ struct{}) bool {
+		any = k.kind == kind
+		return false
+	})
+	return any
+}
+
+// Slowest returns how many MHz a core has at least on the nodes of a pool that have slots; "": of all pools. 0: there are none.
+func (b *Book) Slowest(pool string) (mhz int64) {
+	b.speeds.Ascend(speed{pool: pool}, func(k speed, _ int) bool {
+		if pool != "" && k.pool != pool {
+			return false
+		}
+		if k.mhz > 0 && (mhz == 0 || k.mhz < mhz) {
+			mhz = k.mhz
+		}
+		return pool == ""
+	})
+	return mhz
+}
+
+// Over returns by how much the running instances of a project exceed its slots, all types together; below 0: it runs fewer. Those that are of no
+// project are of one without slots, "".
+func (b *Book) Over(project string) (n int) {
+	if project == "" {
+		return b.others
+	}
+	p, found := b.projects.Get(project)
+	if !found {
+		return 0
+	}
+	for _, cost := range p.running { // they are summed
+		n += cost
+	}
+	if p.spec != nil {
+		for _, kind := range p.account.Types() {
+			n -= p.account.Given(kind)
+		}
+	}
+	return n
 }
 
 // NodeUse returns what is used of a node's slots of a type.
@@ -94,9 +156,14 @@ func (b *Book) Diff(o *Book) (out []string) {
 		return (x.spec == nil) == (y.spec == nil) && x.account.Equal(y.account) && maps.Equal(x.running, y.running)
 	})
 	differ(&out, "slots of node", &b.nodes, &o.nodes, func(x, y *node) bool {
-		return maps.Equal(x.stated, y.stated) && maps.Equal(x.used, y.used) && len(x.list) == len(y.list)
+		return x.offer.Equal(y.offer) && maps.Equal(x.used, y.used) && len(x.list) == len(y.list)
 	})
 	differ(&out, "victim", &b.victims, &o.victims, func(x, y *Use) bool { return x.ID == y.ID && x.Ends == y.Ends && x.NodeID == y.NodeID })
+	differ(&out, "slots left", &b.left, &o.left, func(struct{}, struct{}) bool { return true })
+	differ(&out, "speed", &b.speeds, &o.speeds, func(x, y int) bool { return x == y })
+	if b.others != o.others {
+		out = append(out, "victims of no project: differ")
+	}
 	return out
 }
 
@@ -104,4 +171,25 @@ func differ[K, V any](out *[]string, noun string, a, b *tree.Tree[K, V], same fu
 	a.Changes(b, same, func(c tree.Change[K, V]) {
 		*out = append(*out, fmt.Sprintf("%s %v: differs", noun, c.Key))
 	})
+}
+
+// leftKey is a node that has slots of a type left.
+type leftKey struct {
+	kind string
+	left int
+	node string
+}
+
+func compareLeft(a, b leftKey) int {
+	return cmp.Or(strings.Compare(a.kind, b.kind), cmp.Compare(a.left, b.left), strings.Compare(a.node, b.node))
+}
+
+// speed is that of a node's cores, in MHz.
+type speed struct {
+	pool string
+	mhz  int64
+}
+
+func compareSpeeds(a, b speed) int {
+	return cmp.Or(strings.Compare(a.pool, b.pool), cmp.Compare(a.mhz, b.mhz))
 }

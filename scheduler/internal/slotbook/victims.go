@@ -2,7 +2,9 @@ package slotbook
 
 import (
 	"cmp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 )
@@ -10,13 +12,13 @@ import (
 // victimKey orders those that may be taken from as far as time and the number of instances of projects do not matter: first those that failed
 // the submission check; then by band, the lowest first; then those that started in the latest cycle; then by their project.
 type victimKey struct {
-	passed     bool // the submission check, or of no project
-	band       int
-	cycle      int64
-	project    string
-	milliCores int64
-	start      int64
-	id         string
+	passed  bool // the submission check, or of no project
+	band    int
+	cycle   int64
+	project string
+	mhz     int64
+	start   int64
+	id      string
 }
 
 func compareVictims(a, b victimKey) int {
@@ -27,7 +29,7 @@ func compareVictims(a, b victimKey) int {
 		return 1
 	}
 	return cmp.Or(
-		cmp.Compare(a.band, b.band), cmp.Compare(b.cycle, a.cycle), strings.Compare(a.project, b.project), cmp.Compare(a.milliCores, b.milliCores),
+		cmp.Compare(a.band, b.band), cmp.Compare(b.cycle, a.cycle), strings.Compare(a.project, b.project), cmp.Compare(a.mhz, b.mhz),
 		cmp.Compare(b.start, a.start), strings.Compare(a.id, b.id),
 	)
 }
@@ -53,7 +55,7 @@ func (b *Book) keyOf(u *Use) victimKey { return keyBy(u, b.Spec(u.Project())) }
 
 // keyBy is keyOf while the use's project is this one.
 func keyBy(u *Use, spec *slots.Project) victimKey {
-	return victimKey{u.passed(spec), u.Band, u.Cycle, u.Project(), u.MilliCores, u.Start, u.ID}
+	return victimKey{u.passed(spec), u.Band, u.Cycle, u.Project(), u.MHz, u.Start, u.ID}
 }
 
 // member is an allocation of a project.
@@ -76,4 +78,56 @@ func (b *Book) recheck(name string, was, is *slots.Project) {
 		b.victims.Delete(b.owner, keyBy(u, was))
 		b.victims.Put(b.owner, keyBy(u, is), u)
 	}
+}
+
+// InOrder calls yield for those that may be taken from, the least important first, until it returns false: those that failed the submission check;
+// then by band, the lowest first; then those that started in the latest cycle; then those of the project that is furthest over its slots; then those
+// that used the least processor × time; then those whose time limit is the longest, or that have none; then by ID. failed: it failed the check.
+func (b *Book) InOrder(now int64, yield func(failed bool, u *Use) bool) {
+	var alike []rankedUse
+	var of victimKey
+	flush := func() bool {
+		slices.SortFunc(alike, compareRanked)
+		for _, r := range alike {
+			if !yield(!of.passed, r.use) {
+				return false
+			}
+		}
+		alike = alike[:0]
+		return true
+	}
+	over, last := 0, ""
+	for k, u := range b.victims.All {
+		if k.passed != of.passed || k.band != of.band || k.cycle != of.cycle {
+			if !flush() {
+				return
+			}
+			of, last = k, ""
+		}
+		if len(alike) == 0 || k.project != last {
+			over, last = b.Over(k.project), k.project
+		}
+		alike = append(alike, rankedUse{u, over, u.MHz * ((now - u.Start) / int64(time.Millisecond))})
+	}
+	flush()
+}
+
+// rankedUse is one of those that are alike up to what changes with time and with what else runs.
+type rankedUse struct {
+	use    *Use
+	over   int
+	worked int64
+}
+
+func compareRanked(a, b rankedUse) int {
+	if c := cmp.Or(cmp.Compare(b.over, a.over), cmp.Compare(a.worked, b.worked)); c != 0 {
+		return c
+	}
+	if x, y := a.use.Ends, b.use.Ends; x != y {
+		if x == 0 || y != 0 && x > y {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.use.ID, b.use.ID)
 }

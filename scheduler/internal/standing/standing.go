@@ -41,3 +41,41 @@ func Of(w *world.World, job *structs.Job) int {
 	}
 	return structs.StandingFailed
 }
+
+// Instance returns an instance of a group as its project's slots count it, and what it requests; nil: there are no projects, or its job names none.
+func Instance(w *world.World, job *structs.Job, group *structs.TaskGroup) (of *slots.Instance, volume slots.Volume) {
+	book := w.Slots()
+	if book == nil || job.Project == "" {
+		return nil, volume
+	}
+	pool := cmp.Or(job.NodePool, structs.DefaultNodePool)
+	if pool == structs.AllNodePool {
+		pool = ""
+	}
+	of = &slots.Instance{Submission: SubmissionOf(job)}
+	volume = volumeOf(group, book.Slowest(pool))
+	kind := w.SlotType(of.Type)
+	of.Cost = slots.Cost(volume, slots.Volume{MilliCores: 1000 * int64(kind.Cores), GPUs: int64(kind.GPUs)})
+	return of, volume
+}
+
+// volumeOf returns what an instance of a group requests; slowest is how many MHz a core has at least.
+func volumeOf(group *structs.TaskGroup, slowest int64) (v slots.Volume) {
+	for _, t := range group.Tasks {
+		r := t.Resources
+		if r == nil {
+			continue
+		}
+		v.MemoryMB += int64(r.MemoryMB)
+		switch {
+		case r.Cores > 0:
+			v.MilliCores += 1000 * int64(r.Cores)
+		case slowest > 0:
+			v.MilliCores += (1000*int64(r.CPU) + slowest - 1) / slowest
+		}
+		for _, d := range r.Devices {
+			v.GPUs += int64(max(1, d.Count))
+		}
+	}
+	return v
+}

@@ -29,6 +29,7 @@ type Edit struct {
 	owedNode string
 	of       *Owner // of the allocation last upserted
 	claims   claimsEdit
+	placed   int // instances of projects that an evaluation has placed
 }
 
 // Begin begins an edit of a World in memory that the caller has, with a token of its own.

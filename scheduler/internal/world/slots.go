@@ -1,6 +1,8 @@
 package world
 
 import (
+	"cmp"
+	"math"
 	"strconv"
 	"strings"
 
@@ -13,6 +15,9 @@ import (
 
 // Slots returns what is known of projects and slots; nil: there are no projects.
 func (w *World) Slots() *slotbook.Book { return w.slots }
+
+// SlotType returns what a slot of a type is.
+func (w *World) SlotType(name string) structs.SlotType { return w.slotTypes.TypeOf(name) }
 
 // SlotEdit is an edit as what moves the book of slots on.
 type SlotEdit struct{ E *Edit }
@@ -105,9 +110,11 @@ func (s SlotEdit) rebuild() {
 // node takes in what a node states about its slots.
 func (s SlotEdit) node(n *structs.Node) {
 	if b := s.book(); b != nil {
-		stated := map[string]int{}
-		n.AddSlots(stated)
-		s.lose(b.SetNode(n.ID, stated))
+		offer := &slotbook.Offer{Slots: map[string]int{}, Pool: cmp.Or(n.NodePool, structs.DefaultNodePool)}
+		if n.AddSlots(offer.Slots); n.NodeResources != nil {
+			offer.MHz = n.NodeResources.Cpu.MHzPerCore()
+		}
+		s.lose(b.SetNode(n.ID, offer))
 	}
 }
 
@@ -130,6 +137,22 @@ func (s SlotEdit) dismiss(u *Usage) {
 	}
 }
 
+// Place counts an instance that an evaluation places on a node, after all that run.
+func (s SlotEdit) Place(nodeID string, u *Usage) {
+	b := s.book()
+	if b == nil || u.Owner.Terms.Slots == nil {
+		return
+	}
+	use := s.useOf(u)
+	use.Takeable, use.NodeID = false, nodeID
+	if use.Of != nil {
+		use.ID = "new " + strconv.Itoa(s.E.placed)
+		use.Of.ID, use.Of.Start, use.Start = use.ID, math.MaxInt64, math.MaxInt64
+		s.E.placed++
+		b.Add(use)
+	}
+}
+
 // lose lets allocations go on without their slots.
 func (s SlotEdit) lose(ids []string) {
 	for _, id := range ids {
@@ -145,7 +168,7 @@ func (s SlotEdit) useOf(u *Usage) *slotbook.Use {
 	use := &slotbook.Use{
 		ID: u.ID, NodeID: u.NodeID, Takeable: t.Claim == "" && !t.PerNode && !u.IsSuspended,
 		Immune: s.E.w.requeues != nil && int(u.Requeues) >= *s.E.w.requeues,
-		Band:   (&structs.SchedulerConfiguration{Bands: s.E.w.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.cycle, MilliCores: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
+		Band:   (&structs.SchedulerConfiguration{Bands: s.E.w.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.cycle, MHz: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
 	}
 	if t.Slots != nil && t.Claim != structs.ClaimCells && !u.IsSuspended {
 		use.Of, use.OnSlot, use.Guards, use.Light = SlotInstance(u), t.Claim == structs.ClaimSlots, t.Slots.Guards, t.Slots.Light

@@ -1,0 +1,174 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/slot"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/scheduler/preempt"
+)
+
+// What a project was given comes before what is free (semantics part 4): a recognised instance uses slots of its project while a row has room
+// for it, on a node that has enough left. Where the project runs fewer instances than it has slots, and one has been pending for longer than the
+// grace, others leave for it.
+
+// slotRun places instances of one group on slots of their project.
+type slotRun struct {
+	g    *groupRun
+	find *slot.Finder
+	// runs are the placings by what an instance takes beside its cost: a batch has one right.
+	runs map[slot.Use]*groupRun
+	uses []slot.Use // of runs, in the order in which they were begun
+	// full: no more slots are to be had where room is free; stuck: none by taking from others either.
+	full, stuck bool
+	// stale: what the group's search has found free may be taken, and more may be free.
+	stale bool
+}
+
+// slots begins the placing of a group on slots of its project; nil: its instances use none.
+func (g *groupRun) slots() *slotRun {
+	s := g.s
+	if s.Input.Job.Project == "" || g.work.Gang != nil {
+		return nil
+	}
+	find := slot.NewFinder(s.Input, g.search.Edit, g.work.Group, func() *search.Search {
+		return search.ForGroup(s.Input, g.work.Group, g.search.Edit, g.search.Fit, &s.Random, &s.Census, s.Live)
+	})
+	if find == nil {
+		return nil
+	}
+	return &slotRun{g: g, find: find, runs: map[slot.Use]*groupRun{}}
+}
+
+// placeOrTake places one instance on slots, and takes room from others for it if it may. It reports whether it did.
+func (c *slotRun) placeOrTake(p reconcile.Placement) bool {
+	if c == nil || c.stuck || p.NodeID != "" {
+		return false
+	}
+	if !c.find.Held() {
+		c.full, c.stuck = true, true
+		return false
+	}
+	if !c.full && c.place(p) {
+		return true
+	}
+	c.full = true
+	if c.take(p) {
+		return true
+	}
+	c.stuck = true
+	return false
+}
+
+// place places one instance on free slots.
+func (c *slotRun) place(p reconcile.Placement) bool {
+	world.Flush(c.g.search.Edit)
+	at, ok := c.find.Next(avoided(p))
+	if !ok {
+		return false
+	}
+	use, _ := c.find.On(at.Node)
+	run := c.run(use)
+	f, ok := run.search.On(at.Node.ID)
+	if !ok {
+		return false
+	}
+	run.accept(p, f)
+	c.find.Taken(at)
+	c.stale = true
+	return true
+}
+
+// run returns the placing of the group by what an instance takes of slots, begun if need be.
+func (c *slotRun) run(use slot.Use) *groupRun {
+	if r := c.runs[use]; r != nil {
+		return r
+	}
+	r := *c.g
+	r.batch, r.nodes, r.short = nil, nil, nil
+	r.search = c.g.search.ForNamed(c.g.search.Request.OnSlot(use.Guards, use.Light))
+	c.runs[use], c.uses = &r, append(c.uses, use)
+	return &r
+}
+
+// placeAgain places the successor of an instance that has just given back what it used.
+func (c *slotRun) placeAgain(p reconcile.Placement) bool {
+	if c != nil {
+		c.full, c.stuck = false, false
+		c.find.Rewind()
+	}
+	return c.placeOrTake(p)
+}
+
+// batches adds what was placed to the plan.
+func (c *slotRun) batches() {
+	if c != nil {
+		for _, use := range c.uses {
+			c.runs[use].addBatch()
+		}
+	}
+}
+
+// rewind begins the group's search anew if slots were used since.
+func (c *slotRun) rewind() {
+	if c != nil && c.stale {
+		c.stale = false
+		c.g.search.Rewind()
+	}
+}
+
+// placeBeside places one instance where room is free, whoever owns it.
+func (g *groupRun) placeBeside(p reconcile.Placement, slots *slotRun) bool {
+	slots.rewind()
+	return g.place(p)
+}
+
+// take has others leave for one instance whose project is under-allocated, if it has been pending for long enough.
+func (c *slotRun) take(p reconcile.Placement) bool {
+	s := c.g.s
+	if !c.find.UnderAllocated() {
+		return false
+	}
+	if at := s.pendingSince(c.g.work.Group.Name) + c.find.Grace(); at > s.Input.Now.UnixNano() {
+		s.graceEnds = earlier(s.graceEnds, time.Unix(0, at).UTC())
+		return false
+	}
+	world.Flush(c.g.search.Edit)
+	for at := range c.find.Takes(s.Input.Now.UnixNano(), s.mayLeaveForSlots) {
+		if tried, placed := c.takeOn(at, p); tried {
+			c.find.Rewind()
+			c.full, c.stale = !placed, true
+			return placed
+		}
+	}
+	return false
+}
+
+// takeOn has some leave a node for an instance, if they are enough; placed: it found room then.
+func (c *slotRun) takeOn(at slot.Take, p reconcile.Placement) (tried, placed bool) {
+	run := c.run(at.Use)
+	r := c.g.s.reclaimer(c.g.search.Edit)
+	r.below, r.only, r.project = preempt.EveryBand, at.Leave, c.find.Instance().Project
+	p.NodeID = at.Node
+	if !r.assign(&reclaimSearch{r: r, run: run, seen: map[string]bool{}}, p) {
+		return false, false
+	}
+	return true, len(r.settle()) == 0
+}
+
+// pendingSince is when a group's request began to wait, in Unix nanoseconds.
+func (s *Scheduler) pendingSince(group string) int64 {
+	for _, row := range s.Input.Requests {
+		if row.Group == group && row.Missing > 0 {
+			return row.Since
+		}
+	}
+	return s.eval.CreateTime
+}
+
+// mayLeaveForSlots reports whether a usage may be taken from for a project's slot as far as this plan goes.
+func (s *Scheduler) mayLeaveForSlots(u *world.Usage) bool {
+	return u.Owner.Namespace != s.eval.Namespace || u.Owner.Job != s.eval.JobID
+}

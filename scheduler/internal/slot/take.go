@@ -1,0 +1,107 @@
+package slot
+
+import (
+	"iter"
+
+	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+)
+
+// Take is a node on which an instance may find room on slots if some leave.
+type Take struct {
+	Node  string
+	Use   Use
+	Leave map[string]bool // the IDs of their allocations
+}
+
+// Takes returns where one more instance may find room if some leave, in the order of victims: one for one first, then where several must leave
+// one node. Of a gang all leave, as it may not run without one. may reports whether a usage may be taken from.
+func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
+	return func(yield func(Take) bool) {
+		if !f.book().AnyLeft(f.of.Type, f.least()) {
+			return
+		}
+		leaving := map[string][]*world.Usage{} // by node
+		found := true
+		f.book().InOrder(now, func(failed bool, v *slotbook.Use) bool {
+			u := f.victim(failed, v, may)
+			if u == nil {
+				return true
+			}
+			t, enough := f.take([]*world.Usage{u})
+			if leaving[u.NodeID] = append(leaving[u.NodeID], u); enough {
+				found = yield(t)
+			}
+			return found
+		})
+		if found {
+			f.takesOfSeveral(leaving, now, may, yield)
+		}
+	}
+}
+
+// takesOfSeveral goes on where no one alone is enough.
+func (f *Finder) takesOfSeveral(of map[string][]*world.Usage, now int64, may func(*world.Usage) bool, yield func(Take) bool) {
+	seen := map[string]int{}
+	f.book().InOrder(now, func(failed bool, v *slotbook.Use) bool {
+		if len(of[v.NodeID]) < 2 || f.victim(failed, v, may) == nil {
+			return true
+		}
+		if seen[v.NodeID]++; seen[v.NodeID] < 2 {
+			return true
+		}
+		if t, enough := f.take(of[v.NodeID][:seen[v.NodeID]]); enough {
+			return yield(t)
+		}
+		return true
+	})
+}
+
+// least is how many slots a node must have left at least.
+func (f *Finder) least() int {
+	if f.mayBeLight() {
+		return 0
+	}
+	return f.of.Cost
+}
+
+// victim returns the usage of one that may be taken from, if its node has slots left for an instance; nil: it may not, or it would be in vain.
+func (f *Finder) victim(failed bool, v *slotbook.Use, may func(*world.Usage) bool) *world.Usage {
+	if v.Immune && !failed {
+		return nil
+	}
+	n, known := world.StateOf(f.e, v.NodeID)
+	if !known || n.Node == nil {
+		return nil
+	}
+	if _, ok := f.On(n); !ok {
+		return nil
+	}
+	u, found := world.Usages(world.Base(f.e)).Get(v.ID)
+	if !found || !may(u) {
+		return nil
+	}
+	return u
+}
+
+// take returns what leaves a node; enough: as far as amounts go, an instance has room then.
+func (f *Finder) take(list []*world.Usage) (t Take, enough bool) {
+	n, _ := world.StateOf(f.e, list[0].NodeID)
+	free := n.Free()
+	t = Take{Node: n.ID, Use: f.use(n), Leave: map[string]bool{}}
+	for _, u := range list {
+		g, gang := u.Owner.Gang()
+		if !gang {
+			t.Leave[u.ID], free = true, free.Plus(u.Amount)
+			continue
+		}
+		for _, m := range world.GangMembers(f.e, g) {
+			if m.NodeID == n.ID && !t.Leave[m.ID] {
+				free = free.Plus(m.Amount)
+			}
+			t.Leave[m.ID] = true
+		}
+	}
+	free = free.Minus(f.search.Request.Amount)
+	return t, free.CPU >= 0 && free.MemoryMB >= 0 && free.DiskMB >= 0
+}
