@@ -24,12 +24,12 @@ func (c shifted) Now() time.Time { return time.Now().Add(c.by) }
 // AfterFunc implements clock.Clock.
 func (shifted) AfterFunc(d time.Duration, f func()) clock.Timer { return time.AfterFunc(d, f) }
 
-// TestTurnOfWeeks: slots change hands at the instant at which a week begins where the calendar is kept, over the turn of a year with 53 weeks and over
+// TestWeekBegins: slots change hands at the instant at which a week begins where the calendar is kept, over the turn of a year with 53 weeks and over
 // both changes of daylight saving, in two time zones; at no other instant, and once.
-func TestTurnOfWeeks(t *testing.T) {
+func TestWeekBegins(t *testing.T) {
 	for _, row := range []struct {
 		zone, starts, first string
-		turns               [3]string // when the first week begins, the second, and when that ends, in UTC
+		begins              [3]string // when the first week begins, the second, and when that ends, in UTC
 		hours               float64   // that the first week has
 	}{
 		{"Europe/Berlin", "mon 00:00", "2026-W53", [3]string{"2026-12-27T23:00:00Z", "2027-01-03T23:00:00Z", "2027-01-10T23:00:00Z"}, 168},
@@ -43,15 +43,15 @@ func TestTurnOfWeeks(t *testing.T) {
 		{"Europe/Berlin", "sun 02:30", "2026-W42", [3]string{"2026-10-18T00:30:00Z", "2026-10-25T00:30:00Z", "2026-11-01T01:30:00Z"}, 168},
 	} {
 		t.Run(row.zone+" "+row.first+" "+row.starts, func(t *testing.T) {
-			var turns []time.Time
-			for _, text := range row.turns {
+			var begins []time.Time
+			for _, text := range row.begins {
 				at, err := time.Parse(time.RFC3339, text)
 				if err != nil {
 					t.Fatal(err)
 				}
-				turns = append(turns, at)
+				begins = append(begins, at)
 			}
-			if hours := turns[1].Sub(turns[0]).Hours(); hours != row.hours {
+			if hours := begins[1].Sub(begins[0]).Hours(); hours != row.hours {
 				t.Errorf("the week has %v hours, want %v", hours, row.hours)
 			}
 			weeks, err := week.New(row.zone, row.starts)
@@ -62,14 +62,14 @@ func TestTurnOfWeeks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			synctest.Test(t, func(t *testing.T) { turnOfWeeks(t, weeks, first, turns) })
+			synctest.Test(t, func(t *testing.T) { weekBegins(t, weeks, first, begins) })
 		})
 	}
 }
 
-// turnOfWeeks gives two projects slots of two weeks, in the hour before the first of them begins, and lets time pass.
-func turnOfWeeks(t *testing.T, weeks week.Calendar, first week.ID, turns []time.Time) {
-	c := shifted{turns[0].Add(-time.Hour).Sub(time.Now())}
+// weekBegins gives two projects slots of two weeks, in the hour before the first of them begins, and lets time pass.
+func weekBegins(t *testing.T, weeks week.Calendar, first week.ID, begins []time.Time) {
+	c := shifted{time.Until(begins[0].Add(-time.Hour))}
 	store, w := state.New(state.Options{})
 	l := &log{w: w}
 	put := func(kind structs.LogType, payload any) {
@@ -105,8 +105,8 @@ func turnOfWeeks(t *testing.T, weeks week.Calendar, first week.ID, turns []time.
 		}()
 		return func() { cancel(); <-done }
 	}
-	slots := []string{"0 0", "3 1", "1 3", "0 0"} // of both, before the first turn and after each
-	for i, at := range turns { // each has a leader of its own, which knows nothing but the state
+	slots := []string{"0 0", "3 1", "1 3", "0 0"} // of both, before the first begins and after each
+	for i, at := range begins {                   // each has a leader of its own, which knows nothing but the state
 		time.Sleep(at.Add(-time.Hour).Sub(c.Now()))
 		stop := lead()
 		time.Sleep(at.Add(-1).Sub(c.Now()))
@@ -114,7 +114,7 @@ func turnOfWeeks(t *testing.T, weeks week.Calendar, first week.ID, turns []time.
 		if got := given(); got != slots[i] {
 			t.Errorf("just before %s: %s slots, want %s", at, got, slots[i])
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := given(); got != slots[i+1] {
 			t.Errorf("at %s: %s slots, want %s", at, got, slots[i+1])
@@ -126,7 +126,7 @@ func turnOfWeeks(t *testing.T, weeks week.Calendar, first week.ID, turns []time.
 	for _, at := range l.commits {
 		commits = append(commits, at.Add(c.by).UTC())
 	}
-	if !slices.EqualFunc(commits, turns, time.Time.Equal) {
-		t.Errorf("weeks were turned at %v, want %v", commits, turns)
+	if !slices.EqualFunc(commits, begins, time.Time.Equal) {
+		t.Errorf("weeks began at %v, want %v", commits, begins)
 	}
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// weekTurn is a week of two projects that ends in a moment, and the one that follows.
-type weekTurn struct {
+// weekChange is a week of two projects that ends in a moment, and the one that follows.
+type weekChange struct {
 	f           *fleet
 	edge        time.Time
 	chip, board string
 }
 
-// newWeekTurn edits the calendars of two new projects, of which one has 3 slots and the other 1 until the edge, and then the other way round. Log
+// newWeekChange edits the calendars of two new projects, of which one has 3 slots and the other 1 until the edge, and then the other way round. Log
 // entries state when weeks begin, so that a week may begin when a test needs it.
-func newWeekTurn(f *fleet, round int) *weekTurn {
+func newWeekChange(f *fleet, round int) *weekChange {
 	f.t.Helper()
 	now := time.Now()
-	w := &weekTurn{f: f, edge: now.Add(3 * time.Second), chip: fmt.Sprint("chip-", round), board: fmt.Sprint("board-", round)}
+	w := &weekChange{f: f, edge: now.Add(3 * time.Second), chip: fmt.Sprint("chip-", round), board: fmt.Sprint("board-", round)}
 	leader := f.all[f.leader()]
 	put := func(kind structs.LogType, payload any) {
 		f.t.Helper()
@@ -51,7 +51,7 @@ func newWeekTurn(f *fleet, round int) *weekTurn {
 }
 
 // given returns the slots that both projects have now, as a server knows it.
-func (w *weekTurn) given(s *Server) string {
+func (w *weekChange) given(s *Server) string {
 	book := s.store.Snapshot().World().Slots()
 	if book == nil || book.Account(w.chip) == nil || book.Account(w.board) == nil {
 		return "none"
@@ -60,7 +60,7 @@ func (w *weekTurn) given(s *Server) string {
 }
 
 // everywhere waits until all servers that run know of these slots.
-func (w *weekTurn) everywhere(want string) {
+func (w *weekChange) everywhere(want string) {
 	w.f.t.Helper()
 	within(w.f.t, 30*time.Second, "the slots "+want, func(context.Context) error {
 		for _, s := range w.f.up() {
@@ -72,8 +72,8 @@ func (w *weekTurn) everywhere(want string) {
 	})
 }
 
-// turns returns when the log entries of a server moved time on, from the edge on.
-func (w *weekTurn) turns(s *Server) (at []time.Duration) {
+// changes returns when the log entries of a server moved time on, from the edge on.
+func (w *weekChange) changes(s *Server) (at []time.Duration) {
 	w.f.t.Helper()
 	last := s.store.Snapshot().Index()
 	for index := uint64(1); index <= last; index++ {
@@ -88,16 +88,16 @@ func (w *weekTurn) turns(s *Server) (at []time.Duration) {
 		if err != nil {
 			w.f.t.Fatal(err)
 		}
-		if turn, ok := payload.(*structs.ClaimsTimeEntry); ok && turn.Now >= w.edge.UnixNano() {
-			at = append(at, time.Unix(0, turn.Now).Sub(w.edge))
+		if entry, ok := payload.(*structs.ClaimsTimeEntry); ok && entry.Now >= w.edge.UnixNano() {
+			at = append(at, time.Unix(0, entry.Now).Sub(w.edge))
 		}
 	}
 	return at
 }
 
-// TestWeekTurnsWithoutLeader: the leader is lost when a week begins, a little before or after: the slots change hands all the same, without an
-// operator, and one entry turns the week, once.
-func TestWeekTurnsWithoutLeader(t *testing.T) {
+// TestWeekBeginsWithoutLeader: the leader is lost when a week begins, a little before or after: the slots change hands all the same, without an
+// operator, and one entry changes the week, once.
+func TestWeekBeginsWithoutLeader(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, nil)
 	node := &structs.Node{ID: nodeID, SecretID: "s", Name: "n", NodePool: structs.NodePoolDefault, Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{
@@ -107,22 +107,22 @@ func TestWeekTurnsWithoutLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round, off := range []time.Duration{-20 * time.Millisecond, 0, time.Millisecond, 5 * time.Millisecond} {
-		w := newWeekTurn(f, round)
+		w := newWeekChange(f, round)
 		w.everywhere("3 1")
 		lost := f.leader()
 		time.Sleep(time.Until(w.edge.Add(off)))
 		f.crash(lost)
 		w.everywhere("1 3")
-		late := w.turns(f.up()[0])
+		late := w.changes(f.up()[0])
 		f.run(lost)
 		f.formed(3)
 		w.everywhere("1 3")
 		for _, s := range f.all {
-			if turns := w.turns(s); len(turns) != 1 || turns[0] != late[0] {
-				t.Errorf("lost %s from the edge: %s has %v, not one turn after %v", off, s.cfg.Name, turns, late)
+			if changes := w.changes(s); len(changes) != 1 || changes[0] != late[0] {
+				t.Errorf("lost %s from the edge: %s has %v, not one entry after %v", off, s.cfg.Name, changes, late)
 			}
 		}
-		t.Logf("lost %s from the edge: turned after %s", off, late)
+		t.Logf("lost %s from the edge: the week began after %s", off, late)
 	}
 	within(t, 20*time.Second, "equal states", func(context.Context) error {
 		first := f.all[0].store.Snapshot()
