@@ -44,6 +44,8 @@ type cluster struct {
 	done *structs.Evaluation
 	// entitledOnly: evaluations are decided at the entitled positions of their requests.
 	entitledOnly bool
+	// projects are those that there are, by name.
+	projects map[string]*structs.ProjectNow
 }
 
 func newCluster(t tester) *cluster {
@@ -361,6 +363,11 @@ func (c *cluster) rebuilt() *scheduler.World {
 	for _, n := range c.nodes {
 		e.UpsertNode(n)
 	}
+	var projects []*structs.ProjectNow
+	for _, name := range slices.Sorted(maps.Keys(c.projects)) {
+		projects = append(projects, c.projects[name])
+	}
+	scheduler.RestoreProjects(e, projects)
 	for _, h := range world.Reservations(c.w).All { // no table has them
 		e.Reserve(&structs.Reservation{
 			NodeID: h.NodeID, Namespace: h.Namespace, JobID: h.Job, Group: h.Group, CPU: h.Amount.CPU, MemoryMB: h.Amount.MemoryMB,

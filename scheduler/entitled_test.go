@@ -40,7 +40,7 @@ func TestEntitledOnly(t *testing.T) {
 	if left.Status != structs.EvalStatusBlocked || left.SnapshotIndex != 0 || left.QueuedAllocations[job.TaskGroups[0].Name] != 8 {
 		t.Errorf("the rest waits in %+v", left)
 	}
-	if reason, _ := left.FailedTGAllocs[job.TaskGroups[0].Name].MainReason(); reason != "not tried yet beyond what its namespace owns" {
+	if reason, _ := left.FailedTGAllocs[job.TaskGroups[0].Name].MainReason(); reason != "not tried yet beyond what its namespace or project has" {
 		t.Errorf("it waits because: %s", reason)
 	}
 	entitled(0)

@@ -163,7 +163,7 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 	ev := v.snap.Eval(nil, a.EvalID)
 	switch {
 	case ev == nil || !l.Tried:
-	case ev.SnapshotIndex == 0 && !l.Rank.IsEntitled() && v.snap.World().Owns(a.Namespace): // what is entitled of it was tried alone
+	case ev.SnapshotIndex == 0 && !l.Rank.IsEntitled() && (v.snap.World().Owns(a.Namespace) || l.Job.Project != ""): // what is entitled of it was tried alone
 		e.State = structs.QueueNotTried
 	default:
 		e.Reason, e.ReasonNodes = ev.FailedTGAllocs[a.Group].MainReason()

@@ -171,7 +171,8 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 // brief reports whether why an evaluation waits need not be counted now.
 func (p *Pass) brief(e *structs.Evaluation) bool {
 	now := p.opts.Clock.Now()
-	if now.Sub(time.Unix(0, e.ModifyTime)) < p.opts.Explain || now.Sub(p.explained) < p.opts.ExplainEach {
+	if e.SnapshotIndex > 0 && now.Sub(time.Unix(0, e.ModifyTime)) < p.opts.Explain || // else only what is entitled of it was looked at
+		now.Sub(p.explained) < p.opts.ExplainEach {
 		return true
 	}
 	p.explained = now

@@ -6,12 +6,12 @@ import (
 )
 
 // notTried is why an instance waits that has not been looked at: its position has not come yet.
-const notTried = "not tried yet beyond what its namespace owns"
+const notTried = "not tried yet beyond what its namespace or project has"
 
 // leave has an instance wait for the other position of its request. It reports false if this is that position.
 func (g *groupRun) leave() bool {
 	if g.s.Input.EntitledOnly {
-		entitledPosition{g.s}.wait(g.work, 1)
+		entitledPosition{g.s}.wait(g.work, 1, g.reasons...)
 	}
 	return g.s.Input.EntitledOnly
 }
@@ -19,8 +19,8 @@ func (g *groupRun) leave() bool {
 // entitledPosition is an evaluation that is decided at its entitled position.
 type entitledPosition struct{ s *Scheduler }
 
-// wait counts instances of a group that are not looked at at this position.
-func (t entitledPosition) wait(work *reconcile.GroupWork, instances int) {
+// wait counts instances of a group that are not looked at at this position. reasons are why they use no claim, if that is known.
+func (t entitledPosition) wait(work *reconcile.GroupWork, instances int, reasons ...string) {
 	name := work.Group.Name
 	t.s.Fit(work.Group) // which classes could take it is looked up later
 	world.PutInto(&t.s.queued, name, t.s.queued[name]+instances)
@@ -28,7 +28,9 @@ func (t entitledPosition) wait(work *reconcile.GroupWork, instances int) {
 	if m == nil {
 		if m = t.s.stored(name); m == nil {
 			m = newExplanation(t.s.Input.Job).AllocMetric
-			m.QuotaExhausted = []string{notTried}
+			if m.QuotaExhausted = reasons; len(reasons) == 0 {
+				m.QuotaExhausted = []string{notTried}
+			}
 		}
 		world.PutInto(&t.s.failed, name, m)
 		instances--

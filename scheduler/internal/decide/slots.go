@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
@@ -48,7 +49,9 @@ func (c *slotRun) placeOrTake(p reconcile.Placement) bool {
 		return false
 	}
 	if !c.find.Held() {
+		of := c.find.Instance()
 		c.full, c.stuck = true, true
+		c.g.reasons = []string{fmt.Sprintf("slots: project %q uses all that it has of type %q for it this week", of.Project, of.Type)}
 		return false
 	}
 	if !c.full && c.place(p) {
@@ -128,11 +131,14 @@ func (g *groupRun) placeBeside(p reconcile.Placement, slots *slotRun) bool {
 // take has others leave for one instance whose project is under-allocated, if it has been pending for long enough.
 func (c *slotRun) take(p reconcile.Placement) bool {
 	s := c.g.s
+	of := c.find.Instance()
 	if !c.find.UnderAllocated() {
+		c.g.reasons = []string{fmt.Sprintf("slots: project %q runs as many instances as it has slots of type %q", of.Project, of.Type)}
 		return false
 	}
 	if at := s.pendingSince(c.g.work.Group.Name) + c.find.Grace(); at > s.Input.Now.UnixNano() {
 		s.graceEnds = earlier(s.graceEnds, time.Unix(0, at).UTC())
+		c.g.reasons = []string{fmt.Sprintf("slots: no free slot of type %q has room; others leave for it after the grace of %s", of.Type, time.Duration(c.find.Grace()))}
 		return false
 	}
 	world.Flush(c.g.search.Edit)
@@ -143,6 +149,7 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 			return placed
 		}
 	}
+	c.g.reasons = []string{fmt.Sprintf("slots: no free slot of type %q has room, and nobody may be taken from there", of.Type)}
 	return false
 }
 

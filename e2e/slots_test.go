@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// slotsNode is the configuration of an agent whose own node has two slots of 1000 MHz, and so much memory in MiB.
+func slotsNode(memory int) string {
+	return fmt.Sprintf("client {\n  enabled = true\n  cpu_total_compute = 2000\n  memory_total_mb = %d\n  slots {\n    batch = 2\n  }\n}\nplugin \"raw_exec\" {\n  config {\n    enabled = true\n  }\n}\n", memory)
+}
+
+// counts is a script that writes its process ID once and then its progress, a line each, until a file is there.
+func counts(file string) string {
+	return `echo $$ >> ` + file + `.pid; while [ ! -e ` + file + `.end ]; do echo x >> ` + file + `; sleep 0.05; done`
+}
+
+// TestSlotsTakeover: a project gets its slots with real processes. A counter of no project is suspended for the instance of a project, in whose place that
+// runs and ends; then the counter goes on as the same process. Where its memory cannot stay beside the other's, it starts anew and knows why.
+func TestSlotsTakeover(t *testing.T) {
+	t.Parallel()
+	for name, memory := range map[string]int{"both fit": 200, "one fits": 100} {
+		t.Run(name, func(t *testing.T) {
+			a := startDev(t, slotsNode(memory))
+			says(t, a, 0, "operator scheduler set-config -grace 1s -max-requeues 100")
+			says(t, a, 0, "project apply "+a.job("projects", "project \"chip\" {\n  users = [\"root\"]\n}\n"))
+			says(t, a, 0, "project calendar -type batch -slots 1 chip")
+			file := filepath.Join(a.dir, "progress")
+			counter := needs(process("counter", 50, "type = \"batch\"\n  reclaim = \"suspend\"", "", counts(file)), 2000, 60)
+			a.submit("counter", counter)
+			first := a.running("counter", 1, 20*time.Second)[0].ID
+			fileLines(t, file+".pid", 1)
+
+			own := needs(process("own", 50, "type = \"batch\"\n  project = \"chip\"", "", "while [ ! -e "+file+".go ]; do sleep 0.05; done"), 1000, 60)
+			says(t, a, 0, "job run -detach -user root "+a.job("own", own), "Recognised")
+			on := a.running("own", 1, 20*time.Second)[0].ID
+			alloc := a.whole([]*structs.AllocListStub{{ID: on}})[0]
+			if terms := alloc.AllocatedResources.Shared.Terms; terms == nil || terms.Claim != structs.ClaimSlots || terms.Slots.Project != "chip" {
+				t.Errorf("its terms are %+v", terms)
+			}
+			victim := a.whole([]*structs.AllocListStub{{ID: first}})[0]
+			if victim.PreemptedByAllocation != on {
+				t.Errorf("the counter left for %q, not for %s", victim.PreemptedByAllocation, on)
+			}
+			if name == "both fit" {
+				a.inStatus("counter", structs.AllocClientSuspended, 1, 10*time.Second)
+				size := func() int64 {
+					info, err := os.Stat(file)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return info.Size()
+				}
+				stopped := size()
+				says(t, a, 0, "job status own", "Project       = chip (recognised)", "took the place of 1 allocation of job \"counter\"")
+				if now := size(); now != stopped {
+					t.Errorf("the counter went on from %d to %d while it was suspended", stopped, now)
+				}
+			}
+			if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			next := a.running("counter", 1, 30*time.Second)[0]
+			if name == "both fit" {
+				fileLines(t, file+".pid", 1)
+				if next.ID != first {
+					t.Errorf("%s goes on, not %s", next.ID, first)
+				}
+			} else {
+				fileLines(t, file+".pid", 2)
+				if next.Requeues != 1 || next.RequeueReason != "reclaimed for a slot of project chip" {
+					t.Errorf("it was requeued %d times: %q", next.Requeues, next.RequeueReason)
+				}
+			}
+			if err := os.WriteFile(file+".end", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a.inStatus("counter", structs.AllocClientComplete, 1, 20*time.Second)
+		})
+	}
+}
+
+// TestSlotsGolden: part 4's example of priorities through the API, with a short cycle: a recognised job has its bonus from the first boundary of a cycle
+// after it was recognised, and ages by one each further cycle; a normal one ages from the start.
+func TestSlotsGolden(t *testing.T) {
+	t.Parallel()
+	a := startDev(t, slotsNode(200))
+	says(t, a, 0, "operator scheduler set-config -cycle 1s -grace 1h")
+	says(t, a, 0, "project apply "+a.job("projects", "project \"chip\" {\n  users = [\"root\"]\n}\n"))
+	says(t, a, 0, "project calendar -type batch -slots 1 chip")
+	never := func(id, lines string) string {
+		return a.job(id, needs(process(id, 20, "type = \"batch\"\n"+lines, "", "true"), 1_000_000, 16))
+	}
+	says(t, a, 0, "job run -detach -user root "+never("recognised", "  project = \"chip\"\n"))
+	says(t, a, 0, "job run -detach "+never("normal", ""))
+	seen := map[string][]int64{}
+	within(t, 30*time.Second, "four cycles", func(ctx context.Context) error {
+		list, _, err := a.api.Queue(ctx, "", nil)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if of := seen[e.JobID]; len(of) == 0 || of[len(of)-1] != e.Priority.Total {
+				seen[e.JobID] = append(of, e.Priority.Total)
+			}
+		}
+		if len(seen["recognised"]) < 5 {
+			return errorf("%v", seen)
+		}
+		return nil
+	})
+	of := strings.Trim(fmt.Sprint(seen["recognised"][:4]), "[]")
+	if of != "20 120 121 122" && of != "120 121 122 123" { // the first boundary may have passed
+		t.Errorf("the effective priorities of the recognised job are %s", of)
+	}
+	if n := seen["normal"]; n[0] > 21 || n[len(n)-1] > 30 {
+		t.Errorf("those of the normal job are %v", n)
+	}
+}

@@ -1,0 +1,251 @@
+package scheduler_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// projectDay is a day of many projects: jobs of one standard instance each come, run and end; every step all that wait is decided in order.
+type projectDay struct {
+	*projects
+	t       *rapid.T
+	slots   int
+	given   map[string]int
+	owner   map[string]string        // the project of each job
+	runs    map[string]time.Duration // how long each job runs
+	waiting []string
+	taken   int // by force
+	waited  int // steps in which something waited
+	full    int // instances that ran in these steps
+}
+
+// TestSlotsDay: semantics part 4's promise, over a random day: no project runs fewer instances than it has slots while one of its jobs has been pending
+// for longer than the grace, unless all others are on slots or immune; none is given more than its slots by force; nothing idles while anything
+// waits; and who leaves is whom a dumb oracle names.
+func TestSlotsDay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		day(t, rapid.IntRange(2, 8).Draw(t, "nodes"), rapid.IntRange(2, 8).Draw(t, "cores"), 2*time.Hour)
+	})
+}
+
+func day(t *rapid.T, nodes, cores int, long time.Duration) *projectDay {
+	d := &projectDay{
+		projects: newProjects(t), t: t, slots: nodes * cores, given: map[string]int{}, owner: map[string]string{}, runs: map[string]time.Duration{},
+	}
+	for i := range nodes {
+		d.slotNode(fmt.Sprintf("n%03d", i), cores)
+	}
+	left := d.slots * 85 / 100
+	for i := range 12 {
+		name := fmt.Sprint("p", i)
+		switch {
+		case i >= 8:
+			d.gives(name, 0)
+		default:
+			n := rapid.IntRange(0, left/(8-i)+1).Draw(t, name)
+			n = min(n, left)
+			left -= n
+			d.given[name] = n
+			d.gives(name, n)
+		}
+	}
+	const step = 10 * time.Second
+	load := rapid.IntRange(80, 200).Draw(t, "load")  // percent of the slots
+	each := rapid.IntRange(1, 40).Draw(t, "minutes") // the longest run
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	rate := float64(d.slots) * float64(load) / 100 / (float64(each) * 30) * step.Seconds()
+	start, due := d.now, 0.0
+	for number := 0; d.now.Sub(start) < long; d.after(step) {
+		d.endDue()
+		for due += rate; due >= 1; due-- {
+			number++
+			wave := int(d.now.Sub(start)/(15*time.Minute)) * 5 // some projects submit at a time
+			d.arrive(number, fmt.Sprint("p", (wave+rng.IntN(5))%12), time.Duration(1+rng.IntN(60*each))*time.Second)
+		}
+		d.decideAll()
+		d.check()
+	}
+	t.Logf("%d nodes of %d cores: %d jobs, %d left by force; something waited in %d steps", nodes, cores, len(d.jobs), d.taken, d.waited)
+	return d
+}
+
+func (d *projectDay) arrive(number int, project string, runs time.Duration) {
+	id := fmt.Sprintf("j%05d", number)
+	d.owner[id], d.runs[id] = project, runs
+	j := batchOf(id, project)
+	d.jobs[id], d.since[id] = j, d.now
+	d.waiting = append(d.waiting, id)
+}
+
+func batchOf(id, project string) *structs.Job {
+	j := &structs.Job{
+		ID: id, Type: structs.JobTypeBatch, Priority: 50, CreateIndex: 1, Project: project, Submitter: &structs.Submitter{User: project},
+		TaskGroups: []*structs.TaskGroup{{
+			Name: "g", Count: 1, EphemeralDisk: &structs.EphemeralDisk{SizeMB: 0},
+			Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 1000, MemoryMB: 1000}}},
+		}},
+	}
+	j.Canonicalize()
+	return j
+}
+
+// endDue ends what has run for as long as it does.
+func (d *projectDay) endDue() {
+	d.client(func(a *structs.Allocation) bool {
+		return !a.Terminal() && !d.now.Before(time.Unix(0, a.CreateTime).Add(d.runs[a.JobID]))
+	}, d.ended(false))
+	for id, a := range d.allocs { // what has ended is not wanted any more: each has its own place
+		if a.Terminal() && a.ClientStatus == structs.AllocClientComplete && !a.ServerTerminal() {
+			delete(d.allocs, id)
+		}
+	}
+}
+
+// decideAll decides what waits in the order of the queue: what is entitled first, then what is recognised, then the rest; of each the oldest first.
+func (d *projectDay) decideAll() {
+	standing := func(id string) int {
+		switch p := d.owner[id]; {
+		case d.given[p] == 0:
+			return 2
+		case d.runningOf(p, true) < d.given[p]:
+			return 0
+		}
+		return 1
+	}
+	order := slices.Clone(d.waiting)
+	rank := map[string]int{}
+	for _, id := range order {
+		rank[id] = standing(id)
+	}
+	slices.SortStableFunc(order, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank[a], rank[b]), d.since[a].Compare(d.since[b]))
+	})
+	failed := map[string]bool{} // projects of which nothing else finds room
+	for _, id := range order {
+		if key := d.owner[id]; !failed[key] {
+			failed[key] = !d.decideOne(id)
+		}
+	}
+}
+
+// decideOne decides on a job, and checks who leaves. It reports whether the job was placed.
+func (d *projectDay) decideOne(id string) bool {
+	d.job = d.jobs[id]
+	ev := d.newEval()
+	ev.JobID, ev.Type, ev.CreateTime = id, structs.JobTypeBatch, d.since[id].UnixNano()
+	project, before := d.owner[id], d.runningOf(d.owner[id], false)
+	plan, err := scheduler.Schedule(d.w, ev, d.input())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if placed(plan) == 0 {
+		return false
+	}
+	oracle := ""
+	if len(plan.Stop) > 0 {
+		oracle = d.victim()
+	}
+	e := d.w.Edit()
+	judged, refused, why := scheduler.Judge(e, plan)
+	if len(refused) > 0 {
+		d.t.Fatal(why)
+	}
+	d.commit(judged)
+	for _, s := range plan.Stop {
+		a := d.allocs[s.AllocID]
+		if before+1 > d.given[project] {
+			d.t.Fatalf("%s runs %d of %d, and takes %s", project, before, d.given[project], a.JobID)
+		}
+		if a.ID != oracle {
+			d.t.Fatalf("%s leaves, and not %s", a.ID, oracle)
+		}
+		d.taken++
+		d.waiting = append(d.waiting, a.JobID)
+		d.since[a.JobID] = d.now
+	}
+	d.runAll()
+	for i, w := range d.waiting {
+		if w == id {
+			d.waiting = slices.Delete(d.waiting, i, i+1)
+			break
+		}
+	}
+	return true
+}
+
+// runningOf counts what runs of a project, or what of it is on slots.
+func (d *projectDay) runningOf(project string, onSlots bool) (n int) {
+	for _, a := range d.allocs {
+		if !a.Terminal() && d.owner[a.JobID] == project && (!onSlots || a.AllocatedResources.Shared.Terms.Claim == structs.ClaimSlots) {
+			n++
+		}
+	}
+	return n
+}
+
+// victim is the dumb oracle: who must leave, if anybody must.
+func (d *projectDay) victim() string {
+	var list []*structs.Allocation
+	onSlots := map[string]int{}
+	for _, a := range d.allocs {
+		if !a.Terminal() && a.AllocatedResources.Shared.Terms.Claim == structs.ClaimSlots {
+			onSlots[a.NodeID]++
+		}
+	}
+	for _, a := range d.sorted() {
+		failed := d.given[d.owner[a.JobID]] == 0
+		if !a.Terminal() && a.AllocatedResources.Shared.Terms.Claim == "" && (a.Requeues < structs.DefaultMaxRequeues || failed) &&
+			onSlots[a.NodeID] < int(d.nodes[a.NodeID].NodeResources.Cpu.TotalCpuCores) {
+			list = append(list, a)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	over := map[string]int{}
+	for _, a := range list {
+		p := d.owner[a.JobID]
+		over[p] = d.runningOf(p, false) - d.given[p]
+	}
+	cycle := func(a *structs.Allocation) int64 { return a.CreateTime / int64(20*time.Second) }
+	return slices.MinFunc(list, func(a, b *structs.Allocation) int {
+		p, q := d.owner[a.JobID], d.owner[b.JobID]
+		fails := func(p string) int { return min(1, d.given[p]) }
+		return cmp.Or(
+			cmp.Compare(fails(p), fails(q)), cmp.Compare(cycle(b), cycle(a)), cmp.Compare(over[q], over[p]),
+			cmp.Compare(b.CreateTime, a.CreateTime), strings.Compare(a.ID, b.ID),
+		)
+	}).ID
+}
+
+// check checks the promise as things stand.
+func (d *projectDay) check() {
+	running := 0
+	for _, a := range d.allocs {
+		if !a.Terminal() {
+			running++
+		}
+	}
+	if len(d.waiting) > 0 {
+		d.waited, d.full = d.waited+1, d.full+running
+		if running < d.slots {
+			d.t.Fatalf("%d of %d slots idle while %d jobs wait", d.slots-running, d.slots, len(d.waiting))
+		}
+	}
+	for _, id := range d.waiting {
+		p := d.owner[id]
+		if n := d.runningOf(p, false); d.now.Sub(d.since[id]) > structs.DefaultGrace && n < d.given[p] && d.victim() != "" {
+			d.t.Fatalf("%s runs %d of %d while %s has waited for %s", p, n, d.given[p], id, d.now.Sub(d.since[id]))
+		}
+	}
+}

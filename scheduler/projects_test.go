@@ -1,0 +1,292 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// projects is a cluster with projects, each of one user of the same name, and many jobs.
+type projects struct {
+	*cluster
+	jobs  map[string]*structs.Job
+	since map[string]time.Time // of the requests that wait
+}
+
+func newProjects(t tester) *projects {
+	p := &projects{newCluster(t), map[string]*structs.Job{}, map[string]time.Time{}}
+	p.projects = map[string]*structs.ProjectNow{}
+	p.configure()
+	return p
+}
+
+// gives gives a project slots.
+func (p *projects) gives(name string, count int, rows ...structs.CalendarRow) {
+	if rows == nil && count > 0 {
+		rows = []structs.CalendarRow{{Type: structs.SlotBatch, Count: count}}
+	}
+	p.projects[name] = &structs.ProjectNow{Name: name, Users: []string{name}, Rows: rows}
+	e := p.w.Edit()
+	scheduler.SetProject(e, name, p.projects[name])
+	p.w = e.World()
+}
+
+// slotNode adds a node of so many cores of 1000 MHz with 1000 MiB each.
+func (p *projects) slotNode(id string, cores int) {
+	p.node(id, sized(int64(1000*cores), int64(1000*cores)), func(n *structs.Node) { n.NodeResources.Cpu.TotalCpuCores = uint16(cores) })
+}
+
+// submit submits a job of a project ("": of none) of so many instances, each of a core, unless it is changed.
+func (p *projects) submit(project, id string, count int, change ...func(*structs.Job)) {
+	j := schedtest.Job(structs.JobTypeBatch, count, requests(50, 1000, 1000), func(j *structs.Job) {
+		j.ID, j.Project = id, project
+		if project != "" {
+			j.Submitter = &structs.Submitter{User: project}
+		}
+	})
+	for _, f := range change {
+		f(j)
+	}
+	j.Canonicalize()
+	p.jobs[id], p.since[id] = j, p.now
+	p.decide(id)
+}
+
+// decide decides on a job, and returns how many of its instances the plan places.
+func (p *projects) decide(id string) int {
+	p.t.Helper()
+	p.job = p.jobs[id]
+	ev := p.newEval()
+	ev.JobID, ev.Type, ev.CreateTime = id, structs.JobTypeBatch, p.since[id].UnixNano()
+	plan := p.evaluate(ev)
+	p.runAll()
+	if p.running(id) < p.job.TaskGroups[0].Count && len(plan.FailedTGAllocs) == 0 {
+		p.t.Fatalf("%s: %d run, and nothing waits", id, p.running(id))
+	}
+	return placed(plan)
+}
+
+// after lets time pass.
+func (p *projects) after(d time.Duration) { p.now = p.now.Add(d) }
+
+// runAll has everything run.
+func (p *projects) runAll() {
+	p.client(func(a *structs.Allocation) bool {
+		return a.ClientStatus == structs.AllocClientPending && a.DesiredStatus == structs.AllocDesiredRun
+	}, run)
+	p.client(func(a *structs.Allocation) bool { return a.ServerTerminal() && !a.ClientTerminal() }, func(a *structs.Allocation) {
+		a.ClientStatus = structs.AllocClientComplete
+	})
+}
+
+// running counts the running instances of a job.
+func (p *projects) running(id string) (n int) {
+	for _, a := range p.allocs {
+		if a.JobID == id && !a.Terminal() && !a.Suspended() {
+			n++
+		}
+	}
+	return n
+}
+
+// ends ends so many instances of a job.
+func (p *projects) ends(id string, n int) {
+	p.client(func(a *structs.Allocation) bool {
+		if a.JobID != id || a.Terminal() || n == 0 {
+			return false
+		}
+		n--
+		return true
+	}, p.ended(false))
+}
+
+// on describes what runs: the job, whether it is on slots, and its guards.
+func (p *projects) on() string {
+	var list []string
+	for _, a := range p.sorted() {
+		if a.Terminal() {
+			continue
+		}
+		t, text := a.AllocatedResources.Shared.Terms, a.JobID
+		switch {
+		case a.Suspended():
+			text += " suspended"
+		case t.Claim == structs.ClaimSlots && t.Slots.Light:
+			text += " light"
+		case t.Claim == structs.ClaimSlots:
+			text += fmt.Sprintf(" %d+%d", t.Slots.Cost, t.Slots.Guards)
+		}
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+func (p *projects) wantOn(want string) {
+	p.t.Helper()
+	if got := p.on(); got != want {
+		p.t.Fatalf("there run %s; want %s", got, want)
+	}
+}
+
+// TestSlotsGuards: part 4's golden example of guards. A node of 16 GiB with 4 slots of 4 GiB, a 12 GiB job: 1 slot + 2 guards; one standard job
+// more may land, a second 12 GiB job may not; without the standard job a light one of 1 GiB may run in a guard.
+func TestSlotsGuards(t *testing.T) {
+	p := newProjects(t)
+	p.node("n1", sized(4000, 16_384))
+	p.gives("a", 4)
+	memory := func(cpu, mb int) func(*structs.Job) { return requests(50, cpu, mb) }
+	p.submit("a", "big", 1, memory(1000, 12_288))
+	p.wantOn("big 1+2")
+	p.submit("a", "big2", 1, memory(1000, 12_288))
+	p.wantOn("big 1+2")
+	p.submit("a", "light", 1, memory(250, 1024))
+	p.wantOn("big 1+2, light light")
+	p.ends("light", 1)
+	p.submit("a", "standard", 1, memory(1000, 4096))
+	p.wantOn("big 1+2, standard 1+0")
+}
+
+// TestSlotsCost: a 64-core job costs 64 slots of one core, whether it states cores or the processor of as many.
+func TestSlotsCost(t *testing.T) {
+	p := newProjects(t)
+	p.slotNode("n1", 128)
+	p.gives("a", 127)
+	p.submit("a", "wide", 1, requests(50, 64_000, 1000))
+	p.wantOn("wide 64+0")
+	p.submit("a", "second", 1, requests(50, 64_000, 1000)) // free room, and no slots: opportunistic
+	p.wantOn("second, wide 64+0")
+}
+
+// TestSlotsTakeover: after the grace, and not before, an entitled instance has one opportunistic one leave, in the same plan; never more than the
+// project has slots, and never one that is on a slot.
+func TestSlotsTakeover(t *testing.T) {
+	p := newProjects(t)
+	p.slotNode("n1", 4)
+	p.gives("a", 2)
+	p.submit("", "flood", 4)
+	p.after(time.Second)
+	p.submit("a", "own", 3)
+	p.wantOn("flood, flood, flood, flood")
+	if at := p.last.Evals[1].WaitUntil; !at.Equal(p.now.Add(structs.DefaultGrace)) {
+		t.Errorf("it is to be looked at again at %s, want %s", at, p.now.Add(structs.DefaultGrace))
+	}
+	p.after(structs.DefaultGrace - time.Second)
+	p.decide("own")
+	p.wantOn("flood, flood, flood, flood")
+	p.after(time.Second)
+	if n := p.decide("own"); n != 2 {
+		t.Errorf("%d are placed", n)
+	}
+	p.wantTaken(map[string]int{"flood": 2})
+	p.wantOn("flood, flood, own 1+0, own 1+0")
+	for _, s := range p.last.Stop {
+		if s.RequeueReason != "reclaimed for a slot of project a" || s.DesiredStatus != structs.AllocDesiredEvict {
+			t.Errorf("%+v", s)
+		}
+	}
+	p.gives("b", 2)
+	p.submit("b", "others", 2)
+	p.after(structs.DefaultGrace)
+	p.decide("others")
+	p.wantOn("others 1+0, others 1+0, own 1+0, own 1+0")
+	p.decide("own")
+	p.decide("flood")
+	p.wantOn("others 1+0, others 1+0, own 1+0, own 1+0")
+}
+
+// TestSlotsVictims: the order in which others leave. Those that failed the submission check go first, immune or not; then the lowest band; then
+// what started in the latest cycle; then the project that is furthest over its slots; then what has used the least; and nobody who is immune.
+func TestSlotsVictims(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		submit func(p *projects)
+		want   string
+	}{
+		{"failed first", func(p *projects) {
+			p.submit("", "low", 1, func(j *structs.Job) { j.Priority = 1 })
+			p.submit("nobody", "failed", 1, func(j *structs.Job) { j.Priority = 99 })
+			p.after(time.Minute)
+			p.submit("", "late", 2)
+		}, "failed"},
+		{"lowest band", func(p *projects) {
+			p.submit("", "low", 1, func(j *structs.Job) { j.Priority = 1 })
+			p.after(time.Minute)
+			p.submit("", "late", 3)
+		}, "low"},
+		{"latest cycle", func(p *projects) {
+			p.submit("", "early", 3)
+			p.after(time.Minute)
+			p.submit("", "late", 1)
+		}, "late"},
+		{"furthest over", func(p *projects) {
+			p.gives("b", 1)
+			p.submit("b", "one", 1)
+			p.submit("b", "beyond", 1) // on free room: one over
+			p.submit("c", "over", 2)   // fails the check, and would go first; so it is let pass by slots
+		}, "over"},
+		{"least used", func(p *projects) {
+			p.submit("", "wide", 1, requests(50, 2000, 1000))
+			p.submit("", "slim", 1, requests(50, 1000, 1000))
+			p.submit("", "slim2", 1, requests(50, 1000, 1000), func(j *structs.Job) { j.TaskGroups[0].MaxRunDuration = time.Hour })
+		}, "slim"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := newProjects(t)
+			p.now = p.now.Truncate(time.Minute)
+			p.config.Bands = []structs.PriorityBand{{Low: 1, High: 49}, {Low: 50, High: 100}}
+			p.configure()
+			p.slotNode("n1", 4)
+			p.gives("a", 1)
+			row.submit(p)
+			p.submit("a", "own", 1)
+			p.after(structs.DefaultGrace)
+			p.decide("own")
+			p.wantTaken(map[string]int{row.want: 1})
+		})
+	}
+	p := newProjects(t)
+	p.slotNode("n1", 1)
+	p.gives("a", 1)
+	p.submit("", "immune", 1)
+	p.client(isLive, func(a *structs.Allocation) { a.Requeues = structs.DefaultMaxRequeues })
+	p.submit("a", "own", 1)
+	p.after(structs.DefaultGrace)
+	p.decide("own")
+	p.wantOn("immune")
+}
+
+// TestSlotsSuspend: who leaves by its own choice is suspended where its memory can stay, and goes on when it has room again.
+func TestSlotsSuspend(t *testing.T) {
+	p := newProjects(t)
+	p.node("n1", sized(1000, 8000), func(n *structs.Node) { n.NodeResources.Cpu.TotalCpuCores = 1 })
+	p.gives("a", 1)
+	p.submit("", "patient", 1, func(j *structs.Job) { j.Reclaim = structs.ReclaimSuspend })
+	p.submit("a", "own", 1)
+	p.after(structs.DefaultGrace)
+	p.decide("own")
+	p.wantOn("own 1+0, patient suspended")
+	p.ends("own", 1)
+	p.decide("patient")
+	p.wantOn("patient")
+}
+
+// TestSlotsOfSeveral: where no one that leaves is enough, several leave one node, no more than are needed.
+func TestSlotsOfSeveral(t *testing.T) {
+	p := newProjects(t)
+	p.slotNode("n1", 4)
+	p.slotNode("n2", 4)
+	p.gives("a", 3)
+	p.submit("", "small", 8)
+	p.submit("a", "wide", 1, requests(50, 3000, 3000))
+	p.after(structs.DefaultGrace)
+	p.decide("wide")
+	p.wantTaken(map[string]int{"small": 3})
+	p.wantOn("small, small, small, small, small, wide 3+0")
+}
