@@ -24,7 +24,7 @@ type weekChange struct {
 func newWeekChange(f *fleet, round int) *weekChange {
 	f.t.Helper()
 	now := time.Now()
-	w := &weekChange{f: f, edge: now.Add(3 * time.Second), chip: fmt.Sprint("chip-", round), board: fmt.Sprint("board-", round)}
+	w := &weekChange{f: f, edge: now.Add(4 * time.Second), chip: fmt.Sprint("chip-", round), board: fmt.Sprint("board-", round)}
 	leader := f.all[f.leader()]
 	put := func(kind structs.LogType, payload any) {
 		f.t.Helper()
