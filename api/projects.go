@@ -7,17 +7,22 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Check makes a change conditional. The zero value: whoever changed it last.
+// Check is what the servers check before a change. The zero value: not who changed it last, but whether they know the users and groups.
 type Check struct {
 	// CAS refuses the change unless what is changed was last changed at Index; 0: unless there is none yet.
 	CAS   bool
 	Index uint64
+	// Force accepts users and groups that the servers' user database does not have. It is for projects and their weeks.
+	Force bool
 }
 
 func (c Check) query() *Query {
 	q := &Query{}
 	if c.CAS {
 		q = q.with("cas", strconv.FormatUint(c.Index, 10))
+	}
+	if c.Force {
+		q = q.with("force", "true")
 	}
 	return q
 }

@@ -70,8 +70,12 @@ type env struct {
 	leaderless                        string // what to add where there is no leader
 }
 
-// userUsage describes the flag -user of commands that submit jobs.
-const userUsage = "the `user` who submits, where the servers trust that (trust_user_header); NOMADISH_USER"
+// What the flags of those describe who act for a user: -user of commands that submit jobs or edit projects, -force of the latter.
+const (
+	userUsage   = "the `user` who submits, where the servers trust that (trust_user_header); NOMADISH_USER"
+	editorUsage = "the `user` who edits, where the servers trust that (trust_user_header); NOMADISH_USER"
+	forceUsage  = "accept users and groups that the servers' user database does not have"
+)
 
 // printer prints what a command shows. What comes from the cluster is printed by printf and the functions of ui, which escape it.
 type printer struct {

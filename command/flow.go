@@ -38,6 +38,7 @@ func flowApply() spec {
 		details: "The file is HCL with blocks flow (or JSON with -json); \"-\" reads standard input. A step that a project's calendar has slots for, in this week or a later\n" +
 			"one, cannot be removed.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			user := fs.String("user", "", editorUsage)
 			isJSON := fs.Bool("json", false, "the file is JSON, not HCL: a flow as the API has it, a list of some, or {\"Flows\": […]}")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
@@ -50,6 +51,7 @@ func flowApply() spec {
 				if len(file.projects) > 0 {
 					return e.usage("%s has projects: `nomadish project apply` applies them and the flows of the file", args[0])
 				}
+				e.client = e.client.As(*user)
 				if err := file.applyFlows(ctx, e); err != nil {
 					return e.fail(file.refused(err))
 				}
@@ -63,11 +65,13 @@ func flowDelete() spec {
 	return spec{
 		synopsis: "Delete a flow that no project follows",
 		usage:    "<flow>", example: "chip",
-		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			user := fs.String("user", "", editorUsage)
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
 					return e.usage("one flow is needed, %d given", len(args))
 				}
+				e.client = e.client.As(*user)
 				if err := e.client.Flows().Delete(ctx, args[0]); err != nil {
 					return e.fail(err)
 				}

@@ -154,11 +154,13 @@ func projectDelete() spec {
 		usage:    "<project>", example: "chip-a",
 		details: "Its slots are free for others at once, and the edits of its calendar are forgotten. Its jobs stay: a job may name a project that does\n" +
 			"not exist.",
-		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			user := fs.String("user", "", editorUsage)
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
 					return e.usage("one project is needed, %d given", len(args))
 				}
+				e.client = e.client.As(*user)
 				if err := e.client.Projects().Delete(ctx, args[0]); err != nil {
 					return e.fail(err)
 				}

@@ -18,9 +18,14 @@ func projectApply() spec {
 			"\n" +
 			"A project block replaces all but the calendar of the project. Each calendar block in it replaces all slots of that week; weeks that\n" +
 			"the file does not name stay as they are. A week is refused if all projects together would have more slots of a type than the\n" +
-			"nodes offer. Projects do not affect scheduling yet.",
+			"nodes offer. Projects do not affect scheduling yet.\n" +
+			"\n" +
+			"A project that has managers is changed by them and by operators: with -user (or NOMADISH_USER) you are that user, without you are an\n" +
+			"operator. A file that names users or groups which the servers do not know is refused, unless -force is given; those that the\n" +
+			"project has already are not looked up again.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			isJSON := fs.Bool("json", false, "the file is JSON, not HCL: a project as the API has it with its weeks in Calendar, a list of some, or {\"Flows\": […], \"Projects\": […]}")
+			user, force := fs.String("user", "", editorUsage), fs.Bool("force", false, forceUsage)
 			check := fs.Int64("check-index", -1, "apply only if the project's modify index is `N` (0: it must be new)")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
@@ -33,11 +38,12 @@ func projectApply() spec {
 				if *check >= 0 && len(file.projects) != 1 {
 					return e.usage("-check-index is of one project: apply them one by one")
 				}
+				e.client = e.client.As(*user)
 				if err := file.applyFlows(ctx, e); err != nil {
 					return e.fail(file.refused(err))
 				}
 				for _, p := range file.projects {
-					if err := applyProject(ctx, e, p, api.Check{CAS: *check >= 0, Index: uint64(max(0, *check))}); err != nil {
+					if err := applyProject(ctx, e, p, api.Check{CAS: *check >= 0, Index: uint64(max(0, *check)), Force: *force}); err != nil {
 						return e.fail(file.refused(err))
 					}
 				}
@@ -54,7 +60,7 @@ func applyProject(ctx context.Context, e *env, p *projectBlock, check api.Check)
 	}
 	e.printf("Successfully applied project %q!\n", p.Name)
 	for _, week := range p.Calendar {
-		if _, err := e.client.Projects().EditWeek(ctx, p.Name, week.Week, week.Slots, api.Check{}); err != nil {
+		if _, err := e.client.Projects().EditWeek(ctx, p.Name, week.Week, week.Slots, api.Check{Force: check.Force}); err != nil {
 			return err
 		}
 		e.printf("Successfully applied week %s of project %q!\n", week.Week, p.Name)

@@ -19,6 +19,8 @@ type calendarOptions struct {
 	week  string
 	row   structs.CalendarRow
 	slots int
+	as    string
+	force bool
 }
 
 func projectCalendar() spec {
@@ -29,7 +31,10 @@ func projectCalendar() spec {
 			"\n" +
 			"With -slots the row of this type, step, user, group and job gets that many slots in the week, this one if -week is left out; 0\n" +
 			"removes it. The other rows of the week stay. If somebody else has edited the week meanwhile, the change is refused and shows\n" +
-			"what the week has now.",
+			"what the week has now, and who edited it.\n" +
+			"\n" +
+			"If the project has managers, they and operators may edit: with -as (or NOMADISH_USER) you are that user, without you are an operator.\n" +
+			"The flag -user is of the row. A user or group that the servers do not know is refused, unless -force is given.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o calendarOptions
 			fs.StringVar(&o.week, "week", "", "the ISO `week`, as 2026-W48")
@@ -39,6 +44,8 @@ func projectCalendar() spec {
 			fs.StringVar(&o.row.User, "user", "", "the row is for this `user`")
 			fs.StringVar(&o.row.Group, "group", "", "the row is for this `group`")
 			fs.StringVar(&o.row.Job, "job", "", "the row is for jobs whose name matches this `glob`, as sim-*")
+			fs.StringVar(&o.as, "as", "", editorUsage)
+			fs.BoolVar(&o.force, "force", false, forceUsage)
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
@@ -110,6 +117,7 @@ func (o *calendarOptions) edit(ctx context.Context, e *env, project string) int 
 	if calendar == nil || len(calendar.Weeks) == 0 {
 		return e.fail(errors.New("the server returned no weeks"))
 	}
+	e.client = e.client.As(o.as)
 	week := calendar.Weeks[0]
 	o.row.Count = o.slots
 	now := slices.Clone(week.Rows)
@@ -122,7 +130,7 @@ func (o *calendarOptions) edit(ctx context.Context, e *env, project string) int 
 	case at >= 0:
 		now[at] = o.row
 	}
-	if _, err := e.client.Projects().EditWeek(ctx, project, week.Week, now, api.Check{CAS: true, Index: week.Index}); err != nil {
+	if _, err := e.client.Projects().EditWeek(ctx, project, week.Week, now, api.Check{CAS: true, Index: week.Index, Force: o.force}); err != nil {
 		return e.fail(err)
 	}
 	e.printf("Week %s of project %q has %s\n", week.Week, project, structs.RowsText(now))

@@ -153,6 +153,11 @@ Successfully applied project "board"!
 	}
 	sent := strings.Join(f.requests("PUT"), "\n") + strings.Join(f.bodies, "\n")
 	wants(t, sent, "/v1/project/chip/calendar?week=2026-W48", `{"Rows":[{"Type":"batch","Step":"synthesis","Count":40}]}`, `"Per":86400000000000`, `"Flow":"asic"`)
+	if strings.Contains(sent, "force") {
+		t.Errorf("it is forced: %s", sent)
+	}
+	f.run(t, "project", "apply", "-force", path)
+	wants(t, strings.Join(f.requests("PUT"), "\n"), "/v1/project/board?force=true", "/v1/project/chip/calendar?force=true&week=2026-W49")
 	f.answers["PUT /v1/project/chip/calendar"] = []any{refusal{409, `project "chip": calendar "2026-W48": type "batch": there are 30 slots`}}
 	wants(t, f.run(t, "project", "apply", path).err, path+`:7:3: project "chip": calendar "2026-W48": type "batch": there are 30 slots`)
 	f.answers["PUT /v1/project/chip/calendar"] = []any{refusal{400, `project "chip": calendar "2026-W48": slots 1: step: the project has no step "synthesis"`}}
@@ -204,6 +209,7 @@ func TestProjectCalendarEdit(t *testing.T) {
 		wants(t, f.lastBody(), body)
 	}
 	edit("-type batch -slots 3 chip", "/v1/project/chip/calendar?cas=12&week=2026-W48", `{"Type":"batch","Group":"chip","Job":"sim-*","Count":4},{"Type":"batch","Count":3}]`)
+	edit("-type batch -slots 3 -force -user ada chip", "/v1/project/chip/calendar?cas=12&force=true&week=2026-W48", `"User":"ada","Count":3}]`)
 	edit("-type batch -slots 0 -step synthesis chip", "cas=12", `{"Rows":[{"Type":"batch","Group":"chip","Job":"sim-*","Count":4}]}`)
 	edit("-type batch -slots 7 -group chip -job sim-* chip", "cas=12", `{"Type":"batch","Group":"chip","Job":"sim-*","Count":7}`)
 	for args, want := range map[string]string{

@@ -25,7 +25,7 @@ func TestStatedSlots(t *testing.T) {
 	says(t, a, 0, "node status gpu-1", "= batch: 3, wide: 1")
 	says(t, a, 0, "node status none-0", "= <none>")
 	file := filepath.Join(a.dir, "p.hcl")
-	if err := os.WriteFile(file, []byte("project \"chip\" {\n  users = [\"ada\"]\n}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("project \"chip\" {\n  users = [\"root\"]\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	says(t, a, 0, "project apply "+file)
@@ -46,7 +46,8 @@ func TestProjectsGuide(t *testing.T) {
 	a.ready(4)
 	says(t, a, 0, "operator scheduler get-config", "weeks begin at mon 00:00 in Europe/Berlin")
 	says(t, a, 0, "project list", "No projects")
-	says(t, a, 0, "project apply ../examples/projects/projects.hcl", `Successfully applied flow "chip"!`, `Successfully applied project "chip-a"!`, `Successfully applied project "regress"!`)
+	says(t, a, 1, "project apply ../examples/projects/projects.hcl", `has no user "ada"`, "-force")
+	says(t, a, 0, "project apply -force ../examples/projects/projects.hcl", `Successfully applied flow "chip"!`, `Successfully applied project "chip-a"!`, `Successfully applied project "regress"!`)
 	says(t, a, 0, "project calendar -type batch -slots 40 -step synthesis chip-a", "has 40 batch (synthesis, any)")
 	says(t, a, 0, "project calendar -type batch -slots 4 -group chip -job sim-* chip-a", "has 40 batch (synthesis, any); 4 batch (any, group:chip, sim-*)")
 	says(t, a, 1, "project calendar -type batch -slots 21 regress", "there are 64 slots, 44 of them are given to other projects, and 21 are requested: 1 too many", "(HTTP 409)")

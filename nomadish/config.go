@@ -12,6 +12,7 @@ import (
 	nodeendpoint "github.com/nomadish/nomadish/nomadish/endpoint/node"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/nomadish/portmux"
 	"github.com/nomadish/nomadish/nomadish/queue"
@@ -54,6 +55,7 @@ type Config struct {
 	Heartbeats      heartbeat.Options // of the nodes, and how gossip and sessions that report clients are believed
 	GC              gc.Options
 	Jobs            job.Config          // what jobs may be
+	Identity        identity.Options    // who is believed to send a request
 	Nodes           nodeendpoint.Config // what nodes may send
 
 	Logger hclog.Logger

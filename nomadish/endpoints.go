@@ -16,6 +16,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/snapshot"
 	"github.com/nomadish/nomadish/nomadish/endpoint/view"
 	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
+	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/rpc"
@@ -47,10 +48,10 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		evals:   eval.New(eval.Deps{Router: router, Applier: s.raft, Broker: s.leader.broker, Plans: s.leader.plans, Now: time.Now, Logger: s.logger}),
 		clients: client.New(clients),
 	}
-	limits := cfg.Nodes
+	limits, users := cfg.Nodes, identity.New(cfg.Identity)
 	limits.Datacenter = cfg.Datacenter
 	rpc.Register(s.mux,
-		job.New(cfg.Jobs, job.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, Typical: s.typicals.For, NewID: NewID, Now: time.Now}),
+		job.New(cfg.Jobs, job.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, Typical: s.typicals.For, NewID: NewID, Now: time.Now, Identity: users}),
 		alloc.New(alloc.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
 		s.endpoints.evals,
 		nodeendpoint.New(limits, nodes),
@@ -63,7 +64,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		snapshot.New(snapshot.Deps{Router: router, State: &snapshots{s.raft, s.leader}, Spool: s.spool, NewID: NewID, Now: time.Now, Logger: s.logger, Version: cfg.Version}),
 		namespace.New(namespace.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
-		project.New(project.Deps{Router: router, Applier: s.raft, Now: time.Now}),
+		project.New(project.Deps{Router: router, Applier: s.raft, Now: time.Now, Identity: users}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
 	)
 }

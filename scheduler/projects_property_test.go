@@ -34,7 +34,7 @@ type projectDay struct {
 // waits; and who leaves is whom a dumb oracle names.
 func TestSlotsDay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		day(t, rapid.IntRange(2, 8).Draw(t, "nodes"), rapid.IntRange(2, 8).Draw(t, "cores"), 2*time.Hour)
+		day(t, rapid.IntRange(2, 6).Draw(t, "nodes"), rapid.IntRange(2, 6).Draw(t, "cores"), 2*time.Hour)
 	})
 }
 
@@ -61,7 +61,7 @@ func day(t *rapid.T, nodes, cores int, long time.Duration) *projectDay {
 	}
 	const step = 10 * time.Second
 	load := rapid.IntRange(80, 200).Draw(t, "load")  // percent of the slots
-	each := rapid.IntRange(1, 40).Draw(t, "minutes") // the longest run
+	each := rapid.IntRange(1, 20).Draw(t, "minutes") // the longest run
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	rate := float64(d.slots) * float64(load) / 100 / (float64(each) * 30) * step.Seconds()
 	start, due := d.now, 0.0
@@ -72,7 +72,8 @@ func day(t *rapid.T, nodes, cores int, long time.Duration) *projectDay {
 			wave := int(d.now.Sub(start)/(15*time.Minute)) * 5 // some projects submit at a time
 			d.arrive(number, fmt.Sprint("p", (wave+rng.IntN(5))%12), time.Duration(1+rng.IntN(60*each))*time.Second)
 		}
-		d.decideAll()
+		for d.decideAll() { // whoever leaves has others under their slots, which are decided on next
+		}
 		d.check()
 	}
 	t.Logf("%d nodes of %d cores: %d jobs, %d left by force; something waited in %d steps", nodes, cores, len(d.jobs), d.taken, d.waited)
@@ -112,7 +113,8 @@ func (d *projectDay) endDue() {
 }
 
 // decideAll decides what waits in the order of the queue: what is entitled first, then what is recognised, then the rest; of each the oldest first.
-func (d *projectDay) decideAll() {
+// It reports whether anything was placed.
+func (d *projectDay) decideAll() (any bool) {
 	standing := func(id string) int {
 		switch p := d.owner[id]; {
 		case d.given[p] == 0:
@@ -134,8 +136,10 @@ func (d *projectDay) decideAll() {
 	for _, id := range order {
 		if key := d.owner[id]; !failed[key] {
 			failed[key] = !d.decideOne(id)
+			any = any || !failed[key]
 		}
 	}
+	return any
 }
 
 // decideOne decides on a job, and checks who leaves. It reports whether the job was placed.
@@ -153,7 +157,7 @@ func (d *projectDay) decideOne(id string) bool {
 	}
 	oracle := ""
 	if len(plan.Stop) > 0 {
-		oracle = d.victim()
+		oracle = d.victim(plan.Place[0].Resources.Shared.Terms.Claim != "")
 	}
 	e := d.w.Edit()
 	judged, refused, why := scheduler.Judge(e, plan)
@@ -163,7 +167,7 @@ func (d *projectDay) decideOne(id string) bool {
 	d.commit(judged)
 	for _, s := range plan.Stop {
 		a := d.allocs[s.AllocID]
-		if before+1 > d.given[project] {
+		if before+1 > d.given[project] && d.given[d.owner[a.JobID]] > 0 {
 			d.t.Fatalf("%s runs %d of %d, and takes %s", project, before, d.given[project], a.JobID)
 		}
 		if a.ID != oracle {
@@ -193,8 +197,8 @@ func (d *projectDay) runningOf(project string, onSlots bool) (n int) {
 	return n
 }
 
-// victim is the dumb oracle: who must leave, if anybody must.
-func (d *projectDay) victim() string {
+// victim is the dumb oracle: who must leave, if anybody must, for a slot or else of those that failed the submission check.
+func (d *projectDay) victim(slot bool) string {
 	var list []*structs.Allocation
 	onSlots := map[string]int{}
 	for _, a := range d.allocs {
@@ -205,7 +209,7 @@ func (d *projectDay) victim() string {
 	for _, a := range d.sorted() {
 		failed := d.given[d.owner[a.JobID]] == 0
 		if !a.Terminal() && a.AllocatedResources.Shared.Terms.Claim == "" && (a.Requeues < structs.DefaultMaxRequeues || failed) &&
-			onSlots[a.NodeID] < int(d.nodes[a.NodeID].NodeResources.Cpu.TotalCpuCores) {
+			(failed || slot) && (!slot || onSlots[a.NodeID] < int(d.nodes[a.NodeID].NodeResources.Cpu.TotalCpuCores)) {
 			list = append(list, a)
 		}
 	}
@@ -244,7 +248,7 @@ func (d *projectDay) check() {
 	}
 	for _, id := range d.waiting {
 		p := d.owner[id]
-		if n := d.runningOf(p, false); d.now.Sub(d.since[id]) > structs.DefaultGrace && n < d.given[p] && d.victim() != "" {
+		if n := d.runningOf(p, false); d.now.Sub(d.since[id]) > structs.DefaultGrace && n < d.given[p] && d.victim(true) != "" {
 			d.t.Fatalf("%s runs %d of %d while %s has waited for %s", p, n, d.given[p], id, d.now.Sub(d.since[id]))
 		}
 	}

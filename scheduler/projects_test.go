@@ -228,9 +228,9 @@ func TestSlotsVictims(t *testing.T) {
 		{"furthest over", func(p *projects) {
 			p.gives("b", 1)
 			p.submit("b", "one", 1)
-			p.submit("b", "beyond", 1) // on free room: one over
-			p.submit("c", "over", 2)   // fails the check, and would go first; so it is let pass by slots
-		}, "over"},
+			p.submit("b", "beyond", 2) // on free room: two over
+			p.submit("", "other", 1)   // of a project without slots, that runs one
+		}, "beyond"},
 		{"least used", func(p *projects) {
 			p.submit("", "wide", 1, requests(50, 2000, 1000))
 			p.submit("", "slim", 1, requests(50, 1000, 1000))
@@ -246,8 +246,10 @@ func TestSlotsVictims(t *testing.T) {
 			p.gives("a", 1)
 			row.submit(p)
 			p.submit("a", "own", 1)
-			p.after(structs.DefaultGrace)
-			p.decide("own")
+			if len(p.reclaimed()) == 0 { // what failed the check leaves at once
+				p.after(structs.DefaultGrace)
+				p.decide("own")
+			}
 			p.wantTaken(map[string]int{row.want: 1})
 		})
 	}
@@ -289,4 +291,43 @@ func TestSlotsOfSeveral(t *testing.T) {
 	p.decide("wide")
 	p.wantTaken(map[string]int{"small": 3})
 	p.wantOn("small, small, small, small, small, wide 3+0")
+}
+
+// TestSlotsRaise: instances that run beside the slots of their project use them in place when it has more.
+func TestSlotsRaise(t *testing.T) {
+	p := newProjects(t)
+	p.slotNode("n1", 4)
+	p.gives("a", 1)
+	p.submit("a", "own", 3)
+	p.wantOn("own, own, own 1+0")
+	p.gives("a", 2)
+	owner := scheduler.ProjectOwner("a")
+	due := scheduler.DueRaises(p.w, owner, func(structs.NamespacedID, string) bool { return true })
+	if !scheduler.MayRaise(p.w, owner) || len(due) != 1 || len(due[0].IDs) != 1 {
+		t.Fatalf("%+v are to be raised", due)
+	}
+	p.decide("own")
+	p.wantOn("own, own 1+0, own 1+0")
+	if scheduler.MayRaise(p.w, owner) {
+		t.Error("more may be raised")
+	}
+}
+
+// TestSlotsFailed: what failed the submission check leaves for any request of higher standing, with bands off and however often it was requeued; for one that
+// failed it too it does not.
+func TestSlotsFailed(t *testing.T) {
+	p := newProjects(t)
+	p.slotNode("n1", 2)
+	p.gives("a", 1)
+	p.submit("stranger", "failed", 2)
+	p.client(isLive, func(a *structs.Allocation) { a.Requeues = structs.DefaultMaxRequeues })
+	p.submit("guest", "also", 1)
+	p.wantOn("failed, failed")
+	p.submit("", "normal", 1)
+	p.wantTaken(map[string]int{"failed": 1})
+	p.wantOn("failed, normal")
+	p.submit("", "second", 2)
+	p.wantOn("normal, second")
+	p.submit("a", "own", 1)
+	p.wantOn("normal, second")
 }

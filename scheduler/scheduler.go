@@ -169,6 +169,12 @@ func BeyondShares(w *World, in Input) []string { return claim.BeyondShares(w, &i
 // Raise is allocations of a job that may be raised.
 type Raise = raise.Allocs
 
+// ProjectOwner returns the name by which a project is among the owners of whom something may be raised; MayRaise reports whether anything is.
+func ProjectOwner(project string) string { return raise.OfProject(project) }
+
+// MayRaise reports whether an owner, a namespace or a project by ProjectOwner, has anything free that its running instances might use in place.
+func MayRaise(w *World, owner string) bool { return raise.MayRaise(w, owner) }
+
 // DueRaises returns what of an owner may be raised now, the oldest first, and allowed.
 func DueRaises(w *World, owner string, allowed func(job structs.NamespacedID, allocID string) bool) []Raise {
 	return raise.Due(w, owner, allowed)

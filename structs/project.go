@@ -175,6 +175,8 @@ type (
 		Project    *Project
 		CAS        bool
 		CheckIndex uint64
+		// Force accepts users and groups that the servers' user database does not have.
+		Force bool `codec:",omitempty"`
 		WriteRequest
 	}
 	// ProjectDeleteRequest removes a project.

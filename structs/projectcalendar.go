@@ -268,6 +268,8 @@ type (
 		Rows       []CalendarRow
 		CAS        bool
 		CheckIndex uint64
+		// Force accepts users and groups that the servers' user database does not have.
+		Force bool `codec:",omitempty"`
 		WriteRequest
 	}
 	// ProjectCalendarQuery reads a project's calendar.

@@ -80,6 +80,9 @@ func (j *Job) validateHead(r reporter) {
 	if j.Project == "" && (j.Step != "" || j.Slot != "") {
 		r.addf("project", "must be stated where step or slot is")
 	}
+	if j.Type == JobTypeSystem && j.Reclaim == ReclaimSuspend {
+		r.addf("reclaim", "a system job runs on every fitting node beside what others own, and is not suspended; leave it out")
+	}
 	for _, dimension := range j.Prefer {
 		if known := Dimensions(); !slices.Contains(known, dimension) {
 			r.addf("prefer", "must list dimensions, which are %s, not %q%s", orList(known), clip(dimension), didYouMean(dimension, known))

@@ -17,6 +17,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/node"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
+	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/portmux"
 	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
@@ -46,9 +47,10 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 			Interval: s.JobGCInterval, Eval: s.EvalGCThreshold, BatchEval: s.BatchEvalGCThreshold, Job: s.JobGCThreshold,
 			Node: s.NodeGCThreshold, History: config.HistoryRetention,
 		},
-		Jobs:      job.Config{MaxCount: s.JobMaxCount, DefaultPriority: s.JobDefaultPriority, MaxPriority: s.JobMaxPriority, TrustUser: cfg.TrustsUserHeader()},
+		Jobs:      job.Config{MaxCount: s.JobMaxCount, DefaultPriority: s.JobDefaultPriority, MaxPriority: s.JobMaxPriority},
 		Nodes:     node.Config{MaxRegistering: s.MaxRegistering, MaxMessage: int(limits.NodeMaxMessage), MaxRate: int(limits.NodeMaxRate)},
 		Autopilot: cfg.AutopilotConfig(),
+		Identity:  identity.Options{Trust: cfg.TrustsUserHeader()},
 	}
 	c.NumSchedulers, c.EnabledSchedulers = s.Schedulers()
 	if !cfg.Dev {

@@ -5,11 +5,11 @@ flow "example" {
 
 # A project: who works together, and how many slots they have in which week.
 project "example" {
-  # The members: users, and groups of the servers' user database.
+  # The members: users, and groups of the servers' user database. Unknown ones are refused, unless `project apply -force` is used.
   users  = ["ada"]
   groups = ["chip"]
 
-  # Users who may edit the calendar.
+  # Users who may change the project and its calendar. Operators may, too.
   managers = ["lead"]
 
   # The steps are those of the flow. A project may have its own instead: steps = ["simulate"].

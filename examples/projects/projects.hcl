@@ -1,4 +1,5 @@
-# Two projects of docs/guides/projects.md. Their slots are edited with `nomadish project calendar`.
+# Two projects of docs/guides/projects.md. Their slots are edited with `nomadish project calendar`. The users are made up: `nomadish project
+# apply -force` accepts them.
 
 flow "chip" {
   steps = ["synthesis", "place", "route"]

@@ -45,8 +45,8 @@ type entryKey struct {
 type entry struct {
 	eval     *structs.Evaluation
 	entitled bool
-	kind     int  // where it ranks then, one of the ClaimRank constants
-	raises   bool // it is not blocked: the pass has leased it to raise allocations
+	kind     int    // where it ranks then, one of the ClaimRank constants
+	raises   string // it is not blocked: the pass has leased it to raise allocations of this owner
 	position
 	group *group
 	// apart: it is in its group's heap no more, as its job is being decided or it backs off.

@@ -57,7 +57,7 @@ type Raises interface {
 	// there are others, of whom the state of index does not show it yet.
 	DueRaises(index uint64) (due []string, again bool)
 	// LeaseRaise leases an evaluation that is not in the state, until Answered. nil: not now; its owner is due again then.
-	LeaseRaise(e *structs.Evaluation) *Lease
+	LeaseRaise(e *structs.Evaluation, owner string) *Lease
 }
 
 // Leases is the plan applier's view of the evaluations' leases.

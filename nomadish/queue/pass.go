@@ -162,8 +162,8 @@ func (b *Broker) Answered(t *Lease, again, failed bool) {
 		b.gates.setShare(it.pool, it.eval.Namespace, b.gates.world().Share(it.pool, it.eval.Namespace))
 	}
 	switch {
-	case w.raises && again:
-		b.blocked.raiseAgain(w.eval.Namespace, b.latest())
+	case w.raises != "" && again:
+		b.blocked.raiseAgain(w.raises, b.latest())
 		b.gates.poke()
 	case w.gone:
 	case again && w.refusals < maxRefusals:

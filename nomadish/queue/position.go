@@ -47,7 +47,7 @@ func (b *blocked) positionOfEntry(snap *state.Snapshot, w *entry) position {
 	case p.pool == "":
 	case w.entitled:
 		p.rank = p.rank.Entitled(w.kind)
-	case w.raises:
+	case w.raises != "":
 		p.rank = p.rank.Entitled(structs.ClaimRankRaise)
 	}
 	return p

@@ -1,19 +1,40 @@
 package queue
 
 import (
-	"slices"
-
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// projectChanged takes in that a project, its slots or a flow is another one, by edit or as the week is over: the requests of its jobs may have another
-// standing.
-func (b *Broker) projectChanged(snap *state.Snapshot, c *state.Change) {
+// changedProjects are the projects of which changes that came at once made something else, by edit or as the week is over. A week may turn for all
+// projects in one entry, so the jobs are looked at once for all of them.
+type changedProjects struct {
+	names map[string]bool
+	all   bool
+}
+
+// note adds the projects that a change concerns.
+func (p *changedProjects) note(c *state.Change) {
+	if c.Kind != state.KindProject {
+		return
+	}
 	names, all := state.ChangedProjects(c)
+	p.all = p.all || all
+	for _, name := range names {
+		if p.names == nil {
+			p.names = map[string]bool{}
+		}
+		p.names[name] = true
+	}
+}
+
+// projectsChanged takes in that projects, their slots or flows are others: the requests of their jobs may have another standing.
+func (b *Broker) projectsChanged(snap *state.Snapshot, p *changedProjects) {
+	if !p.all && len(p.names) == 0 {
+		return
+	}
 	concerns := func(id structs.NamespacedID) bool {
 		job := snap.Job(nil, id.Namespace, id.ID)
-		return job != nil && job.Project != "" && (all || slices.Contains(names, job.Project))
+		return job != nil && job.Project != "" && (p.all || p.names[job.Project])
 	}
 	for id := range b.serial { // order does not matter: ranks decide
 		if concerns(id) {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -18,8 +19,18 @@ func (b *blocked) noteRaises(r *releases, index uint64) {
 		names = o.owning
 	}
 	for name := range names { // order does not matter: each has its own place
-		if w.MayRaise(name) {
+		if scheduler.MayRaise(w, name) {
 			b.raiseAgain(name, index)
+			b.gates.poke()
+		}
+	}
+	projects := slices.Collect(maps.Keys(r.projects))
+	if r.allProjects {
+		projects = w.Slots().Projects()
+	}
+	for _, name := range projects { // nor here
+		if owner := scheduler.ProjectOwner(name); scheduler.MayRaise(w, owner) {
+			b.raiseAgain(owner, index)
 			b.gates.poke()
 		}
 	}
@@ -54,13 +65,13 @@ func (b *Broker) DueRaises(index uint64) (due []string, again bool) {
 
 // LeaseRaise leases an evaluation to the pass that is not in the state, and that is to raise allocations of its job. nil: the job is
 // being decided, or something entitled is to be tried first; its owner is due again then.
-func (b *Broker) LeaseRaise(e *structs.Evaluation) *Lease {
+func (b *Broker) LeaseRaise(e *structs.Evaluation, owner string) *Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.enabled || b.paused {
 		return nil
 	}
-	w := &entry{eval: e, gone: true, raises: true}
+	w := &entry{eval: e, gone: true, raises: owner}
 	if w.position = b.blocked.positionOfEntry(b.snapshot(), w); w.pool == "" {
 		return nil
 	}
@@ -68,7 +79,7 @@ func (b *Broker) LeaseRaise(e *structs.Evaluation) *Lease {
 	ahead := firstOpen(p)
 	head := b.gates.head(p, p.gate)
 	if b.serial[e.Job()] != nil || ahead != nil && ahead.before(b.gates, w) || head != nil && b.gates.goesBefore(head, w.rankKey(), w.eval) {
-		b.blocked.raiseAgain(e.Namespace, b.latest())
+		b.blocked.raiseAgain(owner, b.latest())
 		b.gates.tidy(w.pool)
 		return nil
 	}

@@ -82,6 +82,9 @@ func (r *releases) note(c *state.Change) {
 	case state.KindProject: // what its slots are, and whose
 		names, all := state.ChangedProjects(c)
 		r.allProjects, r.lessens = r.allProjects || all, true
+		if r.snap.World().Slots().AnyFailed() {
+			r.classes[""] = true // others may take what these use now
+		}
 		for _, name := range names {
 			r.projects[name] = true
 		}

@@ -126,10 +126,13 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	var projects changedProjects
 	for i := range changes.Items {
 		b.changed(r.snap, &changes.Items[i])
 		r.note(&changes.Items[i])
+		projects.note(&changes.Items[i])
 	}
+	b.projectsChanged(r.snap, &projects)
 	if r.lessens {
 		b.lessened = changes.Index
 	}
@@ -185,8 +188,7 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 			b.reposition(snap, now.JobID(), true)
 		}
 	case state.KindNode: // see releases, as for what allocations free
-	case state.KindProject:
-		b.projectChanged(snap, c)
+	case state.KindProject: // see projectsChanged
 	case state.KindVirtualCluster, state.KindExchange: // see ownerChanges
 	case state.KindNodePool: // which nodes are in it, they determine themselves
 	}

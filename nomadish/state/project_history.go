@@ -180,20 +180,21 @@ func liveOf(allocs *alloctable.Table) (live projecthistory.Live) {
 	return live
 }
 
-// usageFaults returns what is wrong of what projects use now: it follows from the allocations, and the rows of the week state it.
-func usageFaults(s *Snapshot) (out []string) {
-	if want := liveOf(s.v.allocs); !want.Equal(&s.v.live) {
+// faults returns what is wrong of what projects use now: it follows from the allocations, and the rows of the week state it.
+func (u ProjectUsage) faults() (out []string) {
+	if want := liveOf(u.v.allocs); !want.Equal(&u.v.live) {
 		out = append(out, "what instances of projects use: differs from their allocations")
 	}
-	for h := range rows[structs.ProjectHistory](s.v.txn, false, TableProjectHistory, byID) {
-		u := get[structs.ProjectUsage](s.v.txn, TableProjectUsage, byID, h.Project, h.Week)
-		if u == nil {
+	is, _ := u.Week()
+	for h := range rows[structs.ProjectHistory](u.v.txn, false, TableProjectHistory, byID) {
+		row := get[structs.ProjectUsage](u.v.txn, TableProjectUsage, byID, h.Project, h.Week)
+		if row == nil || is == nil || is.Week != h.Week {
 			continue
 		}
-		for _, t := range u.Types {
-			want := s.v.live.Levels(h.Project, t.Type)
+		for _, t := range row.Types {
+			want := u.v.live.Levels(h.Project, t.Type)
 			want.Given = t.Now.Given
-			if is, _ := s.ProjectUsage(nil).Week(); is != nil && is.Week == h.Week && t.Now != want {
+			if t.Now != want {
 				out = append(out, fmt.Sprintf("usage of project %s, type %s: have %+v, want %+v", h.Project, t.Type, t.Now, want))
 			}
 		}

@@ -141,7 +141,7 @@ func TestTwoEditsOfOneWeek(t *testing.T) {
 	first, second := weekEdit("chip", 3, slots(4, "place")), weekEdit("chip", 3, slots(7))
 	first.CAS, second.CAS, first.By = true, true, "lead"
 	w.must(first)
-	w.refusesWith(second, structs.CodeConflict, fmt.Sprintf(`calendar "2026-W51": it was last edited at index %d, not 0, and has 4 batch (place, any) now`, w.index))
+	w.refusesWith(second, structs.CodeConflict, fmt.Sprintf(`calendar "2026-W51": it was last edited at index %d by lead, not 0, and has 4 batch (place, any) now`, w.index))
 	second.CheckIndex = w.index - 1
 	w.must(second)
 	edits := slices.Collect(w.store.Snapshot().Projects(nil).Edits("chip"))
@@ -154,6 +154,7 @@ func TestTwoEditsOfOneWeek(t *testing.T) {
 	if week := w.store.Snapshot().Projects(nil).Week("chip", "2026-W51"); week.ModifyIndex != w.index-1 {
 		t.Errorf("an edit that changes nothing moved the index to %d", week.ModifyIndex)
 	}
+	w.refusesWith(first, structs.CodeConflict, fmt.Sprintf("at index %d by operator, not 0, and has 7 batch (any, any) now", w.index-1))
 	for i := range structs.MaxCalendarEdits + 5 {
 		w.must(weekEdit("chip", 3, slots(i%2)))
 	}

@@ -282,7 +282,7 @@ func TableDifferences(s *Snapshot) []string {
 	for _, id := range sortedIDs(all) {
 		out = append(out, fmt.Sprintf("tally of job %s: have none, want %+v", id, *all[id]))
 	}
-	out = append(out, usageFaults(s)...)
+	out = append(out, s.ProjectUsage(nil).faults()...)
 	for job := range rows[structs.Job](x, false, TableJobs, byID) {
 		if want := x.recounted(job); want != nil {
 			have := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)

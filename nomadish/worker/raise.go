@@ -15,7 +15,7 @@ func (p *Pass) raise(pass *scheduler.Pass, snap *state.Snapshot) (out []sent, ag
 	due, again := p.raises.DueRaises(snap.Index())
 	for _, owner := range due {
 		for _, r := range scheduler.DueRaises(pass.World(), owner, func(job structs.NamespacedID, allocID string) bool { return raisable(snap, job, allocID) }) {
-			if s, ok := p.raiseOf(pass, snap, r); ok {
+			if s, ok := p.raiseOf(pass, snap, owner, r); ok {
 				out = append(out, s)
 			}
 		}
@@ -45,15 +45,15 @@ func pinned(g *structs.TaskGroup) bool {
 }
 
 // raiseOf decides an evaluation of its own that raises allocations of one job.
-func (p *Pass) raiseOf(pass *scheduler.Pass, snap *state.Snapshot, r scheduler.Raise) (s sent, ok bool) {
+func (p *Pass) raiseOf(pass *scheduler.Pass, snap *state.Snapshot, owner string, r scheduler.Raise) (s sent, ok bool) {
 	job := snap.Job(nil, r.Job.Namespace, r.Job.ID)
 	now := p.opts.Clock.Now()
 	e := &structs.Evaluation{
 		ID: p.opts.NewID(), Namespace: job.Namespace, JobID: job.ID, Priority: job.Priority, Type: job.Type, JobModifyIndex: job.JobModifyIndex,
-		TriggeredBy: structs.EvalTriggerVirtualCluster, Status: structs.EvalStatusPending, StatusDescription: "raises allocations to what the namespace owns",
+		TriggeredBy: structs.EvalTriggerVirtualCluster, Status: structs.EvalStatusPending, StatusDescription: "raises allocations to what the namespace or the project has",
 		CreateTime: now.UnixNano(), ModifyTime: now.UnixNano(),
 	}
-	lease := p.raises.LeaseRaise(e)
+	lease := p.raises.LeaseRaise(e, owner)
 	if lease == nil {
 		return s, false
 	}

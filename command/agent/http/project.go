@@ -55,6 +55,9 @@ func projectUpsert(r *request) (any, error) {
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
 		return nil, err
 	}
+	if args.Force, err = r.bool("force", false); err != nil {
+		return nil, err
+	}
 	var reply structs.WriteReply
 	return nil, r.change(wire.MethodProjectUpsert, &args, &reply, &reply.Index)
 }
@@ -93,6 +96,9 @@ func projectCalendarEdit(r *request) (any, error) {
 	args.Rows = body.Rows
 	var err error
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
+		return nil, err
+	}
+	if args.Force, err = r.bool("force", false); err != nil {
 		return nil, err
 	}
 	var reply structs.WriteReply

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
@@ -21,8 +22,6 @@ type Config struct {
 	MaxPriority     int
 	MaxSource       int // bytes of a job's source that is kept; 0: no limit
 	MaxSize         int // bytes of a job; 0: no limit
-	// TrustUser: who sends a request is the user that its header X-Nomadish-User states. Otherwise such a request is refused.
-	TrustUser bool
 }
 
 // Deps are the parts that the endpoint works with.
@@ -36,8 +35,8 @@ type Deps struct {
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
 	NewID   func() string
 	Now     func() time.Time
-	// Groups returns the names of a user's groups, and false if there is no such user; nil: those of this machine.
-	Groups func(user string) (groups []string, known bool)
+	// Identity is who submits jobs; nil: no request is believed.
+	Identity *identity.Source
 }
 
 // Endpoint answers the methods of jobs.
@@ -50,8 +49,8 @@ type Endpoint struct {
 
 // New returns a new endpoint.
 func New(c Config, d Deps) *Endpoint {
-	if d.Groups == nil {
-		d.Groups = groupsHere
+	if d.Identity == nil {
+		d.Identity = identity.New(identity.Options{})
 	}
 	return &Endpoint{Config: c, Deps: d, planning: make(chan struct{}, maxPlanning)}
 }

@@ -27,7 +27,7 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 	if err != nil {
 		return nil, err
 	}
-	if warnings, err = e.identify(args.Job, args.User, warnings); err != nil {
+	if warnings, err = e.identify(ctx, args.Job, args.User, warnings); err != nil {
 		return nil, err
 	}
 	select {

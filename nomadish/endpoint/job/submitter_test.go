@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -19,15 +20,24 @@ func (a applied) Apply(_ context.Context, _ structs.LogType, entry any) (uint64,
 	return a.Router.Snapshot().Index(), nil
 }
 
+// users is a user database that has ada alone.
+type users struct{}
+
+// Groups implements identity.Database.
+func (users) Groups(user string) ([]string, bool) {
+	return map[string][]string{"ada": {"users", "chip", "users"}}[user], user == "ada"
+}
+
+// HasGroup implements identity.Database.
+func (users) HasGroup(string) bool { return false }
+
 // TestSubmitter: who registers a job is the user that the request is of, where that is trusted, with the groups that the server knows;
 // what the job itself states counts for nothing.
 func TestSubmitter(t *testing.T) {
-	groups := func(user string) ([]string, bool) {
-		return map[string][]string{"ada": {"users", "chip", "users"}}[user], user == "ada"
-	}
 	s := newSite(t)
-	s.Endpoint = New(Config{TrustUser: true, MaxPriority: 100, DefaultPriority: 50}, Deps{
-		Router: s.Router, Applier: applied{s}, Now: time.Now, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) }, Groups: groups,
+	s.Endpoint = New(Config{MaxPriority: 100, DefaultPriority: 50}, Deps{
+		Router: s.Router, Applier: applied{s}, Now: time.Now, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) },
+		Identity: identity.New(identity.Options{Trust: true, Database: users{}}),
 	})
 	register := func(user string) (*structs.Job, string, error) {
 		job := endpointtest.Job("web", 64)
@@ -58,7 +68,7 @@ func TestSubmitter(t *testing.T) {
 			t.Errorf("user %q: %v", bad, err)
 		}
 	}
-	s.TrustUser = false
+	s.Identity = identity.New(identity.Options{Database: users{}})
 	if _, _, err := register("ada"); structs.CodeOf(err) != structs.CodeForbidden || !strings.Contains(err.Error(), "trust_user_header") {
 		t.Errorf("of ada, whom nobody trusts: %v", err)
 	}
@@ -73,15 +83,5 @@ func TestSubmitterChangesNothingThatRuns(t *testing.T) {
 	now.Submitter = &structs.Submitter{User: "ada"}
 	if !now.SpecChanged(old) || structs.JobGroupChange(old, now, old.TaskGroups[0].Name) != structs.ChangeInPlace {
 		t.Errorf("changed %v, of its group %v", now.SpecChanged(old), structs.JobGroupChange(old, now, old.TaskGroups[0].Name))
-	}
-}
-
-// TestGroupsHere: root's groups are known on every machine.
-func TestGroupsHere(t *testing.T) {
-	if groups, known := groupsHere("root"); !known || !slices.Contains(groups, "root") {
-		t.Errorf("root: %v, %v", groups, known)
-	}
-	if groups, known := groupsHere("no-such-user"); known || len(groups) > 0 {
-		t.Errorf("somebody else: %v, %v", groups, known)
 	}
 }

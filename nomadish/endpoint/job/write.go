@@ -93,7 +93,7 @@ func (e *Endpoint) registerUpTo(ctx context.Context, args *structs.JobRegisterRe
 	job := args.Job
 	now := e.Now().UnixNano()
 	job.SubmitTime = now
-	if warnings, err = e.identify(job, args.User, warnings); err != nil {
+	if warnings, err = e.identify(ctx, job, args.User, warnings); err != nil {
 		return nil, err
 	}
 	if old := snap.Job(nil, job.Namespace, job.ID); old != nil {

@@ -73,7 +73,8 @@ func (e *Endpoint) calendarEdit(ctx context.Context, args *structs.ProjectCalend
 	if err != nil {
 		return nil, err
 	}
-	weeks, err := calendarOf(nil, e.Router.Snapshot())
+	snap := e.Router.Snapshot()
+	weeks, err := calendarOf(nil, snap)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,17 @@ func (e *Endpoint) calendarEdit(ctx context.Context, args *structs.ProjectCalend
 	if err := row.Validate(); err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogProjectCalendar, &structs.ProjectCalendarEntry{Week: row, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: now.UnixNano()})
+	if err := e.mayEdit(snap, args.Project, args.User); err != nil {
+		return nil, err
+	}
+	if !args.Force {
+		if err := e.checkRows(ctx, snap, row); err != nil {
+			return nil, err
+		}
+	}
+	return e.applied(ctx, structs.LogProjectCalendar, &structs.ProjectCalendarEntry{
+		Week: row, CAS: args.CAS, CheckIndex: args.CheckIndex, By: args.User, Time: now.UnixNano(),
+	})
 }
 
 func (e *Endpoint) edits(ctx context.Context, args *structs.IDRequest) (*structs.ProjectEditsReply, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/week"
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -22,13 +23,20 @@ type Deps struct {
 	Router  *rpc.Router
 	Applier rpc.Applier
 	Now     func() time.Time
+	// Identity is who edits, and which users and groups there are; nil: no request is believed.
+	Identity *identity.Source
 }
 
 // Endpoint answers the methods of projects and flows.
 type Endpoint struct{ Deps }
 
 // New returns a new endpoint.
-func New(d Deps) *Endpoint { return &Endpoint{d} }
+func New(d Deps) *Endpoint {
+	if d.Identity == nil {
+		d.Identity = identity.New(identity.Options{})
+	}
+	return &Endpoint{d}
+}
 
 // Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
@@ -116,14 +124,23 @@ func calendarOf(ws *state.WatchSet, snap *state.Snapshot) (week.Calendar, error)
 }
 
 func (e *Endpoint) upsert(ctx context.Context, args *structs.ProjectUpsertRequest) (*structs.WriteReply, error) {
+	snap := e.Router.Snapshot()
 	if p := args.Project; p != nil && p.Flow != "" {
 		// What is read of a project has the steps of its flow, and may be written as it was read.
-		if f := e.Router.Snapshot().Projects(nil).Flow(p.Flow); f != nil && slices.Equal(p.Steps, f.Steps) {
+		if f := snap.Projects(nil).Flow(p.Flow); f != nil && slices.Equal(p.Steps, f.Steps) {
 			p.Steps = nil
 		}
 	}
 	if err := args.Project.Validate(); err != nil {
 		return nil, err
+	}
+	if err := e.mayEdit(snap, args.Project.Name, args.User); err != nil {
+		return nil, err
+	}
+	if !args.Force {
+		if err := e.checkMembers(ctx, snap, args.Project); err != nil {
+			return nil, err
+		}
 	}
 	return e.applied(ctx, structs.LogProjectUpsert, &structs.ProjectUpsertEntry{
 		Project: args.Project, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano(),
@@ -131,6 +148,9 @@ func (e *Endpoint) upsert(ctx context.Context, args *structs.ProjectUpsertReques
 }
 
 func (e *Endpoint) delete(ctx context.Context, args *structs.ProjectDeleteRequest) (*structs.WriteReply, error) {
+	if err := e.mayEdit(e.Router.Snapshot(), args.Name, args.User); err != nil {
+		return nil, err
+	}
 	return e.applied(ctx, structs.LogProjectDelete, &structs.ProjectDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
 }
 
@@ -155,10 +175,16 @@ func (e *Endpoint) flowUpsert(ctx context.Context, args *structs.FlowUpsertReque
 	if err := args.Flow.Validate(); err != nil {
 		return nil, err
 	}
+	if err := e.mayEditFlow(e.Router.Snapshot(), args.Flow.Name, args.User); err != nil {
+		return nil, err
+	}
 	return e.applied(ctx, structs.LogFlowUpsert, &structs.FlowUpsertEntry{Flow: args.Flow, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano()})
 }
 
 func (e *Endpoint) flowDelete(ctx context.Context, args *structs.FlowDeleteRequest) (*structs.WriteReply, error) {
+	if err := e.mayEditFlow(e.Router.Snapshot(), args.Name, args.User); err != nil {
+		return nil, err
+	}
 	return e.applied(ctx, structs.LogFlowDelete, &structs.FlowDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
 }
 

@@ -131,6 +131,8 @@ func (o *outcome) reason(u *world.Usage) string {
 		return reconcile.NeededMemory
 	}
 	switch {
+	case o.r.only != nil && o.r.project == "":
+		return "reclaimed, as its job failed the submission check"
 	case o.r.only != nil:
 		return fmt.Sprintf("reclaimed for a slot of project %s", o.r.project)
 	case o.r.below == preempt.EveryBand:

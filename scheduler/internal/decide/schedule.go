@@ -197,6 +197,7 @@ type groupRun struct {
 	nodes   map[string]int // into batch.Nodes, beyond the first few
 	metrics explanation
 	short   []reconcile.Placement // found no free room; others may have to make some
+	alone   bool                  // nobody is left who failed the submission check and might make room
 	reasons []string              // why its instances use no claim, for those that find no room
 }
 
@@ -260,17 +261,17 @@ func (s *Scheduler) newSearch(group *structs.TaskGroup, e *world.Edit, f *feasib
 
 // place places one instance, or counts it as not placed. It reports whether it was placed.
 func (g *groupRun) place(p reconcile.Placement) bool {
-	if p.NodeID == "" && (g.s.failed[g.work.Group.Name] != nil || len(g.short) > 0) {
-		g.lack(p) // nothing was freed since another of the group found no room
-		return false
+	if p.NodeID != "" || g.s.failed[g.work.Group.Name] == nil && len(g.short) == 0 { // else nothing was freed since another of the group found no room
+		if f, ok := g.seek(p); ok {
+			g.accept(p, f)
+			return true
+		}
 	}
-	f, ok := g.seek(p)
-	if !ok {
-		g.lack(p)
-		return false
+	if g.takeFailed(p) {
+		return true
 	}
-	g.accept(p, f)
-	return true
+	g.lack(p)
+	return false
 }
 
 // lack notes an instance that found no free room. If the job may take from others that

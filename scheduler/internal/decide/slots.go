@@ -7,8 +7,10 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/slot"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // What a project was given comes before what is free (semantics part 4): a recognised instance uses slots of its project while a row has room
@@ -155,14 +157,38 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 
 // takeOn has some leave a node for an instance, if they are enough; placed: it found room then.
 func (c *slotRun) takeOn(at slot.Take, p reconcile.Placement) (tried, placed bool) {
-	run := c.run(at.Use)
-	r := c.g.s.reclaimer(c.g.search.Edit)
-	r.below, r.only, r.project = preempt.EveryBand, at.Leave, c.find.Instance().Project
+	return c.run(at.Use).takeOn(at, c.find.Instance().Project, p)
+}
+
+func (g *groupRun) takeOn(at slot.Take, project string, p reconcile.Placement) (tried, placed bool) {
+	r := g.s.reclaimer(g.search.Edit)
+	r.below, r.only, r.project = preempt.EveryBand, at.Leave, project
 	p.NodeID = at.Node
-	if !r.assign(&reclaimSearch{r: r, run: run, seen: map[string]bool{}}, p) {
+	if !r.assign(&reclaimSearch{r: r, run: g, seen: map[string]bool{}}, p) {
 		return false, false
 	}
 	return true, len(r.settle()) == 0
+}
+
+// takeFailed has instances leave, for one that found no room, whose jobs failed the submission check: any request of higher standing may take what
+// they use, whatever its band.
+func (g *groupRun) takeFailed(p reconcile.Placement) bool {
+	s, w := g.s, world.Base(g.search.Edit)
+	if g.alone || g.only != "" || !w.Slots().AnyFailed() || standing.Of(w, s.Input.Job) == structs.StandingFailed {
+		return false
+	}
+	world.Flush(g.search.Edit)
+	for at := range slot.OfFailed(g.search.Edit, g.search).Takes(s.Input.Now.UnixNano(), s.mayLeaveForSlots) {
+		if p.NodeID != "" && p.NodeID != at.Node {
+			continue
+		}
+		if tried, placed := g.takeOn(at, "", p); tried {
+			g.search.Rewind()
+			return placed
+		}
+	}
+	g.alone = p.NodeID == ""
+	return false
 }
 
 // pendingSince is when a group's request began to wait, in Unix nanoseconds.

@@ -3,6 +3,7 @@ package judge
 import (
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -93,6 +94,9 @@ func (j *judgement) mayReclaim() {
 		if (j.protected[s.AllocID] || u.Guaranteed() && !entitled[s.PreemptedBy]) && !j.mayTakeOwn(u, s.PreemptedBy) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
 			continue
+		}
+		if standing.HasFailed(world.Base(j.e), u) {
+			continue // anybody of higher standing may take it
 		}
 		if !entitled[s.PreemptedBy] && u.Immune(rules) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" was requeued too often to be preempted by bands")

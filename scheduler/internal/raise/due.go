@@ -2,6 +2,7 @@ package raise
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -19,8 +20,11 @@ type Allocs struct {
 // Due returns what of an owner may be raised now, the oldest first, and allowed (semantics part 2, "Raise"). It costs nothing while
 // the owner has no cell free.
 func Due(w *world.World, owner string, allowed func(job structs.NamespacedID, allocID string) bool) (list []Allocs) {
-	if !w.MayRaise(owner) {
+	if !MayRaise(w, owner) {
 		return nil
+	}
+	if name, project := strings.CutPrefix(owner, projectPrefix); project {
+		return dueOfProject(w, name, allowed)
 	}
 	edit, at, looks := w.Edit(), map[structs.NamespacedID]int{}, 0
 	gangs := map[world.GangName]bool{} // looked at

@@ -25,7 +25,8 @@ func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *st
 		(&raiser{e, job, plan}).perNode(live)
 		return
 	}
-	if job == nil || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() || !world.Base(e).Owns(job.Namespace) {
+	owns := job != nil && world.Base(e).Owns(job.Namespace)
+	if job == nil || job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() || !owns && job.Project == "" {
 		return
 	}
 	r := &raiser{e, job, plan}
@@ -33,6 +34,12 @@ func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *st
 	slices.SortStableFunc(live, func(a, b *structs.Allocation) int {
 		return cmp.Or(cmp.Compare(a.CreateTime, b.CreateTime), strings.Compare(a.ID, b.ID))
 	})
+	if job.Project != "" {
+		defer r.slots(live)
+	}
+	if !owns {
+		return
+	}
 	for _, a := range live {
 		u, counts := world.Usages(world.Base(e)).Get(a.ID)
 		if !counts || u.Guaranteed() || len(u.Devices) == 0 || a.AllocatedResources == nil || a.DesiredStatus == structs.AllocDesiredSuspend {

@@ -24,7 +24,12 @@ type Finder struct {
 	search *search.Search
 	few    *search.Search // among the few nodes that have slots left
 	listed bool
+	// failed: of no project's slots: only those are taken from that failed the submission check.
+	failed bool
 }
+
+// OfFailed returns a Finder of who leaves for an instance that needs no slot: those whose jobs failed the submission check.
+func OfFailed(e *world.Edit, s *search.Search) *Finder { return &Finder{e: e, search: s, failed: true} }
 
 // NewFinder returns a Finder for a group of a job; nil: the job's instances use no slots. begin returns a new search for the group.
 func NewFinder(in *search.Input, e *world.Edit, group *structs.TaskGroup, begin func() *search.Search) *Finder {
@@ -52,6 +57,9 @@ type Use struct {
 
 // On returns what an instance would take of a node's slots; false: the node has not enough left.
 func (f *Finder) On(n *world.NodeState) (u Use, ok bool) {
+	if f.failed {
+		return u, true
+	}
 	u = f.use(n)
 	return u, f.book().Holds(n.ID, f.of.Type, f.of.Cost, u.Guards, u.Light)
 }

@@ -18,12 +18,15 @@ type Take struct {
 // one node. Of a gang all leave, as it may not run without one. may reports whether a usage may be taken from.
 func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
 	return func(yield func(Take) bool) {
-		if !f.book().AnyLeft(f.of.Type, f.least()) {
+		if !f.failed && !f.book().AnyLeft(f.of.Type, f.least()) {
 			return
 		}
 		leaving := map[string][]*world.Usage{} // by node
 		found := true
 		f.book().InOrder(now, func(failed bool, v *slotbook.Use) bool {
+			if f.failed && !failed {
+				return false
+			}
 			u := f.victim(failed, v, may)
 			if u == nil {
 				return true
@@ -44,6 +47,9 @@ func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
 func (f *Finder) takesOfSeveral(of map[string][]*world.Usage, now int64, may func(*world.Usage) bool, yield func(Take) bool) {
 	seen := map[string]int{}
 	f.book().InOrder(now, func(failed bool, v *slotbook.Use) bool {
+		if f.failed && !failed {
+			return false
+		}
 		if len(of[v.NodeID]) < 2 || f.victim(failed, v, may) == nil {
 			return true
 		}
@@ -88,7 +94,10 @@ func (f *Finder) victim(failed bool, v *slotbook.Use, may func(*world.Usage) boo
 func (f *Finder) take(list []*world.Usage) (t Take, enough bool) {
 	n, _ := world.StateOf(f.e, list[0].NodeID)
 	free := n.Free()
-	t = Take{Node: n.ID, Use: f.use(n), Leave: map[string]bool{}}
+	t = Take{Node: n.ID, Leave: map[string]bool{}}
+	if !f.failed {
+		t.Use = f.use(n)
+	}
 	for _, u := range list {
 		g, gang := u.Owner.Gang()
 		if !gang {

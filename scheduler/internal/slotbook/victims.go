@@ -112,6 +112,17 @@ func (b *Book) InOrder(now int64, yield func(failed bool, u *Use) bool) {
 	flush()
 }
 
+// AnyFailed reports whether anybody may be taken from whose job failed the submission check. b may be nil.
+func (b *Book) AnyFailed() (any bool) {
+	if b != nil {
+		b.victims.All(func(k victimKey, _ *Use) bool {
+			any = !k.passed
+			return false
+		})
+	}
+	return any
+}
+
 // rankedUse is one of those that are alike up to what changes with time and with what else runs.
 type rankedUse struct {
 	use    *Use

@@ -42,6 +42,15 @@ func Of(w *world.World, job *structs.Job) int {
 	return structs.StandingFailed
 }
 
+// HasFailed reports whether the job of what runs fails the submission check by now.
+func HasFailed(w *world.World, u *world.Usage) bool {
+	if u.Owner.Terms.Slots == nil || w.Slots() == nil || u.Guaranteed() {
+		return false
+	}
+	of := world.SlotInstance(u)
+	return w.Slots().Spec(of.Project).Check(&of.Submission) != slots.Recognised
+}
+
 // Instance returns an instance of a group as its project's slots count it, and what it requests; nil: there are no projects, or its job names none.
 func Instance(w *world.World, job *structs.Job, group *structs.TaskGroup) (of *slots.Instance, volume slots.Volume) {
 	book := w.Slots()

@@ -19,6 +19,11 @@ func (w *World) Slots() *slotbook.Book { return w.slots }
 // SlotType returns what a slot of a type is.
 func (w *World) SlotType(name string) structs.SlotType { return w.slotTypes.TypeOf(name) }
 
+// LightPart is which part of each of a slot's amounts a light instance requests at most.
+func (w *World) LightPart() float64 {
+	return (&structs.SchedulerConfiguration{Slots: w.slotTypes}).LightPart()
+}
+
 // SlotEdit is an edit as what moves the book of slots on.
 type SlotEdit struct{ E *Edit }
 

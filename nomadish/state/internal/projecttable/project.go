@@ -1,6 +1,7 @@
 package projecttable
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -123,8 +124,9 @@ func (x Edit) checkWeek(e *structs.ProjectCalendarEntry, was *structs.ProjectWee
 		have, rows = was.ModifyIndex, was.Rows
 	}
 	if e.CAS && e.CheckIndex != have {
-		return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: it was last edited at index %d, not %d, and has %s now", w.Project, w.Week, have, e.CheckIndex,
-			structs.RowsText(rows)).WithHint("`nomadish project edits %s` shows the edits; read the week again, and repeat the change", w.Project)
+		return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: it was last edited at index %d%s, not %d, and has %s now", w.Project, w.Week, have,
+			x.editorOf(w, have), e.CheckIndex, structs.RowsText(rows)).
+			WithHint("`nomadish project edits %s` shows the edits; read the week again, and repeat the change", w.Project)
 	}
 	steps, err := x.stepsOf(p)
 	if err != nil {
@@ -140,6 +142,15 @@ func (x Edit) checkWeek(e *structs.ProjectCalendarEntry, was *structs.ProjectWee
 		}
 	}
 	return nil
+}
+
+// editorOf describes who made the edit of a week at an index, if the edit is kept: " by lead".
+func (x Edit) editorOf(w *structs.ProjectWeek, index uint64) string {
+	edit := get[structs.CalendarEdit](x, Edits, byID, w.Project, index)
+	if edit == nil {
+		return ""
+	}
+	return " by " + cmp.Or(edit.By, "operator")
 }
 
 // forgetCalendar drops the weeks of a project that have been over for long, and its oldest edits if there are too many.
