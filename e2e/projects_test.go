@@ -94,7 +94,7 @@ func TestProjectReport(t *testing.T) {
 	a := newAgent(t, false, fmt.Sprintf("server {\n  enabled           = true\n  bootstrap_expect  = 1\n  trust_user_header = true\n}\nclient {\n  enabled = true\n  simulate = %q\n}\n", nodes))
 	a.start()
 	a.ready(4)
-	says(t, a, 0, "project apply ../examples/projects/projects.hcl")
+	says(t, a, 0, "project apply -force ../examples/projects/projects.hcl")
 	says(t, a, 0, "project calendar -type batch -slots 4 -step synthesis chip-a")
 	file := filepath.Join(t.TempDir(), "sim.nomad.hcl")
 	if err := os.WriteFile(file, []byte(`job "sim" {
