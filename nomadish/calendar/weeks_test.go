@@ -62,7 +62,9 @@ func TestWeekBegins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			synctest.Test(t, func(t *testing.T) { weekBegins(t, weeks, first, begins, &structs.CalendarConfiguration{TimeZone: row.zone, WeekStarts: row.starts}) })
+			synctest.Test(t, func(t *testing.T) {
+				weekBegins(t, weeks, first, begins, &structs.CalendarConfiguration{TimeZone: row.zone, WeekStarts: row.starts})
+			})
 		})
 	}
 }
