@@ -67,7 +67,7 @@ func day(t *rapid.T, nodes, cores int, long time.Duration) *projectDay {
 	start, due := d.now, 0.0
 	for number := 0; d.now.Sub(start) < long; d.after(step) {
 		d.endDue()
-		for due += rate; due >= 1; due-- {
+		for due += rate; due >= 1 && len(d.waiting) < 2*d.slots; due-- {
 			number++
 			wave := int(d.now.Sub(start)/(15*time.Minute)) * 5 // some projects submit at a time
 			d.arrive(number, fmt.Sprint("p", (wave+rng.IntN(5))%12), time.Duration(1+rng.IntN(60*each))*time.Second)
@@ -106,7 +106,7 @@ func (d *projectDay) endDue() {
 		return !a.Terminal() && !d.now.Before(time.Unix(0, a.CreateTime).Add(d.runs[a.JobID]))
 	}, d.ended(false))
 	for id, a := range d.allocs { // what has ended is not wanted any more: each has its own place
-		if a.Terminal() && a.ClientStatus == structs.AllocClientComplete && !a.ServerTerminal() {
+		if a.Terminal() && (a.NextAllocation != "" || !a.ServerTerminal()) {
 			delete(d.allocs, id)
 		}
 	}
@@ -115,19 +115,22 @@ func (d *projectDay) endDue() {
 // decideAll decides what waits in the order of the queue: what is entitled first, then what is recognised, then the rest; of each the oldest first.
 // It reports whether anything was placed.
 func (d *projectDay) decideAll() (any bool) {
-	standing := func(id string) int {
-		switch p := d.owner[id]; {
+	standings := map[string]int{} // by project
+	for _, p := range d.owner {
+		switch _, known := standings[p]; {
+		case known:
 		case d.given[p] == 0:
-			return 2
+			standings[p] = 2
 		case d.runningOf(p, true) < d.given[p]:
-			return 0
+			standings[p] = 0
+		default:
+			standings[p] = 1
 		}
-		return 1
 	}
 	order := slices.Clone(d.waiting)
 	rank := map[string]int{}
 	for _, id := range order {
-		rank[id] = standing(id)
+		rank[id] = standings[d.owner[id]]
 	}
 	slices.SortStableFunc(order, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank[a], rank[b]), d.since[a].Compare(d.since[b]))

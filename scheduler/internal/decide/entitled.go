@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 )
@@ -27,7 +28,7 @@ func (t entitledPosition) wait(work *reconcile.GroupWork, instances int, reasons
 	m := t.s.failed[name]
 	if m == nil {
 		if m = t.s.stored(name); m == nil {
-			m = newExplanation(t.s.Input.Job).AllocMetric
+			m = metric.New(t.s.Input.Job).AllocMetric
 			if m.QuotaExhausted = reasons; len(reasons) == 0 {
 				m.QuotaExhausted = []string{notTried}
 			}

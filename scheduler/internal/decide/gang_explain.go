@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -33,7 +34,7 @@ func (x *GangPlacer) explain(without withoutClaim) {
 			if reasons == nil {
 				reasons = append(x.reasons(), without.reasons...)
 			}
-			m = explain(find, reasons...)
+			m = metric.Explain(find, reasons...)
 		}
 		m.CoalescedFailures = len(work.Place) - 1
 		world.PutInto(&x.s.failed, name, m)

@@ -171,7 +171,7 @@ func (g *seating) end(run *groupRun) (members []sitter) {
 	if b == nil {
 		return nil
 	}
-	run.metrics.classes(run.search.Anywhere(), nil)
+	run.metrics.Classes(run.search.Anywhere(), nil)
 	b.Metrics = run.metrics.AllocMetric
 	g.s.plan.Place = append(g.s.plan.Place, b)
 	for i := range b.Instances {

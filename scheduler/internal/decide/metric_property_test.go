@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -54,13 +55,13 @@ func TestExplainEqualsWalk(t *testing.T) {
 		in := deciding(j, 1)
 		s := NewScheduler(w, &structs.Evaluation{ID: "eval", JobID: j.ID}, &in)
 		find := s.newSearch(schedtest.Group(j), s.Edit, s.Fit(schedtest.Group(j)))
-		walked := newExplanation(j)
-		walked.classes(find, func(set *world.NodeSet) {
+		walked := metric.New(j)
+		walked.Classes(find, func(set *world.NodeSet) {
 			for n := range set.All {
-				walked.node(find, n)
+				walked.Node(find, n)
 			}
 		})
-		if got, want := text(rt, explain(find)), text(rt, walked.AllocMetric); got != want {
+		if got, want := text(rt, metric.Explain(find)), text(rt, walked.AllocMetric); got != want {
 			rt.Fatalf("told %s\na walk tells %s", got, want)
 		}
 	})

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -34,7 +35,7 @@ func (s *Scheduler) why(found *search.Search, reasons ...string) *structs.AllocM
 	if m := s.stored(found.Fit.Group.Name); m != nil {
 		return m
 	}
-	return explain(found, reasons...)
+	return metric.Explain(found, reasons...)
 }
 
 // stored returns the metrics that a blocked evaluation has of a group already, where they suffice.

@@ -112,65 +112,57 @@ func (s *Scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 	return time.Unix(0, first).UTC()
 }
 
-// futureInstance is a node on which there will be room.
-type futureInstance struct {
-	node *world.NodeState
-	at   int64
-	// fits is for how many there will be room when all that has a time limit has ended.
-	fits int64
-}
-
 // reserveFor makes up to n reservations, where room comes soonest; for a gang, where
 // there will be room for all of it.
-func (s *Scheduler) reserveFor(search *search.Search, n int) {
-	gang := feasible.GangsOf(s.Input.Job)[search.Fit.Group.Name]
-	var instances []futureInstance
+func (s *Scheduler) reserveFor(find *search.Search, n int) {
+	gang := feasible.GangsOf(s.Input.Job)[find.Fit.Group.Name]
+	var instances []search.Future
 	taken := map[string]bool{}
 	for _, r := range s.plan.Reserve {
 		taken[r.NodeID] = true
 	}
 	look := func(node *world.NodeState) {
 		node, _ = world.StateOf(s.Edit, node.ID) // a gang's search was on an edit of its own
-		if node.Reservation != nil || taken[node.ID] || search.Fit.Alone(node.Node) != "" || search.Refused(node.Node) != "" {
+		if node.Reservation != nil || taken[node.ID] || find.Fit.Alone(node.Node) != "" || find.Refused(node.Node) != "" {
 			return
 		}
 		// A gang needs what is free now as well: others must not take it meanwhile.
-		if instance, comes := roomAt(search, node, s.Input.Now.UnixNano(), gang != nil); comes {
+		if instance, comes := find.RoomAt(node, s.Input.Now.UnixNano(), gang != nil); comes {
 			instances = append(instances, instance)
 		}
 	}
 	if s.Input.Job.PerNode() {
-		for _, id := range s.lacking[search.Fit.Group.Name] {
+		for _, id := range s.lacking[find.Fit.Group.Name] {
 			if node, known := world.StateOf(s.Edit, id); known && node.Node != nil && node.Node.Ready() {
 				look(node)
 			}
 		}
 	} else {
-		for _, c := range search.Sets {
-			search.MostFirst(c, reservedLook, look)
+		for _, c := range find.Sets {
+			find.MostFirst(c, reservedLook, look)
 		}
 	}
-	slices.SortFunc(instances, func(a, b futureInstance) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.node.ID, b.node.ID))
+	slices.SortFunc(instances, func(a, b search.Future) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), strings.Compare(a.Node.ID, b.Node.ID))
 	})
 	if gang != nil {
-		instances = s.instancesOfGang(gang, search.Fit.Group, instances, n)
+		instances = s.instancesOfGang(gang, find.Fit.Group, instances, n)
 	}
 	instances = instances[:min(n, len(instances))]
 	if gang != nil { // all of it starts together: until then others may use what is free already
 		for i := range instances {
-			instances[i].at = instances[len(instances)-1].at
+			instances[i].At = instances[len(instances)-1].At
 		}
 	}
-	a := search.Request
+	a := find.Request
 	for _, instance := range instances {
 		r := &structs.Reservation{
-			NodeID: instance.node.ID, Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: a.Group.Name,
+			NodeID: instance.Node.ID, Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: a.Group.Name,
 			CPU: a.Amount.CPU, MemoryMB: a.Amount.MemoryMB, DiskMB: a.Amount.DiskMB, Devices: int(a.Need[world.DimGPUs]),
-			Cores: int(a.Need[world.DimCores]), MadeAt: s.Input.Now.UnixNano(), DueAt: instance.at,
+			Cores: int(a.Need[world.DimCores]), MadeAt: s.Input.Now.UnixNano(), DueAt: instance.At,
 			ExpiresAt: s.Input.Now.Add(s.Input.Config.ReserveTTL()).UnixNano(),
 		}
-		r.CPU += int64(r.Cores) * instance.node.Capacity.MHzPerCore
+		r.CPU += int64(r.Cores) * instance.Node.Capacity.MHzPerCore
 		s.plan.Reserve = append(s.plan.Reserve, r)
 	}
 }
@@ -179,7 +171,7 @@ func (s *Scheduler) reserveFor(search *search.Search, n int) {
 // of a gang, of which n are missing, is kept room on: those under the cell that it requires where
 // it can start first. None, if there will not be room for as many as start together: then they
 // would only keep others out.
-func (s *Scheduler) instancesOfGang(g *feasible.Gang, group *structs.TaskGroup, instances []futureInstance, n int) []futureInstance {
+func (s *Scheduler) instancesOfGang(g *feasible.Gang, group *structs.TaskGroup, instances []search.Future, n int) []search.Future {
 	need := int64(n)
 	for i := range g.Groups {
 		if g.Groups[i].Group == group {
@@ -202,13 +194,13 @@ func (s *Scheduler) instancesOfGang(g *feasible.Gang, group *structs.TaskGroup, 
 	for _, r := range s.plan.Reserve {
 		mine(r.NodeID)
 	}
-	room, of := map[string]int64{}, map[string][]futureInstance{}
+	room, of := map[string]int64{}, map[string][]search.Future{}
 	for _, instance := range instances {
-		cell := under(instance.node.Node)
+		cell := under(instance.Node.Node)
 		if bound && cell != only {
 			continue
 		}
-		room[cell] += instance.fits
+		room[cell] += instance.Fits
 		of[cell] = append(of[cell], instance)
 		if room[cell] >= need { // the first that holds all of it
 			return of[cell]
@@ -228,46 +220,3 @@ func (s *Scheduler) underOf(g *feasible.Gang) func(*structs.Node) string {
 	}
 	return func(n *structs.Node) string { return n.ID }
 }
-
-// roomAt is when a node has room for what is searched for, if what runs there ends at its
-// time limit, and for how many of it then; false: what has no limit is in the way, or, unless
-// free is set, it has room now. What a node would give shows it, not sums: of devices it
-// matters which are free.
-func roomAt(s *search.Search, n *world.NodeState, now int64, free bool) (futureInstance, bool) {
-	uses := slices.DeleteFunc(slices.Clone(n.Usages), func(u *world.Usage) bool { return u.Ends == 0 })
-	slices.SortFunc(uses, func(a, b *world.Usage) int { return cmp.Or(cmp.Compare(a.Ends, b.Ends), strings.Compare(a.ID, b.ID)) })
-	later := n.Own(&world.Token{})
-	room := func() (search.Grant, bool) {
-		g, lacks := s.Request.Grant(later, s.Fit.Matcher, &world.Random{})
-		return g, lacks == ""
-	}
-	instance, comes := futureInstance{node: n, at: now}, false
-	if free {
-		_, comes = room()
-	}
-	for _, u := range uses {
-		later.Give(u)
-		if comes {
-			continue
-		}
-		if _, comes = room(); comes {
-			instance.at = max(now, u.Ends)
-		}
-	}
-	for comes && instance.fits < maxInstanceReservations {
-		g, more := room()
-		if !more {
-			break
-		}
-		instance.fits++
-		if s.Request.Plain { // the sum is enough
-			later.Used = later.Used.Plus(s.Request.Amount)
-			continue
-		}
-		later.Take(g.Usage)
-	}
-	return instance, comes
-}
-
-// maxInstanceReservations bounds how many of a gang are counted on one node.
-const maxInstanceReservations = 1024

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -195,7 +196,7 @@ type groupRun struct {
 	only    string // the node that all must be on; "": any
 	batch   *structs.PlacementBatch
 	nodes   map[string]int // into batch.Nodes, beyond the first few
-	metrics explanation
+	metrics metric.Explanation
 	short   []reconcile.Placement // found no free room; others may have to make some
 	alone   bool                  // nobody is left who failed the submission check and might make room
 	reasons []string              // why its instances use no claim, for those that find no room
@@ -208,7 +209,7 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 		return
 	}
 	run := s.newRun(work, s.Edit, s.Fit(work.Group))
-	run.metrics.classes(run.search, nil)
+	run.metrics.Classes(run.search, nil)
 	taken := 0
 	claims := run.claims()
 	slots := run.slots()
@@ -249,7 +250,7 @@ func (g *groupRun) addBatch() {
 // newRun begins the placing of a group on an edit, on the nodes that f allows.
 func (s *Scheduler) newRun(work *reconcile.GroupWork, e *world.Edit, f *feasible.Feasibility) *groupRun {
 	return &groupRun{
-		s: s, work: work, metrics: newExplanation(s.Input.Job), search: s.newSearch(work.Group, e, f),
+		s: s, work: work, metrics: metric.New(s.Input.Job), search: s.newSearch(work.Group, e, f),
 	}
 }
 
@@ -361,15 +362,15 @@ func (g *groupRun) fail(p reconcile.Placement) {
 	if p.NodeID != "" {
 		world.PutInto(&g.s.lacking, name, append(g.s.lacking[name], p.NodeID))
 		if m == nil {
-			m = newExplanation(g.s.Input.Job).AllocMetric
-			x := explanation{m}
-			x.classes(g.search, nil)
+			m = metric.New(g.s.Input.Job).AllocMetric
+			x := metric.Explanation{AllocMetric: m}
+			x.Classes(g.search, nil)
 			world.PutInto(&g.s.failed, name, m)
 		} else {
 			m.CoalescedFailures++
 		}
 		if n, known := world.StateOf(g.s.Edit, p.NodeID); known && n.Node != nil {
-			explanation{m}.node(g.search, n)
+			metric.Explanation{AllocMetric: m}.Node(g.search, n)
 		}
 		return
 	}
@@ -383,7 +384,7 @@ func (g *groupRun) fail(p reconcile.Placement) {
 // accept takes a node for an instance and writes it into the batch.
 func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
 	s := g.s
-	g.metrics.chosen(g.search, f)
+	g.metrics.Chosen(g.search, f)
 	if h := f.Node.Reservation; h != nil && h.RequestName == g.search.Request.By.RequestName {
 		g.search.Edit.Unreserve(f.Node.ID)
 	}

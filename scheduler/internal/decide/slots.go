@@ -50,7 +50,7 @@ func (c *slotRun) placeOrTake(p reconcile.Placement) bool {
 	if c == nil || c.stuck || p.NodeID != "" {
 		return false
 	}
-	if !c.find.Held() {
+	if !c.find.HasSlots() {
 		of := c.find.Instance()
 		c.full, c.stuck = true, true
 		c.g.reasons = []string{fmt.Sprintf("slots: project %q uses all that it has of type %q for it this week", of.Project, of.Type)}
@@ -98,7 +98,7 @@ func (c *slotRun) run(use slot.Use) *groupRun {
 	return &r
 }
 
-// placeAgain places the successor of an instance that has just given back what it used.
+// placeAgain places the successor of an instance that has just released what it used.
 func (c *slotRun) placeAgain(p reconcile.Placement) bool {
 	if c != nil {
 		c.full, c.stuck = false, false
@@ -138,13 +138,13 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 		c.g.reasons = []string{fmt.Sprintf("slots: project %q runs as many instances as it has slots of type %q", of.Project, of.Type)}
 		return false
 	}
-	if at := s.pendingSince(c.g.work.Group.Name) + c.find.Grace(); at > s.Input.Now.UnixNano() {
+	if at := c.pendingSince() + c.find.Grace(); at > s.Input.Now.UnixNano() {
 		s.graceEnds = earlier(s.graceEnds, time.Unix(0, at).UTC())
 		c.g.reasons = []string{fmt.Sprintf("slots: no free slot of type %q has room; others leave for it after the grace of %s", of.Type, time.Duration(c.find.Grace()))}
 		return false
 	}
 	world.Flush(c.g.search.Edit)
-	for at := range c.find.Takes(s.Input.Now.UnixNano(), s.mayLeaveForSlots) {
+	for at := range c.find.Takes(s.Input.Now.UnixNano(), c.g.mayLeave) {
 		if tried, placed := c.takeOn(at, p); tried {
 			c.find.Rewind()
 			c.full, c.stale = !placed, true
@@ -178,7 +178,7 @@ func (g *groupRun) takeFailed(p reconcile.Placement) bool {
 		return false
 	}
 	world.Flush(g.search.Edit)
-	for at := range slot.OfFailed(g.search.Edit, g.search).Takes(s.Input.Now.UnixNano(), s.mayLeaveForSlots) {
+	for at := range slot.OfFailed(g.search.Edit, g.search).Takes(s.Input.Now.UnixNano(), g.mayLeave) {
 		if p.NodeID != "" && p.NodeID != at.Node {
 			continue
 		}
@@ -191,8 +191,9 @@ func (g *groupRun) takeFailed(p reconcile.Placement) bool {
 	return false
 }
 
-// pendingSince is when a group's request began to wait, in Unix nanoseconds.
-func (s *Scheduler) pendingSince(group string) int64 {
+// pendingSince is when the group's request began to wait, in Unix nanoseconds.
+func (c *slotRun) pendingSince() int64 {
+	s, group := c.g.s, c.g.work.Group.Name
 	for _, row := range s.Input.Requests {
 		if row.Group == group && row.Missing > 0 {
 			return row.Since
@@ -201,7 +202,8 @@ func (s *Scheduler) pendingSince(group string) int64 {
 	return s.eval.CreateTime
 }
 
-// mayLeaveForSlots reports whether a usage may be taken from for a project's slot as far as this plan goes.
-func (s *Scheduler) mayLeaveForSlots(u *world.Usage) bool {
+// mayLeave reports whether a usage may be taken from for a project's slot as far as this plan goes.
+func (g *groupRun) mayLeave(u *world.Usage) bool {
+	s := g.s
 	return u.Owner.Namespace != s.eval.Namespace || u.Owner.Job != s.eval.JobID
 }

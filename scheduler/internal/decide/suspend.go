@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -196,7 +197,7 @@ func (x suspends) count() {
 		world.PutInto(&s.queued, name, s.queued[name]+1)
 		m := s.failed[name]
 		if m == nil {
-			m = newExplanation(s.Input.Job).AllocMetric
+			m = metric.New(s.Input.Job).AllocMetric
 			world.PutInto(&s.failed, name, m)
 		} else {
 			m.CoalescedFailures++
@@ -210,7 +211,7 @@ func (x suspends) count() {
 		if !known {
 			n = &structs.Node{}
 		}
-		explanation{m}.exhausted(n, resumeText(sl.what), 1)
+		metric.Explanation{AllocMetric: m}.Exhausted(n, resumeText(sl.what), 1)
 		m.NodesEvaluated++
 	}
 }

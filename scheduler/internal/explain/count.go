@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nomadish/nomadish/scheduler/internal/decide"
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -119,7 +119,7 @@ func (x *survey) count(r reason, n *structs.Node) *structs.NodeReason {
 	}
 	t.Nodes++
 	if n.NodeClass != "" {
-		decide.AddCount(&t.Classes, n.NodeClass, 1)
+		metric.AddCount(&t.Classes, n.NodeClass, 1)
 	}
 	return t
 }
@@ -131,7 +131,7 @@ func (x *survey) hear(r reason, n *structs.Node) {
 	}
 	if d := n.Drivers[r.subject]; d != nil && d.HealthDescription != "" {
 		descriptions := x.descriptions[r.subject]
-		decide.AddCount(&descriptions, d.HealthDescription, 1)
+		metric.AddCount(&descriptions, d.HealthDescription, 1)
 		x.descriptions[r.subject] = descriptions
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -284,7 +285,7 @@ func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
 	}
 	for _, n := range sv.fitting {
 		if class := n.Node.NodeClass; class != "" {
-			decide.AddCount(&r.Classes, class, 1)
+			metric.AddCount(&r.Classes, class, 1)
 		}
 	}
 	out.Reasons = append(out.Reasons, r)

@@ -72,14 +72,14 @@ func slotUse(e *world.Edit, u *world.Usage) *world.Usage {
 	if book.Spec(t.Project).Check(&of.Submission) != slots.Recognised {
 		return nil
 	}
-	kind := world.Base(e).SlotType(t.Type)
+	kind := world.Base(e).SlotSettings().TypeOf(t.Type)
 	mhz, memory := kind.VolumeOn(n.Node.NodeResources)
 	volume := slots.Volume{MemoryMB: u.Amount.MemoryMB, GPUs: int64(len(u.Devices))}
 	slot := slots.Volume{MemoryMB: memory, GPUs: int64(kind.GPUs)}
 	raised, owner, terms := *u, *u.Owner, *t
 	terms.Guards = slots.Guards(volume, slot, terms.Cost)
 	volume.MilliCores, slot.MilliCores = u.Amount.CPU, mhz // in the same unit
-	terms.Light = slots.IsLight(volume, slot, world.Base(e).LightPart())
+	terms.Light = slots.IsLight(volume, slot, (&structs.SchedulerConfiguration{Slots: world.Base(e).SlotSettings()}).LightPart())
 	owner.Terms.Claim, owner.Terms.Slots = structs.ClaimSlots, &terms
 	raised.Owner = &owner
 	if world.ClaimLacks(e, &raised) != "" {

@@ -38,7 +38,7 @@ func NewFinder(in *search.Input, e *world.Edit, group *structs.TaskGroup, begin 
 		standing.Check(w, in.Job) != structs.SubmissionRecognised {
 		return nil
 	}
-	f := &Finder{e: e, kind: w.SlotType(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart(), search: begin()}
+	f := &Finder{e: e, kind: w.SlotSettings().TypeOf(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart(), search: begin()}
 	f.of, f.volume = standing.Instance(w, in.Job, group)
 	f.of.ID, f.of.Start = "", math.MaxInt64
 	f.search.Request.By.Entitled = true
@@ -80,8 +80,8 @@ func (f *Finder) book() *slotbook.Book { return world.Base(f.e).Slots() }
 // Instance returns an instance of the group as its project's slots count it.
 func (f *Finder) Instance() *slots.Instance { return f.of }
 
-// Held reports whether a row of the project has room for one more instance.
-func (f *Finder) Held() bool {
+// HasSlots reports whether a row of the project has room for one more instance.
+func (f *Finder) HasSlots() bool {
 	account := f.book().Account(f.of.Project)
 	return account != nil && account.Holds(f.of)
 }

@@ -71,7 +71,7 @@ func (f *Finder) least() int {
 	return f.of.Cost
 }
 
-// victim returns the usage of one that may be taken from, if its node has slots left for an instance; nil: it may not, or it would be in vain.
+// victim returns the usage of one that may be taken from, if its node has slots left for an instance; nil: it may not, or it would not help.
 func (f *Finder) victim(failed bool, v *slotbook.Use, may func(*world.Usage) bool) *world.Usage {
 	if v.Immune && !failed {
 		return nil

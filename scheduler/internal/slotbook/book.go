@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/tree"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Use is an allocation that counts, as far as slots go. It is never changed.
@@ -79,6 +80,21 @@ type Book struct {
 	victims  tree.Tree[victimKey, *Use]
 	members  tree.Tree[member, *Use] // those victims that are of a project
 	others   int                     // victims of no project
+}
+
+// SpecOf returns what a project is now; nil of nil.
+func SpecOf(p *structs.ProjectNow) *slots.Project {
+	if p == nil {
+		return nil
+	}
+	spec := &slots.Project{Name: p.Name, Users: p.Users, Groups: p.Groups, Steps: p.Steps}
+	if p.Throughput != nil {
+		spec.Jobs, spec.Per, spec.MeanRun = p.Throughput.Jobs, p.Throughput.Per, p.MeanRun
+	}
+	for _, r := range p.Rows {
+		spec.Rows = append(spec.Rows, slots.Row(r))
+	}
+	return spec
 }
 
 // New returns a book without projects.

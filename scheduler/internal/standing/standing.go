@@ -63,7 +63,7 @@ func Instance(w *world.World, job *structs.Job, group *structs.TaskGroup) (of *s
 	}
 	of = &slots.Instance{Submission: SubmissionOf(job)}
 	volume = volumeOf(group, book.Slowest(pool))
-	kind := w.SlotType(of.Type)
+	kind := w.SlotSettings().TypeOf(of.Type)
 	of.Cost = slots.Cost(volume, slots.Volume{MilliCores: 1000 * int64(kind.Cores), GPUs: int64(kind.GPUs)})
 	return of, volume
 }

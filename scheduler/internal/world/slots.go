@@ -16,13 +16,8 @@ import (
 // Slots returns what is known of projects and slots; nil: there are no projects.
 func (w *World) Slots() *slotbook.Book { return w.slots }
 
-// SlotType returns what a slot of a type is.
-func (w *World) SlotType(name string) structs.SlotType { return w.slotTypes.TypeOf(name) }
-
-// LightPart is which part of each of a slot's amounts a light instance requests at most.
-func (w *World) LightPart() float64 {
-	return (&structs.SchedulerConfiguration{Slots: w.slotTypes}).LightPart()
-}
+// SlotSettings returns what slots of each type are, and which instances are light; nil: all is at its default.
+func (w *World) SlotSettings() *structs.SlotSettings { return w.slotTypes }
 
 // SlotEdit is an edit as what moves the book of slots on.
 type SlotEdit struct{ E *Edit }
@@ -38,7 +33,7 @@ func (s SlotEdit) book() *slotbook.Book {
 // SetProject states what a project is now; nil: there is none of the name. What it used beyond that runs on without its slots: see LostClaims. It reports
 // whether that is anything new.
 func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool) {
-	spec := specOf(to)
+	spec := slotbook.SpecOf(to)
 	if spec.Equal(s.E.w.slots.Spec(name)) {
 		return false
 	}
@@ -55,25 +50,11 @@ func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool)
 	return true
 }
 
-func specOf(p *structs.ProjectNow) *slots.Project {
-	if p == nil {
-		return nil
-	}
-	spec := &slots.Project{Name: p.Name, Users: p.Users, Groups: p.Groups, Steps: p.Steps}
-	if p.Throughput != nil {
-		spec.Jobs, spec.Per, spec.MeanRun = p.Throughput.Jobs, p.Throughput.Per, p.MeanRun
-	}
-	for _, r := range p.Rows {
-		spec.Rows = append(spec.Rows, slots.Row(r))
-	}
-	return spec
-}
-
 // Restore states all projects of an edit that knows none yet, and has all nodes and allocations.
 func (s SlotEdit) Restore(projects []*structs.ProjectNow) {
-	var specs []*slots.Project
-	for _, p := range projects {
-		specs = append(specs, specOf(p))
+	specs := make([]*slots.Project, len(projects))
+	for i, p := range projects {
+		specs[i] = slotbook.SpecOf(p)
 	}
 	if len(specs) > 0 {
 		s.E.from = nil
@@ -94,11 +75,7 @@ func (s SlotEdit) begin(projects []*slots.Project) {
 			s.node(n.Node)
 		}
 	}
-	var list []*Usage
 	for _, u := range s.E.w.allocs.All {
-		list = append(list, u)
-	}
-	for _, u := range list {
 		s.book().Load(s.useOf(u))
 	}
 	s.lose(s.book().Loaded())
@@ -151,10 +128,8 @@ func (s SlotEdit) Place(nodeID string, u *Usage) {
 	if b == nil || u.Owner.Terms.Slots == nil {
 		return
 	}
-	use := s.useOf(u)
-	use.Takeable, use.NodeID = false, nodeID
-	if use.Of != nil {
-		use.ID = "new " + strconv.Itoa(s.E.placed)
+	if use := s.useOf(u); use.Of != nil {
+		use.ID, use.NodeID, use.Takeable = "new "+strconv.Itoa(s.E.placed), nodeID, false
 		use.Of.ID, use.Of.Start, use.Start = use.ID, math.MaxInt64, math.MaxInt64
 		s.E.placed++
 		b.Add(use)

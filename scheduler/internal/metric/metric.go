@@ -1,4 +1,4 @@
-package decide
+package metric
 
 import (
 	"cmp"
@@ -11,24 +11,25 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// explanation fills an AllocMetric: why a request found no node, or among how many it found one.
-type explanation struct{ *structs.AllocMetric }
+// Explanation fills an AllocMetric: why a request found no node, or among how many it found one.
+type Explanation struct{ *structs.AllocMetric }
 
-func newExplanation(job *structs.Job) explanation {
+// New returns one of a job that has counted nothing yet.
+func New(job *structs.Job) Explanation {
 	available := map[string]int{}
 	for _, dc := range job.Datacenters {
 		if !strings.Contains(dc, "*") {
 			available[dc] = 0 // so that one without a node is named
 		}
 	}
-	return explanation{&structs.AllocMetric{
+	return Explanation{&structs.AllocMetric{
 		NodePool:       cmp.Or(job.NodePool, structs.DefaultNodePool),
 		NodesAvailable: available,
 	}}
 }
 
-// filtered counts nodes that the group may not use at all.
-func (x explanation) filtered(n *structs.Node, reason string, nodes int) {
+// Filtered counts nodes that the group may not use at all.
+func (x Explanation) Filtered(n *structs.Node, reason string, nodes int) {
 	x.NodesFiltered += nodes
 	AddCount(&x.ConstraintFiltered, reason, nodes)
 	if n.NodeClass != "" {
@@ -36,8 +37,8 @@ func (x explanation) filtered(n *structs.Node, reason string, nodes int) {
 	}
 }
 
-// exhausted counts nodes of one node class that lack something now.
-func (x explanation) exhausted(n *structs.Node, what string, nodes int) {
+// Exhausted counts nodes of one node class that lack something now.
+func (x Explanation) Exhausted(n *structs.Node, what string, nodes int) {
 	if nodes == 0 {
 		return
 	}
@@ -56,9 +57,9 @@ func AddCount(m *map[string]int, key string, by int) {
 	(*m)[key] += by
 }
 
-// classes counts what can be known without looking at single nodes. visit is
+// Classes counts what can be known without looking at single nodes. visit is
 // called for each class that the group may use.
-func (x explanation) classes(s *search.Search, visit func(c *world.NodeSet)) {
+func (x Explanation) Classes(s *search.Search, visit func(c *world.NodeSet)) {
 	if visit != nil { // else it is only counted how many there are
 		world.Flush(s.Edit)
 	}
@@ -75,7 +76,7 @@ func (x explanation) classes(s *search.Search, visit func(c *world.NodeSet)) {
 		x.NodesAvailable[c.Node.Datacenter] += c.Nodes
 		x.NodesEvaluated += c.Nodes
 		if c.Verdict.Reason != "" {
-			x.filtered(c.Node, c.Verdict.Reason, c.Nodes)
+			x.Filtered(c.Node, c.Verdict.Reason, c.Nodes)
 		} else if visit != nil {
 			set, _ := s.AllSets().Get(c.Name)
 			visit(set)
@@ -83,43 +84,43 @@ func (x explanation) classes(s *search.Search, visit func(c *world.NodeSet)) {
 	}
 }
 
-// node counts one node of a class that the group may use. It reports whether the node would do.
-func (x explanation) node(s *search.Search, n *world.NodeState) bool {
+// Node counts one node of a class that the group may use. It reports whether the node would do.
+func (x Explanation) Node(s *search.Search, n *world.NodeState) bool {
 	reason := s.Fit.Alone(n.Node)
 	if reason == "" {
 		reason = s.Refused(n.Node)
 	}
 	if reason != "" {
-		x.filtered(n.Node, reason, 1)
+		x.Filtered(n.Node, reason, 1)
 		return false
 	}
 	_, what := s.Request.Grant(n, s.Fit.Matcher, s.Random)
 	if what != "" {
-		x.exhausted(n.Node, what, 1)
+		x.Exhausted(n.Node, what, 1)
 	}
 	return what == ""
 }
 
-// explain counts for every node why a request does not fit. Where reasons are given that no node has, they hold what would do, and all
+// Explain counts for every node why a request does not fit. Where reasons are given that no node has, they hold what would do, and all
 // that is lacking beside them.
-func explain(s *search.Search, reasons ...string) *structs.AllocMetric {
-	x := newExplanation(s.Fit.Job)
+func Explain(s *search.Search, reasons ...string) *structs.AllocMetric {
+	x := New(s.Fit.Job)
 	var fits func(*world.NodeState)
 	if len(reasons) > 0 {
-		fits = func(n *world.NodeState) { x.exhausted(n.Node, reasons[0], 1) }
+		fits = func(n *world.NodeState) { x.Exhausted(n.Node, reasons[0], 1) }
 	}
-	x.classes(s, func(c *world.NodeSet) { x.set(s, c, fits) })
+	x.Classes(s, func(c *world.NodeSet) { x.Set(s, c, fits) })
 	for _, reason := range reasons {
 		world.PutInto(&x.DimensionExhausted, reason, x.NodesExhausted)
 	}
 	return x.AllocMetric
 }
 
-// set counts the nodes of a set that the group may use. What lacks something that the
+// Set counts the nodes of a set that the group may use. What lacks something that the
 // index shows is not looked at further; fits, if any, is called with what lacks nothing.
-func (x explanation) set(s *search.Search, c *world.NodeSet, fits func(*world.NodeState)) {
+func (x Explanation) Set(s *search.Search, c *world.NodeSet, fits func(*world.NodeState)) {
 	look := func(n *world.NodeState) {
-		if x.node(s, n) && fits != nil {
+		if x.Node(s, n) && fits != nil {
 			fits(n)
 		}
 	}
@@ -142,15 +143,15 @@ func (x explanation) set(s *search.Search, c *world.NodeSet, fits func(*world.No
 		}
 	}
 	for k, nodes := range counts {
-		x.exhausted(c.Any().Node, lacking[k], nodes)
+		x.Exhausted(c.Any().Node, lacking[k], nodes)
 	}
 }
 
 // maxScoreMeta bounds the scores that a batch records, as in Nomad.
 const maxScoreMeta = 5
 
-// chosen records the score of a node that was taken.
-func (x explanation) chosen(s *search.Search, f search.Found) {
+// Chosen records the score of a node that was taken.
+func (x Explanation) Chosen(s *search.Search, f search.Found) {
 	if len(x.ScoreMetaData) >= maxScoreMeta {
 		return
 	}
