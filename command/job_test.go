@@ -265,10 +265,10 @@ job "web" {
 }
 
 func TestWarningsAreReportedOnce(t *testing.T) {
-	f := newFake(t).on("PUT /v1/jobs", &structs.JobRegisterReply{EvalID: evalA, Warnings: "job \"web\": project: ranks the job's requests by its submission check, but nothing is placed on the project's slots yet\nthe source is not kept"})
-	text := "job \"web\" {\n  project = \"x\"\n  group \"g\" {\n    task \"t\" {\n      driver = \"mock_driver\"\n    }\n  }\n}\n"
+	f := newFake(t).on("PUT /v1/jobs", &structs.JobRegisterReply{EvalID: evalA, Warnings: "job \"web\": parameterized: is accepted, but the job will not run: there are no parameterized jobs yet\nthe source is not kept"})
+	text := "job \"web\" {\n  type = \"batch\"\n  parameterized {\n  }\n  group \"g\" {\n    task \"t\" {\n      driver = \"mock_driver\"\n    }\n  }\n}\n"
 	got := f.run(t, "run", "-detach", file(t, "a.hcl", text))
-	wants(t, got.err, "Warning: ", "a.hcl:2", "placed on the project's slots yet")
+	wants(t, got.err, "Warning: ", "a.hcl:3", "there are no parameterized jobs yet")
 	wants(t, got.out, "the source is not kept")
 	n := (&jobFile{warnings: []string{`a.hcl:2,3-10: job "web": project: no effect`}})
 	if left := n.news("job \"web\": project: no effect\nother\n"); left != "other" {

@@ -331,3 +331,38 @@ func TestSlotsFailed(t *testing.T) {
 	p.submit("a", "own", 1)
 	p.wantOn("normal, second")
 }
+
+// TestSlotsThroughput: a project that is to complete 3,000 jobs of 10 minutes in 24 hours runs 21 instances at once, by the mean of those that have run or
+// by the time limit while it has none; the rest of its slots is for others. Without either it runs as many as it can.
+func TestSlotsThroughput(t *testing.T) {
+	for _, row := range []struct {
+		mean, limit time.Duration
+		want        int
+	}{{10 * time.Minute, 0, 21}, {0, 10 * time.Minute, 21}, {10 * time.Minute, time.Hour, 21}, {time.Minute, 0, 3}, {0, 0, 40}} {
+		p := newProjects(t)
+		p.slotNode("n1", 64)
+		p.projects["a"] = &structs.ProjectNow{
+			Name: "a", Users: []string{"a"}, Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Count: 64}},
+			Throughput: &structs.Throughput{Jobs: 3000, Per: 24 * time.Hour}, MeanRun: row.mean,
+		}
+		e := p.w.Edit()
+		scheduler.SetProject(e, "a", p.projects["a"])
+		p.w = e.World()
+		p.submit("a", "own", 40, func(j *structs.Job) { j.TaskGroups[0].MaxRunDuration = row.limit })
+		if n := p.running("own"); n != row.want {
+			t.Errorf("mean %s, limit %s: %d run, want %d", row.mean, row.limit, n, row.want)
+		}
+		p.submit("", "others", 40)
+		if n := p.running("others"); n != min(40, 64-row.want) {
+			t.Errorf("mean %s, limit %s: %d of others run", row.mean, row.limit, n)
+		}
+		if row.want < 40 {
+			p.ends("own", 1)
+			p.jobs["own"].TaskGroups[0].Count = 39
+			p.decide("own")
+			if n := p.running("own"); n != row.want {
+				t.Errorf("%d run after one ended", n)
+			}
+		}
+	}
+}

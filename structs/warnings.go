@@ -13,8 +13,6 @@ import (
 // work deletes its row.
 var noBehaviour = sync.OnceValue(func() map[string]string {
 	return warningTable(`
-	Job.Project
-	Job.Slot
 	MultiregionStrategy.MaxParallel
 	Job.Periodic
 	Job.ParameterizedJob
@@ -72,7 +70,6 @@ const noEffect = "is accepted but has no effect yet"
 var halfEffects = map[string]string{
 	"Job.Periodic":         "is accepted, but the job will not run: there are no periodic jobs yet",
 	"Job.ParameterizedJob": "is accepted, but the job will not run: there are no parameterized jobs yet",
-	"Job.Project":          "ranks the job's requests by its submission check, but nothing is placed on the project's slots yet",
 	"TaskGroup.Volumes":    "is accepted: the group is placed only on nodes that have such a volume, but it is not mounted yet",
 }
 

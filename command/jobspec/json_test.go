@@ -8,7 +8,7 @@ import (
 )
 
 func TestParseJSON(t *testing.T) {
-	const job = `{"ID":"x","Priority":7,"Project":"p","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Driver":"raw_exec"}]}]}`
+	const job = `{"ID":"x","Priority":7,"VaultNamespace":"p","TaskGroups":[{"Name":"g","Tasks":[{"Name":"t","Driver":"raw_exec"}]}]}`
 	for _, src := range []string{job, `{"Job":` + job + `}`, `{"job":` + job + `,"EnforceIndex":true}`} {
 		got, warnings, err := ParseJSON("x.json", []byte(src), Options{})
 		if err != nil || got.ID != "x" || got.Priority != 7 || len(warnings) != 1 {

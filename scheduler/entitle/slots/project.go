@@ -2,6 +2,7 @@ package slots
 
 import (
 	"cmp"
+	"math"
 	"path"
 	"slices"
 	"time"
@@ -47,6 +48,21 @@ func (p *Project) Equal(o *Project) bool {
 		return p == o
 	}
 	return p.Name == o.Name && p.Jobs == o.Jobs && p.Per == o.Per && p.MeanRun == o.MeanRun && slices.Equal(p.Users, o.Users) && slices.Equal(p.Groups, o.Groups) && slices.Equal(p.Steps, o.Steps) && slices.Equal(p.Rows, o.Rows)
+}
+
+// Enough returns how many instances of a project run at once to complete as many jobs as it is to, by the mean run time of its instances, or that of a
+// job while there is none; false: as many as its slots allow.
+func (p *Project) Enough(run time.Duration) (n int, limited bool) {
+	if p == nil || p.Jobs == 0 || p.Per <= 0 {
+		return 0, false
+	}
+	if p.MeanRun > 0 {
+		run = p.MeanRun
+	}
+	if run <= 0 {
+		return 0, false
+	}
+	return int(math.Ceil(float64(p.Jobs) * float64(run) / float64(p.Per))), true
 }
 
 // NamesJobs reports whether any of its rows is for jobs of some names alone. p may be nil.

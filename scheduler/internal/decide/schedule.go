@@ -214,6 +214,9 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	claims := run.claims()
 	slots := run.slots()
 	for _, p := range work.Place {
+		if run.enough(p) {
+			continue
+		}
 		if claims.placeOrLower(p) || slots.placeOrTake(p) || !run.leave() && claims.mayDoWithout(p) && run.placeBeside(p, slots) || p.Unwell {
 			taken++
 		}

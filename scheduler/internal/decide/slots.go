@@ -207,3 +207,17 @@ func (g *groupRun) mayLeave(u *world.Usage) bool {
 	s := g.s
 	return u.Owner.Namespace != s.eval.Namespace || u.Owner.Job != s.eval.JobID
 }
+
+// enough reports whether as many instances of the job's project run as complete what it is to complete in its time (objective "throughput"): the rest
+// of its slots is for others. One that waits for that is explained.
+func (g *groupRun) enough(p reconcile.Placement) bool {
+	job, book := g.s.Input.Job, world.Base(g.search.Edit).Slots()
+	spec := book.Spec(job.Project)
+	most, limited := spec.Enough(g.work.Group.MaxRunDuration)
+	if !limited || p.NodeID != "" || book.Instances(job.Project) < most || standing.Check(world.Base(g.search.Edit), job) != structs.SubmissionRecognised {
+		return false
+	}
+	g.reasons = []string{fmt.Sprintf("slots: %d instances of project %q run: as many as complete %d in %s", most, job.Project, spec.Jobs, spec.Per)}
+	g.fail(p)
+	return true
+}

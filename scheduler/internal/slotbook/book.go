@@ -36,7 +36,8 @@ type project struct {
 	spec    *slots.Project // nil: there is no such project
 	account *slots.Account
 	// running is the cost of all its running instances, on slots or not, by type; of the unknown too.
-	running map[string]int
+	running   map[string]int
+	instances int // how many they are
 }
 
 // Offer is what a node states about its slots. It is never changed.
@@ -125,7 +126,7 @@ func (b *Book) projectOf(name string) *project {
 	case p.owner == b.owner:
 		return p
 	default:
-		p = &project{owner: b.owner, spec: p.spec, account: p.account.Copy(), running: maps.Clone(p.running)}
+		p = &project{owner: b.owner, spec: p.spec, account: p.account.Copy(), running: maps.Clone(p.running), instances: p.instances}
 	}
 	b.projects.Put(b.owner, name, p)
 	return p
@@ -282,7 +283,9 @@ func ids(list []*slots.Instance) (out []string) {
 // add counts all of an allocation but that its project's rows hold it.
 func (b *Book) add(u *Use) {
 	if u.Of != nil {
-		b.projectOf(u.Of.Project).running[u.Of.Type] += u.Of.Cost
+		p := b.projectOf(u.Of.Project)
+		p.running[u.Of.Type] += u.Of.Cost
+		p.instances++
 	}
 	if u.OnSlot {
 		n := b.nodeOf(u.NodeID)
@@ -329,6 +332,7 @@ func (b *Book) Remove(u *Use) (lost []string) {
 		if u.OnSlot {
 			lost = ids(p.account.Remove(u.Of))
 		}
+		p.instances--
 		if p.running[u.Of.Type] -= u.Of.Cost; p.running[u.Of.Type] == 0 {
 			delete(p.running, u.Of.Type)
 		}

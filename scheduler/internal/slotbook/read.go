@@ -40,6 +40,14 @@ func (b *Book) Running(project, kind string) int {
 	return 0
 }
 
+// Instances returns how many instances of a project run, on slots or not.
+func (b *Book) Instances(project string) int {
+	if p, found := b.projects.Get(project); found {
+		return p.instances
+	}
+	return 0
+}
+
 // Left returns how many slots of a type a node has left.
 func (b *Book) Left(nodeID, kind string) int {
 	if n, found := b.nodes.Get(nodeID); found {
