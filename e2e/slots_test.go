@@ -124,3 +124,28 @@ func TestSlotsGolden(t *testing.T) {
 		t.Errorf("those of the normal job are %v", n)
 	}
 }
+
+// TestProjectsShareNodes: the guide's two projects on one machine: what one does not use the other borrows until it is needed.
+func TestProjectsShareNodes(t *testing.T) {
+	t.Parallel()
+	nodes, err := filepath.Abs("../examples/projects/nodes.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAgent(t, true, "")
+	a.args = append(a.args, "-simulate", nodes)
+	a.start()
+	a.ready(4)
+	says(t, a, 0, "project apply -force ../examples/projects/projects.hcl")
+	says(t, a, 0, "project calendar -type batch -slots 40 -step synthesis chip-a")
+	says(t, a, 0, "project calendar -type batch -slots 20 regress")
+	says(t, a, 0, "operator scheduler set-config -grace 1s -max-requeues 100")
+	says(t, a, 0, "job run -detach -user bob ../examples/projects/sims.nomad.hcl", "Recognised")
+	until(t, a, "project status regress", "batch  any, any  20     20    44        0     0       0       0        <none>")
+	says(t, a, 0, "job run -detach -user ada ../examples/projects/synth.nomad.hcl", "Recognised")
+	until(t, a, "project status chip-a", "batch  synthesis, any  40     40    0         0     0       0       10")
+	until(t, a, "project status regress", "batch  any, any  20     20    4         0     0       0       40")
+	says(t, a, 0, "job explain synth", `project "chip-a" uses all slots of type "batch" that this job may use this week`)
+	says(t, a, 0, "job stop synth")
+	until(t, a, "project status regress", "batch  any, any  20     20    44        0     0       0       0        <none>")
+}

@@ -61,6 +61,8 @@ const (
 	ReasonDoomed    = "cells-doomed" // cells that its namespace owns cannot be had at present
 	ReasonNoCell    = "no-cell"      // no cell that its namespace may use holds it
 	ReasonWithheld  = "withheld"     // it might run opportunistically, and a setting says that it must not
+	// Of a group whose project has slots: why it uses none of them.
+	ReasonNoSlot = "no-slot"
 )
 
 // JobExplanation describes why a job is placed as it is, and what holds the rest: computed when

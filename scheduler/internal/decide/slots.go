@@ -51,9 +51,8 @@ func (c *slotRun) placeOrTake(p reconcile.Placement) bool {
 		return false
 	}
 	if !c.find.HasSlots() {
-		of := c.find.Instance()
 		c.full, c.stuck = true, true
-		c.g.reasons = []string{fmt.Sprintf("slots: project %q uses all that it has of type %q for it this week", of.Project, of.Type)}
+		c.g.reasons = []string{c.find.WhyFull()}
 		return false
 	}
 	if !c.full && c.place(p) {
@@ -133,14 +132,13 @@ func (g *groupRun) placeBeside(p reconcile.Placement, slots *slotRun) bool {
 // take has others leave for one instance whose project is under-allocated, if it has been pending for long enough.
 func (c *slotRun) take(p reconcile.Placement) bool {
 	s := c.g.s
-	of := c.find.Instance()
 	if !c.find.UnderAllocated() {
-		c.g.reasons = []string{fmt.Sprintf("slots: project %q runs as many instances as it has slots of type %q", of.Project, of.Type)}
+		c.g.reasons = []string{c.find.WhyEnough()}
 		return false
 	}
 	if at := c.pendingSince() + c.find.Grace(); at > s.Input.Now.UnixNano() {
 		s.graceEnds = earlier(s.graceEnds, time.Unix(0, at).UTC())
-		c.g.reasons = []string{fmt.Sprintf("slots: no free slot of type %q has room; others leave for it after the grace of %s", of.Type, time.Duration(c.find.Grace()))}
+		c.g.reasons = []string{c.find.WhyGrace()}
 		return false
 	}
 	world.Flush(c.g.search.Edit)
@@ -151,7 +149,7 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 			return placed
 		}
 	}
-	c.g.reasons = []string{fmt.Sprintf("slots: no free slot of type %q has room, and nobody may be taken from there", of.Type)}
+	c.g.reasons = []string{c.find.WhyNobody()}
 	return false
 }
 

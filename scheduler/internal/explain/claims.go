@@ -8,6 +8,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/slot"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -31,6 +32,23 @@ func (x *explainer) claims(out *structs.GroupExplanation, left int) {
 			}
 		}
 		out.Waits = append(out.Waits, structs.Wait{Kind: kind, Instances: left, Text: text})
+	}
+}
+
+// slots explains why the instances that are left use no slot of their project.
+func (x *explainer) slots(out *structs.GroupExplanation, left int) {
+	g := x.in.Job.LookupTaskGroup(out.Group)
+	if g == nil {
+		return
+	}
+	since := x.in.Now.UnixNano()
+	for _, row := range x.in.Requests {
+		if row.Group == out.Group && row.Missing > 0 {
+			since = row.Since
+		}
+	}
+	if text := slot.Why(x.s.Input, x.s.Edit, g, since); text != "" {
+		out.Waits = append(out.Waits, structs.Wait{Kind: structs.ReasonNoSlot, Instances: left, Text: text})
 	}
 }
 

@@ -187,6 +187,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	out.Nodes, out.Reasons = sv.counts, sv.reasons()
 	x.gang(out, sv)
 	x.claims(out, left)
+	x.slots(out, left)
 	x.preemption(out, sv)
 	out.Expected = x.expected(out, sv, left)
 	if !x.in.NoRemedies {

@@ -33,19 +33,29 @@ func OfFailed(e *world.Edit, s *search.Search) *Finder { return &Finder{e: e, se
 
 // NewFinder returns a Finder for a group of a job; nil: the job's instances use no slots. begin returns a new search for the group.
 func NewFinder(in *search.Input, e *world.Edit, group *structs.TaskGroup, begin func() *search.Search) *Finder {
-	w := world.Base(e)
-	if w.Slots() == nil || in.Job.Project == "" || in.Job.PerNode() || in.Job.Class == structs.ClassOpportunistic ||
-		standing.Check(w, in.Job) != structs.SubmissionRecognised {
+	f := entitledTo(in, e, group)
+	if f == nil {
 		return nil
 	}
-	f := &Finder{e: e, kind: w.SlotSettings().TypeOf(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart(), search: begin()}
-	f.of, f.volume = standing.Instance(w, in.Job, group)
-	f.of.ID, f.of.Start = "", math.MaxInt64
+	f.search = begin()
 	f.search.Request.By.Entitled = true
 	f.search.Allow = func(n *world.NodeState) bool {
 		_, ok := f.On(n)
 		return ok
 	}
+	return f
+}
+
+// entitledTo returns a Finder that searches nothing yet.
+func entitledTo(in *search.Input, e *world.Edit, group *structs.TaskGroup) *Finder {
+	w := world.Base(e)
+	if w.Slots() == nil || in.Job.Project == "" || in.Job.PerNode() || in.Job.Class == structs.ClassOpportunistic ||
+		standing.Check(w, in.Job) != structs.SubmissionRecognised {
+		return nil
+	}
+	f := &Finder{e: e, kind: w.SlotSettings().TypeOf(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart()}
+	f.of, f.volume = standing.Instance(w, in.Job, group)
+	f.of.ID, f.of.Start = "", math.MaxInt64
 	return f
 }
 

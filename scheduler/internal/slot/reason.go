@@ -1,0 +1,47 @@
+package slot
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Why returns why an instance of a group uses no slot of its project, that has been pending since then, in Unix nanoseconds; "": it is entitled to
+// none, as its job names no project or is not recognised.
+func Why(in *search.Input, e *world.Edit, group *structs.TaskGroup, since int64) string {
+	f := entitledTo(in, e, group)
+	switch {
+	case f == nil || group.Gang != nil:
+		return ""
+	case !f.HasSlots():
+		return f.WhyFull()
+	case !f.UnderAllocated():
+		return f.WhyEnough()
+	case since+f.Grace() > in.Now.UnixNano():
+		return f.WhyGrace()
+	}
+	return f.WhyNobody()
+}
+
+// WhyFull is the reason where no row of the project has room.
+func (f *Finder) WhyFull() string {
+	return fmt.Sprintf("slots: project %q uses all slots of type %q that this job may use this week", f.of.Project, f.of.Type)
+}
+
+// WhyEnough is the reason where a row has room, and the project runs as many instances as it has slots.
+func (f *Finder) WhyEnough() string {
+	return fmt.Sprintf("slots: project %q runs as many instances as it has slots of type %q, some of them elsewhere", f.of.Project, f.of.Type)
+}
+
+// WhyGrace is the reason while others need not leave yet.
+func (f *Finder) WhyGrace() string {
+	return fmt.Sprintf("slots: no free slot of type %q has room; others leave for it after the grace of %s", f.of.Type, time.Duration(f.Grace()))
+}
+
+// WhyNobody is the reason where they would have to, and nobody may be taken from.
+func (f *Finder) WhyNobody() string {
+	return fmt.Sprintf("slots: no free slot of type %q has room, and nobody may be taken from there", f.of.Type)
+}
