@@ -38,8 +38,10 @@ func (p *projects) gives(name string, count int, rows ...structs.CalendarRow) {
 }
 
 // slotNode adds a node of so many cores of 1000 MHz with 1000 MiB each.
-func (p *projects) slotNode(id string, cores int) {
-	p.node(id, sized(int64(1000*cores), int64(1000*cores)), func(n *structs.Node) { n.NodeResources.Cpu.TotalCpuCores = uint16(cores) })
+func (p *projects) slotNode(id string, cores int) { p.setNode(slotNodeOf(id, cores)) }
+
+func slotNodeOf(id string, cores int) *structs.Node {
+	return schedtest.Node(id, sized(int64(1000*cores), int64(1000*cores)), func(n *structs.Node) { n.NodeResources.Cpu.TotalCpuCores = uint16(cores) })
 }
 
 // submit submits a job of a project ("": of none) of so many instances, each of a core, unless it is changed.
