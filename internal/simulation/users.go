@@ -244,6 +244,9 @@ func (u *users) job(name string) *structs.Job {
 	u.tenants.demand(j)
 	if j.Type == structs.JobTypeSystem || j.Type == structs.JobTypeSysBatch {
 		g.Count, j.AllAtOnce = 1, false
+		if j.Type == structs.JobTypeSystem && j.Reclaim == structs.ReclaimSuspend {
+			j.Reclaim = "" // it would be refused
+		}
 		return j
 	}
 	g.ReschedulePolicy = &structs.ReschedulePolicy{
