@@ -368,3 +368,83 @@ func TestSlotsThroughput(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotsResumed: what was suspended by hand and goes on when others use its slots runs without.
+func TestSlotsResumed(t *testing.T) {
+	p := newProjects(t)
+	p.slotNode("n1", 4)
+	p.gives("a", 1)
+	p.submit("a", "one", 1)
+	suspended := func(to bool) {
+		p.client(func(a *structs.Allocation) bool { return a.JobID == "one" }, func(a *structs.Allocation) {
+			a.DesiredTransition.Suspend = &to
+			if to {
+				a.DesiredStatus, a.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
+			}
+		})
+	}
+	suspended(true)
+	p.submit("a", "two", 1)
+	p.wantOn("one suspended, two 1+0")
+	suspended(false)
+	p.decide("one")
+	p.wantOn("one, two 1+0")
+}
+
+// TestSlotsGangs: of a gang nobody leaves for a slot who is immune, nor those without whom too few would run.
+func TestSlotsGangs(t *testing.T) {
+	for _, row := range []struct {
+		least, immune int
+		want          string
+	}{{2, 0, "own 1+0"}, {2, 1, "gang, gang"}, {1, 1, "gang, own 1+0"}} {
+		p := newProjects(t)
+		p.slotNode("n1", 2)
+		p.gives("a", 1)
+		p.submit("", "gang", 2, func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{Min: row.least} })
+		n := 0
+		p.client(isLive, func(a *structs.Allocation) {
+			if n++; n <= row.immune {
+				a.Requeues = structs.DefaultMaxRequeues
+			}
+		})
+		p.submit("a", "own", 1)
+		p.after(structs.DefaultGrace)
+		p.decide("own")
+		if got := p.on(); got != row.want {
+			t.Errorf("%d must run, %d are immune: there run %s, want %s", row.least, row.immune, got, row.want)
+		}
+	}
+}
+
+// TestSlotsLightTakes: for a light instance others leave, too, where only guards are left of its node's slots.
+func TestSlotsLightTakes(t *testing.T) {
+	p := newProjects(t)
+	p.node("n1", sized(4000, 16_384))
+	p.gives("a", 4)
+	p.submit("a", "big", 1, requests(50, 1000, 12_288))
+	p.submit("a", "standard", 1, requests(50, 1000, 2048))
+	p.submit("", "other", 1, requests(50, 2000, 100))
+	p.submit("a", "light", 1, requests(50, 250, 1024))
+	p.after(structs.DefaultGrace)
+	p.decide("light")
+	p.wantOn("big 1+2, light light, standard 1+0")
+}
+
+// TestSlotsHelped: room that came free on a node helps a request for which others leave as well.
+func TestSlotsHelped(t *testing.T) {
+	p := newProjects(t)
+	p.slotNode("n1", 4)
+	p.gives("a", 1)
+	p.submit("", "normal", 2)
+	p.submit("stranger", "failed", 2)
+	p.submit("", "wide", 1, requests(50, 4000, 4000))
+	p.wantOn("failed, failed, normal, normal")
+	p.ends("normal", 2)
+	key := scheduler.RequestKeyOf(p.w, p.jobs["wide"], []string{"g"}, nil, p.config, false)
+	if !key.Helped(p.w, "n1") {
+		t.Error("it is not looked at again")
+	}
+	if p.decide("wide") != 1 {
+		t.Errorf("there run %s", p.on())
+	}
+}

@@ -116,6 +116,14 @@ func NewEval(id string, job *Job, trigger string, now int64) *Evaluation {
 	}
 }
 
+// PendingSince returns since when what it is about has been pending, in Unix nanoseconds: of one that was delayed, since it was due.
+func (e *Evaluation) PendingSince() int64 {
+	if e.Status == EvalStatusBlocked || e.WaitUntil.IsZero() {
+		return e.CreateTime
+	}
+	return max(e.CreateTime, e.WaitUntil.UnixNano())
+}
+
 // Terminal reports whether nothing more will be done with the evaluation.
 func (e *Evaluation) Terminal() bool {
 	return e.Status == EvalStatusComplete || e.Status == EvalStatusFailed || e.Status == EvalStatusCancelled

@@ -278,6 +278,9 @@ func (b *blocked) expectDue(w *entry, at time.Time) {
 	}
 	b.after(&w.timer, max(0, at.Sub(b.gates.opts.Clock.Now())), func() {
 		b.due.put(w)
+		if twin := b.of[entryKey{w.eval.ID, true}]; twin != nil { // at the rank that it has then
+			b.open(twin.group)
+		}
 		b.gates.poke()
 	})
 }

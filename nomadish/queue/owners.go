@@ -40,6 +40,9 @@ func (o *owners) resync(snap *state.Snapshot) {
 	for _, name := range snap.World().Owners() {
 		o.owning[name], o.raises[name] = true, snap.Index()
 	}
+	for _, name := range snap.World().Slots().Projects() {
+		o.raises[scheduler.ProjectOwner(name)] = snap.Index()
+	}
 }
 
 // note remembers what a commit has freed.
@@ -237,7 +240,7 @@ func claimant(a *state.AllocRow) string {
 	if a == nil || a.Terminal() {
 		return ""
 	}
-	if res := a.Resources(); res == nil || res.Shared.Terms == nil || res.Shared.Terms.Claim == "" {
+	if res := a.Resources(); res == nil || res.Shared.Terms == nil || res.Shared.Terms.Claim != structs.ClaimCells {
 		return ""
 	}
 	return a.JobID().Namespace
@@ -253,9 +256,6 @@ func cellsDiffer(was, now *structs.Node) bool {
 // cells came free, and others where a cell was unbound.
 func (r *releases) mayEntitled(g *group) bool {
 	if r.allOwners || r.owners[g.known.Namespace] {
-		return true
-	}
-	if project := g.requestKey.Entitlement.Project(); project != "" && (r.allProjects || r.projects[project]) {
 		return true
 	}
 	for class := range r.unbound { // order does not matter: any will do

@@ -61,3 +61,21 @@ func (r *releases) noteProject(was, now *state.AllocRow) {
 		r.projects[before.Shared.Terms.Slots.Project] = true
 	}
 }
+
+// dueBehind has that of the requests like one that found no room decided, too, that waits for the longest time, if it does so for longer: others may have
+// to leave for that already, and not yet for the first.
+func (b *blocked) dueBehind(w *entry) {
+	if !w.entitled || w.kind != structs.ClaimRankSlots {
+		return
+	}
+	oldest := w
+	for _, o := range w.group.entries.list {
+		if o.eval.CreateTime < oldest.eval.CreateTime {
+			oldest = o
+		}
+	}
+	if oldest != w {
+		b.due.put(oldest)
+		b.gates.poke()
+	}
+}

@@ -49,6 +49,7 @@ func (r *releases) note(c *state.Change) {
 			r.node(now)
 		}
 		r.allOwners = r.allOwners || cellsDiffer(was, now)
+		r.allProjects = r.allProjects || now != nil && (was == nil || was.NodeResources != now.NodeResources)
 		r.sharesDiffer = r.sharesDiffer || was == nil || now == nil || was.NodePool != now.NodePool || was.NodeResources != now.NodeResources
 		r.lessens = r.lessens || was != nil && was.Ready() && (now == nil || !now.Ready() ||
 			was.ComputedClass != now.ComputedClass || was.NodeResources != now.NodeResources)
@@ -74,7 +75,7 @@ func (r *releases) note(c *state.Change) {
 		}
 	case state.KindConfig: // preemption or oversubscription may make room anywhere
 		if c.Old != nil {
-			r.classes[""], r.lessens, r.allOwners = true, true, true
+			r.classes[""], r.lessens, r.allOwners, r.allProjects = true, true, true, true
 		}
 	case state.KindVirtualCluster: // what one owner gives up others may have
 		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
@@ -100,7 +101,7 @@ func (r *releases) noteUse(was, now *state.AllocRow) {
 
 // may reports whether what was freed may be what a group of requests waits for.
 func (r *releases) may(g *group) bool {
-	if r.classes[""] || g.key.entitled && r.mayEntitled(g) || g.requestKey.BesideOwned && (r.allOwners || len(r.unbound) > 0) {
+	if r.classes[""] || g.requestKey.Project != "" && (r.allProjects || r.projects[g.requestKey.Project]) || g.key.entitled && r.mayEntitled(g) || g.requestKey.BesideOwned && (r.allOwners || len(r.unbound) > 0) {
 		return true
 	}
 	if len(r.nodes) > maxPositions {

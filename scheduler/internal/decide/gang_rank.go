@@ -3,8 +3,6 @@ package decide
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -276,16 +274,5 @@ func hostPortOf(s *Scheduler, nodeID string, ports []structs.PortMapping) string
 	if !known {
 		return nodeID
 	}
-	host := n.Attributes["unique.network.ip-address"]
-	if at := strings.LastIndexByte(n.HTTPAddr, ':'); host == "" && at >= 0 {
-		host = strings.Trim(n.HTTPAddr[:at], "[]")
-	}
-	host = cmp.Or(host, n.Name, nodeID)
-	if len(ports) == 0 {
-		return host
-	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]" // an IPv6 address
-	}
-	return host + ":" + strconv.Itoa(ports[0].Value)
+	return n.HostPort(ports)
 }

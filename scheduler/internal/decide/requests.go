@@ -20,7 +20,7 @@ func (s *Scheduler) requests(evalID string) {
 		missing, row := s.queued[g.Name], rows[g.Name]
 		u := &structs.RequestUpdate{Namespace: s.Input.Job.Namespace, JobID: s.Input.Job.ID, Group: g.Name, Missing: missing}
 		if missing > 0 {
-			u.Since, u.EvalID = s.eval.CreateTime, evalID
+			u.Since, u.EvalID = s.eval.PendingSince(), evalID
 		}
 		if row == nil && missing == 0 || row != nil && row.Missing == missing && row.EvalID == u.EvalID {
 			continue

@@ -215,6 +215,9 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	slots := run.slots()
 	for _, p := range work.Place {
 		if run.enough(p) {
+			if p.Unwell {
+				taken++
+			}
 			continue
 		}
 		if claims.placeOrLower(p) || slots.placeOrTake(p) || !run.leave() && claims.mayDoWithout(p) && run.placeBeside(p, slots) || p.Unwell {

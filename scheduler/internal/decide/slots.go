@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
@@ -26,6 +25,8 @@ type slotRun struct {
 	uses []slot.Use // of runs, in the order in which they were begun
 	// full: no more slots are to be had where room is free; stuck: none by taking from others either.
 	full, stuck bool
+	// stays: what is placed takes the place of another, whose node it prefers.
+	stays bool
 	// stale: what the group's search has found free may be taken, and more may be free.
 	stale bool
 }
@@ -69,18 +70,34 @@ func (c *slotRun) placeOrTake(p reconcile.Placement) bool {
 // place places one instance on free slots.
 func (c *slotRun) place(p reconcile.Placement) bool {
 	world.Flush(c.g.search.Edit)
+	if (c.stays || c.g.sticky(p)) && c.placeOn(p.Previous.NodeID, p) {
+		c.find.Rewind()
+		return true
+	}
 	at, ok := c.find.Next(avoided(p))
+	if !ok || !c.placeOn(at.Node.ID, p) {
+		return false
+	}
+	c.find.Taken(at)
+	return true
+}
+
+// placeOn places one instance on free slots of a node.
+func (c *slotRun) placeOn(nodeID string, p reconcile.Placement) bool {
+	n, known := world.StateOf(c.g.search.Edit, nodeID)
+	if !known || n.Node == nil {
+		return false
+	}
+	use, ok := c.find.On(n)
 	if !ok {
 		return false
 	}
-	use, _ := c.find.On(at.Node)
 	run := c.run(use)
-	f, ok := run.search.On(at.Node.ID)
+	f, ok := run.search.On(nodeID)
 	if !ok {
 		return false
 	}
 	run.accept(p, f)
-	c.find.Taken(at)
 	c.stale = true
 	return true
 }
@@ -100,7 +117,7 @@ func (c *slotRun) run(use slot.Use) *groupRun {
 // placeAgain places the successor of an instance that has just released what it used.
 func (c *slotRun) placeAgain(p reconcile.Placement) bool {
 	if c != nil {
-		c.full, c.stuck = false, false
+		c.full, c.stuck, c.stays = false, false, p.Previous != nil
 		c.find.Rewind()
 	}
 	return c.placeOrTake(p)
@@ -136,7 +153,7 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 		c.g.reasons = []string{c.find.WhyEnough()}
 		return false
 	}
-	if at := c.pendingSince() + c.find.Grace(); at > s.Input.Now.UnixNano() {
+	if at := s.Input.PendingSince(c.g.work.Group.Name, s.eval.PendingSince()) + c.find.Grace(); at > s.Input.Now.UnixNano() {
 		s.graceEnds = earlier(s.graceEnds, time.Unix(0, at).UTC())
 		c.g.reasons = []string{c.find.WhyGrace()}
 		return false
@@ -176,7 +193,7 @@ func (g *groupRun) takeFailed(p reconcile.Placement) bool {
 		return false
 	}
 	world.Flush(g.search.Edit)
-	for at := range slot.OfFailed(g.search.Edit, g.search).Takes(s.Input.Now.UnixNano(), g.mayLeave) {
+	for at := range slot.OfFailed(s.Input, g.search.Edit, g.search).Takes(s.Input.Now.UnixNano(), g.mayLeave) {
 		if p.NodeID != "" && p.NodeID != at.Node {
 			continue
 		}
@@ -189,17 +206,6 @@ func (g *groupRun) takeFailed(p reconcile.Placement) bool {
 	return false
 }
 
-// pendingSince is when the group's request began to wait, in Unix nanoseconds.
-func (c *slotRun) pendingSince() int64 {
-	s, group := c.g.s, c.g.work.Group.Name
-	for _, row := range s.Input.Requests {
-		if row.Group == group && row.Missing > 0 {
-			return row.Since
-		}
-	}
-	return s.eval.CreateTime
-}
-
 // mayLeave reports whether a usage may be taken from for a project's slot as far as this plan goes.
 func (g *groupRun) mayLeave(u *world.Usage) bool {
 	s := g.s
@@ -209,13 +215,11 @@ func (g *groupRun) mayLeave(u *world.Usage) bool {
 // enough reports whether as many instances of the job's project run as complete what it is to complete in its time (objective "throughput"): the rest
 // of its slots is for others. One that waits for that is explained.
 func (g *groupRun) enough(p reconcile.Placement) bool {
-	job, book := g.s.Input.Job, world.Base(g.search.Edit).Slots()
-	spec := book.Spec(job.Project)
-	most, limited := spec.Enough(g.work.Group.MaxRunDuration)
-	if !limited || p.NodeID != "" || book.Instances(job.Project) < most || standing.Check(world.Base(g.search.Edit), job) != structs.SubmissionRecognised {
+	why := slot.WhyNoMore(world.Base(g.search.Edit), g.s.Input.Job, g.work.Group)
+	if why == "" || p.NodeID != "" {
 		return false
 	}
-	g.reasons = []string{fmt.Sprintf("slots: %d instances of project %q run: as many as complete %d in %s", most, job.Project, spec.Jobs, spec.Per)}
+	g.reasons = []string{why}
 	g.fail(p)
 	return true
 }

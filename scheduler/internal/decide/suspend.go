@@ -94,6 +94,10 @@ func (s *Scheduler) lacksToWake(a *structs.Allocation, reserved *structs.Allocat
 		return lacksAlloc
 	}
 	now := world.NewUse(a.ID, a.NodeID, world.NewOwner(was.Owner.RequestName, reserved), reserved, a.CreateTime)
+	if now.Owner.Terms.Claim == structs.ClaimSlots && world.ClaimLacks(s.Edit, now) != "" { // others of its project use its slots by now
+		*reserved.Shared.Terms = reserved.Shared.Terms.Opportunistic()
+		now = world.NewUse(a.ID, a.NodeID, world.NewOwner(was.Owner.RequestName, reserved), reserved, a.CreateTime)
+	}
 	n, _ = world.StateOf(s.Edit, a.NodeID)
 	if what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName}); what != "" {
 		world.Take(s.Edit, was)

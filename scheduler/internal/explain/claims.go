@@ -41,12 +41,7 @@ func (x *explainer) slots(out *structs.GroupExplanation, left int) {
 	if g == nil {
 		return
 	}
-	since := x.in.Now.UnixNano()
-	for _, row := range x.in.Requests {
-		if row.Group == out.Group && row.Missing > 0 {
-			since = row.Since
-		}
-	}
+	since := x.s.Input.PendingSince(out.Group, x.in.Now.UnixNano())
 	if text := slot.Why(x.s.Input, x.s.Edit, g, since); text != "" {
 		out.Waits = append(out.Waits, structs.Wait{Kind: structs.ReasonNoSlot, Instances: left, Text: text})
 	}

@@ -32,7 +32,7 @@ func (j *judgement) keepCells() (end func()) {
 // mayTakeOwn reports whether a newcomer may take what its namespace's allocation is guaranteed.
 func (j *judgement) mayTakeOwn(u *world.Usage, newcomer string) bool {
 	rules := world.Rules(world.Base(j.e))
-	return u.Owner.Namespace == j.plan.Namespace && rules.Band(u.Owner.Terms.Priority) < rules.Band(j.priority()) && j.entitled()[newcomer]
+	return u.Owner.Namespace == j.plan.Namespace && rules.Band(u.Owner.Terms.Priority) < rules.Band(j.priority()) && j.entitled()[newcomer] == structs.ClaimCells
 }
 
 // lower lets an allocation go on without its claim, for a newcomer that uses one.

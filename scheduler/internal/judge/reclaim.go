@@ -87,22 +87,22 @@ func (j *judgement) mayReclaim() {
 	entitled := j.entitled()
 	for _, s := range j.victims {
 		u := j.freed[s.AllocID]
-		if entitled[s.PreemptedBy] && u.PerNode() {
+		if entitled[s.PreemptedBy] != "" && u.PerNode() {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of a system or sysbatch job: no claim takes from it")
 			continue
 		}
-		if (j.protected[s.AllocID] || u.Guaranteed() && !entitled[s.PreemptedBy]) && !j.mayTakeOwn(u, s.PreemptedBy) {
+		if (j.protected[s.AllocID] || u.Guaranteed() && entitled[s.PreemptedBy] != structs.ClaimCells) && !j.mayTakeOwn(u, s.PreemptedBy) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
 			continue
 		}
 		if standing.HasFailed(world.Base(j.e), u) {
 			continue // anybody of higher standing may take it
 		}
-		if !entitled[s.PreemptedBy] && u.Immune(rules) {
-			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" was requeued too often to be preempted by bands")
+		if entitled[s.PreemptedBy] != structs.ClaimCells && u.Immune(rules) {
+			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" was requeued too often to be preempted by bands or slots")
 			continue
 		}
-		if !entitled[s.PreemptedBy] && rules.Band(j.freed[s.AllocID].Owner.Terms.Priority) >= band {
+		if entitled[s.PreemptedBy] == "" && rules.Band(j.freed[s.AllocID].Owner.Terms.Priority) >= band {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of no lower band")
 		}
 	}
@@ -114,15 +114,15 @@ func (j *judgement) mayReclaim() {
 	}
 }
 
-// entitled returns the newcomers that use a claim: bands do not restrict what these take.
-func (j *judgement) entitled() map[string]bool {
-	ids := map[string]bool{}
+// entitled returns the claims of the newcomers that use any: bands do not restrict what these take.
+func (j *judgement) entitled() map[string]string {
+	ids := map[string]string{}
 	for _, b := range j.plan.Place {
 		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Claim == "" {
 			continue
 		}
 		for i := range b.Instances {
-			ids[structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal))] = true
+			ids[structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal))] = b.Resources.Shared.Terms.Claim
 		}
 	}
 	return ids

@@ -15,6 +15,9 @@ import (
 // projectPrefix begins the name of an owner that is a project. No namespace has such a name.
 const projectPrefix = "project:"
 
+// mayRaiseLooks bounds the instances beside a project's slots that are looked at to see whether any could use them: most are alike.
+const mayRaiseLooks = 256
+
 // OfProject returns the name by which a project is among the owners of whom something may be raised.
 func OfProject(name string) string { return projectPrefix + name }
 
@@ -28,9 +31,11 @@ func MayRaise(w *world.World, owner string) (may bool) {
 	if account == nil {
 		return false
 	}
+	looks := 0
 	w.Slots().Beside(name, func(u *slotbook.Use) bool {
+		looks++
 		may = account.Holds(u.Of)
-		return !may
+		return !may && looks < mayRaiseLooks
 	})
 	return may
 }

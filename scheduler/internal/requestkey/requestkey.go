@@ -26,6 +26,10 @@ type Key struct {
 	any   bool // room on any node may help, however little
 	// BesideOwned: the groups are of a system or sysbatch job, and their devices must be what nobody owns.
 	BesideOwned bool
+	// Project is the one that the job names, if there are any.
+	Project string
+	// recognised: of no project, or of one whose submission check the job passes: it may take from those that failed it.
+	recognised bool
 	// Entitlement is what the groups may claim of what their namespace owns.
 	Entitlement feasible.Entitlement
 }
@@ -57,12 +61,13 @@ func Of(
 	if w.Owns(job.Namespace) {
 		k.Owner = job.Namespace
 	}
+	s.recognised = standing.Of(w, job) != structs.StandingFailed
 	if w.Slots() != nil && job.Project != "" { // which rows of its project give it slots
 		of := standing.SubmissionOf(job)
 		if !w.Slots().Spec(job.Project).NamesJobs() {
 			of.Job = ""
 		}
-		k.Project = &of
+		k.Project, s.Project = &of, job.Project
 	}
 	if config.Preempts(job.Type) {
 		k.Priority, k.Partial = job.Priority, job.Partial
@@ -157,7 +162,7 @@ func groupKeyOf(g *structs.TaskGroup) groupKey {
 // Helped reports whether room on a node, as it is now, may be what a request with the key waits
 // for. It is wrong in one direction only: what it denies does not fit there.
 func (s *Key) Helped(w *world.World, nodeID string) bool {
-	if s.any {
+	if s.any || s.Entitlement.Project() != "" || s.recognised && w.Slots().AnyFailed() { // others may leave for it
 		return true
 	}
 	n, known := world.NodeStates(w).Get(nodeID)

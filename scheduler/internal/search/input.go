@@ -46,6 +46,16 @@ type Input struct {
 	CountOnly bool
 }
 
+// PendingSince returns when a group's request began to wait, in Unix nanoseconds; begins if it has not waited yet.
+func (in *Input) PendingSince(group string, begins int64) int64 {
+	for _, row := range in.Requests {
+		if row.Group == group && row.Missing > 0 {
+			return row.Since
+		}
+	}
+	return begins
+}
+
 // Policy is the order in which nodes are taken: the job's, else the cluster's.
 func (in *Input) Policy() string {
 	for _, p := range []string{in.Job.Policy, in.Config.NodeOrder()} {

@@ -26,10 +26,13 @@ type Finder struct {
 	listed bool
 	// failed: of no project's slots: only those are taken from that failed the submission check.
 	failed bool
+	config *structs.SchedulerConfiguration
 }
 
 // OfFailed returns a Finder of who leaves for an instance that needs no slot: those whose jobs failed the submission check.
-func OfFailed(e *world.Edit, s *search.Search) *Finder { return &Finder{e: e, search: s, failed: true} }
+func OfFailed(in *search.Input, e *world.Edit, s *search.Search) *Finder {
+	return &Finder{e: e, search: s, failed: true, config: &in.Config}
+}
 
 // NewFinder returns a Finder for a group of a job; nil: the job's instances use no slots. begin returns a new search for the group.
 func NewFinder(in *search.Input, e *world.Edit, group *structs.TaskGroup, begin func() *search.Search) *Finder {
@@ -53,7 +56,7 @@ func entitledTo(in *search.Input, e *world.Edit, group *structs.TaskGroup) *Find
 		standing.Check(w, in.Job) != structs.SubmissionRecognised {
 		return nil
 	}
-	f := &Finder{e: e, kind: w.SlotSettings().TypeOf(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart()}
+	f := &Finder{e: e, config: &in.Config, kind: w.SlotSettings().TypeOf(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart()}
 	f.of, f.volume = standing.Instance(w, in.Job, group)
 	f.of.ID, f.of.Start = "", math.MaxInt64
 	return f

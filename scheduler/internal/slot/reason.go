@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -12,6 +13,9 @@ import (
 // Why returns why an instance of a group uses no slot of its project, that has been pending since then, in Unix nanoseconds; "": it is entitled to
 // none, as its job names no project or is not recognised.
 func Why(in *search.Input, e *world.Edit, group *structs.TaskGroup, since int64) string {
+	if why := WhyNoMore(world.Base(e), in.Job, group); why != "" {
+		return why
+	}
 	f := entitledTo(in, e, group)
 	switch {
 	case f == nil || group.Gang != nil:
@@ -44,4 +48,15 @@ func (f *Finder) WhyGrace() string {
 // WhyNobody is the reason where they would have to, and nobody may be taken from.
 func (f *Finder) WhyNobody() string {
 	return fmt.Sprintf("slots: no free slot of type %q has room, and nobody may be taken from there", f.of.Type)
+}
+
+// WhyNoMore is the reason where as many instances of a job's project run as complete what it is to complete in its time (objective "throughput"); "": one
+// more may run.
+func WhyNoMore(w *world.World, job *structs.Job, group *structs.TaskGroup) string {
+	spec := w.Slots().Spec(job.Project)
+	most, limited := spec.Enough(group.MaxRunDuration)
+	if !limited || w.Slots().Instances(job.Project) < most || standing.Check(w, job) != structs.SubmissionRecognised {
+		return ""
+	}
+	return fmt.Sprintf("slots: %d instances of project %q run: as many as complete %d in %s", most, job.Project, spec.Jobs, spec.Per)
 }

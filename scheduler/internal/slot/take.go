@@ -15,10 +15,10 @@ type Take struct {
 }
 
 // Takes returns where one more instance may find room if some leave, in the order of victims: one for one first, then where several must leave
-// one node. Of a gang all leave, as it may not run without one. may reports whether a usage may be taken from.
+// one node. Of a gang all leave that may be taken from, as it may not run without one. may reports whether a usage may be taken from.
 func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
 	return func(yield func(Take) bool) {
-		if !f.failed && !f.book().AnyLeft(f.of.Type, f.least()) {
+		if !f.failed && !f.mayBeLight() && !f.book().AnyLeft(f.of.Type, f.of.Cost) {
 			return
 		}
 		leaving := map[string][]*world.Usage{} // by node
@@ -31,7 +31,7 @@ func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
 			if u == nil {
 				return true
 			}
-			t, enough := f.take([]*world.Usage{u})
+			t, enough := f.take([]*world.Usage{u}, failed)
 			if leaving[u.NodeID] = append(leaving[u.NodeID], u); enough {
 				found = yield(t)
 			}
@@ -56,19 +56,11 @@ func (f *Finder) takesOfSeveral(of map[string][]*world.Usage, now int64, may fun
 		if seen[v.NodeID]++; seen[v.NodeID] < 2 {
 			return true
 		}
-		if t, enough := f.take(of[v.NodeID][:seen[v.NodeID]]); enough {
+		if t, enough := f.take(of[v.NodeID][:seen[v.NodeID]], failed); enough {
 			return yield(t)
 		}
 		return true
 	})
-}
-
-// least is how many slots a node must have left at least.
-func (f *Finder) least() int {
-	if f.mayBeLight() {
-		return 0
-	}
-	return f.of.Cost
 }
 
 // victim returns the usage of one that may be taken from, if its node has slots left for an instance; nil: it may not, or it would not help.
@@ -91,7 +83,7 @@ func (f *Finder) victim(failed bool, v *slotbook.Use, may func(*world.Usage) boo
 }
 
 // take returns what leaves a node; enough: as far as amounts go, an instance has room then.
-func (f *Finder) take(list []*world.Usage) (t Take, enough bool) {
+func (f *Finder) take(list []*world.Usage, failed bool) (t Take, enough bool) {
 	n, _ := world.StateOf(f.e, list[0].NodeID)
 	free := n.Free()
 	t = Take{Node: n.ID, Leave: map[string]bool{}}
@@ -105,6 +97,9 @@ func (f *Finder) take(list []*world.Usage) (t Take, enough bool) {
 			continue
 		}
 		for _, m := range world.GangMembers(f.e, g) {
+			if m.Guaranteed() || m.PerNode() || m.Immune(f.config) && !failed {
+				continue
+			}
 			if m.NodeID == n.ID && !t.Leave[m.ID] {
 				free = free.Plus(m.Amount)
 			}
