@@ -118,10 +118,10 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 		w.apart = false
 		w.group.entries.put(w)
 		b.blocked.refresh(w.group)
-		b.blocked.dueBehind(w)
-		if rest := b.blocked.of[entryKey{w.eval.ID, false}]; rest != nil && (rest == w || !rest.apart) {
-			b.blocked.expectDue(rest, left.WaitUntil)
+		if !w.entitled {
+			b.blocked.expectDue(w, left.WaitUntil)
 		}
+		b.blocked.dueBehind(w)
 	}
 	b.finish(it)
 }
