@@ -53,7 +53,7 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 	defer func() { <-r.busy }()
 	of := [6]uint64{
 		snap.TableIndex(state.TableRequests), snap.TableIndex(state.TableEvals),
-		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig), snap.ProjectsIndex(),
+		snap.TableIndex(state.TableJobs), snap.TableIndex(state.TableConfig), snap.ProjectUsage(nil).NowIndex(),
 	}
 	if snap.World().AnyOwner() { // what is entitled follows from what is free of it
 		of[5] = snap.Index()
@@ -86,7 +86,7 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 // Index is the index that last changed what the queue shows.
 func Index(snap *state.Snapshot) uint64 {
 	return max(snap.TableIndex(state.TableRequests), snap.TableIndex(state.TableEvals),
-		snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations), snap.ProjectsIndex())
+		snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations), snap.ProjectUsage(nil).NowIndex())
 }
 
 // base32 in an alphabet whose order is that of the values, so that tokens sort as what

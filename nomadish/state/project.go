@@ -37,11 +37,6 @@ func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) err
 // ChangedProjects returns the names of the projects that a change of KindProject concerns; all: it may be any.
 func ChangedProjects(c *Change) (names []string, all bool) { return projecttable.Changed(c.Old, c.New) }
 
-// ProjectsIndex is the index that last changed what projects are at present: their rows, calendars and flows, and which week it is.
-func (s *Snapshot) ProjectsIndex() uint64 {
-	return max(s.TableIndex(projecttable.Projects), s.TableIndex(projecttable.Weeks), s.TableIndex(projecttable.Flows), s.TableIndex(TableClaimsTime))
-}
-
 // projects is a txn as what projects have in the World sees it.
 type projects struct{ x *txn }
 

@@ -48,6 +48,12 @@ func (u ProjectUsage) Index() uint64 {
 	return max(s.TableIndex(TableProjectUsage), s.TableIndex(TableProjectHistory))
 }
 
+// NowIndex is the index that last changed what projects are at present: their rows, calendars and flows, and which week it is.
+func (u ProjectUsage) NowIndex() uint64 {
+	s := &Snapshot{u.v}
+	return max(s.TableIndex(projecttable.Projects), s.TableIndex(projecttable.Weeks), s.TableIndex(projecttable.Flows), s.TableIndex(TableClaimsTime))
+}
+
 // Week returns the week whose use by projects is counted, nil if none was stated, and the time up to which what is owned has been moved on, in
 // Unix nanoseconds: a week that is stated has to come later.
 func (u ProjectUsage) Week() (week *structs.WeekSpan, after int64) {

@@ -78,7 +78,7 @@ func (u usage) line(row int, slotType string) *structs.ProjectSlots {
 
 // usageIndex returns the index that last changed what is shown of the use of slots.
 func usageIndex(snap *state.Snapshot) uint64 {
-	return max(projectsIndex(snap), snap.ProjectsIndex(), snap.ProjectUsage(nil).Index(), snap.TableIndex(state.TableRequests))
+	return max(projectsIndex(snap), snap.ProjectUsage(nil).NowIndex(), snap.ProjectUsage(nil).Index(), snap.TableIndex(state.TableRequests))
 }
 
 // report answers what a project had and used.
