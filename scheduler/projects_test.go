@@ -448,3 +448,17 @@ func TestSlotsHelped(t *testing.T) {
 		t.Errorf("there run %s", p.on())
 	}
 }
+
+// TestSlotsNotBeyond: nobody leaves for a project that runs as many instances as it has slots, though some of them run elsewhere and slots are free.
+func TestSlotsNotBeyond(t *testing.T) {
+	p := newProjects(t)
+	p.slotNode("n1", 4)
+	p.gives("a", 0)
+	p.submit("a", "beside", 2)
+	p.submit("", "others", 2)
+	p.gives("a", 2)
+	p.submit("a", "own", 1)
+	p.after(structs.DefaultGrace)
+	p.decide("own")
+	p.wantOn("beside, beside, others, others")
+}

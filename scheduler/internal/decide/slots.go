@@ -175,6 +175,7 @@ func (c *slotRun) takeOn(at slot.Take, p reconcile.Placement) (tried, placed boo
 	return c.run(at.Use).takeOn(at, c.find.Instance().Project, p)
 }
 
+// takeOn has some leave a node for an instance that the run places, for a slot of a project or, "", as they failed the submission check.
 func (g *groupRun) takeOn(at slot.Take, project string, p reconcile.Placement) (tried, placed bool) {
 	r := g.s.reclaimer(g.search.Edit)
 	r.below, r.only, r.project = preempt.EveryBand, at.Leave, project
