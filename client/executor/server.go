@@ -73,6 +73,10 @@ func newServer(dir string, idleAfter time.Duration, log hclog.Logger) (*server, 
 func (s *server) count(running, conns int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.countLocked(running, conns)
+}
+
+func (s *server) countLocked(running, conns int) {
 	s.running += running
 	s.conns += conns
 	s.idle.Stop()
@@ -330,8 +334,11 @@ func (s *server) finish(t *task, exit *Exit) {
 		// An agent that is there learns it all the same.
 		s.log.Error("task's end not written", "task", t.id, "error", err)
 	}
+	// At once, so that whoever learns of the end, and has the executor shut down then, is not told that the task still runs.
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	close(t.done)
-	s.count(-1, 0)
+	s.countLocked(-1, 0)
 }
 
 // sweep kills what a task's process left behind outside its group. Orphans of
