@@ -47,6 +47,9 @@ func (s *Scheduler) lapse(groups []*reconcile.GroupWork) {
 // reserve ends the job's reservations that are not wanted any more, and makes new ones for requests
 // that have waited too long.
 func (s *Scheduler) reserve() {
+	if len(s.failed) == 0 && world.Reservations(s.World).Len() == 0 {
+		return
+	}
 	missing := map[string]int{}
 	for group := range s.failed { // each has its own place: the order cannot show
 		missing[group] = s.queued[group]

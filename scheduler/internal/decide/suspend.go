@@ -189,6 +189,9 @@ type suspends struct{ s *Scheduler }
 // for each.
 func (x suspends) count() {
 	s := x.s
+	if len(s.suspended) == 0 {
+		return
+	}
 	seen := map[[3]string]bool{}
 	recorded := map[string]bool{} // groups of which it is recorded already: those maps are the state's
 	for _, sl := range s.suspended {

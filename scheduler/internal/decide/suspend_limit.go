@@ -16,7 +16,7 @@ import (
 // comes back as a whole. The evaluation that it makes places what was requeued.
 func (x suspends) requeue() {
 	s := x.s
-	if s.Input.EntitledOnly {
+	if len(s.suspended) == 0 || s.Input.EntitledOnly {
 		return // it goes on at its other position, if there is room
 	}
 	gangs := map[*reconcile.GangWork]bool{}

@@ -22,7 +22,7 @@ import (
 func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refusedNodes []string, reason string) {
 	plan = takenOnce(plan)
 	world.ReturnDevices(e)
-	j := judgement{e: e, plan: plan, refused: map[string]bool{}}
+	j := judgement{e: e, plan: plan}
 	j.refuseOrphans()
 	j.unreserve()
 	end := j.keepCells()
@@ -73,7 +73,7 @@ func (j *judgement) refuse(node, why string) {
 	if j.refused[node] {
 		return
 	}
-	j.refused[node] = true
+	world.PutInto(&j.refused, node, true)
 	j.refusedNodes = append(j.refusedNodes, node)
 	if j.reason == "" {
 		j.reason = fmt.Sprintf("node %s: %s", structs.ShortID(node), why)

@@ -14,6 +14,9 @@ import (
 // takenOnce is a plan whose stops name each allocation once that it takes back. One that is suspended for a newcomer may have
 // to go for the next, and is named for both: what was decided last holds for it.
 func takenOnce(plan *structs.Plan) *structs.Plan {
+	if len(plan.Stop) < 2 {
+		return plan
+	}
 	last := make(map[string]*structs.AllocStop, len(plan.Stop))
 	taken := 0
 	for _, s := range plan.Stop {

@@ -79,7 +79,7 @@ func (p *page[K, V]) own(tok *Token) *page[K, V] {
 	if p.owner == tok {
 		return p
 	}
-	room := min(len(p.keys)+spare, pageMax+1)
+	room := min(len(p.keys)+min(len(p.keys), spare), pageMax+1)
 	c := &page[K, V]{owner: tok, keys: make([]K, len(p.keys), room)}
 	copy(c.keys, p.keys)
 	if p.kids != nil {

@@ -39,7 +39,7 @@ func (w *World) Claimable(n *NodeState) (has Vector, devices int) {
 		}
 	}
 	if n.Node != nil && n.Node.NodeResources != nil && len(n.Node.NodeResources.Slots) > 0 {
-		mhz, memory := w.slotTypes.VolumeOfAll(n.Node.NodeResources)
+		mhz, memory := w.rules.slots.VolumeOfAll(n.Node.NodeResources)
 		left := has.Minus(Vector{CPU: mhz, MemoryMB: memory})
 		has.CPU, has.MemoryMB = max(left.CPU, 0), max(left.MemoryMB, 0)
 	}

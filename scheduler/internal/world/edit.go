@@ -194,7 +194,7 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 	c, found := sets.Get(name)
 	switch {
 	case !found:
-		c = &NodeSet{Owner: e.tok, Nodes: bucket.New[*NodeState](e.w.config)}
+		c = &NodeSet{Owner: e.tok, Nodes: bucket.New[*NodeState](e.w.rules.index)}
 	case c.Owner == e.tok:
 		return c
 	default:
@@ -208,17 +208,16 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 // whether it must be known who holds what. The indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
-	allowed := c.RequeuesAllowed()
-	e.w.bands, e.w.cycle, e.w.slotTypes, e.w.requeues = slices.Clone(c.Bands), int64(c.CycleLength()), c.Slots.Copy(), &allowed
+	Flush(e)
+	allowed, was := c.RequeuesAllowed(), e.w.rules.index
+	e.w.rules = &rules{index: indexConfig(c), bands: slices.Clone(c.Bands), cycle: int64(c.CycleLength()), slots: c.Slots.Copy(), requeues: &allowed}
 	SlotEdit{e}.rebuild()
 	e.keepUsage(reclaims(c))
 	ledger{e}.setSites(c.SiteLevels())
-	config := indexConfig(c)
-	if e.w.config.Granularity == config.Granularity && slices.Equal(e.w.config.Order, config.Order) {
+	if is := e.w.rules.index; is.Granularity == was.Granularity && slices.Equal(is.Order, was.Order) {
 		return
 	}
 	Flush(e)
-	e.w.config = config
 	e.w.classes = newTree[string, *NodeSet](strings.Compare)
 	e.w.families = newTree[string, *NodeSet](strings.Compare)
 	for _, id := range e.nodeIDs() {

@@ -17,7 +17,7 @@ import (
 func (w *World) Slots() *slotbook.Book { return w.slots }
 
 // SlotSettings returns what slots of each type are, and which instances are light; nil: all is at its default.
-func (w *World) SlotSettings() *structs.SlotSettings { return w.slotTypes }
+func (w *World) SlotSettings() *structs.SlotSettings { return w.rules.slots }
 
 // SlotEdit is an edit as what moves the book of slots on.
 type SlotEdit struct{ E *Edit }
@@ -150,8 +150,8 @@ func (s SlotEdit) useOf(u *Usage) *slotbook.Use {
 	t := &u.Owner.Terms
 	use := &slotbook.Use{
 		ID: u.ID, NodeID: u.NodeID, Takeable: t.Claim == "" && !t.PerNode && !u.IsSuspended,
-		Immune: s.E.w.requeues != nil && int(u.Requeues) >= *s.E.w.requeues,
-		Band:   (&structs.SchedulerConfiguration{Bands: s.E.w.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.cycle, MHz: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
+		Immune: s.E.w.rules.requeues != nil && int(u.Requeues) >= *s.E.w.rules.requeues,
+		Band:   (&structs.SchedulerConfiguration{Bands: s.E.w.rules.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.rules.cycle, MHz: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
 	}
 	if t.Slots != nil && t.Claim != structs.ClaimCells && !u.IsSuspended {
 		use.Of, use.OnSlot, use.Guards, use.Light = SlotInstance(u), t.Claim == structs.ClaimSlots, t.Slots.Guards, t.Slots.Light

@@ -38,7 +38,6 @@ type World struct {
 	names Tree[NodeName, struct{}]
 	// reservations are the reservations, by node ID.
 	reservations Tree[string, *Reservation]
-	config       bucket.Config
 	// gangs are the members of gangs, gang by gang.
 	gangs Tree[member, *Usage]
 	// usages are the ready nodes by what they would have without those of a priority and below,
@@ -46,14 +45,20 @@ type World struct {
 	usages     Tree[UsageKey, *UsageSet]
 	places     Tree[string, *UsageRef] // where usages has a node, by its ID
 	usagesKept bool
-	bands      []structs.PriorityBand  // empty: the default
-	requeues   *int                    // how often an instance is requeued for bands; nil: the default
 	sites      []structs.TopologyLevel // the levels above nodes, lowest first
-	slotTypes  *structs.SlotSettings   // what a slot of a type is; nil: all at their defaults
-	claims     *claims                 // nil: nobody owns anything
-	slots      *slotbook.Book          // nil: there are no projects
-	cycle      int64                   // of the queue, in nanoseconds
-	shares     shares.Sums             // what namespaces use opportunistically of node pools
+	rules      *rules
+	claims     *claims        // nil: nobody owns anything
+	slots      *slotbook.Book // nil: there are no projects
+	shares     shares.Sums    // what namespaces use opportunistically of node pools
+}
+
+// rules are what a World knows of the scheduler's configuration. They are never changed: each evaluation copies the World.
+type rules struct {
+	index    bucket.Config          // how room is compared
+	bands    []structs.PriorityBand // empty: the default
+	requeues *int                   // how often an instance is requeued for bands; nil: the default
+	slots    *structs.SlotSettings  // what a slot of a type is; nil: all at their defaults
+	cycle    int64                  // of the queue, in nanoseconds
 }
 
 // NodeName is a node by its name, which others may have too.
@@ -77,8 +82,7 @@ func New() *World {
 		usages:       newTree[UsageKey, *UsageSet](compareUsageKeys),
 		places:       newTree[string, *UsageRef](strings.Compare),
 		shares:       shares.New(),
-		cycle:        int64(structs.DefaultCycle),
-		config:       indexConfig(&structs.SchedulerConfiguration{}),
+		rules:        &rules{cycle: int64(structs.DefaultCycle), index: indexConfig(&structs.SchedulerConfiguration{})},
 		sites:        (&structs.SchedulerConfiguration{}).SiteLevels(),
 	}
 }
@@ -120,11 +124,11 @@ func UsageRefs(w *World) *Tree[string, *UsageRef] { return &w.places }
 
 // Rules are what the World knows of the scheduler's configuration about preemption: the bands, and how often an instance is requeued for them.
 func Rules(w *World) *structs.SchedulerConfiguration {
-	return &structs.SchedulerConfiguration{Bands: w.bands, Slots: &structs.SlotSettings{MaxRequeues: w.requeues}}
+	return &structs.SchedulerConfiguration{Bands: w.rules.bands, Slots: &structs.SlotSettings{MaxRequeues: w.rules.requeues}}
 }
 
 // IndexConfig returns how room is compared.
-func IndexConfig(w *World) bucket.Config { return w.config }
+func IndexConfig(w *World) bucket.Config { return w.rules.index }
 
 // Node returns a node by its ID.
 func (w *World) Node(id string) (*structs.Node, bool) {
@@ -178,7 +182,7 @@ func (w *World) Free(nodeID string) Vector {
 // World that was moved on step by step must equal one rebuilt from the tables.
 func (w *World) Diff(other *World) []string {
 	var out []string
-	if a, b := w.slotTypes.Effective(), other.slotTypes.Effective(); !reflect.DeepEqual(a, b) {
+	if a, b := w.rules.slots.Effective(), other.rules.slots.Effective(); !reflect.DeepEqual(a, b) {
 		out = append(out, fmt.Sprintf("slots: %+v, not %+v", *a, *b))
 	}
 	diffTrees(&out, "node", &w.nodes, &other.nodes, diffNode)
