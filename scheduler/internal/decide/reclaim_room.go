@@ -22,7 +22,7 @@ type reclaimRequests struct {
 	list  []preempt.Allocated
 	of    []*world.Owner // by request
 	// requeued is why the instances of a request are requeued that were to be suspended, by request; "": they are not.
-	requeued []string
+	requeued map[int]string
 	gangs    map[world.GangName]int
 }
 
@@ -80,13 +80,14 @@ func (a *reclaimRequests) request(h *world.Owner) preempt.Allocated {
 }
 
 func (a *reclaimRequests) append(request preempt.Allocated, of *world.Owner) {
-	a.list, a.of, a.requeued = append(a.list, request), append(a.of, of), append(a.requeued, "")
+	a.list, a.of = append(a.list, request), append(a.of, of)
 }
 
 // requeue has what was to be suspended of a request requeued, and notes why.
 func (a *reclaimRequests) requeue(request int, why string) {
 	if a.list[request].Suspend && why != "" {
-		a.list[request].Suspend, a.requeued[request] = false, why
+		a.list[request].Suspend = false
+		world.PutInto(&a.requeued, request, why)
 	}
 }
 

@@ -22,7 +22,6 @@ func compareKeys(a, b key) int {
 
 // sum is the sum of what usages use, or of what nodes have.
 type sum struct {
-	owner *tree.Token
 	Amount
 	of int // counts them
 }
@@ -47,13 +46,13 @@ func (s *sum) percent(used *sum) (most int64) {
 
 // Sums is what is used, by namespace and pool, and what there is, by pool.
 type Sums struct {
-	used  tree.Tree[key, *sum]
-	pools tree.Tree[string, *sum]
+	used  tree.Tree[key, sum]
+	pools tree.Tree[string, sum]
 }
 
 // New returns sums of nothing.
 func New() Sums {
-	return Sums{used: tree.New[key, *sum](compareKeys), pools: tree.New[string, *sum](strings.Compare)}
+	return Sums{used: tree.New[key, sum](compareKeys), pools: tree.New[string, sum](strings.Compare)}
 }
 
 // Share returns the largest part of CPU, memory, disk or devices of a pool's nodes that a namespace uses, in whole percent, rounded down.
@@ -63,7 +62,7 @@ func (s *Sums) Share(pool, namespace string) int {
 	if !some || !any {
 		return 0
 	}
-	return int(has.percent(used))
+	return int(has.percent(&used))
 }
 
 // ShareOfAll returns the same of all pools together.
@@ -89,20 +88,13 @@ func (s *Sums) Node(tok *tree.Token, pool string, a Amount, sign int64) {
 }
 
 // put moves a sum on, made if need be, and dropped if nothing is left in it.
-func put[K any](tok *tree.Token, sums *tree.Tree[K, *sum], k K, a Amount, sign int64) {
-	s, found := sums.Get(k)
-	if !found || s.owner != tok {
-		own := sum{owner: tok}
-		if found {
-			own = *s
-			own.owner = tok
-		}
-		s = &own
-		sums.Put(tok, k, s)
-	}
+func put[K any](tok *tree.Token, sums *tree.Tree[K, sum], k K, a Amount, sign int64) {
+	s, _ := sums.Get(k)
 	if s.add(a, sign); s.of == 0 {
 		sums.Delete(tok, k)
+		return
 	}
+	sums.Put(tok, k, s)
 }
 
 // Diff names what differs between two.
@@ -112,9 +104,9 @@ func (s *Sums) Diff(o *Sums) (out []string) {
 	return out
 }
 
-func differ[K any](out *[]string, a, b *tree.Tree[K, *sum]) {
-	same := func(x, y *sum) bool { return x.Amount == y.Amount && x.of == y.of }
-	a.Changes(b, same, func(c tree.Change[K, *sum]) {
+func differ[K any](out *[]string, a, b *tree.Tree[K, sum]) {
+	same := func(x, y sum) bool { return x == y }
+	a.Changes(b, same, func(c tree.Change[K, sum]) {
 		*out = append(*out, fmt.Sprintf("share %v: sum %+v, not %+v", c.Key, c.Is, c.Was))
 	})
 }
