@@ -116,7 +116,9 @@ func entitled(snap *state.Snapshot, owner string) (n int) {
 				continue
 			}
 		}
-		n += scheduler.Entitled(snap.World(), of, request.Group, request.Missing)
+		if w := snap.World(); scheduler.EntitledKind(w, of, request.Group) == structs.ClaimRankCells { // others are entitled by slots of a project
+			n += scheduler.Entitled(w, of, request.Group, request.Missing)
+		}
 	}
 	return n
 }

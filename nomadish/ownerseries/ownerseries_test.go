@@ -9,6 +9,7 @@ import (
 	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -161,5 +162,31 @@ func TestSeries(t *testing.T) {
 	// What is beyond the limit is left out: owners before their kinds, in the order of their names.
 	if got := shown(t, kept, w, 9); strings.Count(got, "\n") != 9 || !strings.HasSuffix(got, "} 10") || strings.Contains(got, `owned{namespace="b"`) {
 		t.Errorf("at most 9:\n%s", got)
+	}
+}
+
+// TestSeriesWithoutSlots: what is entitled by slots of a project is not by what its namespace owns.
+func TestSeriesWithoutSlots(t *testing.T) {
+	w := &world{testcluster.New(0, state.Options{}), t}
+	w.node("n0", "H100")
+	w.owns("a", 0, &structs.CellQuota{Kind: "nvidia/gpu/H100", Level: "node", Count: 1})
+	n := testcluster.Node("n1", 8000)
+	n.NodeResources.Slots = map[string]int{structs.SlotBatch: 8}
+	w.put(&structs.NodeRegisterEntry{Node: n, Time: 1, EvalSeed: "e"})
+	w.put(&structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip", Users: []string{"ada"}}, Time: 1})
+	w.put(&structs.ProjectCalendarEntry{Time: 1, Week: &structs.ProjectWeek{
+		Project: "chip", Week: "2026-W48", Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Count: 4}}, From: 1, To: 1000,
+	}})
+	w.put(&structs.ClaimsTimeEntry{Now: 2, EvalSeed: "s"})
+	j := testcluster.Job("sims", structs.JobTypeBatch, 3)
+	j.Namespace, j.Project, j.Submitter = "a", "chip", &structs.Submitter{User: "ada"}
+	j.TaskGroups[0].Name = "g"
+	w.put(&structs.JobRegisterEntry{Job: j, Time: 3})
+	w.put(testcluster.Commit(&structs.JudgedPlan{Time: 3, Requests: []*structs.RequestUpdate{{Namespace: "a", JobID: j.ID, Group: "g", Missing: 3, EvalID: "b"}}}))
+	if n := scheduler.Entitled(w.Store.Snapshot().World(), j, "g", 3); n != 3 {
+		t.Fatalf("%d are entitled by slots", n)
+	}
+	if got := shown(t, &Series{}, w, 1000); !strings.Contains(got, `entitled_missing{namespace="a"} 0`) {
+		t.Error(got)
 	}
 }
