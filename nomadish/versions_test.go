@@ -47,6 +47,19 @@ func TestEntriesOfMixedVersions(t *testing.T) {
 			}
 		}
 	}
+	requeued := func(seed string) int {
+		t.Helper()
+		place := &structs.PlacementBatch{
+			Namespace: structs.DefaultNamespace, JobID: "other", Group: "g", Seed: seed, EvalID: seed,
+			Nodes: []structs.PlacedNode{{ID: "n", Name: "n"}}, Instances: []structs.Instance{{Requeues: 2}},
+		}
+		leader := f.all[f.leader()]
+		entry := &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: seed, Time: time.Now().UnixNano(), Place: []*structs.PlacementBatch{place}}}}
+		if _, err := leader.raft.Apply(t.Context(), structs.LogPlanApply, entry); err != nil {
+			t.Fatal(err)
+		}
+		return leader.store.Snapshot().Alloc(nil, structs.DeriveID(seed, 0)).Requeues
+	}
 	upgrade := func(i int) {
 		f.crash(i)
 		f.cfgs[i].Membership.Entries, f.cfgs[i].Version = 0, "1.0"
@@ -57,11 +70,17 @@ func TestEntriesOfMixedVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("log entry of type 19", "upgrade s1 (version 0.8), s2 (version 0.9)")
+	if n := requeued("mixed"); n != 0 {
+		t.Errorf("an instance was requeued %d times, which not all servers know", n)
+	}
 	upgrade(1)
 	refused("upgrade s2 (version 0.9)")
 	upgrade(2)
 	for _, s := range f.all {
 		within(t, time.Minute, "all know it", func(context.Context) error { return stable(s, 0) })
+	}
+	if n := requeued("equal"); n != 2 {
+		t.Errorf("an instance was requeued %d times", n)
 	}
 	within(t, time.Minute, "known by all", func(context.Context) error {
 		for _, s := range f.all {

@@ -196,6 +196,11 @@ func (n *Node) Apply(ctx context.Context, t structs.LogType, payload any) (uint6
 			return 0, err
 		}
 	}
+	if plans, ok := payload.(*structs.PlanCommit); ok {
+		if older, since := plans.Older(); older != nil && n.Readable(since) != nil {
+			payload = older // until all servers know the rest
+		}
+	}
 	entry, err := fsm.Encode(t, payload)
 	if err != nil {
 		return 0, err
