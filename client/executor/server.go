@@ -334,7 +334,7 @@ func (s *server) finish(t *task, exit *Exit) {
 		// An agent that is there learns it all the same.
 		s.log.Error("task's end not written", "task", t.id, "error", err)
 	}
-	// At once, so that whoever learns of the end, and has the executor shut down then, is not told that the task still runs.
+	// At once, so that whoever learns of the end, and has the executor shut down then, is not refused as if the task still ran.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(t.done)
