@@ -100,6 +100,17 @@ func (b *Book) NodesLeft(kind string, least, most int) []string {
 	return list
 }
 
+// FirstLeft returns up to so many of the nodes that have at least so many slots of a type left, those with the fewest first.
+func (b *Book) FirstLeft(kind string, least, most int) (list []string) {
+	b.left.Ascend(leftKey{kind: kind, left: least}, func(k leftKey, _ struct{}) bool {
+		if k.kind == kind && len(list) < most {
+			list = append(list, k.node)
+		}
+		return k.kind == kind && len(list) < most
+	})
+	return list
+}
+
 // AnyLeft reports whether a node has at least so many slots of a type left.
 func (b *Book) AnyLeft(kind string, least int) (any bool) {
 	b.left.Ascend(leftKey{kind: kind, left: least}, func(k leftKey, _ struct{}) bool {
