@@ -34,6 +34,12 @@ func (p *projects) gives(name string, count int, rows ...structs.CalendarRow) {
 	p.projects[name] = &structs.ProjectNow{Name: name, Users: []string{name}, Rows: rows}
 	e := p.w.Edit()
 	scheduler.SetProject(e, name, p.projects[name])
+	for _, id := range e.LostClaims() { // their rows are the state's to change
+		a := *p.allocs[id]
+		terms := a.AllocatedResources.Shared.Terms.Opportunistic()
+		a.AllocatedResources = a.AllocatedResources.Copy()
+		a.AllocatedResources.Shared.Terms, p.allocs[id] = &terms, &a
+	}
 	p.w = e.World()
 }
 

@@ -121,6 +121,23 @@ func (a *Account) Room(of *Instance, most int) (n int) {
 	return n
 }
 
+// HoldsAll reports whether the rows have room for so many more instances of each of several kinds together.
+func (a *Account) HoldsAll(kinds []*Instance, of []int) bool {
+	used := slices.Clone(a.used)
+	for i, kind := range kinds {
+		for left := of[i]; left > 0; {
+			row, _ := a.find(kind, used)
+			if row == NoRow {
+				return false
+			}
+			fit := min(left, (a.rows[row].Count-used[row])/max(1, kind.Cost))
+			used[row] += fit * kind.Cost
+			left -= fit
+		}
+	}
+	return true
+}
+
 func byStart(a, b *Instance) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), strings.Compare(a.ID, b.ID))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -129,7 +130,7 @@ func (x *GangPlacer) claimDomains(level structs.TopologyLevel) []*Room {
 // need is how many devices all first members request together.
 func (x *GangPlacer) need() (n int) {
 	for i, work := range x.gw.Works {
-		n += int(x.requests[i].devices) * work.First
+		n += int(x.requests[i].Devices) * work.First
 	}
 	return n
 }
@@ -156,20 +157,24 @@ func (x *GangPlacer) claimOneNode(level string) *Trial {
 
 // claimOn places all first members by claims on a node, under one cell of a level there.
 func (x *GangPlacer) claimOn(id, level string) *Trial {
-	n, known := world.StateOf(x.base, id)
-	if !known || n.Node == nil {
-		return nil
-	}
-	domains := []*feasible.Domain{nodeDomain(n.Node)}
-	if keptInCells(x.gw, level) {
-		domains = cellsOf(n, level)
-	}
-	for _, d := range domains {
+	for _, d := range x.domainsAt(id, level) {
 		if t := x.try(d); t != nil {
 			return t
 		}
 	}
 	return nil
+}
+
+// domainsAt returns the domains of a node under which a gang may be that is to be under one cell of a level there.
+func (x *GangPlacer) domainsAt(id, level string) []*feasible.Domain {
+	n, known := world.StateOf(x.base, id)
+	if !known || n.Node == nil {
+		return nil
+	}
+	if domain.KeptInCells(x.gw, level) {
+		return domain.CellsOf(n, level)
+	}
+	return []*feasible.Domain{domain.OfNode(n.Node)}
 }
 
 // more returns the placing by claims for members that need not come with others.
@@ -219,13 +224,20 @@ func (c *claimRun) all() []*groupRun {
 	return slices.Concat(c.runs, c.wider.runs)
 }
 
-// guaranteedOf counts, by group, the allocations that use a claim.
-func (s *Scheduler) guaranteedOf(live []*structs.Allocation) map[string]int {
-	n := map[string]int{}
+// claimOf returns the kind of claim that the running members of a gang use, most of those that use any, and how many of each group do; "": they use none.
+func (s *Scheduler) claimOf(live []*structs.Allocation) (kind string, n map[string]int) {
+	total, by := map[string]int{}, map[string]map[string]int{structs.ClaimCells: {}, structs.ClaimSlots: {}}
 	for _, a := range live {
-		if u, counts := world.Usages(world.Base(s.Edit)).Get(a.ID); counts && u.Guaranteed() {
-			n[a.TaskGroup]++
+		if u, counts := world.Usages(world.Base(s.Edit)).Get(a.ID); counts && by[u.Owner.Terms.Claim] != nil {
+			total[u.Owner.Terms.Claim]++
+			by[u.Owner.Terms.Claim][u.Owner.Group]++
 		}
 	}
-	return n
+	switch {
+	case total[structs.ClaimSlots] > total[structs.ClaimCells]:
+		kind = structs.ClaimSlots
+	case total[structs.ClaimCells] > 0:
+		kind = structs.ClaimCells
+	}
+	return kind, by[kind]
 }

@@ -1,9 +1,10 @@
 package decide
 
 import (
-	"cmp"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -14,49 +15,6 @@ import (
 // A topology below the level of nodes (a switch, a socket) keeps all devices of a gang
 // under one cell of one node, whatever their kinds: a network card as well as a GPU.
 // Members that request no devices are on that node. Source: semantics part 2, "topology".
-
-// newCell makes the domain of a cell within a node.
-func newCell(level, id string, n *structs.Node, devices map[string]bool) *feasible.Domain {
-	above := nodeDomain(n)
-	return feasible.NewDomain(feasible.Domain{Level: level, NodeID: n.ID, Name: id + " of " + above.Name, Devices: devices, Above: above})
-}
-
-// cellsOf returns the cells of a level within a node, in the order in which it reports them.
-func cellsOf(n *world.NodeState, level string) (out []*feasible.Domain) {
-	if n.Node == nil || n.Capacity == nil || n.Node.NodeResources == nil {
-		return nil
-	}
-	b := world.NewTreeBuilder(n.Node.NodeResources)
-	var collect func(c *structs.TopologyCell, into map[string]bool)
-	collect = func(c *structs.TopologyCell, into map[string]bool) {
-		for _, id := range c.Devices {
-			into[id] = true
-		}
-		for _, kid := range b.Kids[c.ID] {
-			collect(kid, into)
-		}
-	}
-	seen := map[string]bool{}
-	for _, c := range b.Cells {
-		if c.Level != level {
-			continue
-		}
-		devices := map[string]bool{}
-		collect(c, devices)
-		for id := range devices { // into a set: the order cannot show
-			seen[id] = true
-		}
-		out = append(out, newCell(level, c.ID, n.Node, devices))
-	}
-	for _, t := range n.Capacity.Trees { // a device may be a cell of the level itself
-		for i, id := range t.IDs {
-			if !seen[id] && t.Layout.Common([]int{i}) == level {
-				out = append(out, newCell(level, id, n.Node, map[string]bool{id: true}))
-			}
-		}
-	}
-	return out
-}
 
 // devicesOf lists what devices an allocation holds.
 func devicesOf(a *structs.Allocation) (ids []string) {
@@ -71,69 +29,18 @@ func devicesOf(a *structs.Allocation) (ids []string) {
 	return ids
 }
 
-// gangDeviceRequests returns the device requests of the members of a gang that are to be placed.
-func gangDeviceRequests(gw *reconcile.GangWork) (requests []feasible.DeviceRequest) {
-	for _, work := range gw.Works {
-		if len(work.Place) == 0 {
-			continue
-		}
-		for _, t := range work.Group.Tasks {
-			requests = append(requests, feasible.DeviceRequests(t)...)
-		}
-	}
-	return requests
-}
-
-// keptInCells reports whether a level is one that the devices of the gang are kept under, below
-// that of nodes.
-func keptInCells(gw *reconcile.GangWork, level string) bool {
-	return level != structs.LevelNode && len(gangDeviceRequests(gw)) > 0
-}
-
-// freeIn counts the free devices under a cell that the gang may request.
-func freeIn(d *feasible.Domain, n *world.NodeState, requests []feasible.DeviceRequest, m *feasible.Matcher) (free int64) {
-	for at, t := range n.Capacity.Trees {
-		for i, id := range t.IDs {
-			matches := func(a feasible.DeviceRequest) bool {
-				return (a.Vendor == "" || a.Vendor == t.Vendor) && a.Kind == t.Kind && a.Matches(m, t.Groups[i])
-			}
-			if d.Devices[id] && n.Cells[at].FreeShare(i) >= world.WholeDevice && slices.ContainsFunc(requests, matches) {
-				free++
-			}
-		}
-	}
-	return free
-}
-
-// cellRoom is a cell with how many devices of it are free.
-type cellRoom struct {
-	*feasible.Domain
-	free int64
-}
-
-// cellRooms returns the cells of a level within a node: those with least room first, so that large
-// ones survive.
-func cellRooms(gw *reconcile.GangWork, n *world.NodeState, level string, m *feasible.Matcher) (out []cellRoom) {
-	requests := gangDeviceRequests(gw)
-	for _, d := range cellsOf(n, level) {
-		out = append(out, cellRoom{d, freeIn(d, n, requests, m)})
-	}
-	slices.SortStableFunc(out, func(a, b cellRoom) int { return cmp.Compare(a.free, b.free) })
-	return out
-}
-
 // domainsOn returns the domains of a level on a node that was found for all first members: first
 // the cell that the search would cut.
 func (x *GangPlacer) domainsOn(f search.Found, level string) (out []*feasible.Domain) {
-	if !keptInCells(x.gw, level) {
-		return []*feasible.Domain{nodeDomain(f.Node.Node)}
+	if !domain.KeptInCells(x.gw, level) {
+		return []*feasible.Domain{domain.OfNode(f.Node.Node)}
 	}
 	need := int64(0)
 	for i, work := range x.gw.Works {
-		need += x.requests[i].devices * int64(work.First)
+		need += x.requests[i].Devices * int64(work.First)
 	}
-	for _, c := range cellRooms(x.gw, f.Node, level, x.s.fits.Matcher) {
-		if c.free >= need {
+	for _, c := range domain.RoomsOf(x.gw, f.Node, level, x.s.fits.Matcher) {
+		if c.Free >= need {
 			out = append(out, c.Domain)
 		}
 	}
@@ -152,7 +59,7 @@ func (x *GangPlacer) levelsWithin(want *structs.TopologyConstraint) []string {
 	levels := structs.NodeLevels()
 	at := slices.Index(levels, want.Level)
 	switch {
-	case !keptInCells(x.gw, want.Level):
+	case !domain.KeptInCells(x.gw, want.Level):
 		return []string{structs.LevelNode}
 	case want.Required:
 		return []string{want.Level}
@@ -168,8 +75,8 @@ func (x *GangPlacer) levelsWithin(want *structs.TopologyConstraint) []string {
 func (s *Scheduler) besideOn(gw *reconcile.GangWork, n *structs.Node, live []*structs.Allocation) *feasible.Domain {
 	want := gw.Spec.Topology
 	state, known := world.StateOf(s.Edit, n.ID)
-	if !known || state.Capacity == nil || !keptInCells(gw, want.Level) {
-		return nodeDomain(n)
+	if !known || state.Capacity == nil || !domain.KeptInCells(gw, want.Level) {
+		return domain.OfNode(n)
 	}
 	reserved := map[string]bool{}
 	for _, a := range live {
@@ -182,9 +89,9 @@ func (s *Scheduler) besideOn(gw *reconcile.GangWork, n *structs.Node, live []*st
 	var best *feasible.Domain
 	most, need := -1, int64(0)
 	for _, work := range gw.Works {
-		need += RequestAmount(search.NewRequest(s.Input, work.Group)).devices * int64(len(work.Place))
+		need += amount.OfRequest(search.NewRequest(s.Input, work.Group)).Devices * int64(len(work.Place))
 	}
-	for _, c := range cellRooms(gw, state, want.Level, s.fits.Matcher) {
+	for _, c := range domain.RoomsOf(gw, state, want.Level, s.fits.Matcher) {
 		fits := 0
 		for id := range reserved { // counted: the order cannot show
 			if c.Devices[id] {
@@ -192,7 +99,7 @@ func (s *Scheduler) besideOn(gw *reconcile.GangWork, n *structs.Node, live []*st
 			}
 		}
 		if len(reserved) == 0 {
-			fits = int(min(c.free, need))
+			fits = int(min(c.Free, need))
 		}
 		if fits > most {
 			best, most = c.Domain, fits
@@ -202,20 +109,20 @@ func (s *Scheduler) besideOn(gw *reconcile.GangWork, n *structs.Node, live []*st
 	case best != nil && (want.Required || most == len(reserved)):
 		return best
 	case want.Required: // the node has no such cell (any more): no device of it may be taken
-		return newCell(want.Level, "no "+want.Level, n, map[string]bool{})
+		return domain.NewCell(want.Level, "no "+want.Level, n, map[string]bool{})
 	}
-	return nodeDomain(n)
+	return domain.OfNode(n)
 }
 
 // cellRoomsOf is what the cells of a level of all nodes have for a gang, in the order of
 // the nodes' names.
 func (x *GangPlacer) cellRoomsOf(level string) (out []*Room) {
-	requests := gangDeviceRequests(x.gw)
+	requests := domain.DeviceRequests(x.gw)
 	for _, on := range x.nodeRooms() {
 		n, _ := world.StateOf(x.base, on.NodeID)
-		for _, d := range cellsOf(n, level) {
+		for _, d := range domain.CellsOf(n, level) {
 			r := &Room{Domain: d, free: on.free, fits: make([]int64, len(x.requests))}
-			r.free.devices = freeIn(d, n, requests, x.s.fits.Matcher)
+			r.free.Devices = domain.FreeIn(d, n, requests, x.s.fits.Matcher)
 			for i, request := range x.requests {
 				if on.fits[i] > 0 {
 					r.fits[i] = r.free.Fits(request)

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 
-	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
-	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -48,12 +47,6 @@ func (s *Scheduler) nodeLevel(name string) bool {
 	return false
 }
 
-// domainOf returns the cell of a level that a node is under.
-func domainOf(n *structs.Node, level structs.TopologyLevel) *feasible.Domain {
-	v := n.Meta[level.Meta]
-	return feasible.NewDomain(feasible.Domain{Level: level.Name, Key: level.Meta, Value: v, Name: v})
-}
-
 // reached returns the lowest level under one cell of which all the nodes are; "" if that is above
 // all levels.
 func (s *Scheduler) reached(nodeIDs []string) string {
@@ -76,79 +69,24 @@ func (s *Scheduler) reached(nodeIDs []string) string {
 	return ""
 }
 
-// Amount is what can be added up of a request or of what is free, whole devices of any kind among
-// it. Shares of a device are left out.
-type Amount struct {
-	devices int64
-	world.Vector
-}
-
-func (a Amount) plus(o Amount) Amount { return Amount{a.devices + o.devices, a.Plus(o.Vector)} }
-
-func (a Amount) times(n int) Amount {
-	k := int64(n)
-	return Amount{a.devices * k, world.Vector{CPU: a.CPU * k, MemoryMB: a.MemoryMB * k, DiskMB: a.DiskMB * k}}
-}
-
-// Fits returns how many requests fit into what is free, at most.
-func (a Amount) Fits(request Amount) int64 {
-	most := int64(math.MaxInt32)
-	for _, d := range [...][2]int64{{a.devices, request.devices}, {a.CPU, request.CPU}, {a.MemoryMB, request.MemoryMB}, {a.DiskMB, request.DiskMB}} {
-		if d[1] > 0 {
-			most = min(most, max(0, d[0])/d[1])
-		}
-	}
-	return most
-}
-
-func compareAmounts(a, b Amount) int {
-	return cmp.Or(cmp.Compare(a.devices, b.devices), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMB, b.MemoryMB))
-}
-
-// RequestAmount is what of a request can be added up.
-func RequestAmount(a *search.Request) Amount {
-	out := Amount{Vector: a.Amount}
-	for i := range a.Devices {
-		out.devices += int64(a.Devices[i].Whole())
-	}
-	return out
-}
-
-// FreeAmount is what of a node is free, at most.
-func FreeAmount(n *world.NodeState) Amount {
-	return Amount{devices: int64(n.FreeDevices()), Vector: n.Free()}
-}
-
-// freeIndexed is FreeAmount of a node as an index has it.
-func freeIndexed(n *world.NodeState) Amount {
-	if n.Dirty || n.Indexed.Family == "" {
-		return FreeAmount(n)
-	}
-	out := Amount{devices: n.Indexed.At[world.DimGPUs], Vector: n.Free()}
-	if n.Reservation != nil {
-		out.devices += int64(n.Reservation.Devices)
-	}
-	return out
-}
-
 // Room is what a domain has for a gang: an upper bound, as names (ports, cores, the
 // places of devices) are not looked at.
 type Room struct {
 	*feasible.Domain
 	sets []usableSet
-	free Amount
+	free amount.Amount
 	// fits counts, by group, the instances that fit if no others came.
 	fits []int64
 }
 
 // enough reports whether a domain may hold the first of a gang.
 func (r *Room) enough(x *GangPlacer) bool {
-	total := Amount{}
+	total := amount.Amount{}
 	for i, work := range x.gw.Works {
 		if r.fits[i] < int64(work.First) {
 			return false
 		}
-		total = total.plus(x.requests[i].times(work.First))
+		total = total.Add(x.requests[i].Times(work.First))
 	}
 	return r.free.Fits(total) >= 1
 }
@@ -177,7 +115,7 @@ func (x *GangPlacer) rooms(level structs.TopologyLevel) []*Room {
 		}
 		r := byValue[v]
 		if r == nil {
-			r = &Room{Domain: domainOf(n, level), fits: make([]int64, len(x.requests))}
+			r = &Room{Domain: domain.OfSite(n, level), fits: make([]int64, len(x.requests))}
 			byValue[v] = r
 			out = append(out, r)
 		}
@@ -228,10 +166,10 @@ func (x *GangPlacer) sets() iter.Seq2[*structs.Node, usableSet] {
 // bound adds to a room what a class has free in all. Reservations are taken off there,
 // which may be the gang's own, and are added again.
 func (x *GangPlacer) bound(r *Room, class string, set usableSet) {
-	sum, most := vectorAmount(set.Sum), vectorAmount(set.Nodes.Max())
+	sum, most := amount.OfVector(set.Sum), amount.OfVector(set.Nodes.Max())
 	reserved, some := x.reserved[class]
-	sum = sum.plus(reserved)
-	r.free = r.free.plus(sum)
+	sum = sum.Add(reserved)
+	r.free = r.free.Add(sum)
 	for i, request := range x.requests {
 		if set.by[i] && (some || most.Fits(request) > 0) {
 			r.fits[i] += sum.Fits(request)
@@ -240,26 +178,22 @@ func (x *GangPlacer) bound(r *Room, class string, set usableSet) {
 }
 
 // reservedByClass adds up what is reserved.
-func (x *GangPlacer) reservedByClass() map[string]Amount {
-	reserved := map[string]Amount{}
+func (x *GangPlacer) reservedByClass() map[string]amount.Amount {
+	reserved := map[string]amount.Amount{}
 	for id, h := range world.Reservations(world.Base(x.base)).All {
 		if n, known := world.StateOf(x.base, id); known && n.Node != nil {
 			class := n.Node.ComputedClass
-			reserved[class] = reserved[class].plus(Amount{int64(h.Devices), h.Amount})
+			reserved[class] = reserved[class].Add(amount.Amount{Devices: int64(h.Devices), Vector: h.Amount})
 		}
 	}
 	return reserved
 }
 
-func vectorAmount(v bucket.Vector) Amount {
-	return Amount{v[world.DimGPUs], world.Vector{CPU: v[world.DimCPU], MemoryMB: v[world.DimMemory], DiskMB: v[world.DimDisk]}}
-}
-
 // count adds to a room what the nodes of a class have free, one by one.
 func (x *GangPlacer) count(r *Room, set usableSet) {
 	for n := range set.All {
-		free := x.amountOf(n, freeIndexed(n))
-		r.free = r.free.plus(free)
+		free := x.amountOf(n, amount.Indexed(n))
+		r.free = r.free.Add(free)
 		for i, request := range x.requests {
 			if set.by[i] {
 				r.fits[i] += free.Fits(request)
@@ -270,7 +204,7 @@ func (x *GangPlacer) count(r *Room, set usableSet) {
 
 // recount looks at a room's nodes.
 func (x *GangPlacer) recount(r *Room) {
-	r.free, r.fits = Amount{}, make([]int64, len(x.requests))
+	r.free, r.fits = amount.Amount{}, make([]int64, len(x.requests))
 	for _, set := range r.sets {
 		x.count(r, set)
 	}
@@ -283,8 +217,11 @@ func (x *GangPlacer) candidates(level structs.TopologyLevel) []*Room {
 		return x.claimDomains(level)
 	}
 	x.looked = x.rooms(level)
+	if x.leaving { // what is free shows nothing
+		return x.looked[:min(len(x.looked), claimDomainTries)]
+	}
 	fit := slices.DeleteFunc(slices.Clone(x.looked), func(r *Room) bool { return !r.enough(x) })
-	slices.SortStableFunc(fit, func(a, b *Room) int { return compareAmounts(a.free, b.free) })
+	slices.SortStableFunc(fit, func(a, b *Room) int { return amount.Compare(a.free, b.free) })
 	return fit
 }
 
@@ -293,7 +230,7 @@ func (x *GangPlacer) nodeRooms() []*Room {
 	var out []*Room
 	for _, set := range x.sets() {
 		for n := range set.All {
-			r := &Room{Domain: nodeDomain(n.Node), free: FreeAmount(n), fits: make([]int64, len(x.requests))}
+			r := &Room{Domain: domain.OfNode(n.Node), free: amount.Free(n), fits: make([]int64, len(x.requests))}
 			for i, request := range x.requests {
 				if set.by[i] {
 					r.fits[i] = r.free.Fits(request)
@@ -306,10 +243,6 @@ func (x *GangPlacer) nodeRooms() []*Room {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.NodeID, b.NodeID))
 	})
 	return out
-}
-
-func nodeDomain(n *structs.Node) *feasible.Domain {
-	return feasible.NewDomain(feasible.Domain{Level: structs.LevelNode, NodeID: n.ID, Name: cmp.Or(n.Name, structs.ShortID(n.ID))})
 }
 
 // joint is a group that requests on one node all that the gang's first members request,
@@ -340,7 +273,7 @@ func (x *GangPlacer) joint(level string) *structs.TaskGroup {
 			}
 		}
 	}
-	if keptInCells(x.gw, level) {
+	if domain.KeptInCells(x.gw, level) {
 		gather(all.Tasks, level)
 	}
 	return all

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -89,7 +91,7 @@ func (x *GangPlacer) Why() GangReason {
 		return GangReason{Text: fmt.Sprintf("gang: no %s is known: no node that fits states meta.%s", want.Level, level.Meta)}
 	case site:
 	case x.s.nodeLevel(want.Level):
-		if keptInCells(x.gw, want.Level) {
+		if domain.KeptInCells(x.gw, want.Level) {
 			rooms = x.cellRoomsOf(want.Level)
 		} else {
 			rooms, name = x.nodeRooms(), structs.LevelNode
@@ -134,7 +136,7 @@ func (x *GangPlacer) wants() string {
 		if len(x.gw.Works) > 1 {
 			part += fmt.Sprintf(" of group %q", work.Group.Name)
 		}
-		switch n := x.requests[i].devices; {
+		switch n := x.requests[i].Devices; {
 		case n == 1:
 			part += " with 1 " + x.deviceNoun(i)
 		case n > 1:
@@ -173,13 +175,13 @@ func Instances(n int) string {
 // ShortOfAll returns what a gang wants more of than all nodes that fit have, whatever is free: it
 // waits for other nodes.
 func (x *GangPlacer) ShortOfAll() string {
-	var total, want Amount
+	var total, want amount.Amount
 	for i, work := range x.gw.Works {
-		want = want.plus(x.requests[i].times(work.First))
+		want = want.Add(x.requests[i].Times(work.First))
 	}
 	for _, set := range x.sets() {
 		for n := range set.All {
-			total = total.plus(Amount{n.Capacity.WellDevices(), n.Capacity.Amount})
+			total = total.Add(amount.Amount{Devices: n.Capacity.WellDevices(), Vector: n.Capacity.Amount})
 			if total.Fits(want) >= 1 {
 				return ""
 			}
@@ -189,7 +191,7 @@ func (x *GangPlacer) ShortOfAll() string {
 		want, has int64
 		noun      string
 	}{
-		{want.devices, total.devices, "devices"}, {want.CPU, total.CPU, "MHz"}, {want.MemoryMB, total.MemoryMB, "MiB of memory"},
+		{want.Devices, total.Devices, "devices"}, {want.CPU, total.CPU, "MHz"}, {want.MemoryMB, total.MemoryMB, "MiB of memory"},
 		{want.DiskMB, total.DiskMB, "MiB of disk"},
 	} {
 		if d.want > d.has {

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/slot"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
@@ -21,9 +24,9 @@ type GangPlacer struct {
 	s        *Scheduler
 	gw       *reconcile.GangWork
 	base     *world.Edit // with the room of what leaves with the placement
-	requests []Amount
-	meta     []bool            // whether groups look at meta
-	reserved map[string]Amount // reserved, by class
+	requests []amount.Amount
+	meta     []bool                   // whether groups look at meta
+	reserved map[string]amount.Amount // reserved, by class
 	// What is explained, if there is no room: the domains of the level that was
 	// required, and the last trial.
 	looked []*Room
@@ -34,6 +37,10 @@ type GangPlacer struct {
 	most             int
 	// claiming: by what the gang's namespace owns; lowering: what its lower bands are guaranteed, too. See claims_gang.go.
 	claiming, lowering bool
+	// onSlots: the first members, while they are to use slots of their project. leaving: others leave for them: for slots all that may be taken from, else
+	// those that failed the submission check. See slots_gang.go.
+	onSlots *slot.Gang
+	leaving bool
 }
 
 // NewGangPlacer begins the placing of a gang on the edit of an evaluation.
@@ -43,7 +50,7 @@ func NewGangPlacer(s *Scheduler, gw *reconcile.GangWork) *GangPlacer {
 		world.Release(x.base, st.AllocID)
 	}
 	for _, work := range gw.Works {
-		x.requests = append(x.requests, RequestAmount(search.NewRequest(s.Input, work.Group)))
+		x.requests = append(x.requests, amount.OfRequest(search.NewRequest(s.Input, work.Group)))
 		x.meta = append(x.meta, s.Fit(work.Group).LooksAtMeta())
 	}
 	return x
@@ -62,13 +69,24 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	x := NewGangPlacer(s, gw)
+	if why := x.enough(); why != "" {
+		x.explain(withoutClaim{withheld: []string{why}})
+		return nil
+	}
 	t, without := x.claim()
+	if t == nil {
+		var why []string
+		t, why = x.slots()
+		without.reasons = append(without.reasons, why...)
+	}
 	if t == nil && s.Input.EntitledOnly {
 		entitledPosition{s}.leaveGang(gw)
 		return nil
 	}
 	if t == nil && without.withheld == nil {
-		t = x.Place()
+		if t = x.Place(); t == nil {
+			t = x.ofFailed()
+		}
 		if t == nil {
 			t = x.reclaim()
 		}
@@ -127,7 +145,8 @@ func (x *GangPlacer) Place() *Trial {
 type Trial struct {
 	edit   *world.Edit
 	runs   []*groupRun // by group
-	claims []*claimRun // by group; nil: they use no claim
+	claims []*claimRun // by group; nil: they use no cells
+	slots  []*slotRun  // by group; nil: they use no slots
 	short  int         // the group that found no room, of a trial that failed
 	// What others make room for, and what that takes from them.
 	reclaim *gangReclaim
@@ -146,10 +165,17 @@ func (t *Trial) found(group int) int64 {
 // try places all first members under a domain (nil: anywhere), or nothing. Groups of
 // large instances go first, as small ones find room between them.
 func (x *GangPlacer) try(d *feasible.Domain) *Trial {
-	if x.claiming {
+	switch {
+	case x.claiming:
 		return x.tryClaims(d)
+	case x.onSlots != nil:
+		return x.trySlots(d)
 	}
 	t := x.newTrial(d)
+	if x.leaving {
+		before := x.s.mark()
+		t.before = &before
+	}
 	whole := true
 	for _, i := range x.largestFirst() {
 		run := t.runs[i]
@@ -157,7 +183,7 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 		for _, p := range run.work.Place[:run.work.First] {
 			if f, ok := run.seek(p); ok {
 				run.accept(p, f)
-			} else if !t.makeRoom(x, run, p) {
+			} else if !(x.leaving && run.takeFailed(p)) && !t.makeRoom(x, run, p) {
 				whole, t.short = false, i
 				break
 			}
@@ -167,6 +193,9 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 		}
 	}
 	if t.madeRoom(x, whole) {
+		if t.before != nil {
+			t.loss = x.s.lossSince(*t.before)
+		}
 		return t
 	}
 	x.failed = t
@@ -199,7 +228,7 @@ func (x *GangPlacer) largestFirst() []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compareAmounts(x.requests[b], x.requests[a]) })
+	slices.SortStableFunc(order, func(a, b int) int { return amount.Compare(x.requests[b], x.requests[a]) })
 	return order
 }
 
@@ -209,6 +238,9 @@ func (t *Trial) all() (runs []*groupRun) {
 		runs = append(runs, run)
 		if t.claims != nil {
 			runs = append(runs, t.claims[i].all()...)
+		}
+		if t.slots != nil {
+			runs = append(runs, t.slots[i].all()...)
 		}
 	}
 	return runs
@@ -251,8 +283,11 @@ func (g *groupRun) under(d *feasible.Domain) {
 
 // onOneNode places all first members on one node, under one cell of a level there.
 func (x *GangPlacer) onOneNode(level string) *Trial {
-	if x.claiming {
+	switch {
+	case x.claiming:
 		return x.claimOneNode(level)
+	case x.onSlots != nil || x.leaving:
+		return x.leaveOneNode(level)
 	}
 	s := x.s
 	joint := x.joint(level)
@@ -288,8 +323,15 @@ func (x *GangPlacer) keep(t *Trial) {
 		if t.claims != nil {
 			claims = t.claims[i].more()
 		}
+		if len(rest) > 0 && t.claims != nil {
+			t.slots = append(t.slots, run.slots())
+		}
+		var slots *slotRun
+		if i < len(t.slots) {
+			slots = t.slots[i].more()
+		}
 		for _, p := range rest {
-			placeMore(x.gw, run, claims, p)
+			placeMore(x.gw, run, claims, slots, p)
 		}
 	}
 	s.seat(x.gw, t.all(), nil)
@@ -297,11 +339,13 @@ func (x *GangPlacer) keep(t *Trial) {
 
 // placeMore places one member that need not come with others. A topology that is only
 // preferred is given up where it has no room.
-func placeMore(gw *reconcile.GangWork, run *groupRun, claims *claimRun, p reconcile.Placement) {
+func placeMore(gw *reconcile.GangWork, run *groupRun, claims *claimRun, slots *slotRun, p reconcile.Placement) {
 	s, group := run.s, run.work.Group
-	if claims.placeWider(gw.Spec.Topology, p) || run.leave() || !claims.mayDoWithout(p) {
+	if run.enough(p) || (slots == nil || !slots.required) && claims.placeWider(gw.Spec.Topology, p) ||
+		(claims == nil || !claims.required) && slots.placeWider(gw.Spec.Topology, p) || run.leave() || !claims.mayDoWithout(p) || !slots.mayDoWithout(p) {
 		return
 	}
+	slots.rewind()
 	if s.failed[group.Name] == nil {
 		f, ok := run.seek(p)
 		for d := run.search.Fit.Within; !ok && d != nil && !gw.Spec.Topology.Required; {
@@ -341,7 +385,7 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 		s.plan.Beside = append(s.plan.Beside, ids)
 	}
 	d := s.beside(gw, live)
-	guaranteed := s.guaranteedOf(live)
+	kind, guaranteed := s.claimOf(live)
 	t := &Trial{}
 	for i, work := range gw.Works {
 		f := s.Fit(work.Group)
@@ -351,18 +395,20 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 		run := s.newRun(work, s.Edit, f)
 		run.under(d)
 		var claims *claimRun
-		if len(guaranteed) > 0 {
-			claims = run.claims()
+		var slots *slotRun
+		if kind != "" {
+			claims, slots = run.claims(), run.slots()
 		}
-		t.runs, t.claims = append(t.runs, run), append(t.claims, claims)
+		t.runs, t.claims, t.slots = append(t.runs, run), append(t.claims, claims), append(t.slots, slots)
 		lacks := gw.Spec.Groups[i].Min - guaranteed[work.Group.Name] - len(work.Done)
 		for _, p := range work.Place {
 			if p.Tracker == nil && !gw.Spec.ByMember {
 				p.Tracker = last // they fail as one
 			}
-			claims.require(lacks > 0)
+			claims.require(lacks > 0 && kind == structs.ClaimCells)
+			slots.require(lacks > 0 && kind == structs.ClaimSlots)
 			lacks--
-			placeMore(gw, run, claims, p)
+			placeMore(gw, run, claims, slots, p)
 		}
 	}
 	s.seat(gw, t.all(), live)
@@ -380,7 +426,7 @@ func (s *Scheduler) beside(gw *reconcile.GangWork, live []*structs.Allocation) *
 		return nil
 	}
 	if level, _, site := s.siteLevel(want.Level); site {
-		return domainOf(n, level)
+		return domain.OfSite(n, level)
 	}
 	if s.nodeLevel(want.Level) {
 		return s.besideOn(gw, n, live)

@@ -16,8 +16,6 @@ import (
 // all have a node, each of these nodes is planned anew for all newcomers there, so that what is
 // left over in the end is returned. Only then does the plan change.
 
-const reclaimSuspend = structs.ReclaimSuspend
-
 // mayReclaim reports whether the job may preempt lower bands.
 func (s *Scheduler) mayReclaim() bool {
 	return s.Input.Job != nil && s.Input.Config.Preempts(s.Input.Job.Type) && s.Input.Job.Partial != string(preempt.PartialFree) &&
@@ -151,11 +149,11 @@ func (r *reclaimer) loss(n *world.NodeState, a *search.Request) (total preempt.L
 	rooms := r.rooms()
 	rooms.Add(n, requests, r.s.settled[n.ID])
 	of := r.requests(rooms)
-	of.gather(n)
-	result := preempt.Plan(rooms, of.list, preempt.Request{
+	of.Gather(n)
+	result := preempt.Plan(rooms, of.List, preempt.Request{
 		Want: []int{len(requests)}, Below: r.below, KeepWhole: r.s.Input.Config.KeepWhole, Partial: preempt.PartialNone,
 	})
-	return result.Loss(of.list), len(of.gangs) > 0, result.Placed[0] == len(requests)
+	return result.Loss(of.List), of.AnyGang(), result.Placed[0] == len(requests)
 }
 
 // mayReservation reports whether a node might hold requests together if nobody else were there.
@@ -169,13 +167,31 @@ func mayReservation(n *world.NodeState, requests []*search.Request) bool {
 
 func (r *reclaimer) rooms() *room.Rooms { return &room.Rooms{M: r.s.fits.Matcher, Random: &r.s.Random} }
 
-func (r *reclaimer) requests(rooms *room.Rooms) *reclaimRequests {
-	of := &reclaimRequests{s: r.s, e: r.e, below: r.below, only: r.only, rooms: rooms, at: map[string]int{}, gangs: map[world.GangName]int{}}
-	for i, n := range rooms.Nodes {
-		of.at[n.ID] = i
-	}
-	return of
+func (r *reclaimer) requests(rooms *room.Rooms) *room.Requests {
+	return room.NewRequests(r.e, rooms, room.Taker{
+		Job: structs.NamespacedID{Namespace: r.s.eval.Namespace, ID: r.s.eval.JobID}, Below: r.below, Config: &r.s.Input.Config, Stays: r.stays,
+	})
 }
+
+// stays reports whether a usage must not be taken from.
+func (r *reclaimer) stays(u *world.Usage) bool {
+	if r.only != nil {
+		return !r.only[u.ID]
+	}
+	return r.s.protected(r.e, u, r.below)
+}
+
+// protected reports whether a usage must not be taken from by whoever may take from bands below: for a claim, what uses bound cells, and
+// system and sysbatch instances; else whatever is guaranteed, was requeued too often, or has given up its class in this plan, as it was notified that it keeps its room.
+func (s *Scheduler) protected(e *world.Edit, u *world.Usage, below int) bool {
+	if below < preempt.EveryBand {
+		return u.Guaranteed() || u.Immune(&s.Input.Config) || slices.ContainsFunc(s.lowered, func(l loweredUse) bool { return l.use.ID == u.ID })
+	}
+	return u.PerNode() || u.Guaranteed() && world.Protected(e, u)
+}
+
+// band is that of what somebody holds.
+func (s *Scheduler) band(u *world.Usage) int { return s.Input.Config.Band(u.Owner.Terms.Priority) }
 
 // settle plans all nodes that newcomers were assigned, frees what the plan preempts, and places the
 // newcomers. It returns those that found no room after all. Nodes on which a gang may be preempted
@@ -215,9 +231,9 @@ func (r *reclaimer) settleOn(nodes []*touched) (left []newcomer) {
 	}
 	of := r.requests(rooms)
 	for _, n := range rooms.Nodes {
-		of.gather(n)
+		of.Gather(n)
 	}
-	result := preempt.Plan(rooms, of.list, want)
+	result := preempt.Plan(rooms, of.List, want)
 	o := &outcome{r: r, of: of, taken: result.Taken, by: make([]string, len(nodes)), runs: make([]*groupRun, len(nodes))}
 	o.free()
 	for i, t := range nodes {

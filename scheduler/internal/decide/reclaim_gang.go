@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -77,11 +78,11 @@ func (x *GangPlacer) inDomains(level structs.TopologyLevel) *Trial {
 		if least.tried == reclaimDomains {
 			break
 		}
-		if x.recount(r); !x.claiming && !r.enough(x) {
+		if x.recount(r); !x.claiming && !x.leaving && !r.enough(x) {
 			continue
 		}
 		t := x.try(r.Domain)
-		if t == nil && !x.claiming {
+		if t == nil && !x.claiming && x.onSlots == nil {
 			r.fits[x.failed.short] = x.failed.found(x.failed.short) // less than it seemed
 		}
 		if t == nil {
@@ -108,7 +109,7 @@ func (l *leastLoss) enough(t *Trial, d *feasible.Domain) bool {
 	if l.x.claiming {
 		least = 0
 	}
-	if !l.x.compares && !l.x.claiming || t.loss.Instances <= least {
+	if !l.x.compares && !l.x.claiming && !l.x.leaving || t.loss.Instances <= least {
 		return true
 	}
 	l.x.Undo(t)
@@ -179,7 +180,7 @@ func (x *GangPlacer) mayGo(u *world.Usage) bool {
 }
 
 // amountOf is what of a node is to be had beside what is free, at most.
-func (x *GangPlacer) amountOf(n *world.NodeState, free Amount) Amount {
+func (x *GangPlacer) amountOf(n *world.NodeState, free amount.Amount) amount.Amount {
 	out := free
 	if !x.taking {
 		return out
@@ -200,7 +201,7 @@ func (x *GangPlacer) amountOf(n *world.NodeState, free Amount) Amount {
 	last := ""
 	for _, d := range n.Devices { // sorted
 		if d.ID != last && !stay[d.ID] {
-			out.devices++
+			out.Devices++
 		}
 		last = d.ID
 	}

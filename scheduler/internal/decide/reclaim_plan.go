@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
@@ -22,17 +23,17 @@ type reclaimed struct {
 // outcome is what has been planned for some nodes on its way into the scheduler's plan.
 type outcome struct {
 	r     *reclaimer
-	of    *reclaimRequests
+	of    *room.Requests
 	taken []preempt.Taken
 	by    []string    // allocations that room is made for, by room
 	runs  []*groupRun // and theirs
 }
 
 func (o *outcome) use(t *preempt.Taken) *world.Usage {
-	return o.of.rooms.Usage(o.of.list[t.Allocated].Victims[t.Victim].ID)
+	return o.of.Rooms.Usage(o.of.List[t.Allocated].Victims[t.Victim].ID)
 }
 
-func (o *outcome) gang(t *preempt.Taken) bool { return len(o.of.list[t.Allocated].Min) > 0 }
+func (o *outcome) gang(t *preempt.Taken) bool { return len(o.of.List[t.Allocated].Min) > 0 }
 
 // free lets go what is taken.
 func (o *outcome) free() {
@@ -115,8 +116,8 @@ func (o *outcome) stop() {
 			st.DesiredDescription += "; not suspended, as its memory cannot stay beside it"
 		case t.How == preempt.Shrink:
 			st.DesiredDescription += "; its gang runs on without it"
-		case o.of.requeued[t.Allocated] != "":
-			st.DesiredDescription += "; not suspended, as " + o.of.requeued[t.Allocated]
+		case o.of.Requeued[t.Allocated] != "":
+			st.DesiredDescription += "; not suspended, as " + o.of.Requeued[t.Allocated]
 		}
 		s.plan.Stop = append(s.plan.Stop, st)
 		s.reclaimed = append(s.reclaimed, &reclaimed{o.use(t), st, o.runs[room], o.gang(t)})
@@ -149,12 +150,12 @@ func (o *outcome) reason(u *world.Usage) string {
 // roomOf is the room that an allocation makes room in: its own, or that of another of its
 // gang.
 func (o *outcome) roomOf(t *preempt.Taken) int {
-	if room := o.of.list[t.Allocated].Victims[t.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
+	if room := o.of.List[t.Allocated].Victims[t.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
 		return room
 	}
 	for i := range o.taken {
 		if other := &o.taken[i]; other.Allocated == t.Allocated {
-			if room := o.of.list[t.Allocated].Victims[other.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
+			if room := o.of.List[t.Allocated].Victims[other.Victim].Room; room != preempt.Elsewhere && o.by[room] != "" {
 				return room
 			}
 		}

@@ -29,12 +29,15 @@ type slotRun struct {
 	stays bool
 	// stale: what the group's search has found free may be taken, and more may be free.
 	stale bool
+	// Of members of a gang. required: the next must use slots. wider places those without a topology that is only preferred. See slots_gang.go.
+	required bool
+	wider    *slotRun
 }
 
 // slots begins the placing of a group on slots of its project; nil: its instances use none.
 func (g *groupRun) slots() *slotRun {
 	s := g.s
-	if s.Input.Job.Project == "" || g.work.Gang != nil {
+	if s.Input.Job.Project == "" {
 		return nil
 	}
 	find := slot.NewFinder(s.Input, g.search.Edit, g.work.Group, func() *search.Search {
@@ -70,6 +73,9 @@ func (c *slotRun) placeOrTake(p reconcile.Placement) bool {
 // place places one instance on free slots.
 func (c *slotRun) place(p reconcile.Placement) bool {
 	world.Flush(c.g.search.Edit)
+	if c.g.only != "" {
+		return c.placeOn(c.g.only, p)
+	}
 	if (c.stays || c.g.sticky(p)) && c.placeOn(p.Previous.NodeID, p) {
 		c.find.Rewind()
 		return true
@@ -160,6 +166,9 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 	}
 	world.Flush(c.g.search.Edit)
 	for at := range c.find.Takes(s.Input.Now.UnixNano(), c.g.mayLeave) {
+		if c.g.only != "" && c.g.only != at.Node {
+			continue
+		}
 		if tried, placed := c.takeOn(at, p); tried {
 			c.find.Rewind()
 			c.full, c.stale = !placed, true
@@ -190,7 +199,10 @@ func (g *groupRun) takeOn(at slot.Take, project string, p reconcile.Placement) (
 // they use, whatever its band.
 func (g *groupRun) takeFailed(p reconcile.Placement) bool {
 	s, w := g.s, world.Base(g.search.Edit)
-	if g.alone || g.only != "" || !w.Slots().AnyFailed() || standing.Of(w, s.Input.Job) == structs.StandingFailed {
+	if p.NodeID == "" {
+		p.NodeID = g.only
+	}
+	if g.alone || !w.Slots().AnyFailed() || standing.Of(w, s.Input.Job) == structs.StandingFailed {
 		return false
 	}
 	world.Flush(g.search.Edit)

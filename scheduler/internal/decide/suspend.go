@@ -6,6 +6,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
+	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -122,6 +123,13 @@ func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
 	}
 	if !whole {
 		s.pause(begun, gw.Works, lacksGang)
+	}
+	for _, a := range s.Live {
+		if u, counts := world.Usages(world.Base(s.Edit)).Get(a.ID); whole && counts && u.Owner.Terms.Gang == gw.Spec.Groups[0].Group.Name {
+			g, _ := u.Owner.Gang()
+			raise.Lower(s.Edit, g, s.Live, s.plan)
+			break
+		}
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
+	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
-	"github.com/nomadish/nomadish/scheduler/internal/slot"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -37,12 +37,12 @@ func (x *explainer) claims(out *structs.GroupExplanation, left int) {
 
 // slots explains why the instances that are left use no slot of their project.
 func (x *explainer) slots(out *structs.GroupExplanation, left int) {
-	g := x.in.Job.LookupTaskGroup(out.Group)
-	if g == nil {
+	work := x.works[out.Group]
+	if work == nil {
 		return
 	}
 	since := x.s.Input.PendingSince(out.Group, x.in.Now.UnixNano())
-	if text := slot.Why(x.s.Input, x.s.Edit, g, since); text != "" {
+	if text := (decide.Waiting{S: x.s, Work: work}).WhyNoSlots(since); text != "" {
 		out.Waits = append(out.Waits, structs.Wait{Kind: structs.ReasonNoSlot, Instances: left, Text: text})
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/nomadish/nomadish/scheduler/internal/decide"
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -181,7 +181,7 @@ func (p *remedySearch) cutForAll(sv *survey, c cut) (cut, bool) {
 // freeOfAll is what each node that nothing refuses has free, before the decision; nil where
 // that does not bound what may be placed: others may be preempted, or instances of the job are
 // there, which may be replaced.
-func (p *remedySearch) freeOfAll(sv *survey) []decide.Amount {
+func (p *remedySearch) freeOfAll(sv *survey) []amount.Amount {
 	if p.x.in.Config.Preempts(p.x.in.Job.Type) || len(p.x.in.Allocs) > 0 {
 		return nil
 	}
@@ -191,12 +191,12 @@ func (p *remedySearch) freeOfAll(sv *survey) []decide.Amount {
 			taken[n.ID] = true
 		}
 	}
-	out := make([]decide.Amount, 0, len(sv.short)+len(sv.fitting))
+	out := make([]amount.Amount, 0, len(sv.short)+len(sv.fitting))
 	add := func(n *world.NodeState) {
 		if taken[n.ID] {
 			n, _ = world.NodeStates(p.x.w).Get(n.ID)
 		}
-		out = append(out, decide.FreeAmount(n))
+		out = append(out, amount.Free(n))
 	}
 	for i := range sv.short {
 		add(sv.short[i].n)
@@ -209,10 +209,10 @@ func (p *remedySearch) freeOfAll(sv *survey) []decide.Amount {
 
 // mayPlace reports whether nodes that have so much free may have room for all that is missing if a
 // field stated n. It is wrong in one direction only; of no nodes it knows nothing.
-func (p *remedySearch) mayPlace(free []decide.Amount, c cut, n int) bool {
+func (p *remedySearch) mayPlace(free []amount.Amount, c cut, n int) bool {
 	g := p.g.Copy()
 	c.set(g, n)
-	request, left := decide.RequestAmount(search.NewRequest(p.x.s.Input, g)), int64(p.x.missing[p.g.Name])
+	request, left := amount.OfRequest(search.NewRequest(p.x.s.Input, g)), int64(p.x.missing[p.g.Name])
 	for i := 0; i < len(free) && left > 0; i++ {
 		left -= free[i].Fits(request)
 	}

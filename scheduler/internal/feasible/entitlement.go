@@ -17,8 +17,17 @@ import (
 // Entitlement is what the groups of a job may claim of what their namespace owns. The zero value claims nothing.
 type Entitlement struct {
 	owner, pool string
-	wants       []DeviceRequest   // of each group that claims any cells
-	slots       []*slots.Instance // of each group that uses slots of its project
+	wants       []DeviceRequest // of each group that claims any cells
+	slots       []slotWant      // of each group that uses slots of its project
+}
+
+// slotWant is what a group may use of its project's slots.
+type slotWant struct {
+	of *slots.Instance
+	// first: of a gang of which nothing runs it uses slots only if there are enough for the first members of all its groups, so many of each.
+	gang  world.GangName
+	first []*slots.Instance
+	count []int
 }
 
 // EntitlementOf returns what groups of a job may claim, whether or not their namespace or their project has any of it free.
@@ -48,15 +57,41 @@ func EntitlementOf(w *world.World, job *structs.Job, groups []string) (c Entitle
 
 // ofProject adds what groups may use of their project's slots.
 func (c *Entitlement) ofProject(w *world.World, job *structs.Job, groups []string) {
+	gangs := GangsOf(job)
 	for _, name := range groups {
 		g := job.LookupTaskGroup(name)
-		if g == nil || g.Gang != nil {
+		if g == nil {
 			continue
 		}
-		of, _ := standing.Instance(w, job, g)
-		of.Start = math.MaxInt64
-		c.slots = append(c.slots, of)
+		want := slotWant{of: slotInstance(w, job, g)}
+		if gang := gangs[name]; gang != nil {
+			own := world.Owner{RequestName: world.RequestName{Namespace: job.Namespace, Job: job.ID, Group: name}, Terms: *Terms(job, g)}
+			want.gang, _ = own.Gang()
+			for _, m := range gang.Groups {
+				want.first, want.count = append(want.first, slotInstance(w, job, m.Group)), append(want.count, m.Min)
+			}
+		}
+		c.slots = append(c.slots, want)
 	}
+}
+
+// slotInstance returns an instance of a group as its project counts the next.
+func slotInstance(w *world.World, job *structs.Job, g *structs.TaskGroup) *slots.Instance {
+	of, _ := standing.Instance(w, job, g)
+	of.Start = math.MaxInt64
+	return of
+}
+
+// free returns how many instances the free slots of the project hold, up to most.
+func (s *slotWant) free(w *world.World, most int) int {
+	account := w.Slots().Account(s.of.Project)
+	if account == nil || most <= 0 {
+		return 0
+	}
+	if s.first != nil && !w.GangRuns(s.gang) && !account.HoldsAll(s.first, s.count) {
+		return 0
+	}
+	return account.Room(s.of, most)
 }
 
 // claims reports whether all first members of a gang may use claims: else none of it does.
@@ -89,7 +124,7 @@ func (c *Entitlement) Kind() int {
 // Project names the project whose slots the groups may use; "": none.
 func (c *Entitlement) Project() string {
 	if len(c.slots) > 0 {
-		return c.slots[0].Project
+		return c.slots[0].of.Project
 	}
 	return ""
 }
@@ -100,10 +135,8 @@ func (c *Entitlement) Free(w *world.World, most int) (n int) {
 	for i := range c.wants {
 		n += c.freeFor(w, &c.wants[i], most)
 	}
-	for _, of := range c.slots {
-		if account := w.Slots().Account(of.Project); account != nil && n < most {
-			n += account.Room(of, most-n)
-		}
+	for i := range c.slots {
+		n += c.slots[i].free(w, most-n)
 	}
 	return n
 }

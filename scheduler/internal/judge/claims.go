@@ -35,6 +35,24 @@ func (j *judgement) mayTakeOwn(u *world.Usage, newcomer string) bool {
 	return u.Owner.Namespace == j.plan.Namespace && rules.Band(u.Owner.Terms.Priority) < rules.Band(j.priority()) && j.entitled()[newcomer] == structs.ClaimCells
 }
 
+// refuseMixed refuses new members of gangs of which some use a claim then and too few of those that must run together do (semantics part 0, rule 5): the
+// others may have lost theirs, or come to use one, meanwhile.
+func (j *judgement) refuseMixed() {
+	for _, b := range j.plan.Place {
+		g, gang := world.NewOwner(world.RequestName{Namespace: b.Namespace, Job: b.JobID, Group: b.Group}, b.Resources).Gang()
+		if !gang {
+			continue
+		}
+		members := world.GangMembers(j.e, g)
+		if !slices.ContainsFunc(members, (*world.Usage).Guaranteed) || world.GangClaim(members) != "" {
+			continue
+		}
+		for i := range b.Instances {
+			j.refuse(b.Nodes[b.Instances[i].Node].ID, "too few of its gang use a claim, and others do")
+		}
+	}
+}
+
 // lower lets an allocation go on without its claim, for a newcomer that uses one.
 func (j *judgement) lower(up *structs.AllocInPlace, old *world.Usage) {
 	home, placed := j.homeOf(up.ClassTo)

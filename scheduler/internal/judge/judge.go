@@ -30,6 +30,7 @@ func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refuse
 	j.mayReclaim()
 	j.update()
 	j.place()
+	j.refuseMixed()
 	end()
 	j.undoRefused()
 	if len(j.refusedNodes) > 0 && plan.AllAtOnce {

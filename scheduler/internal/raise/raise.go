@@ -49,7 +49,7 @@ func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *st
 			r.one(a, u)
 		}
 	}
-	r.gangs(live)
+	r.gangs(live, r.raised)
 }
 
 // perNode has the instances of a system or sysbatch job be what no claim takes from, which those are not yet that were placed while nobody
@@ -79,7 +79,7 @@ func (r *raiser) one(a *structs.Allocation, u *world.Usage) {
 // raised takes the smallest cells of an allocation's namespace that hold its devices, and returns what it has then; nil: there are none.
 func (r *raiser) raised(a *structs.Allocation, u *world.Usage) *structs.AllocatedResources {
 	n, known := world.StateOf(r.e, u.NodeID)
-	if !known || n.Node == nil || claim.BeyondShare(r.e, n, u.Amount, len(u.Devices)) {
+	if len(u.Devices) == 0 || !known || n.Node == nil || claim.BeyondShare(r.e, n, u.Amount, len(u.Devices)) {
 		return nil
 	}
 	for _, d := range u.Devices {
@@ -122,9 +122,9 @@ func withTerms(a *structs.Allocation, u *world.Usage, terms structs.AllocTerms) 
 	return resources, now
 }
 
-// gangs lets the gangs of the job use what their namespace owns: as many members as must run together, or none; then the
-// others one by one. One of which too few use a claim, as cells were lost, gives up what it has.
-func (r *raiser) gangs(live []*structs.Allocation) {
+// gangs lets the gangs of the job use what their namespace owns, or slots of their project, as raised finds it for a member: as many members as must run
+// together, or none; then the others one by one. One of which too few use a claim, as some were lost, gives up what it has.
+func (r *raiser) gangs(live []*structs.Allocation, raised func(*structs.Allocation, *world.Usage) *structs.AllocatedResources) {
 	byID, seen := map[string]*structs.Allocation{}, map[world.GangName]bool{}
 	for _, a := range live {
 		byID[a.ID] = a
@@ -136,12 +136,12 @@ func (r *raiser) gangs(live []*structs.Allocation) {
 		}
 		if g, some := u.Owner.Gang(); some && !seen[g] {
 			seen[g] = true
-			r.gang(g, byID)
+			r.gang(g, byID, raised)
 		}
 	}
 }
 
-func (r *raiser) gang(g world.GangName, live map[string]*structs.Allocation) {
+func (r *raiser) gang(g world.GangName, live map[string]*structs.Allocation, raised func(*structs.Allocation, *world.Usage) *structs.AllocatedResources) {
 	was := world.GangMembers(r.e, g)
 	if slices.ContainsFunc(was, func(u *world.Usage) bool {
 		a := live[u.ID]
@@ -151,14 +151,14 @@ func (r *raiser) gang(g world.GangName, live map[string]*structs.Allocation) {
 	}
 	now := map[string]*structs.AllocatedResources{}
 	for _, u := range was {
-		if !u.Guaranteed() && len(u.Devices) > 0 {
-			if resources := r.raised(live[u.ID], u); resources != nil {
+		if !u.Guaranteed() {
+			if resources := raised(live[u.ID], u); resources != nil {
 				now[u.ID] = resources
 			}
 		}
 	}
 	members := append(world.GangMembers(r.e, g), r.placedOf(was)...)
-	if !world.GangCovered(members, (*world.Usage).Guaranteed) {
+	if world.GangClaim(members) == "" {
 		clear(now)
 		for _, u := range was {
 			if !u.Guaranteed() {

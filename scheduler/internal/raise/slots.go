@@ -40,37 +40,25 @@ func MayRaise(w *world.World, owner string) (may bool) {
 	return may
 }
 
-// dueOfProject returns what of a project may be raised now.
-func dueOfProject(w *world.World, name string, allowed func(job structs.NamespacedID, allocID string) bool) (list []Allocs) {
-	edit, at, looks := w.Edit(), map[structs.NamespacedID]int{}, 0
+// dueOfProject returns what of a project may be raised now, the oldest first.
+func dueOfProject(w *world.World, name string, allowed func(job structs.NamespacedID, allocID string) bool) []Allocs {
+	edit, looks := w.Edit(), 0
+	list := dueList{edit: edit, use: slotUse, allowed: allowed}
 	w.Slots().Beside(name, func(beside *slotbook.Use) bool {
 		looks++
-		u, found := world.Usages(w).Get(beside.ID)
-		if !found {
-			return true
+		if u, found := world.Usages(w).Get(beside.ID); found {
+			list.look(u)
 		}
-		job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
-		raised := slotUse(edit, u)
-		if raised == nil || !allowed(job, u.ID) {
-			return looks < maxRaiseLooks
-		}
-		world.Take(edit, raised)
-		i, known := at[job]
-		if !known {
-			i = len(list)
-			at[job], list = i, append(list, Allocs{Job: job})
-		}
-		list[i].IDs = append(list[i].IDs, u.ID)
 		return looks < maxRaiseLooks
 	})
-	return list
+	return list.due
 }
 
 // slotUse returns a usage as it is raised to slots of its project; nil: there are none for it.
 func slotUse(e *world.Edit, u *world.Usage) *world.Usage {
 	t, book := u.Owner.Terms.Slots, world.Base(e).Slots()
 	n, known := world.StateOf(e, u.NodeID)
-	if _, gang := u.Owner.Gang(); gang || t == nil || book == nil || u.Guaranteed() || u.PerNode() || u.IsSuspended || !known || n.Node == nil || n.Node.NodeResources == nil {
+	if t == nil || book == nil || u.Guaranteed() || u.PerNode() || u.IsSuspended || !known || n.Node == nil || n.Node.NodeResources == nil {
 		return nil
 	}
 	of := world.SlotInstance(u)
@@ -100,10 +88,44 @@ func (r *raiser) slots(live []*structs.Allocation) {
 		if !counts || a.AllocatedResources == nil || a.DesiredStatus == structs.AllocDesiredSuspend {
 			continue
 		}
-		if raised := slotUse(r.e, u); raised != nil {
-			world.Take(r.e, raised)
-			resources, _ := withTerms(a, u, raised.Owner.Terms)
+		if _, gang := u.Owner.Gang(); gang {
+			continue
+		}
+		if resources := r.onSlots(a, u); resources != nil {
 			r.update(a, resources)
+		}
+	}
+	r.gangs(live, r.onSlots)
+}
+
+// onSlots takes slots of an allocation's project, and returns what it has then; nil: there are none.
+func (r *raiser) onSlots(a *structs.Allocation, u *world.Usage) *structs.AllocatedResources {
+	raised := slotUse(r.e, u)
+	if raised == nil {
+		return nil
+	}
+	world.Take(r.e, raised)
+	resources, _ := withTerms(a, u, raised.Owner.Terms)
+	return resources
+}
+
+// Lower has the members of a gang go on without their slots of which too few use any, as some that were suspended have lost theirs.
+func Lower(e *world.Edit, g world.GangName, live []*structs.Allocation, plan *structs.Plan) {
+	members := world.GangMembers(e, g)
+	if world.GangClaim(members) != "" {
+		return
+	}
+	r := &raiser{e: e, plan: plan}
+	for _, u := range members {
+		if u.Owner.Terms.Claim != structs.ClaimSlots {
+			continue
+		}
+		for _, a := range live {
+			if a.ID == u.ID && a.AllocatedResources != nil {
+				resources, lowered := withTerms(a, u, u.Owner.Terms.Opportunistic())
+				world.Take(e, lowered)
+				r.update(a, resources)
+			}
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // Use returns a usage as it is raised to the smallest of its owner's cells that hold its devices; nil: there are none.
 func Use(e *world.Edit, u *world.Usage) *world.Usage {
 	n, known := world.StateOf(e, u.NodeID)
-	if !known || n.Node == nil || claim.BeyondShare(e, n, u.Amount, len(u.Devices)) {
+	if len(u.Devices) == 0 || !known || n.Node == nil || claim.BeyondShare(e, n, u.Amount, len(u.Devices)) {
 		return nil
 	}
 	for _, t := range n.Capacity.Trees {

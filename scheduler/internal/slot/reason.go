@@ -18,7 +18,7 @@ func Why(in *search.Input, e *world.Edit, group *structs.TaskGroup, since int64)
 	}
 	f := entitledTo(in, e, group)
 	switch {
-	case f == nil || group.Gang != nil:
+	case f == nil:
 		return ""
 	case !f.HasSlots():
 		return f.WhyFull()
@@ -28,6 +28,17 @@ func Why(in *search.Input, e *world.Edit, group *structs.TaskGroup, since int64)
 		return f.WhyGrace()
 	}
 	return f.WhyNobody()
+}
+
+// WhyOfGang is [Why] of the first members of a gang, so many of each of its groups.
+func WhyOfGang(in *search.Input, e *world.Edit, groups []*structs.TaskGroup, first []int, since int64) string {
+	if why := WhyNoMoreOf(world.Base(e), in.Job, groups, first); why != "" {
+		return why
+	}
+	if g := NewGang(in, e, groups, first); g != nil {
+		return g.Why(in.Now.UnixNano(), since)
+	}
+	return ""
 }
 
 // WhyFull is the reason where no row of the project has room.
@@ -53,10 +64,19 @@ func (f *Finder) WhyNobody() string {
 // WhyNoMore is the reason where as many instances of a job's project run as complete what it is to complete in its time (objective "throughput"); "": one
 // more may run.
 func WhyNoMore(w *world.World, job *structs.Job, group *structs.TaskGroup) string {
+	return whyNoMore(w, job, group, 1)
+}
+
+// whyNoMore is WhyNoMore of several at once.
+func whyNoMore(w *world.World, job *structs.Job, group *structs.TaskGroup, together int) string {
 	spec := w.Slots().Spec(job.Project)
 	most, limited := spec.Enough(group.MaxRunDuration)
-	if !limited || w.Slots().Instances(job.Project) < most || standing.Check(w, job) != structs.SubmissionRecognised {
+	if !limited || w.Slots().Instances(job.Project)+together <= most || standing.Check(w, job) != structs.SubmissionRecognised {
 		return ""
+	}
+	if together > 1 {
+		return fmt.Sprintf("slots: with all %d of a gang that start together project %q would run more than %d instances: as many complete %d in %s",
+			together, job.Project, most, spec.Jobs, spec.Per)
 	}
 	return fmt.Sprintf("slots: %d instances of project %q run: as many as complete %d in %s", most, job.Project, spec.Jobs, spec.Per)
 }

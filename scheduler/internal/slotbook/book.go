@@ -1,6 +1,7 @@
 package slotbook
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -45,6 +46,15 @@ type Offer struct {
 	Slots map[string]int // by type
 	Pool  string
 	MHz   int64 // of one of its cores
+}
+
+// OfferOf returns what a node states about its slots.
+func OfferOf(n *structs.Node) *Offer {
+	o := &Offer{Slots: map[string]int{}, Pool: cmp.Or(n.NodePool, structs.DefaultNodePool)}
+	if n.AddSlots(o.Slots); n.NodeResources != nil {
+		o.MHz = n.NodeResources.Cpu.MHzPerCore()
+	}
+	return o
 }
 
 // Equal reports whether two offers are the same; nil is equal to nil alone.

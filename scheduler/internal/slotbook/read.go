@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/tree"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Spec returns what a project is now; nil: there is none of the name. b may be nil.
@@ -30,6 +32,26 @@ func (b *Book) Account(name string) *slots.Account {
 		return p.account
 	}
 	return nil
+}
+
+// InstanceOf returns an allocation of a project's job, with its terms, as an instance of the project.
+func InstanceOf(t *structs.SlotTerms, job, id string, created int64) *slots.Instance {
+	return &slots.Instance{ID: id, Submission: slots.Submission{
+		Project: t.Project, Step: t.Step, Type: t.Type, User: t.User, Job: job,
+		Groups: strings.FieldsFunc(t.Groups, func(r rune) bool { return r == ',' }),
+	}, Cost: max(1, t.Cost), Start: created}
+}
+
+// Lack returns what keeps an instance from using slots by its terms on a node: its project's rows, or the node's slots; "" if nothing does. b may be
+// nil.
+func (b *Book) Lack(of *slots.Instance, nodeID string, t *structs.SlotTerms) string {
+	switch account := b.Account(of.Project); {
+	case account == nil || !account.Holds(of):
+		return "slots of project " + strconv.Quote(of.Project)
+	case !b.Holds(nodeID, of.Type, of.Cost, t.Guards, t.Light):
+		return "slots of type " + strconv.Quote(of.Type)
+	}
+	return ""
 }
 
 // Running returns what all running instances of a project cost of a type of slots, on slots or not.
@@ -75,6 +97,17 @@ func (b *Book) NodesLeft(kind string, least, most int) []string {
 	if len(list) > most {
 		return nil
 	}
+	return list
+}
+
+// FirstLeft returns up to so many of the nodes that have at least so many slots of a type left, those with the fewest first.
+func (b *Book) FirstLeft(kind string, least, most int) (list []string) {
+	b.left.Ascend(leftKey{kind: kind, left: least}, func(k leftKey, _ struct{}) bool {
+		if k.kind == kind && len(list) < most {
+			list = append(list, k.node)
+		}
+		return k.kind == kind && len(list) < most
+	})
 	return list
 }
 

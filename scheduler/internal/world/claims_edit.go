@@ -312,6 +312,17 @@ func GangCovered(members []*Usage, covers func(*Usage) bool) bool {
 	return len(parts) > 0
 }
 
+// GangClaim returns the kind of claim that as many members of a gang use as must run together; "": no kind, so that none of them may use any (semantics
+// part 0, rule 5).
+func GangClaim(members []*Usage) string {
+	for _, kind := range []string{structs.ClaimCells, structs.ClaimSlots} {
+		if GangCovered(members, func(u *Usage) bool { return u.Owner.Terms.Claim == kind }) {
+			return kind
+		}
+	}
+	return ""
+}
+
 // usesBound reports whether a usage uses cells that are bound.
 func usesBound(e *Edit, u *Usage) bool {
 	if !u.Claims() {
@@ -494,12 +505,14 @@ func (e *Edit) loseGangs() {
 			continue
 		}
 		members := GangMembers(e, g)
-		if GangCovered(members, (*Usage).Claims) {
+		if GangClaim(members) != "" {
 			continue
 		}
 		for _, m := range members {
 			if m.Claims() {
 				Unclaim(e, m)
+			}
+			if m.Guaranteed() {
 				ledger{e}.loseClaim(m)
 			}
 		}

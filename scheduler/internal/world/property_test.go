@@ -303,7 +303,7 @@ func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
 			Project: project, Step: rapid.SampledFrom([]string{"", "s"}).Draw(t, "of step"), User: rapid.SampledFrom([]string{"ada", "eve"}).Draw(t, "of user"),
 			Type: structs.SlotBatch, Cost: rapid.IntRange(1, 2).Draw(t, "cost"),
 		}
-		if terms.Gang == "" && rapid.Bool().Draw(t, "on slots") {
+		if rapid.Bool().Draw(t, "on slots") {
 			terms.Claim, terms.Slots.Guards, terms.Slots.Light = structs.ClaimSlots, rapid.IntRange(0, 1).Draw(t, "guards"), rapid.Bool().Draw(t, "light")
 		}
 	}

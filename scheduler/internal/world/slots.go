@@ -1,10 +1,8 @@
 package world
 
 import (
-	"cmp"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
@@ -95,11 +93,7 @@ func (s SlotEdit) rebuild() {
 // node takes in what a node states about its slots.
 func (s SlotEdit) node(n *structs.Node) {
 	if b := s.book(); b != nil {
-		offer := &slotbook.Offer{Slots: map[string]int{}, Pool: cmp.Or(n.NodePool, structs.DefaultNodePool)}
-		if n.AddSlots(offer.Slots); n.NodeResources != nil {
-			offer.MHz = n.NodeResources.Cpu.MHzPerCore()
-		}
-		s.lose(b.SetNode(n.ID, offer))
+		s.lose(b.SetNode(n.ID, slotbook.OfferOf(n)))
 	}
 }
 
@@ -161,23 +155,13 @@ func (s SlotEdit) useOf(u *Usage) *slotbook.Use {
 
 // SlotInstance returns a usage of a project as an instance of it.
 func SlotInstance(u *Usage) *slots.Instance {
-	t := u.Owner.Terms.Slots
-	return &slots.Instance{ID: u.ID, Submission: slots.Submission{
-		Project: t.Project, Step: t.Step, Type: t.Type, User: t.User, Job: u.Owner.Job,
-		Groups: strings.FieldsFunc(t.Groups, func(r rune) bool { return r == ',' }),
-	}, Cost: max(1, t.Cost), Start: u.Created}
+	return slotbook.InstanceOf(u.Owner.Terms.Slots, u.Owner.Job, u.ID, u.Created)
 }
 
 // Lack returns what keeps a usage that is to use slots from doing so: its project's rows, or the node's slots; "" if nothing does.
 func (s SlotEdit) Lack(u *Usage) string {
-	t, b := u.Owner.Terms.Slots, s.E.w.slots
-	switch {
-	case t == nil:
+	if u.Owner.Terms.Slots == nil {
 		return "slots: it is of no project"
-	case b.Account(t.Project) == nil || !b.Account(t.Project).Holds(SlotInstance(u)):
-		return "slots of project " + strconv.Quote(t.Project)
-	case !b.Holds(u.NodeID, t.Type, max(1, t.Cost), t.Guards, t.Light):
-		return "slots of type " + strconv.Quote(t.Type)
 	}
-	return ""
+	return s.E.w.slots.Lack(SlotInstance(u), u.NodeID, u.Owner.Terms.Slots)
 }

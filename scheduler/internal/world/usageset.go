@@ -86,6 +86,12 @@ func GangMembers(e *Edit, g GangName) (list []*Usage) {
 	return list
 }
 
+// GangRuns reports whether any member of a gang holds something.
+func (w *World) GangRuns(g GangName) (runs bool) {
+	w.gangs.Ascend(member{GangName: g}, func(m member, _ *Usage) bool { runs = m.GangName == g; return false })
+	return runs
+}
+
 // enlist keeps who is of a gang, may be raised, and uses slots.
 func (e *Edit) enlist(u *Usage) {
 	if g, some := u.Owner.Gang(); some {

@@ -155,7 +155,25 @@ func (c Check) lostClaims(p *structs.JudgedPlan) claimLosses {
 			trial.UpsertAlloc(a)
 		}
 	}
+	lost.gangs(p)
 	return lost
+}
+
+// gangs has all new members of a gang lose their claims of which some do: those that must run together all use one, or none does.
+func (l *claimLosses) gangs(p *structs.JudgedPlan) {
+	type gang struct{ namespace, job, gang string }
+	of := func(b *structs.PlacementBatch) gang { return gang{b.Namespace, b.JobID, b.Resources.Shared.Terms.Gang} }
+	lost := map[gang]bool{}
+	for b := range l.batches { // order does not matter: a set
+		if g := of(b); g.gang != "" {
+			lost[g] = true
+		}
+	}
+	for _, b := range p.Place {
+		if batchClaims(b) && lost[of(b)] {
+			l.batches[b] = true
+		}
+	}
 }
 
 // mayRunOpportunistically reports whether the job of a batch lets its instances run without a claim.

@@ -1,0 +1,118 @@
+// Package domain finds the cells that a gang may be kept under: those of a level above nodes, a node, or one within it (docs/semantics.md, part 2,
+// "topology"). It must never place anything.
+package domain
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// OfSite returns the cell of a level that a node is under.
+func OfSite(n *structs.Node, level structs.TopologyLevel) *feasible.Domain {
+	v := n.Meta[level.Meta]
+	return feasible.NewDomain(feasible.Domain{Level: level.Name, Key: level.Meta, Value: v, Name: v})
+}
+
+// OfNode returns a node as a domain.
+func OfNode(n *structs.Node) *feasible.Domain {
+	return feasible.NewDomain(feasible.Domain{Level: structs.LevelNode, NodeID: n.ID, Name: cmp.Or(n.Name, structs.ShortID(n.ID))})
+}
+
+// NewCell makes the domain of a cell within a node.
+func NewCell(level, id string, n *structs.Node, devices map[string]bool) *feasible.Domain {
+	above := OfNode(n)
+	return feasible.NewDomain(feasible.Domain{Level: level, NodeID: n.ID, Name: id + " of " + above.Name, Devices: devices, Above: above})
+}
+
+// CellsOf returns the cells of a level within a node, in the order in which it reports them.
+func CellsOf(n *world.NodeState, level string) (out []*feasible.Domain) {
+	if n.Node == nil || n.Capacity == nil || n.Node.NodeResources == nil {
+		return nil
+	}
+	b := world.NewTreeBuilder(n.Node.NodeResources)
+	var collect func(c *structs.TopologyCell, into map[string]bool)
+	collect = func(c *structs.TopologyCell, into map[string]bool) {
+		for _, id := range c.Devices {
+			into[id] = true
+		}
+		for _, kid := range b.Kids[c.ID] {
+			collect(kid, into)
+		}
+	}
+	seen := map[string]bool{}
+	for _, c := range b.Cells {
+		if c.Level != level {
+			continue
+		}
+		devices := map[string]bool{}
+		collect(c, devices)
+		for id := range devices { // into a set: the order cannot show
+			seen[id] = true
+		}
+		out = append(out, NewCell(level, c.ID, n.Node, devices))
+	}
+	for _, t := range n.Capacity.Trees { // a device may be a cell of the level itself
+		for i, id := range t.IDs {
+			if !seen[id] && t.Layout.Common([]int{i}) == level {
+				out = append(out, NewCell(level, id, n.Node, map[string]bool{id: true}))
+			}
+		}
+	}
+	return out
+}
+
+// DeviceRequests returns the device requests of the members of a gang that are to be placed.
+func DeviceRequests(gw *reconcile.GangWork) (requests []feasible.DeviceRequest) {
+	for _, work := range gw.Works {
+		if len(work.Place) == 0 {
+			continue
+		}
+		for _, t := range work.Group.Tasks {
+			requests = append(requests, feasible.DeviceRequests(t)...)
+		}
+	}
+	return requests
+}
+
+// KeptInCells reports whether a level is one that the devices of the gang are kept under, below
+// that of nodes.
+func KeptInCells(gw *reconcile.GangWork, level string) bool {
+	return level != structs.LevelNode && len(DeviceRequests(gw)) > 0
+}
+
+// FreeIn counts the free devices under a cell that the gang may request.
+func FreeIn(d *feasible.Domain, n *world.NodeState, requests []feasible.DeviceRequest, m *feasible.Matcher) (free int64) {
+	for at, t := range n.Capacity.Trees {
+		for i, id := range t.IDs {
+			matches := func(a feasible.DeviceRequest) bool {
+				return (a.Vendor == "" || a.Vendor == t.Vendor) && a.Kind == t.Kind && a.Matches(m, t.Groups[i])
+			}
+			if d.Devices[id] && n.Cells[at].FreeShare(i) >= world.WholeDevice && slices.ContainsFunc(requests, matches) {
+				free++
+			}
+		}
+	}
+	return free
+}
+
+// CellRoom is a cell with how many devices of it are free.
+type CellRoom struct {
+	*feasible.Domain
+	Free int64
+}
+
+// RoomsOf returns the cells of a level within a node: those with least room first, so that large
+// ones survive.
+func RoomsOf(gw *reconcile.GangWork, n *world.NodeState, level string, m *feasible.Matcher) (out []CellRoom) {
+	requests := DeviceRequests(gw)
+	for _, d := range CellsOf(n, level) {
+		out = append(out, CellRoom{d, FreeIn(d, n, requests, m)})
+	}
+	slices.SortStableFunc(out, func(a, b CellRoom) int { return cmp.Compare(a.Free, b.Free) })
+	return out
+}
