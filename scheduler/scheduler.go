@@ -3,6 +3,7 @@ package scheduler
 import (
 	"iter"
 
+	"github.com/nomadish/nomadish/scheduler/internal/admit"
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/explain"
@@ -52,19 +53,19 @@ type OwnerKind = world.OwnerKind
 // ResolveCells finds the chains and the pins of quotas on a World, and writes them into the quotas. sites are the levels above nodes. It
 // returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.
 func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyLevel) error {
-	return world.ResolveCells(w, list, sites)
+	return admit.ResolveCells(w, list, sites)
 }
 
 // LaterClaims is what all are to own at a time to come, by owner.
-type LaterClaims = world.LaterClaims
+type LaterClaims = admit.LaterClaims
 
 // AdmitLater returns an error of CodeConflict if the cluster could not hold, with nothing bound, what all are to own at some time to come.
-func AdmitLater(w *World, times []LaterClaims) error { return world.AdmitLater(w, times) }
+func AdmitLater(w *World, times []LaterClaims) error { return admit.AdmitLater(w, times) }
 
 // AdmitClaims returns an error if an owner cannot be given these claims beside what others own and use: of CodeConflict if cells
 // are short, naming their level and how many; of CodeBadRequest if it never can.
 func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
-	return world.AdmitClaims(w, owner, claims)
+	return admit.AdmitClaims(w, owner, claims)
 }
 
 // SetClaims states all that an owner owns. What it used beyond it runs on without a claim: see Edit.LostClaims.

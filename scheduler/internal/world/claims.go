@@ -24,7 +24,7 @@ type ChainKey struct {
 // Kind returns the key's kind as files have it, without the tree.
 func (k ChainKey) Kind() string { return k.Vendor + "/" + k.Type + "/" + k.Model }
 
-func compareChains(a, b ChainKey) int {
+func CompareChains(a, b ChainKey) int {
 	return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Vendor, b.Vendor), strings.Compare(a.Type, b.Type),
 		strings.Compare(a.Model, b.Model), strings.Compare(a.Tree, b.Tree))
 }
@@ -55,7 +55,7 @@ type Room struct {
 }
 
 func compareRooms(a, b Room) int {
-	return cmp.Or(compareChains(a.Chain, b.Chain), strings.Compare(a.Owner, b.Owner), cmp.Compare(a.Level, b.Level),
+	return cmp.Or(CompareChains(a.Chain, b.Chain), strings.Compare(a.Owner, b.Owner), cmp.Compare(a.Level, b.Level),
 		strings.Compare(a.NodeID, b.NodeID), cmp.Compare(a.Index, b.Index), a.Bound.Compare(b.Bound))
 }
 
@@ -82,7 +82,7 @@ type claims struct {
 
 func newClaims(sites []structs.TopologyLevel) *claims {
 	return &claims{
-		chains: newTree[ChainKey, *cells.Chain](compareChains),
+		chains: newTree[ChainKey, *cells.Chain](CompareChains),
 		quotas: newTree[string, []Quota](strings.Compare),
 		rooms:  newTree[Room, struct{}](compareRooms),
 		on:     newTree[string, []Room](strings.Compare),
@@ -244,8 +244,8 @@ func diffChain(a, b *cells.Chain, quotas *Tree[string, []Quota]) string {
 	return ""
 }
 
-// chainNode returns what a chain must know of a node, of one of its trees.
-func chainNode(n *NodeState, t *DeviceTree, sites []structs.TopologyLevel) cells.Node {
+// ChainNode returns what a chain must know of a node, of one of its trees.
+func ChainNode(n *NodeState, t *DeviceTree, sites []structs.TopologyLevel) cells.Node {
 	of := cells.Node{ID: n.ID, Ready: n.Node.Ready(), Bad: notOwnable(n, t)}
 	for _, l := range sites {
 		of.Sites = append(of.Sites, n.Node.Meta[l.Meta])

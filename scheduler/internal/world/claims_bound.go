@@ -24,7 +24,7 @@ func (w *World) BindingsOn(nodeID string) (list []NodeBinding) {
 	if w.claims == nil || !known {
 		return nil
 	}
-	keys, trees := nodeChains(n.Node, n.Capacity)
+	keys, trees := NodeChains(n.Node, n.Capacity)
 	for i, key := range keys {
 		c, found := w.claims.chains.Get(key)
 		if !found {

@@ -121,7 +121,7 @@ func (l ledger) markCell(c *cells.Chain, cell cells.Cell) {
 
 // markSites notes that the site cells of a node may have been bound or unbound.
 func (l ledger) markSites(s *NodeState) {
-	keys, _ := nodeChains(s.Node, s.Capacity)
+	keys, _ := NodeChains(s.Node, s.Capacity)
 	for _, key := range keys {
 		ed := ChainEdit(l.e, key)
 		if ed == nil {
@@ -422,7 +422,7 @@ func (l ledger) addUses() {
 		u := &l.e.claims.uses[i]
 		was, _ := c.used.Get(u.owner)
 		list := slices.Clone(was)
-		at, found := slices.BinarySearchFunc(list, u.chain, func(x chainUse, key ChainKey) int { return compareChains(x.chain, key) })
+		at, found := slices.BinarySearchFunc(list, u.chain, func(x chainUse, key ChainKey) int { return CompareChains(x.chain, key) })
 		if !found {
 			list = slices.Insert(list, at, chainUse{chain: u.chain})
 		}

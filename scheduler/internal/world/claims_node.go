@@ -7,8 +7,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// nodeChains returns the chains of a node, with their trees.
-func nodeChains(n *structs.Node, has *Capacity) (keys []ChainKey, trees []*DeviceTree) {
+// NodeChains returns the chains of a node, with their trees.
+func NodeChains(n *structs.Node, has *Capacity) (keys []ChainKey, trees []*DeviceTree) {
 	if n == nil || has == nil {
 		return nil, nil
 	}
@@ -32,8 +32,8 @@ func (l ledger) beginMove(s *NodeState, n *structs.Node, has *Capacity) (m nodeM
 	if l.e.w.claims == nil {
 		return m
 	}
-	m.was, _ = nodeChains(s.Node, s.Capacity)
-	is, _ := nodeChains(n, has)
+	m.was, _ = NodeChains(s.Node, s.Capacity)
+	is, _ := NodeChains(n, has)
 	m.moved = !slices.Equal(m.was, is)
 	if s.Node != nil && n != nil {
 		for _, level := range l.e.w.claims.sites {
@@ -55,7 +55,7 @@ func (l ledger) endMove(s *NodeState, m nodeMove) {
 		return
 	}
 	l.ownClaims()
-	keys, trees := nodeChains(s.Node, s.Capacity)
+	keys, trees := NodeChains(s.Node, s.Capacity)
 	for _, key := range m.was {
 		if ed := ChainEdit(l.e, key); ed != nil && !slices.Contains(keys, key) {
 			for _, b := range ed.DeleteNode(s.ID) {
@@ -68,7 +68,7 @@ func (l ledger) endMove(s *NodeState, m nodeMove) {
 	}
 	for i, key := range keys {
 		if ed := l.changeChain(key, trees[i]); ed != nil {
-			for _, b := range ed.PutNode(chainNode(s, trees[i], l.e.w.claims.sites)) {
+			for _, b := range ed.PutNode(ChainNode(s, trees[i], l.e.w.claims.sites)) {
 				l.loseBinding(ed, b)
 			}
 		}

@@ -57,7 +57,7 @@ func (l ledger) subtract(u *Usage) {
 		return
 	}
 	l.ownClaims()
-	keys, trees := nodeChains(n.Node, n.Capacity)
+	keys, trees := NodeChains(n.Node, n.Capacity)
 	for i, key := range keys {
 		if ed := ChainEdit(l.e, key); ed != nil {
 			mask := notOwnable(n, trees[i])
@@ -83,7 +83,7 @@ func ReturnDevices(e *Edit) {
 		if !known || n.Node == nil {
 			continue
 		}
-		keys, trees := nodeChains(n.Node, n.Capacity)
+		keys, trees := NodeChains(n.Node, n.Capacity)
 		for i, key := range keys {
 			if ed := ChainEdit(e, key); ed != nil {
 				ed.SetBad(id, notOwnable(n, trees[i]))
@@ -108,7 +108,7 @@ func (l ledger) perNodeLacks(u *Usage) string {
 	if l.e.w.claims == nil || !known || n.Node == nil {
 		return ""
 	}
-	keys, trees := nodeChains(n.Node, n.Capacity)
+	keys, trees := NodeChains(n.Node, n.Capacity)
 	for i, key := range keys {
 		mask, ed := DeviceMask(trees[i], u), ChainEdit(l.e, key)
 		if mask == 0 || ed == nil {
@@ -129,7 +129,7 @@ func SpareDevices(e *Edit, n *NodeState) (sets []map[string]bool) {
 		tree *DeviceTree
 		mask uint64
 	}
-	keys, trees := nodeChains(n.Node, n.Capacity)
+	keys, trees := NodeChains(n.Node, n.Capacity)
 	var used, free, beside []part
 	for i, key := range keys {
 		ed := ChainEdit(e, key)

@@ -24,7 +24,7 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 	}
 	c := ledger{e}.ownClaims()
 	ledger{e}.unpin(owner, was, quotas)
-	for _, d := range quotaChanges(was, quotas) {
+	for _, d := range QuotaChanges(was, quotas) {
 		ledger{e}.changeQuota(owner, d)
 	}
 	ledger{e}.pin(owner, quotas)
@@ -61,11 +61,11 @@ func (e *Edit) RestoreQuotas(all map[string][]Quota) {
 }
 
 // QuotaSums returns what quotas have of each kind together.
-func QuotaSums(quotas []Quota) []Quota { return quotaChanges(nil, quotas) }
+func QuotaSums(quotas []Quota) []Quota { return QuotaChanges(nil, quotas) }
 
-// quotaChanges returns by how much each kind's total changes, in the order of the new list, then of the old one. Each has the order of
+// QuotaChanges returns by how much each kind's total changes, in the order of the new list, then of the old one. Each has the order of
 // admission of the last of its kind in the new list: of what is new, if there is more.
-func quotaChanges(was, is []Quota) (list []Quota) {
+func QuotaChanges(was, is []Quota) (list []Quota) {
 	add := func(q Quota, n int) {
 		for i := range list {
 			if o := &list[i]; o.Chain == q.Chain && o.Level == q.Level && o.Size == q.Size {
@@ -144,10 +144,10 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 	ids := l.e.nodeIDs()
 	for _, id := range ids {
 		s, _ := StateOf(l.e, id)
-		keys, trees := nodeChains(s.Node, s.Capacity)
+		keys, trees := NodeChains(s.Node, s.Capacity)
 		for i, key := range keys {
 			if ed := l.changeChain(key, trees[i]); ed != nil {
-				ed.PutNode(chainNode(s, trees[i], sites))
+				ed.PutNode(ChainNode(s, trees[i], sites))
 			}
 		}
 		l.markClaims(id)

@@ -129,7 +129,7 @@ func (m *claimsMachine) setQuotas() {
 		chains = append(chains, key)
 	}
 	if s, ok := StateOf(m.e, "n0"); ok {
-		keys, _ := nodeChains(s.Node, s.Capacity)
+		keys, _ := NodeChains(s.Node, s.Capacity)
 		chains = append(chains, keys...)
 	}
 	if len(list) > 0 && m.draw("less", 2) == 0 { // what was admitted last goes first

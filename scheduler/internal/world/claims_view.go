@@ -22,3 +22,9 @@ func (w *World) Owners() (names []string) {
 	slices.Sort(names)
 	return names
 }
+
+// States calls yield for what is known of each node, in the order of their IDs, until it returns false.
+func (w *World) States(yield func(id string, n *NodeState) bool) { w.nodes.All(yield) }
+
+// SiteLevels returns the levels of cells above nodes.
+func (w *World) SiteLevels() []structs.TopologyLevel { return w.sites }

@@ -1,4 +1,4 @@
-package world
+package admit
 
 import (
 	"cmp"
@@ -7,55 +7,17 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// quotaOf returns a claim as a World has it.
-func quotaOf(c *structs.CellClaim) Quota {
-	q := Quota{
-		Chain: ChainKey{c.NodePool, c.Vendor, c.Type, c.Model, c.Chain}, Level: c.Level, Size: c.Size, Count: c.Count, Order: c.Order,
-	}
-	for _, p := range c.Pins {
-		q.Pins = append(q.Pins, cells.Cell{Node: p.NodeID, Index: p.Index, Site: p.Site})
-	}
-	return q
-}
-
-// QuotasOf returns claims as a World has them, without those that wait.
-func QuotasOf(claims []structs.CellClaim) []Quota { return quotasOf(claims, false) }
-
-func quotasOf(claims []structs.CellClaim, waiting bool) (list []Quota) {
-	for i := range claims {
-		if waiting || !claims[i].Waits {
-			list = append(list, quotaOf(&claims[i]))
-		}
-	}
-	return list
-}
-
-// SetClaims states all that an owner owns, as SetQuotas does.
-func SetClaims(e *Edit, owner string, claims []structs.CellClaim) {
-	e.SetQuotas(owner, QuotasOf(claims))
-}
-
-// RestoreClaims states what everybody owns, as RestoreQuotas does.
-func RestoreClaims(e *Edit, all map[string][]structs.CellClaim) {
-	quotas := make(map[string][]Quota, len(all))
-	for owner, claims := range all { // each has its own place: the order cannot show
-		if list := QuotasOf(claims); len(list) > 0 {
-			quotas[owner] = list
-		}
-	}
-	e.RestoreQuotas(quotas)
-}
-
 // ResolveCells finds the chains and the pins of quotas, and writes them and the whole kind into them. sites are the levels above
 // nodes. It returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.
-func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyLevel) error {
+func ResolveCells(w *world.World, list []*structs.CellQuota, sites []structs.TopologyLevel) error {
 	if len(list) == 0 {
 		return nil
 	}
-	chains := w.OwnableChains()
+	chains := OwnableChains(w)
 	for i, q := range list {
 		if err := resolve(w, chains, q, sites); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "cells %d: %w", i+1, err)
@@ -68,17 +30,17 @@ func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyL
 }
 
 // resolve finds the chain and the pins of a quota.
-func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []structs.TopologyLevel) error {
+func resolve(w *world.World, chains []OwnableChain, q *structs.CellQuota, sites []structs.TopologyLevel) error {
 	chain, err := FindChain(chains, cmp.Or(q.NodePool, structs.DefaultNodePool), q.Kind)
 	if err != nil {
 		return err
 	}
-	if err := w.checkLevel(chain, q.Level, q.Size, sites); err != nil {
+	if err := checkLevel(w, chain, q.Level, q.Size, sites); err != nil {
 		return err
 	}
 	q.Kind, q.NodePool, q.Chain, q.Pinned = chain.Kind()+"/"+chain.Tree, chain.Key.Pool, chain.Key.Tree, nil
 	for _, pin := range q.Pin {
-		cell, err := w.FindPin(chain, q.Level, q.Size, pin, sites)
+		cell, err := FindPin(w, chain, q.Level, q.Size, pin, sites)
 		if err != nil {
 			return err
 		}
@@ -95,9 +57,9 @@ func resolve(w *World, chains []OwnableChain, q *structs.CellQuota, sites []stru
 
 // AdmitClaims tries what an owner shall own on a copy of a World. It returns an error of CodeConflict that names the highest level
 // of which cells are short, and how many; of CodeBadRequest for kinds that cannot be owned and pins that somebody else has.
-func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
+func AdmitClaims(w *world.World, owner string, claims []structs.CellClaim) error {
 	e := w.Edit()
-	s := e.Shortage(owner, QuotasOf(claims))
+	s := e.Shortage(owner, world.QuotasOf(claims))
 	if s == nil {
 		return nil
 	}
@@ -106,10 +68,10 @@ func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
 	}
 	if s.Err != nil {
 		if s.Quota.Size > 0 && errors.Is(s.Err, cells.ErrUnknown) {
-			return structs.Errorf(structs.CodeBadRequest, "level %s: there is no cell with %d nodes%s", s.Quota.Level, s.Quota.Size, w.otherSizes(s.Quota.Chain, s.Quota.Level))
+			return structs.Errorf(structs.CodeBadRequest, "level %s: there is no cell with %d nodes%s", s.Quota.Level, s.Quota.Size, otherSizes(w, s.Quota.Chain, s.Quota.Level))
 		}
 		if s.Quota.Size > 0 {
-			return structs.Errorf(structs.CodeBadRequest, "level %s: %w%s", s.Quota.Level, s.Err, w.otherSizes(s.Quota.Chain, s.Quota.Level))
+			return structs.Errorf(structs.CodeBadRequest, "level %s: %w%s", s.Quota.Level, s.Err, otherSizes(w, s.Quota.Chain, s.Quota.Level))
 		}
 		return structs.Errorf(structs.CodeBadRequest, "level %s: %w", s.Quota.Level, s.Err)
 	}
@@ -137,16 +99,16 @@ type LaterClaims struct {
 // AdmitLater returns an error of CodeConflict if the cluster's healthy devices could not hold, with nothing bound, what an owner is to have
 // more at some time to come, beside what all others own by then. What is doomed then anyway, as devices are not healthy, counts as at present:
 // it is in nobody's way.
-func AdmitLater(w *World, times []LaterClaims) error {
-	var chains map[ChainKey]*cells.Edit
+func AdmitLater(w *world.World, times []LaterClaims) error {
+	var chains map[world.ChainKey]*cells.Edit
 	for _, t := range times {
-		more := quotaChanges(quotasOf(t.Was, true), quotasOf(t.All[t.Owner], true))
+		more := world.QuotaChanges(world.AllQuotasOf(t.Was), world.AllQuotasOf(t.All[t.Owner]))
 		for i := range more {
 			if more[i].Count < 1 {
 				continue
 			}
 			if chains == nil {
-				chains = w.emptyChains()
+				chains = emptyChains(w)
 			}
 			key := more[i].Chain
 			ed := chains[key]
@@ -165,10 +127,10 @@ func AdmitLater(w *World, times []LaterClaims) error {
 }
 
 // sums returns all that is to be owned of a chain.
-func (t *LaterClaims) sums(ed *cells.Edit, key ChainKey) (all []cells.Change) {
+func (t *LaterClaims) sums(ed *cells.Edit, key world.ChainKey) (all []cells.Change) {
 	for _, claims := range t.All { // order does not matter: sums
 		for i := range claims {
-			if q := quotaOf(&claims[i]); q.Chain == key {
+			if q := world.QuotaOf(&claims[i]); q.Chain == key {
 				if k, ok := ed.View().KindOf(q.Level, q.Size); ok {
 					all = append(all, cells.Change{Kind: k, Count: q.Count})
 				}
@@ -179,10 +141,10 @@ func (t *LaterClaims) sums(ed *cells.Edit, key ChainKey) (all []cells.Change) {
 }
 
 // shortage returns what is short for the change of what its owner has of a chain, beside what is doomed without it.
-func (t *LaterClaims) shortage(ed *cells.Edit, key ChainKey, more []Quota) (kind cells.Kind, short int) {
+func (t *LaterClaims) shortage(ed *cells.Edit, key world.ChainKey, more []world.Quota) (kind cells.Kind, short int) {
 	give := func(owner string, claims []structs.CellClaim) {
 		for i := range claims {
-			if q := quotaOf(&claims[i]); q.Chain == key {
+			if q := world.QuotaOf(&claims[i]); q.Chain == key {
 				if k, ok := ed.View().KindOf(q.Level, q.Size); ok {
 					ed.Give(owner, k, q.Count, q.Order)
 				}
@@ -205,19 +167,19 @@ func (t *LaterClaims) shortage(ed *cells.Edit, key ChainKey, more []Quota) (kind
 }
 
 // emptyChains returns the chains of all registered nodes, as if all were ready and nothing were bound or owned.
-func (w *World) emptyChains() map[ChainKey]*cells.Edit {
-	chains := map[ChainKey]*cells.Edit{}
-	for _, s := range w.nodes.All {
-		of, trees := nodeChains(s.Node, s.Capacity)
+func emptyChains(w *world.World) map[world.ChainKey]*cells.Edit {
+	chains := map[world.ChainKey]*cells.Edit{}
+	for _, s := range w.States {
+		of, trees := world.NodeChains(s.Node, s.Capacity)
 		for i, key := range of {
 			if chains[key] == nil {
-				c, err := cells.NewChain(ChainLevels(trees[i]), levelNames(w.sites))
+				c, err := cells.NewChain(world.ChainLevels(trees[i]), levelNames(w.SiteLevels()))
 				if err != nil {
 					continue
 				}
 				chains[key] = c.Edit()
 			}
-			n := chainNode(s, trees[i], w.sites)
+			n := world.ChainNode(s, trees[i], w.SiteLevels())
 			n.Ready = true
 			chains[key].PutNode(n)
 		}
@@ -226,9 +188,9 @@ func (w *World) emptyChains() map[ChainKey]*cells.Edit {
 }
 
 // pinClaim returns the claim that a pinned cell is of, and how the pin was written.
-func pinClaim(claims []structs.CellClaim, s *Shortage) (*structs.CellClaim, string) {
+func pinClaim(claims []structs.CellClaim, s *world.Shortage) (*structs.CellClaim, string) {
 	for i := range claims {
-		if q := quotaOf(&claims[i]); q.Chain != s.Quota.Chain || q.Level != s.Quota.Level || q.Size != s.Quota.Size {
+		if q := world.QuotaOf(&claims[i]); q.Chain != s.Quota.Chain || q.Level != s.Quota.Level || q.Size != s.Quota.Size {
 			continue
 		}
 		for _, p := range claims[i].Pins {

@@ -1,4 +1,4 @@
-package world
+package admit
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -15,9 +16,9 @@ import (
 // same on every server: whatever is listed is sorted.
 
 // siteSizes returns how many nodes the cells of each level above nodes have that can be owned of a chain, all registered nodes ready.
-func (w *World) siteSizes(key ChainKey) map[string][]int {
+func siteSizes(w *world.World, key world.ChainKey) map[string][]int {
 	sizes := map[string][]int{}
-	chains := w.emptyChains()
+	chains := emptyChains(w)
 	if chains[key] == nil {
 		return sizes
 	}
@@ -44,15 +45,15 @@ func sizeList(sizes []int) string {
 }
 
 // otherSizes is what an error about cells of a size adds: which sizes there are.
-func (w *World) otherSizes(key ChainKey, level string) string {
-	if sizes := w.siteSizes(key)[level]; len(sizes) > 0 {
+func otherSizes(w *world.World, key world.ChainKey, level string) string {
+	if sizes := siteSizes(w, key)[level]; len(sizes) > 0 {
 		return fmt.Sprintf("; those with %s nodes can be owned", sizeList(sizes))
 	}
 	return "; no node of that kind is in one"
 }
 
 // pinRefused returns the error of a pin that cannot be bound after an edit. It names who has the cell, and what may be done.
-func pinRefused(w *World, e *Edit, owner string, claims []structs.CellClaim, s *Shortage) error {
+func pinRefused(w *world.World, e *world.Edit, owner string, claims []structs.CellClaim, s *world.Shortage) error {
 	claim, name := pinClaim(claims, s)
 	r := pinRefusal{w, e, owner, claim, s}
 	bad := func(code structs.Code, format string, args ...any) *structs.Error {
@@ -69,17 +70,17 @@ func pinRefused(w *World, e *Edit, owner string, claims []structs.CellClaim, s *
 
 // pinRefusal is a pin that cannot be bound after an edit.
 type pinRefusal struct {
-	before *World
-	edit   *Edit
+	before *world.World
+	edit   *world.Edit
 	owner  string
 	claim  *structs.CellClaim // whose pin it is; nil: not known
-	*Shortage
+	*world.Shortage
 }
 
 // ownerNow returns who has the cell, or a part of it, and what may be done; "" if nobody is found.
 func (r pinRefusal) ownerNow() (text, hint string) {
 	key, cell := r.Quota.Chain, r.Pin
-	ed := ChainEdit(r.edit, key)
+	ed := world.ChainEdit(r.edit, key)
 	if ed == nil || r.claim == nil {
 		return "", ""
 	}
@@ -103,7 +104,7 @@ func (r pinRefusal) ownerNow() (text, hint string) {
 	if found == nil {
 		return "", ""
 	}
-	name, jobs := r.edit.w.boundCell(key, chain, *found)
+	name, jobs := boundCell(world.Base(r.edit), key, chain, *found)
 	whose, hint := fmt.Sprintf("virtual cluster %q has", found.Owner), "pin another cell, or none"
 	if found.Owner == r.owner {
 		whose = "its virtual cluster has"
@@ -132,7 +133,7 @@ func (r pinRefusal) other(bad func(structs.Code, string, ...any) *structs.Error)
 		k, _ := chain.KindOf(r.claim.Level, r.claim.Size)
 		chain.Bindings(func(b cells.Binding, _ bool) bool {
 			if b.Owner == r.owner && b.Kind == k {
-				name, jobs := r.before.boundCell(r.Quota.Chain, chain, b)
+				name, jobs := boundCell(r.before, r.Quota.Chain, chain, b)
 				used = append(used, name+usedBy(jobs))
 			}
 			return true
@@ -160,10 +161,10 @@ func usedBy(jobs []string) string {
 }
 
 // boundCell returns the name of a bound cell, and the jobs of its owner that use it.
-func (w *World) boundCell(key ChainKey, chain *cells.Chain, b cells.Binding) (name string, jobs []string) {
+func boundCell(w *world.World, key world.ChainKey, chain *cells.Chain, b cells.Binding) (name string, jobs []string) {
 	node := ""
 	chain.NodesOf(b.Cell, func(id string) bool {
-		n, known := w.nodes.Get(id)
+		n, known := w.State(id)
 		if !known || n.Node == nil {
 			return true
 		}
@@ -173,11 +174,11 @@ func (w *World) boundCell(key ChainKey, chain *cells.Chain, b cells.Binding) (na
 			mask = chain.Mask(b.Kind.Level, b.Cell.Index)
 		}
 		for _, t := range n.Capacity.Trees {
-			if of, ok := ChainOf(n.Node, t); !ok || of != key {
+			if of, ok := world.ChainOf(n.Node, t); !ok || of != key {
 				continue
 			}
 			for _, u := range n.Usages {
-				if job := fmt.Sprintf("job %q", u.Owner.Job); u.Claims() && u.Owner.Namespace == b.Owner && DeviceMask(t, u)&mask != 0 && !slices.Contains(jobs, job) {
+				if job := fmt.Sprintf("job %q", u.Owner.Job); u.Claims() && u.Owner.Namespace == b.Owner && world.DeviceMask(t, u)&mask != 0 && !slices.Contains(jobs, job) {
 					jobs = append(jobs, job)
 				}
 			}
