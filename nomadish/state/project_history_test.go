@@ -229,6 +229,18 @@ func TestUsageAfterAnEarlierVersion(t *testing.T) {
 	check(t, "sums", h.usage(0).Sum, structs.SlotLevels{Given: 30e3, Used: 20e3, Guards: 20e3})
 }
 
+// TestUsageAfterAnIdleTurn: of a week that began with nothing given or used, what comes later counts from then on.
+func TestUsageAfterAnIdleTurn(t *testing.T) {
+	h := newHistoryWorld(t)
+	h.edit(1, 0)
+	h.at = 105e9
+	h.beginWeek(1)
+	h.at = 120e9
+	h.placeOf("", 1, 1, 0)
+	h.at = 130e9
+	check(t, "sums", h.usage(1).Sum, structs.SlotLevels{Borrowed: 10e3})
+}
+
 // interval is levels that lasted for a time.
 type interval struct {
 	from   int64

@@ -203,6 +203,9 @@ func (x Edit) count(live *Live, m *Moves, h *structs.ProjectHistory) {
 		}
 	}
 	if len(u.Types) == 0 {
+		if h.Week != "" {
+			h.Week = u.Week // nothing lasted over the turn: what comes later counts from then on
+		}
 		return
 	}
 	slices.SortFunc(u.Types, func(a, b *structs.SlotUsage) int { return Class{Type: a.Type}.Compare(Class{Type: b.Type}) })
