@@ -211,7 +211,7 @@ func (f *Finder) Uses(e *world.Edit, list []*world.Usage) []*world.Usage {
 		f.Chain().NodesOf(b.Cell, func(id string) bool {
 			n, _ := world.StateOf(e, id)
 			for _, u := range n.Usages {
-				if u.ID != "" && u.Guaranteed() && u.Owner.Namespace == f.owner && !slices.Contains(list, u) {
+				if u.ID != "" && u.UsesCells() && u.CellOwner() == f.owner && !slices.Contains(list, u) {
 					list = append(list, u)
 				}
 			}

@@ -12,18 +12,15 @@ import (
 // Instances of a project that run where room was free use its slots in place as soon as a row has room for them and their node slots left (semantics
 // part 4).
 
-// projectPrefix begins the name of an owner that is a project. No namespace has such a name.
-const projectPrefix = "project:"
-
 // mayRaiseLooks bounds the instances beside a project's slots that are looked at to see whether any could use them: most are alike.
 const mayRaiseLooks = 256
 
 // OfProject returns the name by which a project is among the owners of whom something may be raised.
-func OfProject(name string) string { return projectPrefix + name }
+func OfProject(name string) string { return structs.ProjectOwner(name) }
 
 // MayRaise reports whether an owner, a namespace or a project by OfProject, has anything free that its running instances might use in place.
 func MayRaise(w *world.World, owner string) (may bool) {
-	name, project := strings.CutPrefix(owner, projectPrefix)
+	name, project := strings.CutPrefix(owner, structs.ProjectOwnerPrefix)
 	if !project {
 		return w.MayRaise(owner)
 	}

@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,7 @@ func (s SlotEdit) book() *slotbook.Book {
 // SetProject states what a project is now; nil: there is none of the name. What it used beyond that runs on without its slots: see LostClaims. It reports
 // whether that is anything new.
 func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool) {
+	s.own(name, to)
 	spec := slotbook.SpecOf(to)
 	if spec.Equal(s.E.w.slots.Spec(name)) {
 		return false
@@ -50,7 +52,19 @@ func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool)
 	return true
 }
 
-// Restore states all projects of an edit that knows none yet, and has all nodes and allocations.
+// own states which cells a project owns, as its slots of the week have GPUs; nil: there is no such project. What others get of them in the same
+// moment may count as lacking until this is stated: that is counted anew then.
+func (s SlotEdit) own(name string, to *structs.ProjectNow) {
+	var cells []Quota
+	if to != nil {
+		cells = QuotasOf(to.Cells)
+	}
+	if owner := structs.ProjectOwner(name); !slices.EqualFunc(s.E.w.Quotas(owner), cells, Quota.equal) {
+		s.E.SetQuotas(owner, cells)
+	}
+}
+
+// Restore states all projects of an edit that knows none yet, and has all nodes, all allocations and what projects own (RestoreQuotas).
 func (s SlotEdit) Restore(projects []*structs.ProjectNow) {
 	specs := make([]*slots.Project, len(projects))
 	for i, p := range projects {
@@ -140,6 +154,7 @@ func (s SlotEdit) Place(nodeID string, u *Usage) {
 func (s SlotEdit) lose(ids []string) {
 	for _, id := range ids {
 		if u, found := s.E.w.allocs.Get(id); found && u.Owner.Terms.Claim == structs.ClaimSlots {
+			Unclaim(s.E, u)
 			ledger{s.E}.loseClaim(u)
 		}
 	}
@@ -178,6 +193,8 @@ func (s SlotEdit) Lack(u *Usage) string {
 		return "slots of project " + strconv.Quote(t.Project)
 	case !b.Holds(u.NodeID, t.Type, max(1, t.Cost), t.Guards, t.Light):
 		return "slots of type " + strconv.Quote(t.Type)
+	case len(u.Devices) > 0 && !u.UsesCells():
+		return "slots of type " + strconv.Quote(t.Type) + " have no such devices"
 	}
 	return ""
 }
