@@ -67,7 +67,7 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		entitledPosition{s}.leaveGang(gw)
 		return nil
 	}
-	if t == nil && without.withheld == nil {
+	if t == nil && without.Withheld == nil {
 		t = x.Place()
 		if t == nil {
 			t = x.reclaim()

@@ -17,8 +17,15 @@ import (
 // Entitlement is what the groups of a job may claim of what their namespace owns. The zero value claims nothing.
 type Entitlement struct {
 	owner, pool string
-	wants       []DeviceRequest   // of each group that claims any cells
-	slots       []*slots.Instance // of each group that uses slots of its project
+	wants       []DeviceRequest // of each group that claims any cells
+	slots       []slotsWanted   // of each group that uses slots of its project
+}
+
+// slotsWanted is an instance of a group that uses slots of its project.
+type slotsWanted struct {
+	*slots.Instance
+	want *DeviceRequest // nil: it needs no devices
+	gpus int            // of a slot
 }
 
 // EntitlementOf returns what groups of a job may claim, whether or not their namespace or their project has any of it free.
@@ -53,9 +60,20 @@ func (c *Entitlement) ofProject(w *world.World, job *structs.Job, groups []strin
 		if g == nil || g.Gang != nil {
 			continue
 		}
-		of, _ := standing.Instance(w, job, g)
+		of, volume := standing.Instance(w, job, g)
 		of.Start = math.MaxInt64
-		c.slots = append(c.slots, of)
+		wanted := slotsWanted{Instance: of}
+		if volume.GPUs > 0 {
+			if wanted.gpus = w.SlotSettings().TypeOf(of.Type).GPUs; wanted.gpus == 0 {
+				continue
+			}
+			want, ok := claimedDevices(g)
+			if !ok {
+				continue
+			}
+			wanted.want, c.pool = &want, cmp.Or(job.NodePool, structs.DefaultNodePool)
+		}
+		c.slots = append(c.slots, wanted)
 	}
 }
 
@@ -102,7 +120,22 @@ func (c *Entitlement) Free(w *world.World, most int) (n int) {
 	}
 	for _, of := range c.slots {
 		if account := w.Slots().Account(of.Project); account != nil && n < most {
-			n += account.Room(of, most-n)
+			room := account.Room(of.Instance, most-n)
+			if of.want != nil {
+				room = c.cellsFor(w, &of, room)
+			}
+			n += room
+		}
+	}
+	return n
+}
+
+// cellsFor returns how many instances the free cells hold that a project has as slots, most at most.
+func (c *Entitlement) cellsFor(w *world.World, of *slotsWanted, most int) (n int) {
+	each := (of.want.Count + of.gpus - 1) / of.gpus // cells
+	for key, chain := range w.Chains {
+		if level, fits := chain.LevelFor(min(of.want.Count, of.gpus)); fits && chainMatches(key, c.pool, of.want) {
+			n += w.FreeFor(key, structs.ProjectOwner(of.Project), level, (most-n)*each) / each
 		}
 	}
 	return n

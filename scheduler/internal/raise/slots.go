@@ -1,9 +1,11 @@
 package raise
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
+	"github.com/nomadish/nomadish/scheduler/internal/slot"
 	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -77,12 +79,15 @@ func slotUse(e *world.Edit, u *world.Usage) *world.Usage {
 	kind := world.Base(e).SlotSettings().TypeOf(t.Type)
 	mhz, memory := kind.VolumeOn(n.Node.NodeResources)
 	volume := slots.Volume{MemoryMB: u.Amount.MemoryMB, GPUs: int64(len(u.Devices))}
-	slot := slots.Volume{MemoryMB: memory, GPUs: int64(kind.GPUs)}
+	each := slots.Volume{MemoryMB: memory, GPUs: int64(kind.GPUs)}
 	raised, owner, terms := *u, *u.Owner, *t
-	terms.Guards = slots.Guards(volume, slot, terms.Cost)
-	volume.MilliCores, slot.MilliCores = u.Amount.CPU, mhz // in the same unit
-	terms.Light = slots.IsLight(volume, slot, (&structs.SchedulerConfiguration{Slots: world.Base(e).SlotSettings()}).LightPart())
+	terms.Guards = slots.Guards(volume, each, terms.Cost)
+	volume.MilliCores, each.MilliCores = u.Amount.CPU, mhz // in the same unit
+	terms.Light = slots.IsLight(volume, each, (&structs.SchedulerConfiguration{Slots: world.Base(e).SlotSettings()}).LightPart())
 	owner.Terms.Claim, owner.Terms.Slots = structs.ClaimSlots, &terms
+	if len(u.Devices) > 0 && kind.GPUs > 0 && !slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.Share < world.WholeDevice }) {
+		owner.Terms.CellLevel = slot.Level(world.Base(e), n, kind.GPUs)
+	}
 	raised.Owner = &owner
 	if world.ClaimLacks(e, &raised) != "" {
 		return nil

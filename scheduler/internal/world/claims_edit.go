@@ -254,10 +254,15 @@ func ClaimLacks(e *Edit, u *Usage) string {
 			return lack
 		}
 	}
+	return ledger{e}.cellsLack(u)
+}
+
+// cellsLack returns why a usage cannot use the cells of its claim now; "" if it can, or if it uses none.
+func (l ledger) cellsLack(u *Usage) string {
 	if !u.UsesCells() {
 		return ""
 	}
-	ed, k, list := ledger{e}.cellsOf(u)
+	ed, k, list := l.cellsOf(u)
 	if len(list) == 0 {
 		return "claim: no cell of level " + u.Owner.Terms.CellLevel + " is owned there"
 	}

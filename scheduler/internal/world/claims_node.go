@@ -103,7 +103,7 @@ func (l ledger) claimUnsafe(u *Usage) bool {
 			return false // it is bound when it is
 		}
 	}
-	return ClaimLacks(l.e, u) != ""
+	return l.cellsLack(u) != ""
 }
 
 // loseBinding lets all usages of a cell that is not bound any more go on without their claim.
