@@ -64,7 +64,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		snapshot.New(snapshot.Deps{Router: router, State: &snapshots{s.raft, s.leader}, Spool: s.spool, NewID: NewID, Now: time.Now, Logger: s.logger, Version: cfg.Version}),
 		namespace.New(namespace.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
-		project.New(project.Deps{Router: router, Applier: s.raft, Now: time.Now, Identity: users}),
+		project.New(project.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now, Identity: users}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
 	)
 }

@@ -354,15 +354,23 @@ func (c *cluster) checkWorld() {
 func (c *cluster) rebuilt() *scheduler.World {
 	e := scheduler.NewWorld().Edit()
 	e.Configure(&c.config)
-	if owned := c.w.Quotas("default"); len(owned) > 0 {
-		e.RestoreQuotas(map[string][]world.Quota{"default": owned})
+	owned := map[string][]world.Quota{}
+	for _, name := range c.w.Owners() {
+		owned[name] = c.w.Quotas(name)
 	}
+	if len(owned) > 0 { // what is bound is safe beside all nodes
+		for _, n := range c.nodes {
+			e.UpsertNode(n)
+		}
+	}
+	e.RestoreQuotas(owned)
 	for _, a := range c.allocs {
 		e.UpsertAlloc(a)
 	}
 	for _, n := range c.nodes {
 		e.UpsertNode(n)
 	}
+	e.RetryPins()
 	var projects []*structs.ProjectNow
 	for _, name := range slices.Sorted(maps.Keys(c.projects)) {
 		projects = append(projects, c.projects[name])

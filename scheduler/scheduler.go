@@ -68,6 +68,15 @@ func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
 	return admit.AdmitClaims(w, owner, claims)
 }
 
+// WholeDevices reports whether instances of a group request devices that can be owned: whole ones, of one kind.
+func WholeDevices(g *structs.TaskGroup) bool { return feasible.MayClaim(g) }
+
+// CellOfSlot returns the quota cell that a slot of a type with GPUs is, without a count; nil: no node states such slots. It returns an error of
+// CodeBadRequest if it is not known which cells are meant.
+func CellOfSlot(w *World, t structs.SlotType) (*structs.CellClaim, error) {
+	return admit.CellOfSlot(w, t)
+}
+
 // SetClaims states all that an owner owns. What it used beyond it runs on without a claim: see Edit.LostClaims.
 func SetClaims(e *Edit, owner string, claims []structs.CellClaim) { world.SetClaims(e, owner, claims) }
 

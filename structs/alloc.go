@@ -182,8 +182,8 @@ func (a *Allocation) Stub(resources, taskStates bool) *AllocListStub {
 
 // AllocClaim is the right by which an allocation uses what its namespace owns.
 type AllocClaim struct {
-	Kind  string // ClaimCells
-	Owner string // the namespace
+	Kind  string // one of the Claim constants
+	Owner string // the namespace, even where the claim is its job's project's
 	// Cell is the name of the cell that it uses, of a Level: "n1/socket-0". Lists leave it out.
 	Cell  string `json:",omitempty" codec:",omitempty"`
 	Level string

@@ -54,6 +54,8 @@ type ProjectNow struct {
 	Groups []string
 	Steps  []string
 	Rows   []CalendarRow
+	// Cells are the quota cells of the rows of types with GPUs, in the order of admission.
+	Cells []CellClaim
 	// Throughput is the objective of a project that is to complete a number of jobs in a time, nil with any other; MeanRun is the mean run time of
 	// its last completed instances then, 0 while too few are known.
 	Throughput *Throughput

@@ -113,6 +113,8 @@ type ProjectWeek struct {
 	Project string
 	Week    string // 2026-W48
 	Rows    []CalendarRow
+	// Cells are the quota cells that its slots with GPUs amount to. The state derives them; a caller's are ignored.
+	Cells []SlotCells `json:",omitempty" codec:",omitempty"`
 	// From and To are when the week begins and ends, in Unix nanoseconds. Servers that apply log entries do not compute them: their time
 	// zone databases may differ.
 	From        int64
@@ -127,7 +129,7 @@ func (w *ProjectWeek) Copy() *ProjectWeek {
 		return nil
 	}
 	out := *w
-	out.Rows = slices.Clone(w.Rows)
+	out.Rows, out.Cells = slices.Clone(w.Rows), slices.Clone(w.Cells)
 	return &out
 }
 
@@ -260,6 +262,8 @@ type (
 		CheckIndex uint64 `json:",omitempty" codec:",omitempty"`
 		By         string `json:",omitempty" codec:",omitempty"`
 		Time       int64
+		// EvalSeed derives the IDs of the evaluations of system jobs, if nobody owned cells before.
+		EvalSeed string `json:",omitempty" codec:",omitempty"`
 	}
 	// ProjectCalendarRequest replaces the rows of a week.
 	ProjectCalendarRequest struct {

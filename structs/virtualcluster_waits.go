@@ -79,13 +79,29 @@ func WaitingCells(d DueCells) Waiter {
 
 // Behind returns an error of CodeConflict if a virtual cluster needs more cells of a level of which others, before it, wait for some.
 func Behind(before []Waiter, name string, more []CellQuota) error {
-	for _, w := range before {
+	if w, level := behind(before, more); w != nil {
+		return Errorf(CodeConflict, "virtual cluster %q: %w", name, Errorf(CodeConflict, "it waits behind %s, which needs cells of level %s, too", w.What, level).
+			WithHint("repeat it with -when-free to wait in order"))
+	}
+	return nil
+}
+
+// behind returns the first of some that wait that needs cells of a level of which there is to be more, and that level.
+func behind(before []Waiter, more []CellQuota) (first *Waiter, level string) {
+	for at := range before {
 		for i := range more {
-			if slices.ContainsFunc(w.More, func(o CellQuota) bool { return o.SameLevel(&more[i]) }) {
-				return Errorf(CodeConflict, "virtual cluster %q: %w", name, Errorf(CodeConflict, "it waits behind %s, which needs cells of level %s, too", w.What,
-					more[i].Level).WithHint("repeat it with -when-free to wait in order"))
+			if slices.ContainsFunc(before[at].More, func(o CellQuota) bool { return o.SameLevel(&more[i]) }) {
+				return &before[at], more[i].Level
 			}
 		}
+	}
+	return nil, ""
+}
+
+// BehindSlots returns an error of CodeConflict if slots that are cells need more of a level of which virtual clusters wait for some.
+func BehindSlots(before []Waiter, more []CellQuota) error {
+	if w, level := behind(before, more); w != nil {
+		return Errorf(CodeConflict, "level %s: %s needs such cells, too, and goes first", level, w.What)
 	}
 	return nil
 }

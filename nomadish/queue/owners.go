@@ -235,15 +235,22 @@ func besideOwned(a *state.AllocRow) bool {
 	return false
 }
 
-// claimant returns the namespace whose cells an allocation uses; "": none.
+// claimant returns whose cells an allocation uses, a namespace or a project; "": none.
 func claimant(a *state.AllocRow) string {
 	if a == nil || a.Terminal() {
 		return ""
 	}
-	if res := a.Resources(); res == nil || res.Shared.Terms == nil || res.Shared.Terms.Claim != structs.ClaimCells {
+	res := a.Resources()
+	if res == nil || res.Shared.Terms == nil {
 		return ""
 	}
-	return a.JobID().Namespace
+	switch t := res.Shared.Terms; {
+	case t.Claim == structs.ClaimCells:
+		return a.JobID().Namespace
+	case t.Claim == structs.ClaimSlots && t.CellLevel != "":
+		return structs.ProjectOwner(t.Slots.Project)
+	}
+	return ""
 }
 
 // cellsDiffer reports whether a node may have other cells than before: which of them are bound and which quotas can be had may

@@ -19,14 +19,16 @@ func (s *Snapshot) Projects(ws *WatchSet) Projects {
 
 // applyProjects moves the state on by one entry about projects.
 func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) error {
-	at, event := projecttable.Event(payload)
-	return w.commit(index, at, event, "", func(x *txn) error {
+	at, event, seed := projecttable.Event(payload)
+	return w.commit(index, at, event, seed, func(x *txn) error {
 		if event == "" {
 			return structs.Errorf(structs.CodeInternal, "log entry type %d with a payload of type %T: unknown", t, payload)
 		}
 		return projecttable.Edit{
 			Rows: x, Index: x.index, Now: x.now, Nodes: rows[structs.Node](x, false, TableNodes, byID), Slots: configOf(x).Slots,
-			Put: x.put, Drop: x.drop,
+			CellOfSlot: func(t structs.SlotType) (*structs.CellClaim, error) { return scheduler.CellOfSlot(x.edit.World(), t) },
+			Admit:      func(was, now *structs.ProjectWeek) error { return claims{x}.edit().AdmitWeek(was, now) },
+			Put:        x.put, Drop: x.drop,
 			Note: func(key string, was, now any) {
 				x.changes = append(x.changes, Change{Kind: KindProject, Key: key, Old: was, New: now, Type: x.event})
 			},
@@ -77,13 +79,17 @@ func (p projects) settle() {
 			}
 		}
 	}
-	at := claimsTime(x)
+	at, first := claimsTime(x), !x.edit.World().AnyOwner()
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		x.moves.Given(name)
-		if now := p.now(name, at); scheduler.SetProject(x.edit, name, now) && !named[name] {
+		now := p.now(name, at)
+		if scheduler.SetProject(x.edit, name, now) && !named[name] {
 			row := p.reads().Get(name)
 			x.changes = append(x.changes, Change{Kind: KindProject, Key: name, Old: row, New: row, Type: eventWeek})
 		}
+	}
+	if first && x.edit.World().AnyOwner() {
+		claims{x}.evaluatePerNode()
 	}
 }
 
@@ -98,6 +104,16 @@ func restoreProjects(r reader, edit *scheduler.Edit) {
 		list = append(list, projectNow(r, reads, row.Name, at))
 	}
 	scheduler.RestoreProjects(edit, list)
+}
+
+// slotClaims adds the cells that projects own now, as slots with GPUs, to what all own.
+func slotClaims(r reader, owned map[string][]structs.CellClaim) {
+	at := claimsTime(r)
+	for w := range rows[structs.ProjectWeek](r, false, projecttable.Weeks, byID) {
+		if len(w.Cells) > 0 && w.From <= at && at < w.To {
+			owned[structs.ProjectOwner(w.Project)] = structs.SlotClaims(w.Cells)
+		}
+	}
 }
 
 // ClaimsEdge returns the next time at which what anybody owns changes, in Unix nanoseconds: windows, shifts, exchanges and weeks of calendars.

@@ -229,8 +229,8 @@ func TestUsageAfterAnEarlierVersion(t *testing.T) {
 	check(t, "sums", h.usage(0).Sum, structs.SlotLevels{Given: 30e3, Used: 20e3, Guards: 20e3})
 }
 
-// TestUsageAfterAnIdleTurn: of a week that began with nothing given or used, what comes later counts from then on.
-func TestUsageAfterAnIdleTurn(t *testing.T) {
+// TestUsageOfAnIdleBeginning: of a week that began with nothing given or used, what comes later counts from then on.
+func TestUsageOfAnIdleBeginning(t *testing.T) {
 	h := newHistoryWorld(t)
 	h.edit(1, 0)
 	h.at = 105e9

@@ -22,7 +22,7 @@ func (s *Snapshot) VirtualClusters(ws *WatchSet) VirtualClusters {
 // there are, what is offered, and the time by which windows are looked up. A watch set that is given watches all of it.
 func (s *Snapshot) ClaimsIndex(ws *WatchSet) uint64 {
 	index := uint64(0)
-	for _, table := range []string{TableVirtualClusters, TableNodes, TableAllocs, TableConfig, TableExchanges, TableClaimsTime} {
+	for _, table := range []string{TableVirtualClusters, TableNodes, TableAllocs, TableConfig, TableExchanges, TableClaimsTime, TableProjectWeeks} {
 		if ws != nil {
 			ws.store = s.v.store
 			ws.addTable(s.v, table)
@@ -50,6 +50,7 @@ func (c claims) edit() claimtable.Edit {
 	config := configOf(x)
 	return claimtable.Edit{
 		Rows: x, Index: x.index, Now: x.now, World: x.edit, Sites: config.SiteLevels(), Put: x.put, Drop: x.drop, Note: c.note,
+		Weeks:        rows[structs.ProjectWeek](x, false, projecttable.Weeks, byID),
 		HasNamespace: func(name string) bool { return get[structs.Namespace](x, TableNamespaces, byID, name) != nil },
 		Evaluate:     c.evaluate, EvaluatePerNode: c.evaluatePerNode,
 	}
@@ -114,7 +115,7 @@ func (c claims) settle() {
 	x := c.x
 	x.edit.RetryPins()
 	c.writeLost()
-	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) && !x.tables.has(TableClaimsTime) || !claimtable.AnyWaits(x) {
+	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) && !x.tables.has(TableClaimsTime) && !x.tables.has(projecttable.Weeks) || !claimtable.AnyWaits(x) {
 		return
 	}
 	c.edit().TryPending()

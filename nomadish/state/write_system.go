@@ -243,6 +243,7 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 			owned[v.Name] = v.Claims
 		}
 	}
+	slotClaims(r, owned)
 	scheduler.RestoreClaims(edit, owned)
 	for a := range allocs.All {
 		edit.UpsertAlloc(a.Brief())

@@ -1,30 +1,82 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// checkClass refuses a job that is to run by a claim alone where its namespace can have none, or where one of its groups can use none.
-func checkClass(snap *state.Snapshot, job *structs.Job) error {
+// checkClass refuses a job that is to run by a claim alone where neither its namespace nor its project can have one, or where one of its groups can use
+// none of what they have.
+func checkClass(snap *state.Snapshot, job *structs.Job, now time.Time) error {
 	if job.Class != structs.ClassGuaranteed {
 		return nil
 	}
-	if v := snap.VirtualClusters(nil).Get(job.Namespace); v != nil && len(v.Cells)+len(v.Windows)+len(v.Changes) > 0 {
-		group, why := scheduler.WithoutClaim(job)
-		if why == "" {
-			return nil
+	v := snap.VirtualClusters(nil).Get(job.Namespace)
+	hasCells, hasSlots := v != nil && len(v.Cells)+len(v.Windows)+len(v.Changes) > 0, hasSlots(snap, job.Project, now)
+	if !hasCells && !hasSlots {
+		owner := "nothing"
+		if job.Project != "" {
+			owner = fmt.Sprintf("nothing, and project %q has no slots in this week or a later one", job.Project)
 		}
-		return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but group %q can use no claim: %s", job.ID, group, why).
-			WithHint("leave class out: then what can use a claim does, and the rest runs on what is idle")
+		return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but namespace %q owns %s", job.ID, job.Namespace, owner).
+			WithHint("`nomadish vc apply` gives it cells; without class the job runs on what is idle")
 	}
-	return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but namespace %q owns nothing", job.ID, job.Namespace).
-		WithHint("`nomadish vc apply` gives it cells; without class the job runs on what is idle")
+	group, why := scheduler.WithoutClaim(job)
+	if hasSlots && !job.PerNode() && (!hasCells || why != "") {
+		group, why = withoutSlot(snap, job, hasCells)
+	}
+	if why == "" {
+		return nil
+	}
+	return structs.Errorf(structs.CodeBadRequest, "job %q: class is \"guaranteed\", but group %q can use no claim: %s", job.ID, group, why).
+		WithHint("leave class out: then what can use a claim does, and the rest runs on what is idle")
+}
+
+// hasSlots reports whether a project has slots of any type in the week that it is, or in a later one.
+func hasSlots(snap *state.Snapshot, project string, now time.Time) bool {
+	projects := snap.Projects(nil)
+	if project == "" || projects.Get(project) == nil {
+		return false
+	}
+	for w := range projects.Weeks(project) {
+		if w.To > now.UnixNano() && len(w.Rows) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutSlot returns a group of a job that can use neither slots of its project nor, where its namespace has some, cells; and why.
+func withoutSlot(snap *state.Snapshot, job *structs.Job, hasCells bool) (group, why string) {
+	config := snap.SchedulerConfig(nil)
+	slot := config.SlotTypeOf(cmp.Or(job.Slot, structs.SlotBatch))
+	for _, g := range job.TaskGroups {
+		whole := scheduler.WholeDevices(g)
+		switch {
+		case hasCells && whole && g.Gang == nil: // of which it may use cells; a gang uses one kind of claim
+		case hasDevices(g) && !whole:
+			return g.Name, "it requests devices, and not whole ones of one kind alone"
+		case hasDevices(g) && slot.GPUs == 0:
+			return g.Name, fmt.Sprintf("slots of type %q have no GPUs", slot.Name)
+		}
+	}
+	return "", ""
+}
+
+func hasDevices(g *structs.TaskGroup) bool {
+	for _, t := range g.Tasks {
+		if t.Resources != nil && len(t.Resources.Devices) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // beyondShares warns of groups of a job that waits for a claim and can have none on the nodes that there are.
@@ -97,7 +149,7 @@ func withheldOverLimit(snap *state.Snapshot, job *structs.Job, plan *structs.Pla
 
 // refusal returns what `job plan` reports about a registration that would be refused for what the namespace owns; "": it would not be.
 func (e *Endpoint) refusal(snap *state.Snapshot, job *structs.Job) string {
-	err := checkClass(snap, job)
+	err := checkClass(snap, job, e.Now())
 	if err == nil && mustConfirm(snap, job) {
 		err = e.overLimit(snap, job)
 	}

@@ -113,7 +113,7 @@ func (e *Endpoint) registerUpTo(ctx context.Context, args *structs.JobRegisterRe
 	if args.Opportunistic {
 		job.OverLimit = structs.OverLimitOpportunistic
 	}
-	if err := checkClass(snap, job); err != nil {
+	if err := checkClass(snap, job, e.Now()); err != nil {
 		return nil, err
 	}
 	if err := e.checkLimit(ctx, snap, job); err != nil {

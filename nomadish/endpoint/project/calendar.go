@@ -99,7 +99,7 @@ func (e *Endpoint) calendarEdit(ctx context.Context, args *structs.ProjectCalend
 		}
 	}
 	return e.applied(ctx, structs.LogProjectCalendar, &structs.ProjectCalendarEntry{
-		Week: row, CAS: args.CAS, CheckIndex: args.CheckIndex, By: args.User, Time: now.UnixNano(),
+		Week: row, CAS: args.CAS, CheckIndex: args.CheckIndex, By: args.User, Time: now.UnixNano(), EvalSeed: e.NewID(),
 	})
 }
 

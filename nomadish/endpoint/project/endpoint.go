@@ -22,6 +22,7 @@ const lastEntry = structs.LogFlowDelete
 type Deps struct {
 	Router  *rpc.Router
 	Applier rpc.Applier
+	NewID   func() string
 	Now     func() time.Time
 	// Identity is who edits, and which users and groups there are; nil: no request is believed.
 	Identity *identity.Source

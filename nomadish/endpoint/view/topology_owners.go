@@ -14,13 +14,13 @@ type owners struct {
 }
 
 // ownersIn returns the owners in a snapshot, and the index that last changed them. A watch set is given what changes them: while
-// nobody owns anything that is the table of virtual clusters alone; else all that is bound, as a node shows that of the cells above it.
+// nobody owns anything that is the tables of virtual clusters and of calendars, and the time up to which they count; else all that is bound, as a node shows that of the cells above it.
 func ownersIn(ws *state.WatchSet, snap *state.Snapshot) (o owners, index uint64) {
 	if world := snap.World(); world.AnyOwner() {
 		return owners{world}, snap.ClaimsIndex(ws)
 	}
-	_ = snap.VirtualClusters(ws).List("", false) // to be watched
-	return owners{}, snap.TableIndex(state.TableVirtualClusters)
+	_, _ = snap.VirtualClusters(ws).List("", false), snap.ClaimsEdge(ws) // to be watched
+	return owners{}, max(snap.TableIndex(state.TableVirtualClusters), snap.TableIndex(state.TableProjectWeeks), snap.TableIndex(state.TableClaimsTime))
 }
 
 // all returns what everybody owns, without numbers of nodes.

@@ -90,6 +90,37 @@ func (e *Edit) Withdraw(name string, k Kind, count int) error {
 	return nil
 }
 
+// Lot is quota cells that were admitted at one time.
+type Lot struct {
+	Count int
+	Order uint64
+}
+
+// Admitted states in which order the quota cells of a kind that an owner has were admitted. Lots that are not as many as its cells change nothing.
+func (e *Edit) Admitted(name string, k Kind, of []Lot) {
+	var was, now []lot
+	rest := slices.Clone(e.c.lots)
+	rest = slices.DeleteFunc(rest, func(l lot) bool {
+		same := l.owner == name && l.kind == k
+		if same {
+			was = append(was, l)
+		}
+		return same
+	})
+	total := 0
+	for _, l := range of {
+		total += l.Count
+		now = append(now, lot{name, k, l.Count, l.Order})
+	}
+	slices.SortStableFunc(now, func(a, b lot) int { return a.compare(&b) })
+	if slices.Equal(was, now) || total != e.c.Account(name, k).Given {
+		return
+	}
+	e.c.lots = append(rest, now...)
+	slices.SortStableFunc(e.c.lots, func(a, b lot) int { return a.compare(&b) })
+	e.finish()
+}
+
 // doom finds the quota cells that the hardware cannot hold: from nothing that is remembered, cells are added in the order of
 // their admission while Invariant S holds. Those of an owner that are bound count as the first that it was given.
 func (e *Edit) doom() {

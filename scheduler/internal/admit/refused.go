@@ -105,7 +105,7 @@ func (r pinRefusal) ownerNow() (text, hint string) {
 		return "", ""
 	}
 	name, jobs := boundCell(world.Base(r.edit), key, chain, *found)
-	whose, hint := fmt.Sprintf("virtual cluster %q has", found.Owner), "pin another cell, or none"
+	whose, hint := whoseCell(found.Owner)+" has", "pin another cell, or none"
 	if found.Owner == r.owner {
 		whose = "its virtual cluster has"
 	}
@@ -118,6 +118,14 @@ func (r pinRefusal) ownerNow() (text, hint string) {
 		hint += ", or wait until the job has ended (-when-free does)"
 	}
 	return text + usedBy(jobs), hint
+}
+
+// whoseCell names an owner of cells.
+func whoseCell(owner string) string {
+	if project, is := strings.CutPrefix(owner, structs.ProjectOwnerPrefix); is {
+		return fmt.Sprintf("project %q", project)
+	}
+	return fmt.Sprintf("virtual cluster %q", owner)
 }
 
 // other returns the error of a pin of a cell that nobody has.
@@ -178,7 +186,7 @@ func boundCell(w *world.World, key world.ChainKey, chain *cells.Chain, b cells.B
 				continue
 			}
 			for _, u := range n.Usages {
-				if job := fmt.Sprintf("job %q", u.Owner.Job); u.Claims() && u.Owner.Namespace == b.Owner && world.DeviceMask(t, u)&mask != 0 && !slices.Contains(jobs, job) {
+				if job := fmt.Sprintf("job %q", u.Owner.Job); u.UsesCells() && u.CellOwner() == b.Owner && world.DeviceMask(t, u)&mask != 0 && !slices.Contains(jobs, job) {
 					jobs = append(jobs, job)
 				}
 			}

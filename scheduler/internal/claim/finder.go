@@ -46,6 +46,10 @@ type Finder struct {
 	// pinned: only the cell that is pinned to the owner by a name may be used; pin is that; nil: there is none.
 	pinned bool
 	pin    *world.Pin
+	// slot is how many devices a slot has, of instances that use slots of a project: the cells are of the smallest level that holds so many. 0: they
+	// use cells of their namespace, of any level.
+	slot int
+	kind cells.Kind // of a slot, in the chain that is looked at
 }
 
 // Devices returns the devices for which a request may use a claim; nil: for none.
@@ -80,6 +84,11 @@ func (f *Finder) Begin(e *world.Edit, key world.ChainKey) bool {
 	f.key, f.edit = key, world.ChainEdit(e, key)
 	level, fits := f.Want.LevelIn(f.Chain())
 	f.exact = level
+	if f.slot > 0 {
+		of, known := f.Chain().LevelFor(f.slot)
+		f.kind = cells.Kind{Level: of}
+		return fits && known
+	}
 	return fits
 }
 
@@ -211,7 +220,7 @@ func (f *Finder) Uses(e *world.Edit, list []*world.Usage) []*world.Usage {
 		f.Chain().NodesOf(b.Cell, func(id string) bool {
 			n, _ := world.StateOf(e, id)
 			for _, u := range n.Usages {
-				if u.ID != "" && u.Guaranteed() && u.Owner.Namespace == f.owner && !slices.Contains(list, u) {
+				if u.ID != "" && u.UsesCells() && u.CellOwner() == f.owner && !slices.Contains(list, u) {
 					list = append(list, u)
 				}
 			}

@@ -29,7 +29,7 @@ func pinOf(w *world.World, owner string, want *feasible.DeviceRequest) (pin *wor
 // rooms calls yield for the free cells of at least a level within what the owner has bound and may be used, the smallest first.
 func (f *Finder) rooms(e *world.Edit, level int, yield func(world.Room) bool) {
 	world.Rooms(e, f.key, f.owner, level, func(r world.Room) bool {
-		return f.pin != nil && !f.pin.Has(f.Chain(), &r) || yield(r)
+		return f.pin != nil && !f.pin.Has(f.Chain(), &r) || f.slot > 0 && r.Bound != f.kind || yield(r)
 	})
 }
 
@@ -38,7 +38,11 @@ func (f *Finder) accounts() []cells.Account {
 	if f.pinned {
 		return nil
 	}
-	return f.Chain().Accounts(f.owner)
+	list := f.Chain().Accounts(f.owner)
+	if f.slot > 0 {
+		list = slices.DeleteFunc(list, func(a cells.Account) bool { return a.Kind != f.kind })
+	}
+	return list
 }
 
 // PinReasons returns in words why instances of some requests of a job do not use the pinned cells that they name, and whether they must not

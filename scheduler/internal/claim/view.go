@@ -29,6 +29,7 @@ func Views(w *world.World, owner string, details bool) map[string]*View {
 		case of == nil || len(u.Devices) == 0:
 		case u.Claims():
 			of.GuaranteedGPUs += len(u.Devices)
+		case u.Guaranteed(): // by slots of a project
 		default:
 			of.OpportunisticGPUs += len(u.Devices)
 		}
@@ -128,10 +129,10 @@ func (v *claimViews) uses(is *structs.BoundCell, n *world.NodeState, t *world.De
 		terms := &u.Owner.Terms
 		switch {
 		case part == 0:
-		case u.Owner.Namespace != b.Owner:
+		case u.UsesCells() && u.CellOwner() != b.Owner, !u.UsesCells() && u.Owner.Namespace != b.Owner:
 			lent |= part
 			is.Borrowers = append(is.Borrowers, u.ID)
-		case u.Claims() && terms.CellLevel == level && terms.CellSize == b.Kind.Size:
+		case u.UsesCells() && terms.CellLevel == level && terms.CellSize == b.Kind.Size:
 			is.Used += world.Count(part)
 			is.Allocs = append(is.Allocs, u.ID)
 		}

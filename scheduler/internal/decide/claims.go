@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
@@ -9,7 +8,6 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
-	"github.com/nomadish/nomadish/structs"
 )
 
 // What a namespace owns comes first (semantics part 2): an instance that requests whole devices goes into a free cell of what its
@@ -32,7 +30,7 @@ type claimRun struct {
 	required bool
 	// why says why an instance that no claim was found for uses none, and why it must not run opportunistically; valid while no more
 	// is to be had.
-	why *withoutClaim
+	why *claim.Without
 	// stale: what the group's search has found free may be taken, and more may be free.
 	stale bool
 }
@@ -113,45 +111,6 @@ func (c *claimRun) rewind() {
 	}
 }
 
-// withoutClaim is why instances use no claim.
-type withoutClaim struct {
-	reasons  []string
-	withheld []string // why they must not run opportunistically; nil: they may
-}
-
-// withoutClaim returns why so many instances of each of some groups use no claim: together they may exceed what their namespace owns.
-func (s *Scheduler) withoutClaim(e *world.Edit, requests []*search.Request, instances []int, required bool) (w withoutClaim) {
-	in := s.Input
-	owns := s.World.Owns(in.Job.Namespace)
-	if !owns && !in.WaitsForClaims() {
-		return w
-	}
-	exceeded := claim.Exceeded(e, in.Job, requests, instances)
-	pins, pinned := []string(nil), false
-	if owns {
-		pins, pinned = claim.PinReasons(e, in.Job, requests)
-		pins = append(pins, claim.Unusable(e, in.Job, requests)...)
-	}
-	w.reasons = append(claim.Reasons(in.Job.Namespace, exceeded), pins...)
-	switch {
-	case required:
-		w.withheld = append(w.reasons, "withheld: its gang is guaranteed, and would not be without it")
-	case in.Job.Class == structs.ClassGuaranteed && claim.WantsDevices(requests):
-		if !owns {
-			w.reasons = append(w.reasons, fmt.Sprintf("claim: namespace %q owns no cells at present", in.Job.Namespace))
-		}
-		if len(w.reasons) == 0 {
-			w.reasons = append(w.reasons, "claim: no free cell of its namespace holds it")
-		}
-		w.withheld = append(w.reasons, `withheld by class = "guaranteed"`)
-	case pinned:
-		w.withheld = append(w.reasons, "withheld by its topology, which requires the pinned cell")
-	case in.WaitsOverLimit() && len(exceeded) > 0:
-		w.withheld = append(w.reasons, fmt.Sprintf("withheld by over_limit = %q", in.OverLimit))
-	}
-	return w
-}
-
 // mayDoWithout reports whether an instance that no claim was found for may run opportunistically. One that may not is explained.
 func (c *claimRun) mayDoWithout(p reconcile.Placement) bool {
 	if c == nil {
@@ -159,18 +118,18 @@ func (c *claimRun) mayDoWithout(p reconcile.Placement) bool {
 	}
 	why := c.why
 	if why == nil || c.required {
-		w := c.g.s.withoutClaim(c.g.search.Edit, []*search.Request{c.g.search.Request}, []int{1}, c.required)
+		w := claim.WhyWithout(c.g.s.Input, c.g.search.Edit, []*search.Request{c.g.search.Request}, []int{1}, c.required)
 		why = &w
 	}
 	if !c.required {
 		c.why = why
 	}
-	c.g.reasons = why.reasons
-	if why.withheld == nil {
+	c.g.reasons = why.Reasons
+	if why.Withheld == nil {
 		c.rewind()
 		return true
 	}
-	c.g.reasons = why.withheld
+	c.g.reasons = slices.Concat(c.g.noSlot, why.Withheld)
 	c.g.fail(p)
 	return false
 }

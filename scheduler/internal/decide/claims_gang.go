@@ -21,7 +21,7 @@ import (
 const claimDomainTries = 32
 
 // claim places the gang's first members by what their namespace owns; nil: it has no room for all of them, and why.
-func (x *GangPlacer) claim() (t *Trial, without withoutClaim) {
+func (x *GangPlacer) claim() (t *Trial, without claim.Without) {
 	if x.s.World.Owns(x.s.Input.Job.Namespace) && x.claimable() {
 		looked := x.looked
 		x.claiming = true
@@ -38,7 +38,7 @@ func (x *GangPlacer) claim() (t *Trial, without withoutClaim) {
 }
 
 // withoutClaim returns why the gang uses no claim.
-func (x *GangPlacer) withoutClaim() withoutClaim {
+func (x *GangPlacer) withoutClaim() claim.Without {
 	var requests []*search.Request
 	var instances []int
 	for _, work := range x.gw.Works {
@@ -46,18 +46,18 @@ func (x *GangPlacer) withoutClaim() withoutClaim {
 			requests, instances = append(requests, search.NewRequest(x.s.Input, work.Group)), append(instances, work.First)
 		}
 	}
-	return x.s.withoutClaim(x.base, requests, instances, false)
+	return claim.WhyWithout(x.s.Input, x.base, requests, instances, false)
 }
 
 // WithoutClaim returns, for a group that waits, why it uses no claim, and why it must not run opportunistically; nil: it may.
 func (s *Scheduler) WithoutClaim(work *reconcile.GroupWork) (reasons, withheld []string) {
-	var w withoutClaim
+	var w claim.Without
 	if work.Gang != nil && work.Gang.Whole {
 		w = NewGangPlacer(s, work.Gang).withoutClaim()
 	} else {
-		w = s.withoutClaim(s.Edit, []*search.Request{search.NewRequest(s.Input, work.Group)}, []int{1}, false)
+		w = claim.WhyWithout(s.Input, s.Edit, []*search.Request{search.NewRequest(s.Input, work.Group)}, []int{1}, false)
 	}
-	return w.reasons, w.withheld
+	return w.Reasons, w.Withheld
 }
 
 // claimable reports whether all first members may use claims.

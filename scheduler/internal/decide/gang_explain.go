@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"fmt"
+	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"slices"
 	"strings"
 
@@ -19,8 +20,8 @@ const roomsNamed = 3
 
 // explain counts that the gang found no room, and records why: of each group what its
 // nodes lack, and of the gang how much of it would have found room, or why it must not run opportunistically.
-func (x *GangPlacer) explain(without withoutClaim) {
-	reasons := without.withheld // else found out once, and only where it is not known already
+func (x *GangPlacer) explain(without claim.Without) {
+	reasons := without.Withheld // else found out once, and only where it is not known already
 	for i, work := range x.gw.Works {
 		name := work.Group.Name
 		world.PutInto(&x.s.queued, name, len(work.Place))
@@ -34,7 +35,7 @@ func (x *GangPlacer) explain(without withoutClaim) {
 		m := x.s.stored(name)
 		if m == nil {
 			if reasons == nil {
-				reasons = append(x.reasons(), without.reasons...)
+				reasons = append(x.reasons(), without.Reasons...)
 			}
 			m = metric.Explain(find, reasons...)
 		}

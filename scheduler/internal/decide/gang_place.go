@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/amount"
+	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
@@ -70,20 +71,20 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 	}
 	x := NewGangPlacer(s, gw)
 	if why := x.enough(); why != "" {
-		x.explain(withoutClaim{withheld: []string{why}})
+		x.explain(claim.Without{Withheld: []string{why}})
 		return nil
 	}
 	t, without := x.claim()
 	if t == nil {
 		var why []string
 		t, why = x.slots()
-		without.reasons = append(without.reasons, why...)
+		without.Reasons = append(without.Reasons, why...)
 	}
 	if t == nil && s.Input.EntitledOnly {
 		entitledPosition{s}.leaveGang(gw)
 		return nil
 	}
-	if t == nil && without.withheld == nil {
+	if t == nil && without.Withheld == nil {
 		if t = x.Place(); t == nil {
 			t = x.ofFailed()
 		}

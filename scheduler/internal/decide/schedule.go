@@ -200,6 +200,7 @@ type groupRun struct {
 	short   []reconcile.Placement // found no free room; others may have to make some
 	alone   bool                  // nobody is left who failed the submission check and might make room
 	reasons []string              // why its instances use no claim, for those that find no room
+	noSlot  []string              // why they use no slot of their project
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {

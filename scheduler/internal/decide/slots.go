@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
@@ -56,7 +57,7 @@ func (c *slotRun) placeOrTake(p reconcile.Placement) bool {
 	}
 	if !c.find.HasSlots() {
 		c.full, c.stuck = true, true
-		c.g.reasons = []string{c.find.WhyFull()}
+		c.because(c.find.WhyFull())
 		return false
 	}
 	if !c.full && c.place(p) {
@@ -70,6 +71,12 @@ func (c *slotRun) placeOrTake(p reconcile.Placement) bool {
 	return false
 }
 
+// because notes why an instance uses no slot.
+func (c *slotRun) because(why string) {
+	c.g.noSlot = c.find.Reasons(why)
+	c.g.reasons = c.g.noSlot
+}
+
 // place places one instance on free slots.
 func (c *slotRun) place(p reconcile.Placement) bool {
 	world.Flush(c.g.search.Edit)
@@ -80,6 +87,9 @@ func (c *slotRun) place(p reconcile.Placement) bool {
 		c.find.Rewind()
 		return true
 	}
+	if c.find.InCells() {
+		return c.placeInCell("", p)
+	}
 	at, ok := c.find.Next(avoided(p))
 	if !ok || !c.placeOn(at.Node.ID, p) {
 		return false
@@ -88,8 +98,28 @@ func (c *slotRun) place(p reconcile.Placement) bool {
 	return true
 }
 
+// placeInCell places one instance in free cells of its project that are slots, on one node if it is named.
+func (c *slotRun) placeInCell(nodeID string, p reconcile.Placement) bool {
+	for at, use := range c.find.Cells(nodeID) {
+		if slices.Contains(avoided(p), at.Node) {
+			continue
+		}
+		run := c.run(use)
+		c.find.Aim(run.search.Request, at)
+		if f, ok := run.search.On(at.Node); ok {
+			run.accept(p, f)
+			c.stale = true
+			return true
+		}
+	}
+	return false
+}
+
 // placeOn places one instance on free slots of a node.
 func (c *slotRun) placeOn(nodeID string, p reconcile.Placement) bool {
+	if c.find.InCells() {
+		return c.placeInCell(nodeID, p)
+	}
 	n, known := world.StateOf(c.g.search.Edit, nodeID)
 	if !known || n.Node == nil {
 		return false
@@ -115,7 +145,7 @@ func (c *slotRun) run(use slot.Use) *groupRun {
 	}
 	r := *c.g
 	r.batch, r.nodes, r.short = nil, nil, nil
-	r.search = c.g.search.ForNamed(c.g.search.Request.OnSlot(use.Guards, use.Light))
+	r.search = c.g.search.ForNamed(c.g.search.Request.OnSlot(use.Guards, use.Light, use.Level))
 	c.runs[use], c.uses = &r, append(c.uses, use)
 	return &r
 }
@@ -156,12 +186,12 @@ func (g *groupRun) placeBeside(p reconcile.Placement, slots *slotRun) bool {
 func (c *slotRun) take(p reconcile.Placement) bool {
 	s := c.g.s
 	if !c.find.UnderAllocated() {
-		c.g.reasons = []string{c.find.WhyEnough()}
+		c.because(c.find.WhyEnough())
 		return false
 	}
 	if at := s.Input.PendingSince(c.g.work.Group.Name, s.eval.PendingSince()) + c.find.Grace(); at > s.Input.Now.UnixNano() {
 		s.graceEnds = earlier(s.graceEnds, time.Unix(0, at).UTC())
-		c.g.reasons = []string{c.find.WhyGrace()}
+		c.because(c.find.WhyGrace())
 		return false
 	}
 	world.Flush(c.g.search.Edit)
@@ -175,13 +205,24 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 			return placed
 		}
 	}
-	c.g.reasons = []string{c.find.WhyNobody()}
+	c.because(c.find.WhyNobody())
 	return false
 }
 
 // takeOn has some leave a node for an instance, if they are enough; placed: it found room then.
 func (c *slotRun) takeOn(at slot.Take, p reconcile.Placement) (tried, placed bool) {
-	return c.run(at.Use).takeOn(at, c.find.Instance().Project, p)
+	project := c.find.Instance().Project
+	if !c.find.InCells() {
+		return c.run(at.Use).takeOn(at, project, p)
+	}
+	for cell, use := range c.find.Cells(at.Node) {
+		run := c.run(use)
+		c.find.Aim(run.search.Request, cell)
+		if tried, placed = run.takeOn(at, project, p); tried {
+			break
+		}
+	}
+	return tried, placed
 }
 
 // takeOn has some leave a node for an instance that the run places, for a slot of a project or, "", as they failed the submission check.

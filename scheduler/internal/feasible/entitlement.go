@@ -23,7 +23,9 @@ type Entitlement struct {
 
 // slotWant is what a group may use of its project's slots.
 type slotWant struct {
-	of *slots.Instance
+	of   *slots.Instance
+	want *DeviceRequest // nil: it needs no devices
+	gpus int            // of a slot
 	// first: of a gang of which nothing runs it uses slots only if there are enough for the first members of all its groups, so many of each.
 	gang  world.GangName
 	first []*slots.Instance
@@ -63,7 +65,19 @@ func (c *Entitlement) ofProject(w *world.World, job *structs.Job, groups []strin
 		if g == nil {
 			continue
 		}
-		want := slotWant{of: slotInstance(w, job, g)}
+		of, volume := standing.Instance(w, job, g)
+		of.Start = math.MaxInt64
+		want := slotWant{of: of}
+		if volume.GPUs > 0 {
+			if want.gpus = w.SlotSettings().TypeOf(of.Type).GPUs; want.gpus == 0 {
+				continue
+			}
+			devices, ok := claimedDevices(g)
+			if !ok {
+				continue
+			}
+			want.want, c.pool = &devices, cmp.Or(job.NodePool, structs.DefaultNodePool)
+		}
 		if gang := gangs[name]; gang != nil {
 			own := world.Owner{RequestName: world.RequestName{Namespace: job.Namespace, Job: job.ID, Group: name}, Terms: *Terms(job, g)}
 			want.gang, _ = own.Gang()
@@ -82,8 +96,8 @@ func slotInstance(w *world.World, job *structs.Job, g *structs.TaskGroup) *slots
 	return of
 }
 
-// free returns how many instances the free slots of the project hold, up to most.
-func (s *slotWant) free(w *world.World, most int) int {
+// slotsFree returns how many instances of a group the free slots of the project hold, up to most.
+func (c *Entitlement) slotsFree(w *world.World, s *slotWant, most int) int {
 	account := w.Slots().Account(s.of.Project)
 	if account == nil || most <= 0 {
 		return 0
@@ -91,7 +105,11 @@ func (s *slotWant) free(w *world.World, most int) int {
 	if s.first != nil && !w.GangRuns(s.gang) && !account.HoldsAll(s.first, s.count) {
 		return 0
 	}
-	return account.Room(s.of, most)
+	room := account.Room(s.of, most)
+	if s.want != nil {
+		room = c.cellsFor(w, s, room)
+	}
+	return room
 }
 
 // claims reports whether all first members of a gang may use claims: else none of it does.
@@ -136,7 +154,18 @@ func (c *Entitlement) Free(w *world.World, most int) (n int) {
 		n += c.freeFor(w, &c.wants[i], most)
 	}
 	for i := range c.slots {
-		n += c.slots[i].free(w, most-n)
+		n += c.slotsFree(w, &c.slots[i], most-n)
+	}
+	return n
+}
+
+// cellsFor returns how many instances the free cells hold that a project has as slots, most at most.
+func (c *Entitlement) cellsFor(w *world.World, of *slotWant, most int) (n int) {
+	each := (of.want.Count + of.gpus - 1) / of.gpus // cells
+	for key, chain := range w.Chains {
+		if level, fits := chain.LevelFor(min(of.want.Count, of.gpus)); fits && chainMatches(key, c.pool, of.want) {
+			n += w.FreeFor(key, structs.ProjectOwner(of.of.Project), level, (most-n)*each) / each
+		}
 	}
 	return n
 }

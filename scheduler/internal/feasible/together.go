@@ -51,6 +51,9 @@ func NotTogether(requests []DeviceRequest) string {
 	return ""
 }
 
+// MayClaim reports whether an instance of a group requests devices that can be owned: whole ones, of one kind.
+func MayClaim(g *structs.TaskGroup) bool { return Together(groupRequests(g)) != nil }
+
 // WithoutClaim returns a group of a job that can use no claim on cells, as it requests devices that cannot be owned, or belongs to a gang that
 // uses claims and requests none; and why. A group without devices beside others claims nothing, and need not.
 func WithoutClaim(job *structs.Job) (group, why string) {

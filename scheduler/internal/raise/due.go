@@ -23,7 +23,7 @@ func Due(w *world.World, owner string, allowed func(job structs.NamespacedID, al
 	if !MayRaise(w, owner) {
 		return nil
 	}
-	if name, project := strings.CutPrefix(owner, projectPrefix); project {
+	if name, project := strings.CutPrefix(owner, structs.ProjectOwnerPrefix); project {
 		return dueOfProject(w, name, allowed)
 	}
 	list, looks := dueList{edit: w.Edit(), use: Use, allowed: allowed}, 0

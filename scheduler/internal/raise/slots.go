@@ -1,9 +1,11 @@
 package raise
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
+	"github.com/nomadish/nomadish/scheduler/internal/slot"
 	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -12,18 +14,15 @@ import (
 // Instances of a project that run where room was free use its slots in place as soon as a row has room for them and their node slots left (semantics
 // part 4).
 
-// projectPrefix begins the name of an owner that is a project. No namespace has such a name.
-const projectPrefix = "project:"
-
 // mayRaiseLooks bounds the instances beside a project's slots that are looked at to see whether any could use them: most are alike.
 const mayRaiseLooks = 256
 
 // OfProject returns the name by which a project is among the owners of whom something may be raised.
-func OfProject(name string) string { return projectPrefix + name }
+func OfProject(name string) string { return structs.ProjectOwner(name) }
 
 // MayRaise reports whether an owner, a namespace or a project by OfProject, has anything free that its running instances might use in place.
 func MayRaise(w *world.World, owner string) (may bool) {
-	name, project := strings.CutPrefix(owner, projectPrefix)
+	name, project := strings.CutPrefix(owner, structs.ProjectOwnerPrefix)
 	if !project {
 		return w.MayRaise(owner)
 	}
@@ -68,12 +67,15 @@ func slotUse(e *world.Edit, u *world.Usage) *world.Usage {
 	kind := world.Base(e).SlotSettings().TypeOf(t.Type)
 	mhz, memory := kind.VolumeOn(n.Node.NodeResources)
 	volume := slots.Volume{MemoryMB: u.Amount.MemoryMB, GPUs: int64(len(u.Devices))}
-	slot := slots.Volume{MemoryMB: memory, GPUs: int64(kind.GPUs)}
+	each := slots.Volume{MemoryMB: memory, GPUs: int64(kind.GPUs)}
 	raised, owner, terms := *u, *u.Owner, *t
-	terms.Guards = slots.Guards(volume, slot, terms.Cost)
-	volume.MilliCores, slot.MilliCores = u.Amount.CPU, mhz // in the same unit
-	terms.Light = slots.IsLight(volume, slot, (&structs.SchedulerConfiguration{Slots: world.Base(e).SlotSettings()}).LightPart())
+	terms.Guards = slots.Guards(volume, each, terms.Cost)
+	volume.MilliCores, each.MilliCores = u.Amount.CPU, mhz // in the same unit
+	terms.Light = slots.IsLight(volume, each, (&structs.SchedulerConfiguration{Slots: world.Base(e).SlotSettings()}).LightPart())
 	owner.Terms.Claim, owner.Terms.Slots = structs.ClaimSlots, &terms
+	if len(u.Devices) > 0 && kind.GPUs > 0 && !slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.Share < world.WholeDevice }) {
+		owner.Terms.CellLevel = slot.Level(world.Base(e), n, kind.GPUs)
+	}
 	raised.Owner = &owner
 	if world.ClaimLacks(e, &raised) != "" {
 		return nil

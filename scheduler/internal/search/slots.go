@@ -3,6 +3,7 @@ package search
 import (
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -22,14 +23,18 @@ func (a *Request) OfProject(in *Input, e *world.Edit) {
 	a.common.Owner = world.NewOwner(a.By.RequestName, a.Resources)
 }
 
-// OnSlot returns the request as one that uses slots of its project, with guards on its node or as a light one.
-func (a *Request) OnSlot(guards int, light bool) *Request {
+// OnSlot returns the request as one that uses slots of its project, with guards on its node or as a light one; level is that of the cells that its
+// devices are in, "" without devices.
+func (a *Request) OnSlot(guards int, light bool, level string) *Request {
 	c := a.copy()
 	terms, own, resources := *a.Resources.Shared.Terms, *a.Resources.Shared.Terms.Slots, *a.Resources
 	own.Guards, own.Light = guards, light
-	terms.Claim, terms.Slots = structs.ClaimSlots, &own
+	terms.Claim, terms.CellLevel, terms.Slots = structs.ClaimSlots, level, &own
 	resources.Shared.Terms = &terms
 	c.Resources, c.By.Entitled = &resources, true
 	c.common.Owner = world.NewOwner(a.By.RequestName, &resources)
+	if level != "" && len(c.Devices) > 1 {
+		c.together = feasible.Together(c.Devices)
+	}
 	return c
 }

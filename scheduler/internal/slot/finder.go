@@ -1,9 +1,12 @@
 package slot
 
 import (
+	"iter"
 	"math"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
+	"github.com/nomadish/nomadish/scheduler/internal/claim"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
@@ -24,6 +27,7 @@ type Finder struct {
 	search *search.Search
 	few    *search.Search // among the few nodes that have slots left
 	listed bool
+	cells  *claim.Finder // nil: instances need no devices
 	// failed: of no project's slots: only those are taken from that failed the submission check.
 	failed bool
 	config *structs.SchedulerConfiguration
@@ -42,6 +46,11 @@ func NewFinder(in *search.Input, e *world.Edit, group *structs.TaskGroup, begin 
 	}
 	f.search = begin()
 	f.search.Request.By.Entitled = true
+	if f.volume.GPUs > 0 {
+		if f.cells = claim.NewSlotFinder(in.Job, in.Job.Project, f.kind.GPUs, f.search); f.cells == nil {
+			return nil
+		}
+	}
 	f.search.Allow = func(n *world.NodeState) bool {
 		_, ok := f.On(n)
 		return ok
@@ -57,15 +66,18 @@ func entitledTo(in *search.Input, e *world.Edit, group *structs.TaskGroup) *Find
 		return nil
 	}
 	f := &Finder{e: e, config: &in.Config, kind: w.SlotSettings().TypeOf(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart()}
-	f.of, f.volume = standing.Instance(w, in.Job, group)
+	if f.of, f.volume = standing.Instance(w, in.Job, group); f.volume.GPUs > 0 && (f.kind.GPUs == 0 || !feasible.MayClaim(group)) {
+		return nil
+	}
 	f.of.ID, f.of.Start = "", math.MaxInt64
 	return f
 }
 
-// Use is what an instance takes of a node's slots beside its cost.
+// Use is what an instance takes of a node's slots beside its cost. Level is that of the cells that its devices are in, "" without devices.
 type Use struct {
 	Guards int
 	Light  bool
+	Level  string
 }
 
 // On returns what an instance would take of a node's slots; false: the node has not enough left.
@@ -85,7 +97,52 @@ func (f *Finder) use(n *world.NodeState) (u Use) {
 	}
 	_, memory := f.kind.VolumeOn(r)
 	slot := slots.Volume{MilliCores: 1000 * int64(f.kind.Cores), MemoryMB: memory, GPUs: int64(f.kind.GPUs)}
-	return Use{slots.Guards(f.volume, slot, f.of.Cost), slots.IsLight(f.volume, slot, f.part)}
+	return Use{slots.Guards(f.volume, slot, f.of.Cost), slots.IsLight(f.volume, slot, f.part), f.level(n)}
+}
+
+// level returns the level of the cells that are slots, on a node; "" if instances need no devices, or nothing can be owned of those of the node.
+func (f *Finder) level(n *world.NodeState) string {
+	if f.volume.GPUs == 0 {
+		return ""
+	}
+	return Level(world.Base(f.e), n, f.kind.GPUs)
+}
+
+// Level returns the level of the cells on a node that are slots of so many GPUs; "": there are none.
+func Level(w *world.World, n *world.NodeState, gpus int) string {
+	keys, _ := world.NodeChains(n.Node, n.Capacity)
+	for _, key := range keys {
+		if chain, known := w.Chain(key); known && key.Type == claim.GPU {
+			if level, fits := chain.LevelFor(gpus); fits {
+				return chain.Levels()[level].Name
+			}
+		}
+	}
+	return ""
+}
+
+// InCells reports whether instances need devices: their slots are cells of their project.
+func (f *Finder) InCells() bool { return f.cells != nil }
+
+// Cells calls yield for the cells of the project that may hold one more instance, on nodes that have slots left, or on one node if it is named, with what
+// it would take of their slots. The edit may change before the next is taken only if no other is.
+func (f *Finder) Cells(node string) iter.Seq2[claim.Cell, Use] {
+	return func(yield func(claim.Cell, Use) bool) {
+		for at := range f.cells.Cells(f.e, node) {
+			if n, known := world.StateOf(f.e, at.Node); known && n.Node != nil {
+				if use, ok := f.On(n); ok && !yield(at, use) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Aim keeps a request for slots to a cell of a node.
+func (f *Finder) Aim(a *search.Request, at claim.Cell) {
+	if n, known := world.StateOf(f.e, at.Node); known {
+		f.cells.Aim(a, n, at)
+	}
 }
 
 func (f *Finder) book() *slotbook.Book { return world.Base(f.e).Slots() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -39,6 +40,32 @@ func WhyOfGang(in *search.Input, e *world.Edit, groups []*structs.TaskGroup, fir
 		return g.Why(in.Now.UnixNano(), since)
 	}
 	return ""
+}
+
+// Reasons returns a reason, and that cells of the project are doomed which are slots of the type, if some are.
+func (f *Finder) Reasons(why string) []string {
+	if text := f.doomed(); text != "" {
+		return []string{text, why}
+	}
+	return []string{why}
+}
+
+// doomed is the reason where the hardware cannot hold all cells that are slots of the type at present; "": it can, or they are none.
+func (f *Finder) doomed() string {
+	if f.kind.GPUs == 0 || f.volume.GPUs == 0 {
+		return ""
+	}
+	n := 0
+	for _, chain := range world.Base(f.e).Chains {
+		if level, fits := chain.LevelFor(f.kind.GPUs); fits {
+			a := chain.Account(structs.ProjectOwner(f.of.Project), cells.Kind{Level: level})
+			n += (a.Doomed + a.Away) * chain.Devices(a.Kind)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("cells doomed: %d GPUs of the slots of project %q cannot be had at present", n, f.of.Project)
 }
 
 // WhyFull is the reason where no row of the project has room.

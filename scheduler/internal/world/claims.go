@@ -191,6 +191,20 @@ func DeviceMask(t *DeviceTree, u *Usage) (mask uint64) {
 // Claims reports whether a usage uses a claim on cells.
 func (u *Usage) Claims() bool { return u.Owner.Terms.Claim == structs.ClaimCells }
 
+// UsesCells reports whether a usage uses cells that somebody owns: its namespace, or its project, as slots with GPUs.
+func (u *Usage) UsesCells() bool {
+	t := &u.Owner.Terms
+	return t.Claim == structs.ClaimCells || t.Claim == structs.ClaimSlots && t.CellLevel != ""
+}
+
+// CellOwner returns who owns the cells that a usage uses, if it does: its namespace, or its project.
+func (u *Usage) CellOwner() string {
+	if t := &u.Owner.Terms; t.Claim == structs.ClaimSlots && t.Slots != nil {
+		return structs.ProjectOwner(t.Slots.Project)
+	}
+	return u.Owner.Namespace
+}
+
 // Guaranteed reports whether a usage uses a claim, so that nobody may reclaim it for another.
 func (u *Usage) Guaranteed() bool { return u.Owner.Terms.Claim != "" }
 
@@ -272,7 +286,7 @@ func (n *NodeState) roomsOn(e *Edit, key ChainKey, c *cells.Chain, t *DeviceTree
 	c.BoundOn(n.ID, func(b cells.Binding, devices uint64) {
 		free := devices & c.Healthy(n.ID)
 		for _, u := range n.Usages {
-			if u.Claims() && u.Owner.Namespace == b.Owner && usesBound(e, u) {
+			if u.UsesCells() && u.CellOwner() == b.Owner && usesBound(e, u) {
 				free &^= DeviceMask(t, u)
 			}
 		}

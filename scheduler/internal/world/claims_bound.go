@@ -90,7 +90,7 @@ func (w *World) OpportunisticDevices() map[OwnerKind]int {
 // opportunisticOn returns which devices of a tree owners use without a claim, by owner.
 func (n *NodeState) opportunisticOn(w *World, t *DeviceTree) (used map[string]uint64) {
 	for _, u := range n.Usages {
-		if len(u.Devices) == 0 || u.Claims() || !w.Owns(u.Owner.Namespace) {
+		if len(u.Devices) == 0 || u.Guaranteed() || !w.Owns(u.Owner.Namespace) {
 			continue
 		}
 		if mask := DeviceMask(t, u); mask != 0 {

@@ -250,12 +250,19 @@ func ClaimLacks(e *Edit, u *Usage) string {
 		return ledger{e}.perNodeLacks(u)
 	}
 	if u.Owner.Terms.Claim == structs.ClaimSlots {
-		return SlotEdit{e}.Lack(u)
+		if lack := (SlotEdit{e}).Lack(u); lack != "" {
+			return lack
+		}
 	}
-	if !u.Claims() {
+	return ledger{e}.cellsLack(u)
+}
+
+// cellsLack returns why a usage cannot use the cells of its claim now; "" if it can, or if it uses none.
+func (l ledger) cellsLack(u *Usage) string {
+	if !u.UsesCells() {
 		return ""
 	}
-	ed, k, list := ledger{e}.cellsOf(u)
+	ed, k, list := l.cellsOf(u)
 	if len(list) == 0 {
 		return "claim: no cell of level " + u.Owner.Terms.CellLevel + " is owned there"
 	}
@@ -264,16 +271,16 @@ func ClaimLacks(e *Edit, u *Usage) string {
 	}
 	for _, cell := range list {
 		if b, _, bound := ed.View().Binding(cell, k); bound {
-			if b.Owner != u.Owner.Namespace {
+			if b.Owner != u.CellOwner() {
 				return fmt.Sprintf("claim: the cell of level %s is bound by %s", u.Owner.Terms.CellLevel, b.Owner)
 			}
 			continue
 		}
-		if err := ed.Safe(cell, k, u.Owner.Namespace); err != nil {
+		if err := ed.Safe(cell, k, u.CellOwner()); err != nil {
 			return "claim: cell of level " + u.Owner.Terms.CellLevel + ": " + err.Error()
 		}
 		if len(list) > 1 {
-			if err := ed.Bind(cell, k, u.Owner.Namespace, false); err != nil {
+			if err := ed.Bind(cell, k, u.CellOwner(), false); err != nil {
 				return "claim: cell of level " + u.Owner.Terms.CellLevel + ": " + err.Error()
 			}
 		}
@@ -325,7 +332,7 @@ func GangClaim(members []*Usage) string {
 
 // usesBound reports whether a usage uses cells that are bound.
 func usesBound(e *Edit, u *Usage) bool {
-	if !u.Claims() {
+	if !u.UsesCells() {
 		return u.Guaranteed()
 	}
 	ed, k, list := ledger{e}.cellsOf(u)
@@ -343,16 +350,16 @@ func Claim(e *Edit, u *Usage) bool {
 	if u.PerNode() {
 		ledger{e}.subtract(u)
 	}
-	if !u.Claims() {
+	if !u.UsesCells() {
 		return true
 	}
 	ledger{e}.ownClaims()
 	ed, k, list := ledger{e}.cellsOf(u)
 	for i, cell := range list {
 		b, _, bound := ed.View().Binding(cell, k)
-		ok := bound && b.Owner == u.Owner.Namespace
+		ok := bound && b.Owner == u.CellOwner()
 		if !bound {
-			ok = bind(ed, cell, k, u.Owner.Namespace) == nil
+			ok = bind(ed, cell, k, u.CellOwner()) == nil
 		}
 		if !ok {
 			for _, back := range list[:i] {
@@ -372,12 +379,12 @@ func Claim(e *Edit, u *Usage) bool {
 // KeepBound counts one more use of the cells that a usage would claim if all of them are bound for its owner, so that they stay so until
 // Unclaim. It reports whether it did.
 func KeepBound(e *Edit, u *Usage) bool {
-	if !u.Claims() || e.w.claims == nil {
+	if !u.UsesCells() || e.w.claims == nil {
 		return false
 	}
 	ed, k, list := ledger{e}.cellsOf(u)
 	for _, cell := range list {
-		if b, _, bound := ed.View().Binding(cell, k); !bound || b.Owner != u.Owner.Namespace {
+		if b, _, bound := ed.View().Binding(cell, k); !bound || b.Owner != u.CellOwner() {
 			return false
 		}
 	}
@@ -412,7 +419,7 @@ func (l ledger) countUse(u *Usage, by int) {
 	if !ok {
 		return
 	}
-	l.e.claims.uses = append(l.e.claims.uses, ownerUse{u.Owner.Namespace, chainUse{key, by * Count(DeviceMask(t, u))}})
+	l.e.claims.uses = append(l.e.claims.uses, ownerUse{u.CellOwner(), chainUse{key, by * Count(DeviceMask(t, u))}})
 }
 
 // addUses adds up what is in guaranteed use.
@@ -461,7 +468,7 @@ func bind(ed *cells.Edit, cell cells.Cell, k cells.Kind, owner string) error {
 
 // Unclaim counts one use less of the cells of a usage's claim.
 func Unclaim(e *Edit, u *Usage) {
-	if !u.Claims() || e.w.claims == nil {
+	if !u.UsesCells() || e.w.claims == nil {
 		return
 	}
 	ledger{e}.ownClaims()
@@ -478,7 +485,7 @@ func Unclaim(e *Edit, u *Usage) {
 // claimFor binds what a usage claims, and returns the usage as it counts: without its claim if that does not hold. What
 // is claimed of a node that is not known is bound when it is registered.
 func (l ledger) claimFor(u *Usage) *Usage {
-	if !u.Claims() || l.e.w.claims != nil && (!l.known(u.NodeID) || Claim(l.e, u)) {
+	if !u.UsesCells() || l.e.w.claims != nil && (!l.known(u.NodeID) || Claim(l.e, u)) {
 		return u
 	}
 	l.e.claims.lost = append(l.e.claims.lost, u.ID)

@@ -89,7 +89,7 @@ func (l ledger) claimAnew(s *NodeState, check bool) {
 		return
 	}
 	for _, u := range slices.Clone(s.Usages) {
-		if u.Claims() && (check && l.claimUnsafe(u) || !Claim(l.e, u)) {
+		if u.UsesCells() && (check && l.claimUnsafe(u) || !Claim(l.e, u)) {
 			l.loseClaim(u)
 		}
 	}
@@ -103,7 +103,7 @@ func (l ledger) claimUnsafe(u *Usage) bool {
 			return false // it is bound when it is
 		}
 	}
-	return ClaimLacks(l.e, u) != ""
+	return l.cellsLack(u) != ""
 }
 
 // loseBinding lets all usages of a cell that is not bound any more go on without their claim.
@@ -125,7 +125,7 @@ func (l ledger) usagesOf(ed *cells.Edit, b cells.Binding) (list []*Usage) {
 		}
 		for _, u := range n.Usages {
 			t := &u.Owner.Terms
-			if !u.Claims() || u.Owner.Namespace != b.Owner || t.CellLevel != level || t.CellSize != b.Kind.Size {
+			if !u.UsesCells() || u.CellOwner() != b.Owner || t.CellLevel != level || t.CellSize != b.Kind.Size {
 				continue
 			}
 			if _, k, in := l.cellsOf(u); k == b.Kind && slices.Contains(in, b.Cell) {

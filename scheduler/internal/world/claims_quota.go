@@ -27,6 +27,7 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 	for _, d := range QuotaChanges(was, quotas) {
 		ledger{e}.changeQuota(owner, d)
 	}
+	ledger{e}.admitted(owner, quotas)
 	ledger{e}.pin(owner, quotas)
 	if len(e.claims.pins) > 0 {
 		ledger{e}.pinAgain(owner, quotas, "") // no edit is admitted with such a pin, but time goes on: as when its node returns
@@ -38,7 +39,7 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 	c.quotas.Delete(e.tok, owner)
 	if c.quotas.Len() == 0 {
 		for _, u := range e.w.allocs.All {
-			if u.Claims() {
+			if u.UsesCells() {
 				ledger{e}.loseClaim(u)
 			}
 		}
@@ -103,6 +104,28 @@ func (l ledger) changeQuota(owner string, d Quota) {
 	if d.Count < 0 {
 		l.unbindFor(ed, owner, k, -d.Count)
 		_ = ed.Withdraw(owner, k, -d.Count) // there are as many now
+	}
+}
+
+// admitted states in which order an owner's cells were admitted: another week of a calendar may give as many that were admitted at other times.
+func (l ledger) admitted(owner string, quotas []Quota) {
+	for i := range quotas {
+		q := &quotas[i]
+		ed := ChainEdit(l.e, q.Chain)
+		if ed == nil {
+			continue
+		}
+		k, ok := ed.View().KindOf(q.Level, q.Size)
+		if !ok {
+			continue
+		}
+		var lots []cells.Lot
+		for _, o := range quotas {
+			if o.Chain == q.Chain && o.Level == q.Level && o.Size == q.Size {
+				lots = append(lots, cells.Lot{Count: o.Count, Order: o.Order})
+			}
+		}
+		ed.Admitted(owner, k, lots)
 	}
 }
 

@@ -2,6 +2,7 @@ package world
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
@@ -31,6 +32,7 @@ func (s SlotEdit) book() *slotbook.Book {
 // SetProject states what a project is now; nil: there is none of the name. What it used beyond that runs on without its slots: see LostClaims. It reports
 // whether that is anything new.
 func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool) {
+	s.own(name, to)
 	spec := slotbook.SpecOf(to)
 	if spec.Equal(s.E.w.slots.Spec(name)) {
 		return false
@@ -48,7 +50,19 @@ func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool)
 	return true
 }
 
-// Restore states all projects of an edit that knows none yet, and has all nodes and allocations.
+// own states which cells a project owns, as its slots of the week have GPUs; nil: there is no such project. What others get of them in the same
+// moment may count as lacking until this is stated: that is counted anew then.
+func (s SlotEdit) own(name string, to *structs.ProjectNow) {
+	var cells []Quota
+	if to != nil {
+		cells = QuotasOf(to.Cells)
+	}
+	if owner := structs.ProjectOwner(name); !slices.EqualFunc(s.E.w.Quotas(owner), cells, Quota.equal) {
+		s.E.SetQuotas(owner, cells)
+	}
+}
+
+// Restore states all projects of an edit that knows none yet, and has all nodes, all allocations and what projects own (RestoreQuotas).
 func (s SlotEdit) Restore(projects []*structs.ProjectNow) {
 	specs := make([]*slots.Project, len(projects))
 	for i, p := range projects {
@@ -134,6 +148,7 @@ func (s SlotEdit) Place(nodeID string, u *Usage) {
 func (s SlotEdit) lose(ids []string) {
 	for _, id := range ids {
 		if u, found := s.E.w.allocs.Get(id); found && u.Owner.Terms.Claim == structs.ClaimSlots {
+			Unclaim(s.E, u)
 			ledger{s.E}.loseClaim(u)
 		}
 	}
@@ -163,5 +178,11 @@ func (s SlotEdit) Lack(u *Usage) string {
 	if u.Owner.Terms.Slots == nil {
 		return "slots: it is of no project"
 	}
-	return s.E.w.slots.Lack(SlotInstance(u), u.NodeID, u.Owner.Terms.Slots)
+	if lack := s.E.w.slots.Lack(SlotInstance(u), u.NodeID, u.Owner.Terms.Slots); lack != "" {
+		return lack
+	}
+	if len(u.Devices) > 0 && !u.UsesCells() {
+		return "slots of type " + strconv.Quote(u.Owner.Terms.Slots.Type) + " have no such devices"
+	}
+	return ""
 }

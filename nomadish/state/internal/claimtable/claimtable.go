@@ -51,6 +51,8 @@ type Edit struct {
 	World *scheduler.Edit
 	// Sites are the levels of cells above nodes.
 	Sites []structs.TopologyLevel
+	// Weeks are those of the calendars of all projects.
+	Weeks iter.Seq[*structs.ProjectWeek]
 	// HasNamespace reports whether there is a namespace of a name, other than the default one.
 	HasNamespace func(name string) bool
 	// Put stores a row of a table, Drop removes one.

@@ -116,17 +116,21 @@ func (x Edit) admitNext(was, now *structs.VirtualCluster) error {
 	if err := x.admit(now); err != nil {
 		return err
 	}
-	var before []structs.Waiter
+	return structs.Behind(x.waiters(now.Name), now.Name, now.Growth(was, x.time()))
+}
+
+// waiters returns what waits: cells that are due, then the edits of all virtual clusters but one.
+func (x Edit) waiters(but string) (before []structs.Waiter) {
 	edits, due := x.pending()
 	for _, d := range due {
 		before = append(before, structs.WaitingCells(d))
 	}
 	for _, v := range edits {
-		if v.Name != now.Name {
+		if v.Name != but {
 			before = append(before, structs.WaitingEdit(v, v.Waiting().Growth(v, x.time())))
 		}
 	}
-	return structs.Behind(before, now.Name, now.Growth(was, x.time()))
+	return before
 }
 
 // TryPending gives what is due, then admits edits that wait, in the order in which they came. One that needs cells of the same level as one before

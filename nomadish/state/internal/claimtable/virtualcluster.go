@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -154,16 +153,9 @@ func (x Edit) later(with *structs.VirtualCluster) (times []scheduler.LaterClaims
 			all = append(all, v)
 		}
 	}
-	var edges []int64
-	for _, v := range all {
-		edges = append(edges, v.Edges(x.time())...)
-	}
-	slices.Sort(edges)
-	for _, at := range slices.Compact(edges) {
-		one := scheduler.LaterClaims{At: time.Unix(0, at).UTC().Format(time.RFC3339), All: map[string][]structs.CellClaim{}, Owner: with.Name}
-		for _, v := range all {
-			one.All[v.Name] = v.ClaimsAt(at, x.Index)
-		}
+	weeks := x.slotWeeks()
+	for _, at := range edges(all, weeks, x.time()) {
+		one := scheduler.LaterClaims{At: timeText(at), All: x.ownedAt(all, weeks, at), Owner: with.Name}
 		if was := get[structs.VirtualCluster](x, VirtualClusters, byID, with.Name); was != nil {
 			one.Was = was.ClaimsAt(at, x.Index)
 		}

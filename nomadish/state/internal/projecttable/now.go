@@ -17,7 +17,7 @@ func (r Reads) Now(name string, at int64) *structs.ProjectNow {
 	}
 	for w := range r.Weeks(name) {
 		if w.From <= at && at < w.To {
-			now.Rows = w.Rows
+			now.Rows, now.Cells = w.Rows, structs.SlotClaims(w.Cells)
 			break
 		}
 	}

@@ -94,6 +94,9 @@ func (x Edit) editCalendar(e *structs.ProjectCalendarEntry) error {
 	if err := x.checkSlots(was, now); err != nil {
 		return err
 	}
+	if err := x.giveCells(was, now); err != nil {
+		return err
+	}
 	x.Put(Weeks, now)
 	edit := &structs.CalendarEdit{Project: now.Project, Week: now.Week, Index: x.Index, Time: x.Now, By: e.By, Before: before, After: now.Rows}
 	x.Put(Edits, edit)

@@ -117,27 +117,32 @@ type Edit struct {
 	Nodes iter.Seq[*structs.Node]
 	// Slots is what the scheduler's configuration states about slots; nil: nothing.
 	Slots *structs.SlotSettings
+	// CellOfSlot returns the quota cell that a slot of a type with GPUs is, without a count; nil: no node states such slots.
+	CellOfSlot func(t structs.SlotType) (*structs.CellClaim, error)
+	// Admit returns an error if a week gives out cells that others own. was is the week as it is stored; nil: it is not.
+	Admit func(was, now *structs.ProjectWeek) error
 	// Put stores a row of a table, Drop removes one.
 	Put, Drop func(table string, row any)
 	// Note reports what was changed; nil: there was nothing, or is nothing any more.
 	Note func(key string, was, now any)
 }
 
-// Event returns the time of an entry and the type of its event; "" if it is not about projects.
-func Event(payload any) (at int64, event string) {
+// Event returns the time of an entry, the type of its event, and the seed of the evaluations that it makes; the type is "" if the entry is not about
+// projects.
+func Event(payload any) (at int64, event, seed string) {
 	switch e := payload.(type) {
 	case *structs.ProjectUpsertEntry:
-		return e.Time, "ProjectUpserted"
+		return e.Time, "ProjectUpserted", ""
 	case *structs.ProjectDeleteEntry:
-		return e.Time, "ProjectDeleted"
+		return e.Time, "ProjectDeleted", ""
 	case *structs.ProjectCalendarEntry:
-		return e.Time, "ProjectCalendarEdited"
+		return e.Time, "ProjectCalendarEdited", e.EvalSeed
 	case *structs.FlowUpsertEntry:
-		return e.Time, "FlowUpserted"
+		return e.Time, "FlowUpserted", ""
 	case *structs.FlowDeleteEntry:
-		return e.Time, "FlowDeleted"
+		return e.Time, "FlowDeleted", ""
 	}
-	return 0, ""
+	return 0, "", ""
 }
 
 // Apply applies an entry that [Event] knows: as a whole, or not at all if it returns an error.

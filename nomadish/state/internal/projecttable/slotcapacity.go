@@ -61,3 +61,42 @@ func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
 	}
 	return nil
 }
+
+// giveCells finds the quota cells that slots with GPUs are, and returns an error if others own them.
+func (x Edit) giveCells(was, now *structs.ProjectWeek) error {
+	var before []structs.SlotCells
+	if was != nil {
+		before = was.Cells
+	}
+	now.Cells = nil
+	total := structs.RowsTotal(now.Rows)
+	for _, name := range slices.Sorted(maps.Keys(total)) {
+		t := x.Slots.TypeOf(name)
+		if t.GPUs == 0 || total[name] == 0 {
+			continue
+		}
+		had, cell := 0, (*structs.CellClaim)(nil)
+		for i := range before {
+			if before[i].Slot == name {
+				cell, had = &before[i].Claim, had+before[i].Claim.Count
+			}
+		}
+		is, err := x.CellOfSlot(t)
+		switch {
+		case err == nil && is != nil:
+			cell = is
+		case err != nil && total[name] > had: // what there was already may become less
+			return structs.Errorf(structs.CodeBadRequest, "project %q: calendar %q: type %q: %w", now.Project, now.Week, name, err)
+		}
+		if cell != nil {
+			of := *cell
+			of.Count = total[name]
+			now.Cells = append(now.Cells, structs.GiveSlotCells(name, of, before, x.Index)...)
+		}
+	}
+	if err := x.Admit(was, now); err != nil {
+		return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: the GPUs of its slots: %w", now.Project, now.Week, err).
+			WithHint("state fewer slots with GPUs: `nomadish vc list` and `nomadish project list` show who owns the others")
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// gpuSlots is a configuration of two nodes of eight GPUs, each with as many slots of one GPU.
+func gpuSlots(t *testing.T) string {
+	nodes := strings.Replace(dgx("m", 2, "r1"), "  gpus", "  slots {\n    gpu = 8\n  }\n  gpus", 1)
+	return simulate(t, nodes) + "server {\n  scheduling {\n    slot \"gpu\" {\n      gpus = 1\n    }\n  }\n}\n"
+}
+
+// requeuesOf waits until so many instances of a job run in the namespace b, and returns how many of them were requeued how often.
+func (a *agent) requeuesOf(id string, count int) map[int]int {
+	a.t.Helper()
+	found := map[int]int{}
+	within(a.t, 20*time.Second, fmt.Sprintf("%d instances of %s", count, id), func(ctx context.Context) error {
+		allocs, _, err := a.api.Jobs().Allocations(ctx, id, true, &api.Query{Namespace: "b"})
+		if err != nil {
+			return err
+		}
+		clear(found)
+		if allocs = runningOf(allocs); len(allocs) != count {
+			return fmt.Errorf("%d run", len(allocs))
+		}
+		for _, x := range allocs {
+			found[x.Requeues]++
+		}
+		return nil
+	})
+	return found
+}
+
+// wantRequeues requires how many instances of the job "low" run, and how many of them were requeued how often: "8:0 8:1" are eight never, eight once.
+func (a *agent) wantRequeues(what string, want map[int]int) {
+	a.t.Helper()
+	count := 0
+	for _, n := range want { // a sum
+		count += n
+	}
+	if got := a.requeuesOf("low", count); fmt.Sprint(got) != fmt.Sprint(want) {
+		a.t.Errorf("%s: of the instances that run as many were requeued so often: %v, want %v", what, got, want)
+	}
+}
+
+// TestCellsTakeImmune: instances that were requeued max_requeues times leave for no slot any more, and for cells of a virtual cluster as before; slots with
+// GPUs are admitted against virtual clusters, and neither takes from the other.
+func TestCellsTakeImmune(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, true, gpuSlots(t))
+	a.start()
+	a.ready(2)
+	a.teams("a", "b")
+	says(t, a, 0, "operator scheduler set-config -grace 1s -max-requeues 1")
+	says(t, a, 0, "project apply "+a.job("projects", "project \"chip\" {\n  users = [\"root\"]\n}\n"))
+	a.owns(0, "a", `level = "node", count = 1`, "Successfully applied")
+	says(t, a, 1, "project calendar -type gpu -slots 9 chip", "the GPUs of its slots: level gpu: 1 short")
+	says(t, a, 0, "project calendar -type gpu -slots 8 chip")
+	a.owns(1, "a", `level = "node", count = 2`, "level gpu: 8 short")
+
+	low := strings.Replace(lowJob, "group \"g\" {", "group \"g\" {\n    count = 16", 1)
+	a.submit("low", low)
+	a.wantRequeues("all run", map[int]int{0: 16})
+	a.tenantJob("a", "first", 8, "")
+	a.runsAs("a", "first", true, 20*time.Second)
+	a.wantRequeues("a node was taken", map[int]int{0: 8})
+	a.ends("a", "first")
+	a.wantRequeues("half was requeued", map[int]int{0: 8, 1: 8})
+
+	own := strings.NewReplacer(`job "low"`, `job "own"`, `namespace = "b"`, "namespace = \"default\"\n  project = \"chip\"\n  slot = \"gpu\"\n  class = \"guaranteed\"",
+		`group "g" {`, "group \"g\" {\n    count = 8").Replace(lowJob)
+	says(t, a, 0, "job run -detach -user root "+a.job("own", own), "Recognised")
+	for _, x := range a.whole(a.running("own", 8, 20*time.Second)) {
+		if terms := x.AllocatedResources.Shared.Terms; terms.Claim != structs.ClaimSlots || terms.CellLevel != structs.LevelGPU {
+			t.Errorf("its terms are %+v", terms)
+		}
+	}
+	a.wantRequeues("those left that were never requeued", map[int]int{1: 8})
+
+	a.tenantJob("a", "second", 8, "")
+	a.runsAs("a", "second", true, 20*time.Second)
+	says(t, a, 0, "job status own", "running")
+	a.running("own", 8, 20*time.Second)
+	a.pending("b", "low", "16")
+	says(t, a, 0, "topology", "project:chip")
+}
+
+// lowJob has instances of one GPU in the namespace b.
+const lowJob = `job "low" {
+  type      = "batch"
+  namespace = "b"
+  group "g" {
+    task "t" {
+      driver = "mock_driver"
+      config { run_for = "24h" }
+      resources {
+        cpu    = 100
+        memory = 64
+        device "nvidia/gpu" { count = 1 }
+      }
+    }
+  }
+}`
