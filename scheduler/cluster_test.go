@@ -44,8 +44,9 @@ type cluster struct {
 	done *structs.Evaluation
 	// entitledOnly: evaluations are decided at the entitled positions of their requests.
 	entitledOnly bool
-	// projects are those that there are, by name.
+	// projects are those that there are, by name; pending is how many of their instances are, nil: not known.
 	projects map[string]*structs.ProjectNow
+	pending  func(project string) int
 }
 
 func newCluster(t tester) *cluster {
@@ -123,7 +124,7 @@ func (c *cluster) input() scheduler.Input {
 	ids := c.ids
 	return scheduler.Input{
 		Job: c.job, Allocs: c.own(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
-		Typical: c.typical, EntitledOnly: c.entitledOnly,
+		Typical: c.typical, EntitledOnly: c.entitledOnly, Pending: c.pending,
 		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
 	}
 }

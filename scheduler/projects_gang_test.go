@@ -316,6 +316,9 @@ func TestGangSlotsEntitled(t *testing.T) {
 		if n := scheduler.Entitled(p.w, j, "g", row.missing); n != row.want {
 			t.Errorf("%+v: %d are entitled", row, n)
 		}
+		if c := scheduler.EntitlementOf(p.w, j, []string{"g"}); c.Free(p.w, 1) > 0 != (row.want > 0) {
+			t.Errorf("%+v: its slots are free: %v", row, row.want == 0)
+		}
 	}
 }
 

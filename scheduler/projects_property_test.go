@@ -3,6 +3,8 @@ package scheduler_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -25,23 +27,26 @@ type projectDay struct {
 	runs    map[string]time.Duration // how long each job runs
 	waiting []string
 	taken   int // by force
+	gangs   int // every so many jobs are gangs of two; 0: none
 	waited  int // steps in which something waited
 	full    int // instances that ran in these steps
 }
 
 // TestSlotsDay: semantics part 4's promise, over a random day: no project runs fewer instances than it has slots while one of its jobs has been pending
 // for longer than the grace, unless all others are on slots or immune; none is given more than its slots by force; nothing idles while anything
-// waits; and who leaves is whom a dumb oracle names.
+// waits; and who leaves is whom a dumb oracle names. Some jobs are gangs of two, which start together, both on slots or neither, and leave together.
 func TestSlotsDay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		day(t, rapid.IntRange(2, 4).Draw(t, "nodes"), rapid.IntRange(2, 4).Draw(t, "cores"), 2*time.Hour)
+		gangs := rapid.IntRange(0, 4).Draw(t, "gangs")
+		day(t, rapid.IntRange(2, 4).Draw(t, "nodes"), rapid.IntRange(2, 4).Draw(t, "cores"), gangs, 2*time.Hour)
 	})
 }
 
-func day(t *rapid.T, nodes, cores int, long time.Duration) *projectDay {
+func day(t *rapid.T, nodes, cores, gangs int, long time.Duration) *projectDay {
 	d := &projectDay{
-		projects: newProjects(t), t: t, slots: nodes * cores, given: map[string]int{}, owner: map[string]string{}, runs: map[string]time.Duration{},
+		projects: newProjects(t), t: t, gangs: gangs, slots: nodes * cores, given: map[string]int{}, owner: map[string]string{}, runs: map[string]time.Duration{},
 	}
+	d.pending = d.pendingOf
 	for i := range nodes {
 		d.slotNode(fmt.Sprintf("n%03d", i), cores)
 	}
@@ -84,6 +89,9 @@ func (d *projectDay) arrive(number int, project string, runs time.Duration) {
 	id := fmt.Sprintf("j%05d", number)
 	d.owner[id], d.runs[id] = project, runs
 	j := batchOf(id, project)
+	if d.gangs > 0 && number%(d.gangs+1) == 0 {
+		j.TaskGroups[0].Count, j.TaskGroups[0].Gang = 2, &structs.Gang{}
+	}
 	d.jobs[id], d.since[id] = j, d.now
 	d.waiting = append(d.waiting, id)
 }
@@ -135,9 +143,9 @@ func (d *projectDay) decideAll() (any bool) {
 	slices.SortStableFunc(order, func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank[a], rank[b]), d.since[a].Compare(d.since[b]))
 	})
-	failed := map[string]bool{} // projects of which nothing else finds room
+	failed := map[string]bool{} // projects of which nothing else of as many instances finds room
 	for _, id := range order {
-		if key := d.owner[id]; !failed[key] {
+		if key := fmt.Sprint(d.owner[id], d.count(id)); !failed[key] {
 			failed[key] = !d.decideOne(id)
 			any = any || !failed[key]
 		}
@@ -158,9 +166,8 @@ func (d *projectDay) decideOne(id string) bool {
 	if placed(plan) == 0 {
 		return false
 	}
-	oracle := ""
-	if len(plan.Stop) > 0 {
-		oracle = d.victim(plan.Place[0].Resources.Shared.Terms.Claim != "")
+	if claim := d.checkWhole(plan, id); len(plan.Stop) > 0 {
+		d.checkVictims(plan, id, claim != "")
 	}
 	e := d.w.Edit()
 	judged, refused, why := scheduler.Judge(e, plan)
@@ -170,14 +177,13 @@ func (d *projectDay) decideOne(id string) bool {
 	d.commit(judged)
 	for _, s := range plan.Stop {
 		a := d.allocs[s.AllocID]
-		if before+1 > d.given[project] && d.given[d.owner[a.JobID]] > 0 {
+		if before+d.count(id) > d.given[project] && d.given[d.owner[a.JobID]] > 0 {
 			d.t.Fatalf("%s runs %d of %d, and takes %s", project, before, d.given[project], a.JobID)
 		}
-		if a.ID != oracle {
-			d.t.Fatalf("%s leaves, and not %s", a.ID, oracle)
-		}
 		d.taken++
-		d.waiting = append(d.waiting, a.JobID)
+		if !slices.Contains(d.waiting, a.JobID) {
+			d.waiting = append(d.waiting, a.JobID)
+		}
 		d.since[a.JobID] = d.now
 	}
 	d.runAll()
@@ -188,6 +194,94 @@ func (d *projectDay) decideOne(id string) bool {
 		}
 	}
 	return true
+}
+
+// pendingOf counts the pending instances of a project.
+func (d *projectDay) pendingOf(project string) (n int) {
+	for _, id := range d.waiting {
+		if d.owner[id] == project {
+			n += d.count(id)
+		}
+	}
+	return n
+}
+
+// count is how many instances a job has.
+func (d *projectDay) count(id string) int { return d.jobs[id].TaskGroups[0].Count }
+
+// checkWhole checks that a plan places all of a job, all by the same right, and returns by which.
+func (d *projectDay) checkWhole(plan *structs.Plan, id string) (claim string) {
+	for i, b := range plan.Place {
+		if c := b.Resources.Shared.Terms.Claim; i == 0 {
+			claim = c
+		} else if c != claim {
+			d.t.Fatalf("%s runs in part on slots", id)
+		}
+	}
+	if placed(plan) != d.count(id) {
+		d.t.Fatalf("%d of %s are placed", placed(plan), id)
+	}
+	return claim
+}
+
+// checkVictims checks that those leave whom the oracle names, one after the other: as many as there is no free room for.
+func (d *projectDay) checkVictims(plan *structs.Plan, id string, slot bool) {
+	was, free := d.allocs, d.slots-d.running()
+	d.allocs = maps.Clone(d.allocs)
+	var want, got []string
+	other := "" // the node of the other of a gang
+	for n := range d.count(id) {
+		node := ""
+		if free > 0 {
+			free--
+		} else {
+			one := d.victim(slot)
+			if one == "" {
+				d.t.Fatalf("somebody leaves for %s, and nobody may", id)
+			}
+			node = d.allocs[one].NodeID
+			for _, a := range was { // of a gang both leave
+				if a.JobID == was[one].JobID && !a.Terminal() && !d.allocs[a.ID].Terminal() {
+					gone := *a
+					gone.ClientStatus, d.allocs[a.ID] = structs.AllocClientComplete, &gone
+					want, free = append(want, a.ID), free+1
+					if a.ID != one {
+						other = a.NodeID
+					}
+				}
+			}
+			free--
+		}
+		terms := &structs.AllocTerms{}
+		if slot {
+			terms.Claim = structs.ClaimSlots
+		}
+		d.allocs[fmt.Sprint("new", n)] = &structs.Allocation{
+			ID: fmt.Sprint("new", n), JobID: id, NodeID: node, DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning, CreateTime: d.now.UnixNano(),
+			AllocatedResources: &structs.AllocatedResources{Shared: structs.AllocatedSharedResources{Terms: terms}}, Requeues: math.MaxInt32,
+		}
+	}
+	if len(want) == 3 && was[want[0]].NodeID == other { // one, and then a gang: it stays if the gang's other had its room beside it
+		want = want[1:]
+	}
+	d.allocs = was
+	for _, s := range plan.Stop {
+		got = append(got, s.AllocID)
+	}
+	slices.Sort(want)
+	if slices.Sort(got); !slices.Equal(got, want) {
+		d.t.Fatalf("for %s there leave %v, and not %v", id, got, want)
+	}
+}
+
+// running counts what runs.
+func (d *projectDay) running() (n int) {
+	for _, a := range d.allocs {
+		if !a.Terminal() {
+			n++
+		}
+	}
+	return n
 }
 
 // runningOf counts what runs of a project, or what of it is on slots.
@@ -210,9 +304,7 @@ func (d *projectDay) victim(slot bool) string {
 		}
 	}
 	for _, a := range d.sorted() {
-		failed := d.given[d.owner[a.JobID]] == 0
-		if !a.Terminal() && a.AllocatedResources.Shared.Terms.Claim == "" && (a.Requeues < structs.DefaultMaxRequeues || failed) &&
-			(failed || slot) && (!slot || onSlots[a.NodeID] < int(d.nodes[a.NodeID].NodeResources.Cpu.TotalCpuCores)) {
+		if d.mayLeave(a, slot) && (!slot || onSlots[a.NodeID] < int(d.nodes[a.NodeID].NodeResources.Cpu.TotalCpuCores)) {
 			list = append(list, a)
 		}
 	}
@@ -230,6 +322,7 @@ func (d *projectDay) victim(slot bool) string {
 		fails := func(p string) int { return min(1, d.given[p]) }
 		return cmp.Or(
 			cmp.Compare(fails(p), fails(q)), cmp.Compare(cycle(b), cycle(a)), cmp.Compare(over[q], over[p]),
+			cmp.Compare(d.pendingOf(q), d.pendingOf(p)),
 			cmp.Compare(b.CreateTime, a.CreateTime), strings.Compare(a.ID, b.ID),
 		)
 	}).ID
@@ -237,22 +330,33 @@ func (d *projectDay) victim(slot bool) string {
 
 // check checks the promise as things stand.
 func (d *projectDay) check() {
-	running := 0
-	for _, a := range d.allocs {
-		if !a.Terminal() {
-			running++
-		}
+	running := d.running()
+	least := d.slots // the fewest instances that something waits for
+	for _, id := range d.waiting {
+		least = min(least, d.count(id))
 	}
 	if len(d.waiting) > 0 {
 		d.waited, d.full = d.waited+1, d.full+running
-		if running < d.slots {
+		if running+least <= d.slots {
 			d.t.Fatalf("%d of %d slots idle while %d jobs wait", d.slots-running, d.slots, len(d.waiting))
+		}
+	}
+	takeable := d.slots - running
+	for _, a := range d.allocs {
+		if d.mayLeave(a, true) {
+			takeable++
 		}
 	}
 	for _, id := range d.waiting {
 		p := d.owner[id]
-		if n := d.runningOf(p, false); d.now.Sub(d.since[id]) > structs.DefaultGrace && n < d.given[p] && d.victim(true) != "" {
+		if n := d.runningOf(p, false); d.now.Sub(d.since[id]) > structs.DefaultGrace && n+d.count(id) <= d.given[p] && takeable >= d.count(id) {
 			d.t.Fatalf("%s runs %d of %d while %s has waited for %s", p, n, d.given[p], id, d.now.Sub(d.since[id]))
 		}
 	}
+}
+
+// mayLeave reports whether an instance may be taken from for a slot, or else by anybody.
+func (d *projectDay) mayLeave(a *structs.Allocation, slot bool) bool {
+	failed := d.given[d.owner[a.JobID]] == 0
+	return !a.Terminal() && a.AllocatedResources.Shared.Terms.Claim == "" && (a.Requeues < structs.DefaultMaxRequeues || failed) && (failed || slot)
 }

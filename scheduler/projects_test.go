@@ -210,7 +210,8 @@ func TestSlotsTakeover(t *testing.T) {
 }
 
 // TestSlotsVictims: the order in which others leave. Those that failed the submission check go first, immune or not; then the lowest band; then
-// what started in the latest cycle; then the project that is furthest over its slots; then what has used the least; and nobody who is immune.
+// what started in the latest cycle; then the project that is furthest over its slots, then the one with most
+// pending instances; then what has used the least; and nobody who is immune.
 func TestSlotsVictims(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -239,6 +240,14 @@ func TestSlotsVictims(t *testing.T) {
 			p.submit("b", "beyond", 2) // on free room: two over
 			p.submit("", "other", 1)   // of a project without slots, that runs one
 		}, "beyond"},
+		{"most pending", func(p *projects) {
+			p.gives("b", 1)
+			p.gives("c", 2)
+			p.submit("b", "beyond", 2, func(j *structs.Job) { j.ID, j.Class = "beyond", structs.ClassOpportunistic })
+			p.submit("c", "further", 2, func(j *structs.Job) { j.ID, j.Class = "further", structs.ClassOpportunistic })
+			p.gives("c", 1)
+			p.pending = func(project string) int { return map[string]int{"b": 1, "c": 2}[project] }
+		}, "further"},
 		{"least used", func(p *projects) {
 			p.submit("", "wide", 1, requests(50, 2000, 1000))
 			p.submit("", "slim", 1, requests(50, 1000, 1000))

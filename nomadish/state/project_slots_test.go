@@ -103,3 +103,24 @@ func TestLateSlots(t *testing.T) {
 	check(t, "placed", len(list), 1)
 	check(t, "described", list[0].DesiredDescription, structs.DescLostClaim)
 }
+
+// TestPendingOfProjects: a snapshot counts the pending instances of each project, and those of no project, as they are at its index.
+func TestPendingOfProjects(t *testing.T) {
+	w := projectWorld(t)
+	own := job("sim")
+	own.Project = "chip"
+	w.register(own)
+	w.register(job("other"))
+	pending := func(id string, n int) {
+		w.plan(&structs.JudgedPlan{Requests: []*structs.RequestUpdate{{Namespace: structs.DefaultNamespace, JobID: id, Group: own.TaskGroups[0].Name, Missing: n, Since: 1}}})
+	}
+	pending("sim", 3)
+	pending("other", 2)
+	was := w.store.Snapshot()
+	check(t, "of the project", was.Pending("chip"), 3)
+	check(t, "of none", was.Pending(""), 2)
+	check(t, "of another", was.Pending("board"), 0)
+	pending("sim", 1)
+	check(t, "later", w.store.Snapshot().Pending("chip"), 1)
+	check(t, "at the earlier index", was.Pending("chip"), 3)
+}

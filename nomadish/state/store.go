@@ -50,9 +50,16 @@ type view struct {
 	marks      marks
 	tallies    persist.Tree[indexkey.Hashed, *jobcount.Tally]
 	live       projecthistory.Live
+	pending    pendingCount  // see Snapshot.Pending
 	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables
+}
+
+// pendingCount is how many instances are pending by project, counted once.
+type pendingCount struct {
+	once  sync.Once
+	count map[string]int
 }
 
 // New makes an empty store and its only writer, which is the FSM's.

@@ -195,7 +195,7 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 	}
 	if t.madeRoom(x, whole) {
 		if t.before != nil {
-			t.loss = x.s.lossSince(*t.before)
+			t.left(x)
 		}
 		return t
 	}

@@ -116,8 +116,14 @@ func (x *GangPlacer) trySlots(d *feasible.Domain) *Trial {
 			}
 		}
 	}
-	t.loss = x.s.lossSince(before)
+	t.left(x)
 	return t
+}
+
+// left ends a trial for which others leave: who left for one member may stay if a gang that left for the next had its room beside.
+func (t *Trial) left(x *GangPlacer) {
+	t.runs[0].putBackAll()
+	t.loss = x.s.lossSince(*t.before)
 }
 
 // leaveOneNode places all first members on one node, under one cell of a level there, where they use slots or others leave for them: of the nodes that are
@@ -127,7 +133,7 @@ func (x *GangPlacer) leaveOneNode(level string) *Trial {
 	if x.onSlots != nil {
 		nodes = x.onSlots.NodesLeft(claimDomainTries)
 	} else {
-		nodes = slot.NodesOfFailed(world.Base(x.base), x.s.Input.Now.UnixNano(), claimDomainTries)
+		nodes = slot.NodesOfFailed(world.Base(x.base), x.s.Input, claimDomainTries)
 	}
 	least := leastLoss{x: x}
 	for _, id := range nodes {

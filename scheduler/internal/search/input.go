@@ -34,6 +34,8 @@ type Input struct {
 	Past map[string]bool
 	// Requests are the job's pending requests; Plan.Requests has their changes.
 	Requests []*structs.PendingRequest
+	// Pending returns how many instances of a project are pending, "" for those of jobs of none; nil: of all alike. The order of victims looks at it.
+	Pending func(project string) int
 	// Brief: why a blocked evaluation finds no room is not counted again.
 	Brief bool
 	// OverLimit is what becomes of instances beyond what the job's namespace owns, one of the OverLimit constants; empty: they run

@@ -31,11 +31,13 @@ type Finder struct {
 	// failed: of no project's slots: only those are taken from that failed the submission check.
 	failed bool
 	config *structs.SchedulerConfiguration
+	// pending returns how many instances of a project are pending.
+	pending func(project string) int
 }
 
 // OfFailed returns a Finder of who leaves for an instance that needs no slot: those whose jobs failed the submission check.
 func OfFailed(in *search.Input, e *world.Edit, s *search.Search) *Finder {
-	return &Finder{e: e, search: s, failed: true, config: &in.Config}
+	return &Finder{e: e, search: s, failed: true, config: &in.Config, pending: in.Pending}
 }
 
 // NewFinder returns a Finder for a group of a job; nil: the job's instances use no slots. begin returns a new search for the group.
@@ -65,7 +67,7 @@ func entitledTo(in *search.Input, e *world.Edit, group *structs.TaskGroup) *Find
 		standing.Check(w, in.Job) != structs.SubmissionRecognised {
 		return nil
 	}
-	f := &Finder{e: e, config: &in.Config, kind: w.SlotSettings().TypeOf(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart()}
+	f := &Finder{e: e, config: &in.Config, pending: in.Pending, kind: w.SlotSettings().TypeOf(standing.SubmissionOf(in.Job).Type), part: in.Config.LightPart()}
 	if f.of, f.volume = standing.Instance(w, in.Job, group); f.volume.GPUs > 0 && (f.kind.GPUs == 0 || !feasible.MayClaim(group)) {
 		return nil
 	}

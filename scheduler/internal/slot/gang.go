@@ -76,8 +76,8 @@ func (g *Gang) NodesLeft(most int) []string {
 }
 
 // NodesOfFailed returns up to so many nodes on which something runs that failed the submission check, in the order of victims.
-func NodesOfFailed(w *world.World, now int64, most int) (nodes []string) {
-	w.Slots().InOrder(now, func(failed bool, v *slotbook.Use) bool {
+func NodesOfFailed(w *world.World, in *search.Input, most int) (nodes []string) {
+	w.Slots().InOrder(in.Now.UnixNano(), in.Pending, func(failed bool, v *slotbook.Use) bool {
 		if failed && !slices.Contains(nodes, v.NodeID) {
 			nodes = append(nodes, v.NodeID)
 		}

@@ -23,7 +23,7 @@ func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
 		}
 		leaving := map[string][]*world.Usage{} // by node
 		found := true
-		f.book().InOrder(now, func(failed bool, v *slotbook.Use) bool {
+		f.book().InOrder(now, f.pending, func(failed bool, v *slotbook.Use) bool {
 			if f.failed && !failed {
 				return false
 			}
@@ -46,7 +46,7 @@ func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
 // takesOfSeveral goes on where no one alone is enough.
 func (f *Finder) takesOfSeveral(of map[string][]*world.Usage, now int64, may func(*world.Usage) bool, yield func(Take) bool) {
 	seen := map[string]int{}
-	f.book().InOrder(now, func(failed bool, v *slotbook.Use) bool {
+	f.book().InOrder(now, f.pending, func(failed bool, v *slotbook.Use) bool {
 		if f.failed && !failed {
 			return false
 		}

@@ -82,12 +82,14 @@ func (b *Book) recheck(name string, was, is *slots.Project) {
 
 // InOrder calls yield for those that may be taken from, the least important first, until it returns false: those that failed the submission check;
 // then by band, the lowest first; then those that started in the latest cycle; then those of the project that is furthest over its slots; then those
-// that used the least processor × time; then those whose time limit is the longest, or that have none; then by ID. failed: it failed the check.
-func (b *Book) InOrder(now int64, yield func(failed bool, u *Use) bool) {
+// of the project with most pending instances; then those that used the least processor × time; then those whose time limit is the longest, or that have
+// none; then by ID. failed: it failed the check. pending returns how many instances of a project are pending, "" for those of none; nil: that of all is
+// alike.
+func (b *Book) InOrder(now int64, pending func(project string) int, yield func(failed bool, u *Use) bool) {
 	var alike []rankedUse
 	var of victimKey
 	flush := func() bool {
-		slices.SortFunc(alike, compareRanked)
+		slices.SortFunc(alike, func(a, b rankedUse) int { return compareRanked(a, b, pending) })
 		for _, r := range alike {
 			if !yield(!of.passed, r.use) {
 				return false
@@ -130,8 +132,16 @@ type rankedUse struct {
 	worked int64
 }
 
-func compareRanked(a, b rankedUse) int {
-	if c := cmp.Or(cmp.Compare(b.over, a.over), cmp.Compare(a.worked, b.worked)); c != 0 {
+func compareRanked(a, b rankedUse, pending func(string) int) int {
+	if c := cmp.Compare(b.over, a.over); c != 0 {
+		return c
+	}
+	if p, q := a.use.Project(), b.use.Project(); p != q && pending != nil {
+		if c := cmp.Compare(pending(q), pending(p)); c != 0 {
+			return c
+		}
+	}
+	if c := cmp.Compare(a.worked, b.worked); c != 0 {
 		return c
 	}
 	if x, y := a.use.Ends, b.use.Ends; x != y {
