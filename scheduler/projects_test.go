@@ -310,21 +310,23 @@ func TestSlotsOfSeveral(t *testing.T) {
 	p.wantOn("small, small, small, small, small, wide 3+0")
 }
 
-// TestSlotsRaise: instances that run beside the slots of their project use them in place when it has more.
+// TestSlotsRaise: instances that run beside the slots of their project use them in place when it has more, those first that started first.
 func TestSlotsRaise(t *testing.T) {
 	p := newProjects(t)
 	p.slotNode("n1", 4)
 	p.gives("a", 1)
 	p.submit("a", "own", 3)
 	p.wantOn("own, own, own 1+0")
+	p.after(time.Minute)
+	p.submit("a", "younger", 1)
 	p.gives("a", 2)
 	owner := scheduler.ProjectOwner("a")
 	due := scheduler.DueRaises(p.w, owner, func(structs.NamespacedID, string) bool { return true })
-	if !scheduler.MayRaise(p.w, owner) || len(due) != 1 || len(due[0].IDs) != 1 {
+	if !scheduler.MayRaise(p.w, owner) || len(due) != 1 || len(due[0].IDs) != 1 || due[0].Job.ID != "own" {
 		t.Fatalf("%+v are to be raised", due)
 	}
 	p.decide("own")
-	p.wantOn("own, own 1+0, own 1+0")
+	p.wantOn("own, own 1+0, own 1+0, younger")
 	if scheduler.MayRaise(p.w, owner) {
 		t.Error("more may be raised")
 	}

@@ -1,10 +1,12 @@
 package scheduler
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -19,6 +21,20 @@ func ProjectUse(w *World, name string) (rows []structs.CalendarRow, used []int) 
 		rows = append(rows, structs.CalendarRow(r))
 	}
 	return rows, used
+}
+
+// ProjectsBeside returns the projects of which instances run on a node without their slots, in the order in which these are found there.
+func ProjectsBeside(w *World, nodeID string) (names []string) {
+	n, known := world.NodeStates(w).Get(nodeID)
+	if !known {
+		return nil
+	}
+	for _, u := range n.Usages {
+		if t := u.Owner.Terms.Slots; t != nil && !u.Guaranteed() && !slices.Contains(names, t.Project) {
+			names = append(names, t.Project)
+		}
+	}
+	return names
 }
 
 // RowMatcher finds the rows of a project's calendar that its instances and jobs match, whatever room these have.

@@ -1,7 +1,10 @@
 package queue
 
 import (
+	"maps"
+
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -59,7 +62,29 @@ func (r *releases) noteProject(was, now *state.AllocRow) {
 	}
 	if now == nil || now.Terminal() || now.Suspended() || now.Resources() != before {
 		r.projects[before.Shared.Terms.Slots.Project] = true
+		if before.Shared.Terms.Claim == structs.ClaimSlots {
+			r.slotNodes[was.NodeID()] = true
+		}
 	}
+}
+
+// mayRaise returns the projects of which something may be raised: their slots came free, or those of a node on which they run beside theirs.
+func (r *releases) mayRaise() map[string]bool {
+	w := r.snap.World()
+	names := map[string]bool{}
+	if r.allProjects || len(r.slotNodes) > maxPositions {
+		for _, name := range w.Slots().Projects() {
+			names[name] = true
+		}
+		return names
+	}
+	maps.Copy(names, r.projects)
+	for id := range r.slotNodes { // order does not matter: a set
+		for _, name := range scheduler.ProjectsBeside(w, id) {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // dueBehind has that of the requests like one that found no room decided, too, that waits for the longest time, if it does so for longer: others may have

@@ -24,11 +24,7 @@ func (b *blocked) noteRaises(r *releases, index uint64) {
 			b.gates.poke()
 		}
 	}
-	projects := slices.Collect(maps.Keys(r.projects))
-	if r.allProjects {
-		projects = w.Slots().Projects()
-	}
-	for _, name := range projects { // nor here
+	for name := range r.mayRaise() { // nor here
 		if owner := scheduler.ProjectOwner(name); scheduler.MayRaise(w, owner) {
 			b.raiseAgain(owner, index)
 			b.gates.poke()

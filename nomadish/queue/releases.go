@@ -26,6 +26,8 @@ type releases struct {
 	// projects are those whose slots came free, or of which fewer instances run; allProjects: it may be any.
 	projects    map[string]bool
 	allProjects bool
+	// slotNodes are the nodes of which slots came free.
+	slotNodes map[string]bool
 	// edited are the namespaces whose virtual clusters were.
 	edited map[string]bool
 	// lessens: a node can be used for less than before, or for other things.

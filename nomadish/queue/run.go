@@ -122,7 +122,7 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	r := releases{
 		snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
-		owners: map[string]bool{}, unbound: map[string]bool{}, edited: map[string]bool{}, projects: map[string]bool{}, used: map[string]bool{},
+		owners: map[string]bool{}, unbound: map[string]bool{}, edited: map[string]bool{}, projects: map[string]bool{}, slotNodes: map[string]bool{}, used: map[string]bool{},
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -308,7 +308,7 @@ func (b *Book) add(u *Use) {
 	if u.Takeable {
 		b.victims.Put(b.owner, b.keyOf(u), u)
 		if u.Of != nil {
-			b.members.Put(b.owner, member{u.Of.Project, u.ID}, u)
+			b.members.Put(b.owner, memberOf(u), u)
 		} else {
 			b.others++
 		}
@@ -320,7 +320,7 @@ func (b *Book) Remove(u *Use) (lost []string) {
 	if u.Takeable {
 		b.victims.Delete(b.owner, b.keyOf(u))
 		if u.Of != nil {
-			b.members.Delete(b.owner, member{u.Of.Project, u.ID})
+			b.members.Delete(b.owner, memberOf(u))
 		} else {
 			b.others--
 		}

@@ -172,12 +172,12 @@ func (b *Book) Victims(yield func(failed bool, u *Use) bool) {
 	}
 }
 
-// Beside calls yield for those instances of a project that run and are on no slot, until it returns false. b may be nil.
+// Beside calls yield for those instances of a project that run and are on no slot, the oldest first, until it returns false. b may be nil.
 func (b *Book) Beside(project string, yield func(*Use) bool) {
 	if b == nil {
 		return
 	}
-	b.members.Ascend(member{project: project}, func(m member, u *Use) bool { return m.project == project && yield(u) })
+	b.members.Ascend(firstOf(project), func(m member, u *Use) bool { return m.project == project && yield(u) })
 }
 
 // Projects returns the names of the known projects, sorted.

@@ -2,6 +2,7 @@ package slotbook
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,17 +59,26 @@ func keyBy(u *Use, spec *slots.Project) victimKey {
 	return victimKey{u.passed(spec), u.Band, u.Cycle, u.Project(), u.MHz, u.Start, u.ID}
 }
 
-// member is an allocation of a project.
-type member struct{ project, id string }
+// member is an allocation of a project, in the order in which those of a project started.
+type member struct {
+	project string
+	start   int64
+	id      string
+}
+
+func memberOf(u *Use) member { return member{u.Of.Project, u.Start, u.ID} }
+
+// firstOf returns a member before all of a project.
+func firstOf(project string) member { return member{project: project, start: math.MinInt64} }
 
 func compareMembers(a, b member) int {
-	return cmp.Or(strings.Compare(a.project, b.project), strings.Compare(a.id, b.id))
+	return cmp.Or(strings.Compare(a.project, b.project), cmp.Compare(a.start, b.start), strings.Compare(a.id, b.id))
 }
 
 // recheck moves those of a project to where they belong among the victims by what the project is now. It looks at no others.
 func (b *Book) recheck(name string, was, is *slots.Project) {
 	var moved []*Use
-	b.members.Ascend(member{project: name}, func(m member, u *Use) bool {
+	b.members.Ascend(firstOf(name), func(m member, u *Use) bool {
 		if m.project == name && u.passed(was) != u.passed(is) {
 			moved = append(moved, u)
 		}
