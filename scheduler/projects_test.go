@@ -479,3 +479,42 @@ func TestSlotsNotBeyond(t *testing.T) {
 	p.decide("own")
 	p.wantOn("beside, beside, others, others")
 }
+
+// TestSlotsMemory: where an entitled instance lacks but the memory that suspended instances keep, these are requeued, no more than are needed, and nobody
+// who runs leaves; those that a user suspended stay.
+func TestSlotsMemory(t *testing.T) {
+	for _, row := range []struct {
+		byHand bool
+		memory int
+		want   string
+	}{
+		{false, 4000, "big 1+0, other, patient suspended"}, {false, 5000, "big 1+0, other"}, {true, 4000, "big 1+0, patient suspended, patient suspended"},
+	} {
+		p := newProjects(t)
+		p.node("n1", sized(2000, 10_000), func(n *structs.Node) { n.NodeResources.Cpu.TotalCpuCores = 2 })
+		p.gives("a", 2)
+		p.submit("", "patient", 2, requests(50, 1000, 3000), func(j *structs.Job) { j.Reclaim = structs.ReclaimSuspend })
+		p.submit("a", "own", 2)
+		p.after(structs.DefaultGrace)
+		p.decide("own")
+		p.wantOn("own 1+0, own 1+0, patient suspended, patient suspended")
+		if row.byHand {
+			p.client((*structs.Allocation).Suspended, func(a *structs.Allocation) { a.SuspendedAt = 0 })
+		}
+		p.ends("own", 2)
+		p.after(time.Minute)
+		p.submit("", "other", 1, requests(50, 1000, 3000))
+		p.submit("a", "big", 1, requests(50, 1000, row.memory))
+		p.wantOn("other, patient suspended, patient suspended")
+		p.after(structs.DefaultGrace)
+		p.decide("big")
+		if got := p.on(); got != row.want {
+			t.Errorf("%+v: there run %s", row, got)
+		}
+		for _, s := range p.last.Stop {
+			if why := p.allocs[s.AllocID].RequeueReason; !row.byHand && why != "its memory was needed" && !strings.Contains(why, "memory") {
+				t.Errorf("%+v: it is requeued, as %q", row, why)
+			}
+		}
+	}
+}

@@ -28,8 +28,8 @@ func (s *Snapshot) EvalInput(e *structs.Evaluation, o *InputOptions) scheduler.I
 	return s.Input(e.Job(), s.Job(nil, e.Namespace, e.JobID), s.AllocsToDecide(e.Namespace, e.JobID), o)
 }
 
-// Pending returns how many instances of a project's jobs are pending, "" for those of jobs of no project. They are counted once for a view, by whoever
-// asks first: few evaluations do.
+// Pending returns how many instances of a project's jobs are pending, "" for those of jobs of no project. They are counted once for a view, when
+// they are first needed: few evaluations need them.
 func (s *Snapshot) Pending(project string) int {
 	s.v.pending.once.Do(func() {
 		s.v.pending.count = map[string]int{}

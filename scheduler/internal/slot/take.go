@@ -15,38 +15,49 @@ type Take struct {
 }
 
 // Takes returns where one more instance may find room if some leave, in the order of victims: one for one first, then where several must leave
-// one node. Of a gang all leave that may be taken from, as it may not run without one. may reports whether a usage may be taken from.
+// one node; before all that where the memory alone is lacking that suspended ones keep. Of a gang all leave that may be taken from, as it may not run
+// without one. may reports whether a usage may be taken from.
 func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
 	return func(yield func(Take) bool) {
 		if !f.failed && !f.mayBeLight() && !f.book().AnyLeft(f.of.Type, f.of.Cost) {
 			return
 		}
-		leaving := map[string][]*world.Usage{} // by node
-		found := true
-		f.book().InOrder(now, f.pending, func(failed bool, v *slotbook.Use) bool {
-			if f.failed && !failed {
-				return false
-			}
-			u := f.victim(failed, v, may)
-			if u == nil {
-				return true
-			}
-			t, enough := f.take([]*world.Usage{u}, failed)
-			if leaving[u.NodeID] = append(leaving[u.NodeID], u); enough {
-				found = yield(t)
-			}
-			return found
-		})
-		if found {
-			f.takesOfSeveral(leaving, now, may, yield)
+		if f.book().AnySuspended() && !f.takesOf(f.book().SuspendedInOrder, now, may, yield) {
+			return
 		}
+		f.takesOf(f.book().InOrder, now, may, yield)
 	}
 }
 
+// order calls yield for those that may be taken from, the least important first.
+type order func(now int64, pending func(project string) int, yield func(failed bool, u *slotbook.Use) bool)
+
+// takesOf calls yield for where those of an order leave. It reports whether more are wanted.
+func (f *Finder) takesOf(victims order, now int64, may func(*world.Usage) bool, yield func(Take) bool) (more bool) {
+	leaving := map[string][]*world.Usage{} // by node
+	more = true
+	victims(now, f.pending, func(failed bool, v *slotbook.Use) bool {
+		if f.failed && !failed {
+			return false
+		}
+		u := f.victim(failed, v, may)
+		if u == nil {
+			return true
+		}
+		t, enough := f.take([]*world.Usage{u}, failed)
+		if leaving[u.NodeID] = append(leaving[u.NodeID], u); enough {
+			more = yield(t)
+		}
+		return more
+	})
+	return more && f.takesOfSeveral(victims, leaving, now, may, yield)
+}
+
 // takesOfSeveral goes on where no one alone is enough.
-func (f *Finder) takesOfSeveral(of map[string][]*world.Usage, now int64, may func(*world.Usage) bool, yield func(Take) bool) {
+func (f *Finder) takesOfSeveral(victims order, of map[string][]*world.Usage, now int64, may func(*world.Usage) bool, yield func(Take) bool) (more bool) {
 	seen := map[string]int{}
-	f.book().InOrder(now, f.pending, func(failed bool, v *slotbook.Use) bool {
+	more = true
+	victims(now, f.pending, func(failed bool, v *slotbook.Use) bool {
 		if f.failed && !failed {
 			return false
 		}
@@ -57,10 +68,11 @@ func (f *Finder) takesOfSeveral(of map[string][]*world.Usage, now int64, may fun
 			return true
 		}
 		if t, enough := f.take(of[v.NodeID][:seen[v.NodeID]], failed); enough {
-			return yield(t)
+			more = yield(t)
 		}
-		return true
+		return more
 	})
+	return more
 }
 
 // victim returns the usage of one that may be taken from, if its node has slots left for an instance; nil: it may not, or it would not help.

@@ -21,14 +21,16 @@ type Use struct {
 	OnSlot bool
 	Guards int
 	Light  bool
-	// Takeable: it is opportunistic, and runs. The other fields are what the order of victims looks at.
+	// Takeable: it is opportunistic, and runs or was suspended for others. The other fields are what the order of victims looks at.
 	Takeable bool
-	Immune   bool // requeued too often to be taken from, unless its job failed the submission check
-	Band     int
-	Cycle    int64 // in which it started
-	MHz      int64 // of processor
-	Start    int64 // Unix nanoseconds
-	Ends     int64 // by its time limit; 0: it has none
+	// Suspended: it keeps its memory alone, and is no running instance of its project.
+	Suspended bool
+	Immune    bool // requeued too often to be taken from, unless its job failed the submission check
+	Band      int
+	Cycle     int64 // in which it started
+	MHz       int64 // of processor
+	Start     int64 // Unix nanoseconds
+	Ends      int64 // by its time limit; 0: it has none
 }
 
 // project is one of the known projects, or one that running instances name and that is not known.
@@ -83,14 +85,15 @@ type node struct {
 
 // Book is what is known of projects and slots. A Book that a World has is never changed: see Own.
 type Book struct {
-	owner    *tree.Token
-	projects tree.Tree[string, *project]
-	nodes    tree.Tree[string, *node]
-	left     tree.Tree[leftKey, struct{}] // the nodes with slots left
-	speeds   tree.Tree[speed, int]        // how many nodes with slots have cores so fast
-	victims  tree.Tree[victimKey, *Use]
-	members  tree.Tree[member, *Use] // those victims that are of a project
-	others   int                     // victims of no project
+	owner     *tree.Token
+	projects  tree.Tree[string, *project]
+	nodes     tree.Tree[string, *node]
+	left      tree.Tree[leftKey, struct{}] // the nodes with slots left
+	speeds    tree.Tree[speed, int]        // how many nodes with slots have cores so fast
+	victims   tree.Tree[victimKey, *Use]
+	suspended tree.Tree[victimKey, *Use] // those victims that are suspended
+	members   tree.Tree[member, *Use]    // those victims that are of a project
+	others    int                        // victims of no project
 }
 
 // SpecOf returns what a project is now; nil of nil.
@@ -113,7 +116,7 @@ func New(tok *tree.Token) *Book {
 	return &Book{
 		owner: tok, projects: tree.New[string, *project](strings.Compare), nodes: tree.New[string, *node](strings.Compare),
 		left: tree.New[leftKey, struct{}](compareLeft), speeds: tree.New[speed, int](compareSpeeds),
-		victims: tree.New[victimKey, *Use](compareVictims), members: tree.New[member, *Use](compareMembers),
+		victims: tree.New[victimKey, *Use](compareVictims), suspended: tree.New[victimKey, *Use](compareVictims), members: tree.New[member, *Use](compareMembers),
 	}
 }
 
@@ -292,7 +295,7 @@ func ids(list []*slots.Instance) (out []string) {
 
 // add counts all of an allocation but that its project's rows hold it.
 func (b *Book) add(u *Use) {
-	if u.Of != nil {
+	if u.Of != nil && !u.Suspended {
 		p := b.projectOf(u.Of.Project)
 		p.running[u.Of.Type] += u.Of.Cost
 		p.instances++
@@ -306,10 +309,10 @@ func (b *Book) add(u *Use) {
 		n.list = slices.Insert(n.list, at, u)
 	}
 	if u.Takeable {
-		b.victims.Put(b.owner, b.keyOf(u), u)
+		b.among(u).Put(b.owner, b.keyOf(u), u)
 		if u.Of != nil {
 			b.members.Put(b.owner, memberOf(u), u)
-		} else {
+		} else if !u.Suspended {
 			b.others++
 		}
 	}
@@ -318,10 +321,10 @@ func (b *Book) add(u *Use) {
 // Remove forgets an allocation that was added. It returns the IDs of those that no row holds then, as Add does.
 func (b *Book) Remove(u *Use) (lost []string) {
 	if u.Takeable {
-		b.victims.Delete(b.owner, b.keyOf(u))
+		b.among(u).Delete(b.owner, b.keyOf(u))
 		if u.Of != nil {
 			b.members.Delete(b.owner, memberOf(u))
-		} else {
+		} else if !u.Suspended {
 			b.others--
 		}
 	}
@@ -337,7 +340,7 @@ func (b *Book) Remove(u *Use) (lost []string) {
 		}
 		b.forgetNode(u.NodeID, n)
 	}
-	if u.Of != nil {
+	if u.Of != nil && !u.Suspended {
 		p := b.projectOf(u.Of.Project)
 		if u.OnSlot {
 			lost = ids(p.account.Remove(u.Of))

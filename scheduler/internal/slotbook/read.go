@@ -177,7 +177,9 @@ func (b *Book) Beside(project string, yield func(*Use) bool) {
 	if b == nil {
 		return
 	}
-	b.members.Ascend(firstOf(project), func(m member, u *Use) bool { return m.project == project && yield(u) })
+	b.members.Ascend(firstOf(project), func(m member, u *Use) bool {
+		return m.project == project && (u.Suspended || yield(u))
+	})
 }
 
 // Projects returns the names of the known projects, sorted.
@@ -208,6 +210,7 @@ func (b *Book) Diff(o *Book) (out []string) {
 		return x.offer.Equal(y.offer) && maps.Equal(x.used, y.used) && len(x.list) == len(y.list)
 	})
 	differ(&out, "victim", &b.victims, &o.victims, func(x, y *Use) bool { return x.ID == y.ID && x.Ends == y.Ends && x.NodeID == y.NodeID })
+	differ(&out, "suspended victim", &b.suspended, &o.suspended, func(x, y *Use) bool { return x.ID == y.ID && x.NodeID == y.NodeID })
 	differ(&out, "slots left", &b.left, &o.left, func(struct{}, struct{}) bool { return true })
 	differ(&out, "speed", &b.speeds, &o.speeds, func(x, y int) bool { return x == y })
 	if b.others != o.others {

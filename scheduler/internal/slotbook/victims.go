@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 )
 
 // victimKey orders those that may be taken from as far as time and the number of instances of projects do not matter: first those that failed
@@ -52,6 +53,28 @@ func (u *Use) passed(spec *slots.Project) bool {
 	return u.Project() == "" || spec.Check(&u.Of.Submission) == slots.Recognised
 }
 
+// among returns the victims that a use is one of.
+func (b *Book) among(u *Use) *tree.Tree[victimKey, *Use] {
+	if u.Suspended {
+		return &b.suspended
+	}
+	return &b.victims
+}
+
+// AnySuspended reports whether anybody may be taken from who is suspended.
+func (b *Book) AnySuspended() (any bool) {
+	b.suspended.All(func(victimKey, *Use) bool {
+		any = true
+		return false
+	})
+	return any
+}
+
+// SuspendedInOrder is [Book.InOrder] of those that are suspended.
+func (b *Book) SuspendedInOrder(now int64, pending func(project string) int, yield func(failed bool, u *Use) bool) {
+	b.inOrder(&b.suspended, now, pending, yield)
+}
+
 func (b *Book) keyOf(u *Use) victimKey { return keyBy(u, b.Spec(u.Project())) }
 
 // keyBy is keyOf while the use's project is this one.
@@ -85,8 +108,8 @@ func (b *Book) recheck(name string, was, is *slots.Project) {
 		return m.project == name
 	})
 	for _, u := range moved {
-		b.victims.Delete(b.owner, keyBy(u, was))
-		b.victims.Put(b.owner, keyBy(u, is), u)
+		b.among(u).Delete(b.owner, keyBy(u, was))
+		b.among(u).Put(b.owner, keyBy(u, is), u)
 	}
 }
 
@@ -96,12 +119,16 @@ func (b *Book) recheck(name string, was, is *slots.Project) {
 // none; then by ID. failed: it failed the check. pending returns how many instances of a project are pending, "" for those of none; nil: that of all is
 // alike.
 func (b *Book) InOrder(now int64, pending func(project string) int, yield func(failed bool, u *Use) bool) {
+	b.inOrder(&b.victims, now, pending, yield)
+}
+
+func (b *Book) inOrder(of *tree.Tree[victimKey, *Use], now int64, pending func(project string) int, yield func(failed bool, u *Use) bool) {
 	var alike []rankedUse
-	var of victimKey
+	var first victimKey
 	flush := func() bool {
 		slices.SortFunc(alike, func(a, b rankedUse) int { return compareRanked(a, b, pending) })
 		for _, r := range alike {
-			if !yield(!of.passed, r.use) {
+			if !yield(!first.passed, r.use) {
 				return false
 			}
 		}
@@ -109,12 +136,12 @@ func (b *Book) InOrder(now int64, pending func(project string) int, yield func(f
 		return true
 	}
 	over, last := 0, ""
-	for k, u := range b.victims.All {
-		if k.passed != of.passed || k.band != of.band || k.cycle != of.cycle {
+	for k, u := range of.All {
+		if k.passed != first.passed || k.band != first.band || k.cycle != first.cycle {
 			if !flush() {
 				return
 			}
-			of, last = k, ""
+			first, last = k, ""
 		}
 		if len(alike) == 0 || k.project != last {
 			over, last = b.Over(k.project), k.project

@@ -293,6 +293,7 @@ func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 	u.Requeues = boundedCount(a.Requeues)
 	if a.DesiredStatus == structs.AllocDesiredSuspend {
 		u = u.Suspended()
+		u.ByHand = a.SuspendedAt <= 0
 	}
 	Take(e, u)
 }

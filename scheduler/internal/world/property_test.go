@@ -308,7 +308,7 @@ func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
 		}
 	}
 	if rapid.IntRange(0, 4).Draw(t, "suspended") == 0 {
-		a.DesiredStatus = structs.AllocDesiredSuspend
+		a.DesiredStatus, a.SuspendedAt = structs.AllocDesiredSuspend, int64(rapid.IntRange(0, 1).Draw(t, "for others"))
 	}
 	for _, p := range rapid.SliceOfN(rapid.IntRange(1, 5), 0, 3).Draw(t, "ports") {
 		a.AllocatedResources.Shared.Ports = append(a.AllocatedResources.Shared.Ports, structs.PortMapping{Value: p})

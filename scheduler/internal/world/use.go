@@ -55,14 +55,15 @@ type Usage struct {
 	Created int64         // Unix nanoseconds; 0 of what an evaluation places
 	// Requeues is how often the instance was requeued.
 	Requeues int32
-	// IsSuspended: it is what a suspended allocation keeps.
+	// IsSuspended: it is what a suspended allocation keeps; ByHand: as a user suspended it.
 	IsSuspended bool
+	ByHand      bool
 }
 
 // Equal reports whether two usages hold the same for the same allocation, by the same right.
 func (u *Usage) Equal(o *Usage) bool {
 	return u.ID == o.ID && u.NodeID == o.NodeID && u.Amount == o.Amount && u.Ends == o.Ends && u.Created == o.Created &&
-		u.Requeues == o.Requeues && u.IsSuspended == o.IsSuspended && u.Owner.equal(o.Owner) && slices.Equal(u.Ports, o.Ports) &&
+		u.Requeues == o.Requeues && u.IsSuspended == o.IsSuspended && u.ByHand == o.ByHand && u.Owner.equal(o.Owner) && slices.Equal(u.Ports, o.Ports) &&
 		slices.Equal(u.Cores, o.Cores) && slices.Equal(u.Devices, o.Devices)
 }
 
@@ -79,7 +80,7 @@ func NewOwner(name RequestName, r *structs.AllocatedResources) *Owner {
 func (u *Usage) Suspended() *Usage {
 	return &Usage{
 		ID: u.ID, NodeID: u.NodeID, Owner: u.Owner, Amount: Vector{MemoryMB: u.Amount.MemoryMB, DiskMB: u.Amount.DiskMB}, Devices: u.Devices,
-		Created: u.Created, Requeues: u.Requeues, IsSuspended: true,
+		Created: u.Created, Requeues: u.Requeues, IsSuspended: true, ByHand: u.ByHand,
 	}
 }
 
