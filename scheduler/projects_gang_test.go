@@ -67,6 +67,27 @@ func noSlots(n *structs.Node) *structs.Node {
 	return n
 }
 
+// TestGangSlotsOfGroups: the first instances of all groups of a gang use slots together.
+func TestGangSlotsOfGroups(t *testing.T) {
+	for _, row := range []struct {
+		given int
+		want  string
+	}{{1, "gang, gang, gang"}, {2, "gang, gang 1+0, gang 1+0"}, {3, "gang 1+0, gang 1+0, gang 1+0"}} {
+		p := newProjects(t)
+		p.slotNode("n1", 4)
+		p.gives("a", row.given)
+		p.submit("a", "gang", 2, ganged(1), func(j *structs.Job) {
+			head := j.TaskGroups[0].Copy()
+			head.Name, head.Count, head.Gang = "head", 1, nil
+			j.TaskGroups[0].Gang.Groups = []string{"head"}
+			j.TaskGroups = append(j.TaskGroups, head)
+		})
+		if got := p.on(); got != row.want {
+			t.Errorf("%d given: there run %s, want %s", row.given, got, row.want)
+		}
+	}
+}
+
 // TestGangSlotsTakeover: after the grace others leave for all of a gang's min in one plan, one for one, or nobody does; never for a project that would run
 // more instances than it has slots.
 func TestGangSlotsTakeover(t *testing.T) {

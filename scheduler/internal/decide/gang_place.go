@@ -324,7 +324,7 @@ func (x *GangPlacer) keep(t *Trial) {
 		if t.claims != nil {
 			claims = t.claims[i].more()
 		}
-		if len(rest) > 0 && t.claims != nil {
+		if t.claims != nil { // those above min may use slots beside cells
 			t.slots = append(t.slots, run.slots())
 		}
 		var slots *slotRun

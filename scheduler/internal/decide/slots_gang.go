@@ -40,6 +40,9 @@ func (w Waiting) WhyNoSlots(since int64) string {
 
 // enough returns why the gang waits if with its first members its project would run more instances than are enough; "": it does not.
 func (x *GangPlacer) enough() string {
+	if x.s.Input.Job.Project == "" {
+		return ""
+	}
 	groups, n := first(x.gw)
 	return slot.WhyNoMoreOf(world.Base(x.base), x.s.Input.Job, groups, n)
 }
@@ -47,6 +50,9 @@ func (x *GangPlacer) enough() string {
 // slots places the gang's first members on slots of their project, and has others leave for them if they may; nil: there is not enough for all, and
 // why.
 func (x *GangPlacer) slots() (t *Trial, why []string) {
+	if x.s.Input.Job.Project == "" {
+		return nil, nil
+	}
 	groups, n := first(x.gw)
 	all := slot.NewGang(x.s.Input, x.base, groups, n)
 	if all == nil {
