@@ -50,7 +50,7 @@ type view struct {
 	marks      marks
 	tallies    persist.Tree[indexkey.Hashed, *jobcount.Tally]
 	live       projecthistory.Live
-	pending    pendingCount  // see Snapshot.Pending
+	pending    *pendingCount // see Snapshot.Pending
 	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables
@@ -77,7 +77,7 @@ func New(opts Options) (*Store, *Writer) {
 	w := &Writer{store: s, db: newDB()}
 	s.current.Store(&view{
 		store: s, txn: w.db.Txn(false), allocs: &alloctable.Table{}, past: &historytable.Table{}, world: scheduler.NewWorld(),
-		marks: newMarks(), superseded: make(chan struct{}), abandoned: make(chan struct{}),
+		marks: newMarks(), pending: &pendingCount{}, superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	})
 	return s, w
 }

@@ -205,7 +205,7 @@ func (w *Writer) finish(x *txn) {
 	next := &view{
 		store: w.store, index: x.upTo, allocs: x.was.allocs, past: x.was.past, world: x.edit.World(),
 		marks: x.marks, tallies: x.tallies, live: x.live,
-		restored: x.was.restored, superseded: make(chan struct{}), abandoned: x.was.abandoned,
+		restored: x.was.restored, pending: &pendingCount{}, superseded: make(chan struct{}), abandoned: x.was.abandoned,
 	}
 	if x.moved(TableAllocs) {
 		next.allocs = x.allocs.Commit()

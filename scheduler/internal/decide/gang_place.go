@@ -184,7 +184,7 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 		for _, p := range run.work.Place[:run.work.First] {
 			if f, ok := run.seek(p); ok {
 				run.accept(p, f)
-			} else if !(x.leaving && run.takeFailed(p)) && !t.makeRoom(x, run, p) {
+			} else if (!x.leaving || !run.takeFailed(p)) && !t.makeRoom(x, run, p) {
 				whole, t.short = false, i
 				break
 			}
