@@ -2,8 +2,12 @@ package scheduler_test
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,77 +19,188 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+var slotsDay = flag.Duration("slots-day", 0, "run TestSlotsDay with 1,000 slots for so long in virtual time (make slots-day)")
+
+// dayStep is how often a projectDay looks at what has come and ended.
+const dayStep = 10 * time.Second
+
 // projectDay is a day of many projects: jobs of one standard instance each come, run and end; every step all that wait is decided in order.
 type projectDay struct {
 	*projects
-	t       *rapid.T
-	slots   int
-	given   map[string]int
-	owner   map[string]string        // the project of each job
-	runs    map[string]time.Duration // how long each job runs
-	waiting []string
-	taken   int // by force
-	waited  int // steps in which something waited
-	full    int // instances that ran in these steps
+	t     *rapid.T
+	slots int
+	given map[string]int
+	names []string                 // of the projects
+	owner map[string]string        // the project of each job
+	runs  map[string]time.Duration // how long each job runs
+	queue map[string]*projectQueue // of each project
+	of    map[string][]string      // the allocations of each job
+	ends  map[int64][]string       // the allocations that end at a time, if they still run
+	live  dayCount                 // moved on with what is placed and leaves
+	dayFigures
+}
+
+// projectQueue are the jobs of a project that wait: by band, the highest first, those of each that were requeued before the others; each in the
+// order in which they began to wait.
+type projectQueue [6][]string
+
+func (q *projectQueue) len() (n int) {
+	for _, list := range q {
+		n += len(list)
+	}
+	return n
+}
+
+// of returns where a job waits.
+func (q *projectQueue) of(job *structs.Job, requeued bool) *[]string {
+	at := 2 * (2 - bandOf(job))
+	if !requeued {
+		at++
+	}
+	return &q[at]
+}
+
+// bandOf is the number of a job's band, of those that there are by default.
+func bandOf(job *structs.Job) int {
+	switch {
+	case job.Priority <= 40:
+		return 0
+	case job.Priority <= 70:
+		return 1
+	}
+	return 2
+}
+
+// dayFigures are what a day is measured by.
+type dayFigures struct {
+	submitted, decisions int
+	taken, takenFailed   int           // by force, for slots and from those that failed the submission check
+	raised               int           // to slots in place
+	steps, waited        int           // steps, and those in which something waited
+	full                 int           // instances that ran in these steps
+	immune               int           // steps in which a project was under its slots for longer than the grace, as all others were immune
+	longest              time.Duration // that a job of a project under its slots has waited otherwise
+}
+
+func (f *dayFigures) add(o *dayFigures) {
+	f.submitted, f.decisions, f.taken, f.takenFailed = f.submitted+o.submitted, f.decisions+o.decisions, f.taken+o.taken, f.takenFailed+o.takenFailed
+	f.raised, f.steps, f.waited, f.full, f.immune = f.raised+o.raised, f.steps+o.steps, f.waited+o.waited, f.full+o.full, f.immune+o.immune
+	f.longest = max(f.longest, o.longest)
 }
 
 // TestSlotsDay: semantics part 4's promise, over a random day: no project runs fewer instances than it has slots while one of its jobs has been pending
 // for longer than the grace, unless all others are on slots or immune; none is given more than its slots by force; nothing idles while anything
 // waits; and who leaves is whom a dumb oracle names.
 func TestSlotsDay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		day(t, rapid.IntRange(2, 4).Draw(t, "nodes"), rapid.IntRange(2, 4).Draw(t, "cores"), 2*time.Hour)
+	var all dayFigures
+	slots := 0
+	rapid.Check(t, func(r *rapid.T) {
+		nodes, cores, long := rapid.IntRange(2, 4).Draw(r, "nodes"), rapid.IntRange(2, 4).Draw(r, "cores"), 2*time.Hour
+		if *slotsDay > 0 {
+			nodes, cores, long = 50, 20, *slotsDay
+		}
+		d := day(r, nodes, cores, long)
+		slots += d.waited * d.slots
+		all.add(&d.dayFigures)
+		if *slotsDay > 0 {
+			t.Logf("%d slots, given %v", d.slots, d.given)
+		}
 	})
+	utilisation := 100 * float64(all.full) / float64(max(1, slots))
+	if utilisation < 98 && slots > 0 {
+		t.Errorf("utilisation was %.2f %% while anything waited", utilisation)
+	}
+	t.Logf("%d jobs, %d decisions; utilisation while anything waited %.2f %% (%d of %d steps); %d left for slots, %d left that had failed the submission "+
+		"check; %d were raised; what was entitled waited for %s at most, but in %d steps, in which all others were immune",
+		all.submitted, all.decisions, utilisation, all.waited, all.steps, all.taken, all.takenFailed, all.raised,
+		all.longest, all.immune)
 }
 
 func day(t *rapid.T, nodes, cores int, long time.Duration) *projectDay {
 	d := &projectDay{
 		projects: newProjects(t), t: t, slots: nodes * cores, given: map[string]int{}, owner: map[string]string{}, runs: map[string]time.Duration{},
+		queue: map[string]*projectQueue{}, of: map[string][]string{}, ends: map[int64][]string{}, live: newDayCount(),
 	}
 	for i := range nodes {
 		d.slotNode(fmt.Sprintf("n%03d", i), cores)
 	}
-	left := d.slots * 85 / 100
-	for i := range 12 {
-		name := fmt.Sprint("p", i)
-		switch {
-		case i >= 8:
-			d.gives(name, 0)
-		default:
-			n := rapid.IntRange(0, left/(8-i)+1).Draw(t, name)
-			n = min(n, left)
-			left -= n
-			d.given[name] = n
-			d.gives(name, n)
+	d.now = d.now.Truncate(dayStep)
+	rng := rand.New(rand.NewChaCha8([32]byte(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "seed")))) // a single number is too often the same
+	d.giveOut(rng)
+	longest := map[string]time.Duration{} // that a project's jobs run
+	for _, name := range d.names {
+		longest[name] = time.Duration(5+rng.IntN(60)) * time.Minute
+		if *slotsDay > 0 { // with shorter ones as many end as others want, and nobody has to leave
+			longest[name] = time.Duration(10+rng.IntN(240)) * time.Minute
 		}
 	}
-	const step = 10 * time.Second
-	load := rapid.IntRange(80, 200).Draw(t, "load")  // percent of the slots
-	each := rapid.IntRange(1, 20).Draw(t, "minutes") // the longest run
-	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-	rate := float64(d.slots) * float64(load) / 100 / (float64(each) * 30) * step.Seconds()
-	start, due := d.now, 0.0
-	for number := 0; d.now.Sub(start) < long; d.after(step) {
+	const wave = int(10 * time.Minute / dayStep) // steps in which a few projects submit at a time
+	var active []int                             // these projects
+	start, step := d.now, 0
+	load, work := 0, 0.0 // percent of the slots; what is to come, in seconds of one slot
+	for ; d.now.Sub(start) < long; d.after(dayStep) {
 		d.endDue()
-		for due += rate; due >= 1 && len(d.waiting) < 2*d.slots; due-- {
-			number++
-			wave := int(d.now.Sub(start)/(15*time.Minute)) * 5 // some projects submit at a time
-			d.arrive(number, fmt.Sprint("p", (wave+rng.IntN(5))%12), time.Duration(1+rng.IntN(60*each))*time.Second)
+		if step%wave == 0 {
+			active, load = rng.Perm(12)[:5], 50+rng.IntN(250)
 		}
-		for d.decideAll() { // whoever leaves has others under their slots, which are decided on next
+		if step++; load < 125 {
+			work += float64(d.slots*load) / 100 * dayStep.Seconds()
+		} else if step%wave == 1 { // all at once
+			work += float64(d.slots*load) / 100 * dayStep.Seconds() * float64(wave)
+		}
+		for work > 0 {
+			name := d.names[active[rng.IntN(5)]]
+			runs := time.Duration(1 + rng.Int64N(int64(longest[name])))
+			work -= runs.Seconds()
+			if d.queue[name].len() <= d.slots/4 {
+				d.arrive(name, runs)
+			}
+		}
+		for d.decideAll() || d.raiseAll() { // whoever leaves has others under their slots, which are decided on next
 		}
 		d.check()
 	}
-	t.Logf("%d nodes of %d cores: %d jobs, %d left by force; something waited in %d steps", nodes, cores, len(d.jobs), d.taken, d.waited)
+	d.steps = step
 	return d
 }
 
-func (d *projectDay) arrive(number int, project string, runs time.Duration) {
-	id := fmt.Sprintf("j%05d", number)
+// giveOut gives 85 % of the slots to eight of twelve projects, at random.
+func (d *projectDay) giveOut(rng *rand.Rand) {
+	most := d.slots * 85 / 100
+	cuts := []int{0, most}
+	for range 7 {
+		cuts = append(cuts, rng.IntN(most+1))
+	}
+	slices.Sort(cuts)
+	for i := range 12 {
+		name, n := fmt.Sprint("p", i), 0
+		if i < 8 {
+			n = cuts[i+1] - cuts[i]
+		}
+		d.given[name], d.names, d.queue[name] = n, append(d.names, name), &projectQueue{}
+		d.gives(name, n)
+	}
+}
+
+func (d *projectDay) waiting() (n int) {
+	for _, q := range d.queue {
+		n += q.len()
+	}
+	return n
+}
+
+func (d *projectDay) arrive(project string, runs time.Duration) {
+	d.submitted++
+	id := fmt.Sprintf("j%07d", d.submitted)
 	d.owner[id], d.runs[id] = project, runs
 	j := batchOf(id, project)
+	j.CreateIndex, j.Priority = uint64(d.submitted), []int{20, 50, 50, 50, 80}[d.submitted%5]
+	if d.submitted%3 > 0 { // more than any that has run so far
+		j.TaskGroups[0].MaxRunDuration = 24*time.Hour + runs
+	}
 	d.jobs[id], d.since[id] = j, d.now
-	d.waiting = append(d.waiting, id)
+	list := d.queue[project].of(j, false)
+	*list = append(*list, id)
 }
 
 func batchOf(id, project string) *structs.Job {
@@ -100,64 +215,114 @@ func batchOf(id, project string) *structs.Job {
 	return j
 }
 
-// endDue ends what has run for as long as it does.
+// change changes one allocation as its client would.
+func (d *projectDay) change(id string, f func(*structs.Allocation)) {
+	a := *d.allocs[id]
+	f(&a)
+	d.index++
+	a.ModifyIndex = d.index
+	d.allocs[id] = &a
+	e := d.w.Edit()
+	e.UpsertAlloc(&a)
+	d.w = e.World()
+}
+
+// endDue ends what has run for as long as it does, and forgets its job: what has ended is not wanted any more.
 func (d *projectDay) endDue() {
-	d.client(func(a *structs.Allocation) bool {
-		return !a.Terminal() && !d.now.Before(time.Unix(0, a.CreateTime).Add(d.runs[a.JobID]))
-	}, d.ended(false))
-	for id, a := range d.allocs { // what has ended is not wanted any more: each has its own place
-		if a.Terminal() && (a.NextAllocation != "" || !a.ServerTerminal()) {
-			delete(d.allocs, id)
+	at := d.now.UnixNano()
+	for _, id := range d.ends[at] {
+		a := d.allocs[id]
+		if a == nil || a.Terminal() {
+			continue
+		}
+		d.live.add(a, d.owner[a.JobID], -1)
+		d.change(id, d.ended(false))
+		for _, own := range d.of[a.JobID] {
+			delete(d.allocs, own)
+		}
+		delete(d.of, a.JobID)
+		delete(d.jobs, a.JobID)
+		delete(d.owner, a.JobID)
+		delete(d.runs, a.JobID)
+		delete(d.since, a.JobID)
+	}
+	delete(d.ends, at)
+}
+
+// decideAll decides what waits in the order of the queue: what is entitled first, then what is recognised, then the rest; of each those that were
+// requeued, then the oldest. It reports whether anything was placed.
+func (d *projectDay) decideAll() (any bool) {
+	failed := map[*[]string]bool{} // of which nothing else finds room
+	for {
+		var list *[]string
+		best := [3]int64{}
+		for _, name := range d.names {
+			q, standing := d.queue[name], int64(1)
+			switch {
+			case d.given[name] == 0:
+				standing = 2
+			case d.live.onSlots[name] < d.given[name]:
+				standing = 0
+			}
+			for i := range q {
+				l := &q[i]
+				if len(*l) == 0 || failed[l] {
+					continue
+				}
+				rank := [3]int64{standing, int64(i), d.since[(*l)[0]].UnixNano()}
+				if list == nil || slices.Compare(rank[:], best[:]) < 0 {
+					list, best = l, rank
+				}
+			}
+		}
+		switch {
+		case list == nil:
+			return any
+		case d.decideOne((*list)[0]):
+			*list, any = (*list)[1:], true
+		default:
+			failed[list] = true
 		}
 	}
 }
 
-// decideAll decides what waits in the order of the queue: what is entitled first, then what is recognised, then the rest; of each the oldest first.
-// It reports whether anything was placed.
-func (d *projectDay) decideAll() (any bool) {
-	standings := map[string]int{} // by project
-	for _, p := range d.owner {
-		switch _, known := standings[p]; {
-		case known:
-		case d.given[p] == 0:
-			standings[p] = 2
-		case d.runningOf(p, true) < d.given[p]:
-			standings[p] = 0
-		default:
-			standings[p] = 1
+// raiseAll raises what runs beside the slots of its project where these have come free, as the queue does. It reports whether anything was.
+func (d *projectDay) raiseAll() (any bool) {
+	for _, name := range d.names {
+		owner := scheduler.ProjectOwner(name)
+		if !scheduler.MayRaise(d.w, owner) {
+			continue
 		}
-	}
-	order := slices.Clone(d.waiting)
-	rank := map[string]int{}
-	for _, id := range order {
-		rank[id] = standings[d.owner[id]]
-	}
-	slices.SortStableFunc(order, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank[a], rank[b]), d.since[a].Compare(d.since[b]))
-	})
-	failed := map[string]bool{} // projects of which nothing else finds room
-	for _, id := range order {
-		if key := d.owner[id]; !failed[key] {
-			failed[key] = !d.decideOne(id)
-			any = any || !failed[key]
+		for _, due := range scheduler.DueRaises(d.w, owner, func(structs.NamespacedID, string) bool { return true }) {
+			if plan := d.plan(due.Job.ID); len(plan.Update) == 1 && len(plan.Place)+len(plan.Stop) == 0 {
+				d.raised++
+				any = true
+			} else {
+				d.t.Fatalf("%s may be raised, and is not: %+v", due.Job.ID, plan)
+			}
 		}
 	}
 	return any
 }
 
-// decideOne decides on a job, and checks who leaves. It reports whether the job was placed.
-func (d *projectDay) decideOne(id string) bool {
+// plan decides on a job and commits what comes of it.
+func (d *projectDay) plan(id string) *structs.Plan {
+	d.decisions++
 	d.job = d.jobs[id]
 	ev := d.newEval()
 	ev.JobID, ev.Type, ev.CreateTime = id, structs.JobTypeBatch, d.since[id].UnixNano()
-	project, before := d.owner[id], d.runningOf(d.owner[id], false)
-	plan, err := scheduler.Schedule(d.w, ev, d.input())
+	in := d.inputOf(nil)
+	for _, own := range d.of[id] {
+		in.Allocs = append(in.Allocs, d.allocs[own])
+	}
+	plan, err := scheduler.Schedule(d.w, ev, in)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	if placed(plan) == 0 {
-		return false
+	if len(plan.Place)+len(plan.Update) == 0 {
+		return plan
 	}
+	before := d.live.running[d.owner[id]]
 	oracle := ""
 	if len(plan.Stop) > 0 {
 		oracle = d.victim(plan.Place[0].Resources.Shared.Terms.Claim != "")
@@ -167,92 +332,158 @@ func (d *projectDay) decideOne(id string) bool {
 	if len(refused) > 0 {
 		d.t.Fatal(why)
 	}
-	d.commit(judged)
 	for _, s := range plan.Stop {
-		a := d.allocs[s.AllocID]
-		if before+1 > d.given[project] && d.given[d.owner[a.JobID]] > 0 {
-			d.t.Fatalf("%s runs %d of %d, and takes %s", project, before, d.given[project], a.JobID)
-		}
-		if a.ID != oracle {
-			d.t.Fatalf("%s leaves, and not %s", a.ID, oracle)
-		}
-		d.taken++
-		d.waiting = append(d.waiting, a.JobID)
-		d.since[a.JobID] = d.now
+		d.live.add(d.allocs[s.AllocID], d.owner[d.allocs[s.AllocID].JobID], -1)
 	}
-	d.runAll()
-	for i, w := range d.waiting {
-		if w == id {
-			d.waiting = slices.Delete(d.waiting, i, i+1)
-			break
+	for _, u := range judged.Update { // raised
+		d.live.add(d.allocs[u.AllocID], d.owner[id], -1)
+	}
+	d.commit(judged)
+	for _, u := range judged.Update {
+		d.live.add(d.allocs[u.AllocID], d.owner[id], 1)
+	}
+	for _, s := range plan.Stop {
+		d.left(d.allocs[s.AllocID], d.owner[id], before, oracle)
+	}
+	for _, b := range judged.Place {
+		for i := range b.Instances {
+			a := b.Allocation(i).ID
+			d.of[id] = append(d.of[id], a)
+			d.change(a, run)
+			d.live.add(d.allocs[a], d.owner[id], 1)
+			end := d.now.Add(d.runs[id] + dayStep - 1).Truncate(dayStep).UnixNano()
+			d.ends[end] = append(d.ends[end], a)
 		}
 	}
-	return true
+	return plan
 }
 
-// runningOf counts what runs of a project, or what of it is on slots.
-func (d *projectDay) runningOf(project string, onSlots bool) (n int) {
+// decideOne decides on a job that waits. It reports whether the job was placed.
+func (d *projectDay) decideOne(id string) bool { return placed(d.plan(id)) > 0 }
+
+// left checks that whoever has to leave for a project is whom the oracle names, and not for more than the project has.
+func (d *projectDay) left(a *structs.Allocation, project string, before int, oracle string) {
+	p := d.owner[a.JobID]
+	if before+1 > d.given[project] && d.given[p] > 0 {
+		d.t.Fatalf("%s runs %d of %d, and takes %s", project, before, d.given[project], a.JobID)
+	}
+	if a.ID != oracle {
+		d.t.Fatalf("%s leaves, and not %s", a.ID, oracle)
+	}
+	if d.given[p] == 0 {
+		d.takenFailed++
+	} else {
+		d.taken++
+	}
+	d.change(a.ID, func(a *structs.Allocation) { a.ClientStatus = structs.AllocClientComplete })
+	list := d.queue[p].of(d.jobs[a.JobID], true)
+	*list = append(*list, a.JobID)
+	d.since[a.JobID] = d.now
+}
+
+// dayCount is what runs, counted by hand.
+type dayCount struct {
+	all              int
+	running, onSlots map[string]int // by project: all, and what uses slots
+	slotsOf          map[string]int // used slots of each node
+}
+
+func newDayCount() dayCount {
+	return dayCount{running: map[string]int{}, onSlots: map[string]int{}, slotsOf: map[string]int{}}
+}
+
+// add adds an allocation of a project, or (-1) takes it out.
+func (c *dayCount) add(a *structs.Allocation, project string, sign int) {
+	c.all += sign
+	c.running[project] += sign
+	if a.AllocatedResources.Shared.Terms.Claim == structs.ClaimSlots {
+		c.onSlots[project] += sign
+		c.slotsOf[a.NodeID] += sign
+	}
+}
+
+// counted counts anew.
+func (d *projectDay) counted() dayCount {
+	c := newDayCount()
 	for _, a := range d.allocs {
-		if !a.Terminal() && d.owner[a.JobID] == project && (!onSlots || a.AllocatedResources.Shared.Terms.Claim == structs.ClaimSlots) {
-			n++
+		if !a.Terminal() {
+			c.add(a, d.owner[a.JobID], 1)
 		}
 	}
-	return n
+	return c
 }
 
 // victim is the dumb oracle: who must leave, if anybody must, for a slot or else of those that failed the submission check.
 func (d *projectDay) victim(slot bool) string {
-	var list []*structs.Allocation
-	onSlots := map[string]int{}
+	var first *structs.Allocation
 	for _, a := range d.allocs {
-		if !a.Terminal() && a.AllocatedResources.Shared.Terms.Claim == structs.ClaimSlots {
-			onSlots[a.NodeID]++
-		}
-	}
-	for _, a := range d.sorted() {
 		failed := d.given[d.owner[a.JobID]] == 0
 		if !a.Terminal() && a.AllocatedResources.Shared.Terms.Claim == "" && (a.Requeues < structs.DefaultMaxRequeues || failed) &&
-			(failed || slot) && (!slot || onSlots[a.NodeID] < int(d.nodes[a.NodeID].NodeResources.Cpu.TotalCpuCores)) {
-			list = append(list, a)
+			(failed || slot) && (!slot || d.live.slotsOf[a.NodeID] < int(d.nodes[a.NodeID].NodeResources.Cpu.TotalCpuCores)) &&
+			(first == nil || d.leavesBefore(a, first)) {
+			first = a
 		}
 	}
-	if len(list) == 0 {
+	if first == nil {
 		return ""
 	}
-	over := map[string]int{}
-	for _, a := range list {
-		p := d.owner[a.JobID]
-		over[p] = d.runningOf(p, false) - d.given[p]
-	}
+	return first.ID
+}
+
+func (d *projectDay) leavesBefore(a, b *structs.Allocation) bool {
+	p, q := d.owner[a.JobID], d.owner[b.JobID]
+	over := func(p string) int { return d.live.running[p] - d.given[p] }
+	fails := func(p string) int { return min(1, d.given[p]) }
 	cycle := func(a *structs.Allocation) int64 { return a.CreateTime / int64(20*time.Second) }
-	return slices.MinFunc(list, func(a, b *structs.Allocation) int {
-		p, q := d.owner[a.JobID], d.owner[b.JobID]
-		fails := func(p string) int { return min(1, d.given[p]) }
-		return cmp.Or(
-			cmp.Compare(fails(p), fails(q)), cmp.Compare(cycle(b), cycle(a)), cmp.Compare(over[q], over[p]),
-			cmp.Compare(b.CreateTime, a.CreateTime), strings.Compare(a.ID, b.ID),
-		)
-	}).ID
+	until := func(a *structs.Allocation) int64 { // by its time limit
+		if limit := d.jobs[a.JobID].TaskGroups[0].MaxRunDuration; limit > 0 {
+			return a.CreateTime + int64(limit)
+		}
+		return math.MaxInt64
+	}
+	return cmp.Or(
+		cmp.Compare(fails(p), fails(q)), cmp.Compare(bandOf(d.jobs[a.JobID]), bandOf(d.jobs[b.JobID])), cmp.Compare(cycle(b), cycle(a)),
+		cmp.Compare(over(q), over(p)), cmp.Compare(b.CreateTime, a.CreateTime), cmp.Compare(until(b), until(a)), strings.Compare(a.ID, b.ID),
+	) < 0
 }
 
 // check checks the promise as things stand.
 func (d *projectDay) check() {
-	running := 0
-	for _, a := range d.allocs {
-		if !a.Terminal() {
-			running++
+	now := d.counted()
+	for _, c := range []*dayCount{&now, &d.live} { // what comes to nothing is left out
+		for _, m := range []map[string]int{c.running, c.onSlots, c.slotsOf} {
+			maps.DeleteFunc(m, func(_ string, n int) bool { return n == 0 })
 		}
 	}
-	if len(d.waiting) > 0 {
-		d.waited, d.full = d.waited+1, d.full+running
-		if running < d.slots {
-			d.t.Fatalf("%d of %d slots idle while %d jobs wait", d.slots-running, d.slots, len(d.waiting))
+	if !reflect.DeepEqual(now, d.live) {
+		d.t.Fatalf("the test has counted %v, not %v", d.live, now)
+	}
+	if waiting := d.waiting(); waiting > 0 {
+		d.waited, d.full = d.waited+1, d.full+now.all
+		if now.all < d.slots {
+			d.t.Fatalf("%d of %d slots idle while %d jobs wait", d.slots-now.all, d.slots, waiting)
 		}
 	}
-	for _, id := range d.waiting {
-		p := d.owner[id]
-		if n := d.runningOf(p, false); d.now.Sub(d.since[id]) > structs.DefaultGrace && n < d.given[p] && d.victim(true) != "" {
-			d.t.Fatalf("%s runs %d of %d while %s has waited for %s", p, n, d.given[p], id, d.now.Sub(d.since[id]))
+	for _, p := range d.names {
+		if now.onSlots[p] > d.given[p] {
+			d.t.Fatalf("%s uses %d slots of %d", p, now.onSlots[p], d.given[p])
+		}
+		if now.running[p] >= d.given[p] {
+			continue
+		}
+		for _, list := range d.queue[p] {
+			if len(list) == 0 {
+				continue
+			}
+			waited := d.now.Sub(d.since[list[0]])
+			switch {
+			case waited <= structs.DefaultGrace:
+				d.longest = max(d.longest, waited)
+			case d.victim(true) != "":
+				d.t.Fatalf("%s runs %d of %d while %s has waited for %s", p, now.running[p], d.given[p], list[0], waited)
+			default:
+				d.immune++
+			}
 		}
 	}
 }
