@@ -120,10 +120,13 @@ func (c *cluster) own() []*structs.Allocation {
 	return slices.DeleteFunc(c.sorted(), func(a *structs.Allocation) bool { return c.job != nil && a.JobID != c.job.ID })
 }
 
-func (c *cluster) input() scheduler.Input {
+func (c *cluster) input() scheduler.Input { return c.inputOf(c.own()) }
+
+// inputOf is the input with these as the job's allocations.
+func (c *cluster) inputOf(own []*structs.Allocation) scheduler.Input {
 	ids := c.ids
 	return scheduler.Input{
-		Job: c.job, Allocs: c.own(), Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
+		Job: c.job, Allocs: own, Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
 		Typical: c.typical, EntitledOnly: c.entitledOnly, Pending: c.pending,
 		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
 	}

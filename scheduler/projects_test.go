@@ -281,6 +281,23 @@ func TestSlotsVictims(t *testing.T) {
 	p.wantOn("immune")
 }
 
+// TestSlotsImmuneByDefault: before anybody has stored a configuration the default of max_requeues counts: another leaves than who is immune by it, though
+// it would go first.
+func TestSlotsImmuneByDefault(t *testing.T) {
+	p := newProjects(t)
+	p.w = scheduler.NewWorld()
+	p.slotNode("n1", 2)
+	p.gives("a", 1)
+	p.submit("", "early", 1)
+	p.after(time.Minute)
+	p.submit("", "immune", 1)
+	p.client(func(a *structs.Allocation) bool { return a.JobID == "immune" }, func(a *structs.Allocation) { a.Requeues = structs.DefaultMaxRequeues })
+	p.submit("a", "own", 1)
+	p.after(structs.DefaultGrace)
+	p.decide("own")
+	p.wantOn("immune, own 1+0")
+}
+
 // TestSlotsSuspend: who leaves by its own choice is suspended where its memory can stay, and goes on when it has room again.
 func TestSlotsSuspend(t *testing.T) {
 	p := newProjects(t)

@@ -159,7 +159,7 @@ func (s SlotEdit) useOf(u *Usage) *slotbook.Use {
 	t := &u.Owner.Terms
 	use := &slotbook.Use{
 		ID: u.ID, NodeID: u.NodeID, Takeable: t.Claim == "" && !t.PerNode && !u.ByHand, Suspended: u.IsSuspended,
-		Immune: s.E.w.rules.requeues != nil && int(u.Requeues) >= *s.E.w.rules.requeues,
+		Immune: int(u.Requeues) >= *s.E.w.rules.requeues,
 		Band:   (&structs.SchedulerConfiguration{Bands: s.E.w.rules.bands}).Band(t.Priority), Cycle: u.Created / s.E.w.rules.cycle, MHz: u.Amount.CPU, Start: u.Created, Ends: u.Ends,
 	}
 	if t.Slots != nil && t.Claim != structs.ClaimCells && (!u.IsSuspended || use.Takeable) {

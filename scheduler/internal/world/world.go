@@ -56,7 +56,7 @@ type World struct {
 type rules struct {
 	index    bucket.Config          // how room is compared
 	bands    []structs.PriorityBand // empty: the default
-	requeues *int                   // how often an instance is requeued for bands; nil: the default
+	requeues *int                   // how often an instance is requeued for bands and slots
 	slots    *structs.SlotSettings  // what a slot of a type is; nil: all at their defaults
 	cycle    int64                  // of the queue, in nanoseconds
 }
@@ -82,7 +82,7 @@ func New() *World {
 		usages:       newTree[UsageKey, *UsageSet](compareUsageKeys),
 		places:       newTree[string, *UsageRef](strings.Compare),
 		shares:       shares.New(),
-		rules:        &rules{cycle: int64(structs.DefaultCycle), index: indexConfig(&structs.SchedulerConfiguration{})},
+		rules:        &rules{cycle: int64(structs.DefaultCycle), requeues: new(structs.DefaultMaxRequeues), index: indexConfig(&structs.SchedulerConfiguration{})},
 		sites:        (&structs.SchedulerConfiguration{}).SiteLevels(),
 	}
 }
