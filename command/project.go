@@ -85,7 +85,8 @@ func projectStatus() spec {
 			"project; a pattern after that restricts it to jobs with such names. Given are the slots that the row has, used those that its instances use,\n" +
 			"lent the others. Borrowed is what instances cost that run beyond the slots, on what idles; beside what those cost that use cells of their\n" +
 			"namespace; guards are slots kept free of others beside instances that need more memory than their slots have. Pending are instances that\n" +
-			"wait, oldest is how long the first of them has.",
+			"wait, oldest is how long the first of them has. Slots with GPUs are cells: bound are those in use, doomed those that the hardware cannot hold\n" +
+			"at present, beside what virtual clusters own and what was given out before.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
@@ -123,6 +124,18 @@ func (r projectReader) print(p *structs.ProjectStatus) {
 		ui.Table(e.out, rows)
 	}
 	e.printf("\n")
+	if len(p.Cells) > 0 {
+		rows := [][]string{{"Cells of its slots", "Node Pool", "Level", "Given", "Bound", "Doomed", "Free"}}
+		for _, c := range p.Cells {
+			line := []string{c.Kind, c.NodePool, c.Level}
+			for _, n := range []int{c.Given, c.Bound, c.Doomed, c.Free()} {
+				line = append(line, strconv.Itoa(n))
+			}
+			rows = append(rows, line)
+		}
+		ui.Table(e.out, rows)
+		e.printf("\n")
+	}
 	listed := func(list []string) string { return ui.OrNone(strings.Join(list, ", ")) }
 	pairs := []ui.Pair{
 		{Key: "Name", Value: p.Name}, {Key: "Users", Value: listed(p.Users)}, {Key: "Groups", Value: listed(p.Groups)},

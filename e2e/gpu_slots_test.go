@@ -89,7 +89,20 @@ func TestCellsTakeImmune(t *testing.T) {
 	says(t, a, 0, "job status own", "running")
 	a.running("own", 8, 20*time.Second)
 	a.pending("b", "low", "16")
+	says(t, a, 0, "project status chip", "nvidia/gpu/H100     default    gpu    8      8      0       0")
 	says(t, a, 0, "topology", "project:chip")
+
+	// A node is lost: virtual clusters are served before slots, and what is short is named.
+	a.ends("default", "own")
+	a.ends("a", "second")
+	says(t, a, 0, "node eligibility -disable m-1")
+	until(t, a, "project status chip", "nvidia/gpu/H100     default    gpu    8      0      8       0")
+	says(t, a, 0, "vc status a", "node   1      0")
+	says(t, a, 0, "job run -detach -user root "+a.job("own", own), "Recognised")
+	until(t, a, "job explain own", `cells doomed: 8 GPUs of the slots of project "chip" cannot be had at present`)
+	a.ends("b", "low")
+	says(t, a, 0, "node eligibility -enable m-1")
+	a.running("own", 8, 20*time.Second)
 }
 
 // lowJob has instances of one GPU in the namespace b.

@@ -68,6 +68,9 @@ func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
 	return admit.AdmitClaims(w, owner, claims)
 }
 
+// OwnedCells returns what an owner of cells was given, a line for each kind, without who uses it.
+func OwnedCells(w *World, owner string) []*structs.CellStatus { return claim.Given(w, owner) }
+
 // WholeDevices reports whether instances of a group request devices that can be owned: whole ones, of one kind.
 func WholeDevices(g *structs.TaskGroup) bool { return feasible.MayClaim(g) }
 

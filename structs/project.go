@@ -207,10 +207,12 @@ type (
 		Objective  string
 		Throughput *Throughput `json:",omitempty" codec:",omitempty"`
 		// Week is the week that it is, until Ends, in TimeZone.
-		Week        string
-		Ends        time.Time
-		TimeZone    string
-		Slots       []*ProjectSlots
+		Week     string
+		Ends     time.Time
+		TimeZone string
+		Slots    []*ProjectSlots
+		// Cells are what it owns now as slots with GPUs: quota cells, and how many of them are bound, or doomed as the hardware cannot hold them.
+		Cells       []*CellStatus `json:",omitempty" codec:",omitempty"`
 		CreateIndex uint64
 		ModifyIndex uint64
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -71,7 +72,7 @@ func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*struct
 		for _, p := range list {
 			reply.Projects = append(reply.Projects, e.status(ws, snap, weeks, p, waiting[p.Name]))
 		}
-		return usageIndex(snap), err
+		return statusIndex(snap), err
 	})
 }
 
@@ -86,7 +87,7 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.P
 		if p := snap.Projects(ws).Get(args.ID); p != nil {
 			reply.Project = e.status(ws, snap, weeks, p, pendingOf(ws, snap, p.Name)[p.Name])
 		}
-		return usageIndex(snap), nil
+		return statusIndex(snap), nil
 	})
 }
 
@@ -103,7 +104,19 @@ func (e *Endpoint) status(ws *state.WatchSet, snap *state.Snapshot, weeks week.C
 		}
 	}
 	e.setUsage(ws, snap, s, rows, waiting)
+	if owner := structs.ProjectOwner(p.Name); snap.World().Owns(owner) {
+		s.Cells = scheduler.OwnedCells(snap.World(), owner)
+		_ = snap.ClaimsIndex(ws) // to be watched
+	}
 	return s
+}
+
+// statusIndex returns the index that last changed what is shown of projects and their slots, those with GPUs among them.
+func statusIndex(snap *state.Snapshot) uint64 {
+	if !snap.World().AnyOwner() {
+		return usageIndex(snap)
+	}
+	return max(usageIndex(snap), snap.ClaimsIndex(nil))
 }
 
 // projectsIndex returns the index that last changed what is shown of projects.

@@ -37,6 +37,12 @@ func Views(w *world.World, owner string, details bool) map[string]*View {
 	return v.of
 }
 
+// Given returns what an owner was given, a line for each kind, without who uses it.
+func Given(w *world.World, owner string) []*structs.CellStatus {
+	v := claimViews{w: w}
+	return v.given(owner, w.Quotas(owner))
+}
+
 // claims shows what is owned and bound.
 func (v *claimViews) claims() {
 	for _, name := range v.w.Owners() {

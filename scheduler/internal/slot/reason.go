@@ -25,6 +25,8 @@ func Why(in *search.Input, e *world.Edit, group *structs.TaskGroup, since int64)
 		return f.WhyFull()
 	case !f.UnderAllocated():
 		return f.WhyEnough()
+	case f.doomed() != "":
+		return f.doomed()
 	case since+f.Grace() > in.Now.UnixNano():
 		return f.WhyGrace()
 	}
