@@ -69,6 +69,15 @@ func (c *cluster) setNode(n *structs.Node) {
 	c.nodes[n.ID] = n
 	e := c.w.Edit()
 	e.UpsertNode(n)
+	c.lose(e)
+}
+
+// lose takes an edit in, and has what lost its claim by it run on without.
+func (c *cluster) lose(e *scheduler.Edit) {
+	for _, id := range e.LostClaims() {
+		terms := c.allocs[id].AllocatedResources.Shared.Terms.Opportunistic()
+		c.allocs[id].AllocatedResources.Shared.Terms = &terms
+	}
 	c.w = e.World()
 }
 

@@ -46,16 +46,7 @@ func (p *projects) givesGPUs(name, slot string, count int) {
 	p.lose(e)
 }
 
-// lose takes an edit in, and has what lost its claim by it run on without.
-func (p *projects) lose(e *scheduler.Edit) {
-	for _, id := range e.LostClaims() {
-		terms := p.allocs[id].AllocatedResources.Shared.Terms.Opportunistic()
-		p.allocs[id].AllocatedResources.Shared.Terms = &terms
-	}
-	p.w = e.World()
-}
-
-// ownsNodes gives the default namespace nodes.
+// ownsCells gives the default namespace cells.
 func (p *projects) ownsCells(level string, count int) {
 	e := p.w.Edit()
 	var quotas []world.Quota
@@ -193,8 +184,6 @@ func TestGPUSlotsMachine(t *testing.T) {
 				p.ownsCells(rapid.SampledFrom([]string{"gpu", "socket", "node"}).Draw(rt, "level"), rapid.IntRange(0, 1).Draw(rt, "cells"))
 			case 3:
 				p.changeNode(fmt.Sprint("n", rapid.IntRange(0, 2).Draw(rt, "node")), rapid.SampledFrom([]func(*structs.Node){down, up}).Draw(rt, "status"))
-				e := p.w.Edit()
-				p.lose(e)
 			default:
 				project := rapid.SampledFrom(names).Draw(rt, "project")
 				id := fmt.Sprint("j", i)
@@ -210,3 +199,21 @@ func TestGPUSlotsMachine(t *testing.T) {
 		}
 	})
 }
+
+// TestGangSlotsWithGPUs: a gang uses slots with GPUs as a whole, or runs without.
+func TestGangSlotsWithGPUs(t *testing.T) {
+	p := gpuProjects(t, 2)
+	p.givesGPUs("chip", "gpu", 5)
+	p.submit("chip", "three", 3, withGPUs("gpu", 1), asGang)
+	p.wantClaims("of three", "three", "[slots gpu:3]")
+	p.submit("chip", "pairs", 2, withGPUs("gpu", 2), asGang)
+	p.wantClaims("of two that cost four", "pairs", "[:2]")
+	p.after(time.Second)
+	p.submit("chip", "pair", 2, withGPUs("gpu", 1), asGang)
+	p.wantClaims("of two that cost two", "pair", "[slots gpu:2]")
+	p.givesGPUs("chip", "gpu", 4)
+	p.wantClaims("of two, of which one lost its slot", "pair", "[:2]")
+	p.wantClaims("of three, which began before", "three", "[slots gpu:3]")
+}
+
+func asGang(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} }

@@ -60,12 +60,12 @@ func ResolveCells(w *World, list []*structs.CellQuota, sites []structs.TopologyL
 type LaterClaims = admit.LaterClaims
 
 // AdmitLater returns an error of CodeConflict if the cluster could not hold, with nothing bound, what all are to own at some time to come.
-func AdmitLater(w *World, times []LaterClaims) error { return admit.AdmitLater(w, times) }
+func AdmitLater(w *World, times []LaterClaims) error { return admit.Later(w, times) }
 
 // AdmitClaims returns an error if an owner cannot be given these claims beside what others own and use: of CodeConflict if cells
 // are short, naming their level and how many; of CodeBadRequest if it never can.
 func AdmitClaims(w *World, owner string, claims []structs.CellClaim) error {
-	return admit.AdmitClaims(w, owner, claims)
+	return admit.Now(w, owner, claims)
 }
 
 // OwnedCells returns what an owner of cells was given, a line for each kind, without who uses it.

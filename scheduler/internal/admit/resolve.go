@@ -55,9 +55,9 @@ func resolve(w *world.World, chains []OwnableChain, q *structs.CellQuota, sites 
 	return nil
 }
 
-// AdmitClaims tries what an owner shall own on a copy of a World. It returns an error of CodeConflict that names the highest level
+// Now tries what an owner shall own on a copy of a World. It returns an error of CodeConflict that names the highest level
 // of which cells are short, and how many; of CodeBadRequest for kinds that cannot be owned and pins that somebody else has.
-func AdmitClaims(w *world.World, owner string, claims []structs.CellClaim) error {
+func Now(w *world.World, owner string, claims []structs.CellClaim) error {
 	e := w.Edit()
 	s := e.Shortage(owner, world.QuotasOf(claims))
 	if s == nil {
@@ -96,10 +96,10 @@ type LaterClaims struct {
 	Was   []structs.CellClaim // what this owner would own then otherwise
 }
 
-// AdmitLater returns an error of CodeConflict if the cluster's healthy devices could not hold, with nothing bound, what an owner is to have
+// Later returns an error of CodeConflict if the cluster's healthy devices could not hold, with nothing bound, what an owner is to have
 // more at some time to come, beside what all others own by then. What is doomed then anyway, as devices are not healthy, counts as at present:
 // it is in nobody's way.
-func AdmitLater(w *world.World, times []LaterClaims) error {
+func Later(w *world.World, times []LaterClaims) error {
 	var chains map[world.ChainKey]*cells.Edit
 	for _, t := range times {
 		more := world.QuotaChanges(world.AllQuotasOf(t.Was), world.AllQuotasOf(t.All[t.Owner]))

@@ -3,11 +3,11 @@ package decide
 import (
 	"cmp"
 	"fmt"
-	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/amount"
+	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"

@@ -24,6 +24,7 @@ type ChainKey struct {
 // Kind returns the key's kind as files have it, without the tree.
 func (k ChainKey) Kind() string { return k.Vendor + "/" + k.Type + "/" + k.Model }
 
+// CompareChains orders chains by pool, vendor, type, model and tree.
 func CompareChains(a, b ChainKey) int {
 	return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Vendor, b.Vendor), strings.Compare(a.Type, b.Type),
 		strings.Compare(a.Model, b.Model), strings.Compare(a.Tree, b.Tree))

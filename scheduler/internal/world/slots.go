@@ -32,21 +32,22 @@ func (s SlotEdit) book() *slotbook.Book {
 // SetProject states what a project is now; nil: there is none of the name. What it used beyond that runs on without its slots: see LostClaims. It reports
 // whether that is anything new.
 func (s SlotEdit) SetProject(name string, to *structs.ProjectNow) (changed bool) {
-	s.own(name, to)
 	spec := slotbook.SpecOf(to)
-	if spec.Equal(s.E.w.slots.Spec(name)) {
-		return false
-	}
-	s.E.from = nil
 	switch {
-	case s.E.w.slots != nil:
+	case spec.Equal(s.E.w.slots.Spec(name)):
+		s.own(name, to)
+		return false
+	case s.E.w.slots != nil: // who loses a slot is decided by the rows, and its cell is the one that is free then
 		s.lose(s.book().SetProject(name, spec))
+		s.own(name, to)
 		if len(s.E.w.slots.Projects()) == 0 {
 			s.E.w.slots = nil
 		}
-	case spec != nil:
+	default:
+		s.own(name, to)
 		s.begin([]*slots.Project{spec})
 	}
+	s.E.from = nil
 	return true
 }
 
