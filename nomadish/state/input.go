@@ -28,20 +28,6 @@ func (s *Snapshot) EvalInput(e *structs.Evaluation, o *InputOptions) scheduler.I
 	return s.Input(e.Job(), s.Job(nil, e.Namespace, e.JobID), s.AllocsToDecide(e.Namespace, e.JobID), o)
 }
 
-// Pending returns how many instances of a project's jobs are pending, "" for those of jobs of no project. They are counted once for a view, when
-// they are first needed: few evaluations need them.
-func (s *Snapshot) Pending(project string) int {
-	s.v.pending.once.Do(func() {
-		s.v.pending.count = map[string]int{}
-		for r := range s.Requests().Waiting(nil, structs.AllNamespaces) {
-			if job := s.Job(nil, r.Namespace, r.JobID); job != nil {
-				s.v.pending.count[job.Project] += r.Missing
-			}
-		}
-	})
-	return s.v.pending.count[project]
-}
-
 // Input returns what the scheduler is given for the job of an ID, with the job (nil: it was
 // purged) and the allocations that the caller chooses. Whoever schedules on a snapshot takes
 // its Input from here, so that workers, `job plan` and explanations see the same state.
@@ -49,7 +35,7 @@ func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*st
 	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: s.SchedulerConfig(nil), Now: o.Now, Seed: o.Seed, NewID: o.NewID, SnapshotIndex: s.Index(),
 		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, EntitledOnly: o.EntitledOnly,
-		Brief: o.Brief, Annotate: o.Annotate, Pending: s.Pending,
+		Brief: o.Brief, Annotate: o.Annotate, Pending: s.Requests().PendingOf,
 	}
 	if v := s.VirtualClusters(nil).Get(id.Namespace); v != nil {
 		in.OverLimit = v.OverLimit

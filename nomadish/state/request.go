@@ -25,6 +25,21 @@ type Requests struct{ snap *Snapshot }
 // Requests returns the reads of requests.
 func (s *Snapshot) Requests() Requests { return Requests{s} }
 
+// PendingOf returns how many instances of a project's jobs are pending, "" for those of jobs of no project. They are counted once for a view, when
+// they are first needed: few evaluations need them.
+func (r Requests) PendingOf(project string) int {
+	s := r.snap
+	s.v.pending.once.Do(func() {
+		s.v.pending.count = map[string]int{}
+		for request := range r.Waiting(nil, structs.AllNamespaces) {
+			if job := s.Job(nil, request.Namespace, request.JobID); job != nil {
+				s.v.pending.count[job.Project] += request.Missing
+			}
+		}
+	})
+	return s.v.pending.count[project]
+}
+
 // Get returns what is known of a job's group in the queue; nil if it never waited, or left
 // nothing to remember when it was placed.
 func (r Requests) Get(ws *WatchSet, ns, job, group string) *structs.PendingRequest {

@@ -50,7 +50,7 @@ type view struct {
 	marks      marks
 	tallies    persist.Tree[indexkey.Hashed, *jobcount.Tally]
 	live       projecthistory.Live
-	pending    *pendingCount // see Snapshot.Pending
+	pending    *pendingCount // see Requests.PendingOf
 	restored   uint64        // see Snapshot.Restored
 	superseded chan struct{} // closed when a newer view is published
 	abandoned  chan struct{} // closed when a restore replaces all tables
