@@ -535,3 +535,37 @@ func TestSlotsMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotsOverflow: overflow slots are used by jobs of any project or none, after everything else found no room.
+func TestSlotsOverflow(t *testing.T) {
+	p := newProjects(t)
+	for _, id := range []string{"a", "b", "c"} {
+		n := slotNodeOf(id, 4)
+		if id != "b" {
+			n.NodeResources.Slots = map[string]int{structs.SlotOverflow: 3}
+		}
+		p.setNode(n)
+	}
+	p.gives("chip", 2)
+	on := func() string {
+		n := map[string]int{}
+		for _, a := range p.allocs {
+			n[a.NodeID]++
+		}
+		return strings.TrimPrefix(fmt.Sprint(n), "map")
+	}
+	p.submit("chip", "first", 2)
+	p.submit("", "few", 4)
+	if got := on(); got != "[a:1 b:4 c:1]" {
+		t.Errorf("beside overflow slots: %s", got)
+	}
+	p.submit("", "more", 4)
+	p.submit("", "large", 2, func(j *structs.Job) { schedtest.Task(j).Resources.CPU = 2000 })
+	if got := on(); got != "[a:3 b:4 c:4]" && got != "[a:4 b:4 c:3]" {
+		t.Errorf("on overflow slots: %s", got)
+	}
+	p.submit("", "gang", 1, asGang)
+	if got := len(p.allocs); got != 11 {
+		t.Errorf("%d run, and nothing else is left", got)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/slot"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -201,6 +202,8 @@ type groupRun struct {
 	alone   bool                  // nobody is left who failed the submission check and might make room
 	reasons []string              // why its instances use no claim, for those that find no room
 	noSlot  []string              // why they use no slot of their project
+	// beside reports whether a node has room beside its overflow slots, while any node may have; nil: these are used, too.
+	beside func(*world.NodeState) bool
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
@@ -256,9 +259,8 @@ func (g *groupRun) addBatch() {
 
 // newRun begins the placing of a group on an edit, on the nodes that f allows.
 func (s *Scheduler) newRun(work *reconcile.GroupWork, e *world.Edit, f *feasible.Feasibility) *groupRun {
-	return &groupRun{
-		s: s, work: work, metrics: metric.New(s.Input.Job), search: s.newSearch(work.Group, e, f),
-	}
+	found := s.newSearch(work.Group, e, f)
+	return &groupRun{s: s, work: work, metrics: metric.New(s.Input.Job), search: found, beside: slot.BesideOverflow(e, found.Request.Amount)}
 }
 
 func (s *Scheduler) newSearch(group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility) *search.Search {
@@ -303,7 +305,7 @@ func (g *groupRun) seek(p reconcile.Placement) (f search.Found, ok bool) {
 		f, ok = g.search.On(p.Previous.NodeID)
 	}
 	if !ok {
-		f, ok = g.search.Next(avoided(p))
+		f, ok = g.next(p)
 	}
 	return f, ok
 }

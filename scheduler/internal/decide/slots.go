@@ -176,6 +176,18 @@ func (c *slotRun) rewind() {
 	}
 }
 
+// next finds the next node for one instance, one with overflow slots if no other has room.
+func (g *groupRun) next(p reconcile.Placement) (f search.Found, ok bool) {
+	g.search.Allow = g.beside
+	if f, ok = g.search.Next(avoided(p)); !ok && g.beside != nil {
+		g.beside, g.search.Allow = nil, nil
+		g.search.Rewind()
+		f, ok = g.search.Next(avoided(p))
+	}
+	g.search.Allow = nil
+	return f, ok
+}
+
 // placeBeside places one instance where room is free, whoever owns it.
 func (g *groupRun) placeBeside(p reconcile.Placement, slots *slotRun) bool {
 	slots.rewind()

@@ -111,6 +111,17 @@ func (b *Book) FirstLeft(kind string, least, most int) (list []string) {
 	return list
 }
 
+// Stated returns how many slots of a type a node states. b may be nil.
+func (b *Book) Stated(nodeID, kind string) int {
+	if b == nil {
+		return 0
+	}
+	if n, found := b.nodes.Get(nodeID); found {
+		return n.offer.stated(kind)
+	}
+	return 0
+}
+
 // AnyLeft reports whether a node has at least so many slots of a type left.
 func (b *Book) AnyLeft(kind string, least int) (any bool) {
 	b.left.Ascend(leftKey{kind: kind, left: least}, func(k leftKey, _ struct{}) bool {
