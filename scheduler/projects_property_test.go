@@ -38,7 +38,7 @@ type projectDay struct {
 func TestSlotsDay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gangs := rapid.IntRange(0, 4).Draw(t, "gangs")
-		day(t, rapid.IntRange(2, 4).Draw(t, "nodes"), rapid.IntRange(2, 4).Draw(t, "cores"), gangs, 2*time.Hour)
+		day(t, rapid.IntRange(2, 4).Draw(t, "nodes"), rapid.IntRange(2, 4).Draw(t, "cores"), gangs, time.Hour)
 	})
 }
 

@@ -98,7 +98,7 @@ func TestSlotsWholeDay(t *testing.T) {
 	var all dayFigures
 	slots := 0
 	rapid.Check(t, func(r *rapid.T) {
-		nodes, cores, long := rapid.IntRange(2, 4).Draw(r, "nodes"), rapid.IntRange(2, 4).Draw(r, "cores"), 2*time.Hour
+		nodes, cores, long := rapid.IntRange(2, 4).Draw(r, "nodes"), rapid.IntRange(2, 4).Draw(r, "cores"), time.Hour
 		if *slotsDay > 0 {
 			nodes, cores, long = 50, 20, *slotsDay
 		}
