@@ -222,18 +222,10 @@ func TestGangSlotsResumed(t *testing.T) {
 	p.slotNode("n1", 4)
 	p.gives("a", 3)
 	p.submit("a", "gang", 2, ganged(0))
-	suspended := func(to bool) {
-		p.client(func(a *structs.Allocation) bool { return a.JobID == "gang" }, func(a *structs.Allocation) {
-			a.DesiredTransition.Suspend = &to
-			if to {
-				a.DesiredStatus, a.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
-			}
-		})
-	}
-	suspended(true)
+	p.suspended("gang", true)
 	p.submit("a", "two", 2)
 	p.wantOn("gang suspended, gang suspended, two 1+0, two 1+0")
-	suspended(false)
+	p.suspended("gang", false)
 	p.decide("gang")
 	p.wantOn("gang, gang, two 1+0, two 1+0")
 }

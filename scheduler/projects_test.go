@@ -66,6 +66,16 @@ func (p *projects) submit(project, id string, count int, change ...func(*structs
 	p.decide(id)
 }
 
+// suspended has a job's allocations suspended by hand, or resumed.
+func (p *projects) suspended(job string, to bool) {
+	p.client(func(a *structs.Allocation) bool { return a.JobID == job }, func(a *structs.Allocation) {
+		a.DesiredTransition.Suspend = &to
+		if to {
+			a.DesiredStatus, a.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
+		}
+	})
+}
+
 // decide decides on a job, and returns how many of its instances the plan places.
 func (p *projects) decide(id string) int {
 	p.t.Helper()
@@ -409,18 +419,10 @@ func TestSlotsResumed(t *testing.T) {
 	p.slotNode("n1", 4)
 	p.gives("a", 1)
 	p.submit("a", "one", 1)
-	suspended := func(to bool) {
-		p.client(func(a *structs.Allocation) bool { return a.JobID == "one" }, func(a *structs.Allocation) {
-			a.DesiredTransition.Suspend = &to
-			if to {
-				a.DesiredStatus, a.ClientStatus = structs.AllocDesiredSuspend, structs.AllocClientSuspended
-			}
-		})
-	}
-	suspended(true)
+	p.suspended("one", true)
 	p.submit("a", "two", 1)
 	p.wantOn("one suspended, two 1+0")
-	suspended(false)
+	p.suspended("one", false)
 	p.decide("one")
 	p.wantOn("one, two 1+0")
 }
