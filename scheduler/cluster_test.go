@@ -47,6 +47,8 @@ type cluster struct {
 	// projects are those that there are, by name; pending is how many of their instances are, nil: not known.
 	projects map[string]*structs.ProjectNow
 	pending  func(project string) int
+	// workflows are the reservations of workflows, by key.
+	workflows map[string]*structs.WorkflowClaim
 }
 
 func newCluster(t tester) *cluster {
@@ -384,6 +386,9 @@ func (c *cluster) rebuilt() *scheduler.World {
 		e.UpsertNode(n)
 	}
 	e.RetryPins()
+	for _, wf := range c.workflows {
+		e.SetWorkflow(wf)
+	}
 	var projects []*structs.ProjectNow
 	for _, name := range slices.Sorted(maps.Keys(c.projects)) {
 		projects = append(projects, c.projects[name])

@@ -84,6 +84,10 @@ type AllocTerms struct {
 	// Slots is what it has to do with its project's slots; nil: it is of no project. It is set only where there are projects: all servers know
 	// it then. It is never changed.
 	Slots *SlotTerms `json:",omitempty" codec:",omitempty"`
+	// Workflow names a workflow (see WorkflowKey): with ClaimWorkflow the one whose reservation it uses, without a claim the one from whose
+	// reservation it borrows, by the lend block of LentTo. Both are set only where there are workflows: all servers know them then.
+	Workflow string `json:",omitempty" codec:",omitempty"`
+	LentTo   string `json:",omitempty" codec:",omitempty"`
 }
 
 // SlotTerms is an instance of a project. Project, Step, User and Groups are those of its job, Groups with commas between the names.
@@ -107,10 +111,15 @@ type SlotTerms struct {
 const (
 	ClaimCells = "cells" // of a virtual cluster
 	ClaimSlots = "slots" // of a project
+	// ClaimWorkflow is the reservation of the workflow that the job is of.
+	ClaimWorkflow = "workflow"
 )
 
 // Opportunistic returns the terms without a claim.
 func (t AllocTerms) Opportunistic() AllocTerms {
+	if t.Claim == ClaimWorkflow {
+		t.Workflow = ""
+	}
 	t.Claim, t.CellLevel, t.CellSize = "", "", 0
 	if t.Slots != nil {
 		own := *t.Slots

@@ -66,6 +66,9 @@ func Indexed(n *world.NodeState) Amount {
 	if n.Reservation != nil {
 		out.Devices += int64(n.Reservation.Devices)
 	}
+	for _, p := range n.Parts() {
+		out.Devices += int64(p.Idle.Devices)
+	}
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/gangrank"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/slot"
@@ -376,7 +377,7 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 		}
 	}
 	slices.SortFunc(live, func(a, b *structs.Allocation) int {
-		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(gangrank.Of(a), gangrank.Of(b)), cmp.Compare(a.ID, b.ID))
 	})
 	if gw.Spec.Informed && len(live) > 0 {
 		ids := make([]string, len(live))

@@ -1,9 +1,7 @@
 package decide
 
 import (
-	"cmp"
-	"slices"
-
+	"github.com/nomadish/nomadish/scheduler/internal/gangrank"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -16,52 +14,50 @@ import (
 func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*structs.Allocation) {
 	g := &seating{s: s}
 	for _, a := range live {
-		if a.Gang != nil && !g.taken(a.Gang.Rank) {
-			g.sit(a.Gang.Rank, hostOf(s, a))
+		if a.Gang != nil && !g.Taken(a.Gang.Rank) {
+			g.Give(a.Gang.Rank, hostOf(s, a))
 			g.runs(a.NodeID, devicesOf(a))
 		}
 	}
 	keeps := func(a *structs.Allocation) bool {
-		return a != nil && a.Gang != nil && (len(live) > 0 || sameGang(gw, a))
+		return a != nil && a.Gang != nil && (len(live) > 0 || gangrank.Same(gw, a))
 	}
-	var others []sitter
+	var others []gangrank.Member
 	for i, run := range runs {
 		if i == 0 || runs[i-1].work != run.work { // a group has a run for each kind of cells that its members use
 			others = append(others, g.completed(run.work, keeps)...)
 		}
 	}
-	var placed []sitter
+	var placed []gangrank.Member
 	for _, run := range runs {
 		before, mine := run.ranksBefore(keeps), g.end(run)
 		for _, c := range mine {
-			rank, had := before[c.index]
-			if c.rank = rank; had && !g.taken(rank) {
-				g.sit(rank, c.host)
+			rank, had := before[c.Index]
+			if c.Rank = rank; had && !g.Taken(rank) {
+				g.Give(rank, c.Host)
 				placed = append(placed, c)
 			} else {
 				others = append(others, c)
 			}
-			delete(before, c.index)
+			delete(before, c.Index)
 		}
 		for _, rank := range before { // into a set: the order cannot show
-			g.wait(rank)
+			g.Wait(rank)
 		}
 	}
-	slices.SortStableFunc(others, func(a, b sitter) int {
-		return cmp.Or(cmp.Compare(positionInGang(gw, a.group), positionInGang(gw, b.group)), cmp.Compare(a.index, b.index))
-	})
+	gangrank.Sort(gw, others)
 	for _, c := range others {
-		c.rank = g.free(len(live) > 0)
-		g.sit(c.rank, c.host)
+		c.Rank = g.Free(len(live) > 0)
+		g.Give(c.Rank, c.Host)
 		placed = append(placed, c)
 	}
 	if len(live) == 0 {
-		g.closeUp(placed)
+		g.CloseUp(placed)
 	}
-	gang := &structs.AllocGang{Size: len(g.hosts), Hosts: g.hosts, Level: g.level()}
+	gang := &structs.AllocGang{Size: len(g.Hosts), Hosts: g.Hosts, Level: g.level()}
 	for _, c := range placed {
-		if c.instance != nil {
-			c.instance.Rank = c.rank
+		if c.Instance != nil {
+			c.Instance.Rank = c.Rank
 		}
 	}
 	for _, run := range runs {
@@ -71,62 +67,14 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 	}
 }
 
-// sameGang reports whether an allocation was placed in a gang of as many as are wanted now, so that
-// its rank is one of this gang. Its version is not enough: what another count left running
-// was moved to the newest version in place.
-func sameGang(gw *reconcile.GangWork, a *structs.Allocation) bool {
-	all, rigid := 0, true
-	for _, g := range gw.Spec.Groups {
-		all, rigid = all+g.Group.Count, rigid && g.Rigid
-	}
-	if rigid && a.Gang.Size != all {
-		return false
-	}
-	for _, work := range gw.Works {
-		var g *structs.TaskGroup
-		if a.Job != nil {
-			g = a.Job.LookupTaskGroup(work.Group.Name)
-		}
-		if g == nil || g.Count != work.Group.Count || leastOf(g) != leastOf(work.Group) {
-			return false
-		}
-	}
-	return true
-}
-
-// leastOf is the min that a group states for its gang; 0: all of it.
-func leastOf(g *structs.TaskGroup) int {
-	if g.Gang == nil {
-		return 0
-	}
-	return g.Gang.Min
-}
-
-// positionInGang is where a group stands among the gang's.
-func positionInGang(gw *reconcile.GangWork, group string) int {
-	return slices.IndexFunc(gw.Works, func(w *reconcile.GroupWork) bool { return w.Group.Name == group })
-}
-
-// sitter is a member that gets a rank: one that has a node now, or one that has
-// completed (its instance is nil).
-type sitter struct {
-	group    string
-	index    int
-	host     string
-	rank     int
-	instance *structs.Instance
-}
-
-// seating is the ranks of a gang.
+// seating is the ranks of a gang, and where its members run.
 type seating struct {
+	gangrank.Ranks
 	s     *Scheduler
-	hosts []string // by rank; "": nobody has it
 	nodes []string // of all members that run
 	// devices are those of all members that run; bare: one of them has none.
 	devices []string
 	bare    bool
-	waits   map[int]bool
-	next    int // all ranks below it are taken, or somebody waits for them
 }
 
 // runs notes where a member runs.
@@ -150,21 +98,21 @@ func (g *seating) level() string {
 
 // completed seats the members of a group that have completed. Those that have no rank in
 // this gang are released.
-func (g *seating) completed(work *reconcile.GroupWork, keeps func(*structs.Allocation) bool) (others []sitter) {
+func (g *seating) completed(work *reconcile.GroupWork, keeps func(*structs.Allocation) bool) (others []gangrank.Member) {
 	for _, a := range work.Done {
 		switch {
 		case a.Gang == nil:
-		case keeps(a) && !g.taken(a.Gang.Rank):
-			g.sit(a.Gang.Rank, hostOf(g.s, a))
+		case keeps(a) && !g.Taken(a.Gang.Rank):
+			g.Give(a.Gang.Rank, hostOf(g.s, a))
 		default:
-			others = append(others, sitter{group: a.TaskGroup, index: a.Index(), host: hostOf(g.s, a)})
+			others = append(others, gangrank.Member{Group: a.TaskGroup, Index: a.Index(), Host: hostOf(g.s, a)})
 		}
 	}
 	return others
 }
 
 // end writes a run into the plan, and returns its members.
-func (g *seating) end(run *groupRun) (members []sitter) {
+func (g *seating) end(run *groupRun) (members []gangrank.Member) {
 	b := run.batch
 	if b == nil {
 		return nil
@@ -182,7 +130,7 @@ func (g *seating) end(run *groupRun) (members []sitter) {
 			}
 		}
 		g.runs(node, devices)
-		members = append(members, sitter{group: b.Group, index: in.Index, host: hostPortOf(g.s, node, in.Ports), instance: in})
+		members = append(members, gangrank.Member{Group: b.Group, Index: in.Index, Host: hostPortOf(g.s, node, in.Ports), Instance: in})
 	}
 	return members
 }
@@ -196,63 +144,6 @@ func (g *groupRun) ranksBefore(keeps func(*structs.Allocation) bool) map[int]int
 		}
 	}
 	return out
-}
-
-func (g *seating) taken(rank int) bool {
-	return rank < 0 || (rank < len(g.hosts) && g.hosts[rank] != "")
-}
-
-// wait keeps a rank for one that finds no room yet.
-func (g *seating) wait(rank int) {
-	if g.waits == nil {
-		g.waits = map[int]bool{}
-	}
-	g.waits[rank] = true
-}
-
-// free returns the lowest rank that nobody has; where others run already, one that nobody waits
-// for.
-func (g *seating) free(joins bool) int {
-	for g.taken(g.next) || (joins && g.waits[g.next]) {
-		g.next++
-	}
-	return g.next
-}
-
-func (g *seating) sit(rank int, host string) {
-	for len(g.hosts) <= rank {
-		g.hosts = append(g.hosts, "")
-	}
-	g.hosts[rank] = host
-}
-
-// closeUp assigns the ranks that nobody has to those of the highest ranks, in a gang that
-// starts with less than all of its members: no peer looks for one that is not there. What
-// has completed stays.
-func (g *seating) closeUp(placed []sitter) {
-	slices.SortFunc(placed, func(a, b sitter) int { return cmp.Compare(a.rank, b.rank) })
-	for last := len(placed) - 1; last >= 0; last-- {
-		c := &placed[last]
-		rank := slices.Index(g.hosts, "")
-		if c.instance == nil {
-			continue
-		}
-		if rank < 0 || rank > c.rank {
-			return
-		}
-		g.hosts[c.rank], c.rank = "", rank
-		g.hosts[rank] = c.host
-		for len(g.hosts) > 0 && g.hosts[len(g.hosts)-1] == "" {
-			g.hosts = g.hosts[:len(g.hosts)-1]
-		}
-	}
-}
-
-func rankOf(a *structs.Allocation) int {
-	if a.Gang == nil {
-		return 0
-	}
-	return a.Gang.Rank
 }
 
 // hostOf is where a running member is reached.

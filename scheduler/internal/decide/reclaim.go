@@ -37,9 +37,9 @@ type reclaimer struct {
 	on    map[string]*touched
 	order []*touched // in which nodes were first assigned
 	usage world.UsageSums
-	// only are those that may be taken from, by the IDs of their allocations, for a slot of a project; nil: whoever is of a lower band.
-	only    map[string]bool
-	project string
+	// only are those that may be taken from, by the IDs of their allocations, and why; nil: whoever is of a lower band.
+	only map[string]bool
+	why  string
 }
 
 // touched is a node that newcomers were assigned.

@@ -132,10 +132,8 @@ func (o *outcome) reason(u *world.Usage) string {
 		return reconcile.NeededMemory
 	}
 	switch {
-	case o.r.only != nil && o.r.project == "":
-		return "reclaimed, as its job failed the submission check"
 	case o.r.only != nil:
-		return fmt.Sprintf("reclaimed for a slot of project %s", o.r.project)
+		return o.r.why
 	case o.r.below == preempt.EveryBand:
 		return fmt.Sprintf("reclaimed for what namespace %s owns", job.Namespace)
 	}

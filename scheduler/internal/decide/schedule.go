@@ -204,6 +204,7 @@ type groupRun struct {
 	noSlot  []string              // why they use no slot of their project
 	// beside reports whether a node has room beside its overflow slots, while any node may have; nil: these are used, too.
 	beside func(*world.NodeState) bool
+	lent   *loan // what idles of workflows' reservations; nil: nothing is lent to the group
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
@@ -217,6 +218,8 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	taken := 0
 	claims := run.claims()
 	slots := run.slots()
+	own := run.workflow()
+	run.lent = run.loan()
 	for _, p := range work.Place {
 		if run.enough(p) {
 			if p.Unwell {
@@ -224,7 +227,7 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 			}
 			continue
 		}
-		if claims.placeOrLower(p) || slots.placeOrTake(p) || !run.leave() && claims.mayDoWithout(p) && run.placeBeside(p, slots) || p.Unwell {
+		if own.place(p) || claims.placeOrLower(p) || slots.placeOrTake(p) || !run.leave() && claims.mayDoWithout(p) && run.placeBeside(p, slots) || p.Unwell {
 			taken++
 		}
 	}
@@ -240,9 +243,11 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	if len(work.Update) > 0 {
 		run.putBackAll()
 	}
+	own.batches()
 	claims.batches()
 	slots.batches()
 	run.addBatch()
+	run.lent.batches()
 	c := work.Counts
 	if perNode && work.Group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
 		world.PutInto(&s.failed, work.Group.Name, s.why(run.search)) // no node fits it at all
@@ -277,7 +282,7 @@ func (g *groupRun) place(p reconcile.Placement) bool {
 			return true
 		}
 	}
-	if g.takeFailed(p) {
+	if g.lent.place(g, p) || g.takeFailed(p) {
 		return true
 	}
 	g.lack(p)

@@ -225,22 +225,22 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 func (c *slotRun) takeOn(at slot.Take, p reconcile.Placement) (tried, placed bool) {
 	project := c.find.Instance().Project
 	if !c.find.InCells() {
-		return c.run(at.Use).takeOn(at, project, p)
+		return c.run(at.Use).takeOn(at, "reclaimed for a slot of project "+project, p)
 	}
 	for cell, use := range c.find.Cells(at.Node) {
 		run := c.run(use)
 		c.find.Aim(run.search.Request, cell)
-		if tried, placed = run.takeOn(at, project, p); tried {
+		if tried, placed = run.takeOn(at, "reclaimed for a slot of project "+project, p); tried {
 			break
 		}
 	}
 	return tried, placed
 }
 
-// takeOn has some leave a node for an instance that the run places, for a slot of a project or, "", as they failed the submission check.
-func (g *groupRun) takeOn(at slot.Take, project string, p reconcile.Placement) (tried, placed bool) {
+// takeOn has some leave a node for an instance that the run places, for a reason.
+func (g *groupRun) takeOn(at slot.Take, why string, p reconcile.Placement) (tried, placed bool) {
 	r := g.s.reclaimer(g.search.Edit)
-	r.below, r.only, r.project = preempt.EveryBand, at.Leave, project
+	r.below, r.only, r.why = preempt.EveryBand, at.Leave, why
 	p.NodeID = at.Node
 	if !r.assign(&reclaimSearch{r: r, run: g, seen: map[string]bool{}}, p) {
 		return false, false
@@ -263,7 +263,7 @@ func (g *groupRun) takeFailed(p reconcile.Placement) bool {
 		if p.NodeID != "" && p.NodeID != at.Node {
 			continue
 		}
-		if tried, placed := g.takeOn(at, "", p); tried {
+		if tried, placed := g.takeOn(at, "reclaimed, as its job failed the submission check", p); tried {
 			g.search.Rewind()
 			return placed
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -243,6 +244,13 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 		s, _ = world.StateOf(j.e, node)
 		by := world.Taker{
 			RequestName: world.RequestName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, Ends: u.Ends, Entitled: u.Guaranteed(),
+			Recognised: standing.Recognised(world.Base(j.e), u),
+		}
+		switch t := &u.Owner.Terms; t.Claim {
+		case structs.ClaimWorkflow:
+			by.Workflow = t.Workflow
+		case "":
+			by.Borrows = t.Workflow
 		}
 		if what := cmp.Or(s.LacksUse(u, &by), world.ClaimLacks(j.e, u)); what != "" {
 			for _, id := range placed {

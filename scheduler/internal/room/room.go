@@ -151,10 +151,7 @@ func (r *node) fits() int {
 func (r *node) sums() (n int) {
 	free := r.free
 	for _, a := range r.requests {
-		has := free
-		if !r.node.Reservation.Free(&a.By) {
-			has = has.Minus(r.node.Reservation.Amount)
-		}
+		has := free.Minus(r.node.Withheld(&a.By).Amount)
 		if a.Amount.CPU > has.CPU || a.Amount.MemoryMB > has.MemoryMB || a.Amount.DiskMB > has.DiskMB {
 			break
 		}

@@ -51,7 +51,7 @@ func (s *Search) mayFit(n *world.NodeState) bool {
 	if n.Node == nil || !n.Node.Ready() {
 		return false
 	}
-	if n.Reservation == nil { // whom a reservation does not bind has more than the indexes show
+	if n.Reservation == nil && len(n.Parts()) == 0 { // whom a reservation does not bind has more than the indexes show
 		for d, need := range s.Request.Need {
 			if need > 0 && n.Indexed.At[d] < need {
 				return false

@@ -162,6 +162,11 @@ func (s *Search) Rewind() {
 			s.others = append(s.others, id)
 		}
 	}
+	if c := world.Base(s.Edit).PendingWorkflow(); c != nil && (s.Request.By.Entitled || s.Request.By.Recognised) {
+		for i := range c.Parts {
+			s.others = append(s.others, c.Parts[i].NodeID)
+		}
+	}
 	if s.byID() {
 		s.list = &idList{}
 	}
@@ -322,7 +327,7 @@ func (s *Search) onReserved(list *[]string, avoid []string) (Found, bool) {
 			i++
 			continue
 		}
-		if n, known := world.StateOf(s.Edit, id); known && n.Reservation != nil {
+		if n, known := world.StateOf(s.Edit, id); known && (n.Reservation != nil || len(n.Parts()) > 0) {
 			if f, ok := s.On(id); ok {
 				return f, true
 			}

@@ -249,6 +249,9 @@ func ClaimLacks(e *Edit, u *Usage) string {
 	if u.PerNode() {
 		return ledger{e}.perNodeLacks(u)
 	}
+	if lack := BorrowLacks(e, u.NodeID, u); lack != "" {
+		return "workflow: no more of its reservation may be lent: " + lack
+	}
 	if u.Owner.Terms.Claim == structs.ClaimSlots {
 		if lack := (SlotEdit{e}).Lack(u); lack != "" {
 			return lack

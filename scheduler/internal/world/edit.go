@@ -131,7 +131,7 @@ func Flush(e *Edit) {
 		}
 		s.Dirty = false
 		e.index(s)
-		if s.Node == nil && len(s.Usages) == 0 && s.Reservation == nil {
+		if s.Node == nil && len(s.Usages) == 0 && s.Reservation == nil && len(s.parts) == 0 {
 			e.w.nodes.Delete(e.tok, s.ID)
 			delete(e.over, s.ID)
 			continue

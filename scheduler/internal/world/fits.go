@@ -22,14 +22,19 @@ const (
 	// LacksUnowned is what a system or sysbatch instance lacks.
 	LacksUnowned = "devices: those that are free are guaranteed to namespaces"
 	LacksDynamic = "network: no dynamic port is free"
+	// LacksPart is what an instance of a workflow lacks on a node of which its reservation holds nothing.
+	LacksPart = "the reservation of its workflow"
 )
 
 // Lacks checks what can be added up. by is nil for what takes room all the same,
 // whoever has reserved it.
 func (n *NodeState) Lacks(request Vector, by *Taker) string {
 	free := n.Capacity.Amount.Minus(n.Used)
-	if !n.Reservation.Free(by) {
-		free = free.Minus(n.Reservation.Amount)
+	if n.Reservation != nil || n.parts != nil {
+		free = free.Minus(n.Withheld(by).Amount)
+		if what := n.beyondPart(Held{Amount: request}, by); what != "" {
+			return what
+		}
 	}
 	switch {
 	case request.CPU > free.CPU:
@@ -107,10 +112,11 @@ func (n *NodeState) LacksUse(u *Usage, by *Taker) string {
 // Spares reports whether what a reservation of another holds of cores and devices is left when a
 // usage is taken. A part of a device of which others have parts takes none.
 func (n *NodeState) Spares(u *Usage, by *Taker) bool {
-	if n.Reservation.Free(by) {
+	if n.Reservation == nil && n.parts == nil || by == nil {
 		return true
 	}
-	if len(u.Cores) > 0 && n.FreeCores()-len(u.Cores) < n.Reservation.Cores {
+	held := n.Withheld(by)
+	if len(u.Cores) > 0 && n.FreeCores()-len(u.Cores) < held.Cores || n.beyondPart(HeldBy(u), by) != "" {
 		return false
 	}
 	opened, last := 0, ""
@@ -120,7 +126,7 @@ func (n *NodeState) Spares(u *Usage, by *Taker) bool {
 		}
 		last = d.ID
 	}
-	return opened == 0 || n.FreeDevices()-opened >= n.Reservation.Devices
+	return opened == 0 || n.FreeDevices()-opened >= held.Devices
 }
 
 // FreeCores counts the cores that tasks may own and nobody does.

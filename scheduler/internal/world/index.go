@@ -102,6 +102,14 @@ func (n *NodeState) Vector() (v bucket.Vector) {
 		v[DimCores] -= int64(h.Cores)
 		v[DimGPUs] -= int64(h.Devices)
 	}
+	for i := range n.parts {
+		idle := &n.parts[i].Idle
+		v[DimCPU] -= idle.Amount.CPU
+		v[DimMemory] -= idle.Amount.MemoryMB
+		v[DimDisk] -= idle.Amount.DiskMB
+		v[DimCores] -= int64(idle.Cores)
+		v[DimGPUs] -= int64(idle.Devices)
+	}
 	return v
 }
 

@@ -46,6 +46,7 @@ type NodeState struct {
 	Usages      []*Usage // of the allocations on it, by allocation ID
 	Used        Vector
 	Reservation *Reservation // what is reserved of it; nil: nothing
+	parts       []Part       // what workflows have reserved of it; see workflow.go
 	// What has names, sorted. A name may stand twice: the World records what is,
 	// not what ought to be.
 	ports   []HostPort
@@ -134,6 +135,7 @@ func (n *NodeState) Own(tok *Token) *NodeState {
 	c.owner = tok
 	c.Dirty = false
 	c.Usages = cloneForMore(n.Usages)
+	c.parts = slices.Clone(n.parts)
 	c.ports = slices.Clone(n.ports)
 	c.cores = slices.Clone(n.cores)
 	c.Devices = cloneForMore(n.Devices)
@@ -176,6 +178,7 @@ func (n *NodeState) Device(id string) (*cell.State, int, bool) {
 func (n *NodeState) setCapacity(c *Capacity) {
 	n.Capacity, n.Cells = c, nil
 	if c == nil {
+		n.recount()
 		return
 	}
 	for _, t := range c.Trees {
@@ -186,6 +189,7 @@ func (n *NodeState) setCapacity(c *Capacity) {
 			cells.Take(i, int(d.Share))
 		}
 	}
+	n.recount()
 }
 
 func compareUse(u *Usage, id string) int { return strings.Compare(u.ID, id) }
@@ -211,6 +215,7 @@ func (n *NodeState) Take(u *Usage) {
 			cells.Take(i, int(d.Share))
 		}
 	}
+	n.recount()
 }
 
 // Give removes a usage that was added before.
@@ -239,4 +244,5 @@ func (n *NodeState) Give(u *Usage) {
 			cells.Give(i, int(d.Share))
 		}
 	}
+	n.recount()
 }

@@ -33,8 +33,11 @@ func newReservation(r *structs.Reservation) *Reservation {
 type Taker struct {
 	RequestName
 	Ends int64 // Unix nanoseconds; 0: nobody knows
-	// Entitled: it takes what its owner is guaranteed; no request's reservation binds it.
-	Entitled bool
+	// Entitled: it takes what its owner is guaranteed; no request's reservation binds it. Recognised: the submission check recognised it, so
+	// that it ranks above workflows' reservations that are pending.
+	Entitled, Recognised bool
+	// Workflow names the workflow whose reservation it uses, and Borrows the one from whose reservation it may borrow; "": none.
+	Workflow, Borrows string
 }
 
 // Free reports whether a reservation does not bind a taker; nobody is bound by no reservation.

@@ -38,6 +38,9 @@ type World struct {
 	names Tree[NodeName, struct{}]
 	// reservations are the reservations, by node ID.
 	reservations Tree[string, *Reservation]
+	// workflows are the reservations of workflows, by structs.WorkflowKey; pending names the one that keeps what comes free, "": none does.
+	workflows Tree[string, *structs.WorkflowClaim]
+	pending   string
 	// gangs are the members of gangs, gang by gang.
 	gangs Tree[member, *Usage]
 	// usages are the ready nodes by what they would have without those of a priority and below,
@@ -78,6 +81,7 @@ func New() *World {
 		supply:       newTree[string, *Supply](strings.Compare),
 		names:        newTree[NodeName, struct{}](compareNames),
 		reservations: newTree[string, *Reservation](strings.Compare),
+		workflows:    newTree[string, *structs.WorkflowClaim](strings.Compare),
 		gangs:        newTree[member, *Usage](compareMembers),
 		usages:       newTree[UsageKey, *UsageSet](compareUsageKeys),
 		places:       newTree[string, *UsageRef](strings.Compare),
@@ -201,6 +205,12 @@ func (w *World) Diff(other *World) []string {
 		}
 		return fmt.Sprintf("%+v, not %+v", *a, *b)
 	})
+	diffTrees(&out, "workflow", &w.workflows, &other.workflows, func(a, b *structs.WorkflowClaim) string {
+		if reflect.DeepEqual(a, b) {
+			return ""
+		}
+		return fmt.Sprintf("%+v, not %+v", *a, *b)
+	})
 	diffTrees(&out, "member", &w.gangs, &other.gangs, func(a, b *Usage) string {
 		if a.Equal(b) {
 			return ""
@@ -294,6 +304,8 @@ func diffNode(a, b *NodeState) string {
 		return fmt.Sprintf("devices %v, not %v", a.Devices, b.Devices)
 	case !reflect.DeepEqual(a.Reservation, b.Reservation):
 		return fmt.Sprintf("%+v is reserved, not %+v", a.Reservation, b.Reservation)
+	case !slices.Equal(a.parts, b.parts):
+		return fmt.Sprintf("workflows reserve %+v, not %+v", a.parts, b.parts)
 	case a.Indexed != b.Indexed:
 		return fmt.Sprintf("indexed at %+v, not %+v", a.Indexed, b.Indexed)
 	case !slices.EqualFunc(a.Cells, b.Cells, func(a, b *cell.State) bool { return a.Equal(b) }):

@@ -1,0 +1,119 @@
+package decide
+
+import (
+	"github.com/nomadish/nomadish/scheduler/internal/lend"
+	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/slot"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// What a workflow has reserved comes first of all claims (semantics part 5): instances of its running stage use it, and those that borrow from it
+// leave for them. What idles of it is lent to others that found no room elsewhere.
+
+// workflowRun places instances of one group in the reservation of their workflow.
+type workflowRun struct {
+	*groupRun
+	claim *structs.WorkflowClaim
+	stuck bool // no more is to be had
+}
+
+// workflow begins the placing of a group in the reservation of its workflow; nil: it has none.
+func (g *groupRun) workflow() *workflowRun {
+	claim := lend.Own(g.s.World, g.s.Input.Job)
+	if claim == nil {
+		return nil
+	}
+	r := *g
+	r.batch, r.nodes, r.short = nil, nil, nil
+	r.search = g.search.ForNamed(g.search.Request.OfWorkflow(claim.Key()))
+	return &workflowRun{groupRun: &r, claim: claim}
+}
+
+// place places one instance, for which borrowers leave if need be. It reports whether it did.
+func (c *workflowRun) place(p reconcile.Placement) bool {
+	if c == nil || c.stuck || p.NodeID != "" {
+		return false
+	}
+	world.Flush(c.search.Edit)
+	for _, at := range lend.Nodes(c.search.Edit, c.claim, c.search.Request) {
+		if c.only != "" && c.only != at.ID {
+			continue
+		}
+		if at.Leave == nil {
+			if f, ok := c.search.On(at.ID); ok {
+				c.accept(p, f)
+				return true
+			}
+			continue
+		}
+		if tried, placed := c.takeOn(slot.Take{Node: at.ID, Leave: at.Leave}, "reclaimed for workflow "+c.claim.ID, p); tried && placed {
+			return true
+		}
+	}
+	c.stuck = true
+	return false
+}
+
+// batches adds what was placed to the plan.
+func (c *workflowRun) batches() {
+	if c != nil {
+		c.addBatch()
+	}
+}
+
+// loan places instances of one group in what idles of workflows' reservations.
+type loan struct {
+	lenders []lend.Lender
+	runs    []*groupRun // by lender
+	stuck   bool        // nothing more is lent
+}
+
+// loan returns the loan of a group; nil: no workflow lends to it.
+func (g *groupRun) loan() *loan {
+	lenders := lend.Lenders(g.s.Input, g.s.World, g.work.Group)
+	if len(lenders) == 0 {
+		return nil
+	}
+	return &loan{lenders: lenders, runs: make([]*groupRun, len(lenders))}
+}
+
+// place places one instance of a run's group that found no other room. It reports whether it did.
+func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
+	if l == nil || l.stuck || p.NodeID != "" {
+		return false
+	}
+	world.Flush(g.search.Edit)
+	for i := range l.lenders {
+		of := &l.lenders[i]
+		if l.runs[i] == nil {
+			r := *g
+			r.batch, r.nodes, r.short = nil, nil, nil
+			r.search = g.search.ForNamed(g.search.Request.Borrowing(of.Claim.Key(), of.To))
+			l.runs[i] = &r
+		}
+		run := l.runs[i]
+		for _, node := range of.NodesOf(g.search.Edit, run.search.Request) {
+			if g.only != "" && g.only != node {
+				continue
+			}
+			if f, ok := run.search.On(node); ok && world.BorrowLacks(g.search.Edit, node, f.Grant.Usage) == "" {
+				run.accept(p, f)
+				return true
+			}
+		}
+	}
+	l.stuck = true
+	return false
+}
+
+// batches adds what was placed to the plan.
+func (l *loan) batches() {
+	if l != nil {
+		for _, r := range l.runs {
+			if r != nil {
+				r.addBatch()
+			}
+		}
+	}
+}

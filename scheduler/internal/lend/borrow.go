@@ -1,0 +1,124 @@
+package lend
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Lender is a workflow from whose reservation a job may borrow, by one of its lend blocks.
+type Lender struct {
+	Claim *structs.WorkflowClaim
+	To    string
+}
+
+// Lenders returns the workflows that lend to instances of a group, those of the highest priority first. A job borrows by the first lend block that
+// names it; none lends to jobs of itself or to system jobs.
+func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []Lender) {
+	if world.Workflows(w).Len() == 0 || in.Job.PerNode() {
+		return nil
+	}
+	for _, c := range world.Workflows(w).All {
+		if !c.Lends() || c.NodePool != in.Job.NodePool || in.Job.Workflow != nil && in.Job.Namespace == c.Namespace && in.Job.Workflow.ID == c.ID {
+			continue
+		}
+		for _, l := range c.Lend {
+			if lendsTo(w, l.To, in.Job) {
+				if l.LendLonger || inTime(in, w, c, group) {
+					out = append(out, Lender{c, l.To})
+				}
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Lender) int { return cmp.Compare(b.Claim.Priority, a.Claim.Priority) })
+	return out
+}
+
+// lendsTo reports whether a lend block names a job.
+func lendsTo(w *world.World, to string, job *structs.Job) bool {
+	kind, name, _ := strings.Cut(to, ":")
+	switch kind {
+	case "user":
+		return job.Submitter != nil && job.Submitter.User == name
+	case "group":
+		return job.Submitter != nil && slices.Contains(job.Submitter.Groups, name)
+	case "project":
+		member := standing.Check(w, job)
+		return job.Project == name && member != structs.SubmissionUnknownProject && member != structs.SubmissionNotAMember
+	case "namespace":
+		return job.Namespace == name
+	case "node_pool":
+		return job.NodePool == name
+	}
+	return false
+}
+
+// inTime reports whether instances of a group end before the running stage of a workflow does, by their time limits.
+func inTime(in *search.Input, w *world.World, c *structs.WorkflowClaim, group *structs.TaskGroup) bool {
+	rest, limited := Rest(w, c, in.Now.UnixNano())
+	return !limited || group.MaxRunDuration > 0 && int64(group.MaxRunDuration) <= rest
+}
+
+// Rest returns what is left of the running stage of a workflow, in nanoseconds: the latest time limit of its jobs, of those that have not started
+// from now on. limited is false if a job has no limit, or no stage runs.
+func Rest(w *world.World, c *structs.WorkflowClaim, now int64) (rest int64, limited bool) {
+	if len(c.Jobs) == 0 {
+		return 0, false
+	}
+	ends := map[string]int64{} // the latest of a job's instances; looked up only
+	for i := range c.Parts {
+		n, known := w.State(c.Parts[i].NodeID)
+		if !known {
+			continue
+		}
+		for _, u := range n.Usages {
+			if t := &u.Owner.Terms; t.Workflow == c.Key() && t.Claim == structs.ClaimWorkflow {
+				ends[u.Owner.Job] = max(ends[u.Owner.Job], u.Ends)
+			}
+		}
+	}
+	for _, j := range c.Jobs {
+		if j.Limit == 0 {
+			return 0, false
+		}
+		end, started := ends[j.JobID]
+		if !started || end == 0 {
+			end = now + int64(j.Limit)
+		}
+		rest = max(rest, end-now)
+	}
+	return rest, true
+}
+
+// NodesOf returns the nodes of a lender's reservation on which so much idles, with what is free beside it, that one more instance may have room,
+// those with the least idle first.
+func (l *Lender) NodesOf(e *world.Edit, a *search.Request) (ids []string) {
+	type room struct {
+		id   string
+		idle world.Held
+	}
+	var rooms []room
+	for i := range l.Claim.Parts {
+		n, known := world.StateOf(e, l.Claim.Parts[i].NodeID)
+		if !known || n.Node == nil || n.Capacity == nil {
+			continue
+		}
+		part, held := n.Part(l.Claim.Key())
+		if held && part.Idle != (world.Held{}) && n.Lacks(a.Amount, &world.Taker{RequestName: a.By.RequestName, Borrows: l.Claim.Key()}) == "" {
+			rooms = append(rooms, room{n.ID, part.Idle})
+		}
+	}
+	slices.SortStableFunc(rooms, func(a, b room) int {
+		return cmp.Or(cmp.Compare(a.idle.Devices, b.idle.Devices), cmp.Compare(a.idle.Amount.CPU, b.idle.Amount.CPU), strings.Compare(a.id, b.id))
+	})
+	for _, r := range rooms {
+		ids = append(ids, r.id)
+	}
+	return ids
+}

@@ -1,0 +1,146 @@
+package lend
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Own returns the reservation of the run of a workflow that a job is of; nil: it is of none, or that has no reservation yet.
+func Own(w *world.World, job *structs.Job) *structs.WorkflowClaim {
+	if job.Workflow == nil || job.PerNode() {
+		return nil
+	}
+	c := w.Workflow(structs.WorkflowKey(job.Namespace, job.Workflow.ID))
+	if c == nil || !c.Posted || c.Run != job.Workflow.Run {
+		return nil
+	}
+	return c
+}
+
+// Node is a node on which an instance uses its workflow's reservation.
+type Node struct {
+	ID string
+	// Leave are the IDs of the allocations of borrowers that leave it; nil: none do.
+	Leave map[string]bool
+}
+
+// Nodes returns the nodes of a reservation that have room for one more instance of its workflow, the ones on which fewest leave first, and among
+// those on which nobody does the one that has least left then.
+func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request) []Node {
+	type room struct {
+		Node
+		left world.Held
+	}
+	var rooms []room
+	for i := range c.Parts {
+		n, known := world.StateOf(e, c.Parts[i].NodeID)
+		if !known || n.Node == nil || n.Capacity == nil {
+			continue
+		}
+		part, held := n.Part(c.Key())
+		need := a.Held(n)
+		switch {
+		case !held || part.Held.Less(part.Used).Lacks(need) != "":
+		case part.Idle.Lacks(need) == "":
+			rooms = append(rooms, room{Node{ID: n.ID}, part.Idle.Less(need)})
+		default:
+			if leave := leaving(e, n, c, need); leave != nil {
+				rooms = append(rooms, room{Node{n.ID, leave}, world.Held{}})
+			}
+		}
+	}
+	slices.SortStableFunc(rooms, func(a, b room) int {
+		return cmp.Or(cmp.Compare(len(a.Leave), len(b.Leave)), cmp.Compare(a.left.Devices, b.left.Devices), cmp.Compare(a.left.Amount.CPU, b.left.Amount.CPU),
+			cmp.Compare(a.left.Amount.MemoryMB, b.left.Amount.MemoryMB), strings.Compare(a.ID, b.ID))
+	})
+	nodes := make([]Node, len(rooms))
+	for i := range rooms {
+		nodes[i] = rooms[i].Node
+	}
+	return nodes
+}
+
+// leaving returns those borrowers that leave a node for an instance that needs so much of a reservation: first those above their share, and of them
+// who came last; then whoever could stay beside the rest stays. nil: all of them are too few.
+func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need world.Held) map[string]bool {
+	trial := world.TrialOf(n)
+	idle := func() world.Held {
+		part, _ := trial.Part(c.Key())
+		return part.Idle
+	}
+	lent := lentTo(e, c)
+	var gone []*world.Usage
+	for idle().Lacks(need) != "" {
+		u := firstToLeave(trial, c, lent)
+		if u == nil {
+			return nil
+		}
+		lent[indexOf(c, u.Owner.Terms.LentTo)] -= amountOf(c, world.HeldBy(u))
+		trial.Give(u)
+		gone = append(gone, u)
+	}
+	leave := map[string]bool{}
+	for _, u := range gone { // whoever left first is the first to stay
+		trial.Take(u)
+		if idle().Lacks(need) != "" {
+			trial.Give(u)
+			leave[u.ID] = true
+		}
+	}
+	return leave
+}
+
+// firstToLeave returns the borrower on a node that leaves first; nil: there is none.
+func firstToLeave(n *world.NodeState, c *structs.WorkflowClaim, lent []int64) (first *world.Usage) {
+	above := func(u *world.Usage) int64 { // how much its lend block is above its share, in thousandths of the share
+		i := indexOf(c, u.Owner.Terms.LentTo)
+		if !c.Shared() {
+			return int64(len(c.Lend) - i) // the first named gives first
+		}
+		return lent[i] * 1000 / int64(max(1, c.Lend[i].Share))
+	}
+	for _, u := range n.Usages {
+		if t := &u.Owner.Terms; t.Workflow != c.Key() || t.Claim != "" {
+			continue
+		}
+		if first == nil || cmp.Or(cmp.Compare(above(u), above(first)), cmp.Compare(u.Created, first.Created)) > 0 {
+			first = u
+		}
+	}
+	return first
+}
+
+// indexOf returns the place of a lend block among those of a workflow; 0 of one that it does not state any more.
+func indexOf(c *structs.WorkflowClaim, to string) int {
+	return max(0, slices.IndexFunc(c.Lend, func(l *structs.WorkflowLend) bool { return l.To == to }))
+}
+
+// amountOf returns how much is lent in one number, by which the shares of lend blocks are compared: devices where the workflow reserves some, else MHz.
+func amountOf(c *structs.WorkflowClaim, h world.Held) int64 {
+	if slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.Devices > 0 }) {
+		return int64(h.Devices)
+	}
+	return h.Amount.CPU
+}
+
+// lentTo returns how much is lent by each lend block, in the number of amountOf.
+func lentTo(e *world.Edit, c *structs.WorkflowClaim) []int64 {
+	out := make([]int64, max(1, len(c.Lend)))
+	for i := range c.Parts {
+		n, known := world.StateOf(e, c.Parts[i].NodeID)
+		if !known {
+			continue
+		}
+		for _, u := range n.Usages {
+			if t := &u.Owner.Terms; t.Workflow == c.Key() && t.Claim == "" {
+				out[indexOf(c, t.LentTo)] += amountOf(c, world.HeldBy(u))
+			}
+		}
+	}
+	return out
+}

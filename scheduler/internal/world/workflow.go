@@ -1,0 +1,290 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// A workflow's reservation (docs/semantics.md, part 5) holds a part of each of several nodes. On each of them, resource by resource,
+// the part is what the workflow's own instances use of it, what is lent, and what idles:
+//
+//   - used is what instances with ClaimWorkflow use;
+//   - lent is what borrowers use that the node has not free beside all reservations: when room comes free beside them, less is lent;
+//   - idle is the rest, which is always free on the node. Nobody but the workflow and its borrowers may take it.
+//
+// A reservation that is pending holds its parts before their room is free, so that what comes free on these nodes stays free.
+
+// Held is what is held back on a node.
+type Held struct {
+	Amount  Vector // CPU with the MHz of the whole cores
+	Cores   int
+	Devices int
+}
+
+// Plus returns the sum.
+func (h Held) Plus(o Held) Held {
+	return Held{h.Amount.Plus(o.Amount), h.Cores + o.Cores, h.Devices + o.Devices}
+}
+
+// each combines two amounts resource by resource.
+func (h Held) each(o Held, f func(a, b int64) int64) Held {
+	return Held{
+		Vector{f(h.Amount.CPU, o.Amount.CPU), f(h.Amount.MemoryMB, o.Amount.MemoryMB), f(h.Amount.DiskMB, o.Amount.DiskMB)},
+		int(f(int64(h.Cores), int64(o.Cores))), int(f(int64(h.Devices), int64(o.Devices))),
+	}
+}
+
+// Less returns the difference, of each resource at least 0.
+func (h Held) Less(o Held) Held {
+	return h.each(o, func(a, b int64) int64 { return max(0, a-b) })
+}
+
+// Within returns what both have of each resource.
+func (h Held) Within(o Held) Held { return h.each(o, func(a, b int64) int64 { return min(a, b) }) }
+
+// Lacks reports of which resource there is less than is requested; "": of none.
+func (h Held) Lacks(request Held) string {
+	switch {
+	case request.Amount.CPU > h.Amount.CPU:
+		return LacksCPU
+	case request.Amount.MemoryMB > h.Amount.MemoryMB:
+		return LacksMemory
+	case request.Amount.DiskMB > h.Amount.DiskMB:
+		return LacksDisk
+	case request.Cores > h.Cores:
+		return LacksCores
+	case request.Devices > h.Devices:
+		return LacksDevices
+	}
+	return ""
+}
+
+// HeldBy returns what a usage takes of a reservation.
+func HeldBy(u *Usage) Held {
+	h := Held{Amount: u.Amount, Cores: len(u.Cores)}
+	last := ""
+	for _, d := range u.Devices {
+		if d.ID != last {
+			h.Devices++
+		}
+		last = d.ID
+	}
+	return h
+}
+
+// Part is what a workflow's reservation holds of a node.
+type Part struct {
+	Workflow string // see structs.WorkflowKey
+	Pending  bool
+	Held     Held
+	// Used, Lent and Idle add up to Held, unless more is used than it holds. Of a pending part Idle may be more than is free.
+	Used, Lent, Idle Held
+}
+
+// compareParts orders the parts of a node: those that are pending come last.
+func compareParts(a, b Part) int {
+	pending := func(p Part) int {
+		if p.Pending {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(pending(a)-pending(b), strings.Compare(a.Workflow, b.Workflow))
+}
+
+// Part returns what a workflow's reservation holds of the node.
+func (n *NodeState) Part(workflow string) (Part, bool) {
+	for i := range n.parts {
+		if n.parts[i].Workflow == workflow {
+			return n.parts[i], true
+		}
+	}
+	return Part{}, false
+}
+
+// Parts are what workflows' reservations hold of the node. They must not be changed.
+func (n *NodeState) Parts() []Part { return n.parts }
+
+// recount counts what is used, lent and idle of each part.
+func (n *NodeState) recount() {
+	if len(n.parts) == 0 {
+		return
+	}
+	borrowed := make([]Held, len(n.parts))
+	for i := range n.parts {
+		n.parts[i].Used, n.parts[i].Lent = Held{}, Held{}
+	}
+	for _, u := range n.Usages {
+		key := u.Owner.Terms.Workflow
+		if key == "" {
+			continue
+		}
+		for i := range n.parts {
+			switch p := &n.parts[i]; {
+			case p.Workflow != key:
+			case u.Owner.Terms.Claim == structs.ClaimWorkflow:
+				p.Used = p.Used.Plus(HeldBy(u))
+			case u.Owner.Terms.Claim == "":
+				borrowed[i] = borrowed[i].Plus(HeldBy(u))
+			}
+		}
+	}
+	var all Held
+	for i := range n.parts {
+		if p := &n.parts[i]; !p.Pending {
+			all = all.Plus(p.Held.Less(p.Used))
+		}
+	}
+	var free Held
+	if n.Capacity != nil {
+		free = Held{n.Free(), n.FreeCores(), n.FreeDevices()}
+	}
+	over := all.Less(free)
+	for i := range n.parts {
+		p := &n.parts[i]
+		left := p.Held.Less(p.Used)
+		if !p.Pending {
+			p.Lent = over.Within(left).Within(borrowed[i])
+			over = over.Less(p.Lent)
+		}
+		p.Idle = left.Less(p.Lent)
+	}
+}
+
+// Withheld returns what a taker must leave free on the node for others: what is reserved for a request that has waited longer, and what
+// idles of workflows' reservations. nil takes room all the same, whoever has reserved it.
+func (n *NodeState) Withheld(by *Taker) (h Held) {
+	if by == nil {
+		return h
+	}
+	if r := n.Reservation; !r.Free(by) {
+		h = Held{r.Amount, r.Cores, r.Devices}
+	}
+	for i := range n.parts {
+		if p := &n.parts[i]; !by.mayUse(p) {
+			h = h.Plus(p.Idle)
+		}
+	}
+	return h
+}
+
+// mayUse reports whether a reservation does not bind a taker: it is its own, lends to it, or is pending and of lower rank.
+func (t *Taker) mayUse(p *Part) bool {
+	return p.Workflow == t.Workflow || p.Workflow == t.Borrows || p.Pending && (t.Entitled || t.Recognised)
+}
+
+// beyondPart returns what a taker that uses its workflow's reservation requests of the node beyond it; "": it uses none, or has room in it.
+func (n *NodeState) beyondPart(request Held, by *Taker) string {
+	if by == nil || by.Workflow == "" {
+		return ""
+	}
+	p, held := n.Part(by.Workflow)
+	if !held || p.Pending {
+		return LacksPart
+	}
+	return p.Idle.Lacks(request)
+}
+
+// Workflow returns the reservation of a workflow; nil: it has none.
+func (w *World) Workflow(key string) *structs.WorkflowClaim {
+	c, _ := w.workflows.Get(key)
+	return c
+}
+
+// Workflows are the reservations of workflows, by their keys.
+func Workflows(w *World) *Tree[string, *structs.WorkflowClaim] { return &w.workflows }
+
+// PendingWorkflow returns the reservation that keeps what comes free; nil: none does.
+func (w *World) PendingWorkflow() *structs.WorkflowClaim {
+	if w.pending == "" {
+		return nil
+	}
+	return w.Workflow(w.pending)
+}
+
+// SetWorkflow stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
+func (e *Edit) SetWorkflow(c *structs.WorkflowClaim) {
+	e.DropWorkflow(c.Key())
+	for _, p := range c.Parts {
+		s := StateToChange(e, p.NodeID)
+		part := Part{Workflow: c.Key(), Pending: !c.Posted, Held: Held{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}}
+		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
+		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
+		s.recount()
+	}
+	e.from = nil
+	e.w.workflows.Put(e.tok, c.Key(), c)
+	if !c.Posted {
+		e.w.pending = c.Key()
+	}
+}
+
+// DropWorkflow ends a workflow's reservation, if it has one.
+func (e *Edit) DropWorkflow(key string) {
+	c, found := e.w.workflows.Get(key)
+	if !found {
+		return
+	}
+	for _, p := range c.Parts {
+		s := StateToChange(e, p.NodeID)
+		s.parts = slices.DeleteFunc(slices.Clone(s.parts), func(p Part) bool { return p.Workflow == key })
+		s.recount()
+	}
+	e.from = nil
+	e.w.workflows.Delete(e.tok, key)
+	if e.w.pending == key {
+		e.w.pending = ""
+	}
+}
+
+// LentOf returns what is lent of a workflow's reservation on all its nodes.
+func LentOf(e *Edit, c *structs.WorkflowClaim) (h Held) {
+	for _, p := range c.Parts {
+		if s, known := StateOf(e, p.NodeID); known {
+			if part, held := s.Part(c.Key()); held {
+				h = h.Plus(part.Lent)
+			}
+		}
+	}
+	return h
+}
+
+// BorrowLacks returns why a usage cannot borrow what it would of a node; "": it can, or it borrows nothing.
+func BorrowLacks(e *Edit, nodeID string, u *Usage) string {
+	t := &u.Owner.Terms
+	if t.Workflow == "" || t.Claim != "" {
+		return ""
+	}
+	c := e.w.Workflow(t.Workflow)
+	if c == nil || c.LendMax == nil {
+		return ""
+	}
+	return lendable(e, c, nodeID).Lacks(HeldBy(u))
+}
+
+// lendable returns what may be lent of a workflow's reservation beside what is, on a node: without a bound, what the node has.
+func lendable(e *Edit, c *structs.WorkflowClaim, nodeID string) Held {
+	s, known := StateOf(e, nodeID)
+	if !known || s.Capacity == nil {
+		return Held{}
+	}
+	all := Held{s.Capacity.Amount, len(s.Capacity.Cores), int(s.Capacity.well)}
+	lent, most := LentOf(e, c), c.LendMax
+	if most.Cores > 0 {
+		all.Amount.CPU = max(0, most.Cores*s.Capacity.MHzPerCore-lent.Amount.CPU)
+		all.Cores = max(0, int(most.Cores)-lent.Cores)
+	}
+	if most.MemoryMB > 0 {
+		all.Amount.MemoryMB = max(0, most.MemoryMB-lent.Amount.MemoryMB)
+	}
+	if most.GPUs > 0 {
+		all.Devices = max(0, int(most.GPUs)-lent.Devices)
+	}
+	return all
+}
+
+// TrialOf returns a copy of a node's state for what would be if usages came or went.
+func TrialOf(n *NodeState) *NodeState { return n.Own(&Token{}) }

@@ -1,0 +1,216 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// workflows is a cluster with a workflow "wf", and jobs of its own and of others.
+type workflows struct {
+	*projects
+	claim *structs.WorkflowClaim
+}
+
+// newWorkflows returns a cluster of a node of so many cores, all of which the workflow has reserved but rest.
+func newWorkflows(t tester, cores, rest int, lend ...*structs.WorkflowLend) *workflows {
+	w := &workflows{projects: newProjects(t)}
+	w.slotNode("n1", cores)
+	mhz := int64(1000 * (cores - rest))
+	w.claim = &structs.WorkflowClaim{
+		Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true, Lend: lend,
+		Parts: []structs.WorkflowPart{{NodeID: "n1", CPU: mhz, MemoryMB: mhz, DiskMB: 3000}},
+	}
+	w.set()
+	return w
+}
+
+// set has the claim count as it is now.
+func (w *workflows) set() {
+	c := *w.claim
+	w.claim = &c
+	w.workflows = map[string]*structs.WorkflowClaim{c.Key(): &c}
+	e := w.w.Edit()
+	e.SetWorkflow(&c)
+	w.w = e.World()
+	w.checkWorld()
+}
+
+// stage submits the jobs of a stage, each of one instance of so many cores.
+func (w *workflows) stage(name string, cores ...int) {
+	for i, n := range cores {
+		w.submit("", fmt.Sprintf("wf/1/%s%d", name, i), 1, requests(50, 1000*n, 1000*n), func(j *structs.Job) {
+			j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: name}
+		})
+	}
+}
+
+// complete ends the jobs of a stage.
+func (w *workflows) complete(name string) {
+	w.client(func(a *structs.Allocation) bool { return !a.Terminal() && strings.HasPrefix(a.JobID, "wf/1/"+name) }, w.ended(false))
+}
+
+// flood submits a job of so many instances of a core that runs in a namespace, or has more of one run.
+func (w *workflows) flood(namespace string, count int, change ...func(*structs.Job)) {
+	w.submit("", "flood-"+namespace, count, append(change, func(j *structs.Job) { j.Namespace = namespace })...)
+}
+
+// again decides once more on a job that waits.
+func (w *workflows) again(namespace string) { w.decide("flood-" + namespace) }
+
+// part returns what the reservation holds of the node.
+func (w *workflows) part() world.Part {
+	n, _ := w.w.State("n1")
+	p, _ := n.Part("default/wf")
+	return p
+}
+
+// wantPart checks how many cores of the reservation are used, lent and idle.
+func (w *workflows) wantPart(used, lent, idle int) {
+	w.t.Helper()
+	p := w.part()
+	if got := [3]int64{p.Used.Amount.CPU / 1000, p.Lent.Amount.CPU / 1000, p.Idle.Amount.CPU / 1000}; got != [3]int64{int64(used), int64(lent), int64(idle)} {
+		w.t.Fatalf("used, lent, idle: %v; want %d, %d, %d (there run %s)", got, used, lent, idle, w.on())
+	}
+}
+
+// decide decides on a job in its own namespace.
+func (w *workflows) decide(id string) int {
+	w.t.Helper()
+	w.job = w.jobs[id]
+	ev := w.newEval()
+	ev.JobID, ev.Namespace, ev.Type, ev.CreateTime = id, w.job.Namespace, structs.JobTypeBatch, w.since[id].UnixNano()
+	plan := w.evaluate(ev)
+	w.runAll()
+	return placed(plan)
+}
+
+// TestWorkflowLends: part 5's golden example. Stages need 2, 6, 6, 8 (jobs 2; 2+3+1; 5+1; 8). Reserved 8. Lent by stage 6, 2, 2, 0; taken back at
+// the start of each 0, 4, 0, 2.
+func TestWorkflowLends(t *testing.T) {
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:interns"})
+	w.flood("others", 20)
+	w.wantPart(0, 0, 8) // it lends to interns alone
+	taken := func() int { return w.reclaimed()["flood-interns"] }
+	for i, s := range []struct {
+		jobs             []int
+		used, lent, back int
+	}{{[]int{2}, 2, 6, 0}, {[]int{2, 3, 1}, 6, 2, 4}, {[]int{5, 1}, 6, 2, 0}, {[]int{8}, 8, 0, 2}} {
+		name, back := string(rune('a'+i)), 0
+		for k, cores := range s.jobs {
+			w.submit("", fmt.Sprintf("wf/1/%s%d", name, k), 1, requests(50, 1000*cores, 1000*cores), func(j *structs.Job) {
+				j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: name}
+			})
+			back += taken()
+		}
+		if back != s.back {
+			t.Fatalf("stage %d takes %d back, want %d", i+1, back, s.back)
+		}
+		if i == 0 {
+			w.flood("interns", 20)
+		}
+		w.wantPart(s.used, s.lent, 0)
+		w.complete(name)
+	}
+	w.again("interns")
+	w.wantPart(0, 8, 0)
+}
+
+// TestWorkflowSharesBack: two groups 1:1, 8 lent (4 each), 4 taken back: 2 from each; without shares: 4 from the first.
+func TestWorkflowSharesBack(t *testing.T) {
+	for _, c := range []struct{ share, a, b int }{{1, 2, 2}, {0, 0, 4}} {
+		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a", Share: c.share}, &structs.WorkflowLend{To: "namespace:b", Share: c.share})
+		w.flood("a", 4)
+		w.flood("b", 4)
+		w.wantPart(0, 8, 0)
+		w.stage("s", 4)
+		if a, b := w.running("flood-a"), w.running("flood-b"); a != c.a || b != c.b {
+			t.Errorf("shares of %d: %d of a and %d of b run on, want %d and %d", c.share, a, b, c.a, c.b)
+		}
+		w.wantPart(4, 4, 0)
+	}
+}
+
+// TestWorkflowBesideRoom: who borrowed counts as lent only while the node has no other room for it.
+func TestWorkflowBesideRoom(t *testing.T) {
+	w := newWorkflows(t, 10, 2, &structs.WorkflowLend{To: "namespace:a"})
+	w.flood("others", 4)
+	w.wantPart(0, 0, 8)
+	if n := w.running("flood-others"); n != 2 {
+		t.Fatalf("%d run beside the reservation, want 2", n)
+	}
+	w.flood("a", 3)
+	w.wantPart(0, 3, 5)
+	w.ends("flood-others", 2)
+	w.wantPart(0, 1, 7)
+	w.stage("s", 7)
+	if n := w.running("flood-a"); n != 3 {
+		t.Errorf("%d of a run on, want 3: there is room beside", n)
+	}
+	w.wantPart(7, 1, 0)
+}
+
+// TestWorkflowTimeRule: a job whose limit is longer than the rest of the stage does not borrow, unless the workflow lends for longer.
+func TestWorkflowTimeRule(t *testing.T) {
+	limit := func(d time.Duration) func(*structs.Job) {
+		return func(j *structs.Job) { j.TaskGroups[0].MaxRunDuration = d }
+	}
+	for _, c := range []struct {
+		longer bool
+		limit  time.Duration
+		want   int
+	}{{false, 10 * time.Minute, 4}, {false, 11 * time.Minute, 0}, {false, 0, 0}, {true, time.Hour, 4}, {true, 0, 4}} {
+		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a", LendLonger: c.longer})
+		w.claim.Jobs = []structs.WorkflowJobLimit{{JobID: "wf/1/s0", Limit: 20 * time.Minute}}
+		w.set()
+		w.submit("", "wf/1/s0", 1, requests(50, 4000, 4000), limit(20*time.Minute), func(j *structs.Job) {
+			j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "s"}
+		})
+		w.after(10 * time.Minute)
+		w.flood("a", 4, limit(c.limit))
+		if n := w.running("flood-a"); n != c.want {
+			t.Errorf("limit %s, lend_longer %v: %d borrow, want %d", c.limit, c.longer, n, c.want)
+		}
+	}
+}
+
+// TestWorkflowLendMax: no more is lent at once than lend_max states.
+func TestWorkflowLendMax(t *testing.T) {
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
+	w.claim.LendMax = &structs.WorkflowResources{Cores: 3}
+	w.set()
+	w.flood("a", 8)
+	w.wantPart(0, 3, 5)
+}
+
+// TestWorkflowPending: a reservation that is pending keeps what comes free from others, and takes nothing from who runs.
+func TestWorkflowPending(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	w.claim.Posted = false
+	w.claim.Parts = slices.Clone(w.claim.Parts)
+	w.claim.Parts[0].CPU, w.claim.Parts[0].MemoryMB = 6000, 6000
+	e := w.w.Edit()
+	e.DropWorkflow("default/wf")
+	w.w = e.World()
+	w.workflows = nil
+	w.flood("a", 8)
+	w.set()
+	if n := w.running("flood-a"); n != 8 {
+		t.Fatalf("%d run, want 8", n)
+	}
+	w.ends("flood-a", 6)
+	w.flood("b", 3)
+	if n := w.running("flood-b"); n != 0 {
+		t.Errorf("%d of b run in what is kept", n)
+	}
+	w.ends("flood-a", 1)
+	w.again("b")
+	if n := w.running("flood-b"); n != 1 {
+		t.Errorf("%d of b run beside what is kept, want 1", n)
+	}
+}

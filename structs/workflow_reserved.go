@@ -1,0 +1,81 @@
+package structs
+
+import (
+	"slices"
+	"time"
+)
+
+// WorkflowPart is what a workflow's reservation holds of one node (docs/semantics.md, part 5). CPU counts the MHz of whole cores, too.
+type WorkflowPart struct {
+	NodeID   string
+	CPU      int64 // MHz
+	MemoryMB int64
+	DiskMB   int64
+	Cores    int // whole cores
+	Devices  int // whole devices
+}
+
+// WorkflowClaim is a workflow's reservation as the scheduler sees it.
+type WorkflowClaim struct {
+	Namespace string
+	ID        string
+	Run       int
+	NodePool  string
+	Priority  int
+	// Posted: all of it is the workflow's. Until then it keeps what comes free on the nodes of its parts, from requests of lower rank.
+	Posted bool
+	Parts  []WorkflowPart
+	// Lend is to whom what idles of it is lent, in the order stated; LendMax bounds what is lent at once, nil: nothing does.
+	Lend    []*WorkflowLend
+	LendMax *WorkflowResources
+	// Jobs are those of the running stage that have not ended, with their time limits; none: no stage runs.
+	Jobs []WorkflowJobLimit
+}
+
+// WorkflowJobLimit is a job of a stage: the longest max_run_duration of its groups, 0 if a group has none.
+type WorkflowJobLimit struct {
+	JobID string
+	Limit time.Duration
+}
+
+// WorkflowLend is to whom a workflow lends what idles of its reservation.
+type WorkflowLend struct {
+	// To is user:NAME, group:NAME, project:NAME, namespace:NAME or node_pool:NAME.
+	To string `hcl:"to"`
+	// Share is its part of what is lent, in proportion to the others' shares; 0: what is lent goes to those named in their order.
+	Share int `hcl:"share"`
+	// History: a job without a time limit may borrow by its user's finished runs. LendLonger: any job may borrow, however long it runs.
+	History    bool `hcl:"history"`
+	LendLonger bool `hcl:"lend_longer"`
+}
+
+// WorkflowKey names a workflow among those of all namespaces.
+func WorkflowKey(namespace, id string) string { return namespace + "/" + id }
+
+// Key names the workflow among those of all namespaces.
+func (c *WorkflowClaim) Key() string { return WorkflowKey(c.Namespace, c.ID) }
+
+// Lends reports whether the workflow lends what idles of its reservation to anybody.
+func (c *WorkflowClaim) Lends() bool { return c.Posted && len(c.Lend) > 0 }
+
+// Shared reports whether a lend block states a share: else those named borrow in their order.
+func (c *WorkflowClaim) Shared() bool {
+	return slices.ContainsFunc(c.Lend, func(l *WorkflowLend) bool { return l.Share > 0 })
+}
+
+// JobWorkflow is the run of a workflow that a job is of. The servers alone state it.
+type JobWorkflow struct {
+	ID      string
+	Run     int
+	Stage   string
+	Attempt int
+}
+
+// WorkflowResources are amounts of the resources that workflows reserve and lend.
+type WorkflowResources struct {
+	CPU      int64 `json:",omitempty" codec:",omitempty"` // MHz, of tasks that request no cores
+	Cores    int64
+	MemoryMB int64
+	GPUs     int64
+	Licenses map[string]int64 `json:",omitempty" codec:",omitempty"`
+}
