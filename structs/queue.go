@@ -57,9 +57,10 @@ const (
 
 // What entitles a request: within StandingEntitled, claims are served in this order (semantics part 7).
 const (
-	ClaimRankNone  = 0 // it is not entitled
-	ClaimRankCells = 1 // cells of its namespace
-	ClaimRankSlots = 3 // slots of its project; a workflow's reservation comes between them
+	ClaimRankNone     = 0 // it is not entitled
+	ClaimRankCells    = 1 // cells of its namespace
+	ClaimRankWorkflow = 2 // the reservation of its workflow
+	ClaimRankSlots    = 3 // slots of its project
 	// ClaimRankRaise is that of running allocations that are to be raised: they come after all requests that a claim may hold.
 	ClaimRankRaise = 9
 )

@@ -102,7 +102,7 @@ func (b *blocked) entitled(snap *state.Snapshot, e *structs.Evaluation) (kind in
 		if _, known := b.owners.free[e.Namespace]; !known {
 			b.owners.free[e.Namespace] = w.LargestFree(e.Namespace)
 		}
-	} else if job.Project == "" {
+	} else if job.Project == "" && job.Workflow == nil {
 		return 0, false
 	}
 	claims := scheduler.EntitlementOf(w, job, incomplete(snap, job))

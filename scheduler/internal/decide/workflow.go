@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/slot"
@@ -20,7 +21,7 @@ type workflowRun struct {
 
 // workflow begins the placing of a group in the reservation of its workflow; nil: it has none.
 func (g *groupRun) workflow() *workflowRun {
-	claim := lend.Own(g.s.World, g.s.Input.Job)
+	claim := feasible.OwnWorkflow(g.s.World, g.s.Input.Job)
 	if claim == nil {
 		return nil
 	}

@@ -19,6 +19,9 @@ type Entitlement struct {
 	owner, pool string
 	wants       []DeviceRequest // of each group that claims any cells
 	slots       []slotWant      // of each group that uses slots of its project
+	// workflow names the one whose reservation the groups use, "": none; reserved is what an instance of each takes of it.
+	workflow string
+	reserved []world.Held
 }
 
 // slotWant is what a group may use of its project's slots.
@@ -37,6 +40,7 @@ func EntitlementOf(w *world.World, job *structs.Job, groups []string) (c Entitle
 	if job.Class == structs.ClassOpportunistic || job.PerNode() || job.Stopped() {
 		return c
 	}
+	c.ofWorkflow(w, job, groups)
 	if job.Project != "" && standing.Check(w, job) == structs.SubmissionRecognised {
 		c.ofProject(w, job, groups)
 	}
@@ -129,12 +133,15 @@ func claimedDevices(g *structs.TaskGroup) (want DeviceRequest, ok bool) {
 }
 
 // Any reports whether the groups may claim anything at all.
-func (c *Entitlement) Any() bool { return len(c.wants)+len(c.slots) > 0 }
+func (c *Entitlement) Any() bool { return len(c.wants)+len(c.slots)+len(c.reserved) > 0 }
 
 // Kind is where the groups rank that claim anything, one of the ClaimRank constants.
 func (c *Entitlement) Kind() int {
-	if len(c.wants) > 0 {
+	switch {
+	case len(c.wants) > 0:
 		return structs.ClaimRankCells
+	case len(c.reserved) > 0:
+		return structs.ClaimRankWorkflow
 	}
 	return structs.ClaimRankSlots
 }
@@ -150,6 +157,9 @@ func (c *Entitlement) Project() string {
 // Free returns how many instances are entitled at most: as many as the free cells of their namespace and the free slots of their project hold. It
 // counts to most for each group.
 func (c *Entitlement) Free(w *world.World, most int) (n int) {
+	for i := range c.reserved {
+		n += reservedFor(w, c.workflow, c.reserved[i], most-n)
+	}
 	for i := range c.wants {
 		n += c.freeFor(w, &c.wants[i], most)
 	}

@@ -40,6 +40,22 @@ func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []
 	return out
 }
 
+// LendersOf names the workflows that lend to a job, whatever its time limits are, each with the lend block.
+func LendersOf(w *world.World, job *structs.Job) (out []string) {
+	for key, c := range world.Workflows(w).All {
+		if !c.Lends() || c.NodePool != job.NodePool {
+			continue
+		}
+		for _, l := range c.Lend {
+			if lendsTo(w, l.To, job) {
+				out = append(out, key, l.To)
+				break
+			}
+		}
+	}
+	return out
+}
+
 // lendsTo reports whether a lend block names a job.
 func lendsTo(w *world.World, to string, job *structs.Job) bool {
 	kind, name, _ := strings.Cut(to, ":")

@@ -10,18 +10,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Own returns the reservation of the run of a workflow that a job is of; nil: it is of none, or that has no reservation yet.
-func Own(w *world.World, job *structs.Job) *structs.WorkflowClaim {
-	if job.Workflow == nil || job.PerNode() {
-		return nil
-	}
-	c := w.Workflow(structs.WorkflowKey(job.Namespace, job.Workflow.ID))
-	if c == nil || !c.Posted || c.Run != job.Workflow.Run {
-		return nil
-	}
-	return c
-}
-
 // Node is a node on which an instance uses its workflow's reservation.
 type Node struct {
 	ID string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/slots"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -69,6 +70,10 @@ func Of(
 		}
 		k.Project, s.Project = &of, job.Project
 	}
+	if world.Workflows(w).Len() > 0 { // whose reservation it uses, and who lends to it
+		k.Workflow, k.Lenders = job.Workflow, lend.LendersOf(w, job)
+		s.any = s.any || job.Workflow != nil
+	}
 	if config.Preempts(job.Type) {
 		k.Priority, k.Partial = job.Priority, job.Partial
 	}
@@ -124,8 +129,10 @@ func apart(list []*structs.Constraint) bool {
 // jobKey is all of a job that decides whether an instance finds room.
 type jobKey struct {
 	Type, Pool, Policy, Class, Partial, OverLimit string
-	Owner                                         string            // the namespace, if it owns cells
-	Project                                       *slots.Submission `json:",omitempty"` // nil: it is of none
+	Owner                                         string               // the namespace, if it owns cells
+	Project                                       *slots.Submission    `json:",omitempty"` // nil: it is of none
+	Workflow                                      *structs.JobWorkflow `json:",omitempty"`
+	Lenders                                       []string             `json:",omitempty"`
 	Priority                                      int
 	Datacenters, Prefer                           []string
 	Constraints                                   []*structs.Constraint
