@@ -24,6 +24,8 @@ type Plan struct {
 	// Reserve makes reservations, Unreserve ends those of this job on the nodes named.
 	Reserve   []*Reservation `codec:",omitempty"`
 	Unreserve []string       `codec:",omitempty"`
+	// Workflow changes what a workflow has reserved; nil: nothing. A plan that does is of no evaluation.
+	Workflow *WorkflowReservation `codec:",omitempty"`
 	// Beside are, gang by gang, allocations beside which the plan places more of their gang. Those hold only if one of them
 	// is there still: the others would be a gang of too few.
 	Beside [][]string `codec:",omitempty"`
@@ -197,11 +199,13 @@ type JudgedPlan struct {
 	Stop   []*AllocStop
 	Update []*AllocInPlace
 	// Unreserve ends reservations on the nodes named, then Reserve makes new ones.
-	Reserve   []*Reservation   `codec:",omitempty"`
-	Unreserve []string         `codec:",omitempty"`
-	Requests  []*RequestUpdate `codec:"Asks,omitempty"`
-	Evals     []*Evaluation
-	Time      int64 // Unix nanoseconds, minted by the applier
+	Reserve   []*Reservation `codec:",omitempty"`
+	Unreserve []string       `codec:",omitempty"`
+	// Workflow changes what a workflow has reserved, after all stops.
+	Workflow *WorkflowReservation `codec:",omitempty"`
+	Requests []*RequestUpdate     `codec:"Asks,omitempty"`
+	Evals    []*Evaluation
+	Time     int64 // Unix nanoseconds, minted by the applier
 	// JudgedAt is the index of the state that the plan was judged on.
 	JudgedAt uint64 `codec:",omitempty"`
 }

@@ -79,3 +79,20 @@ type WorkflowResources struct {
 	GPUs     int64
 	Licenses map[string]int64 `json:",omitempty" codec:",omitempty"`
 }
+
+// WorkflowReservation changes what a workflow has reserved, in a plan. It holds only if the workflow is still at that run, and, if it is posted, if
+// all of it is free.
+type WorkflowReservation struct {
+	_struct sparse `entry:",omitempty"`
+
+	Namespace string
+	ID        string
+	Run       int
+	Parts     []WorkflowPart
+	Posted    bool
+	// Missing is what keeps it from being reserved; "": nothing does.
+	Missing string
+}
+
+// Key names the workflow among those of all namespaces.
+func (r *WorkflowReservation) Key() string { return WorkflowKey(r.Namespace, r.ID) }

@@ -349,7 +349,10 @@ func (p *pipeline) take(w *waiting) {
 	if len(w.plan.Place) > 0 {
 		seed = w.plan.Place[0].Seed // minted for this plan
 	}
-	unretain, ok := p.leases.Retain(w.plan.EvalID, w.plan.EvalToken, seed)
+	unretain, ok := func() {}, w.plan.Workflow != nil && w.plan.EvalID == "" // a workflow's reservation is of no evaluation
+	if !ok {
+		unretain, ok = p.leases.Retain(w.plan.EvalID, w.plan.EvalToken, seed)
+	}
 	if !ok {
 		w.done <- answer{err: structs.Errorf(structs.CodeStaleRequest, "plan of evaluation %s: its worker no longer leases it, or this plan was submitted before", w.plan.EvalID)}
 		return
@@ -364,7 +367,7 @@ func (p *pipeline) judge(j *judged) {
 	} else {
 		j.accepted, j.refused, j.reason = scheduler.Judge(p.open.edit, j.plan)
 	}
-	if p.opts.Gate != nil {
+	if p.opts.Gate != nil && j.plan.EvalID != "" {
 		rest := left(j.accepted)
 		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest, p.open.share)
 		p.freed = p.freed || freeing(j.accepted)

@@ -112,5 +112,5 @@ func instances(batches []*structs.PlacementBatch) (n int) {
 }
 
 func empty(p *structs.JudgedPlan) bool {
-	return len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Requests)+len(p.Evals) == 0
+	return len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Requests)+len(p.Evals) == 0 && p.Workflow == nil
 }

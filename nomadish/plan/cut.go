@@ -45,6 +45,7 @@ func cut(j *judged, limit int, known facts) []*structs.JudgedPlan {
 		c.room(sizeOfReservation(r))
 		c.part.Reserve = append(c.part.Reserve, r)
 	}
+	c.part.Workflow = p.Workflow
 	c.room(sizeOfEvals(first.last))
 	c.part.Evals = append(c.part.Evals, first.last...)
 	requests.distribute(c.parts, p.Requests)

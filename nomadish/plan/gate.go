@@ -47,7 +47,7 @@ func (p *pipeline) admit() (any bool) {
 	var stay []*judged
 	for _, j := range p.parked {
 		a := queue.Admission{}
-		if p.opts.Gate != nil {
+		if p.opts.Gate != nil && j.plan.EvalID != "" {
 			a = p.opts.Gate.Admit(j.plan.EvalID, p.open.base, p.freed)
 			better, behind := p.left[a.Pool]
 			switch {

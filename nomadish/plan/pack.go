@@ -80,6 +80,9 @@ func sizeOf(p *structs.JudgedPlan) int {
 	for _, r := range p.Reserve {
 		size += sizeOfReservation(r)
 	}
+	if p.Workflow != nil {
+		size += sizeReserve * (1 + len(p.Workflow.Parts))
+	}
 	return size + sizeOfIDs(p.Unreserve) + sizeOfRequests(p.Requests) + sizeOfEvals(p.Evals)
 }
 

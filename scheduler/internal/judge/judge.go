@@ -38,6 +38,7 @@ func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refuse
 		j.refuseAll()
 	}
 	j.reserve()
+	j.reserveWorkflow()
 	return j.result(), j.refusedNodes, j.reason
 }
 
@@ -69,6 +70,7 @@ type judgement struct {
 	protected    map[string]bool   // allocations that were to be taken back and use bound cells
 	home         map[string]string // see homes
 	stray        bool              // something is taken back for nobody
+	workflow     *structs.WorkflowReservation
 }
 
 func (j *judgement) refuse(node, why string) {
@@ -149,7 +151,9 @@ func (j *judgement) stop() {
 			continue
 		}
 		if u := world.Release(j.e, s.AllocID); u != nil {
-			j.freed[s.AllocID] = u
+			if j.freed[s.AllocID] = u; s.DesiredStatus == structs.AllocDesiredSuspend {
+				world.Take(j.e, u.Suspended())
+			}
 		}
 	}
 }
@@ -390,7 +394,7 @@ func (j *judgement) result() *structs.JudgedPlan {
 	if !whole && j.plan.AllAtOnce {
 		return valid
 	}
-	valid.Update, valid.Reserve = j.updates, j.reserved
+	valid.Update, valid.Reserve, valid.Workflow = j.updates, j.reserved, j.workflow
 	for _, h := range j.unreserved {
 		valid.Unreserve = append(valid.Unreserve, h.NodeID)
 	}

@@ -288,3 +288,45 @@ func lendable(e *Edit, c *structs.WorkflowClaim, nodeID string) Held {
 
 // TrialOf returns a copy of a node's state for what would be if usages came or went.
 func TrialOf(n *NodeState) *NodeState { return n.Own(&Token{}) }
+
+// Reserved returns the reservation of a workflow as a plan changes it, and why it does not hold; "": it does.
+func Reserved(e *Edit, r *structs.WorkflowReservation) (now *structs.WorkflowClaim, lack string) {
+	was := e.w.Workflow(r.Key())
+	switch {
+	case was == nil || was.Run != r.Run:
+		return nil, "its run is over"
+	case !r.Posted && len(r.Parts) > 0 && e.w.pending != "" && e.w.pending != r.Key():
+		return nil, "another workflow keeps what comes free"
+	}
+	c := *was
+	c.Parts, c.Posted = r.Parts, r.Posted
+	if r.Posted {
+		for i := range r.Parts {
+			if lack := partLacks(e, r.Key(), &r.Parts[i]); lack != "" {
+				return nil, "node " + structs.ShortID(r.Parts[i].NodeID) + ": " + lack
+			}
+		}
+	}
+	return &c, ""
+}
+
+// partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing.
+func partLacks(e *Edit, key string, p *structs.WorkflowPart) string {
+	n, known := StateOf(e, p.NodeID)
+	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
+		return "it takes no work"
+	}
+	return FreeToReserve(n, key).Lacks(Held{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices})
+}
+
+// FreeToReserve returns what a workflow may reserve of a node: what is free and nobody else has reserved, and what it has of it already.
+func FreeToReserve(n *NodeState, key string) Held {
+	if n.Capacity == nil {
+		return Held{}
+	}
+	free := Held{n.Free(), n.FreeCores(), n.FreeDevices()}.Less(n.Withheld(&Taker{Workflow: key, Recognised: true}))
+	if part, held := n.Part(key); held {
+		free = free.Plus(part.Used).Plus(part.Lent)
+	}
+	return free
+}
