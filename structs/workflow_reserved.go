@@ -96,3 +96,15 @@ type WorkflowReservation struct {
 
 // Key names the workflow among those of all namespaces.
 func (r *WorkflowReservation) Key() string { return WorkflowKey(r.Namespace, r.ID) }
+
+// What a workflow reserves (docs/semantics.md, part 5).
+const (
+	ReserveMax = "max" // of each resource what the largest stage needs
+	ReserveSum = "sum" // of each resource what all stages need together
+)
+
+// WorkflowReserve is how much a workflow reserves: by a rule, or a number of each resource that is stated.
+type WorkflowReserve struct {
+	Rule    string
+	Amounts *WorkflowResources `json:",omitempty" codec:",omitempty"`
+}

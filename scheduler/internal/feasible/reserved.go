@@ -26,13 +26,13 @@ func (c *Entitlement) ofWorkflow(w *world.World, job *structs.Job, groups []stri
 	c.workflow = claim.Key()
 	for _, name := range groups {
 		if g := job.LookupTaskGroup(name); g != nil {
-			c.reserved = append(c.reserved, heldOf(g))
+			c.reserved = append(c.reserved, HeldOf(g))
 		}
 	}
 }
 
-// heldOf returns what an instance of a group takes of a reservation, but for the MHz of whole cores, which differ by node.
-func heldOf(g *structs.TaskGroup) (h world.Held) {
+// HeldOf returns what an instance of a group takes of a reservation, but for the MHz of whole cores, which differ by node.
+func HeldOf(g *structs.TaskGroup) (h world.Held) {
 	if g.EphemeralDisk != nil {
 		h.Amount.DiskMB = int64(g.EphemeralDisk.SizeMB)
 	}

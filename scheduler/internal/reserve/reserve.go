@@ -1,0 +1,170 @@
+// Package reserve chooses the nodes of a workflow's reservation (docs/semantics.md, part 5), and how the jobs of a stage are placed in it. It changes
+// nothing: what it returns is a part of a plan.
+package reserve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Stage is the jobs of a stage of a workflow.
+type Stage []*structs.Job
+
+// Choice is what a workflow reserves.
+type Choice struct {
+	Parts []structs.WorkflowPart
+	// Posted: all of it is free. Otherwise the parts are what is to be kept free as it comes, none if there is no hope.
+	Posted bool
+	// Enlarged is by how much the stages need more than was to be reserved, to be packed.
+	Enlarged workflow.Amounts
+	// Missing says what is short; "": nothing is.
+	Missing string
+}
+
+// Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
+// if it cannot have all at once.
+func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool) Choice {
+	c := chooser{w: w, e: w.Edit(), key: key, pool: pool}
+	c.list()
+	instances := make([][]workflow.Instance, len(stages))
+	totals := make([]workflow.Amounts, len(stages))
+	for i, s := range stages {
+		instances[i] = c.instances(s)
+		totals[i] = workflow.Total(instances[i])
+	}
+	want, err := rule.Amounts(totals)
+	if err != nil {
+		return Choice{Missing: err.Error()}
+	}
+	now := workflow.Pack(c.free, instances, want)
+	if now.Missing.IsZero() {
+		if err := rule.Check(now.Enlarged); err != nil {
+			return Choice{Missing: err.Error(), Enlarged: now.Enlarged}
+		}
+		return Choice{Parts: c.parts(now.Parts), Posted: true, Enlarged: now.Enlarged}
+	}
+	out := Choice{Missing: "there is not enough free: " + text(now.Missing) + " are missing"}
+	if kept {
+		return out
+	}
+	later := workflow.Pack(c.empty, instances, want)
+	if !later.Missing.IsZero() {
+		out.Missing = "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
+		return out
+	}
+	out.Parts, out.Enlarged = c.parts(later.Parts), later.Enlarged
+	return out
+}
+
+// chooser is the work of choosing.
+type chooser struct {
+	w         *world.World
+	e         *world.Edit
+	key, pool string
+	nodes     []*world.NodeState
+	// free is what may be reserved of each node now, empty what might be if no allocation of others were there.
+	free, empty []workflow.Amounts
+}
+
+// list lists the ready nodes of the pool.
+func (c *chooser) list() {
+	for _, n := range world.NodeStates(c.w).All {
+		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() || !n.Node.InPool(c.pool) {
+			continue
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
+	for _, n := range c.nodes {
+		c.free = append(c.free, amounts(world.FreeToReserve(n, c.key)))
+		all := world.Held{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
+		for _, p := range n.Parts() {
+			if p.Workflow != c.key {
+				all = all.Less(p.Held)
+			}
+		}
+		for _, u := range n.Usages {
+			if u.PerNode() || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
+				all = all.Less(world.HeldBy(u))
+			}
+		}
+		c.empty = append(c.empty, amounts(all))
+	}
+}
+
+func amounts(h world.Held) workflow.Amounts {
+	return workflow.Amounts{CPU: h.Amount.CPU, MemoryMB: h.Amount.MemoryMB, DiskMB: h.Amount.DiskMB, Cores: int64(h.Cores), Devices: int64(h.Devices)}
+}
+
+// instances returns the instances of a stage's jobs, without those of sysbatch jobs, for which nothing is reserved (part 0, rule 7).
+func (c *chooser) instances(s Stage) (out []workflow.Instance) {
+	for _, job := range s {
+		if job.PerNode() {
+			continue
+		}
+		for _, g := range job.TaskGroups {
+			need := feasible.HeldOf(g)
+			i := workflow.Instance{Needs: amounts(need), MayUse: c.mayUse(job, g)}
+			i.Needs.CPU += int64(need.Cores) * c.mhzPerCore()
+			for range g.Count {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+// mhzPerCore is how many MHz a core of the pool has at most: whole cores are reserved with so many.
+func (c *chooser) mhzPerCore() (most int64) {
+	for _, n := range c.nodes {
+		most = max(most, n.Capacity.MHzPerCore)
+	}
+	return most
+}
+
+// mayUse returns which nodes instances of a group may use.
+func (c *chooser) mayUse(job *structs.Job, g *structs.TaskGroup) func(int) bool {
+	f := feasible.NewFeasibility(job, g, feasible.NewMatcher())
+	known := make([]int8, len(c.nodes))
+	return func(i int) bool {
+		if known[i] == 0 {
+			if known[i] = -1; f.Verdict(c.nodes[i].Node).OK() {
+				known[i] = 1
+			}
+		}
+		return known[i] > 0
+	}
+}
+
+// parts returns the parts of a packing as plans state them, by node ID.
+func (c *chooser) parts(list []workflow.Part) (out []structs.WorkflowPart) {
+	for _, p := range list {
+		a := p.Amounts
+		out = append(out, structs.WorkflowPart{
+			NodeID: c.nodes[p.Node].ID, CPU: a.CPU, MemoryMB: a.MemoryMB, DiskMB: a.DiskMB, Cores: int(a.Cores), Devices: int(a.Devices),
+		})
+	}
+	slices.SortFunc(out, func(a, b structs.WorkflowPart) int { return cmp.Compare(a.NodeID, b.NodeID) })
+	return out
+}
+
+// text writes amounts for users.
+func text(a workflow.Amounts) string {
+	var list []string
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{a.Cores, "cores"}, {a.CPU, "MHz"}, {a.MemoryMB, "MiB of memory"}, {a.DiskMB, "MiB of disk"}, {a.Devices, "GPUs"}} {
+		if part.n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return strings.Join(list, ", ")
+}
