@@ -84,6 +84,9 @@ type AllocTerms struct {
 	// Slots is what it has to do with its project's slots; nil: it is of no project. It is set only where there are projects: all servers know
 	// it then. It is never changed.
 	Slots *SlotTerms `json:",omitempty" codec:",omitempty"`
+	// User is who submitted its job: what it uses counts in the user's share of the pool (semantics part 7). "": nobody in particular. Where
+	// a job has a submitter, all servers know the field.
+	User string `json:",omitempty" codec:",omitempty"`
 }
 
 // SlotTerms is an instance of a project. Project, Step, User and Groups are those of its job, Groups with commas between the names.
