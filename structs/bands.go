@@ -84,8 +84,8 @@ type AllocTerms struct {
 	// Slots is what it has to do with its project's slots; nil: it is of no project. It is set only where there are projects: all servers know
 	// it then. It is never changed.
 	Slots *SlotTerms `json:",omitempty" codec:",omitempty"`
-	// User is who submitted its job: what it uses counts in the user's share of the pool (semantics part 7). "": nobody in particular. Where
-	// a job has a submitter, all servers know the field.
+	// User is who submitted the version of the job that it was placed by: what it uses counts in the user's share of the pool (semantics
+	// part 7). "": nobody in particular. No server lets a job have a submitter before all servers know of submitters.
 	User string `json:",omitempty" codec:",omitempty"`
 }
 

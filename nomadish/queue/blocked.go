@@ -86,9 +86,50 @@ type group struct {
 	key        groupKey
 	requestKey scheduler.RequestKey
 	known      *structs.Evaluation // states which classes can help, as was found last
-	users      map[string]*entries // by user: all fail alike, but rank by the users' shares
-	freed      uint64              // the last release that may help
-	open       bool                // it must be tried
+	// first are those of one user, others of all others, by user: all fail alike, but rank by their users' shares. Most groups have one user.
+	first  entries
+	others map[string]*entries
+	freed  uint64 // the last release that may help
+	open   bool   // it must be tried
+}
+
+// of returns those of a user, made if need be.
+func (g *group) of(user string) *entries {
+	if of := g.others[user]; of != nil {
+		return of
+	}
+	if g.first.members == 0 {
+		g.first.user = user
+	}
+	if g.first.user == user {
+		return &g.first
+	}
+	of := newEntries(g, user)
+	if g.others == nil {
+		g.others = map[string]*entries{}
+	}
+	g.others[user] = &of
+	return &of
+}
+
+// users yields the entries of all users.
+func (g *group) users(yield func(*entries) bool) {
+	if !yield(&g.first) {
+		return
+	}
+	for _, of := range g.others { // order does not matter: each has its own position
+		if !yield(of) {
+			return
+		}
+	}
+}
+
+// tidy drops the entries of users that have none any more, and reports whether nothing is left.
+func (g *group) tidy(of *entries) (empty bool) {
+	if of.members == 0 {
+		delete(g.others, of.user)
+	}
+	return g.first.members == 0 && len(g.others) == 0
 }
 
 // entries are those of a group whose jobs a user submitted.
@@ -98,6 +139,10 @@ type entries struct {
 	user            string
 	members         int // those in the heap, and those apart
 	inOpen, inWaits int
+}
+
+func newEntries(g *group, user string) entries {
+	return entries{group: g, user: user, heap: heap[*entry]{before: within, index: func(e *entry) *int { return &e.inGroup }}}
 }
 
 // clear forgets everything.
@@ -125,10 +170,7 @@ func (b *blocked) refresh(of *entries) {
 	p := b.gates.pool(g.key.pool)
 	b.update(p, of)
 	b.refreshed(p)
-	if of.members == 0 {
-		delete(g.users, of.user)
-	}
-	if len(g.users) == 0 {
+	if g.tidy(of) {
 		delete(b.groups, g.key)
 	}
 	b.gates.tidy(g.key.pool)
@@ -137,7 +179,7 @@ func (b *blocked) refresh(of *entries) {
 // refreshAll is refresh for all entries of a group. It must be called whenever the group may have been opened, or closed.
 func (b *blocked) refreshAll(g *group) {
 	p := b.gates.pool(g.key.pool)
-	for _, of := range g.users { // order does not matter: each has its own position
+	for of := range g.users {
 		b.update(p, of)
 	}
 	b.refreshed(p)
@@ -212,14 +254,11 @@ func (b *blocked) join(snap *state.Snapshot, w *entry, requestKey scheduler.Requ
 	}
 	g := b.groups[key]
 	if g == nil {
-		g = &group{key: key, requestKey: requestKey, users: map[string]*entries{}}
+		g = &group{key: key, requestKey: requestKey}
+		g.first = newEntries(g, w.user)
 		b.groups[key] = g
 	}
-	of := g.users[w.user]
-	if of == nil {
-		of = &entries{group: g, user: w.user, heap: heap[*entry]{before: within, index: func(e *entry) *int { return &e.inGroup }}}
-		g.users[w.user] = of
-	}
+	of := g.of(w.user)
 	if g.known == nil || w.eval.SnapshotIndex >= g.known.SnapshotIndex {
 		g.known = w.eval
 	}

@@ -96,7 +96,7 @@ func (b *blocked) dueBehind(w *entry) {
 		return
 	}
 	oldest := w
-	for _, of := range w.group.users { // order does not matter: the oldest counts, by ID if several are
+	for of := range w.group.users { // the oldest counts, by ID if several are
 		for _, o := range of.list {
 			if cmp.Or(cmp.Compare(o.eval.CreateTime, oldest.eval.CreateTime), strings.Compare(o.eval.ID, oldest.eval.ID)) < 0 {
 				oldest = o

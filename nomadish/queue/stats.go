@@ -53,7 +53,7 @@ func (b *Broker) Stats() Stats {
 	}
 	for _, g := range b.blocked.groups { // order does not matter: a sum
 		if !g.key.entitled && g.known.EscapedComputedClass {
-			for _, of := range g.users { // nor here
+			for of := range g.users {
 				s.Escaped += of.members
 			}
 		}
