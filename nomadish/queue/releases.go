@@ -32,7 +32,7 @@ type releases struct {
 	edited map[string]bool
 	// lessens: a node can be used for less than before, or for other things.
 	lessens bool
-	// used are the namespaces that use more or less than before, users the users, if anybody asks (else nil); sharesDiffer: what nodes
+	// used are the namespaces that use more or less than before, users the users, if a job has one (else nil); sharesDiffer: what nodes
 	// have, or in which pool they are, has changed.
 	used         map[string]bool
 	users        map[string]bool

@@ -55,22 +55,46 @@ func TestUsersRank(t *testing.T) {
 		for user, priority := range map[string]int{"ada": 60, "": 55, "bob": 50} {
 			b.put(b.submitted(b, "default", "by-"+user, user, priority, priority)) // none fails as another does
 		}
-		order := func(what string, want ...string) {
+		step := func(what string, change func(), want ...string) {
 			b.Helper()
 			b.register(node(what, "small")) // all may be tried
+			change()
 			for _, id := range want {
 				b.tried(id)
 			}
 			b.lease("")
 		}
-		order("at first", "by-bob", "by-", "by-ada")
-		b.uses("s", "three", "bob", 400)
-		order("bob has most", "by-", "by-ada", "by-bob")
-		b.end("one")
-		order("ada has nothing", "by-ada", "by-", "by-bob")
-		b.end("three")
-		order("only nobody in particular has anything", "by-ada", "by-bob", "by-")
+		step("at-first", func() {}, "by-bob", "by-", "by-ada")
+		step("bob-has-most", func() { b.uses("s", "three", "bob", 400) }, "by-", "by-ada", "by-bob")
+		step("ada-has-nothing", func() { b.end("one") }, "by-ada", "by-", "by-bob")
+		step("bob-has-nothing", func() { b.end("three") }, "by-ada", "by-bob", "by-")
+		step("nobody-in-particular-has-nothing", func() { b.end("two") }, "by-ada", "by-", "by-bob")
 	})
+}
+
+// TestCompareOfUsers: within a namespace its share makes no difference, not even where it was another one when the pass took each of two; within
+// what a user has there, the user's makes none either.
+func TestCompareOfUsers(t *testing.T) {
+	g := &gates{users: true, shares: map[string]*poolShares{"p": {map[string]int{"a": 9, "b": 5}, map[string]int{"ada": 9, "bob": 5}}}}
+	of := func(namespace, user string, number int64, share, userShare int) rankKey {
+		return rankKey{&position{structs.Rank{Standing: structs.StandingNormal, Number: number}, "p", user}, namespace, share >= 0, share, userShare}
+	}
+	now := -1
+	for _, c := range []struct {
+		what          string
+		first, second rankKey
+	}{
+		{"by the namespace", of("b", "ada", 1, now, now), of("a", "bob", 2, now, now)},
+		{"by the user", of("a", "bob", 1, now, now), of("a", "ada", 2, now, now)},
+		{"by the user's share as the pass took it", of("a", "ada", 1, 0, 3), of("a", "bob", 2, 0, 4)},
+		{"the namespace's as the pass took it makes none", of("a", "bob", 1, 8, 3), of("a", "ada", 2, 2, 4)},
+		{"of one user", of("a", "ada", 2, 8, 4), of("a", "ada", 1, 2, 3)},
+		{"of other namespaces, as the pass took them", of("a", "ada", 1, 4, 9), of("b", "bob", 2, 5, 0)},
+	} {
+		if g.compare(c.first, c.second) >= 0 || g.compare(c.second, c.first) <= 0 {
+			t.Errorf("%s: %+v does not go before %+v", c.what, c.first, c.second)
+		}
+	}
 }
 
 // TestUsersFailAlike: requests of a group fail for all users at once, and those of a user that wait no more leave nothing behind.
