@@ -118,11 +118,13 @@ func queuePages(ctx context.Context, e *env, pool string, q *api.Query) ([]*stru
 	}
 }
 
-// queueRows is a table of the queue. Pools are shown where they differ, namespaces also where those of all are requested.
+// queueRows is a table of the queue. Pools are shown where they differ, namespaces also where those of all are requested, users where there
+// are any that differ.
 func queueRows(entries []*structs.QueueEntry, all, verbose bool) [][]string {
 	first := entries[0]
 	pools := verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.NodePool != first.NodePool })
 	spaces := all || verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Namespace != first.Namespace })
+	users := slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.User != first.User || verbose && x.User != "" })
 	rows := [][]string{nil}
 	for i, x := range entries {
 		var row []string
@@ -150,6 +152,10 @@ func queueRows(entries []*structs.QueueEntry, all, verbose bool) [][]string {
 		}
 		if spaces {
 			cell("Share", fmt.Sprintf("%d %%", x.Share))
+		}
+		if users {
+			cell("User", ui.OrNone(x.User))
+			cell("User Share", fmt.Sprintf("%d %%", x.UserShare))
 		}
 		cell("Missing", fmt.Sprintf("%d of %d", x.Missing, x.Wanted))
 		cell("Waited", ui.Short(x.Waited))

@@ -53,6 +53,21 @@ func TestQueue(t *testing.T) {
 	wants(t, got.out, "Position  Namespace  Job ID  Group    Priority  Share  Missing", "1         default    train   workers  95        0 %    4 of 8")
 }
 
+// TestQueueUsers: users are shown where they differ, and with -verbose where there are any.
+func TestQueueUsers(t *testing.T) {
+	two := smallQueue()
+	two[0].User, two[0].UserShare, two[1].UserShare = "ada", 12, 3
+	got := newFake(t).on("GET /v1/queue", two).run(t, "queue")
+	wants(t, got.out, "Priority  User    User Share  Missing", "95        ada     12 %        4 of 8", "30        <none>  3 %         1 of 1")
+	two[1].User = "ada"
+	got = newFake(t).on("GET /v1/queue", two).run(t, "queue")
+	if strings.Contains(got.out, "User") {
+		t.Errorf("all are of one user, who is shown:\n%s", got.out)
+	}
+	got = newFake(t).on("GET /v1/queue", two).run(t, "queue", "-verbose")
+	wants(t, got.out, "User  User Share")
+}
+
 func TestEmptyQueue(t *testing.T) {
 	f := newFake(t).on("GET /v1/queue", []*structs.QueueEntry{})
 	if got := f.run(t, "queue"); got.code != exitDone || got.out != "The queue is empty.\n" {

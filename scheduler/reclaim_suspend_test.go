@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -76,6 +77,33 @@ func TestReclaimSuspendsGangWholeOrNot(t *testing.T) {
 	f("", structs.AllocDesiredSuspend)
 	f("a", structs.AllocDesiredEvict)
 	f("b", structs.AllocDesiredEvict)
+}
+
+// TestTermsNameUser: an instance has the user who submitted the version of the job that it was placed by, also when another user's version
+// updates it in place.
+func TestTermsNameUser(t *testing.T) {
+	for _, user := range []string{"", "ada"} {
+		c := newCluster(t)
+		c.node("n")
+		by := func(user string, count int) {
+			c.register(schedtest.Job(structs.JobTypeService, count, func(j *structs.Job) {
+				if user != "" {
+					j.Submitter = &structs.Submitter{User: user, Source: structs.SubmitterSourceHeader}
+				}
+			}))
+			c.eval()
+		}
+		by(user, 1)
+		by("bob", 2)
+		c.wantPlan(1, 0, 1)
+		got := map[string]string{}
+		for _, a := range c.sorted() {
+			got[a.Name] = a.AllocatedResources.Shared.Terms.User
+		}
+		if want := map[string]string{"j.g[0]": user, "j.g[1]": "bob"}; !maps.Equal(got, want) {
+			t.Errorf("users %q, want %q", got, want)
+		}
+	}
 }
 
 // TestTermsNameDrivers: what is suspended knows the drivers of the tasks that are suspended then.

@@ -135,6 +135,9 @@ func Judge(e *Edit, plan *structs.Plan) (reservations *structs.JudgedPlan, refus
 // ShareOn returns the share that World.Share is once the edit has ended.
 func ShareOn(e *Edit, pool, namespace string) int { return world.Base(e).Share(pool, namespace) }
 
+// UserShareOn returns the share that World.UserShare is once the edit has ended.
+func UserShareOn(e *Edit, pool, user string) int { return world.Base(e).UserShare(pool, user) }
+
 // Pass decides evaluations one after the other on one World that moves on with each of
 // them. It is for one goroutine.
 type Pass = decide.Pass

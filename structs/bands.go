@@ -88,6 +88,9 @@ type AllocTerms struct {
 	// reservation it borrows, by the lend block of LentTo. Both are set only where there are workflows: all servers know them then.
 	Workflow string `json:",omitempty" codec:",omitempty"`
 	LentTo   string `json:",omitempty" codec:",omitempty"`
+	// User is who submitted the version of the job that it was placed by: what it uses counts in the user's share of the pool (semantics
+	// part 7). "": nobody in particular. No server lets a job have a submitter before all servers know of submitters.
+	User string `json:",omitempty" codec:",omitempty"`
 }
 
 // SlotTerms is an instance of a project. Project, Step, User and Groups are those of its job, Groups with commas between the names.

@@ -72,10 +72,12 @@ type Rank struct {
 	Claim    int // one of the ClaimRank constants: the lowest goes first
 	// Band is that of the declared priority; the highest goes first.
 	Band int
-	// Share is the dominant share of the pool that the namespace has opportunistically, in whole percent: the lowest goes first. It is
-	// that of a moment, and compared of normal standing alone; what has another standing has 0.
-	Share    int
-	Requeued bool // goes before what never was
+	// Share is the dominant share of the pool that the namespace has opportunistically, in whole percent, and UserShare that of the user
+	// who submitted the job: the lowest goes first. They are those of a moment, and compared of normal standing alone; what has another
+	// standing has 0.
+	Share     int
+	UserShare int
+	Requeued  bool // goes before what never was
 	// Number is priority + BonusOfRequeue for each time it was reclaimed + cycles waited
 	// before, less the number of the cycle in which it began to wait: the effective
 	// priority at a time is Number + the number of that time's cycle.
@@ -95,6 +97,7 @@ func (r *Rank) Compare(o *Rank) int {
 	}
 	return cmp.Or(
 		cmp.Compare(r.Standing, o.Standing), cmp.Compare(r.Claim, o.Claim), cmp.Compare(o.Band, r.Band), cmp.Compare(r.Share, o.Share),
+		cmp.Compare(r.UserShare, o.UserShare),
 		cmp.Compare(requeued(r), requeued(o)), cmp.Compare(o.Number, r.Number), cmp.Compare(r.Submitted, o.Submitted),
 		strings.Compare(r.Job.Namespace, o.Job.Namespace), strings.Compare(r.Job.ID, o.Job.ID),
 	)
@@ -127,17 +130,17 @@ func (r Rank) OfProject(standing int, c *SchedulerConfiguration) Rank {
 	return r
 }
 
-// Shared returns the rank of a request whose namespace has a share, in percent (semantics part 7).
-func (r Rank) Shared(percent int) Rank {
+// Shared returns the rank of a request whose namespace and user have shares, in percent (semantics part 7).
+func (r Rank) Shared(namespace, user int) Rank {
 	if r.Standing == StandingNormal {
-		r.Share = percent
+		r.Share, r.UserShare = namespace, user
 	}
 	return r
 }
 
 // Entitled returns the rank of the part of the request that a claim of its owner may hold (semantics part 0, rule 6).
 func (r Rank) Entitled(claim int) Rank {
-	r.Standing, r.Claim, r.Share = StandingEntitled, claim, 0
+	r.Standing, r.Claim, r.Share, r.UserShare = StandingEntitled, claim, 0, 0
 	return r
 }
 

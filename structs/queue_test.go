@@ -54,14 +54,16 @@ func TestCycles(t *testing.T) {
 	f(SchedulerConfiguration{Cycle: time.Second, Aging: &off}, int64(time.Minute), 50)
 }
 
-// Rank compares standing, band, requeued or not, number, submission, name: each only where
+// Rank compares standing, claim, band, shares, requeued or not, number, submission, name: each only where
 // all before it are equal.
 func TestRankOrder(t *testing.T) {
-	base := Rank{Standing: StandingNormal, Claim: 2, Band: 1, Number: 50, Submitted: 7, Job: NamespacedID{ID: "j", Namespace: "n"}}
+	base := Rank{Standing: StandingNormal, Claim: 2, Band: 1, Share: 5, UserShare: 5, Number: 50, Submitted: 7, Job: NamespacedID{ID: "j", Namespace: "n"}}
 	worse := []func(*Rank){ // each is worse than base by one thing, the earlier ones by more
 		func(r *Rank) { r.Standing = StandingFailed },
 		func(r *Rank) { r.Claim = 3 },
 		func(r *Rank) { r.Band = 0 },
+		func(r *Rank) { r.Share = 6 },
+		func(r *Rank) { r.UserShare = 6 },
 		func(*Rank) {}, // requeued is set below
 		func(r *Rank) { r.Number = 49 },
 		func(r *Rank) { r.Submitted = 8 },
@@ -72,6 +74,8 @@ func TestRankOrder(t *testing.T) {
 		func(r *Rank) { r.Standing = StandingRecognised },
 		func(r *Rank) { r.Claim = 1 },
 		func(r *Rank) { r.Band = 2 },
+		func(r *Rank) { r.Share = 4 },
+		func(r *Rank) { r.UserShare = 4 },
 		func(r *Rank) { r.Requeued = true },
 		func(r *Rank) { r.Number = 51 },
 		func(r *Rank) { r.Submitted = 6 },
@@ -93,6 +97,22 @@ func TestRankOrder(t *testing.T) {
 	}
 	if same := base; base.Compare(&same) != 0 {
 		t.Error("differs from itself")
+	}
+}
+
+// TestRankShared: shares are those of normal standing alone, and what is entitled leaves them behind.
+func TestRankShared(t *testing.T) {
+	for standing := StandingEntitled; standing <= StandingFailed; standing++ {
+		want := Rank{Standing: standing}
+		if standing == StandingNormal {
+			want.Share, want.UserShare = 3, 4
+		}
+		if got := (Rank{Standing: standing}).Shared(3, 4); got != want {
+			t.Errorf("standing %d: %+v", standing, got)
+		}
+	}
+	if got, want := (Rank{Standing: StandingNormal}).Shared(3, 4).Entitled(ClaimRankCells), (Rank{Standing: StandingEntitled, Claim: ClaimRankCells}); got != want {
+		t.Errorf("entitled: %+v", got)
 	}
 }
 

@@ -45,6 +45,10 @@ type QueueEntry struct {
 	// Share is the dominant share of its pool that its namespace has opportunistically, in whole percent: within a band the lowest goes
 	// first. 0 of what is entitled.
 	Share int
+	// User is who submitted the job, "": nobody in particular; UserShare is the user's share of the pool, of all namespaces: between
+	// namespaces of the same share, and within one, the lowest goes first. 0 of what is entitled, and where no job that waits has a user.
+	User      string `json:",omitempty"`
+	UserShare int    `json:",omitempty"`
 	// Class is what it will run as: guaranteed where its namespace's claims suffice for it, or its job wants nothing else.
 	Class   string
 	Missing int           // instances without a place

@@ -10,6 +10,14 @@ type Submitter struct {
 	Source string
 }
 
+// UserName returns the name of the user who submitted a job; "": nobody in particular.
+func (j *Job) UserName() string {
+	if j.Submitter == nil {
+		return ""
+	}
+	return j.Submitter.User
+}
+
 // SubmitterSourceHeader states that the request's header X-Nomadish-User named the user, which the servers trust if `trust_user_header` is set.
 const SubmitterSourceHeader = "header"
 

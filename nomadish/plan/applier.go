@@ -369,7 +369,7 @@ func (p *pipeline) judge(j *judged) {
 	}
 	if p.opts.Gate != nil && j.plan.EvalID != "" {
 		rest := left(j.accepted)
-		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest, p.open.share)
+		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest, p.open)
 		p.freed = p.freed || freeing(j.accepted)
 		if best, is := p.left[j.pool]; j.pool != "" && rest != nil && (!is || j.rank.Compare(&best) < 0) {
 			p.left[j.pool] = j.rank
@@ -389,8 +389,11 @@ func (p *pipeline) judge(j *judged) {
 	evaluateTime.Since(start)
 }
 
-// share returns the share of a namespace with all that has been judged.
-func (r *round) share(pool, namespace string) int { return scheduler.ShareOn(r.edit, pool, namespace) }
+// Share returns the share of a namespace with all that has been judged.
+func (r *round) Share(pool, namespace string) int { return scheduler.ShareOn(r.edit, pool, namespace) }
+
+// UserShare returns that of a user.
+func (r *round) UserShare(pool, user string) int { return scheduler.UserShareOn(r.edit, pool, user) }
 
 // nodesOfPurgedJob returns the nodes of a plan for a job that was purged since. If one of the same name was registered meanwhile, even
 // its version may be the same, and what was to be placed is not of it.

@@ -48,8 +48,9 @@ type entry struct {
 	kind     int    // where it ranks then, one of the ClaimRank constants
 	raises   string // it is not blocked: the pass has leased it to raise allocations of this owner
 	position
-	group *group
-	// apart: it is in its group's heap no more, as its job is being decided or it backs off.
+	group   *group
+	entries *entries // those of its user in the group
+	// apart: it is in their heap no more, as its job is being decided or it backs off.
 	apart    bool
 	gone     bool   // by the state it waits no more
 	after    uint64 // it must be decided on a state that is newer than this, or as new
@@ -67,7 +68,8 @@ func (e *entry) before(g *gates, o *entry) bool {
 	return cmp.Or(g.compare(e.rankKey(), o.rankKey()), strings.Compare(e.eval.ID, o.eval.ID)) < 0
 }
 
-// within is the order of entries without regard to shares: within a namespace they make no difference, and what is due is tried at once.
+// within is the order of entries without regard to shares: within those of a user in a namespace they make no difference, and what is due is
+// tried at once.
 func within(e, o *entry) bool {
 	return cmp.Or(e.rank.Compare(&o.rank), strings.Compare(e.eval.ID, o.eval.ID)) < 0
 }
@@ -84,12 +86,63 @@ type group struct {
 	key        groupKey
 	requestKey scheduler.RequestKey
 	known      *structs.Evaluation // states which classes can help, as was found last
-	entries    *heap[*entry]
-	members    int    // the entries, and those apart
-	freed      uint64 // the last release that may help
-	open       bool   // it must be tried
+	// first are those of one user, others of all others, by user: all fail alike, but rank by their users' shares. Most groups have one user.
+	first  entries
+	others map[string]*entries
+	freed  uint64 // the last release that may help
+	open   bool   // it must be tried
+}
 
+// of returns those of a user, made if need be.
+func (g *group) of(user string) *entries {
+	if of := g.others[user]; of != nil {
+		return of
+	}
+	if g.first.members == 0 {
+		g.first.user = user
+	}
+	if g.first.user == user {
+		return &g.first
+	}
+	of := newEntries(g, user)
+	if g.others == nil {
+		g.others = map[string]*entries{}
+	}
+	g.others[user] = &of
+	return &of
+}
+
+// users yields the entries of all users.
+func (g *group) users(yield func(*entries) bool) {
+	if !yield(&g.first) {
+		return
+	}
+	for _, of := range g.others { // order does not matter: each has its own position
+		if !yield(of) {
+			return
+		}
+	}
+}
+
+// tidy drops the entries of users that have none any more, and reports whether nothing is left.
+func (g *group) tidy(of *entries) (empty bool) {
+	if of.members == 0 {
+		delete(g.others, of.user)
+	}
+	return g.first.members == 0 && len(g.others) == 0
+}
+
+// entries are those of a group whose jobs a user submitted.
+type entries struct {
+	heap[*entry]
+	group           *group
+	user            string
+	members         int // those in the heap, and those apart
 	inOpen, inWaits int
+}
+
+func newEntries(g *group, user string) entries {
+	return entries{group: g, user: user, heap: heap[*entry]{before: within, index: func(e *entry) *int { return &e.inGroup }}}
 }
 
 // clear forgets everything.
@@ -110,29 +163,48 @@ func (b *blocked) stop() {
 	}
 }
 
-// refresh brings the heaps of a group's pool in line with the group. It must be called
-// whenever the group's first, or whether it is open, may have changed.
-func (b *blocked) refresh(g *group) {
+// refresh brings the heaps of a group's pool in line with the entries of a user. It must be called
+// whenever the first of them may have changed.
+func (b *blocked) refresh(of *entries) {
+	g := of.group
 	p := b.gates.pool(g.key.pool)
-	if g.entries.len() > 0 {
-		p.all.put(g)
-	} else {
-		p.all.remove(g)
+	b.update(p, of)
+	b.refreshed(p)
+	if g.tidy(of) {
+		delete(b.groups, g.key)
 	}
-	if g.entries.len() > 0 && g.open {
-		p.open.put(g)
+	b.gates.tidy(g.key.pool)
+}
+
+// refreshAll is refresh for all entries of a group. It must be called whenever the group may have been opened, or closed.
+func (b *blocked) refreshAll(g *group) {
+	p := b.gates.pool(g.key.pool)
+	for of := range g.users {
+		b.update(p, of)
+	}
+	b.refreshed(p)
+	b.gates.tidy(g.key.pool)
+}
+
+func (b *blocked) update(p *pool, of *entries) {
+	if of.len() > 0 {
+		p.all.put(of)
+	} else {
+		p.all.remove(of)
+	}
+	if of.len() > 0 && of.group.open {
+		p.open.put(of)
 		b.gates.poke()
 	} else {
-		p.open.remove(g)
+		p.open.remove(of)
 	}
+}
+
+func (b *blocked) refreshed(p *pool) {
 	was := p.first
 	if p.first = firstOpen(p); was != nil && was != p.first {
 		b.gates.moved(p)
 	}
-	if g.members == 0 {
-		delete(b.groups, g.key)
-	}
-	b.gates.tidy(g.key.pool)
 }
 
 // block lets an evaluation wait for room, or until the time comes when it is to be
@@ -182,20 +254,20 @@ func (b *blocked) join(snap *state.Snapshot, w *entry, requestKey scheduler.Requ
 	}
 	g := b.groups[key]
 	if g == nil {
-		g = &group{key: key, requestKey: requestKey, entries: &heap[*entry]{
-			before: within, index: func(e *entry) *int { return &e.inGroup },
-		}}
+		g = &group{key: key, requestKey: requestKey}
+		g.first = newEntries(g, w.user)
 		b.groups[key] = g
 	}
+	of := g.of(w.user)
 	if g.known == nil || w.eval.SnapshotIndex >= g.known.SnapshotIndex {
 		g.known = w.eval
 	}
-	w.group = g
-	g.members++
+	w.group, w.entries = g, of
+	of.members++
 	if !w.apart {
-		g.entries.put(w)
+		of.put(w)
 	}
-	b.refresh(g)
+	b.refresh(of)
 }
 
 // missing names the groups that an evaluation waits for.
@@ -241,10 +313,9 @@ func jobOf(r *structs.Reservation) structs.NamespacedID {
 
 // leave takes an entry out of its group.
 func (b *blocked) leave(w *entry) {
-	g := w.group
-	g.entries.remove(w)
-	g.members--
-	b.refresh(g)
+	w.entries.remove(w)
+	w.entries.members--
+	b.refresh(w.entries)
 }
 
 // unblock drops an evaluation that waits no longer.
@@ -288,8 +359,8 @@ func (b *blocked) expectDue(w *entry, at time.Time) {
 // setApart takes a request out of the queue while its job is being decided, or it backs off.
 func (b *blocked) setApart(w *entry) {
 	w.apart = true
-	w.group.entries.remove(w)
-	b.refresh(w.group)
+	w.entries.remove(w)
+	b.refresh(w.entries)
 }
 
 // back puts a request that was apart back into the queue, to be tried.
@@ -298,8 +369,8 @@ func (b *blocked) back(w *entry) {
 		return
 	}
 	w.apart = false
-	w.group.entries.put(w)
-	b.refresh(w.group)
+	w.entries.put(w)
+	b.refresh(w.entries)
 	b.open(w.group)
 }
 
@@ -353,7 +424,7 @@ func (b *blocked) tryAll(pool string) {
 func (b *blocked) open(g *group) {
 	if !g.open && (!g.key.entitled || g.requestKey.Entitlement.Free(b.world(), 1) > 0) {
 		g.open = true
-		b.refresh(g)
+		b.refreshAll(g)
 	}
 }
 

@@ -1,53 +1,83 @@
 package queue
 
-// fairHeap is a heap of elements whose order depends on the shares of their namespaces, which change: a heap for each namespace, within
-// which shares make no difference, and a heap of these heaps.
+// tenant is whose an element of a fairHeap is: the shares that its order depends on are those of a namespace and of a user.
+type tenant struct{ namespace, user string }
+
+// fairHeap is a heap of elements whose order depends on the shares of their namespaces and users, which change: a heap for each user of a
+// namespace, within which shares make no difference; for each namespace a heap of these, within which the namespace's share makes none; and a
+// heap of those.
 type fairHeap[T any] struct {
 	before     func(a, b T) bool
 	index      func(T) *int // as of heap
-	namespace  func(T) string
+	of         func(T) tenant
 	namespaces map[string]*namespaceHeap[T]
 	order      *heap[*namespaceHeap[T]]
+	users      heap[*userHeap[T]] // an empty one, of which that of a namespace is made
 	size       int
+	spare      *namespaceHeap[T] // an empty one
 }
 
-// namespaceHeap is what a fairHeap has of a namespace. It is never empty.
+// namespaceHeap is what a fairHeap has of a namespace. It is never empty, unless it is a spare one.
 type namespaceHeap[T any] struct {
+	users   map[string]*userHeap[T]
+	order   heap[*userHeap[T]]
+	inOrder int
+	spare   *userHeap[T] // an empty one
+}
+
+// userHeap is what a fairHeap has of a user of a namespace. It is never empty, unless it is a spare one.
+type userHeap[T any] struct {
 	heap[T]
 	inOrder int
 }
 
-func newFairHeap[T any](before func(a, b T) bool, index func(T) *int, namespace func(T) string) *fairHeap[T] {
+func newFairHeap[T any](before func(a, b T) bool, index func(T) *int, of func(T) tenant) *fairHeap[T] {
 	return &fairHeap[T]{
-		before: before, index: index, namespace: namespace, namespaces: map[string]*namespaceHeap[T]{},
+		before: before, index: index, of: of, namespaces: map[string]*namespaceHeap[T]{},
 		order: &heap[*namespaceHeap[T]]{
-			before: func(a, b *namespaceHeap[T]) bool { return before(a.list[0], b.list[0]) },
+			before: func(a, b *namespaceHeap[T]) bool { return before(a.first(), b.first()) },
 			index:  func(n *namespaceHeap[T]) *int { return &n.inOrder },
+		},
+		users: heap[*userHeap[T]]{
+			before: func(a, b *userHeap[T]) bool { return before(a.list[0], b.list[0]) },
+			index:  func(u *userHeap[T]) *int { return &u.inOrder },
 		},
 	}
 }
+
+func (n *namespaceHeap[T]) first() T { return n.order.list[0].list[0] }
 
 func (h *fairHeap[T]) len() int { return h.size }
 
 // first returns the first; false: the heap is empty.
 func (h *fairHeap[T]) first() (x T, ok bool) {
 	if n, some := h.order.first(); some {
-		return n.first()
+		return n.first(), true
 	}
 	return x, false
 }
 
 // put takes an element in, or moves it to where it belongs now.
 func (h *fairHeap[T]) put(x T) {
-	name := h.namespace(x)
-	n := h.namespaces[name]
+	of := h.of(x)
+	n := h.namespaces[of.namespace]
 	if n == nil {
-		n = &namespaceHeap[T]{heap: heap[T]{before: h.before, index: h.index}}
-		h.namespaces[name] = n
+		if n, h.spare = h.spare, nil; n == nil {
+			n = &namespaceHeap[T]{users: map[string]*userHeap[T]{}, order: h.users}
+		}
+		h.namespaces[of.namespace] = n
 	}
-	h.size -= n.len()
-	n.put(x)
-	h.size += n.len()
+	u := n.users[of.user]
+	if u == nil {
+		if u, n.spare = n.spare, nil; u == nil {
+			u = &userHeap[T]{heap: heap[T]{before: h.before, index: h.index}}
+		}
+		n.users[of.user] = u
+	}
+	h.size -= u.len()
+	u.put(x)
+	h.size += u.len()
+	n.order.put(u)
 	h.order.put(n)
 }
 
@@ -56,15 +86,25 @@ func (h *fairHeap[T]) remove(x T) {
 	if *h.index(x) == 0 {
 		return
 	}
-	name := h.namespace(x)
-	n := h.namespaces[name]
-	if n.len() == 1 { // before it is empty, as the order looks at its first
-		h.order.remove(n)
-		delete(h.namespaces, name)
+	of := h.of(x)
+	n := h.namespaces[of.namespace]
+	u := n.users[of.user]
+	if u.len() == 1 { // before they are empty, as the orders look at their firsts
+		if n.order.len() == 1 {
+			h.order.remove(n)
+			delete(h.namespaces, of.namespace)
+			h.spare = n
+		}
+		n.order.remove(u)
+		delete(n.users, of.user)
+		n.spare = u
 	}
-	n.remove(x)
+	u.remove(x)
 	h.size--
-	if n.len() > 0 {
+	if u.len() > 0 {
+		n.order.put(u)
+	}
+	if n.order.len() > 0 {
 		h.order.put(n)
 	}
 }
@@ -73,5 +113,25 @@ func (h *fairHeap[T]) remove(x T) {
 func (h *fairHeap[T]) shared(namespace string) {
 	if n := h.namespaces[namespace]; n != nil {
 		h.order.put(n)
+	}
+}
+
+// userShared moves a user to where the user's share puts it now, in all namespaces.
+func (h *fairHeap[T]) userShared(user string) {
+	var last *namespaceHeap[T]
+	moved := 0
+	for _, n := range h.namespaces { // order does not matter: each has a heap of its own
+		if u := n.users[user]; u != nil {
+			n.order.put(u)
+			last = n
+			moved++
+		}
+	}
+	switch moved {
+	case 0:
+	case 1:
+		h.order.put(last)
+	default:
+		h.order.mend()
 	}
 }

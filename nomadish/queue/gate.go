@@ -28,11 +28,11 @@ func (g *gates) goesBefore(it *item, at rankKey, o *structs.Evaluation) bool {
 
 // firstOpen is the first that is blocked and must be tried; nil: there is none.
 func firstOpen(p *pool) *entry {
-	g, ok := p.open.first()
+	of, ok := p.open.first()
 	if !ok {
 		return nil
 	}
-	w, _ := g.entries.first()
+	w, _ := of.first()
 	return w
 }
 
@@ -40,12 +40,12 @@ func firstOpen(p *pool) *entry {
 func (g *gates) openAhead(p *pool, it *item) bool { return g.groupAhead(p.open, it) }
 
 // groupAhead reports whether the first of some groups goes before an evaluation.
-func (g *gates) groupAhead(groups *fairHeap[*group], it *item) bool {
+func (g *gates) groupAhead(groups *fairHeap[*entries], it *item) bool {
 	first, ok := groups.first()
 	if !ok {
 		return false
 	}
-	w, _ := first.entries.first()
+	w, _ := first.first()
 	return g.compare(w.rankKey(), it.rankKey()) < 0 && w.eval.Job() != it.eval.Job()
 }
 
@@ -130,7 +130,7 @@ func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation, sha
 	defer b.mu.Unlock()
 	it := b.known[evalID]
 	if it != nil && it.pool != "" && shares != nil {
-		b.gates.setShare(it.pool, it.eval.Namespace, shares(it.pool, it.eval.Namespace))
+		b.gates.setShares(it, shares)
 	}
 	switch {
 	case it == nil:

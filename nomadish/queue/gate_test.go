@@ -353,9 +353,9 @@ func TestJudgedSharesDecide(t *testing.T) {
 			}
 		}
 		verdicts("nothing is judged", GateWait, GateWait)
-		b.Judged("a1", true, nil, func(pool, namespace string) int { return map[string]int{"a": 10}[namespace] })
+		b.Judged("a1", true, nil, sharesNow{"a": 10})
 		verdicts("a has more than b", GateWait, GateOpen)
-		b.Judged("b1", true, nil, func(pool, namespace string) int { return map[string]int{"a": 10, "b": 20}[namespace] })
+		b.Judged("b1", true, nil, sharesNow{"a": 10, "b": 20})
 		verdicts("b has more than a", GateOpen)
 	})
 }

@@ -17,7 +17,8 @@ type gates struct {
 	opts     *Options
 	pools    map[string]*pool
 	ready    map[readyKey]*fairHeap[*item]
-	shares   map[string]map[string]int // of namespaces in pools that were looked up; see shares.go
+	shares   map[string]*poolShares // those that were looked up, by pool; see shares.go
+	users    bool                   // a job that waits, or waited, has a user: only then is any looked up of users
 	world    func() *scheduler.World
 	keys     []readyKey           // of ready, as sortedReady returned them last
 	dequeued map[string]time.Time // by job type: when a worker last wanted one
@@ -38,7 +39,7 @@ func newGates(opts *Options, world func() *scheduler.World) *gates {
 func (g *gates) clear() {
 	g.pools = map[string]*pool{}
 	g.ready = map[readyKey]*fairHeap[*item]{}
-	g.shares = map[string]map[string]int{}
+	g.shares, g.users = map[string]*poolShares{}, false
 }
 
 // pool is the queue of a node pool.
@@ -47,10 +48,10 @@ type pool struct {
 	// has been judged; pass what the queue pass has.
 	gate *fairHeap[*item]
 	pass *fairHeap[*item]
-	// given is the last rank among those that pass has, with its share.
+	// given is the last rank among those that pass has, with its shares.
 	given structs.Rank
-	open  *fairHeap[*group] // groups that must be tried, by their first
-	all   *fairHeap[*group] // all groups, by their first
+	open  *fairHeap[*entries] // of groups that must be tried, by their first
+	all   *fairHeap[*entries] // of all groups, by their first
 	// first is the first entry of the open groups, as refresh saw it last; nil: none was open.
 	first *entry
 	// back is what was sent back, as it would have overtaken others. It is counted in the
@@ -64,16 +65,16 @@ type readyKey struct{ kind, pool string }
 
 func (g *gates) newHeap(index func(*item) *int) *fairHeap[*item] {
 	before := func(a, b *item) bool { return a.before(g, b) }
-	return newFairHeap(before, index, func(it *item) string { return it.eval.Namespace })
+	return newFairHeap(before, index, func(it *item) tenant { return tenant{it.eval.Namespace, it.user} })
 }
 
-func (g *gates) newGroups(index func(*group) *int) *fairHeap[*group] {
-	before := func(x, y *group) bool {
-		a, _ := x.entries.first()
-		z, _ := y.entries.first()
+func (g *gates) newGroups(index func(*entries) *int) *fairHeap[*entries] {
+	before := func(x, y *entries) bool {
+		a, _ := x.first()
+		z, _ := y.first()
 		return a.before(g, z)
 	}
-	return newFairHeap(before, index, func(of *group) string { return of.key.namespace })
+	return newFairHeap(before, index, func(of *entries) tenant { return tenant{of.group.key.namespace, of.user} })
 }
 
 // pool returns the queue of a node pool, made if need be.
@@ -84,8 +85,8 @@ func (g *gates) pool(name string) *pool {
 		p = &pool{
 			gate: g.newHeap(inGate),
 			pass: g.newHeap(inGate),
-			open: g.newGroups(func(g *group) *int { return &g.inOpen }),
-			all:  g.newGroups(func(g *group) *int { return &g.inWaits }),
+			open: g.newGroups(func(of *entries) *int { return &of.inOpen }),
+			all:  g.newGroups(func(of *entries) *int { return &of.inWaits }),
 			back: g.newHeap(func(i *item) *int { return &i.inBack }),
 		}
 		g.pools[name] = p

@@ -45,6 +45,13 @@ func (h *heap[T]) remove(x T) {
 	}
 }
 
+// mend puts all in order again, after several of them have moved.
+func (h *heap[T]) mend() {
+	for i := len(h.list)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
 func (h *heap[T]) swap(i, j int) {
 	h.list[i], h.list[j] = h.list[j], h.list[i]
 	*h.index(h.list[i]), *h.index(h.list[j]) = i+1, j+1

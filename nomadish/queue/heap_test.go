@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -40,36 +41,36 @@ func TestHeap(t *testing.T) {
 	})
 }
 
-// TestFairHeap compares a fairHeap with a list that is sorted each time, while shares change.
+// TestFairHeap compares a fairHeap with a list that is sorted each time, while shares of namespaces and users change.
 func TestFairHeap(t *testing.T) {
 	type element struct {
-		namespace string
-		key, at   int
+		tenant
+		key, at int
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		shares := map[string]int{}
+		shares, users := map[string]int{}, map[string]int{}
 		before := func(a, b *element) bool {
-			if a.namespace != b.namespace && shares[a.namespace] != shares[b.namespace] {
-				return shares[a.namespace] < shares[b.namespace]
-			}
-			return a.key < b.key
+			return cmp.Or(cmp.Compare(shares[a.namespace], shares[b.namespace]), cmp.Compare(users[a.user], users[b.user]), cmp.Compare(a.key, b.key)) < 0
 		}
-		h := newFairHeap(before, func(e *element) *int { return &e.at }, func(e *element) string { return e.namespace })
+		h := newFairHeap(before, func(e *element) *int { return &e.at }, func(e *element) tenant { return e.tenant })
 		names := []string{"a", "b", "c", "d", "e"}
-		all := make([]*element, 15)
+		all := make([]*element, 30)
 		for i := range all {
-			all[i] = &element{namespace: names[i%len(names)]}
+			all[i] = &element{tenant: tenant{names[i%len(names)], []string{"", "ada", "bob"}[i/len(names)%3]}}
 		}
 		var in []*element
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			e := rapid.SampledFrom(all).Draw(t, "element")
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
 				h.remove(e)
 				in = slices.DeleteFunc(in, func(x *element) bool { return x == e })
 			case 1:
 				shares[e.namespace] = rapid.IntRange(0, 5).Draw(t, "share")
 				h.shared(e.namespace)
+			case 2:
+				users[e.user] = rapid.IntRange(0, 5).Draw(t, "user's share")
+				h.userShared(e.user)
 			default:
 				e.key = rapid.IntRange(0, 20).Draw(t, "key")
 				h.put(e)

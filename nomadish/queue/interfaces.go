@@ -48,8 +48,11 @@ type Requests interface {
 	Answered(lease *Lease, again, failed bool)
 }
 
-// Shares returns the dominant share of a namespace in a node pool, in whole percent (semantics part 7).
-type Shares func(pool, namespace string) int
+// Shares are dominant shares of a node pool, in whole percent (semantics part 7). A World has them.
+type Shares interface {
+	Share(pool, namespace string) int
+	UserShare(pool, user string) int
+}
 
 // Raises is what may be raised, as the queue pass sees it once nothing entitled is left to be tried. It is for one goroutine.
 type Raises interface {

@@ -50,7 +50,8 @@ type item struct {
 	ends uint64
 	// entry is the blocked request that a queue pass has leased; nil: a worker has leased the evaluation.
 	entry *entry
-	share int // of its namespace, in percent, when the pass leased it
+	// share is that of its namespace, userShare that of its user, in percent, when the pass leased it.
+	share, userShare int
 }
 
 // before is the order of delivery.

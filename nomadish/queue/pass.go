@@ -56,11 +56,11 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 // before it. What the pass has already does not delay it: it decides one after the other.
 func (b *Broker) nextOpen() (best *entry) {
 	for _, p := range b.gates.pools { // order does not matter: ranks differ
-		g, ok := p.open.first()
+		of, ok := p.open.first()
 		if !ok {
 			continue
 		}
-		w, _ := g.entries.first()
+		w, _ := of.first()
 		if head := b.gates.head(p, p.gate); head != nil && b.gates.goesBefore(head, w.rankKey(), w.eval) {
 			continue
 		}
@@ -80,7 +80,7 @@ func (b *Broker) leaseEntry(w *entry) *Lease {
 	}
 	it := &item{
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
-		share: b.gates.share(w.pool, w.eval.Namespace),
+		share: b.gates.share(w.pool, w.eval.Namespace), userShare: b.gates.userShare(w.pool, w.user),
 	}
 	rank := b.gates.rankAt(it.rankKey())
 	if p := b.gates.pool(w.pool); p.pass.len() == 0 || p.given.Compare(&rank) < 0 {
@@ -116,8 +116,8 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	if !w.gone {
 		b.blocked.tried(w.group, index, left)
 		w.apart = false
-		w.group.entries.put(w)
-		b.blocked.refresh(w.group)
+		w.entries.put(w)
+		b.blocked.refreshAll(w.group)
 		if !w.entitled {
 			b.blocked.expectDue(w, left.WaitUntil)
 		}
@@ -126,8 +126,8 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	b.finish(it)
 }
 
-// Planned records that a plan of a request is on its way: until it is answered for, the share of its namespace is what the plan makes
-// it. left is what finds no room on the state of index, as those that are like it find none; nil: all has room.
+// Planned records that a plan of a request is on its way: until it is answered for, the shares of its namespace and user are what the plan
+// makes them. left is what finds no room on the state of index, as those that are like it find none; nil: all has room.
 func (b *Broker) Planned(t *Lease, index uint64, left *structs.Evaluation, shares Shares) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,10 +135,10 @@ func (b *Broker) Planned(t *Lease, index uint64, left *structs.Evaluation, share
 	if it == nil {
 		return
 	}
-	b.gates.setShare(it.pool, it.eval.Namespace, shares(it.pool, it.eval.Namespace))
+	b.gates.setShares(it, shares)
 	if left != nil && !it.entry.gone {
 		b.blocked.tried(it.entry.group, index, left)
-		b.blocked.refresh(it.entry.group)
+		b.blocked.refreshAll(it.entry.group)
 	}
 }
 
@@ -160,7 +160,7 @@ func (b *Broker) Answered(t *Lease, again, failed bool) {
 	w := it.entry
 	if again || failed {
 		b.blocked.tryAll(it.pool)
-		b.gates.setShare(it.pool, it.eval.Namespace, b.gates.world().Share(it.pool, it.eval.Namespace))
+		b.gates.setShares(it, b.gates.world())
 	}
 	switch {
 	case w.raises != "" && again:

@@ -13,6 +13,7 @@ import (
 type position struct {
 	rank structs.Rank
 	pool string // "": it places nothing
+	user string // who submitted its job; "": nobody in particular
 }
 
 // standingFirst is that of work that places nothing, but mostly frees room.
@@ -37,7 +38,8 @@ func (b *blocked) positionOf(snap *state.Snapshot, e *structs.Evaluation) positi
 		}
 	}
 	best = best.OfProject(scheduler.Standing(snap.World(), job), b.config)
-	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool)}
+	b.gates.users = b.gates.users || job.Submitter != nil
+	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool), job.UserName()}
 }
 
 // positionOfEntry finds the position of a blocked evaluation anew: of what is entitled of it, or of the rest; or of one that raises.

@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"maps"
+	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
@@ -94,9 +96,11 @@ func (b *blocked) dueBehind(w *entry) {
 		return
 	}
 	oldest := w
-	for _, o := range w.group.entries.list {
-		if o.eval.CreateTime < oldest.eval.CreateTime {
-			oldest = o
+	for of := range w.group.users { // the oldest counts, by ID if several are
+		for _, o := range of.list {
+			if cmp.Or(cmp.Compare(o.eval.CreateTime, oldest.eval.CreateTime), strings.Compare(o.eval.ID, oldest.eval.ID)) < 0 {
+				oldest = o
+			}
 		}
 	}
 	if oldest != w {

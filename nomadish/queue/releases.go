@@ -32,8 +32,10 @@ type releases struct {
 	edited map[string]bool
 	// lessens: a node can be used for less than before, or for other things.
 	lessens bool
-	// used are the namespaces that use more or less than before; sharesDiffer: what nodes have, or in which pool they are, has changed.
+	// used are the namespaces that use more or less than before, users the users, if a job has one (else nil); sharesDiffer: what nodes
+	// have, or in which pool they are, has changed.
 	used         map[string]bool
+	users        map[string]bool
 	sharesDiffer bool
 }
 
@@ -94,11 +96,24 @@ func (r *releases) note(c *state.Change) {
 	}
 }
 
-// noteUse notes whose share an allocation may change.
+// noteUse notes whose shares an allocation may change.
 func (r *releases) noteUse(was, now *state.AllocRow) {
 	if was == nil || now == nil || was.Terminal() != now.Terminal() || was.DesiredStatus() != now.DesiredStatus() || was.Resources() != now.Resources() {
 		r.used[cmp.Or(now, was).JobID().Namespace] = true
+		r.noteUser(was)
+		r.noteUser(now)
 	}
+}
+
+func (r *releases) noteUser(a *state.AllocRow) {
+	if r.users == nil || a == nil {
+		return
+	}
+	user := ""
+	if res := a.Resources(); res != nil && res.Shared.Terms != nil {
+		user = res.Shared.Terms.User
+	}
+	r.users[user] = true
 }
 
 // may reports whether what was freed may be what a group of requests waits for.

@@ -127,6 +127,9 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var projects changedProjects
+	if b.gates.users {
+		r.users = map[string]bool{}
+	}
 	for i := range changes.Items {
 		b.changed(r.snap, &changes.Items[i])
 		r.note(&changes.Items[i])

@@ -7,56 +7,125 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Within normal standing the requests of those go first that run the least opportunistically (semantics part 7). Ranks are compared with
-// the shares of their namespaces as they are, what has been judged and the pass's own placements included; what the pass has, with what it
-// was when the pass took it, if that was less: else a pass could place one request of a namespace only.
+// Within normal standing the requests of those go first that run the least opportunistically: of the namespaces, and then of the users
+// (semantics part 7). Ranks are compared with the shares of their namespaces and users as they are, what has been judged and the pass's own
+// placements included; what the pass has, with what they were when the pass took it, if that was less: else a pass could place one request
+// of a namespace only. The shares of users are not looked up before a job that has one comes: until then all have the same user, whose
+// share makes no difference.
 
-// share returns that of a namespace in a pool, in percent. It is looked up when it is first needed, and kept up to date from then on.
-func (g *gates) share(pool, namespace string) int {
+// poolShares are shares of a pool, in percent, of the namespaces and users of which they were needed. They are kept up to date from then on.
+type poolShares struct{ namespaces, users map[string]int }
+
+func (g *gates) sharesOf(pool string) *poolShares {
 	of := g.shares[pool]
 	if of == nil {
-		of = map[string]int{}
+		of = &poolShares{map[string]int{}, map[string]int{}}
 		g.shares[pool] = of
 	}
-	percent, known := of[namespace]
+	return of
+}
+
+// share returns that of a namespace in a pool, in percent.
+func (g *gates) share(pool, namespace string) int {
+	of := g.sharesOf(pool)
+	percent, known := of.namespaces[namespace]
 	if !known {
 		percent = g.world().Share(pool, namespace)
-		of[namespace] = percent
+		of.namespaces[namespace] = percent
 	}
 	return percent
 }
 
-// setShare states the share of a namespace, and moves what waits of it to where that puts it.
-func (g *gates) setShare(pool, namespace string, percent int) {
-	if g.putShare(pool, namespace, percent) {
-		g.sharesMoved(pool)
+// userShare returns that of a user in a pool, in percent; 0 while no job has a user.
+func (g *gates) userShare(pool, user string) int {
+	if !g.users {
+		return 0
+	}
+	of := g.sharesOf(pool)
+	percent, known := of.users[user]
+	if !known {
+		percent = g.world().UserShare(pool, user)
+		of.users[user] = percent
+	}
+	return percent
+}
+
+// setShares takes in the shares of an evaluation's namespace and user, and moves what waits of them to where these put it.
+func (g *gates) setShares(it *item, now Shares) {
+	moved := g.putShare(it.pool, it.eval.Namespace, now)
+	if g.putUserShare(it.pool, it.user, now) || moved {
+		g.sharesMoved(it.pool)
 	}
 }
 
-// putShare is setShare without what follows from it; it reports whether the share is another one than before. Whoever changes several does
-// so one after the other: a heap in which two have moved cannot be mended.
-func (g *gates) putShare(pool, namespace string, percent int) bool {
+// putShare takes in the share of a namespace without what follows from it; it reports whether that is another one than before. Whoever
+// changes several shares does so one after the other: a heap in which several have moved for different reasons cannot be mended.
+func (g *gates) putShare(pool, namespace string, now Shares) bool {
 	of := g.shares[pool]
-	if was, known := of[namespace]; !known || was == percent {
+	if of == nil {
 		return false
 	}
-	of[namespace] = percent
-	for key, ready := range g.ready { // order does not matter: each by itself
-		if key.pool == pool {
-			ready.shared(namespace)
-		}
+	was, known := of.namespaces[namespace]
+	if !known {
+		return false
 	}
-	if p := g.pools[pool]; p != nil {
-		p.gate.shared(namespace)
-		p.pass.shared(namespace)
-		p.back.shared(namespace)
-		p.open.shared(namespace)
-		p.all.shared(namespace)
+	percent := now.Share(pool, namespace)
+	if was == percent {
+		return false
+	}
+	of.namespaces[namespace] = percent
+	for h := range g.heapsOf(pool) { // order does not matter: each by itself
+		h.shared(namespace)
 	}
 	return true
 }
 
-// sharesMoved is called when the shares of a pool's namespaces have changed.
+// putUserShare is putShare of a user.
+func (g *gates) putUserShare(pool, user string, now Shares) bool {
+	of := g.shares[pool]
+	if of == nil {
+		return false
+	}
+	was, known := of.users[user]
+	if !known {
+		return false
+	}
+	percent := now.UserShare(pool, user)
+	if was == percent {
+		return false
+	}
+	of.users[user] = percent
+	for h := range g.heapsOf(pool) { // order does not matter: each by itself
+		h.userShared(user)
+	}
+	return true
+}
+
+// sharedHeap is a fairHeap as a change of shares concerns it.
+type sharedHeap interface {
+	shared(namespace string)
+	userShared(user string)
+}
+
+// heapsOf yields all heaps of a pool whose order depends on shares.
+func (g *gates) heapsOf(pool string) func(yield func(sharedHeap) bool) {
+	return func(yield func(sharedHeap) bool) {
+		for key, ready := range g.ready { // order does not matter to those who change shares
+			if key.pool == pool && !yield(ready) {
+				return
+			}
+		}
+		if p := g.pools[pool]; p != nil {
+			for _, h := range [...]sharedHeap{p.gate, p.pass, p.back, p.open, p.all} {
+				if !yield(h) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sharesMoved is called when shares of a pool have changed.
 func (g *gates) sharesMoved(pool string) {
 	if p := g.pools[pool]; p != nil {
 		p.first = firstOpen(p)
@@ -69,9 +138,14 @@ func (g *gates) reshare(r *releases) {
 	w := r.snap.World()
 	for _, pool := range slices.Sorted(maps.Keys(g.shares)) {
 		moved := false
-		for namespace := range g.shares[pool] { // order does not matter: each has its own place
+		for namespace := range g.shares[pool].namespaces { // order does not matter: each has its own position
 			if r.sharesDiffer || r.used[namespace] {
-				moved = g.putShare(pool, namespace, w.Share(pool, namespace)) || moved
+				moved = g.putShare(pool, namespace, w) || moved
+			}
+		}
+		for user := range g.shares[pool].users { // nor here
+			if r.sharesDiffer || r.users[user] {
+				moved = g.putUserShare(pool, user, w) || moved
 			}
 		}
 		if moved {
@@ -94,31 +168,35 @@ func (g *gates) forgetShares(pool string) {
 type rankKey struct {
 	*position
 	namespace string
-	// passed: the pass has it, and its namespace's share was this percentage when that began.
-	passed bool
-	share  int
+	// passed: the pass has it, and its namespace's and user's shares were these percentages when that began.
+	passed           bool
+	share, userShare int
 }
 
 func (i *item) rankKey() rankKey {
-	return rankKey{&i.position, i.eval.Namespace, i.entry != nil, i.share}
+	return rankKey{&i.position, i.eval.Namespace, i.entry != nil, i.share, i.userShare}
 }
 
 func (e *entry) rankKey() rankKey { return rankKey{position: &e.position, namespace: e.eval.Namespace} }
 
-// rankAt returns the rank of what waits with its namespace's share.
+// rankAt returns the rank of what waits with its namespace's and its user's share.
 func (g *gates) rankAt(at rankKey) structs.Rank {
-	percent := g.share(at.pool, at.namespace)
+	namespace, user := g.share(at.pool, at.namespace), g.userShare(at.pool, at.user)
 	if at.passed {
-		percent = min(percent, at.share)
+		namespace, user = min(namespace, at.share), min(user, at.userShare)
 	}
-	return at.rank.Shared(percent)
+	return at.rank.Shared(namespace, user)
 }
 
-// compare is below zero if a goes before b. Within a namespace shares make no difference.
+// compare is below zero if a goes before b. Within a namespace its share makes no difference, and within what a user has there none does.
 func (g *gates) compare(a, b rankKey) int {
-	if a.namespace == b.namespace || a.rank.Standing != structs.StandingNormal || b.rank.Standing != structs.StandingNormal {
+	within := a.namespace == b.namespace
+	if within && a.user == b.user || a.rank.Standing != structs.StandingNormal || b.rank.Standing != structs.StandingNormal {
 		return a.rank.Compare(&b.rank)
 	}
 	x, y := g.rankAt(a), g.rankAt(b)
+	if within {
+		x.Share = y.Share
+	}
 	return x.Compare(&y)
 }

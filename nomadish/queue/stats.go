@@ -51,9 +51,11 @@ func (b *Broker) Stats() Stats {
 			s.Waiting++
 		}
 	}
-	for _, g := range b.blocked.groups {
+	for _, g := range b.blocked.groups { // order does not matter: a sum
 		if !g.key.entitled && g.known.EscapedComputedClass {
-			s.Escaped += g.members
+			for of := range g.users {
+				s.Escaped += of.members
+			}
 		}
 	}
 	return s

@@ -63,3 +63,9 @@ func (b *bed) dequeued(ctx context.Context, kinds []string, timeout time.Duratio
 	}
 	return got.Eval, got.Token, got.WaitIndex, nil
 }
+
+// sharesNow are the shares of namespaces and, by "user " and name, of users, in any pool.
+type sharesNow map[string]int
+
+func (s sharesNow) Share(_, namespace string) int { return s[namespace] }
+func (s sharesNow) UserShare(_, user string) int  { return s["user "+user] }

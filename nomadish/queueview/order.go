@@ -63,8 +63,9 @@ func Order(snap *state.Snapshot, now int64) []*Line {
 		}
 	}
 	var out []*Line
+	shares := q.shares()
 	for _, w := range q.jobs { // order does not matter: sorted below
-		w.rank(&config, snap.World())
+		w.rank(&config, shares)
 		out = append(out, w.split(snap)...)
 	}
 	slices.SortFunc(out, compare)
@@ -172,18 +173,51 @@ func (q *queue) stand(ev *structs.Evaluation, group string, missing int) *struct
 }
 
 // rank sets the job's rank on all its lines: that of its best request.
-func (w *waiting) rank(c *structs.SchedulerConfiguration, world *scheduler.World) {
+func (w *waiting) rank(c *structs.SchedulerConfiguration, shares *shares) {
 	var best structs.Rank
 	for i, l := range w.lines {
 		if r := c.Rank(w.job, l.Request, l.Request.Since); i == 0 || r.Compare(&best) < 0 {
 			best = r
 		}
 	}
-	standing := scheduler.Standing(world, w.job)
-	best = best.OfProject(standing, c).Shared(world.Share(poolOf(w.job), w.job.Namespace))
+	standing := scheduler.Standing(shares.world, w.job)
+	best = best.OfProject(standing, c).Shared(shares.world.Share(poolOf(w.job), w.job.Namespace), shares.ofUser(w.job))
 	for _, l := range w.lines {
 		l.Rank, l.Standing = best, standing
 	}
+}
+
+// shares are those that ranks depend on.
+type shares struct {
+	world *scheduler.World
+	// users are those of users that were looked up, by pool and user; nil: no job that waits has a user, so that they make no difference.
+	users map[[2]string]int
+}
+
+// shares returns the shares by which the jobs that wait rank.
+func (q *queue) shares() *shares {
+	s := &shares{world: q.snap.World()}
+	for _, w := range q.jobs { // order does not matter: any will do
+		if w != nil && w.job.Submitter != nil {
+			s.users = map[[2]string]int{}
+			break
+		}
+	}
+	return s
+}
+
+// ofUser returns the share that the user who submitted a job has of the job's pool.
+func (s *shares) ofUser(job *structs.Job) int {
+	if s.users == nil {
+		return 0
+	}
+	key := [2]string{poolOf(job), job.UserName()}
+	percent, known := s.users[key]
+	if !known {
+		percent = s.world.UserShare(key[0], key[1])
+		s.users[key] = percent
+	}
+	return percent
 }
 
 // split returns the job's lines, with two of a group of which a part is entitled (semantics part 0, rule 6).

@@ -118,6 +118,51 @@ func TestOrder(t *testing.T) {
 	check(t, "all placed", s.order(20), "")
 }
 
+// TestUsersShares: within a namespace the user goes first who has least of the pool, in all namespaces; what nobody in particular submitted is
+// one user's. Where no job that waits has a user, no share of users is shown.
+func TestUsersShares(t *testing.T) {
+	s := newSite(t)
+	n := testcluster.Node("n", 1000)
+	s.apply(&structs.NodeRegisterEntry{Node: n, Time: epoch})
+	s.apply(&structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: "other"}})
+	use := func(namespace, user string, cpu int64) {
+		resources := &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {Cpu: structs.AllocatedCpuResources{CpuShares: cpu}}}}
+		resources.Shared.Terms = &structs.AllocTerms{Priority: 50, User: user}
+		seed := namespace + "-" + user
+		s.apply(&structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: epoch, EvalID: seed, Place: []*structs.PlacementBatch{{
+			Namespace: namespace, JobID: "busy", Group: "g", Seed: seed, EvalID: seed, Resources: resources,
+			Nodes: []structs.PlacedNode{{ID: n.ID, Name: n.Name}}, Instances: []structs.Instance{{}},
+		}}}}})
+	}
+	use("default", "ada", 100)
+	use("default", "", 200)
+	use("other", "ada", 50)
+	use("other", "bob", 120)
+	shown := func() (text string) {
+		snap := s.store.Snapshot()
+		viewer := NewViewer(nil, snap, time.Unix(0, epoch))
+		for _, l := range Order(snap, epoch) {
+			e := viewer.Entry(l)
+			text += fmt.Sprintf("%d %s %d %q %d, ", e.Place, e.JobID, e.Share, e.User, e.UserShare)
+		}
+		return text
+	}
+	wait := func(id, user string, priority int) {
+		j := s.job(id, priority, "default", "g:1").Copy()
+		if user != "" {
+			j.Submitter = &structs.Submitter{User: user}
+			s.apply(&structs.JobRegisterEntry{Job: j, Time: epoch})
+		}
+		s.requests(0, 1, "b", id+"/g")
+	}
+	wait("nobody", "", 60)
+	check(t, "no user waits", shown(), `1 nobody 30 "" 0, `)
+	wait("by-ada", "ada", 55)
+	wait("by-bob", "bob", 50)
+	wait("by-eve", "eve", 45)
+	check(t, "users wait", shown(), `1 by-eve 30 "eve" 0, 2 by-bob 30 "bob" 12, 3 by-ada 30 "ada" 15, 4 nobody 30 "" 20, `)
+}
+
 func TestWhatNoPlanHasSpokenOf(t *testing.T) {
 	s := newSite(t)
 	s.job("web", 50, "default", "g:3", "h:1")

@@ -163,7 +163,7 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
 	}
-	p.queue.Planned(lease, snap.Index(), left, pass.World().Share)
+	p.queue.Planned(lease, snap.Index(), left, pass.World())
 	plan.EvalToken = lease.Token
 	return plan
 }

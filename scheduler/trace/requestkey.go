@@ -171,7 +171,7 @@ func (h *requestKeyHeap) Less(i, j int) bool {
 	if a.spec.Namespace == b.spec.Namespace {
 		return a.rank.Compare(&b.rank) < 0
 	}
-	x, y := a.rank.Shared(h.shares.of(a.spec.Namespace)), b.rank.Shared(h.shares.of(b.spec.Namespace))
+	x, y := a.rank.Shared(h.shares.of(a.spec.Namespace), 0), b.rank.Shared(h.shares.of(b.spec.Namespace), 0) // no job states a user
 	return x.Compare(&y) < 0
 }
 func (h *requestKeyHeap) Swap(i, j int) { h.list[i], h.list[j] = h.list[j], h.list[i] }

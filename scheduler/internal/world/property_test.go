@@ -160,7 +160,7 @@ func (m *worldMachine) compare() {
 	m.checkShares()
 }
 
-// checkShares counts what the namespaces use of each pool, and what its nodes have, one by one.
+// checkShares counts what the namespaces and the users use of each pool, and what its nodes have, one by one.
 func (m *worldMachine) checkShares() {
 	for _, pool := range []string{structs.NodePoolDefault, "other", structs.NodePoolAll} {
 		var has [3]int64
@@ -178,7 +178,8 @@ func (m *worldMachine) checkShares() {
 				if a.NodeID != id || a.Terminal() || a.AllocatedResources.Shared.Terms.Claim != "" {
 					continue
 				}
-				sum, task := used[a.Namespace], a.AllocatedResources.Tasks["t"]
+				var sum [3]int64
+				task := a.AllocatedResources.Tasks["t"]
 				if a.DesiredStatus != structs.AllocDesiredSuspend {
 					sum[0] += task.Cpu.CpuShares
 				}
@@ -186,19 +187,31 @@ func (m *worldMachine) checkShares() {
 				for _, d := range task.Devices {
 					sum[2] += int64(cmp.Or(d.Share, 1000) * len(d.DeviceIDs))
 				}
-				used[a.Namespace] = sum
+				for _, by := range []string{"namespace " + a.Namespace, "user " + a.AllocatedResources.Shared.Terms.User} {
+					of := used[by]
+					for d := range of {
+						of[d] += sum[d]
+					}
+					used[by] = of
+				}
 			}
 		}
-		for _, namespace := range []string{"a", "b"} {
+		check := func(who string, got int) {
 			want := int64(0)
 			for d, of := range has {
 				if of > 0 {
-					want = max(want, 100*used[namespace][d]/of)
+					want = max(want, 100*used[who][d]/of)
 				}
 			}
-			if got := m.w.Share(pool, namespace); got != int(want) {
-				m.t.Fatalf("%s has a share of %d %% of pool %s, want %d %%", namespace, got, pool, want)
+			if got != int(want) {
+				m.t.Fatalf("%s has a share of %d %% of pool %s, want %d %%", who, got, pool, want)
 			}
+		}
+		for _, namespace := range []string{"a", "b"} {
+			check("namespace "+namespace, m.w.Share(pool, namespace))
+		}
+		for _, user := range []string{"", "ada", "bob"} {
+			check("user "+user, m.w.UserShare(pool, user))
 		}
 	}
 }
@@ -297,6 +310,7 @@ func drawAlloc(t *rapid.T, id, node string) *structs.Allocation {
 		},
 	}
 	terms := structs.AllocTerms{Priority: rapid.IntRange(0, 4).Draw(t, "priority"), Gang: rapid.SampledFrom([]string{"", "g"}).Draw(t, "gang")}
+	terms.User = rapid.SampledFrom([]string{"", "ada", "bob"}).Draw(t, "submitted by")
 	a.AllocatedResources.Shared.Terms, a.CreateTime = &terms, int64(rapid.IntRange(0, 3).Draw(t, "created"))
 	if project := rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "of project"); project != "" {
 		terms.Slots = &structs.SlotTerms{

@@ -7,7 +7,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// shareSums is an edit as what moves the namespaces' shares of pools on.
+// shareSums is an edit as what moves the namespaces' and users' shares of pools on.
 type shareSums struct{ e *Edit }
 
 // Share returns the dominant share that a namespace has of a node pool by what it runs opportunistically: the largest part of CPU,
@@ -17,6 +17,14 @@ func (w *World) Share(pool, namespace string) int {
 		return w.shares.ShareOfAll(namespace)
 	}
 	return w.shares.Share(pool, namespace)
+}
+
+// UserShare returns the same of a user, of all namespaces together. What nobody in particular submitted is a user's like any other, "".
+func (w *World) UserShare(pool, user string) int {
+	if pool == structs.NodePoolAll {
+		return w.shares.UserShareOfAll(user)
+	}
+	return w.shares.UserShare(pool, user)
 }
 
 // poolOf returns the pool that the usages of a node count in; "" while it is not known.
@@ -31,7 +39,7 @@ func amountOf(v Vector, devices int64) shares.Amount {
 	return shares.Amount{CPU: v.CPU, MemoryMB: v.MemoryMB, DiskMB: v.DiskMB, Devices: devices}
 }
 
-// use adds a usage to its namespace's share of a node's pool, or (-1) takes it out. What is guaranteed does not count, nor what system
+// use adds a usage to its namespace's and its user's share of a node's pool, or (-1) takes it out. What is guaranteed does not count, nor what system
 // and sysbatch instances are known to use.
 func (s shareSums) use(n *structs.Node, u *Usage, sign int64) {
 	if u.Guaranteed() || u.PerNode() {
@@ -41,7 +49,8 @@ func (s shareSums) use(n *structs.Node, u *Usage, sign int64) {
 	for _, d := range u.Devices {
 		devices += int64(d.Share)
 	}
-	s.e.w.shares.Use(s.e.tok, poolOf(n), u.Owner.Namespace, amountOf(u.Amount, devices), sign)
+	by := shares.By{Namespace: u.Owner.Namespace, User: u.Owner.Terms.User}
+	s.e.w.shares.Use(s.e.tok, poolOf(n), by, amountOf(u.Amount, devices), sign)
 }
 
 // node moves the sums on where a node that was known in one form, or not, is now known in another, or not.

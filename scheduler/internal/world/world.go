@@ -52,7 +52,7 @@ type World struct {
 	rules      *rules
 	claims     *claims        // nil: nobody owns anything
 	slots      *slotbook.Book // nil: there are no projects
-	shares     shares.Sums    // what namespaces use opportunistically of node pools
+	shares     shares.Sums    // what namespaces and users use opportunistically of node pools
 }
 
 // rules are what a World knows of the scheduler's configuration. They are never changed: each evaluation copies the World.
