@@ -84,10 +84,9 @@ type AllocTerms struct {
 	// Slots is what it has to do with its project's slots; nil: it is of no project. It is set only where there are projects: all servers know
 	// it then. It is never changed.
 	Slots *SlotTerms `json:",omitempty" codec:",omitempty"`
-	// Workflow names a workflow (see WorkflowKey): with ClaimWorkflow the one whose reservation it uses, without a claim the one from whose
-	// reservation it borrows, by the lend block of LentTo. Both are set only where there are workflows: all servers know them then.
-	Workflow string `json:",omitempty" codec:",omitempty"`
-	LentTo   string `json:",omitempty" codec:",omitempty"`
+	// Workflow is what it has to do with a workflow's reservation; nil: nothing. It is set only where there are workflows: all servers know it then.
+	// It is never changed.
+	Workflow *WorkflowTerms `json:",omitempty" codec:",omitempty"`
 	// User is who submitted the version of the job that it was placed by: what it uses counts in the user's share of the pool (semantics
 	// part 7). "": nobody in particular. No server lets a job have a submitter before all servers know of submitters.
 	User string `json:",omitempty" codec:",omitempty"`
@@ -110,6 +109,39 @@ type SlotTerms struct {
 	Light  bool
 }
 
+// WorkflowTerms is an instance that uses the reservation of a workflow, with ClaimWorkflow, or that borrows from it, without a claim.
+type WorkflowTerms struct {
+	_struct sparse `entry:",omitempty"`
+
+	Key string // see WorkflowKey
+	// LentTo is the `to` of the lend block by which it borrows.
+	LentTo string
+}
+
+// WorkflowKey names the workflow whose reservation it uses or borrows from; "": none.
+func (t *AllocTerms) WorkflowKey() string {
+	if t.Workflow == nil {
+		return ""
+	}
+	return t.Workflow.Key
+}
+
+// LentTo returns the `to` of the lend block by which it borrows from a workflow; "": it does not.
+func (t *AllocTerms) LentTo() string {
+	if t.Workflow == nil {
+		return ""
+	}
+	return t.Workflow.LentTo
+}
+
+// BorrowsFrom names the workflow from whose reservation it borrows; "": it does not.
+func (t *AllocTerms) BorrowsFrom() string {
+	if t.Claim != "" {
+		return ""
+	}
+	return t.WorkflowKey()
+}
+
 // Kinds of claims: what an owner is guaranteed (semantics part 0).
 const (
 	ClaimCells = "cells" // of a virtual cluster
@@ -121,7 +153,7 @@ const (
 // Opportunistic returns the terms without a claim.
 func (t AllocTerms) Opportunistic() AllocTerms {
 	if t.Claim == ClaimWorkflow {
-		t.Workflow = ""
+		t.Workflow = nil
 	}
 	t.Claim, t.CellLevel, t.CellSize = "", "", 0
 	if t.Slots != nil {
@@ -138,7 +170,8 @@ func (t *AllocTerms) Equal(o *AllocTerms) bool {
 		return t == o
 	}
 	a, b := *t, *o
-	if a.Slots, b.Slots = nil, nil; a != b {
+	a.Slots, b.Slots, a.Workflow, b.Workflow = nil, nil, nil, nil
+	if a != b || t.WorkflowKey() != o.WorkflowKey() || t.LentTo() != o.LentTo() {
 		return false
 	}
 	if t.Slots == nil || o.Slots == nil {

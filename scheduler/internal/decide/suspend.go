@@ -100,7 +100,7 @@ func (s *Scheduler) lacksToWake(a *structs.Allocation, reserved *structs.Allocat
 		now = world.NewUse(a.ID, a.NodeID, world.NewOwner(was.Owner.RequestName, reserved), reserved, a.CreateTime)
 	}
 	n, _ = world.StateOf(s.Edit, a.NodeID)
-	if what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName, Borrows: was.Owner.Terms.Workflow}); what != "" {
+	if what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName, Borrows: was.Owner.Terms.BorrowsFrom()}); what != "" {
 		world.Take(s.Edit, was)
 		return what
 	}

@@ -250,11 +250,8 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 			RequestName: world.RequestName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, Ends: u.Ends, Entitled: u.Guaranteed(),
 			Recognised: standing.Recognised(world.Base(j.e), u),
 		}
-		switch t := &u.Owner.Terms; t.Claim {
-		case structs.ClaimWorkflow:
-			by.Workflow = t.Workflow
-		case "":
-			by.Borrows = t.Workflow
+		if by.Borrows = u.Owner.Terms.BorrowsFrom(); u.Owner.Terms.Claim == structs.ClaimWorkflow {
+			by.Workflow = u.Owner.Terms.WorkflowKey()
 		}
 		if what := cmp.Or(s.LacksUse(u, &by), world.ClaimLacks(j.e, u)); what != "" {
 			for _, id := range placed {

@@ -94,7 +94,7 @@ func Rest(w *world.World, c *structs.WorkflowClaim, now int64) (rest int64, limi
 			continue
 		}
 		for _, u := range n.Usages {
-			if t := &u.Owner.Terms; t.Workflow == c.Key() && t.Claim == structs.ClaimWorkflow {
+			if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.Key() {
 				ends[u.Owner.Job] = max(ends[u.Owner.Job], u.Ends)
 			}
 		}

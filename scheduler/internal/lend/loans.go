@@ -38,8 +38,8 @@ func LoansOf(w *world.World, key string) *Loans {
 		out.Reserved, out.Used = out.Reserved.Plus(p.Held), out.Used.Plus(p.Used)
 		out.Lent, out.Idle = out.Lent.Plus(p.Lent), out.Idle.Plus(p.Idle)
 		for _, u := range n.Usages {
-			if t := &u.Owner.Terms; t.Workflow == key && t.Claim == "" && len(c.Lend) > 0 {
-				to := &out.To[indexOf(c, t.LentTo)]
+			if t := &u.Owner.Terms; t.BorrowsFrom() == key && len(c.Lend) > 0 {
+				to := &out.To[indexOf(c, t.LentTo())]
 				to.Amount, to.Allocs = to.Amount.Plus(world.HeldBy(u)), append(to.Allocs, u.ID)
 			}
 		}

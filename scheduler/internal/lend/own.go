@@ -68,7 +68,7 @@ func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need w
 		if u == nil {
 			return nil
 		}
-		lent[indexOf(c, u.Owner.Terms.LentTo)] -= amountOf(c, world.HeldBy(u))
+		lent[indexOf(c, u.Owner.Terms.LentTo())] -= amountOf(c, world.HeldBy(u))
 		trial.Give(u)
 		gone = append(gone, u)
 	}
@@ -86,14 +86,14 @@ func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need w
 // firstToLeave returns the borrower on a node that leaves first; nil: there is none.
 func firstToLeave(n *world.NodeState, c *structs.WorkflowClaim, lent []int64) (first *world.Usage) {
 	above := func(u *world.Usage) int64 { // how much its lend block is above its share, in thousandths of the share
-		i := indexOf(c, u.Owner.Terms.LentTo)
+		i := indexOf(c, u.Owner.Terms.LentTo())
 		if !c.Shared() {
 			return int64(len(c.Lend) - i) // the first named gives first
 		}
 		return lent[i] * 1000 / int64(max(1, c.Lend[i].Share))
 	}
 	for _, u := range n.Usages {
-		if t := &u.Owner.Terms; t.Workflow != c.Key() || t.Claim != "" {
+		if t := &u.Owner.Terms; t.BorrowsFrom() != c.Key() {
 			continue
 		}
 		if first == nil || cmp.Or(cmp.Compare(above(u), above(first)), cmp.Compare(u.Created, first.Created)) > 0 {
@@ -125,8 +125,8 @@ func lentTo(e *world.Edit, c *structs.WorkflowClaim) []int64 {
 			continue
 		}
 		for _, u := range n.Usages {
-			if t := &u.Owner.Terms; t.Workflow == c.Key() && t.Claim == "" {
-				out[indexOf(c, t.LentTo)] += amountOf(c, world.HeldBy(u))
+			if t := &u.Owner.Terms; t.BorrowsFrom() == c.Key() {
+				out[indexOf(c, t.LentTo())] += amountOf(c, world.HeldBy(u))
 			}
 		}
 	}

@@ -7,14 +7,14 @@ import (
 
 // OfWorkflow returns the request as one that uses the reservation of its workflow.
 func (a *Request) OfWorkflow(key string) *Request {
-	c := a.withTerms(func(t *structs.AllocTerms) { t.Claim, t.Workflow = structs.ClaimWorkflow, key })
+	c := a.withTerms(func(t *structs.AllocTerms) { t.Claim, t.Workflow = structs.ClaimWorkflow, &structs.WorkflowTerms{Key: key} })
 	c.By.Workflow, c.By.Entitled = key, true
 	return c
 }
 
 // Borrowing returns the request as one that borrows from the reservation of a workflow, by the lend block that lends to lentTo.
 func (a *Request) Borrowing(key, lentTo string) *Request {
-	c := a.withTerms(func(t *structs.AllocTerms) { t.Workflow, t.LentTo = key, lentTo })
+	c := a.withTerms(func(t *structs.AllocTerms) { t.Workflow = &structs.WorkflowTerms{Key: key, LentTo: lentTo} })
 	c.By.Borrows = key
 	return c
 }

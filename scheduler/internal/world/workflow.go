@@ -118,7 +118,7 @@ func (n *NodeState) recount() {
 		n.parts[i].Used, n.parts[i].Lent = Held{}, Held{}
 	}
 	for _, u := range n.Usages {
-		key := u.Owner.Terms.Workflow
+		key := u.Owner.Terms.WorkflowKey()
 		if key == "" {
 			continue
 		}
@@ -255,10 +255,10 @@ func LentOf(e *Edit, c *structs.WorkflowClaim) (h Held) {
 // BorrowLacks returns why a usage cannot borrow what it would of a node; "": it can, or it borrows nothing.
 func BorrowLacks(e *Edit, nodeID string, u *Usage) string {
 	t := &u.Owner.Terms
-	if t.Workflow == "" || t.Claim != "" {
+	if t.BorrowsFrom() == "" {
 		return ""
 	}
-	c := e.w.Workflow(t.Workflow)
+	c := e.w.Workflow(t.BorrowsFrom())
 	if c == nil || c.LendMax == nil {
 		return ""
 	}
