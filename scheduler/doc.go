@@ -33,7 +33,7 @@
 //   - internal/raise: running allocations that become guaranteed in place.
 //   - internal/explain: why a job is not placed, and the smallest change that would place it.
 //
-// The algorithms that they stand on, bucket, cell, entitle/cells, preempt and frag, know nothing of ours, and persist is the trees
+// The algorithms that they stand on, bucket, cell, entitle/cells, entitle/workflow, preempt and frag, know nothing of ours, and persist is the trees
 // and vectors that a World is made of;
 // trace replays a workload on Schedule.
 //

@@ -1,0 +1,279 @@
+package workflow
+
+import "slices"
+
+// Borrower is an allocation of others that runs in a part.
+type Borrower struct {
+	ID    string
+	Lend  int     // the index of the lend by which it borrows; one that is not among the shares is taken back first
+	Uses  Amounts // what it uses of the part
+	Since int64   // since when, in any unit: of those of one lend that use as much the latest is taken back first
+}
+
+// PartState is what there is of a part when a stage starts.
+type PartState struct {
+	Idle      Amounts // at hand: neither instances of the workflow nor borrowers use it
+	Borrowers []Borrower
+}
+
+// Reclaim is how a stage is placed, and who has to leave for it.
+type Reclaim struct {
+	Assigned []int    // the part of each instance; -1 if it fits into none even without any borrowers
+	Victims  []string // the borrowers that have to leave, in the order in which they were chosen
+	Complete bool     // all instances are assigned
+}
+
+// TakeBack places the instances of a stage into the parts, and takes back just enough of what was lent. Shares are those of the
+// lends, in their order; all 0 if none is stated. MayUse is called with indexes of parts.
+//
+// If the stage fits into what is at hand, nobody leaves. Otherwise the largest instance is placed first, each into the part where
+// the fewest borrowers leave; among equal ones where they leave most fairly, then where what they use is least above the need.
+// What is fair: of what was lent, that stays which [Due] would lend of what is not needed, so that lends above their share lose
+// first, and then all in proportion; where no share is stated, the first named loses first. If the stage does not fit that way
+// although it packs (see [Packs]), it is placed as it packs. Last, who could stay beside all that stay, stays.
+//
+// Amounts are compared in the one resource of which most is missing in the whole reservation. A license is taken back as one
+// part with one resource.
+func TakeBack(parts []PartState, stage []Instance, shares []int64) Reclaim {
+	idle, whole := make([]Amounts, len(parts)), make([]Amounts, len(parts))
+	var sum, atHand Amounts
+	for p := range parts {
+		idle[p] = parts[p].Idle
+		whole[p] = parts[p].Idle
+		for i := range parts[p].Borrowers {
+			whole[p] = whole[p].Plus(parts[p].Borrowers[i].Uses)
+		}
+		sum, atHand = sum.Plus(whole[p]), atHand.Plus(idle[p])
+	}
+	if assigned, ok := fit(idle, stage); ok {
+		return Reclaim{Assigned: assigned, Complete: true}
+	}
+	needs := Total(stage)
+	t := taking{parts: parts, stage: stage, sum: sum, scale: scaleOf(sum)}
+	t.start(needs.Lacking(atHand), needs, shares)
+	order := largestFirst(stage)
+	if complete := t.place(order, nil); complete {
+		return t.result(true)
+	}
+	if packed, ok := fit(whole, stage); ok {
+		t.start(needs.Lacking(atHand), needs, shares)
+		return t.result(t.place(order, packed))
+	}
+	return t.result(false)
+}
+
+// choice is a borrower that is taken back.
+type choice struct{ part, borrower int }
+
+// taking is the work of taking back.
+type taking struct {
+	parts    []PartState
+	stage    []Instance
+	sum      Amounts   // of all parts
+	scale    scale     // of that
+	left     []Amounts // at hand in each part beside the instances that are placed
+	lent     []Amounts // what borrowers use that were not taken back yet, of each part
+	taken    [][]bool  // which borrowers of each part are
+	victims  []choice  // in their order
+	assigned []int
+	quota    quota
+	trial    []choice // of the part that is tried
+	best     []choice
+}
+
+// start makes everything as it is before the first instance is placed, of a stage that needs a total and lacks some of it.
+func (t *taking) start(lacks, total Amounts, shares []int64) {
+	t.left, t.lent, t.taken = make([]Amounts, len(t.parts)), make([]Amounts, len(t.parts)), make([][]bool, len(t.parts))
+	t.assigned, t.victims = make([]int, len(t.stage)), nil
+	scarce := scarcest(lacks, total, t.sum)
+	t.quota = newQuota(scarce, shares)
+	for p := range t.parts {
+		borrowers := t.parts[p].Borrowers
+		t.left[p], t.taken[p] = t.parts[p].Idle, make([]bool, len(borrowers))
+		for i := range borrowers {
+			t.lent[p] = t.lent[p].Plus(borrowers[i].Uses)
+			t.quota.lend(&borrowers[i])
+		}
+	}
+	t.quota.plan(lacks.of(scarce))
+}
+
+// scarcest returns the resource of which the largest fraction of the reservation is lacking; if nothing is, since only the rooms
+// are too small, the one of which the stage needs the largest fraction.
+func scarcest(lacks, total, sum Amounts) int {
+	if lacks.IsZero() {
+		lacks = total
+	}
+	scarce, most := 0, 0.0
+	for r := range resources {
+		if part := float64(lacks.of(r)) / float64(max(sum.of(r), 1)); part > most {
+			scarce, most = r, part
+		}
+	}
+	return scarce
+}
+
+// place places the instances in an order, into the parts of packed, or wherever the fewest borrowers leave. It reports whether all
+// are placed.
+func (t *taking) place(order, packed []int) bool {
+	complete := true
+	for _, i := range order {
+		instance := &t.stage[i]
+		part := -1
+		if packed != nil {
+			part = packed[i]
+			t.try(part, instance.Needs, len(t.parts[part].Borrowers))
+			t.best, t.trial = t.trial, t.best
+			t.rollBack(t.best)
+		} else {
+			part = t.choose(instance)
+		}
+		t.assigned[i] = part
+		if part < 0 {
+			complete = false
+			continue
+		}
+		t.quota.need(t.lacking(part, instance.Needs))
+		for _, c := range t.best {
+			t.take(c)
+			t.victims = append(t.victims, c)
+		}
+		t.left[part] = t.left[part].Minus(instance.Needs)
+	}
+	return complete
+}
+
+// lacking returns how much of the scarce resource a part has too little for an instance.
+func (t *taking) lacking(part int, needs Amounts) int64 {
+	short := needs.Lacking(t.left[part])
+	return short.of(t.quota.resource)
+}
+
+// choose returns the part where the fewest borrowers leave for an instance, or -1; t.best are those borrowers.
+func (t *taking) choose(i *Instance) int {
+	t.best = t.best[:0]
+	for p := range t.parts {
+		if i.Needs.Fits(t.left[p]) && i.mayUse(p) {
+			return p
+		}
+	}
+	best, unfair, beyond := -1, int64(0), 0.0
+	for p := range t.parts {
+		if !i.Needs.Fits(t.left[p].Plus(t.lent[p])) || !i.mayUse(p) {
+			continue
+		}
+		limit := len(t.parts[p].Borrowers)
+		if best >= 0 {
+			limit = len(t.best)
+		}
+		over, enough := t.try(p, i.Needs, limit)
+		if enough {
+			rest := t.left[p].Minus(i.Needs)
+			waste := rest.size(&t.scale)
+			if best < 0 || len(t.trial) < len(t.best) || over < unfair || over == unfair && waste < beyond {
+				best, unfair, beyond = p, over, waste
+				t.best, t.trial = t.trial, t.best
+				t.rollBack(t.best)
+				continue
+			}
+		}
+		t.rollBack(t.trial)
+	}
+	return best
+}
+
+// try takes borrowers of a part, at most limit, until an instance fits, and notes them in t.trial. Of those who make enough room
+// alone it takes the one that is fairest; if there is none, the one who makes most of it. It returns by how much they exceed what
+// their lends are to lose. The caller rolls it back.
+func (t *taking) try(part int, needs Amounts, limit int) (over int64, enough bool) {
+	t.trial = t.trial[:0]
+	t.quota.begin(t.lacking(part, needs))
+	borrowers := t.parts[part].Borrowers
+	for !needs.Fits(t.left[part]) {
+		if len(t.trial) == limit {
+			return over, false
+		}
+		short := needs.Lacking(t.left[part])
+		scale := scaleOf(short)
+		best, alone, most := -1, false, 0.0
+		for i := range borrowers {
+			b := &borrowers[i]
+			if t.taken[part][i] {
+				continue
+			}
+			closes, covered := short.Fits(b.Uses), 0.0
+			switch {
+			case alone && !closes:
+				continue
+			case !closes:
+				if covered = b.Uses.covers(&short, &scale); covered == 0 || covered < most {
+					continue
+				}
+			}
+			if best < 0 || closes && !alone || !closes && covered > most || t.quota.before(b, &borrowers[best]) {
+				best, alone, most = i, closes, covered
+			}
+		}
+		if best < 0 {
+			return over, false
+		}
+		over += t.quota.over(&borrowers[best])
+		c := choice{part, best}
+		t.take(c)
+		t.trial = append(t.trial, c)
+	}
+	return over, true
+}
+
+// take takes a borrower back.
+func (t *taking) take(c choice) {
+	b := &t.parts[c.part].Borrowers[c.borrower]
+	t.taken[c.part][c.borrower] = true
+	t.left[c.part], t.lent[c.part] = t.left[c.part].Plus(b.Uses), t.lent[c.part].Minus(b.Uses)
+	t.quota.take(b)
+}
+
+// leave undoes the taking of a borrower.
+func (t *taking) leave(c choice) {
+	b := &t.parts[c.part].Borrowers[c.borrower]
+	t.taken[c.part][c.borrower] = false
+	t.left[c.part], t.lent[c.part] = t.left[c.part].Minus(b.Uses), t.lent[c.part].Plus(b.Uses)
+	t.quota.leave(b)
+}
+
+// rollBack undoes a trial.
+func (t *taking) rollBack(choices []choice) {
+	for _, c := range choices {
+		t.leave(c)
+	}
+	t.quota.end()
+}
+
+// result returns who has to leave, once all have been left that could stay beside the rest: first those whose lends lose most above
+// what they are to lose, of equal ones those who were taken last.
+func (t *taking) result(complete bool) Reclaim {
+	for {
+		best := -1
+		var over int64
+		for i := len(t.victims) - 1; i >= 0; i-- {
+			c := t.victims[i]
+			b := &t.parts[c.part].Borrowers[c.borrower]
+			if !b.Uses.Fits(t.left[c.part]) {
+				continue
+			}
+			if excess := t.quota.excess(b); best < 0 || excess > over {
+				best, over = i, excess
+			}
+		}
+		if best < 0 {
+			break
+		}
+		t.leave(t.victims[best])
+		t.victims = slices.Delete(t.victims, best, best+1)
+	}
+	out := Reclaim{Assigned: t.assigned, Complete: complete, Victims: make([]string, len(t.victims))}
+	for i, c := range t.victims {
+		out.Victims[i] = t.parts[c.part].Borrowers[c.borrower].ID
+	}
+	return out
+}
