@@ -131,6 +131,43 @@ func TestTakeBackFewest(t *testing.T) {
 	}
 }
 
+// Nobody leaves where the stage fits into what is at hand, if not in the first order: 3 into 3, and 2 and 2 into 4.
+func TestTakeBackIdle(t *testing.T) {
+	parts := []PartState{{Idle: cores(4), Borrowers: singles(3, 0)}, {Idle: cores(3), Borrowers: singles(3, 0)}}
+	r := TakeBack(parts, stageOf(3, 2, 2), []int64{0})
+	if !r.Complete || !slices.Equal(r.Assigned, []int{1, 0, 0}) || len(r.Victims) > 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Who of several that would do has to leave.
+func TestTakeBackOrder(t *testing.T) {
+	borrower := func(id string, lend int, uses Amounts, since int64) Borrower { return Borrower{id, lend, uses, since} }
+	f := func(name string, parts []PartState, stage []Instance, shares []int64, want ...string) {
+		t.Helper()
+		if r := TakeBack(parts, stage, shares); !r.Complete || !slices.Equal(r.Victims, want) {
+			t.Errorf("%s: %+v, want %v", name, r, want)
+		}
+	}
+	one := func(borrowers ...Borrower) []PartState { return []PartState{{Borrowers: borrowers}} }
+	f("the latest of one lend", one(borrower("a", 0, cores(2), 1), borrower("b", 0, cores(2), 2), borrower("c", 0, cores(2), 1)),
+		stageOf(2), []int64{1}, "b")
+	f("the lend above its share, although it uses more", one(borrower("a", 0, cores(1), 1), borrower("b", 1, cores(5), 1)),
+		stageOf(1), []int64{1, 1}, "b")
+	f("who loses less above that, of lends above their share",
+		one(borrower("a", 0, cores(5), 1), borrower("b", 1, cores(4), 1), borrower("c", 1, cores(1), 1)), stageOf(2), []int64{1, 1}, "b")
+	f("the part with the fairer victim", []PartState{{Borrowers: []Borrower{borrower("a", 1, cores(1), 1)}}, {Borrowers: []Borrower{borrower("b", 0, cores(1), 1)}}},
+		stageOf(1), []int64{0, 0}, "b")
+	f("the part with less beyond the need", []PartState{
+		{Borrowers: []Borrower{borrower("a", 0, Amounts{Cores: 2, MemoryMB: 9}, 1)}}, {Borrowers: []Borrower{borrower("b", 0, cores(2), 1)}},
+	}, stageOf(2), []int64{0}, "b")
+	f("who uses less, of one lend", []PartState{
+		{Borrowers: []Borrower{borrower("a", 0, cores(4), 2), borrower("b", 0, cores(3), 1)}}, {Borrowers: []Borrower{borrower("c", 0, cores(2), 1)}},
+	}, stageOf(3, 2), []int64{0}, "b", "c")
+	// 1 is short in all, but 4 are needed at once: all 4 from the first.
+	f("more than is short in all", []PartState{{Idle: cores(3)}, {Borrowers: singles(8, 0, 1)}}, stageOf(4), []int64{0, 0}, "b06", "b04", "b02", "b00")
+}
+
 // The largest instance takes the part with the fewest borrowers, which the other may use alone: then the stage is placed as it packs.
 func TestTakeBackPacks(t *testing.T) {
 	parts := []PartState{{Idle: cores(4)}, {Idle: cores(0), Borrowers: singles(4, 0)}}

@@ -157,6 +157,15 @@ func TestPackFewNodes(t *testing.T) {
 	for _, s := range stages {
 		least = least.Max(Total(s))
 	}
+	parts := make([]Amounts, len(got.Parts))
+	for p := range parts {
+		parts[p] = got.Parts[p].Amounts
+	}
+	for s := range stages {
+		if !Packs(parts, stages[s]) {
+			t.Errorf("stage %d does not pack into the parts", s)
+		}
+	}
 	for _, n := range free {
 		most = most.Max(n)
 	}

@@ -106,11 +106,31 @@ func (q *quota) over(b *Borrower) int64 {
 	return max(0, min(b.Uses.of(q.resource), b.Uses.of(q.resource)-q.rest(b)))
 }
 
-// before reports whether of two borrowers the first is taken back: whose lend would lose less above what it is to lose, then whose
-// lend is to lose more, then the first named; of one lend who uses less, then the one that borrowed later.
+// unfairness compares sets of borrowers that could be taken back.
+type unfairness struct {
+	spared int   // borrowers of lends that have nothing to lose any more, since they are not above their share
+	over   int64 // how much lends would lose above what they are to lose
+}
+
+// add adds a borrower that is taken next.
+func (u *unfairness) add(q *quota, b *Borrower) {
+	u.over += q.over(b)
+	if q.rest(b) <= 0 {
+		u.spared++
+	}
+}
+
+func (u unfairness) compare(v unfairness) int {
+	return cmp.Or(cmp.Compare(u.spared, v.spared), cmp.Compare(u.over, v.over))
+}
+
+// before reports whether of two borrowers the first is taken back: the fairer, then whose lend is to lose more, then the first named; of one lend who uses less, then the one that borrowed later.
 func (q *quota) before(a, b *Borrower) bool {
+	var first, second unfairness
+	first.add(q, a)
+	second.add(q, b)
 	return cmp.Or(
-		cmp.Compare(q.over(a), q.over(b)),
+		first.compare(second),
 		cmp.Compare(q.rest(b), q.rest(a)),
 		cmp.Compare(q.index(a), q.index(b)),
 		cmp.Compare(a.Uses.of(q.resource), b.Uses.of(q.resource)),

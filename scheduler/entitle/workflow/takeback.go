@@ -1,6 +1,9 @@
 package workflow
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Borrower is an allocation of others that runs in a part.
 type Borrower struct {
@@ -157,7 +160,7 @@ func (t *taking) choose(i *Instance) int {
 			return p
 		}
 	}
-	best, unfair, beyond := -1, int64(0), 0.0
+	best, unfair, beyond := -1, unfairness{}, 0.0
 	for p := range t.parts {
 		if !i.Needs.Fits(t.left[p].Plus(t.lent[p])) || !i.mayUse(p) {
 			continue
@@ -166,12 +169,12 @@ func (t *taking) choose(i *Instance) int {
 		if best >= 0 {
 			limit = len(t.best)
 		}
-		over, enough := t.try(p, i.Needs, limit)
+		would, enough := t.try(p, i.Needs, limit)
 		if enough {
 			rest := t.left[p].Minus(i.Needs)
 			waste := rest.size(&t.scale)
-			if best < 0 || len(t.trial) < len(t.best) || over < unfair || over == unfair && waste < beyond {
-				best, unfair, beyond = p, over, waste
+			if best < 0 || cmp.Or(cmp.Compare(len(t.trial), len(t.best)), would.compare(unfair), cmp.Compare(waste, beyond)) < 0 {
+				best, unfair, beyond = p, would, waste
 				t.best, t.trial = t.trial, t.best
 				t.rollBack(t.best)
 				continue
@@ -183,15 +186,15 @@ func (t *taking) choose(i *Instance) int {
 }
 
 // try takes borrowers of a part, at most limit, until an instance fits, and notes them in t.trial. Of those who make enough room
-// alone it takes the one that is fairest; if there is none, the one who makes most of it. It returns by how much they exceed what
-// their lends are to lose. The caller rolls it back.
-func (t *taking) try(part int, needs Amounts, limit int) (over int64, enough bool) {
+// alone it takes the one that is fairest; if there is none, the one who makes most of it. It returns how
+// unfair that is. The caller rolls it back.
+func (t *taking) try(part int, needs Amounts, limit int) (would unfairness, enough bool) {
 	t.trial = t.trial[:0]
 	t.quota.begin(t.lacking(part, needs))
 	borrowers := t.parts[part].Borrowers
 	for !needs.Fits(t.left[part]) {
 		if len(t.trial) == limit {
-			return over, false
+			return would, false
 		}
 		short := needs.Lacking(t.left[part])
 		scale := scaleOf(short)
@@ -215,14 +218,14 @@ func (t *taking) try(part int, needs Amounts, limit int) (over int64, enough boo
 			}
 		}
 		if best < 0 {
-			return over, false
+			return would, false
 		}
-		over += t.quota.over(&borrowers[best])
+		would.add(&t.quota, &borrowers[best])
 		c := choice{part, best}
 		t.take(c)
 		t.trial = append(t.trial, c)
 	}
-	return over, true
+	return would, true
 }
 
 // take takes a borrower back.
