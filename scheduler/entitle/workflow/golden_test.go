@@ -164,8 +164,12 @@ func TestTakeBackOrder(t *testing.T) {
 	f("who uses less, of one lend", []PartState{
 		{Borrowers: []Borrower{borrower("a", 0, cores(4), 2), borrower("b", 0, cores(3), 1)}}, {Borrowers: []Borrower{borrower("c", 0, cores(2), 1)}},
 	}, stageOf(3, 2), []int64{0}, "b", "c")
-	// 1 is short in all, but 4 are needed at once: all 4 from the first.
-	f("more than is short in all", []PartState{{Idle: cores(3)}, {Borrowers: singles(8, 0, 1)}}, stageOf(4), []int64{0, 0}, "b06", "b04", "b02", "b00")
+	// Of 3, 2 and 2 that are lent by 2:1:1 the last loses the first, although the part that is tried first would need 3.
+	f("what is short in all", []PartState{{Borrowers: singles(3, 0, 1, 2)}, {Idle: cores(2), Borrowers: []Borrower{
+		borrower("a", 0, cores(1), 1), borrower("b", 0, cores(1), 1), borrower("c", 1, cores(1), 1), borrower("d", 2, cores(1), 1),
+	}}}, stageOf(3), []int64{2, 1, 1}, "d")
+	// 1 is short in all, but 4 are needed at once: 2 from each.
+	f("more than is short in all", []PartState{{Idle: cores(3)}, {Borrowers: singles(8, 0, 1)}}, stageOf(4), []int64{1, 1}, "b06", "b04", "b07", "b05")
 }
 
 // The largest instance takes the part with the fewest borrowers, which the other may use alone: then the stage is placed as it packs.

@@ -98,9 +98,6 @@ func (q *quota) leave(b *Borrower) {
 // rest returns what a borrower's lend is still to lose; less than 0 if it has lost more.
 func (q *quota) rest(b *Borrower) int64 { return q.loses[q.index(b)] - q.lost[q.index(b)] }
 
-// excess returns what a borrower's lend has lost above what it is to lose.
-func (q *quota) excess(b *Borrower) int64 { return max(0, -q.rest(b)) }
-
 // over returns by how much a lend would lose more than it is to lose if a borrower were taken.
 func (q *quota) over(b *Borrower) int64 {
 	return max(0, min(b.Uses.of(q.resource), b.Uses.of(q.resource)-q.rest(b)))
@@ -124,14 +121,13 @@ func (u unfairness) compare(v unfairness) int {
 	return cmp.Or(cmp.Compare(u.spared, v.spared), cmp.Compare(u.over, v.over))
 }
 
-// before reports whether of two borrowers the first is taken back: the fairer, then whose lend is to lose more, then the first named; of one lend who uses less, then the one that borrowed later.
+// before reports whether of two borrowers the first is taken back: the fairer, then the first named; of one lend who uses less, then the one that borrowed later.
 func (q *quota) before(a, b *Borrower) bool {
 	var first, second unfairness
 	first.add(q, a)
 	second.add(q, b)
 	return cmp.Or(
 		first.compare(second),
-		cmp.Compare(q.rest(b), q.rest(a)),
 		cmp.Compare(q.index(a), q.index(b)),
 		cmp.Compare(a.Uses.of(q.resource), b.Uses.of(q.resource)),
 		cmp.Compare(b.Since, a.Since),

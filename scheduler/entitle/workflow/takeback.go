@@ -252,27 +252,15 @@ func (t *taking) rollBack(choices []choice) {
 	t.quota.end()
 }
 
-// result returns who has to leave, once all have been left that could stay beside the rest: first those whose lends lose most above
-// what they are to lose, of equal ones those who were taken last.
+// result returns who has to leave, once all have been left that could stay beside the rest, the last taken first: what one that stays
+// uses is at hand for none before it, so that one round is enough.
 func (t *taking) result(complete bool) Reclaim {
-	for {
-		best := -1
-		var over int64
-		for i := len(t.victims) - 1; i >= 0; i-- {
-			c := t.victims[i]
-			b := &t.parts[c.part].Borrowers[c.borrower]
-			if !b.Uses.Fits(t.left[c.part]) {
-				continue
-			}
-			if excess := t.quota.excess(b); best < 0 || excess > over {
-				best, over = i, excess
-			}
+	for i := len(t.victims) - 1; i >= 0; i-- {
+		c := t.victims[i]
+		if t.parts[c.part].Borrowers[c.borrower].Uses.Fits(t.left[c.part]) {
+			t.leave(c)
+			t.victims = slices.Delete(t.victims, i, i+1)
 		}
-		if best < 0 {
-			break
-		}
-		t.leave(t.victims[best])
-		t.victims = slices.Delete(t.victims, best, best+1)
 	}
 	out := Reclaim{Assigned: t.assigned, Complete: complete, Victims: make([]string, len(t.victims))}
 	for i, c := range t.victims {
