@@ -6,7 +6,8 @@ import (
 )
 
 // Packs reports whether all instances of a stage fit into parts side by side, as far as decreasing fits find. MayUse is called with
-// indexes of parts.
+// indexes of parts. The stages that Pack was given pack into its parts in the order in which it returned them; in another one they
+// may not.
 func Packs(parts []Amounts, stage []Instance) bool {
 	_, ok := fit(parts, stage)
 	return ok
@@ -52,7 +53,7 @@ func (f *fitting) firstFit(order []int) bool {
 	copy(f.left, f.parts)
 	for _, i := range order {
 		needs, part := f.stage[i].Needs, 0
-		for part < len(f.left) && !(needs.Fits(f.left[part]) && f.stage[i].mayUse(part)) {
+		for part < len(f.left) && (!needs.Fits(f.left[part]) || !f.stage[i].mayUse(part)) {
 			part++
 		}
 		if part == len(f.left) {

@@ -27,7 +27,7 @@ type Reclaim struct {
 }
 
 // TakeBack places the instances of a stage into the parts, and takes back just enough of what was lent. Shares are those of the
-// lends, in their order; all 0 if none is stated. MayUse is called with indexes of parts.
+// lends, in their order; all 0 if none is stated. MayUse is called with indexes of parts, which are in the order that Pack returned.
 //
 // If the stage fits into what is at hand, nobody leaves. Otherwise the largest instance is placed first, each into the part where
 // the fewest borrowers leave; among equal ones where they leave most fairly, then where what they use is least above the need.
@@ -122,14 +122,14 @@ func (t *taking) place(order, packed []int) bool {
 	complete := true
 	for _, i := range order {
 		instance := &t.stage[i]
-		part := -1
-		if packed != nil {
+		var part int
+		if packed == nil {
+			part = t.choose(instance)
+		} else {
 			part = packed[i]
 			t.try(part, instance.Needs, len(t.parts[part].Borrowers))
 			t.best, t.trial = t.trial, t.best
 			t.rollBack(t.best)
-		} else {
-			part = t.choose(instance)
 		}
 		t.assigned[i] = part
 		if part < 0 {
