@@ -28,3 +28,24 @@ type WorkflowLoans = lend.Loans
 
 // WorkflowUse returns how a workflow's reservation is used; nil: it has none.
 func WorkflowUse(w *World, key string) *WorkflowLoans { return lend.LoansOf(w, key) }
+
+// WorkflowStart is what a stage of a workflow starts with.
+type WorkflowStart = reserve.Start
+
+// StartStage returns who leaves the reservation of the workflow of a key for the jobs of a stage, as of a time in Unix nanoseconds.
+func StartStage(w *World, key string, stage WorkflowStage, now int64) WorkflowStart {
+	c := w.Workflow(key)
+	if c == nil || !c.Posted {
+		return WorkflowStart{Lacking: true}
+	}
+	return reserve.TakeBack(w, c, stage, now)
+}
+
+// LostParts returns the nodes of the reservation of the workflow of a key that are not ready any more, or gone.
+func LostParts(w *World, key string) []string {
+	c := w.Workflow(key)
+	if c == nil {
+		return nil
+	}
+	return lend.Missing(w, c)
+}

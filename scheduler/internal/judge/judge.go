@@ -71,6 +71,7 @@ type judgement struct {
 	home         map[string]string // see homes
 	stray        bool              // something is taken back for nobody
 	workflow     *structs.WorkflowReservation
+	takenBack    []*world.Owner // of what is reclaimed for a stage that starts
 }
 
 func (j *judgement) refuse(node, why string) {
@@ -153,6 +154,9 @@ func (j *judgement) stop() {
 		if u := world.Release(j.e, s.AllocID); u != nil {
 			if j.freed[s.AllocID] = u; s.DesiredStatus == structs.AllocDesiredSuspend {
 				world.Take(j.e, u.Suspended())
+			}
+			if s.Reclaim != "" {
+				j.takenBack = append(j.takenBack, u.Owner)
 			}
 		}
 	}

@@ -228,5 +228,5 @@ func (j *judgement) reportsReclaim(ev *structs.Evaluation) (is, valid bool) {
 			return true, true
 		}
 	}
-	return true, false
+	return true, slices.ContainsFunc(j.takenBack, func(of *world.Owner) bool { return of.Namespace == ev.Namespace && of.Job == ev.JobID })
 }

@@ -3,7 +3,6 @@
 package reserve
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,7 +142,7 @@ func (c *chooser) mayUse(job *structs.Job, g *structs.TaskGroup) func(int) bool 
 	}
 }
 
-// parts returns the parts of a packing as plans state them, by node ID.
+// parts returns the parts of a packing as plans state them, in its order, by which every stage packs into them.
 func (c *chooser) parts(list []workflow.Part) (out []structs.WorkflowPart) {
 	for _, p := range list {
 		a := p.Amounts
@@ -151,7 +150,6 @@ func (c *chooser) parts(list []workflow.Part) (out []structs.WorkflowPart) {
 			NodeID: c.nodes[p.Node].ID, CPU: a.CPU, MemoryMB: a.MemoryMB, DiskMB: a.DiskMB, Cores: int(a.Cores), Devices: int(a.Devices),
 		})
 	}
-	slices.SortFunc(out, func(a, b structs.WorkflowPart) int { return cmp.Compare(a.NodeID, b.NodeID) })
 	return out
 }
 

@@ -1,0 +1,111 @@
+package reserve
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Start is what a stage starts with.
+type Start struct {
+	// Stops take back from borrowers, just enough.
+	Stops []*structs.AllocStop
+	// Jobs are those of which instances are stopped or suspended, each once.
+	Jobs []structs.NamespacedID
+	// Lacking reports that the stage does not fit into the reservation: the rest runs as what has no claim.
+	Lacking bool
+}
+
+// TakeBack returns who leaves a workflow's reservation for the jobs of a stage, as of a time in Unix nanoseconds (part 5, "When a stage starts").
+func TakeBack(w *world.World, c *structs.WorkflowClaim, s Stage, now int64) (out Start) {
+	t := &taking{chooser: chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool}, claim: c}
+	parts := t.parts()
+	stage := t.instances(s)
+	shares := make([]int64, len(c.Lend))
+	for i, l := range c.Lend {
+		shares[i] = int64(l.Share)
+	}
+	reclaim := workflow.TakeBack(parts, stage, shares)
+	out.Lacking = !reclaim.Complete
+	t.needs = make([]workflow.Amounts, len(parts))
+	for i, part := range reclaim.Assigned {
+		if part >= 0 {
+			t.needs[part] = t.needs[part].Plus(stage[i].Needs)
+		}
+	}
+	for _, id := range reclaim.Victims {
+		if u := t.byID[id]; u != nil {
+			out.Stops = append(out.Stops, t.stop(u, now))
+			job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
+			if !slices.Contains(out.Jobs, job) {
+				out.Jobs = append(out.Jobs, job)
+			}
+		}
+	}
+	return out
+}
+
+// taking is the work of taking back.
+type taking struct {
+	chooser
+	claim *structs.WorkflowClaim
+	byID  map[string]*world.Usage
+	needs []workflow.Amounts // of each part, what the stage takes of it
+}
+
+// parts returns the parts of the reservation with their borrowers, in its order, and has the nodes in that order.
+func (t *taking) parts() (out []workflow.PartState) {
+	t.byID = map[string]*world.Usage{}
+	for i := range t.claim.Parts {
+		n, known := t.w.State(t.claim.Parts[i].NodeID)
+		if !known || n.Node == nil || n.Capacity == nil {
+			continue
+		}
+		t.nodes = append(t.nodes, n)
+		p, _ := n.Part(t.key)
+		state := workflow.PartState{Idle: amounts(p.Idle)}
+		for _, u := range n.Usages {
+			if u.Owner.Terms.BorrowsFrom() != t.key {
+				continue
+			}
+			t.byID[u.ID] = u
+			lend := slices.IndexFunc(t.claim.Lend, func(l *structs.WorkflowLend) bool { return l.To == u.Owner.Terms.LentTo() })
+			state.Borrowers = append(state.Borrowers, workflow.Borrower{ID: u.ID, Lend: lend, Uses: amounts(world.HeldBy(u)), Since: u.Created})
+		}
+		slices.SortFunc(state.Borrowers, func(a, b workflow.Borrower) int { return cmp.Compare(a.ID, b.ID) })
+		out = append(out, state)
+	}
+	return out
+}
+
+// stop returns how a borrower leaves: it is suspended if it states so and its memory can stay beside what the stage needs, else requeued.
+func (t *taking) stop(u *world.Usage, now int64) *structs.AllocStop {
+	st := &structs.AllocStop{
+		AllocID: u.ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue,
+		RequeueReason: "reclaimed for workflow " + t.claim.ID, DesiredDescription: "taken back by workflow " + t.claim.ID,
+	}
+	at := slices.IndexFunc(t.nodes, func(n *world.NodeState) bool { return n.ID == u.NodeID })
+	if u.Owner.Terms.Reclaim != structs.ReclaimSuspend || u.IsSuspended || at < 0 {
+		return st
+	}
+	n := t.nodes[at]
+	if why := feasible.NotSuspended(n.Node, &u.Owner.Terms, len(u.Devices) > 0); why != "" {
+		st.DesiredDescription += "; not suspended, as " + why
+		return st
+	}
+	beside := world.TrialOf(n)
+	beside.Give(u)
+	beside.Take(u.Suspended())
+	part, _ := beside.Part(t.key)
+	if left := amounts(part.Idle); t.needs[at].MemoryMB > left.MemoryMB || t.needs[at].DiskMB > left.DiskMB {
+		st.DesiredDescription += "; not suspended, as its memory cannot stay beside the stage"
+		return st
+	}
+	t.nodes[at] = beside
+	st.DesiredStatus, st.Reclaim, st.RequeueReason, st.SuspendedAt = structs.AllocDesiredSuspend, structs.ReclaimSuspend, "", now
+	return st
+}
