@@ -121,6 +121,9 @@ type Job struct {
 	// answers; it is never stored, and what a request states of it counts for nothing.
 	Submission string `json:",omitempty" codec:",omitempty"`
 
+	// Workflow is the run of a workflow that registered the job; nil: none did. The servers alone state it.
+	Workflow *JobWorkflow `json:",omitempty" codec:",omitempty"`
+
 	// ConsulNamespace and VaultNamespace are given with a request, as in Nomad.
 	ConsulNamespace string
 	VaultNamespace  string

@@ -71,7 +71,7 @@ func laterWith(path, standsFor string, missing func(what string) error) *route {
 func (s *Server) table() []*route {
 	var all []*route
 	for _, part := range [][]*route{
-		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
+		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), workflowRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
 	} {
 		all = append(all, part...)
 	}
@@ -233,6 +233,19 @@ func projectRoutes() []*route {
 		get("/v1/project/*/report", projectReport, wire.MethodProjectReport),
 		get("/v1/flows", flowList, wire.MethodFlowList),
 		put("/v1/flow/*", flowUpsert, wire.MethodFlowUpsert).with(flowGet, wire.MethodFlowGet, http.MethodGet).with(flowDelete, wire.MethodFlowDelete, http.MethodDelete),
+	}
+}
+
+func workflowRoutes() []*route {
+	action := func(name, method string) *route { return put("/v1/workflow/*/"+name, workflowAction(method), method) }
+	return []*route{
+		get("/v1/workflows", workflowList, wire.MethodWorkflowList),
+		put("/v1/workflow/*", workflowRun, wire.MethodWorkflowRun).with(workflowGet, wire.MethodWorkflowGet, http.MethodGet).with(workflowAction(wire.MethodWorkflowDelete), wire.MethodWorkflowDelete, http.MethodDelete),
+		put("/v1/workflow/*/plan", workflowPlan, wire.MethodWorkflowPlan),
+		action("pause", wire.MethodWorkflowPause),
+		action("resume", wire.MethodWorkflowResume),
+		action("cancel", wire.MethodWorkflowCancel),
+		put("/v1/workflow/*/retry", workflowRetry, wire.MethodWorkflowRetry),
 	}
 }
 
