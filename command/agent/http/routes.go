@@ -291,7 +291,7 @@ func laterRoutes() []*route {
 		out = append(out, later(path))
 	}
 	for _, path := range []string{
-		"/v1/workflow/*", "/v1/workflows",
+		"/v1/license/*", "/v1/licenses",
 	} {
 		out = append(out, planned(path))
 	}
