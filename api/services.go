@@ -25,6 +25,8 @@ type (
 	Projects struct{ client *Client }
 	// Flows reads and changes the steps that projects share.
 	Flows struct{ client *Client }
+	// Workflows runs workflows and reads them.
+	Workflows struct{ client *Client }
 	// Agent reads and changes the agent that is connected to, and the members that it knows.
 	Agent struct{ client *Client }
 	// Status reads who leads, and which regions there are.
@@ -71,6 +73,9 @@ func (c *Client) Projects() Projects { return Projects{c} }
 
 // Flows returns the methods that concern the steps that projects share.
 func (c *Client) Flows() Flows { return Flows{c} }
+
+// Workflows returns the methods that concern workflows.
+func (c *Client) Workflows() Workflows { return Workflows{c} }
 
 // Agent returns the methods that concern the agent that is connected to.
 func (c *Client) Agent() Agent { return Agent{c} }

@@ -23,7 +23,7 @@ func registry() commands {
 		"topology":            topologyCmd,
 		"queue":               queueCmd,
 	}
-	for _, more := range []commands{workCommands(), nodeCommands(), projectCommands(), vcCommands(), clusterCommands(), fileCommands()} {
+	for _, more := range []commands{workCommands(), nodeCommands(), projectCommands(), workflowCommands(), vcCommands(), clusterCommands(), fileCommands()} {
 		maps.Copy(all, more)
 	}
 	for alias, of := range aliases {
@@ -65,6 +65,24 @@ func projectCommands() commands {
 		"flow apply":       flowApply,
 		"flow delete":      flowDelete,
 		"flow list":        flowList,
+	}
+}
+
+// workflowCommands are those about workflows.
+func workflowCommands() commands {
+	return commands{
+		"workflow cancel":   workflowCancel,
+		"workflow delete":   workflowDelete,
+		"workflow init":     workflowInit,
+		"workflow list":     workflowList,
+		"workflow logs":     workflowLogs,
+		"workflow pause":    workflowPause,
+		"workflow plan":     workflowPlan,
+		"workflow resume":   workflowResume,
+		"workflow retry":    workflowRetry,
+		"workflow run":      workflowRun,
+		"workflow status":   workflowStatus,
+		"workflow validate": workflowValidate,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/snapshot"
 	"github.com/nomadish/nomadish/nomadish/endpoint/view"
 	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
+	workflowendpoint "github.com/nomadish/nomadish/nomadish/endpoint/workflow"
 	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
@@ -65,6 +66,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		namespace.New(namespace.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
 		project.New(project.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now, Identity: users}),
+		workflowendpoint.New(workflowendpoint.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, NewID: NewID, Now: time.Now, Identity: users}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
 	)
 }

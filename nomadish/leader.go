@@ -21,6 +21,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
+	"github.com/nomadish/nomadish/nomadish/workflow"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -37,6 +38,7 @@ type leaderParts struct {
 	drainer        *drain.Drainer
 	collector      *gc.Collector
 	calendar       *calendar.Calendar
+	workflows      *workflow.Driver
 	peerReconciler *quorum.PeerReconciler
 
 	// defaults and autopilot are the configurations of a new cluster.
@@ -87,6 +89,7 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool m
 	garbage.Logger = log.Named("gc")
 	l.collector = gc.New(garbage, store, node)
 	l.calendar = calendar.New(calendar.Options{NewID: NewID, Logger: log.Named("calendar")}, store, node)
+	l.workflows = workflow.New(workflow.Options{NewID: NewID, Logger: log.Named("workflow")}, store, node)
 	peers := cfg.Peers
 	peers.ID, peers.Name, peers.Region, peers.Logger = node.ID(), cfg.Name, cfg.Region, log.Named("servers")
 	peers.Cluster = func() string { return store.Snapshot().Cluster().ClusterID }
@@ -154,6 +157,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.makeSigningKey(ctx, isNew) })
 		wg.Go(func() { l.makeNodePools(ctx) })
 		wg.Go(func() { l.calendar.Run(ctx) })
+		wg.Go(func() { l.workflows.Run(ctx) })
 		if ctx.Err() == nil {
 			l.established.Store(term)
 			l.raft.Announce()

@@ -11,6 +11,7 @@ const (
 	TopicVirtualCluster = "VirtualCluster" // ours: what a namespace owns
 	TopicExchange       = "Exchange"       // ours: offers and bids of cells
 	TopicProject        = "Project"        // ours: projects, their calendars and flows
+	TopicWorkflow       = "Workflow"       // ours: workflows and their runs
 	TopicOperator       = "Operator"
 	TopicQueue          = "Queue" // ours: requests that wait, are placed or taken back
 )
@@ -54,6 +55,8 @@ func EventPayload(name string) any {
 		return &Project{}
 	case "Flow":
 		return &Flow{}
+	case "Workflow":
+		return &WorkflowRun{}
 	case "CalendarEdit":
 		return &CalendarEdit{}
 	case "SchedulerConfiguration":

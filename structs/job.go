@@ -117,11 +117,12 @@ type Job struct {
 
 	// Submitter is who registered this version. Another one makes another version: what a job is entitled to depends on it.
 	Submitter *Submitter `json:",omitempty" codec:",omitempty"`
-	// Workflow is the run of a workflow that the job is of; nil: of none. Servers alone state it.
-	Workflow *JobWorkflow `json:",omitempty" codec:",omitempty"`
 	// Submission is what the submission check finds of it now, one of the Submission constants; empty if it names no project. Servers state it in
 	// answers; it is never stored, and what a request states of it counts for nothing.
 	Submission string `json:",omitempty" codec:",omitempty"`
+
+	// Workflow is the run of a workflow that registered the job; nil: none did. The servers alone state it.
+	Workflow *JobWorkflow `json:",omitempty" codec:",omitempty"`
 
 	// ConsulNamespace and VaultNamespace are given with a request, as in Nomad.
 	ConsulNamespace string

@@ -44,6 +44,10 @@ const (
 	LogProjectCalendar      LogType = 34 // ProjectCalendarEntry
 	LogFlowUpsert           LogType = 35 // FlowUpsertEntry
 	LogFlowDelete           LogType = 36 // FlowDeleteEntry
+	LogWorkflowRun          LogType = 37 // WorkflowRunEntry
+	LogWorkflowAdvance      LogType = 38 // WorkflowAdvanceEntry
+	LogWorkflowState        LogType = 39 // WorkflowStateEntry
+	LogWorkflowDelete       LogType = 40 // WorkflowDeleteEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -142,7 +146,7 @@ func NewLogPayload(t LogType) (any, error) {
 	}
 }
 
-// newProjectPayload is NewLogPayload for entries about projects.
+// newProjectPayload is NewLogPayload for entries about projects and workflows.
 func newProjectPayload(t LogType) (any, error) {
 	switch t {
 	case LogProjectUpsert:
@@ -155,6 +159,14 @@ func newProjectPayload(t LogType) (any, error) {
 		return &FlowUpsertEntry{}, nil
 	case LogFlowDelete:
 		return &FlowDeleteEntry{}, nil
+	case LogWorkflowRun:
+		return &WorkflowRunEntry{}, nil
+	case LogWorkflowAdvance:
+		return &WorkflowAdvanceEntry{}, nil
+	case LogWorkflowState:
+		return &WorkflowStateEntry{}, nil
+	case LogWorkflowDelete:
+		return &WorkflowDeleteEntry{}, nil
 	default:
 		return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 	}

@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 37
+const logTypeEnd = 41

@@ -38,17 +38,6 @@ type WorkflowJobLimit struct {
 	Limit time.Duration
 }
 
-// WorkflowLend is to whom a workflow lends what idles of its reservation.
-type WorkflowLend struct {
-	// To is user:NAME, group:NAME, project:NAME, namespace:NAME or node_pool:NAME.
-	To string `hcl:"to"`
-	// Share is its part of what is lent, in proportion to the others' shares; 0: what is lent goes to those named in their order.
-	Share int `hcl:"share"`
-	// History: a job without a time limit may borrow by its user's finished runs. LendLonger: any job may borrow, however long it runs.
-	History    bool `hcl:"history"`
-	LendLonger bool `hcl:"lend_longer"`
-}
-
 // WorkflowKey names a workflow among those of all namespaces.
 func WorkflowKey(namespace, id string) string { return namespace + "/" + id }
 
@@ -61,23 +50,6 @@ func (c *WorkflowClaim) Lends() bool { return c.Posted && len(c.Lend) > 0 }
 // Shared reports whether a lend block states a share: else those named borrow in their order.
 func (c *WorkflowClaim) Shared() bool {
 	return slices.ContainsFunc(c.Lend, func(l *WorkflowLend) bool { return l.Share > 0 })
-}
-
-// JobWorkflow is the run of a workflow that a job is of. The servers alone state it.
-type JobWorkflow struct {
-	ID      string
-	Run     int
-	Stage   string
-	Attempt int
-}
-
-// WorkflowResources are amounts of the resources that workflows reserve and lend.
-type WorkflowResources struct {
-	CPU      int64 `json:",omitempty" codec:",omitempty"` // MHz, of tasks that request no cores
-	Cores    int64
-	MemoryMB int64
-	GPUs     int64
-	Licenses map[string]int64 `json:",omitempty" codec:",omitempty"`
 }
 
 // WorkflowReservation changes what a workflow has reserved, in a plan. It holds only if the workflow is still at that run, and, if it is posted, if
@@ -96,15 +68,3 @@ type WorkflowReservation struct {
 
 // Key names the workflow among those of all namespaces.
 func (r *WorkflowReservation) Key() string { return WorkflowKey(r.Namespace, r.ID) }
-
-// What a workflow reserves (docs/semantics.md, part 5).
-const (
-	ReserveMax = "max" // of each resource what the largest stage needs
-	ReserveSum = "sum" // of each resource what all stages need together
-)
-
-// WorkflowReserve is how much a workflow reserves: by a rule, or a number of each resource that is stated.
-type WorkflowReserve struct {
-	Rule    string
-	Amounts *WorkflowResources `json:",omitempty" codec:",omitempty"`
-}

@@ -44,6 +44,13 @@ func Build(in Input) *Env {
 	e.gang(in.Alloc.Gang)
 	e.set("NOMADISH_REQUEUED", strconv.Itoa(in.Alloc.Requeues))
 	e.set("NOMADISH_REQUEUE_REASON", in.Alloc.RequeueReason)
+	if a := in.Alloc; a.Job != nil && a.Job.Workflow != nil {
+		w := a.Job.Workflow
+		e.set("NOMADISH_WORKFLOW", w.ID)
+		e.set("NOMADISH_WORKFLOW_RUN", strconv.Itoa(w.Run))
+		e.set("NOMADISH_WORKFLOW_STAGE", w.Stage)
+		e.set("NOMADISH_WORKFLOW_ATTEMPT", strconv.Itoa(w.Attempt))
+	}
 	e.ports(in)
 	meta := Meta(in.Alloc, in.Task)
 	for _, k := range slices.Sorted(maps.Keys(meta)) {

@@ -1,4 +1,4 @@
-// Package examples holds the files that `job init`, `node pool init`, `project init` and `vc init` write. It must never hold
+// Package examples holds the files that `job init`, `node pool init`, `project init`, `vc init` and `workflow init` write. It must never hold
 // anything that does not run as it stands on a development agent. It is a package because its files are a folder that is tried as a
 // whole, and embedded from where they stand.
 package examples
@@ -44,3 +44,8 @@ var ProjectJSON string
 //
 //go:embed batch.nomad.hcl
 var Batch string
+
+// Workflow is a workflow of three stages.
+//
+//go:embed workflow.nomad.hcl
+var Workflow string

@@ -127,6 +127,16 @@ const (
 	MethodFlowUpsert           = "Flow.Upsert"           // FlowUpsertRequest → WriteReply
 	MethodFlowDelete           = "Flow.Delete"           // FlowDeleteRequest → WriteReply
 
+	MethodWorkflowList   = "Workflow.List"   // ListRequest → WorkflowListReply
+	MethodWorkflowGet    = "Workflow.Get"    // IDRequest → WorkflowGetReply
+	MethodWorkflowRun    = "Workflow.Run"    // WorkflowRunRequest → WorkflowRunReply
+	MethodWorkflowPlan   = "Workflow.Plan"   // WorkflowRunRequest → WorkflowPlanReply
+	MethodWorkflowPause  = "Workflow.Pause"  // WorkflowActionRequest → WriteReply
+	MethodWorkflowResume = "Workflow.Resume" // WorkflowActionRequest → WriteReply
+	MethodWorkflowCancel = "Workflow.Cancel" // WorkflowActionRequest → WriteReply
+	MethodWorkflowRetry  = "Workflow.Retry"  // WorkflowRetryRequest → WorkflowRunReply
+	MethodWorkflowDelete = "Workflow.Delete" // WorkflowActionRequest → WriteReply
+
 	MethodExchangeList     = "Exchange.List"     // ListRequest → ExchangeListReply
 	MethodExchangePut      = "Exchange.Put"      // ExchangePutRequest → ExchangePutReply
 	MethodExchangeWithdraw = "Exchange.Withdraw" // ExchangeWithdrawRequest → WriteReply

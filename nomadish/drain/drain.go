@@ -140,7 +140,8 @@ func (w *watch) note(c state.Changes) (look bool) {
 				a, _ := v.(*state.AllocRow)
 				look = look || (a != nil && (w.draining[a.NodeID()] || w.jobs[a.JobID()]))
 			}
-		case state.KindJob, state.KindEval, state.KindConfig, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindVirtualCluster, state.KindExchange, state.KindProject:
+		case state.KindJob, state.KindEval, state.KindConfig, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindVirtualCluster, state.KindExchange, state.KindProject,
+			state.KindWorkflow:
 		}
 	}
 	return look && len(w.draining) > 0

@@ -236,6 +236,8 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, s.claim(t)
 	case structs.LogProjectUpsert, structs.LogProjectDelete, structs.LogProjectCalendar, structs.LogFlowUpsert, structs.LogFlowDelete:
 		return t, s.project(t)
+	case structs.LogWorkflowRun, structs.LogWorkflowAdvance, structs.LogWorkflowState, structs.LogWorkflowDelete:
+		return t, s.workflow(t)
 	case structs.LogCollect:
 		e := &structs.CollectEntry{
 			Evals: []string{s.evalID(), s.evalID()}, Allocs: []string{s.alloc(), s.alloc()}, Nodes: []string{s.node()},
@@ -283,6 +285,37 @@ func (s *script) claim(t structs.LogType) any {
 		}, Time: s.time}
 	case structs.LogExchangeWithdraw:
 		return &structs.ExchangeWithdrawEntry{ID: s.seed(), Time: s.time}
+	}
+	return nil
+}
+
+// workflow returns a random entry about workflows.
+func (s *script) workflow(t structs.LogType) any {
+	switch t {
+	case structs.LogWorkflowRun:
+		w := &structs.Workflow{ID: "chip", Stages: []*structs.WorkflowStage{{Name: "synth"}, {Name: "place"}}}
+		for i, stage := range w.Stages {
+			task := &structs.Task{Name: "t", Driver: "mock_driver"}
+			job := &structs.Job{Type: structs.JobTypeBatch, TaskGroups: []*structs.TaskGroup{{Name: "web", Count: 1, Tasks: []*structs.Task{task}}}}
+			stage.Jobs = []*structs.WorkflowJob{{Name: fmt.Sprintf("j%d", i), Retries: s.pick("retries", 2), Job: job}}
+		}
+		w.Canonicalize()
+		return &structs.WorkflowRunEntry{Workflow: w, Time: s.time}
+	case structs.LogWorkflowAdvance:
+		// The workflow is the first thing of its kind, and mostly was changed by one of the last entries.
+		stage := s.pick("stage", 2)
+		return &structs.WorkflowAdvanceEntry{
+			Namespace: "default", ID: "chip", Run: 1, CheckIndex: uint64(s.time/1e9) - uint64(s.pick("ago", 4)), State: structs.WorkflowRunning, Stage: stage,
+			Stages: []structs.WorkflowStageMove{{Stage: stage, State: structs.StageStarting, Start: true}},
+			Jobs:   []structs.WorkflowJobMove{{Stage: stage, State: structs.StageStarting, Register: s.flip()}}, EvalSeed: s.seed(), Time: s.time,
+		}
+	case structs.LogWorkflowState:
+		return &structs.WorkflowStateEntry{
+			Namespace: "default", ID: "chip", EvalSeed: s.seed(), Time: s.time,
+			Action: s.one(structs.WorkflowActionPause, structs.WorkflowActionResume, structs.WorkflowActionCancel),
+		}
+	case structs.LogWorkflowDelete:
+		return &structs.WorkflowDeleteEntry{Namespace: "default", ID: "chip", Time: s.time}
 	}
 	return nil
 }

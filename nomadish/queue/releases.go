@@ -83,7 +83,7 @@ func (r *releases) note(c *state.Change) {
 		}
 	case state.KindVirtualCluster: // what one owner gives up others may have
 		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
-	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
+	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange, state.KindWorkflow:
 	case state.KindProject: // what its slots are, and whose
 		names, all := state.ChangedProjects(c)
 		r.allProjects, r.lessens = r.allProjects || all, true

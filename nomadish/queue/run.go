@@ -192,7 +192,7 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 		}
 	case state.KindNode: // see releases, as for what allocations free
 	case state.KindProject: // see projectsChanged
-	case state.KindVirtualCluster, state.KindExchange: // see ownerChanges
+	case state.KindVirtualCluster, state.KindExchange, state.KindWorkflow: // see ownerChanges
 	case state.KindNodePool: // which nodes are in it, they determine themselves
 	}
 }

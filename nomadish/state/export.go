@@ -15,6 +15,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/workflowtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -50,6 +51,7 @@ var exported = []struct {
 	{TableProjectEdits, func() any { return &structs.CalendarEdit{} }},
 	{TableProjectUsage, func() any { return &structs.ProjectUsage{} }},
 	{TableProjectHistory, func() any { return &structs.ProjectHistory{} }},
+	{TableWorkflows, func() any { return &structs.WorkflowRun{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
@@ -256,6 +258,8 @@ func CheckRow(table string, row any) error {
 			return fmt.Errorf("import the history of project %q: a run is missing", r.Project)
 		}
 		return checkID("project", r.Project)
+	case *structs.WorkflowRun:
+		return workflowtable.CheckRow(r)
 	case *structs.PendingRequest:
 		if err := checkRequestRow(r); err != nil {
 			return fmt.Errorf("import: %w", err)

@@ -22,6 +22,7 @@ const (
 	KindVirtualCluster                 // *structs.VirtualCluster; Key is the namespace
 	KindExchange                       // *structs.Exchange; Key is its ID
 	KindProject                        // *structs.Project, *structs.CalendarEdit or *structs.Flow; Key is its name, or the project's
+	KindWorkflow                       // *structs.WorkflowRun; Key is namespace/id
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never

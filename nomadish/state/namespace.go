@@ -92,6 +92,11 @@ func (w *Writer) NamespaceDelete(index uint64, e *structs.NamespaceDeleteEntry) 
 		if get[structs.VirtualCluster](x, TableVirtualClusters, byID, e.Name) != nil {
 			return structs.Errorf(structs.CodeConflict, "namespace %q has a virtual cluster", e.Name).WithHint("`nomadish vc delete %s` removes it", e.Name)
 		}
+		if id := (workflows{x}).aliveIn(e.Name); id != "" {
+			return structs.Errorf(structs.CodeConflict, "namespace %q has a workflow that has not ended: %q", e.Name, id).
+				WithHint("`nomadish workflow cancel -namespace %s %s` ends it", e.Name, id)
+		}
+		workflows{x}.forget(e.Name)
 		x.drop(TableNamespaces, was)
 		return nil
 	})

@@ -20,10 +20,10 @@ func (s *Snapshot) Projects(ws *WatchSet) Projects {
 // applyProjects moves the state on by one entry about projects.
 func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) error {
 	at, event, seed := projecttable.Event(payload)
+	if event == "" {
+		return w.applyWorkflows(index, t, payload)
+	}
 	return w.commit(index, at, event, seed, func(x *txn) error {
-		if event == "" {
-			return structs.Errorf(structs.CodeInternal, "log entry type %d with a payload of type %T: unknown", t, payload)
-		}
 		return projecttable.Edit{
 			Rows: x, Index: x.index, Now: x.now, Nodes: rows[structs.Node](x, false, TableNodes, byID), Slots: configOf(x).Slots,
 			CellOfSlot: func(t structs.SlotType) (*structs.CellClaim, error) { return scheduler.CellOfSlot(x.edit.World(), t) },

@@ -7,6 +7,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/projecthistory"
 	"github.com/nomadish/nomadish/nomadish/state/internal/projecttable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/workflowtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -41,6 +42,8 @@ const (
 	// TableProjectUsage is what projects had and used, by week, TableProjectHistory their last runs.
 	TableProjectUsage   = projecthistory.Usage
 	TableProjectHistory = projecthistory.Runs
+	// TableWorkflows is workflows, each with its last run.
+	TableWorkflows = workflowtable.Workflows
 	// TableReservations is room that is kept for requests that wait, by node.
 	TableReservations = "reservations"
 	// TableRequests is what waits in the queue, and what is remembered of what did.
@@ -56,6 +59,7 @@ func Tables() []string {
 		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
 		TableNamespaces, TableVirtualClusters, TableClaimsTime, TableExchanges,
 		TableProjects, TableProjectWeeks, TableProjectEdits, TableFlows, TableProjectUsage, TableProjectHistory,
+		TableWorkflows,
 	}
 }
 
@@ -152,7 +156,7 @@ func schema() *memdb.DBSchema {
 	table(TableSigningKeys, uniqueBy(func(k *structs.SigningKey) []byte { return key(k.KeyID) }))
 	table(TableNamespaces, uniqueBy(func(n *structs.Namespace) []byte { return key(n.Name) }))
 	table(TableNodePools, uniqueBy(func(p *structs.NodePool) []byte { return key(p.Name) }))
-	for _, more := range []map[string][]*memtable.Index{claimtable.Indexes(), projecttable.Indexes(), projecthistory.Indexes()} {
+	for _, more := range []map[string][]*memtable.Index{claimtable.Indexes(), projecttable.Indexes(), projecthistory.Indexes(), workflowtable.Indexes()} {
 		for name, indexes := range more { // order does not matter: each table is by itself
 			table(name, indexes...)
 		}

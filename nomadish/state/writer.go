@@ -21,7 +21,7 @@ import (
 )
 
 // Writer moves the state on. Only the FSM holds it, and it is for one goroutine. It
-// has a method for each log entry type, but those of virtual clusters and projects, which
+// has a method for each log entry type, but those of virtual clusters, projects and workflows, which
 // [Writer.Apply] passes on to their tables. Each applies its entry as a whole or, when
 // it answers with an error, not at all. Either way the store's index moves to the
 // entry's, but see [Writer.Together]. Payloads may be kept by the state: their maker must not change them.

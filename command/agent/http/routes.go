@@ -71,7 +71,7 @@ func laterWith(path, standsFor string, missing func(what string) error) *route {
 func (s *Server) table() []*route {
 	var all []*route
 	for _, part := range [][]*route{
-		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
+		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), workflowRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
 	} {
 		all = append(all, part...)
 	}
@@ -236,6 +236,19 @@ func projectRoutes() []*route {
 	}
 }
 
+func workflowRoutes() []*route {
+	action := func(name, method string) *route { return put("/v1/workflow/*/"+name, workflowAction(method), method) }
+	return []*route{
+		get("/v1/workflows", workflowList, wire.MethodWorkflowList),
+		put("/v1/workflow/*", workflowRun, wire.MethodWorkflowRun).with(workflowGet, wire.MethodWorkflowGet, http.MethodGet).with(workflowAction(wire.MethodWorkflowDelete), wire.MethodWorkflowDelete, http.MethodDelete),
+		put("/v1/workflow/*/plan", workflowPlan, wire.MethodWorkflowPlan),
+		action("pause", wire.MethodWorkflowPause),
+		action("resume", wire.MethodWorkflowResume),
+		action("cancel", wire.MethodWorkflowCancel),
+		put("/v1/workflow/*/retry", workflowRetry, wire.MethodWorkflowRetry),
+	}
+}
+
 func operatorRoutes() []*route {
 	return []*route{
 		put("/v1/operator/scheduler/configuration", schedulerConfigSet, wire.MethodSchedulerSet).with(schedulerConfigGet, wire.MethodSchedulerGet, http.MethodGet),
@@ -278,7 +291,7 @@ func laterRoutes() []*route {
 		out = append(out, later(path))
 	}
 	for _, path := range []string{
-		"/v1/workflow/*", "/v1/workflows",
+		"/v1/license/*", "/v1/licenses",
 	} {
 		out = append(out, planned(path))
 	}

@@ -239,7 +239,7 @@ func TestSurface(t *testing.T) {
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
 		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",
-		"/v1/workflow/w/pause",
+		"/v1/license/vcs",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {
 			if resp, body := post(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {

@@ -166,7 +166,7 @@ func TestWrongRequests(t *testing.T) {
 	f("PUT", "/v1/exchange/x", `{}`, 405, "")
 	f("GET", "/v1/deployment/x", "", 404, "deployment not found")
 	f("PUT", "/v1/namespace/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
-	f("GET", "/v1/workflows", "", 501, "planned, and not there yet") // not Nomad's
+	f("GET", "/v1/licenses", "", 501, "planned, and not there yet") // not Nomad's
 	f("PUT", "/v1/project/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
 	f("PUT", "/v1/project/x", `{"Throughput":{"Per":"soon"}}`, 400, "soon")
 	f("PUT", "/v1/project/x?cas=a", `{}`, 400, `cas "a": must be a whole number`)

@@ -13,7 +13,10 @@ import (
 // identify states in a job who registers it: the user that the request was sent for, if such requests are trusted, with the user's groups
 // as this server knows them. Whatever the job stated before is gone. It returns the warnings with its own.
 func (e *Endpoint) identify(ctx context.Context, job *structs.Job, name, warnings string) (string, error) {
-	job.Submitter, job.Submission = nil, ""
+	job.Submitter, job.Submission, job.Workflow = nil, "", nil
+	if old := e.Router.Snapshot().Job(nil, job.Namespace, job.ID); old != nil {
+		job.Workflow = old.Workflow // a job of a workflow stays one, such as when it is reverted
+	}
 	if name == "" {
 		return warnings, nil
 	}

@@ -1,0 +1,273 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/examples"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+const workflowFileDetails = "The file is HCL (or JSON with -json); \"-\" reads standard input. It has one block workflow, and variables as job files have them. Job\n" +
+	"files that it names (job_file) are read from its folder, and get the values of the variables that they declare."
+
+// isBadRequest reports whether the servers refused what a request states.
+func isBadRequest(err error) bool {
+	var answer *api.Error
+	return errors.As(err, &answer) && answer.Status == http.StatusBadRequest
+}
+
+func workflowRun() spec {
+	return spec{
+		synopsis: "Run a workflow and follow it",
+		usage:    "<file>", example: "-var version=3 chip.nomad.hcl",
+		details: workflowFileDetails + "\n" +
+			"\n" +
+			"Unless -detach is set, the command follows the run until it ends; interrupted, it leaves the run as it is. A workflow whose last run\n" +
+			"has not ended is not run again.\n" +
+			"\n" +
+			"Exit code 1: the workflow was not run, or failed or was cancelled. 130: interrupted while following; the run continues.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var file workflowFile
+			file.flags(fs, "json")
+			detach := fs.Bool("detach", false, "do not follow the run")
+			user := fs.String("user", "", userUsage)
+			check := fs.Int64("check-index", -1, "run only if the workflow's modify index is `N` (0: it must be new)")
+			return func(ctx context.Context, e *env, args []string) int {
+				w, err := file.load(ctx, e, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				e.client = e.client.As(*user)
+				reply, err := e.client.Workflows().Run(ctx, w, api.Check{CAS: *check >= 0, Index: uint64(max(0, *check))})
+				if err != nil {
+					return e.fail(file.refused(err))
+				}
+				return followRun(ctx, e, structs.NamespacedID{Namespace: w.Namespace, ID: w.ID}, reply, *detach)
+			}
+		},
+	}
+}
+
+// followRun reports a run that was started, and follows it to its end unless the user wants to go on at once.
+func followRun(ctx context.Context, e *env, id structs.NamespacedID, reply *structs.WorkflowRunReply, detach bool) int {
+	e.warn(reply.Warnings)
+	if detach {
+		e.printf("Run %d of workflow %q was started\n", reply.Run, id.ID)
+		return exitDone
+	}
+	e.namespace = id.Namespace
+	return (&workflowMonitor{e: e, id: id.ID, run: reply.Run, live: ui.NewLive(e.out), seen: map[string]string{}}).follow(ctx)
+}
+
+func workflowPlan() spec {
+	return spec{
+		synopsis: "Show the stages of a workflow, what they need and what would be reserved, without running it",
+		usage:    "<file>", example: "chip.nomad.hcl",
+		details: workflowFileDetails + "\n" +
+			"\n" +
+			"Where the reservation would be on the nodes, and when it could start, is not planned yet. -json-output and -t print the plan as the API\n" +
+			"returns it.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var file workflowFile
+			file.flags(fs, "json")
+			asJSON := fs.Bool("json-output", false, "print the plan as JSON")
+			template := fs.String("t", "", "print the plan through a Go `template`")
+			return func(ctx context.Context, e *env, args []string) int {
+				e.json, e.template = *asJSON, *template
+				w, err := file.load(ctx, e, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				plan, err := e.client.Workflows().Plan(ctx, w)
+				if err != nil {
+					return e.fail(file.refused(err))
+				}
+				if done, code := e.formatted(plan); done {
+					return code
+				}
+				showWorkflowPlan(e, plan)
+				return exitDone
+			}
+		},
+	}
+}
+
+// showWorkflowPlan prints a plan for people.
+func showWorkflowPlan(e *env, p *structs.WorkflowPlan) {
+	e.warn(p.Warnings)
+	e.printf("Workflow %q in namespace %q, node pool %q: %s\n\n", p.ID, p.Namespace, p.NodePool, plural(len(p.Stages), "stage"))
+	rows := [][]string{append([]string{"Stage", "Jobs", "Instances"}, amountColumns()...)}
+	for _, s := range p.Stages {
+		instances, names := 0, []string{}
+		for _, j := range s.Jobs {
+			instances += j.Instances
+			names = append(names, j.Name)
+		}
+		rows = append(rows, append([]string{s.Name, listedUpTo(names, 6), strconv.Itoa(instances)}, amountCells(s.Needs)...))
+	}
+	rows = append(rows,
+		append([]string{"Largest stage", "", ""}, amountCells(p.Max)...),
+		append([]string{"All stages", "", ""}, amountCells(p.Sum)...),
+		append([]string{"Reserved", reserveText(p.Reserve), ""}, amountCells(p.Reserved)...))
+	ui.Table(e.out, rows)
+	if p.Alive > 0 {
+		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end.\n", p.Alive, shellWord(p.ID))
+	}
+}
+
+// listedUpTo lists names, at most so many of them.
+func listedUpTo(names []string, most int) string {
+	if more := len(names) - most; more > 0 {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// amountColumns are the heads of the columns that amountCells fills.
+func amountColumns() []string { return []string{"CPU", "Cores", "Memory", "GPUs", "Licenses"} }
+
+func amountCells(r structs.WorkflowResources) []string {
+	return []string{fmt.Sprintf("%d MHz", r.CPU), strconv.FormatInt(r.Cores, 10), ui.MiB(r.MemoryMB), strconv.FormatInt(r.GPUs, 10), ui.OrNone(licensesText(r.Licenses))}
+}
+
+func reserveText(r structs.WorkflowReserve) string {
+	if r.Amounts != nil {
+		return "as stated"
+	}
+	return r.Rule
+}
+
+func workflowValidate() spec {
+	return spec{
+		synopsis: "Check a workflow file without an agent",
+		usage:    "<file>", example: "chip.nomad.hcl", local: true,
+		details: workflowFileDetails,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			var file workflowFile
+			file.flags(fs, "json")
+			return func(ctx context.Context, e *env, args []string) int {
+				w, err := file.load(ctx, e, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				levels, err := w.Levels()
+				if err != nil {
+					return e.fail(err)
+				}
+				e.printf("Workflow %q is valid: %s, %s\n", w.ID, plural(len(levels), "stage"), plural(len(w.Jobs()), "job"))
+				return exitDone
+			}
+		},
+	}
+}
+
+func workflowInit() spec {
+	return spec{
+		synopsis: "Write an example workflow file",
+		usage:    "[<file>]", example: "chip.nomad.hcl", local: true,
+		details: exampleDetails,
+		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
+			return func(_ context.Context, e *env, args []string) int {
+				return initFile{"workflow.nomad.hcl", examples.Workflow, "workflow"}.write(e, args)
+			}
+		},
+	}
+}
+
+// workflowMonitor follows a run to its end. It prints a line whenever a stage or a job has another state, and draws the stages on a terminal.
+type workflowMonitor struct {
+	e    *env
+	id   string
+	run  int
+	live *ui.Live
+	seen map[string]string // stage, or stage and job, to the state last printed
+}
+
+func (m *workflowMonitor) line(format string, args ...any) {
+	m.live.Clear()
+	m.e.printf("    %s: %s\n", m.e.now().Format("2006-01-02T15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
+// follow follows the run until it ends. Exit code: done if it completed, failed if not, or interrupted.
+func (m *workflowMonitor) follow(ctx context.Context) int {
+	m.e.printf("==> %s: Monitoring run %d of workflow %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), m.run, m.id)
+	q := m.e.query()
+	for {
+		w, meta, err := m.e.client.Workflows().Info(ctx, m.id, q)
+		switch {
+		case errors.Is(err, context.Canceled):
+			m.live.Clear()
+			m.e.printf("The run continues; `nomadish workflow status %s%s` shows it\n", inNamespace(m.e.namespace), shellWord(m.id))
+			return exitInterrupted
+		case err != nil:
+			return m.e.fail(err)
+		case w.Run != m.run:
+			m.line("Run %d of the workflow has taken the place of this one", w.Run)
+			return exitFailed
+		}
+		m.report(w)
+		if w.EndTime != 0 {
+			m.line("Workflow %q is %s after %s", w.ID, w.State, ui.Short(time.Duration(w.EndTime-w.SubmitTime)))
+			if w.State == structs.WorkflowComplete {
+				return exitDone
+			}
+			return exitFailed
+		}
+		m.live.Draw(drawWorkflow(w, m.e.now()))
+		q.Index, q.Wait = meta.Index, 5*time.Second
+	}
+}
+
+// report prints what has another state than before.
+func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
+	changed := func(key, state string) bool {
+		was, known := m.seen[key]
+		m.seen[key] = state
+		return was != state && (known || state != structs.StageWaiting)
+	}
+	if changed("", w.State) {
+		m.line("Workflow is %s%s", w.State, reasonText(w.Missing))
+	}
+	for _, s := range w.Stages {
+		if s.Attempt == 0 && s.State == structs.StageComplete {
+			continue // of an earlier run
+		}
+		started := changed("stage "+s.Name, s.State+" "+strconv.Itoa(s.Attempt)) && s.State == structs.StageStarting
+		if started {
+			m.line("Stage %q: %s", s.Name, s.State)
+		}
+		for _, j := range s.Jobs {
+			if j.State != structs.StageStarting && changed("job "+j.Name, j.State+" "+strconv.Itoa(j.Attempt)) && j.Attempt > 0 {
+				m.line("Stage %q: job %q is %s%s", s.Name, j.Name, j.State, attemptText(j.Attempt))
+			}
+		}
+		if !started && s.End > 0 && changed("end "+s.Name, s.State+" "+strconv.Itoa(s.Attempt)) {
+			m.line("Stage %q: %s after %s", s.Name, s.State, ui.Short(time.Duration(s.End-s.Start)))
+		}
+	}
+}
+
+// reasonText is a reason that may follow a state.
+func reasonText(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// attemptText names an attempt that is not the first one.
+func attemptText(attempt int) string {
+	if attempt <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (attempt %d)", attempt)
+}

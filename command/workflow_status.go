@@ -1,0 +1,302 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func workflowList() spec {
+	return spec{
+		synopsis: "List the workflows",
+		usage:    "", example: "-filter 'State == \"running\"'", output: true,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			return pageOfAll(fs, "No workflows", func(ctx context.Context, e *env, q *api.Query) ([]*structs.WorkflowStub, api.Meta, error) {
+				return e.client.Workflows().List(ctx, q)
+			}, workflowRows)
+		},
+	}
+}
+
+// workflowRows is a table of workflows.
+func workflowRows(workflows []*structs.WorkflowStub) [][]string {
+	rows := [][]string{{"Name", "Namespace", "Run", "State", "Stage", "Priority", "Submitted"}}
+	for _, w := range workflows {
+		rows = append(rows, []string{
+			w.ID, w.Namespace, strconv.Itoa(w.Run), w.State, fmt.Sprintf("%d of %d (%s)", w.Stage, w.Stages, w.StageName), strconv.Itoa(w.Priority), ui.Time(w.SubmitTime),
+		})
+	}
+	return rows
+}
+
+// workflowName returns the name of the workflow that a command's argument names: by its name or a prefix of it.
+func (e *env) workflowName(ctx context.Context, name string) (string, error) {
+	is := func(w *structs.WorkflowStub) string { return w.ID }
+	w, err := one(e, kind[*structs.WorkflowStub]{
+		word: "workflow", only: "a name",
+		list: func(q *api.Query) ([]*structs.WorkflowStub, error) {
+			list, _, err := e.client.Workflows().List(ctx, q)
+			return list, err
+		},
+		id: is, name: is,
+		rows: func(list []*structs.WorkflowStub, _ bool) [][]string { return workflowRows(list) },
+	}, name)
+	if err != nil {
+		return "", err
+	}
+	e.namespace = w.Namespace
+	return w.ID, nil
+}
+
+func workflowStatus() spec {
+	return spec{
+		synopsis: "Show a workflow: its stages, its jobs and its reservation",
+		usage:    "[<workflow>]", example: "-watch chip", output: true,
+		details: "The workflow is given by its name or a prefix of it; without one, all are listed. Stages are drawn from left to right with their jobs: ✓ is\n" +
+			"complete, ▶ running, … registered and not running yet, ✗ failed.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			stale := staleFlag(fs)
+			watch := fs.Bool("watch", false, "show it again whenever it changes, until its run ends")
+			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
+				switch {
+				case len(args) == 0:
+					return listWorkflows(ctx, e)
+				case len(args) > 1:
+					return e.usage("at most one workflow is taken, %d given", len(args))
+				}
+				id, err := e.workflowName(ctx, args[0])
+				if err != nil {
+					return e.fail(err)
+				}
+				if *watch {
+					return watchWorkflow(ctx, e, id)
+				}
+				w, _, err := e.client.Workflows().Info(ctx, id, e.query())
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(w); done {
+					return code
+				}
+				showWorkflow(e, w)
+				return exitDone
+			}
+		},
+	}
+}
+
+func listWorkflows(ctx context.Context, e *env) int {
+	list, _, err := e.client.Workflows().List(ctx, e.query())
+	if err != nil {
+		return e.fail(err)
+	}
+	if done, code := e.formatted(list); done {
+		return code
+	}
+	if len(list) == 0 {
+		e.printf("No workflows\n")
+		return exitDone
+	}
+	ui.Table(e.out, workflowRows(list))
+	return exitDone
+}
+
+// watchWorkflow shows a workflow whenever it changes, in place on a terminal, until its run ends.
+func watchWorkflow(ctx context.Context, e *env, id string) int {
+	live, q := ui.NewLive(e.out), e.query()
+	for {
+		w, meta, err := e.client.Workflows().Info(ctx, id, q)
+		if errors.Is(err, context.Canceled) {
+			return exitDone // this is how watching ends
+		}
+		if err != nil {
+			return e.fail(err)
+		}
+		if done, code := e.formatted(w); done && code != exitDone {
+			return code
+		} else if !done {
+			if live.On() && w.EndTime == 0 {
+				live.Draw(drawWorkflow(w, e.now()))
+			} else {
+				live.Clear()
+				showWorkflow(e, w)
+			}
+		}
+		if w.EndTime != 0 {
+			return exitDone
+		}
+		q.Index, q.Wait = meta.Index, 5*time.Second
+	}
+}
+
+// showWorkflow prints a workflow for people.
+func showWorkflow(e *env, w *structs.WorkflowStatus) {
+	for _, line := range drawWorkflow(w, e.now()) {
+		e.printf("%s\n", line)
+	}
+	if len(w.Previous) == 0 {
+		return
+	}
+	e.printf("\n%s\n", e.style.Bold("Earlier Runs"))
+	rows := [][]string{{"Run", "State", "Stage", "Submitted", "Ran"}}
+	for _, p := range w.Previous {
+		rows = append(rows, []string{strconv.Itoa(p.Run), p.State, strconv.Itoa(p.Stage + 1), ui.Time(p.SubmitTime), took(p.StartTime, p.EndTime, e.now())})
+	}
+	ui.Table(e.out, rows)
+}
+
+// drawWorkflow returns lines about a workflow: its state and reservation, the graph of its stages, and how far each is.
+func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
+	head := fmt.Sprintf("%s run %d  %s  stage %d of %d", w.ID, w.Run, w.State, w.Stage, len(w.Stages))
+	if w.Posted {
+		head += fmt.Sprintf("  reserved %s   used %s  lent %s  idle %s", amountText(w.Reserved), amountText(w.Used), amountText(w.Lent), amountText(w.Idle))
+	}
+	lines := []string{head + reasonText(w.Missing)}
+	lines = append(lines, drawStages(w, now)...)
+	lines = append(lines, progressLines(w, now)...)
+	if w.Posted && len(w.LentTo) > 0 {
+		var to, back []string
+		for _, l := range w.LentTo {
+			to = append(to, fmt.Sprintf("%s %s of %s", l.To, amountText(l.Amount), amountText(l.Due)))
+		}
+		for _, s := range w.Stages[:min(w.Stage, len(w.Stages))] {
+			back = append(back, strconv.Itoa(s.Reclaimed))
+		}
+		lines = append(lines, "Lent: "+strings.Join(to, ", ")+"   taken back: "+strings.Join(back, ", "))
+	}
+	return lines
+}
+
+// amountText describes amounts, most important first.
+func amountText(r structs.WorkflowResources) string {
+	var parts []string
+	for _, p := range []struct {
+		amount int64
+		unit   string
+	}{{r.Cores, "cores"}, {r.GPUs, "GPUs"}, {r.CPU, "MHz"}} {
+		if p.amount > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.amount, p.unit))
+		}
+	}
+	if r.MemoryMB > 0 {
+		parts = append(parts, ui.MiB(r.MemoryMB))
+	}
+	if text := licensesText(r.Licenses); text != "" {
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return "0"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func licensesText(licenses map[string]int64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(licenses)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, licenses[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+const (
+	// drawWidth is how long a line of the graph may be.
+	drawWidth = 120
+	// drawJobs is how many jobs of a stage the graph names; of more it states how many are in which state.
+	drawJobs = 8
+	// barWidth is the width of a stage's progress bar.
+	barWidth = 20
+)
+
+// drawStages returns the graph: a stage after the other, on as many lines as it needs.
+func drawStages(w *structs.WorkflowStatus, now time.Time) (lines []string) {
+	const edge = " ── "
+	line := ""
+	for _, s := range w.Stages {
+		text := s.Name + " [" + drawStage(s, now) + "]"
+		switch {
+		case line == "":
+			line = text
+		case len([]rune(line+edge+text)) > drawWidth:
+			lines, line = append(lines, line+strings.TrimRight(edge, " ")), "  "+strings.TrimLeft(edge, " ")+text
+		default:
+			line += edge + text
+		}
+	}
+	return append(lines, line)
+}
+
+// marks are the signs of the states of a job.
+var marks = map[string]string{
+	structs.StageComplete: " ✓", structs.StageRunning: " ▶", structs.StageStarting: " …", structs.StageFailed: " ✗",
+}
+
+func drawStage(s structs.WorkflowStageStatus, now time.Time) string {
+	var parts []string
+	if len(s.Jobs) > drawJobs {
+		count := map[string]int{}
+		for _, j := range s.Jobs {
+			count[j.State]++
+		}
+		for _, state := range []string{structs.StageComplete, structs.StageRunning, structs.StageStarting, structs.StageFailed, structs.StageWaiting} {
+			if count[state] > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", count[state], state))
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
+	for _, j := range s.Jobs {
+		text := j.Name + marks[j.State]
+		if j.State == structs.StageComplete || j.State == structs.StageRunning || j.State == structs.StageFailed {
+			if time := took(j.Start, j.End, now); time != "" {
+				text += " " + time
+			}
+		}
+		parts = append(parts, text+attemptText(j.Attempt))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// took returns how long something took, or has been taking; empty if it has not begun.
+func took(start, end int64, now time.Time) string {
+	if start == 0 {
+		return ""
+	}
+	if end == 0 {
+		end = now.UnixNano()
+	}
+	return ui.Short(time.Duration(max(0, end-start)))
+}
+
+// progressLines returns a line for each stage that has started: a bar of its instances.
+func progressLines(w *structs.WorkflowStatus, now time.Time) (lines []string) {
+	widest := 0
+	for _, s := range w.Stages {
+		widest = max(widest, len([]rune(s.Name)))
+	}
+	for _, s := range w.Stages {
+		if s.Attempt == 0 {
+			continue
+		}
+		all, done, failed := 0, 0, 0
+		for _, j := range s.Jobs {
+			all, done, failed = all+j.Instances, done+j.Complete, failed+j.Failed
+		}
+		line := fmt.Sprintf("%-*s %s %d of %s complete", widest, s.Name, ui.Bar(done, all, barWidth), done, plural(all, "instance"))
+		if failed > 0 {
+			line += fmt.Sprintf(", %d failed", failed)
+		}
+		lines = append(lines, line+"  "+s.State+" "+took(s.Start, s.End, now)+attemptText(s.Attempt))
+	}
+	return lines
+}

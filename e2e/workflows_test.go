@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestWorkflowExample runs the workflow of examples/ to its end with real processes: each stage reads what the one before has written.
+func TestWorkflowExample(t *testing.T) {
+	t.Parallel()
+	a := startDev(t, "")
+	dir := filepath.Join(a.dir, "chip")
+	const file = "../examples/workflows/chip.nomad.hcl"
+	says(t, a, 0, "workflow validate "+file, `Workflow "chip" is valid: 5 stages, 6 jobs`)
+	says(t, a, 0, "workflow plan "+file, "synthesis      low, high  2", "Largest stage", "Reserved       max")
+	says(t, a, 0, "workflow run -var dir="+dir+" "+file, `Stage "rtl": starting`, `Workflow "chip" is complete`)
+	report, err := os.ReadFile(filepath.Join(dir, "report"))
+	if want := "chip run 1 stage signoff attempt 1: 60 cells, sum 1830\n"; err != nil || string(report) != want {
+		t.Errorf("the report is %q, want %q: %v", report, want, err)
+	}
+	w, _, err := a.api.Workflows().Info(t.Context(), "chip", nil)
+	if err != nil || w.State != structs.WorkflowComplete || len(w.Stages) != 5 {
+		t.Fatalf("%+v %v", w, err)
+	}
+	for i, s := range w.Stages {
+		if s.State != structs.StageComplete || s.Start == 0 || s.End < s.Start || i > 0 && s.Start < w.Stages[i-1].End {
+			t.Errorf("stage %d: %+v", i, s)
+		}
+	}
+	says(t, a, 0, "workflow status chip", "chip run 1  complete  stage 5 of 5", "synthesis [low ✓", " ── place [place ✓", "3 of 3 instances complete")
+	says(t, a, 0, "workflow list", "chip  default    1    complete  5 of 5 (signoff)  70")
+	says(t, a, 0, "workflow logs chip signoff", "60 cells, sum 1830")
+	says(t, a, 0, "job status", "chip/1/place")
+	says(t, a, 0, "workflow retry -stage route chip", `Workflow "chip" is complete`)
+	says(t, a, 0, "workflow status chip", "chip run 2  complete", "1    complete  5")
+	says(t, a, 0, "workflow delete chip")
+	says(t, a, 0, "workflow status", "No workflows")
+}
+
+// stepsWorkflow returns a workflow of stages with one job each, which appends a line to a file and lasts a while.
+func stepsWorkflow(stages int, lasts string) string {
+	var b strings.Builder
+	b.WriteString("variable \"log\" {}\nworkflow \"steps\" {\n")
+	for i := range stages {
+		fmt.Fprintf(&b, `stage "s%d" {
+  job "j%d" {
+    group "g" {
+      task "t" {
+        driver = "raw_exec"
+        kill_timeout = "1s"
+        config {
+          command = "/bin/sh"
+          args    = ["-ec", "echo $NOMADISH_WORKFLOW_STAGE $NOMADISH_WORKFLOW_RUN $NOMADISH_WORKFLOW_ATTEMPT >> '${var.log}'; exec sleep %s"]
+        }
+      }
+    }
+  }
+}
+`, i, i, lasts)
+	}
+	return b.String() + "}\n"
+}
+
+// stageStarted waits until a stage of a workflow has an attempt.
+func stageStarted(t *testing.T, a *agent, id string, stage int) *structs.WorkflowStatus {
+	t.Helper()
+	var found *structs.WorkflowStatus
+	within(t, 30*time.Second, fmt.Sprintf("stage %d of workflow %s", stage, id), func(ctx context.Context) error {
+		w, _, err := a.api.Workflows().Info(ctx, id, nil)
+		if err == nil && w.Stages[stage].State == structs.StageWaiting {
+			err = fmt.Errorf("it is %s, stage %d", w.State, w.Stage)
+		}
+		found = w
+		return err
+	})
+	return found
+}
+
+// TestWorkflowCancel: what was cancelled leaves no process, and a paused workflow starts no further stage.
+func TestWorkflowCancel(t *testing.T) {
+	t.Parallel()
+	a := startDev(t, "")
+	log := filepath.Join(a.dir, "log")
+	run := "workflow run -detach -var log=" + log + " "
+	says(t, a, 0, run+a.job("steps", stepsWorkflow(2, "300")), `Run 1 of workflow "steps" was started`)
+	a.running("steps/1/j0", 1, 20*time.Second)
+	says(t, a, 1, run+filepath.Join(a.dir, "steps.nomad.hcl"), "run 1 has not ended, it is running", "(HTTP 409)")
+	says(t, a, 1, "workflow delete steps", "run 1 has not ended", "(HTTP 409)")
+	says(t, a, 0, "workflow cancel steps", `Workflow "steps" is cancelled`)
+	a.inStatus("steps/1/j0", structs.AllocClientComplete, 1, 20*time.Second)
+	for _, pid := range processesOf(log) {
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil {
+			t.Errorf("process %d is left: %q", pid, text)
+		}
+	}
+	says(t, a, 0, "workflow status steps", "steps run 1  cancelled", "s0 [j0 ✗")
+	says(t, a, 1, "workflow cancel steps", "run 1 has ended, it is cancelled", "(HTTP 409)")
+	jobs, _, err := a.api.Jobs().List(t.Context(), nil)
+	if err != nil || len(jobs) != 1 || jobs[0].Status != structs.JobStatusDead {
+		t.Errorf("jobs are left: %+v %v", jobs, err)
+	}
+
+	says(t, a, 0, run+a.job("steps", stepsWorkflow(2, "0.5")), `Run 2 of workflow "steps" was started`)
+	says(t, a, 0, "workflow pause steps")
+	within(t, 20*time.Second, "the first stage to end", func(ctx context.Context) error {
+		return tries(a, 0, "workflow status steps", "steps run 2  paused  stage 2 of 2", "s0 [j0 ✓", "s1 [j1]")
+	})
+	says(t, a, 0, "workflow resume steps")
+	until(t, a, "workflow status steps", "steps run 2  complete", "s1 [j1 ✓")
+	text, err := os.ReadFile(log)
+	if want := "s0 1 1\ns0 2 1\ns1 2 1\n"; err != nil || string(text) != want {
+		t.Errorf("the tasks have written %q, want %q: %v", text, want, err)
+	}
+}
+
+// TestWorkflowLeaderKilled kills the leader while stages follow each other: each job runs once, in order, to the end.
+func TestWorkflowLeaderKilled(t *testing.T) {
+	t.Parallel()
+	all := startServers(t, 3, "")
+	client := newAgent(t, false, fmt.Sprintf("name = \"client\"\nclient {\n  enabled = true\n  servers = [%q, %q, %q]\n}\n", all[0].rpc, all[1].rpc, all[2].rpc))
+	client.start()
+	client.ready(1)
+	const stages = 6
+	log := filepath.Join(client.dir, "log")
+	says(t, client, 0, "workflow run -detach -var log="+log+" "+client.job("steps", stepsWorkflow(stages, "0.2")))
+	for i := 0; i < stages; i += 2 {
+		stageStarted(t, client, "steps", i)
+		lost := all.leader(t)
+		lost.kill()
+		lost.start()
+		all.formed(t, len(all))
+	}
+	within(t, time.Minute, "the workflow to complete", func(context.Context) error {
+		return tries(client, 0, "workflow status steps", "steps run 1  complete")
+	})
+	var want strings.Builder
+	for i := range stages {
+		fmt.Fprintf(&want, "s%d 1 1\n", i)
+	}
+	if text, err := os.ReadFile(log); err != nil || string(text) != want.String() {
+		t.Errorf("the tasks have written %q, want %q: %v", text, want.String(), err)
+	}
+	for i := range stages {
+		allocs, _, err := client.api.Jobs().Allocations(t.Context(), fmt.Sprintf("steps/1/j%d", i), true, nil)
+		if err != nil || len(allocs) != 1 {
+			t.Errorf("job j%d has %d allocations: %v", i, len(allocs), err)
+		}
+	}
+}

@@ -1,0 +1,349 @@
+// Package workflow answers the RPC methods of workflows. It admits what users ask for; it must never start or stop a job: that is for the log
+// entries, and for the leader's driver that makes them.
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/identity"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// lastEntry is the newest type of log entry that workflows take.
+const lastEntry = structs.LogWorkflowDelete
+
+// Deps are the parts that the endpoint works with.
+type Deps struct {
+	Router  *rpc.Router
+	Applier rpc.Applier
+	// Self calls a method as if this server's own agent had called it.
+	Self  func(ctx context.Context, method string, args, reply any) error
+	NewID func() string
+	Now   func() time.Time
+	// Identity is who runs workflows; nil: no request is believed.
+	Identity *identity.Source
+}
+
+// Endpoint answers the methods of workflows.
+type Endpoint struct{ Deps }
+
+// New returns a new endpoint.
+func New(d Deps) *Endpoint {
+	if d.Identity == nil {
+		d.Identity = identity.New(identity.Options{})
+	}
+	return &Endpoint{d}
+}
+
+// Methods returns the table of the methods that the endpoint answers.
+func (e *Endpoint) Methods() []rpc.Method {
+	r := e.Router
+	action := func(action string) wire.Handler {
+		return r.VersionedWrite(lastEntry, wire.Unary(func(ctx context.Context, args *structs.WorkflowActionRequest) (*structs.WriteReply, error) {
+			return e.act(ctx, action, args)
+		}))
+	}
+	return []rpc.Method{
+		{Name: wire.MethodWorkflowList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.list))},
+		{Name: wire.MethodWorkflowGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.get))},
+		{Name: wire.MethodWorkflowRun, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.run))},
+		{Name: wire.MethodWorkflowPlan, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.plan))},
+		{Name: wire.MethodWorkflowPause, Handler: action(structs.WorkflowActionPause)},
+		{Name: wire.MethodWorkflowResume, Handler: action(structs.WorkflowActionResume)},
+		{Name: wire.MethodWorkflowCancel, Handler: action(structs.WorkflowActionCancel)},
+		{Name: wire.MethodWorkflowRetry, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.retry))},
+		{Name: wire.MethodWorkflowDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.delete))},
+	}
+}
+
+func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*structs.WorkflowListReply, error) {
+	reply := &structs.WorkflowListReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.Workflows = []*structs.WorkflowStub{}
+		rows, err := rpc.Page(&args.QueryOptions, &reply.QueryMeta, func(yield func(*structs.WorkflowStub) bool) {
+			for r := range snap.Workflows(ws).List(rpc.NamespaceOf(&args.QueryOptions), args.Prefix, args.Reverse) {
+				if !yield(r.Stub()) {
+					return
+				}
+			}
+		}, func(r *structs.WorkflowStub) string { return r.Namespace + "," + r.ID })
+		reply.Workflows = append(reply.Workflows, rows...)
+		return snap.TableIndex(state.TableWorkflows), err
+	})
+}
+
+func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.WorkflowGetReply, error) {
+	reply := &structs.WorkflowGetReply{}
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		reply.Workflow = nil
+		r := snap.Workflows(ws).Get(rpc.NamespaceOf(&args.QueryOptions), args.ID)
+		if r == nil {
+			return snap.TableIndex(state.TableWorkflows), nil
+		}
+		var index uint64
+		reply.Workflow, index = status(ws, snap, r)
+		return index, nil
+	})
+}
+
+// status returns a workflow as it is shown, and the index at which that last changed.
+func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*structs.WorkflowStatus, uint64) {
+	index, w := r.ModifyIndex, r.Workflow
+	s := &structs.WorkflowStatus{
+		ID: r.ID, Namespace: r.Namespace, NodePool: w.NodePool, Run: r.Run, State: r.State, Priority: w.Priority, Reserve: w.Reserve, OnFailure: w.OnFailure,
+		Stage: min(r.Stage+1, len(r.Stages)), Missing: r.Missing, Posted: r.Posted, Parts: r.Parts, Submitter: r.Submitter,
+		SubmitTime: r.SubmitTime, StartTime: r.StartTime, EndTime: r.EndTime, Previous: r.Previous, Workflow: w,
+		CreateIndex: r.CreateIndex, ModifyIndex: r.ModifyIndex,
+	}
+	for _, l := range w.Lend {
+		s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
+	}
+	jobs := w.Jobs()
+	for _, stage := range r.Stages {
+		line := structs.WorkflowStageStatus{
+			Name: stage.Name, State: stage.State, Attempt: stage.Attempt, Start: stage.Start, End: stage.End, Reclaimed: stage.Reclaimed,
+		}
+		for _, j := range stage.Jobs {
+			one := structs.WorkflowJobStatus{
+				ID: j.JobID, Name: j.Name, State: j.State, Attempt: j.Attempt, DependsOn: jobs[j.Name].DependsOn, Start: j.Start, End: j.End,
+				Instances: jobs[j.Name].Job.Instances(),
+			}
+			index = max(index, count(ws, snap, r.Namespace, &one))
+			line.Jobs = append(line.Jobs, one)
+		}
+		s.Stages = append(s.Stages, line)
+	}
+	return s, index
+}
+
+// count states what the instances of a job do, and returns the index at which that last changed.
+func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus) uint64 {
+	if j.Attempt == 0 {
+		return 0
+	}
+	if j.State == structs.StageComplete {
+		j.Complete = j.Instances
+		return 0
+	}
+	summary := snap.JobSummary(ws, namespace, j.ID)
+	if summary == nil {
+		return 0
+	}
+	for _, line := range summary.Summary { // order does not matter: sums
+		j.Running += line.Running
+		j.Complete += line.Complete
+		j.Failed += line.Failed
+	}
+	j.Complete = min(j.Complete, j.Instances) // an earlier attempt is counted, too
+	return summary.ModifyIndex
+}
+
+// admit makes a workflow ready to be stored: defaults, then every rule, for each job those of a registration, too.
+func (e *Endpoint) admit(ctx context.Context, args *structs.WorkflowRunRequest) (warnings string, err error) {
+	w := args.Workflow
+	if w == nil {
+		return "", structs.Errorf(structs.CodeBadRequest, "the request has no workflow")
+	}
+	w.Namespace = cmp.Or(w.Namespace, args.Namespace, structs.DefaultNamespace)
+	for _, s := range w.Stages {
+		if s == nil {
+			continue // Validate reports it
+		}
+		for _, j := range s.Jobs {
+			if j != nil && j.Job != nil {
+				clearJob(j.Job, e.Router.Region)
+			}
+		}
+	}
+	w.Canonicalize()
+	if err := w.Validate(); err != nil {
+		return "", err
+	}
+	if e.Router.Snapshot().Namespaces().Get(nil, w.Namespace) == nil {
+		return "", structs.MissingNamespace(w.Namespace)
+	}
+	var lines []string
+	for _, s := range w.Stages {
+		for _, j := range s.Jobs {
+			var reply structs.JobValidateReply
+			ask := &structs.JobRegisterRequest{Job: j.Job, WriteRequest: structs.WriteRequest{Region: e.Router.Region, Namespace: w.Namespace}}
+			if err := e.Self(ctx, wire.MethodJobValidate, ask, &reply); err != nil {
+				return "", err
+			}
+			if reply.Error != "" {
+				return "", structs.Errorf(structs.CodeBadRequest, "workflow %q: stage %q: %s", w.ID, s.Name, reply.Error)
+			}
+			for line := range strings.Lines(reply.Warnings) {
+				lines = append(lines, fmt.Sprintf("job %q: %s", j.Name, strings.TrimSpace(line)))
+			}
+		}
+	}
+	if e.Router.Snapshot().SchedulerConfig(nil).RejectJobRegistration {
+		return "", structs.Errorf(structs.CodeForbidden, "job registration is switched off").
+			WithHint("an operator set RejectJobRegistration in the scheduler configuration")
+	}
+	return strings.Join(slices.Compact(lines), "\n"), nil
+}
+
+// clearJob clears what servers set themselves, so that nobody can bring it along.
+func clearJob(j *structs.Job, region string) {
+	if j.Region == "" || j.Region == structs.DefaultRegion { // which clients of Nomad's fill in
+		j.Region = region
+	}
+	j.Submitter, j.Submission, j.Workflow, j.ParentID, j.Dispatched, j.Payload = nil, "", nil, "", false, nil
+	j.Stop, j.Stable, j.Version, j.VersionTag, j.Status, j.StatusDescription, j.SubmitTime = false, false, 0, nil, "", "", 0
+	j.CreateIndex, j.ModifyIndex, j.JobModifyIndex, j.NomadTokenID, j.DispatchIdempotencyToken = 0, 0, 0, "", ""
+}
+
+// submitter returns who runs a workflow.
+func (e *Endpoint) submitter(ctx context.Context, id, user string) (*structs.Submitter, string, error) {
+	what := fmt.Sprintf("workflow %q", id)
+	submitter, known, err := e.Identity.Submitter(ctx, what, user)
+	if err != nil || submitter == nil || known {
+		return submitter, "", err
+	}
+	return submitter, fmt.Sprintf("user %q is not known to the servers' user database, and counts as a member of no group", user), nil
+}
+
+func (e *Endpoint) run(ctx context.Context, args *structs.WorkflowRunRequest) (*structs.WorkflowRunReply, error) {
+	warnings, err := e.admit(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	submitter, warning, err := e.submitter(ctx, args.Workflow.ID, args.User)
+	if err != nil {
+		return nil, err
+	}
+	return e.started(ctx, args.Workflow.Namespace, args.Workflow.ID, strings.TrimPrefix(warnings+"\n"+warning, "\n"), &structs.WorkflowRunEntry{
+		Workflow: args.Workflow, Submitter: submitter, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano(),
+	})
+}
+
+// started applies the entry of a new run.
+func (e *Endpoint) started(ctx context.Context, namespace, id, warnings string, entry *structs.WorkflowRunEntry) (*structs.WorkflowRunReply, error) {
+	index, err := e.Applier.Apply(ctx, structs.LogWorkflowRun, entry)
+	if err != nil {
+		return nil, err
+	}
+	reply := &structs.WorkflowRunReply{Warnings: strings.TrimSpace(warnings), WriteMeta: structs.WriteMeta{Index: index}}
+	if r := e.Router.Snapshot().Workflows(nil).Get(namespace, id); r != nil {
+		reply.Run = r.Run
+	}
+	return reply, nil
+}
+
+func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (*structs.WorkflowPlanReply, error) {
+	warnings, err := e.admit(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := args.Workflow.Plan()
+	if err != nil {
+		return nil, err
+	}
+	snap := e.Router.Snapshot()
+	plan.Warnings = warnings
+	if r := snap.Workflows(nil).Get(plan.Namespace, plan.ID); r != nil && r.Alive() {
+		plan.Alive = r.Run
+	}
+	return &structs.WorkflowPlanReply{Plan: plan, WriteMeta: structs.WriteMeta{Index: snap.Index()}}, nil
+}
+
+// stored returns a workflow, or an error that there is none.
+func (e *Endpoint) stored(namespace, id string) (*structs.WorkflowRun, error) {
+	namespace = cmp.Or(namespace, structs.DefaultNamespace)
+	if r := e.Router.Snapshot().Workflows(nil).Get(namespace, id); r != nil {
+		return r, nil
+	}
+	return nil, structs.Errorf(structs.CodeNotFound, "workflow %q in namespace %q: not found", structs.Clip(id, structs.MaxUserBytes), namespace).
+		WithHint("`nomadish workflow list` lists those that there are")
+}
+
+func (e *Endpoint) retry(ctx context.Context, args *structs.WorkflowRetryRequest) (*structs.WorkflowRunReply, error) {
+	r, err := e.stored(args.Namespace, args.ID)
+	if err != nil {
+		return nil, err
+	}
+	from := args.Stage
+	if from == "" {
+		from = firstOpen(r)
+	}
+	submitter, warning, err := e.submitter(ctx, r.ID, args.User)
+	if err != nil {
+		return nil, err
+	}
+	if r.StageIndex(from) < 0 {
+		return nil, structs.Errorf(structs.CodeBadRequest, "workflow %q: it has no stage %q", r.ID, structs.Clip(from, structs.MaxUserBytes)).
+			WithHint("its stages are %s", stageNames(r))
+	}
+	return e.started(ctx, r.Namespace, r.ID, warning, &structs.WorkflowRunEntry{
+		Namespace: r.Namespace, ID: r.ID, From: from, Submitter: submitter, CAS: true, CheckIndex: r.ModifyIndex, Time: e.Now().UnixNano(),
+	})
+}
+
+// firstOpen returns the first stage of a run that is not complete; of one that is complete, its first stage.
+func firstOpen(r *structs.WorkflowRun) string {
+	for _, s := range r.Stages {
+		if s.State != structs.StageComplete {
+			return s.Name
+		}
+	}
+	return r.Stages[0].Name
+}
+
+// stagesNamed is how many stages an error names.
+const stagesNamed = 20
+
+func stageNames(r *structs.WorkflowRun) string {
+	var names []string
+	for _, s := range r.Stages[:min(len(r.Stages), stagesNamed)] {
+		names = append(names, s.Name)
+	}
+	if more := len(r.Stages) - stagesNamed; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// act pauses, resumes or cancels a workflow.
+func (e *Endpoint) act(ctx context.Context, action string, args *structs.WorkflowActionRequest) (*structs.WriteReply, error) {
+	r, err := e.mayChange(args)
+	if err != nil {
+		return nil, err
+	}
+	return e.applied(ctx, structs.LogWorkflowState, &structs.WorkflowStateEntry{
+		Namespace: r.Namespace, ID: r.ID, Action: action, EvalSeed: e.NewID(), Time: e.Now().UnixNano(),
+	})
+}
+
+func (e *Endpoint) delete(ctx context.Context, args *structs.WorkflowActionRequest) (*structs.WriteReply, error) {
+	r, err := e.mayChange(args)
+	if err != nil {
+		return nil, err
+	}
+	return e.applied(ctx, structs.LogWorkflowDelete, &structs.WorkflowDeleteEntry{Namespace: r.Namespace, ID: r.ID, Time: e.Now().UnixNano()})
+}
+
+// mayChange returns the workflow that a request is to change.
+func (e *Endpoint) mayChange(args *structs.WorkflowActionRequest) (*structs.WorkflowRun, error) {
+	if err := e.Identity.Check(fmt.Sprintf("workflow %q", structs.Clip(args.ID, structs.MaxUserBytes)), args.User); err != nil {
+		return nil, err
+	}
+	return e.stored(args.Namespace, args.ID)
+}
+
+func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
+	index, err := e.Applier.Apply(ctx, t, entry)
+	if err != nil {
+		return nil, err
+	}
+	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+}

@@ -1,0 +1,340 @@
+package workflowtable
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Edit is a log entry about workflows that is being applied.
+type Edit struct {
+	Rows  memtable.Reader
+	Index uint64
+	Now   int64 // the entry's time, in Unix nanoseconds
+	// HasNamespace reports whether a namespace exists.
+	HasNamespace func(name string) bool
+	// AnyJob reports whether there is a job whose ID begins with prefix.
+	AnyJob func(namespace, prefix string) bool
+	// Register stores a job with an evaluation, Stop stops one that is not dead, with an evaluation.
+	Register func(*structs.Job) error
+	Stop     func(namespace, id string)
+	// Put stores a row, Drop removes one.
+	Put, Drop func(table string, row any)
+	// Note reports what was changed; nil: there was nothing, or is nothing any more.
+	Note func(key string, was, now any)
+}
+
+// Event returns the time of an entry, the type of its event, and the seed of the evaluations that it makes; the type is "" if the entry is not
+// about workflows.
+func Event(payload any) (at int64, event, seed string) {
+	switch e := payload.(type) {
+	case *structs.WorkflowRunEntry:
+		return e.Time, "WorkflowRunRegistered", ""
+	case *structs.WorkflowAdvanceEntry:
+		return e.Time, "WorkflowAdvanced", e.EvalSeed
+	case *structs.WorkflowStateEntry:
+		return e.Time, "WorkflowStateChanged", e.EvalSeed
+	case *structs.WorkflowDeleteEntry:
+		return e.Time, "WorkflowDeleted", ""
+	}
+	return 0, "", ""
+}
+
+// Apply applies an entry that [Event] knows: as a whole, or not at all if it returns an error.
+func (x Edit) Apply(payload any) error {
+	switch e := payload.(type) {
+	case *structs.WorkflowRunEntry:
+		return x.run(e)
+	case *structs.WorkflowAdvanceEntry:
+		return x.advance(e)
+	case *structs.WorkflowStateEntry:
+		return x.setState(e)
+	case *structs.WorkflowDeleteEntry:
+		return x.delete(e)
+	}
+	return structs.Errorf(structs.CodeInternal, "log entry with a payload of type %T: it is not about workflows", payload)
+}
+
+func (x Edit) get(namespace, id string) *structs.WorkflowRun {
+	row, _ := memtable.First[structs.WorkflowRun](x.Rows, Workflows, byID, namespace, id)
+	return row
+}
+
+// stored returns a workflow, or an error that there is none.
+func (x Edit) stored(namespace, id string) (*structs.WorkflowRun, error) {
+	if row := x.get(namespace, id); row != nil {
+		return row, nil
+	}
+	return nil, Missing(namespace, id)
+}
+
+// Missing is the error of a workflow that does not exist.
+func Missing(namespace, id string) error {
+	return structs.Errorf(structs.CodeNotFound, "workflow %q in namespace %q: not found", id, namespace)
+}
+
+// put stores a row in place of was.
+func (x Edit) put(was, now *structs.WorkflowRun) {
+	now.ModifyIndex = x.Index
+	x.Put(Workflows, now)
+	if was == nil {
+		x.Note(now.NamespacedID().String(), nil, now)
+		return
+	}
+	x.Note(now.NamespacedID().String(), was, now)
+}
+
+// run starts a run.
+func (x Edit) run(e *structs.WorkflowRunEntry) error {
+	w, from := e.Workflow, 0
+	ns, id := e.Namespace, e.ID
+	if w != nil {
+		ns, id = w.Namespace, w.ID
+	}
+	was := x.get(ns, id)
+	if w == nil {
+		if was == nil {
+			return Missing(ns, id)
+		}
+		w = was.Workflow
+		if from = was.StageIndex(e.From); from < 0 {
+			return structs.Errorf(structs.CodeBadRequest, "workflow %q: it has no stage %q", id, e.From).
+				WithHint("`nomadish workflow status %s` shows its stages", id)
+		}
+	}
+	if err := x.mayRun(w, was, e); err != nil {
+		return err
+	}
+	number := 1
+	if was != nil {
+		number = was.Run + 1
+	}
+	for x.AnyJob(ns, structs.WorkflowJobID(id, number, "")) { // of a workflow of this name that was deleted, or of a user
+		number++
+	}
+	now, err := structs.StartRun(w, number, from)
+	if err != nil {
+		return err
+	}
+	now.Submitter, now.SubmitTime, now.CreateIndex = e.Submitter, x.Now, x.Index
+	if was != nil {
+		now.CreateIndex = was.CreateIndex
+		now.Previous = slices.Concat([]structs.WorkflowPastRun{was.InBrief()}, was.Previous)
+		now.Previous = now.Previous[:min(len(now.Previous), structs.MaxPreviousRuns)]
+		keepStages(now, was, from)
+	}
+	x.put(was, now)
+	return nil
+}
+
+// keepStages states of the stages that are not run again what the run before states of them.
+func keepStages(now, was *structs.WorkflowRun, from int) {
+	for i := range from {
+		kept := *was.Stages[i]
+		kept.State = structs.StageComplete
+		now.Stages[i] = &kept
+	}
+}
+
+// mayRun returns an error if the workflow may not be run now.
+func (x Edit) mayRun(w *structs.Workflow, was *structs.WorkflowRun, e *structs.WorkflowRunEntry) error {
+	if err := w.Validate(); err != nil {
+		return err
+	}
+	if !x.HasNamespace(w.Namespace) { // it was deleted meanwhile
+		return structs.MissingNamespace(w.Namespace)
+	}
+	have := uint64(0)
+	if was != nil {
+		have = was.ModifyIndex
+	}
+	if e.CAS && e.CheckIndex != have {
+		return structs.Errorf(structs.CodeConflict, "workflow %q: it was last changed at index %d, not %d", w.ID, have, e.CheckIndex).
+			WithHint("read it again, and repeat the change")
+	}
+	if was != nil && was.Alive() {
+		return structs.Errorf(structs.CodeConflict, "workflow %q: run %d has not ended, it is %s", w.ID, was.Run, was.State).
+			WithHint("`nomadish workflow status %s` shows it, `nomadish workflow cancel %s` ends it", w.ID, w.ID)
+	}
+	if was == nil {
+		n := 0
+		for range memtable.Rows[structs.WorkflowRun](x.Rows, false, Workflows, byID) {
+			n++
+		}
+		if n >= structs.MaxWorkflows {
+			return structs.Errorf(structs.CodeTooLarge, "workflow %q: there are %d workflows, and no more are allowed", w.ID, structs.MaxWorkflows).
+				WithHint("`nomadish workflow delete` removes those that have ended")
+		}
+	}
+	return nil
+}
+
+// advance moves a run on.
+func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
+	was, err := x.stored(e.Namespace, e.ID)
+	if err != nil {
+		return err
+	}
+	if was.Run != e.Run || was.ModifyIndex != e.CheckIndex {
+		return structs.Errorf(structs.CodeConflict, "workflow %q: run %d was changed at index %d, not run %d at %d", e.ID, was.Run, was.ModifyIndex, e.Run, e.CheckIndex)
+	}
+	if err := checkMoves(was, e); err != nil {
+		return err
+	}
+	now := was.Copy()
+	now.State, now.Stage = e.State, e.Stage
+	edited := map[int]*structs.WorkflowRunStage{}
+	edit := func(i int) *structs.WorkflowRunStage {
+		if edited[i] == nil {
+			edited[i] = now.EditStage(i)
+		}
+		return edited[i]
+	}
+	for _, m := range e.Stages {
+		x.moveStage(edit(m.Stage), m)
+	}
+	jobs := now.Workflow.Jobs()
+	for _, m := range e.Jobs {
+		stage := edit(m.Stage)
+		if err := x.moveJob(now, stage, jobs[stage.Jobs[m.Job].Name], m); err != nil {
+			return err
+		}
+	}
+	if now.State != structs.WorkflowPending && now.StartTime == 0 {
+		now.StartTime = x.Now
+	}
+	if !now.Alive() {
+		now.EndTime = x.Now
+	}
+	x.put(was, now)
+	return nil
+}
+
+// checkMoves returns an error if an entry names what the run does not have.
+func checkMoves(r *structs.WorkflowRun, e *structs.WorkflowAdvanceEntry) error {
+	bad := structs.Errorf(structs.CodeInternal, "workflow %q: an entry moves what its run %d does not have", e.ID, e.Run)
+	if !slices.Contains(structs.WorkflowStates(), e.State) || e.Stage < 0 || e.Stage > len(r.Stages) || !r.Alive() {
+		return bad
+	}
+	for _, m := range e.Stages {
+		if m.Stage < 0 || m.Stage >= len(r.Stages) {
+			return bad
+		}
+	}
+	for _, m := range e.Jobs {
+		if m.Stage < 0 || m.Stage >= len(r.Stages) || m.Job < 0 || m.Job >= len(r.Stages[m.Stage].Jobs) {
+			return bad
+		}
+	}
+	return nil
+}
+
+func (x Edit) moveStage(s *structs.WorkflowRunStage, m structs.WorkflowStageMove) {
+	s.State = m.State
+	if m.Start {
+		s.Attempt++
+		s.Start, s.End = x.Now, 0
+		for i := range s.Jobs {
+			s.Jobs[i].Retried = 0
+		}
+	}
+	if over(m.State) {
+		s.End = x.Now
+	}
+}
+
+func (x Edit) moveJob(r *structs.WorkflowRun, s *structs.WorkflowRunStage, spec *structs.WorkflowJob, m structs.WorkflowJobMove) error {
+	j := &s.Jobs[m.Job]
+	j.State = m.State
+	if m.Register {
+		j.Attempt++
+		j.Start, j.End = x.Now, 0
+		if m.Retry {
+			j.Retried++
+		}
+		return x.Register(r.JobOf(s, spec, j.Attempt))
+	}
+	if over(m.State) {
+		j.End = x.Now
+	}
+	return nil
+}
+
+// over reports whether a state of a stage or a job is an end.
+func over(state string) bool {
+	return state == structs.StageComplete || state == structs.StageFailed
+}
+
+// setState pauses, resumes or cancels a run.
+func (x Edit) setState(e *structs.WorkflowStateEntry) error {
+	was, err := x.stored(e.Namespace, e.ID)
+	if err != nil {
+		return err
+	}
+	if !was.Alive() {
+		return structs.Errorf(structs.CodeConflict, "workflow %q: run %d has ended, it is %s", e.ID, was.Run, was.State).
+			WithHint("`nomadish workflow retry %s` runs it again", e.ID)
+	}
+	now := was.Copy()
+	switch e.Action {
+	case structs.WorkflowActionPause:
+		now.State = structs.WorkflowPaused
+	case structs.WorkflowActionResume:
+		if was.State == structs.WorkflowPaused {
+			now.State = structs.WorkflowRunning
+			if was.StartTime == 0 {
+				now.State = structs.WorkflowPending
+			}
+		}
+	case structs.WorkflowActionCancel:
+		x.cancel(now)
+	default:
+		return structs.Errorf(structs.CodeInternal, "workflow %q: action %q: unknown", e.ID, e.Action)
+	}
+	if now.State == was.State {
+		return nil
+	}
+	x.put(was, now)
+	return nil
+}
+
+// cancel ends a run, and stops all of its jobs that have not ended. What it had reserved is free.
+func (x Edit) cancel(r *structs.WorkflowRun) {
+	r.State, r.EndTime = structs.WorkflowCancelled, x.Now
+	r.Parts, r.Posted, r.Missing = nil, false, ""
+	for i, was := range r.Stages {
+		if was.Attempt == 0 {
+			continue
+		}
+		s := was
+		if !over(s.State) {
+			s = r.EditStage(i)
+			s.State, s.End = structs.StageFailed, x.Now
+		}
+		for k, j := range s.Jobs {
+			x.Stop(r.Namespace, j.JobID)
+			if !over(j.State) {
+				s.Jobs[k].State, s.Jobs[k].End = structs.StageFailed, x.Now
+			}
+		}
+	}
+}
+
+// delete removes a workflow that is not alive.
+func (x Edit) delete(e *structs.WorkflowDeleteEntry) error {
+	was, err := x.stored(e.Namespace, e.ID)
+	if err != nil {
+		return err
+	}
+	if was.Alive() {
+		return structs.Errorf(structs.CodeConflict, "workflow %q: run %d has not ended, it is %s", e.ID, was.Run, was.State).
+			WithHint("`nomadish workflow cancel %s` ends it", e.ID)
+	}
+	if e.EndedBefore > 0 && was.EndTime >= e.EndedBefore {
+		return nil
+	}
+	x.Drop(Workflows, was)
+	x.Note(was.NamespacedID().String(), was, nil)
+	return nil
+}

@@ -1,0 +1,110 @@
+package state
+
+import (
+	"github.com/nomadish/nomadish/nomadish/state/internal/workflowtable"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Workflows reads the workflows of a snapshot.
+type Workflows = workflowtable.Reads
+
+// Workflows returns the reads of workflows, watched by ws.
+func (s *Snapshot) Workflows(ws *WatchSet) Workflows {
+	return Workflows{Rows: s.v.txn, Watch: func(table string, changed <-chan struct{}) { ws.add(s.v, table, changed) }}
+}
+
+// applyWorkflows moves the state on by one entry about workflows.
+func (w *Writer) applyWorkflows(index uint64, t structs.LogType, payload any) error {
+	at, event, seed := workflowtable.Event(payload)
+	return w.commit(index, at, event, seed, func(x *txn) error {
+		if event == "" {
+			return structs.Errorf(structs.CodeInternal, "log entry type %d with a payload of type %T: unknown", t, payload)
+		}
+		return workflows{x}.edit().Apply(payload)
+	})
+}
+
+// workflows is a txn as what workflows do in it sees it.
+type workflows struct{ x *txn }
+
+// edit returns the entry as what changes workflows.
+func (w workflows) edit() workflowtable.Edit {
+	x := w.x
+	return workflowtable.Edit{
+		Rows: x, Index: x.index, Now: x.now, Put: x.put, Drop: x.drop, Register: w.register, Stop: w.stop, AnyJob: w.anyJob,
+		HasNamespace: func(name string) bool {
+			return name == structs.DefaultNamespace || get[structs.Namespace](x, TableNamespaces, byID, name) != nil
+		},
+		Note: func(key string, was, now any) {
+			x.changes = append(x.changes, Change{Kind: KindWorkflow, Key: key, Old: was, New: now, Type: x.event})
+		},
+	}
+}
+
+// register stores a job that a run starts, as a new version if there was an earlier attempt, and makes its evaluation.
+func (w workflows) register(job *structs.Job) error {
+	x := w.x
+	if err := checkJob(job); err != nil {
+		return err
+	}
+	was := x.job(job.Namespace, job.ID)
+	job.SubmitTime, job.Stop, job.Stable = x.now, false, false
+	if was == nil {
+		job.Version = x.firstVersion(job.Namespace, job.ID)
+	}
+	event := x.event
+	x.event = "JobRegistered"
+	job = x.putVersion(was, job)
+	x.event = event
+	w.evaluate(job, structs.EvalTriggerJobRegister)
+	return nil
+}
+
+// stop stops a job that is not dead, and makes its evaluation.
+func (w workflows) stop(namespace, id string) {
+	x := w.x
+	job := x.job(namespace, id)
+	if job == nil || job.Stop || job.Status == structs.JobStatusDead {
+		return
+	}
+	stopped := *job
+	stopped.Stop = true
+	event := x.event
+	x.event = "JobDeregistered"
+	job = x.putVersion(job, &stopped)
+	x.event = event
+	w.evaluate(job, structs.EvalTriggerJobDeregister)
+}
+
+func (w workflows) evaluate(job *structs.Job, trigger string) {
+	w.x.mint(structs.Evaluation{
+		Namespace: job.Namespace, JobID: job.ID, Priority: job.Priority, Type: job.Type, TriggeredBy: trigger, JobModifyIndex: job.JobModifyIndex,
+		CreateTime: w.x.now, ModifyTime: w.x.now,
+	})
+}
+
+// anyJob reports whether there is a job whose ID begins with prefix.
+func (w workflows) anyJob(namespace, prefix string) bool {
+	for range rows[structs.Job](w.x, false, TableJobs, byPrefix, namespace, prefix) {
+		return true
+	}
+	return false
+}
+
+// aliveIn returns the ID of a workflow of a namespace that has not ended; empty if there is none.
+func (w workflows) aliveIn(namespace string) string {
+	for r := range rows[structs.WorkflowRun](w.x, false, workflowtable.Workflows, byPrefix, namespace, "") {
+		if r.Alive() {
+			return r.ID
+		}
+	}
+	return ""
+}
+
+// forget removes the workflows of a namespace that is deleted.
+func (w workflows) forget(namespace string) {
+	for _, r := range collect(rows[structs.WorkflowRun](w.x, false, workflowtable.Workflows, byPrefix, namespace, "")) {
+		w.x.drop(workflowtable.Workflows, r)
+		w.x.changes = append(w.x.changes, Change{Kind: KindWorkflow, Key: r.NamespacedID().String(), Old: r, Type: "WorkflowDeleted"})
+	}
+}

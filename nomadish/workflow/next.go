@@ -1,0 +1,211 @@
+package workflow
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Progress is how far a job of a run is.
+type Progress int
+
+// The states of a job that a run tells apart.
+const (
+	Pending  Progress = iota // nothing of it has run yet
+	Running                  // something of it runs, or has run and more is to come
+	Complete                 // all instances have completed
+	Failed                   // it has ended, and not all instances have completed
+	Stopped                  // it was stopped or purged: to run it again would be against somebody's will
+)
+
+// Ended reports whether the job runs no more.
+func (p Progress) Ended() bool { return p == Complete || p == Failed || p == Stopped }
+
+// ProgressOf returns how far a job is, by the state.
+func ProgressOf(snap *state.Snapshot, namespace, id string) Progress {
+	job := snap.Job(nil, namespace, id)
+	switch {
+	case job == nil:
+		return Stopped
+	case job.Status == structs.JobStatusRunning:
+		return Running
+	case job.Status != structs.JobStatusDead:
+		if s := snap.JobSummary(nil, namespace, id); s != nil && anyRan(s) {
+			return Running
+		}
+		return Pending
+	case job.Stop:
+		return Stopped
+	case completed(snap, job):
+		return Complete
+	}
+	return Failed
+}
+
+func anyRan(s *structs.JobSummary) bool {
+	for _, line := range s.Summary { // order does not matter
+		if line.Complete+line.Failed+line.Running+line.Lost > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// completed reports whether all instances of a dead job have completed under its newest version. A sysbatch job has an instance on every node
+// that fits, so that it is complete if none has failed.
+func completed(snap *state.Snapshot, job *structs.Job) bool {
+	done := map[string]map[string]bool{}
+	for _, a := range snap.AllocsByJob(nil, job.Namespace, job.ID, false) {
+		if a.JobVersion != job.Version {
+			continue
+		}
+		well := a.ClientStatus == structs.AllocClientComplete && (!a.ServerTerminal() || structs.EndedByThemselves(a.TaskStates))
+		switch {
+		case well && done[a.TaskGroup] == nil:
+			done[a.TaskGroup] = map[string]bool{a.Name: true}
+		case well:
+			done[a.TaskGroup][a.Name] = true
+		case job.PerNode() && a.NextAllocation == "" && a.ClientStatus == structs.AllocClientFailed:
+			return false
+		}
+	}
+	for _, g := range job.TaskGroups {
+		if !job.PerNode() && len(done[g.Name]) < g.Count {
+			return false
+		}
+	}
+	return true
+}
+
+// reserved reports whether what a run needs is reserved for it, so that its first stage may start.
+func reserved(*structs.WorkflowRun) bool { return true }
+
+// next returns the entry that moves a run on as far as it can go now, by how far the jobs of its active stage are; nil: there is nothing to do.
+// It is a function of the state, so that whoever leads comes to the same entry; its index makes sure that it is applied once.
+func next(r *structs.WorkflowRun, progress func(jobID string) Progress) *structs.WorkflowAdvanceEntry {
+	if !r.Alive() {
+		return nil
+	}
+	d := &decision{run: r, entry: &structs.WorkflowAdvanceEntry{
+		Namespace: r.Namespace, ID: r.ID, Run: r.Run, CheckIndex: r.ModifyIndex, State: r.State, Stage: r.Stage,
+	}}
+	if r.Active() == nil {
+		d.begin()
+	} else {
+		d.follow(progress)
+	}
+	if len(d.entry.Stages) == 0 && len(d.entry.Jobs) == 0 && d.entry.State == r.State && d.entry.Stage == r.Stage {
+		return nil
+	}
+	return d.entry
+}
+
+// decision is an entry in the making.
+type decision struct {
+	run   *structs.WorkflowRun
+	entry *structs.WorkflowAdvanceEntry
+}
+
+// begin starts the stage that comes next, unless the run is paused or, before its first stage, not reserved yet.
+func (d *decision) begin() {
+	r := d.run
+	switch {
+	case r.State == structs.WorkflowPaused:
+	case r.State == structs.WorkflowPending && !reserved(r):
+	default:
+		d.start(d.entry.Stage)
+	}
+}
+
+// start registers all jobs of a stage.
+func (d *decision) start(stage int) {
+	d.entry.State, d.entry.Stage = structs.WorkflowRunning, stage
+	d.entry.Stages = append(d.entry.Stages, structs.WorkflowStageMove{Stage: stage, State: structs.StageStarting, Start: true})
+	for i := range d.run.Stages[stage].Jobs {
+		d.entry.Jobs = append(d.entry.Jobs, structs.WorkflowJobMove{Stage: stage, Job: i, State: structs.StageStarting, Register: true})
+	}
+}
+
+// follow moves the jobs of the active stage on, and the stage with them.
+func (d *decision) follow(progress func(jobID string) Progress) {
+	r, stage := d.run, d.run.Stages[d.run.Stage]
+	specs := r.Workflow.Jobs()
+	open, failed, begun := false, false, false
+	for i := range stage.Jobs {
+		j := &stage.Jobs[i]
+		state := j.State
+		if state == structs.StageStarting || state == structs.StageRunning {
+			state = d.job(i, j, specs[j.Name], progress(j.JobID))
+		}
+		open = open || state == structs.StageStarting || state == structs.StageRunning
+		failed = failed || state == structs.StageFailed
+		begun = begun || state != structs.StageStarting
+	}
+	switch {
+	case !open:
+		d.end(failed)
+	case begun && stage.State == structs.StageStarting:
+		d.entry.Stages = append(d.entry.Stages, structs.WorkflowStageMove{Stage: r.Stage, State: structs.StageRunning})
+	}
+}
+
+// job moves one job of the active stage on, and returns its state then.
+func (d *decision) job(index int, j *structs.WorkflowRunJob, spec *structs.WorkflowJob, is Progress) string {
+	move := structs.WorkflowJobMove{Stage: d.run.Stage, Job: index, State: j.State}
+	switch is {
+	case Pending:
+	case Running:
+		move.State = structs.StageRunning
+	case Complete:
+		move.State = structs.StageComplete
+	case Failed:
+		move.State = structs.StageFailed
+		if j.Retried < spec.Retries {
+			move.State, move.Register, move.Retry = structs.StageStarting, true, true
+		}
+	case Stopped:
+		move.State = structs.StageFailed
+	}
+	if move.State != j.State || move.Register {
+		d.entry.Jobs = append(d.entry.Jobs, move)
+	}
+	return move.State
+}
+
+// end ends the active stage: all its jobs have ended.
+func (d *decision) end(failed bool) {
+	r, stage := d.run, d.run.Stages[d.run.Stage]
+	move := structs.WorkflowStageMove{Stage: r.Stage, State: structs.StageComplete}
+	if failed {
+		move.State = structs.StageFailed
+	}
+	last := r.Stage == len(r.Stages)-1
+	switch onFailure := r.Workflow.OnFailure; {
+	case failed && onFailure == structs.OnFailureRetryStage && stage.Attempt < structs.MaxStageAttempts:
+		d.again(move)
+	case failed && (onFailure != structs.OnFailureContinue || last):
+		d.entry.Stages = append(d.entry.Stages, move)
+		d.entry.State = structs.WorkflowFailed
+	case last:
+		d.entry.Stages = append(d.entry.Stages, move)
+		d.entry.State, d.entry.Stage = structs.WorkflowComplete, len(r.Stages)
+	default:
+		d.entry.Stages = append(d.entry.Stages, move)
+		d.entry.Stage++
+		if r.State != structs.WorkflowPaused {
+			d.start(d.entry.Stage)
+		}
+	}
+}
+
+// again starts the active stage another time; once the run is resumed, if it is paused.
+func (d *decision) again(failed structs.WorkflowStageMove) {
+	if d.run.State == structs.WorkflowPaused {
+		d.entry.Stages = append(d.entry.Stages, failed)
+		return
+	}
+	// What ended just now is registered again in the same entry: of each job the last move counts.
+	d.entry.Jobs = slices.DeleteFunc(d.entry.Jobs, func(m structs.WorkflowJobMove) bool { return m.Stage == d.run.Stage })
+	d.start(d.run.Stage)
+}

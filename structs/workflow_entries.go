@@ -1,0 +1,285 @@
+package structs
+
+// Log entries about workflows. Times are Unix nanoseconds, minted by the server that made the entry.
+type (
+	// WorkflowRunEntry starts a run of a workflow: of one that is stated, or of the one that is stored, from a stage on. It is refused with
+	// CodeConflict while the last run is alive.
+	WorkflowRunEntry struct {
+		Workflow *Workflow
+		// Namespace and ID name the workflow to be retried from stage From, where none is stated.
+		Namespace string     `json:",omitempty" codec:",omitempty"`
+		ID        string     `json:",omitempty" codec:",omitempty"`
+		From      string     `json:",omitempty" codec:",omitempty"`
+		Submitter *Submitter `json:",omitempty" codec:",omitempty"`
+		// CAS requires that the workflow was last changed at CheckIndex; 0: there is none.
+		CAS        bool   `json:",omitempty" codec:",omitempty"`
+		CheckIndex uint64 `json:",omitempty" codec:",omitempty"`
+		Time       int64
+	}
+	// WorkflowAdvanceEntry moves a run on: states of stages and jobs, and with them the registration of the jobs that start, so that there is
+	// never one without the other. It changes nothing, with CodeConflict, unless the run is the stated one and was last changed at CheckIndex.
+	WorkflowAdvanceEntry struct {
+		_struct sparse `entry:",omitempty"`
+
+		Namespace  string
+		ID         string
+		Run        int
+		CheckIndex uint64
+		// State and Stage are those of the run from now on.
+		State  string
+		Stage  int
+		Stages []WorkflowStageMove
+		Jobs   []WorkflowJobMove
+		// EvalSeed derives the IDs of the evaluations of the jobs that are registered.
+		EvalSeed string
+		Time     int64
+	}
+	// WorkflowStageMove is the new state of a stage.
+	WorkflowStageMove struct {
+		Stage int
+		State string
+		// Start reports that an attempt of the stage begins.
+		Start bool `json:",omitempty" codec:",omitempty"`
+	}
+	// WorkflowJobMove is the new state of a job of a stage.
+	WorkflowJobMove struct {
+		Stage int
+		Job   int
+		State string
+		// Register registers the job, as the next attempt. Retry counts that as a retry of a job that failed.
+		Register bool `json:",omitempty" codec:",omitempty"`
+		Retry    bool `json:",omitempty" codec:",omitempty"`
+	}
+	// WorkflowStateEntry pauses, resumes or cancels a run: Action is one of the WorkflowAction constants. To cancel stops all jobs of the run.
+	WorkflowStateEntry struct {
+		Namespace string
+		ID        string
+		Action    string
+		EvalSeed  string
+		Time      int64
+	}
+	// WorkflowDeleteEntry removes a workflow that is not alive. The jobs of its runs stay.
+	WorkflowDeleteEntry struct {
+		Namespace string
+		ID        string
+		Time      int64
+		// EndedBefore removes it only if its run ended before, in Unix nanoseconds; 0: whenever it ended.
+		EndedBefore int64 `json:",omitempty" codec:",omitempty"`
+	}
+)
+
+// What a WorkflowStateEntry does.
+const (
+	WorkflowActionPause  = "pause"
+	WorkflowActionResume = "resume"
+	WorkflowActionCancel = "cancel"
+)
+
+// Calls about workflows and their answers.
+type (
+	// WorkflowRunRequest runs a workflow, or plans it.
+	WorkflowRunRequest struct {
+		Workflow   *Workflow
+		CAS        bool
+		CheckIndex uint64
+		WriteRequest
+	}
+	// WorkflowRunReply names the run that was started.
+	WorkflowRunReply struct {
+		Run      int
+		Warnings string
+		WriteMeta
+	}
+	// WorkflowActionRequest pauses, resumes, cancels or deletes a workflow.
+	WorkflowActionRequest struct {
+		ID string
+		WriteRequest
+	}
+	// WorkflowRetryRequest runs a workflow again from a stage on; empty: the first one that is not complete.
+	WorkflowRetryRequest struct {
+		ID    string
+		Stage string
+		WriteRequest
+	}
+	// WorkflowGetReply is a workflow; nil: there is none of the name.
+	WorkflowGetReply struct {
+		Workflow *WorkflowStatus
+		QueryMeta
+	}
+	// WorkflowListReply lists workflows.
+	WorkflowListReply struct {
+		Workflows []*WorkflowStub
+		QueryMeta
+	}
+	// WorkflowPlanReply is what a workflow would do.
+	WorkflowPlanReply struct {
+		Plan *WorkflowPlan
+		WriteMeta
+	}
+)
+
+// WorkflowStub is a workflow in a list.
+type WorkflowStub struct {
+	ID        string
+	Namespace string
+	NodePool  string
+	Run       int
+	State     string
+	Priority  int
+	// Stage is the number of the stage that runs or comes next, from 1, and Stages how many there are.
+	Stage      int
+	StageName  string
+	Stages     int
+	Missing    string
+	SubmitTime int64
+	StartTime  int64
+	EndTime    int64
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// WorkflowStatus is a workflow as it is shown.
+type WorkflowStatus struct {
+	ID        string
+	Namespace string
+	NodePool  string
+	Run       int
+	State     string
+	Priority  int
+	Reserve   WorkflowReserve
+	OnFailure string
+	// Stage is the number of the stage that runs or comes next, from 1.
+	Stage   int
+	Missing string
+	// Posted reports that the reservation is held, in Parts. Used, Lent and Idle add up to Reserved.
+	Posted   bool
+	Parts    []WorkflowPart
+	Reserved WorkflowResources
+	Used     WorkflowResources
+	Lent     WorkflowResources
+	Idle     WorkflowResources
+	LentTo   []WorkflowLoan
+	Stages   []WorkflowStageStatus
+
+	Submitter  *Submitter `json:",omitempty" codec:",omitempty"`
+	SubmitTime int64
+	StartTime  int64
+	EndTime    int64
+	Previous   []WorkflowPastRun
+	// Workflow is the workflow as written.
+	Workflow *Workflow
+
+	CreateIndex uint64
+	ModifyIndex uint64
+}
+
+// WorkflowLoan is what one borrower has.
+type WorkflowLoan struct {
+	To    string
+	Share int
+	// Due is what its share comes to, Amount what it has.
+	Due    WorkflowResources
+	Amount WorkflowResources
+	Allocs []string
+}
+
+// WorkflowStageStatus is a stage as it is shown.
+type WorkflowStageStatus struct {
+	Name      string
+	State     string
+	Attempt   int
+	Start     int64
+	End       int64
+	Reclaimed int
+	Jobs      []WorkflowJobStatus
+}
+
+// WorkflowJobStatus is a job of a stage as it is shown.
+type WorkflowJobStatus struct {
+	ID        string
+	Name      string
+	State     string
+	Attempt   int
+	DependsOn []string `json:",omitempty" codec:",omitempty"`
+	Start     int64
+	End       int64
+	// Instances is how many instances the job has, of which so many run, and have completed or failed.
+	Instances int
+	Running   int
+	Complete  int
+	Failed    int
+}
+
+// WorkflowPlan is what a workflow would do: its stages, and what each needs.
+type WorkflowPlan struct {
+	ID        string
+	Namespace string
+	NodePool  string
+	Reserve   WorkflowReserve
+	Stages    []WorkflowPlanStage
+	// Max and Sum are the largest stage, by resource, and all stages together. Reserved is what the workflow would reserve.
+	Max      WorkflowResources
+	Sum      WorkflowResources
+	Reserved WorkflowResources
+	// Packing is how what is reserved would be laid on nodes; nil: that is not known.
+	Packing []WorkflowPart
+	// Alive is the number of a run that has not ended; 0: there is none.
+	Alive    int
+	Warnings string
+}
+
+// WorkflowPlanStage is a stage of a plan.
+type WorkflowPlanStage struct {
+	Name  string
+	Jobs  []WorkflowPlanJob
+	Needs WorkflowResources
+}
+
+// WorkflowPlanJob is a job of a plan.
+type WorkflowPlanJob struct {
+	Name      string
+	DependsOn []string `json:",omitempty" codec:",omitempty"`
+	Instances int
+	Needs     WorkflowResources
+}
+
+// Stub returns the run as lists show it.
+func (r *WorkflowRun) Stub() *WorkflowStub {
+	at := min(r.Stage, len(r.Stages)-1)
+	return &WorkflowStub{
+		ID: r.ID, Namespace: r.Namespace, NodePool: r.Workflow.NodePool, Run: r.Run, State: r.State, Priority: r.Workflow.Priority,
+		Stage: at + 1, StageName: r.Stages[at].Name, Stages: len(r.Stages), Missing: r.Missing,
+		SubmitTime: r.SubmitTime, StartTime: r.StartTime, EndTime: r.EndTime, CreateIndex: r.CreateIndex, ModifyIndex: r.ModifyIndex,
+	}
+}
+
+// Plan returns what a canonical and valid workflow would do, as far as it follows from the workflow alone.
+func (w *Workflow) Plan() (*WorkflowPlan, error) {
+	levels, err := w.Levels()
+	if err != nil {
+		return nil, err
+	}
+	p := &WorkflowPlan{ID: w.ID, Namespace: w.Namespace, NodePool: w.NodePool, Reserve: w.Reserve}
+	p.Reserved, p.Max, p.Sum = w.Reservation(levels)
+	for _, l := range levels {
+		s := WorkflowPlanStage{Name: l.Name, Needs: l.Needs}
+		for _, j := range l.Jobs {
+			s.Jobs = append(s.Jobs, WorkflowPlanJob{Name: j.Name, DependsOn: j.DependsOn, Instances: j.Job.Instances(), Needs: j.Needs()})
+		}
+		p.Stages = append(p.Stages, s)
+	}
+	return p, nil
+}
+
+// Instances returns how many instances a job has; of a system or sysbatch job, which has as many as nodes fit, how many groups.
+func (j *Job) Instances() (n int) {
+	for _, g := range j.TaskGroups {
+		if j.PerNode() {
+			n++
+			continue
+		}
+		n += g.Count
+	}
+	return n
+}
