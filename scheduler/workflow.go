@@ -49,3 +49,12 @@ func LostParts(w *World, key string) []string {
 	}
 	return lend.Missing(w, c)
 }
+
+// RenewReservation returns the reservation of the workflow of a key with its lost parts on other nodes, or what is missing of it; nil: it has none.
+func RenewReservation(w *World, key string) *structs.WorkflowReservation {
+	c := w.Workflow(key)
+	if c == nil || !c.Posted {
+		return nil
+	}
+	return reserve.Renew(w, c)
+}

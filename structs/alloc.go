@@ -199,7 +199,11 @@ func (a *Allocation) ClassAndClaim() (class string, claim *AllocClaim) {
 		return ClassOpportunistic, nil
 	}
 	t := a.AllocatedResources.Shared.Terms
-	return ClassGuaranteed, &AllocClaim{Kind: t.Claim, Owner: a.Namespace, Level: t.CellLevel}
+	claim = &AllocClaim{Kind: t.Claim, Owner: a.Namespace, Level: t.CellLevel}
+	if t.Claim == ClaimWorkflow {
+		claim.Owner = t.WorkflowKey()
+	}
+	return ClassGuaranteed, claim
 }
 
 // AllocListStub is an allocation's line in a list.

@@ -40,6 +40,8 @@ type (
 		State string
 		// Start reports that an attempt of the stage begins.
 		Start bool `json:",omitempty" codec:",omitempty"`
+		// Reclaimed is how many borrowers left for it.
+		Reclaimed int `json:",omitempty" codec:",omitempty"`
 	}
 	// WorkflowJobMove is the new state of a job of a stage.
 	WorkflowJobMove struct {

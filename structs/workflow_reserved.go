@@ -68,3 +68,36 @@ type WorkflowReservation struct {
 
 // Key names the workflow among those of all namespaces.
 func (r *WorkflowReservation) Key() string { return WorkflowKey(r.Namespace, r.ID) }
+
+// Claim returns the reservation of a run as the scheduler sees it; nil: the run has ended.
+func (r *WorkflowRun) Claim() *WorkflowClaim {
+	if !r.Alive() {
+		return nil
+	}
+	c := &WorkflowClaim{
+		Namespace: r.Namespace, ID: r.ID, Run: r.Run, NodePool: r.Workflow.NodePool, Priority: r.Workflow.Priority, Posted: r.Posted, Parts: r.Parts,
+		Lend: r.Workflow.Lend, LendMax: r.Workflow.LendMax,
+	}
+	stage := r.Active()
+	if stage == nil {
+		return c
+	}
+	specs := r.Workflow.Jobs()
+	for i := range stage.Jobs {
+		if j := &stage.Jobs[i]; j.State == StageStarting || j.State == StageRunning {
+			c.Jobs = append(c.Jobs, WorkflowJobLimit{JobID: j.JobID, Limit: timeLimitOf(specs[j.Name].Job)})
+		}
+	}
+	return c
+}
+
+// timeLimitOf returns the longest time limit of a job's groups; 0 if one has none.
+func timeLimitOf(job *Job) (limit time.Duration) {
+	for _, g := range job.TaskGroups {
+		if g.MaxRunDuration == 0 {
+			return 0
+		}
+		limit = max(limit, g.MaxRunDuration)
+	}
+	return limit
+}

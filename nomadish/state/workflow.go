@@ -2,6 +2,7 @@ package state
 
 import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/workflowtable"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -31,13 +32,56 @@ type workflows struct{ x *txn }
 func (w workflows) edit() workflowtable.Edit {
 	x := w.x
 	return workflowtable.Edit{
-		Rows: x, Index: x.index, Now: x.now, Put: x.put, Drop: x.drop, Register: w.register, Stop: w.stop, AnyJob: w.anyJob,
+		Rows: x, Index: x.index, Now: x.now, Put: w.put, Drop: w.drop, Register: w.register, Stop: w.stop, AnyJob: w.anyJob,
 		HasNamespace: func(name string) bool {
 			return name == structs.DefaultNamespace || get[structs.Namespace](x, TableNamespaces, byID, name) != nil
 		},
 		Note: func(key string, was, now any) {
 			x.changes = append(x.changes, Change{Kind: KindWorkflow, Key: key, Old: was, New: now, Type: x.event})
 		},
+	}
+}
+
+// put stores a row. The scheduler's view of what the workflow has reserved follows.
+func (w workflows) put(table string, row any) {
+	w.x.put(table, row)
+	w.claim(row)
+}
+
+// drop removes a row.
+func (w workflows) drop(table string, row any) {
+	w.x.drop(table, row)
+	if r, is := row.(*structs.WorkflowRun); is {
+		w.x.edit.DropWorkflow(structs.WorkflowKey(r.Namespace, r.ID))
+	}
+}
+
+// claim has the scheduler see what a workflow has reserved.
+func (w workflows) claim(row any) {
+	r, is := row.(*structs.WorkflowRun)
+	if !is {
+		return
+	}
+	if c := r.Claim(); c != nil {
+		w.x.edit.SetWorkflow(c)
+		return
+	}
+	w.x.edit.DropWorkflow(structs.WorkflowKey(r.Namespace, r.ID))
+}
+
+// reserve changes what a workflow has reserved, as a plan decided it.
+func (w workflows) reserve(to *structs.WorkflowReservation) {
+	if to != nil {
+		w.edit().Reserve(to)
+	}
+}
+
+// restoreWorkflows states what all workflows have reserved.
+func restoreWorkflows(r reader, edit *scheduler.Edit) {
+	for row := range rows[structs.WorkflowRun](r, false, workflowtable.Workflows, byID) {
+		if c := row.Claim(); c != nil {
+			edit.SetWorkflow(c)
+		}
 	}
 }
 
@@ -104,7 +148,7 @@ func (w workflows) aliveIn(namespace string) string {
 // forget removes the workflows of a namespace that is deleted.
 func (w workflows) forget(namespace string) {
 	for _, r := range collect(rows[structs.WorkflowRun](w.x, false, workflowtable.Workflows, byPrefix, namespace, "")) {
-		w.x.drop(workflowtable.Workflows, r)
+		w.drop(workflowtable.Workflows, r)
 		w.x.changes = append(w.x.changes, Change{Kind: KindWorkflow, Key: r.NamespacedID().String(), Old: r, Type: "WorkflowDeleted"})
 	}
 }

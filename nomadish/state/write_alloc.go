@@ -236,6 +236,7 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 	for _, r := range p.Reserve {
 		x.reserve(r)
 	}
+	workflows{x}.reserve(p.Workflow)
 	for _, e := range p.Evals {
 		x.upsertEval(e)
 	}

@@ -251,6 +251,7 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 	for h := range rows[structs.Reservation](r, false, TableReservations, byID) {
 		edit.Reserve(h)
 	}
+	restoreWorkflows(r, edit)
 	restoreProjects(r, edit)
 	edit.RetryPins()
 	return edit

@@ -78,9 +78,6 @@ func completed(snap *state.Snapshot, job *structs.Job) bool {
 	return true
 }
 
-// reserved reports whether what a run needs is reserved for it, so that its first stage may start.
-func reserved(*structs.WorkflowRun) bool { return true }
-
 // next returns the entry that moves a run on as far as it can go now, by how far the jobs of its active stage are; nil: there is nothing to do.
 // It is a function of the state, so that whoever leads comes to the same entry; its index makes sure that it is applied once.
 func next(r *structs.WorkflowRun, progress func(jobID string) Progress) *structs.WorkflowAdvanceEntry {

@@ -66,7 +66,9 @@ func (s *site) act(action string) {
 	})
 }
 
-func (s *site) run() *structs.WorkflowRun { return s.store.Snapshot().Workflows(nil).Get("default", "chip") }
+func (s *site) run() *structs.WorkflowRun {
+	return s.store.Snapshot().Workflows(nil).Get("default", "chip")
+}
 
 // decide applies what follows from the state until nothing does.
 func (s *site) decide() {
@@ -80,6 +82,12 @@ func (s *site) decide() {
 
 func (s *site) step() bool {
 	r := s.run()
+	if r.State == structs.WorkflowPending && !r.Posted {
+		s.put(structs.LogPlanApply, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: int64(s.index), Workflow: &structs.WorkflowReservation{
+			Namespace: r.Namespace, ID: r.ID, Run: r.Run, Posted: true,
+		}}}})
+		return true
+	}
 	entry := next(r, func(id string) Progress { return s.does[id] })
 	if entry == nil {
 		return false

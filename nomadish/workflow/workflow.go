@@ -38,18 +38,19 @@ type Options struct {
 
 // Driver moves runs on.
 type Driver struct {
-	opts  Options
-	store *state.Store
-	apply Applier
+	opts    Options
+	store   *state.Store
+	apply   Applier
+	planner Planner
 }
 
-// New returns a new driver.
-func New(opts Options, store *state.Store, apply Applier) *Driver {
+// New returns a new driver. Without a planner nothing is reserved, and no run starts that needs a reservation.
+func New(opts Options, store *state.Store, apply Applier, planner Planner) *Driver {
 	opts.Clock = clock.Or(opts.Clock)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	return &Driver{opts: opts, store: store, apply: apply}
+	return &Driver{opts: opts, store: store, apply: apply, planner: planner}
 }
 
 // Run moves runs on until ctx ends.
@@ -62,10 +63,23 @@ func (d *Driver) Run(ctx context.Context) {
 
 // follow moves on what changes concern, and tries again what failed, until it falls behind the feed or ctx ends.
 func (d *Driver) follow(ctx context.Context, feed *state.Feed, failed map[structs.NamespacedID]bool) {
+	var last time.Time
+	due := true // reservations are to be looked at
 	for {
-		changes, err := d.wait(ctx, feed, len(failed) > 0)
+		if due && d.opts.Clock.Now().Sub(last) >= reserveEvery {
+			due, last = d.reserve(ctx), d.opts.Clock.Now()
+		}
+		after := time.Duration(0)
+		switch {
+		case due:
+			after = reserveEvery
+		case len(failed) > 0:
+			after = retryAfter
+		}
+		changes, err := d.wait(ctx, feed, after)
 		switch {
 		case err == nil:
+			due = due || mayReserve(&changes)
 			at := changed(&changes)
 			for id := range failed { // order does not matter: a set made of a set
 				at = with(at, id)
@@ -79,13 +93,28 @@ func (d *Driver) follow(ctx context.Context, feed *state.Feed, failed map[struct
 	}
 }
 
-// wait returns the next changes, or if something is to be tried again an error after a while.
-func (d *Driver) wait(ctx context.Context, feed *state.Feed, again bool) (state.Changes, error) {
-	if again {
+// mayReserve reports whether more may be reserved after changes, or something reserved may be lost.
+func mayReserve(c *state.Changes) bool {
+	return slices.ContainsFunc(c.Items, func(c state.Change) bool {
+		switch c.Kind {
+		case state.KindWorkflow, state.KindNode, state.KindConfig, state.KindProject, state.KindVirtualCluster:
+			return true
+		case state.KindAlloc:
+			was, _ := c.Old.(*state.AllocRow)
+			now, _ := c.New.(*state.AllocRow)
+			return was != nil && !was.Terminal() && (now == nil || now.Terminal() || now.DesiredStatus() != was.DesiredStatus())
+		}
+		return false
+	})
+}
+
+// wait returns the next changes, or, if something is to be tried again, an error after a while; 0: nothing is.
+func (d *Driver) wait(ctx context.Context, feed *state.Feed, after time.Duration) (state.Changes, error) {
+	if after > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
-		timer := d.opts.Clock.AfterFunc(retryAfter, cancel)
+		timer := d.opts.Clock.AfterFunc(after, cancel)
 		defer timer.Stop()
 	}
 	return feed.Next(ctx)
@@ -151,6 +180,9 @@ func (d *Driver) Step(ctx context.Context, id structs.NamespacedID) (again bool,
 	entry := next(r, func(job string) Progress { return ProgressOf(snap, r.Namespace, job) })
 	if entry == nil {
 		return false, nil
+	}
+	if err := d.takeBack(ctx, snap, r, entry); err != nil {
+		return false, err
 	}
 	entry.EvalSeed, entry.Time = d.opts.NewID(), d.opts.Clock.Now().UnixNano()
 	_, err = d.apply.Apply(ctx, structs.LogWorkflowAdvance, entry)

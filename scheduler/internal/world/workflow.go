@@ -217,7 +217,7 @@ func (e *Edit) SetWorkflow(c *structs.WorkflowClaim) {
 	}
 	e.from = nil
 	e.w.workflows.Put(e.tok, c.Key(), c)
-	if !c.Posted {
+	if !c.Posted && len(c.Parts) > 0 {
 		e.w.pending = c.Key()
 	}
 }
@@ -302,6 +302,9 @@ func Reserved(e *Edit, r *structs.WorkflowReservation) (now *structs.WorkflowCla
 	c.Parts, c.Posted = r.Parts, r.Posted
 	if r.Posted {
 		for i := range r.Parts {
+			if was.Posted && slices.Contains(was.Parts, r.Parts[i]) {
+				continue // it is the workflow's, whether or not its node is ready
+			}
 			if lack := partLacks(e, r.Key(), &r.Parts[i]); lack != "" {
 				return nil, "node " + structs.ShortID(r.Parts[i].NodeID) + ": " + lack
 			}

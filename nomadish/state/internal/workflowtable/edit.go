@@ -206,9 +206,24 @@ func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
 	}
 	if !now.Alive() {
 		now.EndTime = x.Now
+		now.Parts, now.Posted, now.Missing = nil, false, ""
 	}
 	x.put(was, now)
 	return nil
+}
+
+// Reserve changes what a run that has not ended has reserved. It changes nothing if the run is over, or another.
+func (x Edit) Reserve(to *structs.WorkflowReservation) {
+	was := x.get(to.Namespace, to.ID)
+	if was == nil || was.Run != to.Run || !was.Alive() {
+		return
+	}
+	if was.Posted == to.Posted && was.Missing == to.Missing && slices.Equal(was.Parts, to.Parts) {
+		return
+	}
+	now := was.Copy()
+	now.Parts, now.Posted, now.Missing = to.Parts, to.Posted, to.Missing
+	x.put(was, now)
 }
 
 // checkMoves returns an error if an entry names what the run does not have.
@@ -234,6 +249,7 @@ func (x Edit) moveStage(s *structs.WorkflowRunStage, m structs.WorkflowStageMove
 	s.State = m.State
 	if m.Start {
 		s.Attempt++
+		s.Reclaimed = m.Reclaimed
 		s.Start, s.End = x.Now, 0
 		for i := range s.Jobs {
 			s.Jobs[i].Retried = 0

@@ -1,0 +1,180 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+const (
+	// reserveEvery is the shortest time between two looks at what could be reserved.
+	reserveEvery = 100 * time.Millisecond
+	// maxReserving bounds the workflows that wait for their reservation and are looked at in one round: those of the highest rank.
+	maxReserving = 16
+)
+
+// Planner has plans judged and, as far as they hold, committed.
+type Planner interface {
+	Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error)
+}
+
+// reserves reports whether anything is reserved for a run: instances of sysbatch jobs use no claim.
+func reserves(r *structs.WorkflowRun) bool {
+	for _, j := range r.Workflow.Jobs() { // any: the order does not matter
+		if !j.Job.PerNode() && j.Job.Instances() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// reserved reports whether what a run needs is reserved for it, so that its first stage may start.
+func reserved(r *structs.WorkflowRun) bool { return r.Posted || !reserves(r) }
+
+// waiting returns the runs that wait for their reservation, the highest rank first: by priority, then by who came first.
+func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
+	for r := range snap.Workflows(nil).Alive() {
+		if r.State == structs.WorkflowPending && !reserved(r) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *structs.WorkflowRun) int {
+		return cmp.Or(cmp.Compare(b.Workflow.Priority, a.Workflow.Priority), cmp.Compare(a.SubmitTime, b.SubmitTime),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// reserve reserves for the runs that wait for it as far as it can be had now, and makes reservations whole of which nodes were lost. It reports whether
+// to look again soon: what it wanted was not to be had any more, or could not be committed.
+func (d *Driver) reserve(ctx context.Context) (again bool) {
+	if d.planner == nil {
+		return false
+	}
+	snap := d.store.Snapshot()
+	list := waiting(snap)
+	if keeps := snap.World().PendingWorkflow(); keeps != nil && (len(list) == 0 || keeps.Key() != structs.WorkflowKey(list[0].Namespace, list[0].ID)) {
+		to := &structs.WorkflowReservation{Namespace: keeps.Namespace, ID: keeps.ID, Run: keeps.Run}
+		if r := snap.Workflows(nil).Get(keeps.Namespace, keeps.ID); r != nil {
+			to.Missing = r.Missing
+		}
+		return d.submit(ctx, snap, to) || true
+	}
+	for i, r := range list[:min(len(list), maxReserving)] {
+		to := choose(snap.World(), r, i > 0)
+		if same(r, to) {
+			continue
+		}
+		if d.submit(ctx, snap, to) || to.Posted { // the others see what is left
+			return true
+		}
+	}
+	for r := range snap.Workflows(nil).Alive() {
+		key := structs.WorkflowKey(r.Namespace, r.ID)
+		if !r.Posted || len(scheduler.LostParts(snap.World(), key)) == 0 && r.Missing == "" {
+			continue
+		}
+		if to := scheduler.RenewReservation(snap.World(), key); to != nil && !same(r, to) {
+			again = d.submit(ctx, snap, to) || again
+		}
+	}
+	return again
+}
+
+// choose returns what a run reserves now, for the stages that are still to come.
+func choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) *structs.WorkflowReservation {
+	var stages []scheduler.WorkflowStage
+	for i := r.Stage; i < len(r.Stages); i++ {
+		stages = append(stages, jobsOf(r, i, nil))
+	}
+	c := scheduler.ChooseReservation(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept)
+	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Posted: c.Posted, Missing: c.Missing}
+}
+
+// jobsOf returns the jobs of a stage that only names, by their index; nil: all of them.
+func jobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.WorkflowStage) {
+	specs := r.Workflow.Jobs()
+	s := r.Stages[stage]
+	for i := range s.Jobs {
+		if only == nil || slices.Contains(only, i) {
+			jobs = append(jobs, r.JobOf(s, specs[s.Jobs[i].Name], s.Jobs[i].Attempt+1))
+		}
+	}
+	return jobs
+}
+
+// same reports whether a run has a reservation already as it is stated.
+func same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
+	return r.Posted == to.Posted && r.Missing == to.Missing && slices.Equal(r.Parts, to.Parts)
+}
+
+// submit has a reservation judged and committed, and reports whether that failed.
+func (d *Driver) submit(ctx context.Context, snap *state.Snapshot, to *structs.WorkflowReservation) (failed bool) {
+	result, err := d.planner.Submit(ctx, &structs.Plan{Namespace: to.Namespace, JobID: to.ID, SnapshotIndex: snap.Index(), Workflow: to})
+	if err != nil {
+		if ctx.Err() == nil {
+			d.opts.Logger.Error("reserve for a workflow; it will be tried again", "namespace", to.Namespace, "workflow", to.ID, "error", err)
+		}
+		return true
+	}
+	return result.AllocIndex == 0 // it did not hold
+}
+
+// takeBack takes back from those who borrow what the jobs that an entry registers need of the reservation, before they are registered.
+func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, entry *structs.WorkflowAdvanceEntry) error {
+	if d.planner == nil || !r.Posted {
+		return nil
+	}
+	starts := map[int][]int{} // looked up only
+	for _, m := range entry.Jobs {
+		if m.Register {
+			starts[m.Stage] = append(starts[m.Stage], m.Job)
+		}
+	}
+	key, now := structs.WorkflowKey(r.Namespace, r.ID), d.opts.Clock.Now()
+	for stage := range r.Stages {
+		if starts[stage] == nil {
+			continue
+		}
+		start := scheduler.StartStage(snap.World(), key, jobsOf(r, stage, starts[stage]), now.UnixNano())
+		if len(start.Stops) == 0 {
+			continue
+		}
+		plan := &structs.Plan{
+			Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Stop: start.Stops,
+			Workflow: &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Posted: true, Missing: r.Missing},
+		}
+		for _, job := range start.Jobs {
+			plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))
+		}
+		if _, err := d.planner.Submit(ctx, plan); err != nil {
+			return err
+		}
+		for i := range entry.Stages {
+			if m := &entry.Stages[i]; m.Stage == stage && m.Start {
+				m.Reclaimed = len(start.Stops)
+			}
+		}
+	}
+	return nil
+}
+
+// evaluation returns the evaluation of a job of which instances are taken back.
+func (d *Driver) evaluation(snap *state.Snapshot, id structs.NamespacedID, now time.Time) *structs.Evaluation {
+	ev := &structs.Evaluation{
+		ID: d.opts.NewID(), Namespace: id.Namespace, JobID: id.ID, Priority: structs.JobDefaultPriority, Type: structs.JobTypeBatch,
+		TriggeredBy: structs.EvalTriggerPreemption, Status: structs.EvalStatusPending,
+		StatusDescription: "created because a workflow took back what instances of the job had borrowed",
+		CreateTime:        now.UnixNano(), ModifyTime: now.UnixNano(),
+	}
+	if job := snap.Job(nil, id.Namespace, id.ID); job != nil {
+		ev.Priority, ev.Type, ev.JobModifyIndex = job.Priority, job.Type, job.JobModifyIndex
+	}
+	return ev
+}
