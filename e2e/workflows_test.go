@@ -20,7 +20,7 @@ func TestWorkflowExample(t *testing.T) {
 	const file = "../examples/workflows/chip.nomad.hcl"
 	says(t, a, 0, "workflow validate "+file, `Workflow "chip" is valid: 5 stages, 6 jobs`)
 	says(t, a, 0, "workflow plan "+file, "synthesis      low, high  2", "Largest stage", "Reserved       max")
-	says(t, a, 0, "workflow run -var dir="+dir+" "+file, `Stage "rtl": starting`, `Workflow "chip" is complete`)
+	says(t, a, 0, "workflow run -var dir="+dir+" "+file, `Stage "rtl": complete`, `Workflow "chip" is complete`)
 	report, err := os.ReadFile(filepath.Join(dir, "report"))
 	if want := "chip run 1 stage signoff attempt 1: 60 cells, sum 1830\n"; err != nil || string(report) != want {
 		t.Errorf("the report is %q, want %q: %v", report, want, err)
@@ -108,6 +108,7 @@ func TestWorkflowCancel(t *testing.T) {
 	}
 
 	says(t, a, 0, run+a.job("steps", stepsWorkflow(2, "0.5")), `Run 2 of workflow "steps" was started`)
+	stageStarted(t, a, "steps", 0)
 	says(t, a, 0, "workflow pause steps")
 	within(t, 20*time.Second, "the first stage to end", func(ctx context.Context) error {
 		return tries(a, 0, "workflow status steps", "steps run 2  paused  stage 2 of 2", "s0 [j0 ✓", "s1 [j1]")
