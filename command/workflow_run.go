@@ -216,7 +216,7 @@ func (m *workflowMonitor) follow(ctx context.Context) int {
 		}
 		m.report(w)
 		if w.EndTime != 0 {
-			m.line("Workflow %q is %s after %s", w.ID, w.State, ui.Short(time.Duration(w.EndTime-w.SubmitTime)))
+			m.line("Workflow %q is %s after %s", w.ID, w.State, durationText(time.Duration(w.EndTime-w.SubmitTime)))
 			if w.State == structs.WorkflowComplete {
 				return exitDone
 			}
@@ -251,7 +251,7 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 			}
 		}
 		if !started && s.End > 0 && changed("end "+s.Name, s.State+" "+strconv.Itoa(s.Attempt)) {
-			m.line("Stage %q: %s after %s", s.Name, s.State, ui.Short(time.Duration(s.End-s.Start)))
+			m.line("Stage %q: %s after %s", s.Name, s.State, durationText(time.Duration(s.End-s.Start)))
 		}
 	}
 }

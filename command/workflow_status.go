@@ -275,7 +275,15 @@ func took(start, end int64, now time.Time) string {
 	if end == 0 {
 		end = now.UnixNano()
 	}
-	return ui.Short(time.Duration(max(0, end-start)))
+	return durationText(time.Duration(max(0, end-start)))
+}
+
+// durationText describes a duration: of less than ten seconds with its fractions, as stages may take no longer.
+func durationText(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return ui.Short(d)
 }
 
 // progressLines returns a line for each stage that has started: a bar of its instances.

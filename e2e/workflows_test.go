@@ -20,7 +20,7 @@ func TestWorkflowExample(t *testing.T) {
 	const file = "../examples/workflows/chip.nomad.hcl"
 	says(t, a, 0, "workflow validate "+file, `Workflow "chip" is valid: 5 stages, 6 jobs`)
 	says(t, a, 0, "workflow plan "+file, "synthesis      low, high  2", "Largest stage", "Reserved       max")
-	says(t, a, 0, "workflow run -var dir="+dir+" "+file, `Stage "rtl": complete`, `Workflow "chip" is complete`)
+	says(t, a, 0, "workflow run -var dir="+dir+" "+file, `Stage "rtl": complete after`, `Workflow "chip" is complete`)
 	report, err := os.ReadFile(filepath.Join(dir, "report"))
 	if want := "chip run 1 stage signoff attempt 1: 60 cells, sum 1830\n"; err != nil || string(report) != want {
 		t.Errorf("the report is %q, want %q: %v", report, want, err)

@@ -106,6 +106,18 @@ func TestRequeued(t *testing.T) {
 	}
 }
 
+// TestWorkflow: a task of a workflow's job knows which run and stage it is of; other tasks have no such variables.
+func TestWorkflow(t *testing.T) {
+	in := input()
+	in.Alloc.Job.Workflow = &structs.JobWorkflow{ID: "chip", Run: 3, Stage: "place", Attempt: 2}
+	vars := Build(in).Vars()
+	for name, want := range map[string]string{"": "chip", "_RUN": "3", "_STAGE": "place", "_ATTEMPT": "2"} {
+		if got := vars["NOMADISH_WORKFLOW"+name]; got != want {
+			t.Errorf("NOMADISH_WORKFLOW%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestReplace(t *testing.T) {
 	e := Build(input())
 	f := func(in, want string) {

@@ -1,4 +1,4 @@
-// Package gc forgets what is over and old: evaluations, allocations, dead jobs, nodes
+// Package gc forgets what is over and old: evaluations, allocations, dead jobs, workflows that have ended, nodes
 // that stay away, history past its retention.
 //
 // It runs on the leader. It only proposes: whether a thing is still over is checked
@@ -33,7 +33,7 @@ type Options struct {
 	Interval  time.Duration // between collections (5 min)
 	Eval      time.Duration // ended evaluations of services and of system jobs, with their allocations (1 h)
 	BatchEval time.Duration // of batch jobs: their allocations show that they ran (24 h)
-	Job       time.Duration // dead jobs (4 h)
+	Job       time.Duration // dead jobs, and workflows whose run has ended (4 h)
 	Node      time.Duration // nodes that are down (24 h)
 	History   time.Duration // history records; negative: kept (90 days)
 	Clock     clock.Clock   // (the machine's)
@@ -99,7 +99,34 @@ func (c *Collector) collect(ctx context.Context, force bool) error {
 			}
 		}
 	}
+	return c.workflows(ctx, force)
+}
+
+// workflows forgets workflows whose run has ended, as long ago as dead jobs are forgotten.
+func (c *Collector) workflows(ctx context.Context, force bool) error {
+	now := c.opts.Clock.Now()
+	for r := range c.store.Snapshot().Workflows(nil).List(structs.AllNamespaces, "", false) {
+		if r.Alive() || !old(r.EndTime, c.opts.Job, now, force) {
+			continue
+		}
+		// A run that was started meanwhile has not ended before.
+		_, err := c.apply.Apply(ctx, structs.LogWorkflowDelete, &structs.WorkflowDeleteEntry{
+			Namespace: r.Namespace, ID: r.ID, EndedBefore: r.EndTime + 1, Time: now.UnixNano(),
+		})
+		if err != nil && structs.CodeOf(err) != structs.CodeConflict && structs.CodeOf(err) != structs.CodeNotFound {
+			return err
+		}
+	}
 	return nil
+}
+
+// ofLiveRun reports whether a job is of a run of a workflow that has not ended: how the run goes on follows from it.
+func ofLiveRun(snap *state.Snapshot, j *structs.Job) bool {
+	if j.Workflow == nil {
+		return false
+	}
+	r := snap.Workflows(nil).Get(j.Namespace, j.Workflow.ID)
+	return r != nil && r.Alive() && r.Run == j.Workflow.Run
 }
 
 // old reports whether a time (Unix nanoseconds) is at least age ago.
@@ -170,7 +197,7 @@ func (c *Collector) jobs(snap *state.Snapshot, now time.Time, force bool) []*str
 	var entries []*structs.CollectEntry
 	entry := &structs.CollectEntry{}
 	for j := range snap.Jobs(nil, structs.AllNamespaces, "", false) {
-		if j.Status != structs.JobStatusDead || ((j.IsPeriodic() || j.IsParameterized()) && !j.Stop) || j.VersionTag != nil {
+		if j.Status != structs.JobStatusDead || ((j.IsPeriodic() || j.IsParameterized()) && !j.Stop) || j.VersionTag != nil || ofLiveRun(snap, j) {
 			continue
 		}
 		last := j.SubmitTime

@@ -113,6 +113,7 @@ var reads = []string{
 	wire.MethodEvalList, wire.MethodEvalCount, wire.MethodEvalGet, wire.MethodEvalAllocs, wire.MethodTopology, wire.MethodQueue,
 	wire.MethodNamespaceList, wire.MethodNamespaceGet, wire.MethodVirtualClusterList, wire.MethodVirtualClusterGet, wire.MethodExchangeList,
 	wire.MethodProjectList, wire.MethodProjectGet, wire.MethodProjectCalendar, wire.MethodProjectEdits, wire.MethodProjectReport, wire.MethodFlowList, wire.MethodFlowGet,
+	wire.MethodWorkflowList, wire.MethodWorkflowGet,
 	wire.MethodNodePoolList, wire.MethodNodePoolGet, wire.MethodNodePoolNodes, wire.MethodNodePoolJobs,
 	wire.MethodScalingList, wire.MethodScalingGet, wire.MethodClientMetaRead,
 	wire.MethodNodeList, wire.MethodNodeGet, wire.MethodNodeAllocs, wire.MethodClientAllocStats, wire.MethodClientHostStats,

@@ -28,6 +28,8 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodProjectEdits] = structs.ProjectEditsReply{Edits: []*structs.CalendarEdit{{Project: "chip"}}}
 	fk.answer[wire.MethodProjectReport] = structs.ProjectReportReply{Report: &structs.ProjectReport{Project: "chip"}}
 	fk.answer[wire.MethodFlowGet] = structs.FlowReply{Flow: &structs.Flow{Name: "asic"}}
+	fk.answer[wire.MethodWorkflowGet] = structs.WorkflowGetReply{Workflow: &structs.WorkflowStatus{ID: "chip"}}
+	fk.answer[wire.MethodWorkflowPlan] = structs.WorkflowPlanReply{Plan: &structs.WorkflowPlan{ID: "chip"}}
 	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
@@ -186,6 +188,16 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/flow/asic", "", wire.MethodFlowGet)
 	f("PUT", "/v1/flow/asic?cas=0", `{"Steps":["synthesis"]}`, wire.MethodFlowUpsert)
 	f("DELETE", "/v1/flow/asic", "", wire.MethodFlowDelete)
+	f("GET", "/v1/workflows", "", wire.MethodWorkflowList)
+	f("GET", "/v1/workflow/chip", "", wire.MethodWorkflowGet)
+	f("PUT", "/v1/workflow/chip?cas=0", `{"Stages":[{"Name":"s"}]}`, wire.MethodWorkflowRun)
+	f("POST", "/v1/workflow/chip", `{"ID":"chip"}`, wire.MethodWorkflowRun)
+	f("PUT", "/v1/workflow/chip/plan", `{"Stages":[]}`, wire.MethodWorkflowPlan)
+	f("PUT", "/v1/workflow/chip/pause", "", wire.MethodWorkflowPause)
+	f("PUT", "/v1/workflow/chip/resume", "", wire.MethodWorkflowResume)
+	f("PUT", "/v1/workflow/chip/cancel", "", wire.MethodWorkflowCancel)
+	f("PUT", "/v1/workflow/chip/retry?stage=s", "", wire.MethodWorkflowRetry)
+	f("DELETE", "/v1/workflow/chip", "", wire.MethodWorkflowDelete)
 	f("GET", "/v1/exchanges", "", wire.MethodExchangeList)
 	f("PUT", "/v1/exchange/offer", `{"Owner":"team"}`, wire.MethodExchangePut)
 	f("PUT", "/v1/exchange/bid", `{"Owner":"team"}`, wire.MethodExchangePut)

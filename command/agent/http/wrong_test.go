@@ -166,6 +166,11 @@ func TestWrongRequests(t *testing.T) {
 	f("PUT", "/v1/exchange/x", `{}`, 405, "")
 	f("GET", "/v1/deployment/x", "", 404, "deployment not found")
 	f("PUT", "/v1/namespace/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
+	f("GET", "/v1/workflow/x", "", 404, "workflow not found")
+	f("PUT", "/v1/workflow/x", `{"ID":"y"}`, 400, `ID "y": does not match "x" in the path`)
+	f("PUT", "/v1/workflow/x?namespace=a", `{"Namespace":"b"}`, 400, `Namespace "b": does not match "a" in the query`)
+	f("PUT", "/v1/workflow/x?cas=a", `{}`, 400, `cas "a": must be a whole number`)
+	f("PUT", "/v1/workflow/x", `{"Stages":[{"Jobs":[{"Job":{"TaskGroups":[{"MaxRunDuration":"soon"}]}}]}]}`, 400, "soon")
 	f("GET", "/v1/licenses", "", 501, "planned, and not there yet") // not Nomad's
 	f("PUT", "/v1/project/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
 	f("PUT", "/v1/project/x", `{"Throughput":{"Per":"soon"}}`, 400, "soon")
