@@ -1,0 +1,113 @@
+package jobspec
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/command/jobspec/hclfile"
+)
+
+const task = `group "g" {
+      task "t" {
+        driver = "mock_driver"
+        config {
+          run_for = "${var.time}"
+        }
+      }
+    }`
+
+// workflowFile parses a workflow whose jobs are written JOB, and are read from files.
+func workflowFile(text string, files map[string]string) (*WorkflowFile, error) {
+	src := "variable \"time\" {\n  default = \"1s\"\n}\nworkflow \"chip\" {\n" + strings.ReplaceAll(text, "TASK", task) + "\n}\n"
+	opts := Options{Options: hclfile.Options{Vars: map[string]string{"time": "7s"}}}
+	return ParseWorkflow("w.hcl", []byte(src), opts, func(path string) ([]byte, error) {
+		if text, ok := files[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, errors.New("no such file")
+	})
+}
+
+func TestWorkflow(t *testing.T) {
+	t.Parallel()
+	f, err := workflowFile(`
+  priority   = 70
+  reserve    = { cores = 64, gpus = 8, licenses = { vcs = 2 } }
+  on_failure = "retry-stage"
+  lend {
+    to    = "group:interns"
+    share = 2
+  }
+  lend {
+    to          = "project:regress"
+    share       = 1
+    lend_longer = true
+  }
+  lend_max = { cores = 4 }
+  stage "synth" {
+    job "a" {
+      retries = 2
+      TASK
+    }
+    job "b" {
+      depends_on = ["a"]
+      job_file   = "b.hcl"
+    }
+  }
+  stage "place" {
+    job_file = "c.hcl"
+  }`, map[string]string{
+		"b.hcl": "variable \"time\" {}\njob \"other\" {\n  priority = 20\n  type = \"sysbatch\"\n" + task + "\n}\n",
+		"c.hcl": "job \"c\" {\n" + strings.ReplaceAll(task, "${var.time}", "2s") + "\n}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := f.Workflow
+	if w.ID != "chip" || w.Priority != 70 || w.OnFailure != "retry-stage" || w.Reserve.Rule != "" || w.Reserve.Amounts.Cores != 64 || w.Reserve.Amounts.GPUs != 8 ||
+		w.Reserve.Amounts.Licenses["vcs"] != 2 || w.LendMax.Cores != 4 || len(w.Lend) != 2 || w.Lend[0].Share != 2 || !w.Lend[1].LendLonger {
+		t.Errorf("%+v %+v", w, w.Reserve.Amounts)
+	}
+	var got []string
+	for _, s := range w.Stages {
+		for _, j := range s.Jobs {
+			got = append(got, fmt.Sprintf("%s/%s %s %s %d %d %v %v", s.Name, j.Name, j.Job.ID, j.Job.Type, j.Job.Priority, j.Retries, j.DependsOn,
+				j.Job.TaskGroups[0].Tasks[0].Config["run_for"]))
+		}
+	}
+	want := "synth/a a batch 70 2 [] 7s; synth/b b sysbatch 20 0 [a] 7s; place/c c batch 70 0 [] 2s"
+	if text := strings.Join(got, "; "); text != want {
+		t.Errorf("have %s\nwant %s", text, want)
+	}
+}
+
+func TestWrongWorkflow(t *testing.T) {
+	t.Parallel()
+	f := func(text, want string) {
+		t.Helper()
+		_, err := workflowFile(text, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v, want %q", text, err, want)
+		}
+	}
+	const stage = "stage \"s\" {\n  job \"a\" {\n    TASK\n  }\n}\n"
+	f("", `w.hcl:4:1: workflow "chip": it has no stage`)
+	f("stage \"s\" {\n}\n", `w.hcl:5:1: workflow "chip": stage "s": it has no job`)
+	f("prioritty = 3\n"+stage, `w.hcl:5:1: workflow "chip": unknown attribute "prioritty"; did you mean "priority"?`)
+	f("priority = 101\n"+stage, `w.hcl:5:12: workflow "chip": priority: must be between 1 and 100, not 101`)
+	f("reserve = \"most\"\n"+stage, `w.hcl:5:1: workflow "chip": reserve: must be "max", "sum" or amounts`)
+	f("reserve = { corse = 3 }\n"+stage, `w.hcl:5:1: workflow "chip": reserve: unknown amount "corse"; known are cores, cpu, gpus, licenses, memory`)
+	f("reserve = { gpus = -1 }\n"+stage, `reserve: gpus: must be a whole number from 0 to`)
+	f("lend_max = 4\n"+stage, `lend_max: must be an object of amounts`)
+	f("lend {\n  to = \"team:x\"\n}\n"+stage, `workflow "chip": lend "team:x": to: must be a kind and a name`)
+	f("stage \"s\" {\n  job \"a\" {\n    type = \"service\"\n    TASK\n  }\n}\n", `w.hcl:7:5: workflow "chip": stage "s": job "a": type: must be "batch" or "sysbatch", not "service"`)
+	f("stage \"s\" {\n  job \"a\" {\n    group \"g\" {\n      cuont = 2\n    }\n  }\n}\n", `w.hcl:8:7: workflow "chip" > stage "s" > job "a" > group "g": unknown attribute "cuont"; did you mean "count"?`)
+	f("stage \"s\" {\n  job \"a\" {\n    group \"g\" {\n      task \"t\" {}\n    }\n  }\n}\n", `w.hcl:8:7: job "a" > group "g" > task "t": driver`)
+	f("stage \"s\" {\n  job \"a\" {\n    depends_on = [\"b\"]\n    TASK\n  }\n  job \"b\" {\n    depends_on = [\"a\"]\n    TASK\n  }\n}\n", "jobs wait for each other: a → b → a")
+	f("stage \"s\" {\n  job_file = \"none.hcl\"\n}\n", `w.hcl:6:3: workflow "chip" > stage "s": job_file: no such file`)
+	f("stage \"s\" {\n  job \"a\" {\n    job_file = \"none.hcl\"\n    TASK\n  }\n}\n", `job_file: the job has groups or tasks beside the file`)
+	f(stage+"}\njob \"x\" {\n", "a job at the top of a file is no workflow")
+	f(stage+"}\nworkflow \"y\" {\n", "a file may hold only one workflow; the first is on line 4")
+}

@@ -1,0 +1,124 @@
+package workflow
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// chip returns a workflow of two stages, of which the job of the first brings along what servers state themselves.
+func chip() *structs.Workflow {
+	job := func() *structs.Job {
+		return &structs.Job{TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 2, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}}}}}
+	}
+	w := &structs.Workflow{ID: "chip", Stages: []*structs.WorkflowStage{
+		{Name: "synth", Jobs: []*structs.WorkflowJob{{Name: "a", Job: job()}}}, {Name: "place", Jobs: []*structs.WorkflowJob{{Name: "b", Job: job()}}},
+	}}
+	first := w.Stages[0].Jobs[0].Job
+	first.Workflow, first.Submitter, first.Stop, first.Version = &structs.JobWorkflow{ID: "other"}, &structs.Submitter{User: "eve"}, true, 7
+	return w
+}
+
+// at is an endpoint whose jobs are found wrong as refuse states; empty: they are right.
+func at(t *testing.T, refuse string) (*Endpoint, *endpointtest.Site) {
+	site := endpointtest.New(t)
+	return New(Deps{
+		Router: site.Router, Applier: site.Log, NewID: func() string { return "id" }, Now: func() time.Time { return time.Unix(100, 0) },
+		Self: func(_ context.Context, method string, args, reply any) error {
+			if _, ok := args.(*structs.JobRegisterRequest); !ok || method != wire.MethodJobValidate {
+				t.Errorf("a call of %s with %T", method, args)
+			}
+			reply.(*structs.JobValidateReply).Error = refuse
+			return nil
+		},
+	}), site
+}
+
+// TestRun: a workflow is stored without what its jobs brought along, shown, and refused a second time while it is alive.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	reply, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()})
+	if err != nil || reply.Run != 1 || reply.Index == 0 {
+		t.Fatalf("%+v %v", reply, err)
+	}
+	row := site.Store.Snapshot().Workflows(nil).Get("default", "chip")
+	if job := row.Workflow.Stages[0].Jobs[0].Job; job.Workflow != nil || job.Submitter != nil || job.Stop || job.Version != 0 || job.Type != structs.JobTypeBatch {
+		t.Errorf("the job has kept what it brought along: %+v", job)
+	}
+	if _, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()}); structs.CodeOf(err) != structs.CodeConflict {
+		t.Errorf("a second run: %v", err)
+	}
+	got, err := e.get(t.Context(), &structs.IDRequest{ID: "chip"})
+	if err != nil || got.Workflow == nil || got.Workflow.State != structs.WorkflowPending || got.Workflow.Stage != 1 || got.Workflow.Stages[0].Jobs[0].ID != "chip/1/a" ||
+		got.Workflow.Stages[0].Jobs[0].Instances != 2 || got.Index != reply.Index {
+		t.Errorf("%+v %v", got.Workflow, err)
+	}
+	list, err := e.list(t.Context(), &structs.ListRequest{QueryOptions: structs.QueryOptions{Namespace: "*"}})
+	if err != nil || len(list.Workflows) != 1 || list.Workflows[0].StageName != "synth" || list.Workflows[0].Stages != 2 {
+		t.Errorf("%+v %v", list.Workflows, err)
+	}
+	plan, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()})
+	if err != nil || plan.Plan.Alive != 1 || len(plan.Plan.Stages) != 2 || plan.Plan.Sum.MemoryMB != 2*plan.Plan.Max.MemoryMB {
+		t.Errorf("%+v %v", plan, err)
+	}
+}
+
+// TestWrongRequests: what is refused, and why.
+func TestWrongRequests(t *testing.T) {
+	t.Parallel()
+	f := func(what string, err error, code structs.Code, want string) {
+		t.Helper()
+		if structs.CodeOf(err) != code || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s: %q", what, err, code, want)
+		}
+	}
+	e, site := at(t, `job "a" is not for this cluster`)
+	_, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()})
+	f("a wrong job", err, structs.CodeBadRequest, `workflow "chip": stage "synth": job "a" is not for this cluster`)
+	e, site = at(t, "")
+	_, err = e.run(t.Context(), &structs.WorkflowRunRequest{})
+	f("no workflow", err, structs.CodeBadRequest, "the request has no workflow")
+	_, err = e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: &structs.Workflow{ID: "x", Stages: []*structs.WorkflowStage{nil}}})
+	f("a missing stage", err, structs.CodeBadRequest, "stage 1 is missing")
+	_, err = e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: chip(), WriteRequest: structs.WriteRequest{Namespace: "none"}})
+	f("a missing namespace", err, structs.CodeBadRequest, "none")
+	_, err = e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"})
+	f("retry of none", err, structs.CodeNotFound, `workflow "chip" in namespace "default": not found`)
+	site.Put(&structs.WorkflowRunEntry{Workflow: stored(t), Time: 1})
+	_, err = e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip", Stage: "x"})
+	f("retry of no stage", err, structs.CodeBadRequest, `it has no stage "x"`)
+	_, err = e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"})
+	f("retry while it runs", err, structs.CodeConflict, "run 1 has not ended, it is pending")
+	action := &structs.WorkflowActionRequest{ID: "chip"}
+	_, err = e.delete(t.Context(), action)
+	f("delete while it runs", err, structs.CodeConflict, "run 1 has not ended")
+	if _, err := e.act(t.Context(), structs.WorkflowActionCancel, action); err != nil {
+		t.Error(err)
+	}
+	_, err = e.act(t.Context(), structs.WorkflowActionPause, action)
+	f("pause after its end", err, structs.CodeConflict, "run 1 has ended, it is cancelled")
+	action.User = "eve"
+	_, err = e.delete(t.Context(), action)
+	f("a user that is not trusted", err, structs.CodeForbidden, "trust no such header")
+	action.User = ""
+	if _, err := e.delete(t.Context(), action); err != nil {
+		t.Error(err)
+	}
+}
+
+// stored returns a workflow that may be stored as it is.
+func stored(t *testing.T) *structs.Workflow {
+	w := chip()
+	clearJob(w.Stages[0].Jobs[0].Job, "global")
+	w.Canonicalize()
+	if err := w.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
