@@ -1,0 +1,83 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// drawn is a workflow in the middle of its run, as of 100 s.
+func drawn() *structs.WorkflowStatus {
+	at := func(seconds float64) int64 { return int64(seconds * 1e9) }
+	return &structs.WorkflowStatus{
+		ID: "chip", Namespace: "default", Run: 1, State: structs.WorkflowRunning, Stage: 2, SubmitTime: at(1), Stages: []structs.WorkflowStageStatus{
+			{Name: "synth", State: structs.StageComplete, Attempt: 1, Start: at(10), End: at(60), Jobs: []structs.WorkflowJobStatus{
+				{Name: "a", State: structs.StageComplete, Attempt: 1, Start: at(10), End: at(60), Instances: 2, Complete: 2},
+			}},
+			{Name: "place", State: structs.StageRunning, Attempt: 2, Start: at(60), Jobs: []structs.WorkflowJobStatus{
+				{Name: "b", State: structs.StageRunning, Attempt: 1, Start: at(60), Instances: 3, Complete: 1, Running: 2},
+				{Name: "c", State: structs.StageFailed, Attempt: 2, Start: at(60), End: at(61.5), Instances: 1, Failed: 2},
+				{Name: "d", State: structs.StageStarting, Attempt: 1, Start: at(60), Instances: 1},
+			}},
+			{Name: "route", State: structs.StageWaiting, Jobs: []structs.WorkflowJobStatus{{Name: "e", State: structs.StageWaiting, Instances: 1}, {Name: "f", State: structs.StageWaiting, Instances: 1}}},
+		},
+	}
+}
+
+func TestDrawWorkflow(t *testing.T) {
+	f := func(w *structs.WorkflowStatus, want string) {
+		t.Helper()
+		if got := strings.Join(drawWorkflow(w, time.Unix(100, 0)), "\n"); got != strings.TrimPrefix(want, "\n") {
+			t.Errorf("have\n%s\nwant%s", got, want)
+		}
+	}
+	w := drawn()
+	f(w, `
+chip run 1  running  stage 2 of 3
+synth [a ✓ 50s] ── place [b ▶ 40s, c ✗ 1.5s (attempt 2), d …] ── route [e, f]
+synth [####################] 2 of 2 instances complete  complete 50s
+place [####----------------] 1 of 5 instances complete, 2 failed  running 40s (attempt 2)`)
+	w.Posted, w.Reserved, w.Used, w.Lent = true, structs.WorkflowResources{Cores: 8}, structs.WorkflowResources{Cores: 6}, structs.WorkflowResources{Cores: 2}
+	one := structs.WorkflowResources{Cores: 1}
+	w.LentTo = []structs.WorkflowLoan{{To: "group:interns", Share: 1, Due: one, Amount: one}, {To: "project:regress", Share: 1, Due: one, Amount: one}}
+	w.Stages[1].Reclaimed = 4
+	w.Stages[2].Name = strings.Repeat("long-", 12) + "name"
+	f(w, `
+chip run 1  running  stage 2 of 3  reserved 8 cores   used 6 cores  lent 2 cores  idle 0
+synth [a ✓ 50s] ── place [b ▶ 40s, c ✗ 1.5s (attempt 2), d …] ──
+  ── long-long-long-long-long-long-long-long-long-long-long-long-name [e, f]
+synth                                                            [####################] 2 of 2 instances complete  complete 50s
+place                                                            [####----------------] 1 of 5 instances complete, 2 failed  running 40s (attempt 2)
+Lent: group:interns 1 cores of 1 cores, project:regress 1 cores of 1 cores   taken back: 0, 4`)
+	many := w.Stages[1].Jobs[0]
+	w.Stages[1].Jobs = append(w.Stages[1].Jobs, many, many, many, many, many, many)
+	if got := drawStage(w.Stages[1], time.Unix(100, 0)); got != "7 running, 1 starting, 1 failed" {
+		t.Error(got)
+	}
+}
+
+// TestWorkflowMonitor: each state is printed once, those of jobs with their attempts.
+func TestWorkflowMonitor(t *testing.T) {
+	var out strings.Builder
+	m := &workflowMonitor{e: &env{printer: printer{out: &out, now: func() time.Time { return time.Unix(100, 0).UTC() }}}, seen: map[string]string{}, live: ui.NewLive(&out)}
+	m.report(drawn())
+	m.report(drawn())
+	var lines []string
+	for line := range strings.Lines(out.String()) {
+		_, text, _ := strings.Cut(strings.TrimSpace(line), "Z: ")
+		if text == "" {
+			_, text, _ = strings.Cut(strings.TrimSpace(line), ".000: ")
+		}
+		lines = append(lines, text)
+	}
+	want := []string{
+		"Workflow is running", `Stage "synth": job "a" is complete`, `Stage "synth": complete after 50s`,
+		`Stage "place": job "b" is running`, `Stage "place": job "c" is failed (attempt 2)`,
+	}
+	if strings.Join(lines, "|") != strings.Join(want, "|") {
+		t.Errorf("have %q\nwant %q", lines, want)
+	}
+}
