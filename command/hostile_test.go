@@ -128,6 +128,8 @@ func hostileCluster(t *testing.T, p poison) *fake {
 		}, FailedTGAllocs: unplaced(webEval(evalA, "")).FailedTGAllocs, Annotations: &structs.PlanAnnotations{}}).
 		on("PUT /v1/validate/job", &structs.JobValidateReply{}).
 		on("PUT /v1/virtual-cluster/team/points", "").on("PUT /v1/exchange/offer", map[string]string{"ID": ""}).
+		on("PUT /v1/workflow/numbers", &structs.WorkflowRunReply{Run: 1, Warnings: hostile}).on("PUT /v1/workflow/chip/retry", &structs.WorkflowRunReply{Run: 2}).
+		on("PUT /v1/workflow/numbers/plan", &structs.WorkflowPlan{Stages: []structs.WorkflowPlanStage{{Jobs: []structs.WorkflowPlanJob{{}}}}}).
 		on("PUT /v1/project/example", "").on("PUT /v1/flow/example", "").on("PUT /v1/project/chip/calendar", "").
 		on("PUT /v1/virtual-cluster/example", "").on("GET /v1/virtual-cluster/example", &structs.VirtualClusterStatus{Pending: &structs.PendingCells{}}).
 		on("PUT /v1/job/web/evaluate", &structs.JobRegisterReply{EvalID: evalA}).
@@ -174,6 +176,8 @@ var writes = map[string]string{
 	"vc points": "team 3", "vc shift": "-level node -from 2026-12-01 -until 2026-12-02 -to 2026-12-03 -until-to 2026-12-04 team",
 	"vc offer": "-level node -from 2026-12-01 -until 2026-12-02 team", "vc bid": "-level node -points 3 -from 2026-12-01 -until 2026-12-02 team",
 	"project apply": "PROJECT", "project delete": "chip", "flow apply": "FLOW", "flow delete": "asic", "project calendar": "-type batch -slots 3 chip",
+	"workflow run": "-detach WORKFLOW", "workflow plan": "WORKFLOW", "workflow pause": "chip", "workflow resume": "chip", "workflow cancel": "chip",
+	"workflow retry": "-detach chip", "workflow delete": "chip", "workflow logs": "chip nothing",
 	"node pool apply": "POOL", "node pool delete": "gpu",
 	"monitor": "-node-id gpu-1", "operator debug": "-duration 1ms -interval 1ms -verbose -output DIR",
 	"system gc": "", "check": "-min-peers 9", "job start": "-detach web", "job restart": "-yes -verbose web", "sim health": "n up", "alloc logs": "5f3a9c01 serve",
@@ -182,6 +186,7 @@ var writes = map[string]string{
 // printsNothing are the commands that print nothing that comes from a cluster.
 var printsNothing = map[string]string{
 	"agent": "its log is looked at in command/agent", "executor": "as the agent", "job init": "writes a file of our own", "node pool init": "writes a file of our own", "vc init": "writes a file of our own", "project init": "writes a file of our own",
+	"workflow init": "writes a file of our own", "workflow validate": "reads a file of the user's own",
 	"operator gossip keyring generate": "makes a key", "tls ca create": "makes files", "tls cert create": "makes files",
 	"sim nodes": "prints how many nodes registered", "sim run": "prints what it simulated itself", "version": "its own", "tls ca info": "reads a file",
 	"tls cert info": "reads a file", "fmt": "prints the names of the user's own files", "config validate": "reads files of the operator's own",
@@ -214,8 +219,9 @@ func TestNoCommandPrintsWhatTerminalsObey(t *testing.T) {
 		t.Fatal(err)
 	}
 	project, flow := file(t, "project.hcl", examples.Project), file(t, "flow.hcl", "flow \"example\" {\n  steps = [\"a\"]\n}\n")
+	workflow := file(t, "workflow.nomad.hcl", examples.Workflow)
 	for name, args := range writes {
-		lines[name] = append(lines[name], name+" "+strings.NewReplacer("JOB", job, "DIR", dir, "POOL", pool, "VC", vc, "PROJECT", project, "FLOW", flow).Replace(args))
+		lines[name] = append(lines[name], name+" "+strings.NewReplacer("JOB", job, "DIR", dir, "POOL", pool, "VC", vc, "PROJECT", project, "WORKFLOW", workflow, "FLOW", flow).Replace(args))
 	}
 	lines["alloc status"] = append(lines["alloc status"], "alloc status -verbose 5f3a9c01", "alloc status 9")
 	lines["node status"] = append(lines["node status"], "node status -verbose "+nodeA, "node status -stats "+nodeA, "node status -verbose", "node status 0")

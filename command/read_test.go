@@ -17,6 +17,9 @@ var reads = []struct {
 	want []string // of what a person is shown
 }{
 	{"version", []string{VersionString()}},
+	{"workflow list", []string{"chip  default    1    running  2 of 3 (place)  70"}},
+	{"workflow status", []string{"chip  default    1    running"}},
+	{"workflow status chip", []string{"chip run 1  running  stage 2 of 3", "synth [a ✓ 50s] ── place"}},
 	{"agent-info", []string{"client", "node_id"}},
 	{"status", []string{"web", "webhook", "dead (stopped)"}},
 	{"status web", []string{"Summary", "Placement Failure", "Allocations"}},

@@ -174,8 +174,8 @@ func (e *Endpoint) admit(ctx context.Context, args *structs.WorkflowRunRequest) 
 	for _, s := range w.Stages {
 		for _, j := range s.Jobs {
 			var reply structs.JobValidateReply
-			ask := &structs.JobRegisterRequest{Job: j.Job, WriteRequest: structs.WriteRequest{Region: e.Router.Region, Namespace: w.Namespace}}
-			if err := e.Self(ctx, wire.MethodJobValidate, ask, &reply); err != nil {
+			request := &structs.JobRegisterRequest{Job: j.Job, WriteRequest: structs.WriteRequest{Region: e.Router.Region, Namespace: w.Namespace}}
+			if err := e.Self(ctx, wire.MethodJobValidate, request, &reply); err != nil {
 				return "", err
 			}
 			if reply.Error != "" {
