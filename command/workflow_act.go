@@ -9,6 +9,7 @@ import (
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/internal/printable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -107,7 +108,7 @@ func workflowLogs() spec {
 				if len(args) < 2 || len(args) > 3 {
 					return e.usage("a workflow and one of its jobs are needed, and maybe a task; %d arguments given", len(args))
 				}
-				job, err := e.jobOfWorkflow(ctx, args[0], args[1])
+				job, err := workflowReader{e}.jobID(ctx, args[0], args[1])
 				if err != nil {
 					return e.fail(err)
 				}
@@ -131,9 +132,10 @@ func workflowLogs() spec {
 	}
 }
 
-// jobOfWorkflow returns the ID of a job of the last run of a workflow.
-func (e *env) jobOfWorkflow(ctx context.Context, workflow, job string) (string, error) {
-	id, err := e.workflowName(ctx, workflow)
+// jobID returns the ID of a job of the last run of a workflow.
+func (r workflowReader) jobID(ctx context.Context, workflow, job string) (string, error) {
+	e := r.e
+	id, err := r.named(ctx, workflow)
 	if err != nil {
 		return "", err
 	}
@@ -150,5 +152,5 @@ func (e *env) jobOfWorkflow(ctx context.Context, workflow, job string) (string, 
 			names = append(names, j.Name)
 		}
 	}
-	return "", fmt.Errorf("workflow %q has no job %q; its jobs are %s", id, job, listedUpTo(names, 20))
+	return "", fmt.Errorf("workflow %q has no job %q; its jobs are %s", id, job, printable.EscapeLine(listedUpTo(names, 20)))
 }

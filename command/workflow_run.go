@@ -94,15 +94,16 @@ func workflowPlan() spec {
 				if done, code := e.formatted(plan); done {
 					return code
 				}
-				showWorkflowPlan(e, plan)
+				workflowReader{e}.printPlan(plan)
 				return exitDone
 			}
 		},
 	}
 }
 
-// showWorkflowPlan prints a plan for people.
-func showWorkflowPlan(e *env, p *structs.WorkflowPlan) {
+// printPlan prints a plan for people.
+func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
+	e := r.e
 	e.warn(p.Warnings)
 	e.printf("Workflow %q in namespace %q, node pool %q: %s\n\n", p.ID, p.Namespace, p.NodePool, plural(len(p.Stages), "stage"))
 	rows := [][]string{append([]string{"Stage", "Jobs", "Instances"}, amountColumns()...)}

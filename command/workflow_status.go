@@ -39,8 +39,12 @@ func workflowRows(workflows []*structs.WorkflowStub) [][]string {
 	return rows
 }
 
-// workflowName returns the name of the workflow that a command's argument names: by its name or a prefix of it.
-func (e *env) workflowName(ctx context.Context, name string) (string, error) {
+// workflowReader reads workflows for the commands about one of them, and prints them.
+type workflowReader struct{ e *env }
+
+// named returns the name of the workflow that a command's argument names: by its name or a prefix of it.
+func (r workflowReader) named(ctx context.Context, name string) (string, error) {
+	e := r.e
 	is := func(w *structs.WorkflowStub) string { return w.ID }
 	w, err := one(e, kind[*structs.WorkflowStub]{
 		word: "workflow", only: "a name",
@@ -75,7 +79,7 @@ func workflowStatus() spec {
 				case len(args) > 1:
 					return e.usage("at most one workflow is taken, %d given", len(args))
 				}
-				id, err := e.workflowName(ctx, args[0])
+				id, err := workflowReader{e}.named(ctx, args[0])
 				if err != nil {
 					return e.fail(err)
 				}
@@ -89,7 +93,7 @@ func workflowStatus() spec {
 				if done, code := e.formatted(w); done {
 					return code
 				}
-				showWorkflow(e, w)
+				workflowReader{e}.print(w)
 				return exitDone
 			}
 		},
@@ -130,7 +134,7 @@ func watchWorkflow(ctx context.Context, e *env, id string) int {
 				live.Draw(drawWorkflow(w, e.now()))
 			} else {
 				live.Clear()
-				showWorkflow(e, w)
+				workflowReader{e}.print(w)
 			}
 		}
 		if w.EndTime != 0 {
@@ -140,8 +144,9 @@ func watchWorkflow(ctx context.Context, e *env, id string) int {
 	}
 }
 
-// showWorkflow prints a workflow for people.
-func showWorkflow(e *env, w *structs.WorkflowStatus) {
+// print prints a workflow for people.
+func (r workflowReader) print(w *structs.WorkflowStatus) {
+	e := r.e
 	for _, line := range drawWorkflow(w, e.now()) {
 		e.printf("%s\n", line)
 	}

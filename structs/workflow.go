@@ -259,7 +259,7 @@ func (j *WorkflowJob) Needs() (sum WorkflowResources) {
 	return sum
 }
 
-// isGPU reports whether a device that is asked for, by type, vendor/type or vendor/type/model, is a GPU.
+// isGPU reports whether a requested device, named by type, vendor/type or vendor/type/model, is a GPU.
 func isGPU(name string) bool {
 	parts := strings.Split(name, "/")
 	return parts[min(1, len(parts)-1)] == "gpu"

@@ -10,7 +10,7 @@ import (
 // Progress is how far a job of a run is.
 type Progress int
 
-// The states of a job that a run tells apart.
+// The states of a job that a run distinguishes.
 const (
 	Pending  Progress = iota // nothing of it has run yet
 	Running                  // something of it runs, or has run and more is to come

@@ -1,4 +1,4 @@
-// Package workflow answers the RPC methods of workflows. It admits what users ask for; it must never start or stop a job: that is for the log
+// Package workflow answers the RPC methods of workflows. It admits what users submit; it must never start or stop a job: that is for the log
 // entries, and for the leader's driver that makes them.
 package workflow
 
