@@ -120,6 +120,21 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 		append([]string{"All stages", "", ""}, amountCells(p.Sum)...),
 		append([]string{"Reserved", reserveText(p.Reserve), ""}, amountCells(p.Reserved)...))
 	ui.Table(e.out, rows)
+	switch {
+	case p.Missing != "":
+		e.printf("\nIt would wait for its reservation: %s.\n", p.Missing)
+	case p.Posted && len(p.Packing) > 0:
+		e.printf("\nIt would start at once, with its reservation on %s:\n", plural(len(p.Packing), "node"))
+		nodes := [][]string{{"Node", "CPU", "Cores", "Memory", "GPUs"}}
+		for i, part := range p.Packing {
+			name := structs.ShortID(part.NodeID)
+			if i < len(p.Nodes) {
+				name = p.Nodes[i]
+			}
+			nodes = append(nodes, []string{name, fmt.Sprintf("%d MHz", part.CPU), strconv.Itoa(part.Cores), ui.MiB(part.MemoryMB), strconv.Itoa(part.Devices)})
+		}
+		ui.Table(e.out, nodes)
+	}
 	if p.Alive > 0 {
 		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end.\n", p.Alive, shellWord(p.ID))
 	}

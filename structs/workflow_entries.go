@@ -224,8 +224,12 @@ type WorkflowPlan struct {
 	Max      WorkflowResources
 	Sum      WorkflowResources
 	Reserved WorkflowResources
-	// Packing is how what is reserved would be laid on nodes; nil: that is not known.
+	// Packing is how what is reserved would be laid on nodes if it was run now, Nodes are their names; nil: there is no room for it.
 	Packing []WorkflowPart
+	Nodes   []string
+	// Posted reports that all of it is free now. Missing is what keeps it from being reserved.
+	Posted  bool
+	Missing string
 	// Alive is the number of a run that has not ended; 0: there is none.
 	Alive    int
 	Warnings string

@@ -72,7 +72,7 @@ func workflowPlan(r *request) (any, error) {
 	if err := r.change(wire.MethodWorkflowPlan, args, &reply, &reply.Index); err != nil {
 		return nil, err
 	}
-	reply.Plan.Stages, reply.Plan.Packing = list(reply.Plan.Stages), list(reply.Plan.Packing)
+	reply.Plan.Stages, reply.Plan.Packing, reply.Plan.Nodes = list(reply.Plan.Stages), list(reply.Plan.Packing), list(reply.Plan.Nodes)
 	return reply.Plan, nil
 }
 

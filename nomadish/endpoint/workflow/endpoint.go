@@ -14,6 +14,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -103,8 +104,12 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 		SubmitTime: r.SubmitTime, StartTime: r.StartTime, EndTime: r.EndTime, Previous: r.Previous, Workflow: w,
 		CreateIndex: r.CreateIndex, ModifyIndex: r.ModifyIndex,
 	}
-	for _, l := range w.Lend {
-		s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
+	if loans := scheduler.WorkflowUse(snap.World(), structs.WorkflowKey(r.Namespace, r.ID)); loans != nil {
+		s.Reserved, s.Used, s.Lent, s.Idle, s.LentTo = loans.Reserved, loans.Used, loans.Lent, loans.Idle, loans.To
+	} else {
+		for _, l := range w.Lend {
+			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
+		}
 	}
 	jobs := w.Jobs()
 	for _, stage := range r.Stages {
@@ -254,7 +259,40 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (
 	if r := snap.Workflows(nil).Get(plan.Namespace, plan.ID); r != nil && r.Alive() {
 		plan.Alive = r.Run
 	}
+	if err := packed(snap, args.Workflow, plan); err != nil {
+		return nil, err
+	}
 	return &structs.WorkflowPlanReply{Plan: plan, WriteMeta: structs.WriteMeta{Index: snap.Index()}}, nil
+}
+
+// packed states in a plan how the reservation would lie on nodes now.
+func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPlan) error {
+	run, err := structs.StartRun(w, 1, 0)
+	if err != nil {
+		return err
+	}
+	key := structs.WorkflowKey(w.Namespace, w.ID)
+	c := scheduler.ChooseReservation(snap.World(), key, w.NodePool, stagesOf(run), w.Reserve, true)
+	plan.Packing, plan.Posted, plan.Missing = c.Parts, c.Posted, c.Missing
+	for i := range plan.Packing {
+		if n := snap.Node(nil, plan.Packing[i].NodeID); n != nil {
+			plan.Nodes = append(plan.Nodes, n.Name)
+		}
+	}
+	return nil
+}
+
+// stagesOf returns the jobs of a run by stage, as it would register them.
+func stagesOf(run *structs.WorkflowRun) (stages []scheduler.WorkflowStage) {
+	specs := run.Workflow.Jobs()
+	for _, s := range run.Stages {
+		var jobs scheduler.WorkflowStage
+		for _, j := range s.Jobs {
+			jobs = append(jobs, run.JobOf(s, specs[j.Name], 1))
+		}
+		stages = append(stages, jobs)
+	}
+	return stages
 }
 
 // stored returns a workflow, or an error that there is none.

@@ -1,33 +1,28 @@
 package lend
 
 import (
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // Loans is how a workflow's reservation is used. Used, Lent and Idle add up to Reserved.
 type Loans struct {
-	Reserved, Used, Lent, Idle world.Held
+	Reserved, Used, Lent, Idle structs.WorkflowResources
 	// To is what each lend block has lent, in their order.
-	To []Loan
+	To []structs.WorkflowLoan
 }
 
-// Loan is what a lend block has lent.
-type Loan struct {
-	To     string
-	Amount world.Held // what its borrowers use, in the reservation or beside it
-	Allocs []string
-}
-
-// LoansOf returns how a workflow's reservation is used; nil: it has none.
+// LoansOf returns how a workflow's reservation is used; nil: it has none. What borrowers of a lend block have may be more than what is lent: it is
+// theirs, whether in the reservation or beside it.
 func LoansOf(w *world.World, key string) *Loans {
 	c := w.Workflow(key)
 	if c == nil || len(c.Parts) == 0 {
 		return nil
 	}
-	out := &Loans{To: make([]Loan, len(c.Lend))}
+	out := &Loans{To: make([]structs.WorkflowLoan, len(c.Lend))}
 	for i, l := range c.Lend {
-		out.To[i].To = l.To
+		out.To[i].To, out.To[i].Share = l.To, l.Share
 	}
 	for i := range c.Parts {
 		n, known := w.State(c.Parts[i].NodeID)
@@ -35,16 +30,53 @@ func LoansOf(w *world.World, key string) *Loans {
 			continue
 		}
 		p, _ := n.Part(key)
-		out.Reserved, out.Used = out.Reserved.Plus(p.Held), out.Used.Plus(p.Used)
-		out.Lent, out.Idle = out.Lent.Plus(p.Lent), out.Idle.Plus(p.Idle)
+		add(&out.Reserved, n, p.Held)
+		add(&out.Used, n, p.Used)
+		add(&out.Lent, n, p.Lent)
+		add(&out.Idle, n, p.Idle)
 		for _, u := range n.Usages {
 			if t := &u.Owner.Terms; t.BorrowsFrom() == key && len(c.Lend) > 0 {
 				to := &out.To[indexOf(c, t.LentTo())]
-				to.Amount, to.Allocs = to.Amount.Plus(world.HeldBy(u)), append(to.Allocs, u.ID)
+				add(&to.Amount, n, world.HeldBy(u))
+				to.Allocs = append(to.Allocs, u.ID)
 			}
 		}
 	}
+	out.due(c)
 	return out
+}
+
+// due states what each lend block would have by its share; without shares, all that may be lent.
+func (l *Loans) due(c *structs.WorkflowClaim) {
+	shares := make([]int64, len(c.Lend))
+	for i := range c.Lend {
+		shares[i] = int64(c.Lend[i].Share)
+	}
+	each := func(of func(*structs.WorkflowResources) *int64) {
+		total := *of(&l.Lent) + *of(&l.Idle)
+		parts := workflow.Shares(total, shares)
+		for i := range l.To {
+			if *of(&l.To[i].Due) = total; c.Shared() {
+				*of(&l.To[i].Due) = parts[i]
+			}
+		}
+	}
+	each(func(r *structs.WorkflowResources) *int64 { return &r.CPU })
+	each(func(r *structs.WorkflowResources) *int64 { return &r.Cores })
+	each(func(r *structs.WorkflowResources) *int64 { return &r.MemoryMB })
+	each(func(r *structs.WorkflowResources) *int64 { return &r.GPUs })
+}
+
+// add adds an amount of a node to resources, whose MHz are those of tasks that request no whole cores.
+func add(r *structs.WorkflowResources, n *world.NodeState, h world.Held) {
+	r.Cores += int64(h.Cores)
+	r.MemoryMB += h.Amount.MemoryMB
+	r.GPUs += int64(h.Devices)
+	mhz := h.Amount.CPU
+	if n.Capacity != nil {
+		mhz -= int64(h.Cores) * n.Capacity.MHzPerCore
+	}
+	r.CPU += max(0, mhz)
 }
 
 // Missing returns the nodes of a reservation that are not ready any more, or gone.
