@@ -166,7 +166,7 @@ func TestWorkflowTimeRule(t *testing.T) {
 		want   int
 	}{{false, 10 * time.Minute, 4}, {false, 11 * time.Minute, 0}, {false, 0, 0}, {true, time.Hour, 4}, {true, 0, 4}} {
 		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a", LendLonger: c.longer})
-		w.claim.Jobs = []structs.WorkflowJobLimit{{JobID: "wf/1/s0", Limit: 20 * time.Minute}}
+		w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/s0", Limit: 20 * time.Minute}}
 		w.set()
 		w.submit("", "wf/1/s0", 1, requests(50, 4000, 4000), limit(20*time.Minute), func(j *structs.Job) {
 			j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "s"}
@@ -213,4 +213,26 @@ func TestWorkflowPending(t *testing.T) {
 	if n := w.running("flood-b"); n != 1 {
 		t.Errorf("%d of b run beside what is kept, want 1", n)
 	}
+}
+
+// TestWorkflowAwaits: what jobs of the running stage still have to take is not lent: those that were just registered, and those of which nothing is there
+// for now, as they have ended and the next stage is about to start.
+func TestWorkflowAwaits(t *testing.T) {
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a", LendLonger: true})
+	needs := structs.WorkflowPart{CPU: 5000, MemoryMB: 5000}
+	w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/s0", Starting: true, Needs: needs}}
+	w.set()
+	w.flood("a", 8)
+	w.wantPart(0, 3, 5)
+	w.stage("s", 5)
+	w.wantPart(5, 3, 0)
+	w.claim.Jobs[0].Starting = false
+	w.set()
+	w.complete("s")
+	w.again("a")
+	w.wantPart(0, 3, 5)
+	w.claim.Jobs = nil
+	w.set()
+	w.again("a")
+	w.wantPart(0, 8, 0)
 }

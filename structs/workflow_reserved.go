@@ -28,14 +28,19 @@ type WorkflowClaim struct {
 	// Lend is to whom what idles of it is lent, in the order stated; LendMax bounds what is lent at once, nil: nothing does.
 	Lend    []*WorkflowLend
 	LendMax *WorkflowResources
-	// Jobs are those of the running stage that have not ended, with their time limits; none: no stage runs.
-	Jobs []WorkflowJobLimit
+	// Jobs are those of the running stage that have not ended; none: no stage runs.
+	Jobs []WorkflowClaimJob
 }
 
-// WorkflowJobLimit is a job of a stage: the longest max_run_duration of its groups, 0 if a group has none.
-type WorkflowJobLimit struct {
+// WorkflowClaimJob is a job of a stage.
+type WorkflowClaimJob struct {
 	JobID string
+	// Limit is the longest max_run_duration of its groups, 0 if a group has none.
 	Limit time.Duration
+	// Starting: it has been registered, and nothing of it runs yet.
+	Starting bool
+	// Needs is what all its instances need, CPU without the MHz of whole cores; no node is named.
+	Needs WorkflowPart
 }
 
 // WorkflowKey names a workflow among those of all namespaces.
@@ -85,10 +90,38 @@ func (r *WorkflowRun) Claim() *WorkflowClaim {
 	specs := r.Workflow.Jobs()
 	for i := range stage.Jobs {
 		if j := &stage.Jobs[i]; j.State == StageStarting || j.State == StageRunning {
-			c.Jobs = append(c.Jobs, WorkflowJobLimit{JobID: j.JobID, Limit: timeLimitOf(specs[j.Name].Job)})
+			job := specs[j.Name].Job
+			c.Jobs = append(c.Jobs, WorkflowClaimJob{JobID: j.JobID, Limit: timeLimitOf(job), Starting: j.State == StageStarting, Needs: needsOf(job)})
 		}
 	}
 	return c
+}
+
+// needsOf returns what all instances of a job need; of a sysbatch job nothing, as nothing is reserved for it.
+func needsOf(job *Job) (p WorkflowPart) {
+	if job.PerNode() {
+		return p
+	}
+	for _, g := range job.TaskGroups {
+		if g.EphemeralDisk != nil {
+			p.DiskMB += int64(g.Count) * int64(g.EphemeralDisk.SizeMB)
+		}
+		for _, t := range g.Tasks {
+			r := t.Resources
+			if r == nil {
+				continue
+			}
+			if p.MemoryMB += int64(g.Count) * int64(r.MemoryMB); r.Cores > 0 {
+				p.Cores += g.Count * r.Cores
+			} else {
+				p.CPU += int64(g.Count) * int64(r.CPU)
+			}
+			for _, d := range r.Devices {
+				p.Devices += g.Count * max(1, d.Count)
+			}
+		}
+	}
+	return p
 }
 
 // timeLimitOf returns the longest time limit of a job's groups; 0 if one has none.

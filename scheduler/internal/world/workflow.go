@@ -259,31 +259,67 @@ func BorrowLacks(e *Edit, nodeID string, u *Usage) string {
 		return ""
 	}
 	c := e.w.Workflow(t.BorrowsFrom())
-	if c == nil || c.LendMax == nil {
+	if c == nil {
 		return ""
 	}
 	return lendable(e, c, nodeID).Lacks(HeldBy(u))
 }
 
-// lendable returns what may be lent of a workflow's reservation beside what is, on a node: without a bound, what the node has.
+// awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
+// that have just been registered, or of which nothing is there for now.
+func awaited(e *Edit, c *structs.WorkflowClaim, mhz int64) (h Held) {
+	used := map[string]Held{} // looked up only
+	for i := range c.Parts {
+		if s, known := StateOf(e, c.Parts[i].NodeID); known {
+			for _, u := range s.Usages {
+				if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.Key() {
+					used[u.Owner.Job] = used[u.Owner.Job].Plus(HeldBy(u))
+				}
+			}
+		}
+	}
+	for _, j := range c.Jobs {
+		if has, there := used[j.JobID]; j.Starting || !there {
+			n := &j.Needs
+			needs := Held{Vector{n.CPU + int64(n.Cores)*mhz, n.MemoryMB, n.DiskMB}, n.Cores, n.Devices}
+			h = h.Plus(needs.Less(has))
+		}
+	}
+	return h
+}
+
+// lendable returns how much more a borrower on a node may use: of what the reservation has idle on all its nodes, less what its running stage still has
+// to take, and of the node what is free beside all reservations; as lend_max bounds it.
 func lendable(e *Edit, c *structs.WorkflowClaim, nodeID string) Held {
 	s, known := StateOf(e, nodeID)
 	if !known || s.Capacity == nil {
 		return Held{}
 	}
-	all := Held{s.Capacity.Amount, len(s.Capacity.Cores), int(s.Capacity.well)}
-	lent, most := LentOf(e, c), c.LendMax
-	if most.Cores > 0 {
-		all.Amount.CPU = max(0, most.Cores*s.Capacity.MHzPerCore-lent.Amount.CPU)
-		all.Cores = max(0, int(most.Cores)-lent.Cores)
+	var all Held
+	for i := range c.Parts {
+		if s, known := StateOf(e, c.Parts[i].NodeID); known {
+			part, _ := s.Part(c.Key())
+			all = all.Plus(part.Idle)
+		}
 	}
-	if most.MemoryMB > 0 {
-		all.Amount.MemoryMB = max(0, most.MemoryMB-lent.Amount.MemoryMB)
+	mhz := s.Capacity.MHzPerCore
+	all = all.Less(awaited(e, c, mhz))
+	if most := c.LendMax; most != nil {
+		lent := LentOf(e, c)
+		bound := func(of *int64, most, lent int64) {
+			if most > 0 {
+				*of = max(0, min(*of, most-lent))
+			}
+		}
+		cores, devices := int64(all.Cores), int64(all.Devices)
+		bound(&all.Amount.CPU, most.Cores*mhz, lent.Amount.CPU)
+		bound(&cores, most.Cores, int64(lent.Cores))
+		bound(&all.Amount.MemoryMB, most.MemoryMB, lent.Amount.MemoryMB)
+		bound(&devices, most.GPUs, int64(lent.Devices))
+		all.Cores, all.Devices = int(cores), int(devices)
 	}
-	if most.GPUs > 0 {
-		all.Devices = max(0, int(most.GPUs)-lent.Devices)
-	}
-	return all
+	beside := Held{s.Free(), s.FreeCores(), s.FreeDevices()}.Less(s.Withheld(&Taker{}))
+	return all.Plus(beside)
 }
 
 // TrialOf returns a copy of a node's state for what would be if usages came or went.
