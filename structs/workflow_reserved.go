@@ -25,6 +25,8 @@ type WorkflowClaim struct {
 	// Posted: all of it is the workflow's. Until then it keeps what comes free on the nodes of its parts, from requests of lower rank.
 	Posted bool
 	Parts  []WorkflowPart
+	// Closed: nothing more is lent, as a stage is about to start.
+	Closed bool
 	// Lend is to whom what idles of it is lent, in the order stated; LendMax bounds what is lent at once, nil: nothing does.
 	Lend    []*WorkflowLend
 	LendMax *WorkflowResources
@@ -50,7 +52,7 @@ func WorkflowKey(namespace, id string) string { return namespace + "/" + id }
 func (c *WorkflowClaim) Key() string { return WorkflowKey(c.Namespace, c.ID) }
 
 // Lends reports whether the workflow lends what idles of its reservation to anybody.
-func (c *WorkflowClaim) Lends() bool { return c.Posted && len(c.Lend) > 0 }
+func (c *WorkflowClaim) Lends() bool { return c.Posted && !c.Closed && len(c.Lend) > 0 }
 
 // Shared reports whether a lend block states a share: else those named borrow in their order.
 func (c *WorkflowClaim) Shared() bool {
@@ -67,6 +69,8 @@ type WorkflowReservation struct {
 	Run       int
 	Parts     []WorkflowPart
 	Posted    bool
+	// Closed: nothing more is lent until the run moves on, as borrowers leave for the stage that starts then.
+	Closed bool `codec:",omitempty"`
 	// Missing is what keeps it from being reserved; "": nothing does.
 	Missing string
 }
@@ -80,7 +84,7 @@ func (r *WorkflowRun) Claim() *WorkflowClaim {
 		return nil
 	}
 	c := &WorkflowClaim{
-		Namespace: r.Namespace, ID: r.ID, Run: r.Run, NodePool: r.Workflow.NodePool, Priority: r.Workflow.Priority, Posted: r.Posted, Parts: r.Parts,
+		Namespace: r.Namespace, ID: r.ID, Run: r.Run, NodePool: r.Workflow.NodePool, Priority: r.Workflow.Priority, Posted: r.Posted, Parts: r.Parts, Closed: r.Closed,
 		Lend: r.Workflow.Lend, LendMax: r.Workflow.LendMax,
 	}
 	stage := r.Active()

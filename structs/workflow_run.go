@@ -44,6 +44,7 @@ type WorkflowRun struct {
 	// Parts is what is reserved for the run by node, once Posted. Missing is what keeps it from being reserved, or what of it was lost.
 	Parts   []WorkflowPart `json:",omitempty" codec:",omitempty"`
 	Posted  bool           `json:",omitempty" codec:",omitempty"`
+	Closed  bool           `json:",omitempty" codec:",omitempty"` // nothing more of it is lent until the run moves on
 	Missing string         `json:",omitempty" codec:",omitempty"`
 
 	// Submitter is who started the run. Each of its jobs has it.

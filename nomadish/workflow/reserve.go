@@ -111,7 +111,7 @@ func jobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.Workf
 
 // same reports whether a run has a reservation already as it is stated.
 func same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
-	return r.Posted == to.Posted && r.Missing == to.Missing && slices.Equal(r.Parts, to.Parts)
+	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && slices.Equal(r.Parts, to.Parts)
 }
 
 // submit has a reservation judged and committed, and reports whether that failed.
@@ -148,13 +148,16 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		}
 		plan := &structs.Plan{
 			Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Stop: start.Stops,
-			Workflow: &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Posted: true, Missing: r.Missing},
+			Workflow: &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Posted: true, Closed: true, Missing: r.Missing},
 		}
 		for _, job := range start.Jobs {
 			plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))
 		}
 		if _, err := d.planner.Submit(ctx, plan); err != nil {
 			return err
+		}
+		if now := d.store.Snapshot().Workflows(nil).Get(r.Namespace, r.ID); now != nil && now.Closed && now.Run == r.Run && now.State == r.State {
+			entry.CheckIndex = now.ModifyIndex // lending is closed until the entry is applied
 		}
 		for i := range entry.Stages {
 			if m := &entry.Stages[i]; m.Stage == stage && m.Start {

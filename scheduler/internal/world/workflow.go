@@ -335,7 +335,7 @@ func Reserved(e *Edit, r *structs.WorkflowReservation) (now *structs.WorkflowCla
 		return nil, "another workflow keeps what comes free"
 	}
 	c := *was
-	c.Parts, c.Posted = r.Parts, r.Posted
+	c.Parts, c.Posted, c.Closed = r.Parts, r.Posted, r.Closed
 	if r.Posted {
 		for i := range r.Parts {
 			if was.Posted && slices.Contains(was.Parts, r.Parts[i]) {

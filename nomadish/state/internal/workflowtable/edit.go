@@ -183,7 +183,7 @@ func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
 		return err
 	}
 	now := was.Copy()
-	now.State, now.Stage = e.State, e.Stage
+	now.State, now.Stage, now.Closed = e.State, e.Stage, false
 	edited := map[int]*structs.WorkflowRunStage{}
 	edit := func(i int) *structs.WorkflowRunStage {
 		if edited[i] == nil {
@@ -218,11 +218,11 @@ func (x Edit) Reserve(to *structs.WorkflowReservation) {
 	if was == nil || was.Run != to.Run || !was.Alive() {
 		return
 	}
-	if was.Posted == to.Posted && was.Missing == to.Missing && slices.Equal(was.Parts, to.Parts) {
+	if was.Posted == to.Posted && was.Missing == to.Missing && was.Closed == to.Closed && slices.Equal(was.Parts, to.Parts) {
 		return
 	}
 	now := was.Copy()
-	now.Parts, now.Posted, now.Missing = to.Parts, to.Posted, to.Missing
+	now.Parts, now.Posted, now.Missing, now.Closed = to.Parts, to.Posted, to.Missing, to.Closed
 	x.put(was, now)
 }
 
