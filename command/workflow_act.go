@@ -123,7 +123,7 @@ func workflowLogs() spec {
 				err = o.copyTail(ui.Raw(e.out), func(origin string, offset int64, follow bool, w io.Writer) error {
 					return e.client.AllocFS().Logs(ctx, alloc, api.LogOptions{Task: task, Type: kind, Follow: follow, Origin: origin, Offset: offset}, w)
 				})
-				if err != nil && !(o.follow && errors.Is(err, context.Canceled)) {
+				if err != nil && (!o.follow || !errors.Is(err, context.Canceled)) {
 					return e.fail(err)
 				}
 				return exitDone

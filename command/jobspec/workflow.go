@@ -225,11 +225,11 @@ func (w *workflowReader) stage(s *stageBlock) *structs.WorkflowStage {
 
 func (w *workflowReader) job(path string, j *jobBlock) *structs.Job {
 	if j.JobFile == "" {
-		job := j.file.job(j.Label, w.d, path)
+		job := j.job(j.Label, w.d, path)
 		w.d.Alias(path, structs.ChildPath("", "job", j.Label, -1))
 		return job
 	}
-	if len(j.file.TaskGroups)+len(j.Groups)+len(j.Tasks) > 0 {
+	if len(j.TaskGroups)+len(j.Groups)+len(j.Tasks) > 0 {
 		w.addf(path, "job_file", "the job has groups or tasks beside the file: leave one of the two out")
 		return nil
 	}

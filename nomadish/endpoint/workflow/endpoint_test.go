@@ -78,10 +78,10 @@ func TestWrongRequests(t *testing.T) {
 			t.Errorf("%s: %v, want %s: %q", what, err, code, want)
 		}
 	}
-	e, site := at(t, `job "a" is not for this cluster`)
+	e, _ := at(t, `job "a" is not for this cluster`)
 	_, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()})
 	f("a wrong job", err, structs.CodeBadRequest, `workflow "chip": stage "synth": job "a" is not for this cluster`)
-	e, site = at(t, "")
+	e, site := at(t, "")
 	_, err = e.run(t.Context(), &structs.WorkflowRunRequest{})
 	f("no workflow", err, structs.CodeBadRequest, "the request has no workflow")
 	_, err = e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: &structs.Workflow{ID: "x", Stages: []*structs.WorkflowStage{nil}}})
