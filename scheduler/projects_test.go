@@ -419,6 +419,26 @@ func TestSlotsFromFailed(t *testing.T) {
 	}
 }
 
+// TestSlotsExplained: an instance on slots is said to use those of its project, and to be taken by nobody, even where higher bands preempt.
+func TestSlotsExplained(t *testing.T) {
+	p := newProjects(t)
+	p.config.PreemptionConfig.BatchSchedulerEnabled = true
+	p.configure()
+	p.slotNode("n1", 4)
+	p.gives("a", 2)
+	p.submit("a", "own", 1, func(j *structs.Job) { j.TaskGroups[0].Tasks[0].Resources.MemoryMB = 2000 })
+	out := scheduler.ExplainAlloc(scheduler.AllocInput{Alloc: p.sorted()[0], Config: p.config})
+	text := strings.Join(out.Text, "\n")
+	for _, want := range []string{
+		`it uses a slot of type batch of project "a", and keeps 1 more on its node free of others, as guards`, "it is guaranteed: it has priority 50",
+		"it cannot be preempted: it uses what its project was given",
+	} {
+		if !strings.Contains(text, want) || len(out.MayLoseTo) != 0 {
+			t.Errorf("it may lose to %+v, and the text is\n%s\nwithout %q", out.MayLoseTo, text, want)
+		}
+	}
+}
+
 // TestSlotsThroughput: a project that is to complete 3,000 jobs of 10 minutes in 24 hours runs 21 instances at once, by the mean of those that have run or
 // by the time limit while it has none; the rest of its slots is for others. Without either it runs as many as it can.
 func TestSlotsThroughput(t *testing.T) {
