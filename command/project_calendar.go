@@ -93,7 +93,7 @@ func (o *calendarOptions) show(ctx context.Context, e *env, args []string) int {
 		return code
 	}
 	zone := zoneOf(calendar.TimeZone)
-	rows := [][]string{{"Week", "Begins", "Type", "Row", "Slots"}}
+	rows := [][]string{{"Week", "Begins (" + calendar.TimeZone + ")", "Type", "Row", "Slots"}}
 	for _, w := range calendar.Weeks {
 		head := []string{w.Week, w.From.In(zone).Format("Mon 2006-01-02 15:04")}
 		if len(w.Rows) == 0 {

@@ -54,10 +54,10 @@ Managers = lead
 Flow     = asic
 Steps    = synthesis, place
 `,
-		"project calendar chip": `Week      Begins                Type    Row                     Slots
-2026-W48  Mon 2026-11-23 00:00  batch   synthesis, any          40
-                                batch   any, group:chip, sim-*  4
-2026-W49  Mon 2026-11-30 00:00  <none>
+		"project calendar chip": `Week      Begins (Europe/Berlin)  Type    Row                     Slots
+2026-W48  Mon 2026-11-23 00:00    batch   synthesis, any          40
+                                  batch   any, group:chip, sim-*  4
+2026-W49  Mon 2026-11-30 00:00    <none>
 `,
 		"project edits chip": `Time                       By        Week      Before                     After
 2026-11-21T12:00:00+00:00  lead      2026-W48  40 batch (synthesis, any)  40 batch (synthesis, any); 4 batch (any, group:chip, sim-*)
