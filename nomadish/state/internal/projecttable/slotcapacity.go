@@ -8,7 +8,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// slotCapacity returns how many slots of each type may be given out: those that nodes offer, down ones too, but not ineligible ones.
+// slotCapacity returns how many slots of each type may be given out: those that nodes offer and hold, down ones too, but not ineligible ones.
 // Types without any are among them if they are built in, or if the scheduler's configuration has them.
 func (x Edit) slotCapacity() map[string]int {
 	out := map[string]int{}
@@ -17,7 +17,9 @@ func (x Edit) slotCapacity() map[string]int {
 	}
 	for n := range x.Nodes {
 		if n.SchedulingEligibility != structs.NodeIneligible {
-			n.AddSlots(out)
+			for name, count := range x.Slots.HeldSlots(n) { // order does not matter: they are summed
+				out[name] += count
+			}
 		}
 	}
 	delete(out, structs.SlotOverflow)
