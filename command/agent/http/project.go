@@ -28,7 +28,7 @@ func projectGet(r *request) (any, error) {
 		return nil, err
 	}
 	if reply.Project == nil {
-		return nil, notFound("project")
+		return nil, structs.Errorf(structs.CodeNotFound, "project %q not found", structs.Clip(r.id(), structs.MaxMemberName))
 	}
 	return shownProject(reply.Project), nil
 }
@@ -75,7 +75,7 @@ func projectCalendar(r *request) (any, error) {
 		return nil, err
 	}
 	if reply.Calendar == nil {
-		return nil, notFound("project")
+		return nil, structs.Errorf(structs.CodeNotFound, "project %q not found", structs.Clip(r.id(), structs.MaxMemberName))
 	}
 	for _, w := range reply.Calendar.Weeks {
 		w.Rows = list(w.Rows)
@@ -114,7 +114,7 @@ func projectEdits(r *request) (any, error) {
 		return nil, err
 	}
 	if reply.Edits == nil {
-		return nil, notFound("project")
+		return nil, structs.Errorf(structs.CodeNotFound, "project %q not found", structs.Clip(r.id(), structs.MaxMemberName))
 	}
 	for _, e := range reply.Edits {
 		e.Before, e.After = list(e.Before), list(e.After)
@@ -130,7 +130,7 @@ func projectReport(r *request) (any, error) {
 		return nil, err
 	}
 	if reply.Report == nil {
-		return nil, notFound("project")
+		return nil, structs.Errorf(structs.CodeNotFound, "project %q not found", structs.Clip(r.id(), structs.MaxMemberName))
 	}
 	reply.Report.Weeks = list(reply.Report.Weeks)
 	for _, w := range reply.Report.Weeks {

@@ -1,6 +1,7 @@
 package projecttable
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -56,9 +57,13 @@ func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(total)) {
 		if excess := total[name] + others[name] - capacity[name]; excess > 0 && total[name] > before[name] {
+			hint := "state less, or take slots of that week from another project first"
+			if capacity[name] == 0 {
+				hint = "no eligible node offers slots of this type: state them in client { slots { … } } of the nodes' agents"
+			}
 			return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: type %q: there are %d slots, %d of them are given to other projects, and %d are requested: %d too many",
 				now.Project, now.Week, name, capacity[name], others[name], total[name], excess).
-				WithHint("state less, or take slots of that week from another project first")
+				WithHint("%s", hint)
 		}
 	}
 	return nil
@@ -97,6 +102,10 @@ func (x Edit) giveCells(was, now *structs.ProjectWeek) error {
 		}
 	}
 	if err := x.Admit(was, now); err != nil {
+		var admit *structs.Error
+		if errors.As(err, &admit) {
+			err = admit.WithHint("") // which is about virtual clusters
+		}
 		return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: the GPUs of its slots: %w", now.Project, now.Week, err).
 			WithHint("state fewer slots with GPUs: `nomadish vc list` and `nomadish project list` show who owns the others")
 	}
