@@ -83,13 +83,13 @@ func showNodeHead(p *printer, n *structs.Node, host *structs.HostStats, slots *s
 // slotsOffered returns the slots that a node offers to calendars of projects, by type, and how many of them count if its cores and its memory hold
 // fewer.
 func slotsOffered(n *structs.Node, settings *structs.SlotSettings) string {
-	counts, held := map[string]int{}, settings.HeldSlots(n)
+	counts, fit := map[string]int{}, settings.FittingSlots(n)
 	n.AddSlots(counts)
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		switch {
-		case held[name] < counts[name]:
-			out = append(out, fmt.Sprintf("%s: %d (%d count: its cores and memory hold no more)", name, counts[name], held[name]))
+		case fit[name] < counts[name]:
+			out = append(out, fmt.Sprintf("%s: %d (%d count: its cores and memory hold no more)", name, counts[name], fit[name]))
 		case counts[name] > 0:
 			out = append(out, fmt.Sprintf("%s: %d", name, counts[name]))
 		}

@@ -153,8 +153,8 @@ func setSchedulerConfig(
 	}
 	e.printf("Scheduler configuration updated!\n")
 	if fs.Lookup("slot").Value.String() != "" {
-		warnOfLostGPUs(e, before, now.Slots)
-		warnOfHeldSlots(ctx, e, now.Slots)
+		warnOfLostGPUs(before, now.Slots, e)
+		warnOfFittingSlots(ctx, e, now.Slots)
 	}
 	if stray := strayText(now); stray != "" && fs.Lookup("bands").Value.String() != "" {
 		e.printf("No band names these priorities, which belong: %s\n", stray)

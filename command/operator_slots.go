@@ -183,7 +183,7 @@ func setSlotType(s *structs.SlotSettings, name, volume string) error {
 }
 
 // warnOfLostGPUs warns of types whose slots have no GPUs any more: nodes may offer them still.
-func warnOfLostGPUs(e *env, before, after *structs.SlotSettings) {
+func warnOfLostGPUs(before, after *structs.SlotSettings, e *env) {
 	for _, t := range before.Effective().Types {
 		if t.GPUs > 0 && after.TypeOf(t.Name).GPUs == 0 {
 			e.eprintf("Warning: slot type %q has no GPUs any more: jobs that request GPUs cannot use its slots\n", t.Name)
@@ -191,28 +191,28 @@ func warnOfLostGPUs(e *env, before, after *structs.SlotSettings) {
 	}
 }
 
-// warnOfHeldSlots warns of types of which nodes offer more slots than their cores and their memory hold by these settings: these alone may be given out.
-func warnOfHeldSlots(ctx context.Context, e *env, settings *structs.SlotSettings) {
+// warnOfFittingSlots warns of types of which nodes offer more slots than their cores and their memory hold by these settings: these alone may be given out.
+func warnOfFittingSlots(ctx context.Context, e *env, settings *structs.SlotSettings) {
 	nodes, _, err := e.client.Nodes().List(ctx, &api.Query{Params: map[string]string{"resources": "true"}})
 	if err != nil {
 		e.eprintf("Warning: whether nodes hold the slots that they offer is not known: %v\n", err)
 		return
 	}
 	type shortage struct {
-		nodes, offered, held int
-		example              string
+		nodes, offered, fit int
+		example             string
 	}
 	short := map[string]*shortage{}
 	for _, stub := range nodes {
 		n := &structs.Node{NodeResources: stub.NodeResources}
-		offered, held := map[string]int{}, settings.HeldSlots(n)
+		offered, fit := map[string]int{}, settings.FittingSlots(n)
 		n.AddSlots(offered)
 		for name := range offered { // order does not matter: each type has its own
-			if held[name] == offered[name] {
+			if fit[name] == offered[name] {
 				continue
 			}
 			if short[name] == nil {
-				short[name] = &shortage{example: stub.Name, offered: offered[name], held: held[name]}
+				short[name] = &shortage{example: stub.Name, offered: offered[name], fit: fit[name]}
 			}
 			short[name].nodes++
 		}
@@ -220,6 +220,6 @@ func warnOfHeldSlots(ctx context.Context, e *env, settings *structs.SlotSettings
 	for _, name := range slices.Sorted(maps.Keys(short)) {
 		of := short[name]
 		e.eprintf("Warning: slot type %q: on %s the cores and the memory do not hold all slots, as on %s: of %d only %d may be given out\n",
-			name, plural(of.nodes, "node"), of.example, of.offered, of.held)
+			name, plural(of.nodes, "node"), of.example, of.offered, of.fit)
 	}
 }

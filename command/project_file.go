@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
-	isoweek "github.com/nomadish/nomadish/internal/week"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -142,8 +141,8 @@ func (f *projectFile) validate() error {
 			if slices.ContainsFunc(p.Calendar[:i], func(o *calendarBlock) bool { return o.Week == week.Week }) {
 				return f.placed(bad("the week is stated twice").WithHint("write all its slots in one block"))
 			}
-			if _, err := isoweek.Parse(week.Week); err != nil {
-				return f.placed(bad("%s", strings.TrimPrefix(err.Error(), fmt.Sprintf("week %q: ", week.Week))))
+			if !structs.ValidWeek(week.Week) {
+				return f.placed(bad("there is no such week").WithHint("write an ISO week with its year, as in 2026-W48; a year has 52 or 53"))
 			}
 			if err := f.placed(structs.ValidateRows(week.Slots, bad)); err != nil {
 				return err

@@ -77,7 +77,7 @@ func TestProjectJSONThatIsWrong(t *testing.T) {
 	in(`{"Name": "a"} {}`, "something follows the JSON value")
 	in(`{"Users": ["ada"]}`, "missing name of the project")
 	in(`[{"Name": "a"}, {"Name": "a"}]`, `-: project "a": the file states it twice`)
-	in(`{"Name": "a", "Calendar": [{"Week": "2026-W54"}]}`, `-: project "a": calendar "2026-W54": the year 2026 has the weeks W01 to W53`)
+	in(`{"Name": "a", "Calendar": [{"Week": "2026-W54"}]}`, `-: project "a": calendar "2026-W54": there is no such week`)
 	in(`{"Name": "a", "Calendar": [{"Week": "2026-W48", "Rows": [{"Type": "batch", "Count": -1}]}]}`, "slots 1: count: must be 0 to 1000000, not -1")
 	agent := newFake(t)
 	wants(t, agent.runIn(t, chipJSON, "project", "apply", "-").err, "it looks like JSON, not HCL: use -json")

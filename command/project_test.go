@@ -204,7 +204,7 @@ func TestProjectFilesThatAreWrong(t *testing.T) {
 	of("flow = \"f\"\nsteps = [\"s\"]", `-:2:1: project "a": flow and steps are both stated`)
 	of(`objective = "speed"`, `-:2:1: project "a": objective: must be "velocity" or "throughput", not "speed"`)
 	of("throughput {\n jobs = 1\n per = \"1h\"\n}", "throughput is stated, and the objective is not")
-	of("calendar \"2026-W54\" {}", `-:2:1: project "a": calendar "2026-W54": the year 2026 has the weeks W01 to W53`)
+	of("calendar \"2026-W54\" {}", `-:2:1: project "a": calendar "2026-W54": there is no such week`)
 	of("calendar \"2026-W48\" {}\ncalendar \"2026-W48\" {}", "the week is stated twice")
 	of("calendar \"2026-W48\" {\n slots {\n  type = \"batch\"\n  count = -1\n }\n}", `-:5:3: project "a": calendar "2026-W48": slots 1: count: must be 0 to 1000000, not -1`)
 	of("calendar \"2026-W48\" {\n slots {\n  type = \"overflow\"\n }\n}", `-:4:3: project "a": calendar "2026-W48": slots 1: type: "overflow"`)

@@ -295,9 +295,9 @@ func (s *SlotSettings) VolumeOfAll(r *NodeResources) (mhz, memoryMB int64) {
 	return mhz, memoryMB
 }
 
-// HeldSlots returns how many of a node's slots of each type may be given out: those that it offers, and no more than its cores and its memory hold, one
+// FittingSlots returns how many of a node's slots of each type may be given out: those that it offers, and no more than its cores and its memory hold, one
 // type after the other in the order of their names. A node that does not know its cores holds all.
-func (s *SlotSettings) HeldSlots(n *Node) map[string]int {
+func (s *SlotSettings) FittingSlots(n *Node) map[string]int {
 	counts := map[string]int{}
 	if n.AddSlots(counts); n.NodeResources == nil || n.NodeResources.Cpu.TotalCpuCores == 0 {
 		return counts
@@ -308,12 +308,12 @@ func (s *SlotSettings) HeldSlots(n *Node) map[string]int {
 		t := s.TypeOf(name)
 		_, eachMemory := t.VolumeOn(r)
 		each := min(int64(t.Cores), int64(r.Cpu.TotalCpuCores))
-		held := min(int64(counts[name]), cores/each)
+		fit := min(int64(counts[name]), cores/each)
 		if eachMemory > 0 {
-			held = min(held, memory/eachMemory)
+			fit = min(fit, memory/eachMemory)
 		}
-		counts[name] = int(held)
-		cores, memory = cores-held*each, memory-held*eachMemory
+		counts[name] = int(fit)
+		cores, memory = cores-fit*each, memory-fit*eachMemory
 	}
 	return counts
 }

@@ -111,8 +111,8 @@ func TestSlotCapacity(t *testing.T) {
 	w.must(weekEdit("board", 2, slots(90+cores)))
 }
 
-// TestHeldSlots: no more slots of a node may be given out than its cores and its memory hold, whether it states them or not.
-func TestHeldSlots(t *testing.T) {
+// TestFittingSlots: no more slots of a node may be given out than its cores and its memory hold, whether it states them or not.
+func TestFittingSlots(t *testing.T) {
 	w := newWorld(t)
 	w.must(&structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip"}})
 	config := structs.DefaultSchedulerConfiguration()

@@ -18,7 +18,7 @@ func (x Edit) slotCapacity() map[string]int {
 	}
 	for n := range x.Nodes {
 		if n.SchedulingEligibility != structs.NodeIneligible {
-			for name, count := range x.Slots.HeldSlots(n) { // order does not matter: they are summed
+			for name, count := range x.Slots.FittingSlots(n) { // order does not matter: they are summed
 				out[name] += count
 			}
 		}
