@@ -63,7 +63,7 @@ func (p Projects) Calendar(ctx context.Context, name, week string, q *Query) (ca
 
 // EditWeek gives a week these rows in place of all that it has. It returns the index of the edit.
 func (p Projects) EditWeek(ctx context.Context, name, week string, rows []structs.CalendarRow, check Check) (index uint64, err error) {
-	body := struct{ Rows []structs.CalendarRow }{rows}
+	body := struct{ Rows []structs.CalendarRow }{append([]structs.CalendarRow{}, rows...)} // [] and not null: the servers refuse a body without rows
 	meta, err := p.client.Put(ctx, "/v1/project/"+seg(name)+"/calendar", check.query().with("week", week), body, nil)
 	return meta.Index, err
 }

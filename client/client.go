@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -235,6 +236,13 @@ func (c *Client) warnOfSlots(name string, slots map[string]int, cores int) {
 	if sum > cores {
 		c.logger.Warn("the node states more slots than it has cores, and each slot has at least one: not all of them can be in use at once",
 			"node", name, "slots", sum, "cores", cores)
+	}
+	known := append(structs.BuiltInSlotTypes(), structs.SlotOverflow)
+	for _, of := range slices.Sorted(maps.Keys(slots)) {
+		if near := structs.Nearest(of, known); near != "" && near != of {
+			c.logger.Warn("the node states slots of a type that is nearly that of a built-in one: if it is mistyped no calendar names it",
+				"node", name, "type", of, "built_in", near)
+		}
 	}
 }
 

@@ -20,9 +20,10 @@ func TestNodeSlots(t *testing.T) {
 	r.config.Simulate = []sim.Layout{
 		{Name: "fits", Count: 2, Cores: 4, MHz: 1000, Memory: 1000, Slots: fits},
 		{Name: "small", Count: 3, Cores: 4, MHz: 1000, Memory: 1000, Slots: map[string]int{"batch": 4, "wide": 1}},
+		{Name: "typo", Count: 1, Cores: 4, MHz: 1000, Memory: 1000, Slots: map[string]int{"btch": 4}},
 	}
 	r.start()
-	r.s.until("all nodes register", func() bool { return len(r.s.nodes) == 6 })
+	r.s.until("all nodes register", func() bool { return len(r.s.nodes) == 7 })
 	r.s.change(func() {
 		for _, n := range r.s.nodes {
 			want := map[string]int{"batch": 4, "wide": 1}
@@ -31,6 +32,8 @@ func TestNodeSlots(t *testing.T) {
 				want = own
 			case "fits-0", "fits-1":
 				want = fits
+			case "typo-0":
+				want = map[string]int{"btch": 4}
 			}
 			if !maps.Equal(n.NodeResources.Slots, want) {
 				t.Errorf("%s: %v", n.Name, n.NodeResources.Slots)
@@ -39,5 +42,8 @@ func TestNodeSlots(t *testing.T) {
 	})
 	if n := log.count("more slots than it has cores"); n != 2 || log.count("node=n1 slots=70000") != 1 || log.count("node=small slots=5 cores=4") != 1 {
 		t.Errorf("%d warnings in %s", n, log.b.String())
+	}
+	if log.count("nearly that of a built-in one") != 1 || log.count("node=typo type=btch built_in=batch") != 1 {
+		t.Errorf("a type that is mistyped is not warned of once: %s", log.b.String())
 	}
 }

@@ -140,7 +140,7 @@ func allocHead(p *printer, a *structs.Allocation, verbose bool) []ui.Pair {
 		}
 	}
 	if class, claim := a.ClassAndClaim(); claim != nil {
-		more("Class", fmt.Sprintf("%s (level %s)", class, claim.Level))
+		more("Class", fmt.Sprintf("%s (%s)", class, claimText(claim)))
 	}
 	if g := a.Gang; g != nil {
 		more("Gang", gangText(g))

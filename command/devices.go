@@ -9,6 +9,17 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+// claimText returns what an allocation has a claim on.
+func claimText(c *structs.AllocClaim) string {
+	switch {
+	case c.Kind != structs.ClaimSlots:
+		return "level " + c.Level
+	case c.Level != "":
+		return fmt.Sprintf("slot of type %s of project %s, level %s", c.Type, c.Owner, c.Level)
+	}
+	return fmt.Sprintf("slot of type %s of project %s", c.Type, c.Owner)
+}
+
 // gangText returns which member of its gang an allocation is.
 func gangText(g *structs.AllocGang) string {
 	text := fmt.Sprintf("rank %d of %d", g.Rank, g.Size)

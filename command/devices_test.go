@@ -26,6 +26,13 @@ func TestAllocStatusShowsDevicesAndGang(t *testing.T) {
 	wants(t, f.run(t, "alloc", "status", "-verbose", allocA).out, "10.0.0.1:80,10.0.0.2:80\n")
 	a.Gang.Level = ""
 	wants(t, f.run(t, "alloc", "status", allocA).out, "= rank 1 of 4\n")
+	terms := structs.AllocTerms{Claim: structs.ClaimSlots, Slots: &structs.SlotTerms{Project: "chip", Type: "batch", Cost: 1}}
+	a.AllocatedResources.Shared.Terms = &terms
+	wants(t, f.run(t, "alloc", "status", allocA).out, "= guaranteed (slot of type batch of project chip)\n")
+	terms.CellLevel = "gpu"
+	wants(t, f.run(t, "alloc", "status", allocA).out, "= guaranteed (slot of type batch of project chip, level gpu)\n")
+	terms.Claim = structs.ClaimCells
+	wants(t, f.run(t, "alloc", "status", allocA).out, "= guaranteed (level gpu)\n")
 }
 
 // A shared device counts once; what holds and what is not well is named.

@@ -162,6 +162,18 @@ func (f *fake) requests(method string) []string {
 	return out
 }
 
+// lastPut is the body of the last PUT.
+func (f *fake) lastPut() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, line := range slices.Backward(f.requested) {
+		if strings.HasPrefix(line, "PUT ") {
+			return f.bodies[i]
+		}
+	}
+	return ""
+}
+
 // lastBody is what was sent last.
 func (f *fake) lastBody() string {
 	f.mu.Lock()

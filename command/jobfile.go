@@ -242,7 +242,7 @@ func (j *jobFile) news(warnings string) string {
 // warn prints a server's warnings.
 func (e *env) warn(warnings string) {
 	if warnings != "" {
-		e.printf("%s\n%s\n\n", e.style.Bold(e.style.Yellow("Job Warnings:")), ui.Indented(warnings))
+		e.printf("%s\n  %s\n\n", e.style.Bold(e.style.Yellow("Job Warnings:")), ui.Indented(warnings))
 	}
 }
 

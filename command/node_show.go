@@ -27,7 +27,7 @@ func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions)
 			code = e.fail(fmt.Errorf("read the resource usage of the node: %w", err))
 		}
 	}
-	showNodeHead(&e.printer, n, host)
+	showNodeHead(&e.printer, n, host, slotSettingsOf(ctx, e, n))
 	if !o.short {
 		if o.verbose {
 			showHostVolumes(&e.printer, n)
@@ -55,7 +55,8 @@ func showNode(ctx context.Context, e *env, n *structs.Node, o nodeStatusOptions)
 	return code
 }
 
-func showNodeHead(p *printer, n *structs.Node, host *structs.HostStats) {
+// showNodeHead shows what a node is. slots are the settings by which its slots count; nil: the defaults.
+func showNodeHead(p *printer, n *structs.Node, host *structs.HostStats, slots *structs.SlotSettings) {
 	pairs := []ui.Pair{
 		{Key: "ID", Value: n.ID}, {Key: "Name", Value: n.Name}, {Key: "Node Pool", Value: n.NodePool},
 		{Key: "Class", Value: ui.OrNone(n.NodeClass)}, {Key: "DC", Value: n.Datacenter},
@@ -71,7 +72,7 @@ func showNodeHead(p *printer, n *structs.Node, host *structs.HostStats) {
 		pairs = append(pairs, ui.Pair{Key: "Driver Status", Value: strings.Join(names, ",")})
 	}
 	if n.NodeResources != nil {
-		pairs = append(pairs, ui.Pair{Key: "Slots", Value: slotsOffered(n)})
+		pairs = append(pairs, ui.Pair{Key: "Slots", Value: slotsOffered(n, slots)})
 	}
 	if host != nil {
 		pairs = append(pairs, ui.Pair{Key: "Uptime", Value: ui.Short(time.Duration(host.Uptime) * time.Second)}) // far below the limit
@@ -79,17 +80,34 @@ func showNodeHead(p *printer, n *structs.Node, host *structs.HostStats) {
 	ui.Pairs(p.out, pairs)
 }
 
-// slotsOffered returns the slots that a node offers to calendars of projects, by type.
-func slotsOffered(n *structs.Node) string {
-	counts := map[string]int{}
+// slotsOffered returns the slots that a node offers to calendars of projects, by type, and how many of them count if its cores and its memory hold
+// fewer.
+func slotsOffered(n *structs.Node, settings *structs.SlotSettings) string {
+	counts, fit := map[string]int{}, settings.FittingSlots(n)
 	n.AddSlots(counts)
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		if counts[name] > 0 {
+		switch {
+		case fit[name] < counts[name]:
+			out = append(out, fmt.Sprintf("%s: %d (%d count: its cores and memory hold no more)", name, counts[name], fit[name]))
+		case counts[name] > 0:
 			out = append(out, fmt.Sprintf("%s: %d", name, counts[name]))
 		}
 	}
 	return ui.OrNone(strings.Join(out, ", "))
+}
+
+// slotSettingsOf returns the settings by which the slots of a node count; nil, the defaults, if they cannot be read or it has none.
+func slotSettingsOf(ctx context.Context, e *env, n *structs.Node) *structs.SlotSettings {
+	counts := map[string]int{}
+	if n.AddSlots(counts); len(counts) == 0 {
+		return nil
+	}
+	config, err := e.client.Operator().SchedulerConfig(ctx)
+	if err != nil || config == nil {
+		return nil
+	}
+	return config.Slots
 }
 
 func drainText(n *structs.Node) string {

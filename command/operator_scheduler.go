@@ -113,7 +113,7 @@ func setSchedulerConfig(
 	if a, p := wanted.SchedulerAlgorithm, fs.Lookup("policy").Value.String(); a != "" && p != "" && p != "default" && p != a {
 		return e.usage("-scheduler-algorithm %s and -policy %s contradict each other: both set the order in which nodes are tried; use one of them", a, p)
 	}
-	to, from := switches(now), switches(wanted)
+	to, from, before := switches(now), switches(wanted), now.Slots.Copy()
 	changed, bad := false, error(nil)
 	fs.Visit(func(f *flag.Flag) {
 		switch {
@@ -152,6 +152,10 @@ func setSchedulerConfig(
 		return e.fail(fmt.Errorf("the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"))
 	}
 	e.printf("Scheduler configuration updated!\n")
+	if fs.Lookup("slot").Value.String() != "" {
+		warnOfLostGPUs(before, now.Slots, e)
+		warnOfFittingSlots(ctx, e, now.Slots)
+	}
 	if stray := strayText(now); stray != "" && fs.Lookup("bands").Value.String() != "" {
 		e.printf("No band names these priorities, which belong: %s\n", stray)
 	}

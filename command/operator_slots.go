@@ -2,14 +2,17 @@ package command
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -156,7 +159,9 @@ func setSlotType(s *structs.SlotSettings, name, volume string) error {
 		number, err := strconv.Atoi(value)
 		switch key {
 		case "cores":
-			t.Cores = number
+			if t.Cores = number; err == nil && number == 0 {
+				return fmt.Errorf("cores 0: a slot has 1 or more; %s=default resets the type", name)
+			}
 		case "memory":
 			t.MemoryMB = int64(number)
 		case "gpus":
@@ -175,4 +180,46 @@ func setSlotType(s *structs.SlotSettings, name, volume string) error {
 		}
 	}
 	return nil
+}
+
+// warnOfLostGPUs warns of types whose slots have no GPUs any more: nodes may offer them still.
+func warnOfLostGPUs(before, after *structs.SlotSettings, e *env) {
+	for _, t := range before.Effective().Types {
+		if t.GPUs > 0 && after.TypeOf(t.Name).GPUs == 0 {
+			e.eprintf("Warning: slot type %q has no GPUs any more: jobs that request GPUs cannot use its slots\n", t.Name)
+		}
+	}
+}
+
+// warnOfFittingSlots warns of types of which nodes offer more slots than their cores and their memory hold by these settings: these alone may be given out.
+func warnOfFittingSlots(ctx context.Context, e *env, settings *structs.SlotSettings) {
+	nodes, _, err := e.client.Nodes().List(ctx, &api.Query{Params: map[string]string{"resources": "true"}})
+	if err != nil {
+		e.eprintf("Warning: whether nodes hold the slots that they offer is not known: %v\n", err)
+		return
+	}
+	type shortage struct {
+		nodes, offered, fit int
+		example             string
+	}
+	short := map[string]*shortage{}
+	for _, stub := range nodes {
+		n := &structs.Node{NodeResources: stub.NodeResources}
+		offered, fit := map[string]int{}, settings.FittingSlots(n)
+		n.AddSlots(offered)
+		for name := range offered { // order does not matter: each type has its own
+			if fit[name] == offered[name] {
+				continue
+			}
+			if short[name] == nil {
+				short[name] = &shortage{example: stub.Name, offered: offered[name], fit: fit[name]}
+			}
+			short[name].nodes++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(short)) {
+		of := short[name]
+		e.eprintf("Warning: slot type %q: on %s the cores and the memory do not hold all slots, as on %s: of %d only %d may be given out\n",
+			name, plural(of.nodes, "node"), of.example, of.offered, of.fit)
+	}
 }

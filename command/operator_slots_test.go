@@ -20,7 +20,7 @@ func TestSlotFlags(t *testing.T) {
 		if got.code != exitDone {
 			t.Fatalf("%q: %d %s", args, got.code, got.err)
 		}
-		wants(t, f.lastBody(), `"Slots":`+want)
+		wants(t, f.lastPut(), `"Slots":`+want)
 	}
 	set([]string{"-grace", "30s"}, `{"Grace":30000000000}`)
 	set([]string{"-grace", "0s", "-max-requeues", "0"}, `{"Grace":0,"MaxRequeues":0}`)
@@ -51,8 +51,30 @@ func TestSlotFlags(t *testing.T) {
 	bad(`-slot "batch": write it as TYPE=cores:2`, "-slot", "batch")
 	bad(`"core": there are cores, memory, gpus, kind and grace`, "-slot", "batch=core:2")
 	bad(`cores "two": write it as batch=cores:2`, "-slot", "batch=cores:two")
+	bad(`cores 0: a slot has 1 or more; batch=default resets the type`, "-slot", "batch=cores:0")
 	bad(`type "batch": cores, memory and gpus must not be negative`, "-slot", "batch=cores:-1")
 	bad(`type "a b": a type of slots is named by`, "-slot", "a b=cores:1")
+}
+
+// What nodes do not hold of their slots is said where the volume of a slot is set, and so is a type that loses its GPUs.
+func TestSlotWarnings(t *testing.T) {
+	resources := &structs.NodeResources{Cpu: structs.NodeCpuResources{TotalCpuCores: 8}, Slots: map[string]int{"batch": 8}}
+	node := &structs.Node{ID: nodeA, Name: "n1", NodeResources: resources}
+	settings := &structs.SlotSettings{Types: []structs.SlotType{{Name: "batch", Cores: 2}, {Name: "gpu", GPUs: 1}}}
+	config := &structs.SchedulerConfiguration{SchedulerAlgorithm: "binpack", Slots: settings}
+	f := newFake(t).on("GET /v1/operator/scheduler/configuration", &structs.SchedulerConfigReply{SchedulerConfig: config}).
+		on("PUT /v1/operator/scheduler/configuration", &structs.SchedulerSetReply{Updated: true}).
+		on("GET /v1/nodes", []*structs.NodeListStub{{ID: nodeA, Name: "n1", NodeResources: resources}, {ID: nodeB, Name: "n2", NodeResources: resources}}).
+		on("GET /v1/node/"+nodeA, node).on("GET /v1/node/"+nodeA+"/allocations", []*structs.Allocation{})
+	got := f.run(t, "operator", "scheduler", "set-config", "-slot", "gpu=default")
+	wants(t, got.err, `slot type "batch": on 2 nodes the cores and the memory do not hold all slots, as on n1: of 8 only 4 may be given out`,
+		`slot type "gpu" has no GPUs any more`)
+	if got.code != exitDone || strings.Contains(f.run(t, "operator", "scheduler", "set-config", "-grace", "5s").err, "Warning") {
+		t.Errorf("%d %s", got.code, got.err)
+	}
+	wants(t, f.run(t, "node", "status", "-short", nodeA).out, "= batch: 8 (4 count: its cores and memory hold no more)\n")
+	settings.Types[0].Cores = 1
+	wants(t, f.run(t, "node", "status", "-short", nodeA).out, "= batch: 8\n")
 }
 
 // A row is written as -slot reads it.

@@ -209,7 +209,7 @@ func TestNodeStatusShowsSlots(t *testing.T) {
 	for want, change := range map[string]func(n *structs.Node){
 		"Slots         = <none>\n":    func(*structs.Node) {},
 		"Slots         = batch: 16\n": func(n *structs.Node) { n.NodeResources.Devices, n.NodeResources.Cpu.TotalCpuCores = nil, 16 },
-		"Slots         = batch: 4, interactive-light: 8\n": func(n *structs.Node) {
+		"Slots         = batch: 4, interactive-light: 8 (0 count: its cores and memory hold no more)\n": func(n *structs.Node) {
 			n.NodeResources.Slots = map[string]int{"interactive-light": 8, "batch": 4, "wide": 0}
 		},
 	} {

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
 )
 
 func projectApply() spec {
@@ -18,7 +22,7 @@ func projectApply() spec {
 			"\n" +
 			"A project block replaces all but the calendar of the project. Each calendar block in it replaces all slots of that week; weeks that\n" +
 			"the file does not name stay as they are. A week is refused if all projects together would have more slots of a type than the\n" +
-			"nodes offer. Projects do not affect scheduling yet.\n" +
+			"nodes offer. Users, groups and managers that the project had and the file does not state are removed, with a warning.\n" +
 			"\n" +
 			"A project that has managers is changed by them and by operators: with -user (or NOMADISH_USER) you are that user, without you are an\n" +
 			"operator. A file that names users or groups which the servers do not know is refused, unless -force is given; those that the\n" +
@@ -55,10 +59,17 @@ func projectApply() spec {
 
 // applyProject submits a project and the weeks of its file.
 func applyProject(ctx context.Context, e *env, p *projectBlock, check api.Check) error {
+	was, _, err := e.client.Projects().Info(ctx, p.Name, e.query())
+	if err != nil {
+		was = nil // a new one; or the edit shows what is wrong
+	}
 	if _, err := e.client.Projects().Register(ctx, &p.Project, check); err != nil {
 		return err
 	}
 	e.printf("Successfully applied project %q!\n", p.Name)
+	if lost := lostMembers(was, &p.Project); lost != "" {
+		e.eprintf("Warning: project %q has no longer %s: a project block replaces all but the calendar\n", p.Name, lost)
+	}
 	for _, week := range p.Calendar {
 		if _, err := e.client.Projects().EditWeek(ctx, p.Name, week.Week, week.Slots, api.Check{Force: check.Force}); err != nil {
 			return err
@@ -67,6 +78,35 @@ func applyProject(ctx context.Context, e *env, p *projectBlock, check api.Check)
 	}
 	return nil
 }
+
+// lostMembers lists the users, groups and managers that a project had and that an edit does not state; "": none.
+func lostMembers(was *structs.ProjectStatus, now *structs.Project) string {
+	if was == nil {
+		return ""
+	}
+	var out []string
+	for _, list := range []struct {
+		noun     string
+		was, now []string
+	}{{"users", was.Users, now.Users}, {"groups", was.Groups, now.Groups}, {"managers", was.Managers, now.Managers}} {
+		var lost []string
+		for _, name := range list.was {
+			if !slices.Contains(list.now, name) {
+				lost = append(lost, name)
+			}
+		}
+		if more := len(lost) - lostNamed; more > 0 {
+			lost = append(lost[:lostNamed], fmt.Sprintf("%d more", more))
+		}
+		if len(lost) > 0 {
+			out = append(out, list.noun+" "+strings.Join(lost, ", "))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// lostNamed is how many users, groups or managers a warning names each.
+const lostNamed = 5
 
 // applyFlows submits the flows of a file.
 func (f *projectFile) applyFlows(ctx context.Context, e *env) error {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
@@ -93,7 +95,7 @@ func (o *calendarOptions) show(ctx context.Context, e *env, args []string) int {
 		return code
 	}
 	zone := zoneOf(calendar.TimeZone)
-	rows := [][]string{{"Week", "Begins", "Type", "Row", "Slots"}}
+	rows := [][]string{{"Week", "Begins (" + calendar.TimeZone + ")", "Type", "Row", "Slots"}}
 	for _, w := range calendar.Weeks {
 		head := []string{w.Week, w.From.In(zone).Format("Mon 2006-01-02 15:04")}
 		if len(w.Rows) == 0 {
@@ -123,18 +125,49 @@ func (o *calendarOptions) edit(ctx context.Context, e *env, project string) int 
 	now := slices.Clone(week.Rows)
 	at := slices.IndexFunc(now, o.row.Same)
 	switch {
-	case at < 0 && o.slots > 0:
+	case at < 0 && o.slots == 0:
+		return e.fail(fmt.Errorf("week %s of project %q has no row %s (%s): it has %s", week.Week, project, o.row.Type, o.row.Uses(), structs.RowsText(now)))
+	case at < 0:
 		now = append(now, o.row)
-	case at >= 0 && o.slots == 0:
+	case o.slots == 0:
 		now = slices.Delete(now, at, at+1)
-	case at >= 0:
+	default:
 		now[at] = o.row
 	}
 	if _, err := e.client.Projects().EditWeek(ctx, project, week.Week, now, api.Check{CAS: true, Index: week.Index, Force: o.force}); err != nil {
-		return e.fail(err)
+		return e.fail(ofOneRow(err))
 	}
 	e.printf("Week %s of project %q has %s\n", week.Week, project, structs.RowsText(now))
+	o.warnOfUser(ctx, e, project)
 	return exitDone
+}
+
+// rowNumber is where a server's error states which row of a week it is about.
+var rowNumber = regexp.MustCompile(`: slots \d+: `)
+
+// ofOneRow returns a server's error about a week without the number of the row, which the command states alone.
+func ofOneRow(err error) error {
+	var answer *api.Error
+	if !errors.As(err, &answer) {
+		return err
+	}
+	return &api.Error{Status: answer.Status, Msg: rowNumber.ReplaceAllString(answer.Msg, ": ")}
+}
+
+// warnOfUser warns if the user of the row is not one of the project's: the row gives slots to members alone.
+func (o *calendarOptions) warnOfUser(ctx context.Context, e *env, project string) {
+	if o.row.User == "" || o.slots == 0 {
+		return
+	}
+	p, _, err := e.client.Projects().Info(ctx, project, e.query())
+	if err != nil || p == nil || slices.Contains(p.Users, o.row.User) {
+		return
+	}
+	text := "the row gives nobody slots until it is"
+	if len(p.Groups) > 0 {
+		text = fmt.Sprintf("the row counts only if the user is in one of its groups (%s)", strings.Join(p.Groups, ", "))
+	}
+	e.eprintf("Warning: user %q is not one of the users of project %q: %s\n", o.row.User, project, text)
 }
 
 func projectEdits() spec {

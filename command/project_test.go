@@ -54,10 +54,10 @@ Managers = lead
 Flow     = asic
 Steps    = synthesis, place
 `,
-		"project calendar chip": `Week      Begins                Type    Row                     Slots
-2026-W48  Mon 2026-11-23 00:00  batch   synthesis, any          40
-                                batch   any, group:chip, sim-*  4
-2026-W49  Mon 2026-11-30 00:00  <none>
+		"project calendar chip": `Week      Begins (Europe/Berlin)  Type    Row                     Slots
+2026-W48  Mon 2026-11-23 00:00    batch   synthesis, any          40
+                                  batch   any, group:chip, sim-*  4
+2026-W49  Mon 2026-11-30 00:00    <none>
 `,
 		"project edits chip": `Time                       By        Week      Before                     After
 2026-11-21T12:00:00+00:00  lead      2026-W48  40 batch (synthesis, any)  40 batch (synthesis, any); 4 batch (any, group:chip, sim-*)
@@ -167,6 +167,21 @@ Successfully applied project "board"!
 	wants(t, f.runIn(t, "flow \"asic\" {\n  steps = [\"a\"]\n}", "flow", "apply", "-").out, `Successfully applied flow "asic"!`)
 }
 
+// What an edit takes away that a user may not expect is said.
+func TestProjectLosses(t *testing.T) {
+	f := cluster(t).on("GET /v1/project/chip", chipProject()).on("PUT /v1/project/chip", "").on("DELETE /v1/project/chip", "")
+	wants(t, f.runIn(t, "project \"chip\" {\n  managers = [\"boss\"]\n  groups = [\"chip\"]\n}", "project", "apply", "-").err,
+		`Warning: project "chip" has no longer users ada; managers lead: a project block replaces all but the calendar`)
+	if got := f.runIn(t, "project \"chip\" {\n  users = [\"ada\"]\n  managers = [\"lead\", \"boss\"]\n  groups = [\"chip\"]\n}", "project", "apply", "-"); got.err != "" {
+		t.Errorf("nothing is lost: %q", got.err)
+	}
+	wants(t, f.run(t, "project", "delete", "chip").out, "Successfully deleted project \"chip\"!\nSlots that were in use: 41. Their instances run on without them")
+	f.answers["DELETE /v1/project/chip"] = []any{refusal{404, "project not found"}}
+	if got := f.run(t, "project", "delete", "chip"); got.out != "" {
+		t.Errorf("it was refused: %q", got.out)
+	}
+}
+
 // Whatever is wrong with a file, it is said where, and nothing is sent.
 func TestProjectFilesThatAreWrong(t *testing.T) {
 	in := func(body, want string) {
@@ -197,7 +212,7 @@ func TestProjectFilesThatAreWrong(t *testing.T) {
 
 // A row is changed beside the others, and only if the week is as it was read.
 func TestProjectCalendarEdit(t *testing.T) {
-	f := cluster(t).on("PUT /v1/project/chip/calendar", "")
+	f := cluster(t).on("GET /v1/project/chip", chipProject()).on("PUT /v1/project/chip/calendar", "")
 	edit := func(args, requested, body string) {
 		t.Helper()
 		got := f.run(t, append([]string{"project", "calendar"}, strings.Fields(args)...)...)
@@ -206,7 +221,7 @@ func TestProjectCalendarEdit(t *testing.T) {
 		}
 		puts := f.requests("PUT")
 		wants(t, puts[len(puts)-1], requested)
-		wants(t, f.lastBody(), body)
+		wants(t, f.lastPut(), body)
 	}
 	edit("-type batch -slots 3 chip", "/v1/project/chip/calendar?cas=12&week=2026-W48", `{"Type":"batch","Group":"chip","Job":"sim-*","Count":4},{"Type":"batch","Count":3}]`)
 	edit("-type batch -slots 3 -force -user ada chip", "/v1/project/chip/calendar?cas=12&force=true&week=2026-W48", `"User":"ada","Count":3}]`)
@@ -223,6 +238,19 @@ func TestProjectCalendarEdit(t *testing.T) {
 			t.Errorf("%s: %d %q, want %q", args, got.code, got.err, want)
 		}
 	}
+	wants(t, f.run(t, "project", "calendar", "-type", "batch", "-slots", "1", "-user", "bin", "chip").err,
+		`Warning: user "bin" is not one of the users of project "chip": the row counts only if the user is in one of its groups (chip)`)
+	if got := f.run(t, "project", "calendar", "-type", "batch", "-slots", "1", "-user", "ada", "chip"); got.err != "" {
+		t.Errorf("a member: %q", got.err)
+	}
+	puts := len(f.requests("PUT"))
+	got := f.run(t, "project", "calendar", "-type", "batch", "-slots", "0", "-step", "place", "chip")
+	if want := `week 2026-W48 of project "chip" has no row batch (place, any): it has 40 batch (synthesis, any); 4 batch (any, group:chip, sim-*)`; got.code != exitFailed ||
+		!strings.Contains(got.err, want) || len(f.requests("PUT")) != puts {
+		t.Errorf("a row that does not exist: %d %q, want %q", got.code, got.err, want)
+	}
+	f.answers["PUT /v1/project/chip/calendar"] = []any{refusal{400, `project "chip": calendar "2026-W48": slots 2: step: there is none`}}
+	wants(t, f.run(t, "project", "calendar", "-type", "batch", "-slots", "3", "chip").err, `project "chip": calendar "2026-W48": step: there is none (HTTP 400)`)
 	f.answers["PUT /v1/project/chip/calendar"] = []any{refusal{409, "it was last edited at index 13, not 12"}}
 	wants(t, f.run(t, "project", "calendar", "-type", "batch", "-slots", "3", "chip").err, "it was last edited at index 13, not 12 (HTTP 409)")
 }

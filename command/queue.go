@@ -17,8 +17,8 @@ func queueCmd() spec {
 		synopsis: "Show the requests that wait for placement, in queue order, with the reason",
 		usage:    "", example: "-namespace '*' -node-pool gpu", output: true,
 		details: "Lists every group of a job that is not fully placed, with its position in the queue of its node pool. The priority shown is the\n" +
-			"effective priority: the job's own, plus a bonus that grows with the time the group waits and with each requeue. -verbose\n" +
-			"shows the parts.",
+			"effective priority: the job's own, plus a bonus that grows with the time the group waits and with each requeue; that of\n" +
+			"a job whose project has slots for it is higher by 100 (allocated_bonus). -verbose shows the parts.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			pool := fs.String("node-pool", "", "only the queue of a node `pool`")
 			job := fs.String("job", "", "only jobs whose ID begins with a `prefix`")

@@ -42,7 +42,7 @@ var reads = []struct {
 	{"namespace inspect team", []string{`"EnabledTaskDrivers": [`, `"Name": "team"`}},
 	{"project list", []string{"chip  1      1       asic  2      velocity   44 batch"}},
 	{"project status ch", []string{"Week 2026-W48 (until Mon 00:00 Europe/Berlin)   Objective = velocity", "batch  synthesis, any          40", "Managers = lead"}},
-	{"project calendar ch", []string{"2026-W48  Mon 2026-11-23 00:00  batch   synthesis, any          40", "2026-W49  Mon 2026-11-30 00:00  <none>"}},
+	{"project calendar ch", []string{"2026-W48  Mon 2026-11-23 00:00    batch   synthesis, any          40", "2026-W49  Mon 2026-11-30 00:00    <none>"}},
 	{"project edits ch", []string{"operator  2026-W48  no slots                   40 batch (synthesis, any)"}},
 	{"project report ch", []string{"Mean run = 1m30s", "2026-W48  batch  2.00"}},
 	{"flow list", []string{"asic  synthesis, place"}},

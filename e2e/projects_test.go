@@ -16,12 +16,12 @@ func TestStatedSlots(t *testing.T) {
 	t.Parallel()
 	layouts := "shape \"gpu\" {\n  count = 2\n  cores = 8\n  slots {\n    batch = 3\n    wide  = 1\n  }\n  gpus \"nvidia/gpu/H100\" {}\n}\n" +
 		"shape \"none\" {\n  cores = 8\n  slots {}\n}\n"
-	a := newAgent(t, true, strings.Replace(simulate(t, layouts), "client {", "name = \"own\"\nclient {\n  simulate_beside = true\n  slots {\n    wide = 5\n  }\n", 1)+
+	a := newAgent(t, true, strings.Replace(simulate(t, layouts), "client {", "name = \"own\"\nclient {\n  simulate_beside = true\n  slots {\n    wide = 1\n  }\n", 1)+
 		"server {\n  scheduling {\n    slot \"wide\" {\n      cores = 2\n    }\n  }\n}\n")
 	a.start()
 	a.ready(4)
 	says(t, a, 0, "operator scheduler get-config", "Slot wide                     = cores:2,grace:1m0s")
-	says(t, a, 0, "node status own", "= wide: 5")
+	says(t, a, 0, "node status own", "= wide: 1")
 	says(t, a, 0, "node status gpu-1", "= batch: 3, wide: 1")
 	says(t, a, 0, "node status none-0", "= <none>")
 	file := filepath.Join(a.dir, "p.hcl")
@@ -30,8 +30,8 @@ func TestStatedSlots(t *testing.T) {
 	}
 	says(t, a, 0, "project apply "+file)
 	says(t, a, 1, "project calendar -type batch -slots 7 chip", "there are 6 slots")
-	says(t, a, 1, "project calendar -type wide -slots 8 chip", "there are 7 slots")
-	says(t, a, 0, "project calendar -type wide -slots 7 chip")
+	says(t, a, 1, "project calendar -type wide -slots 4 chip", "there are 3 slots")
+	says(t, a, 0, "project calendar -type wide -slots 3 chip")
 }
 
 // TestProjectsGuide walks docs/guides/projects.md, and what it tells stays after a restart.

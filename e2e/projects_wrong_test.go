@@ -31,10 +31,10 @@ func sends(t *testing.T, a *agent, method, path, user, body string) (status int,
 	return resp.StatusCode, string(answer)
 }
 
-// oneProject starts an agent that offers 4 slots, with a project that root manages.
+// oneProject starts an agent that offers 4 slots on a simulated node, with a project that root manages.
 func oneProject(t *testing.T, config string) *agent {
 	t.Helper()
-	a := startDev(t, config+"client {\n  slots {\n    batch = 4\n  }\n}\n")
+	a := startDev(t, config+simulate(t, "shape \"n\" {\n  cores = 4\n}\n"))
 	says(t, a, 0, "project apply "+a.job("chip", "project \"chip\" {\n  users    = [\"root\", \"daemon\"]\n  groups   = [\"root\"]\n  managers = [\"root\"]\n  steps    = [\"place\"]\n}\n"))
 	return a
 }
@@ -55,8 +55,8 @@ func TestWrongProjects(t *testing.T) {
 		{"negative", next, "", `"Type":"batch","Count":-3`, 400, "count: must be 0 to 1000000, not -3"},
 		{"too many", next, "-type batch -slots 7", `"Type":"batch","Count":7`, 409, fmt.Sprintf(`calendar %q: type "batch": there are 4 slots, 0 of them are given to other projects, and 7 are requested: 3 too many`, next)},
 		{"step", next, "-type batch -slots 1 -step paint", `"Type":"batch","Step":"paint","Count":1`, 400, `the project has no step "paint" (its steps are place)`},
-		{"user", next, "-type batch -slots 1 -user no-such-user", `"Type":"batch","User":"no-such-user","Count":1`, 400, `slots 1: user: the servers' user database has no user "no-such-user"`},
-		{"group", next, "-type batch -slots 1 -group no-such-group", `"Type":"batch","Group":"no-such-group","Count":1`, 400, `slots 1: group: the servers' user database has no group "no-such-group"`},
+		{"user", next, "-type batch -slots 1 -user no-such-user", `"Type":"batch","User":"no-such-user","Count":1`, 400, `user: the servers' user database has no user "no-such-user"`},
+		{"group", next, "-type batch -slots 1 -group no-such-group", `"Type":"batch","Group":"no-such-group","Count":1`, 400, `group: the servers' user database has no group "no-such-group"`},
 		{"type", next, "-type paper -slots 1", `"Type":"paper","Count":1`, 400, `no node has slots of type "paper"`},
 	} {
 		if row.options != "" {
@@ -122,19 +122,23 @@ func TestForgedEditors(t *testing.T) {
 	a := oneProject(t, "")
 	week := nextWeek(t, a, "chip").Week
 	path := "/v1/project/chip/calendar?week=" + week
-	const three = `{"Rows":[{"Type":"batch","Count":3}],`
-	if status, text := sends(t, a, http.MethodPut, path, "", three+`"By":"root","User":"root","Submitter":{"User":"root"}}`); status != 200 {
-		t.Errorf("a By in the body: %d %s", status, text)
+	for _, forged := range []string{`"By":"root"`, `"User":"root"`, `"Submitter":{"User":"root"}`} {
+		if status, text := sends(t, a, http.MethodPut, path, "", `{"Rows":[{"Type":"batch","Count":3}],`+forged+`}`); status != 400 || !strings.Contains(text, "unknown key") {
+			t.Errorf("%s in the body: %d %s", forged, status, text)
+		}
+	}
+	if status, text := sends(t, a, http.MethodPut, path, "", `{"Rows":[{"Type":"batch","Count":3}]}`); status != 200 {
+		t.Errorf("an operator: %d %s", status, text)
 	}
 	if by := editedBy(t, a, "chip"); by != "" {
-		t.Errorf("a By in the body is believed: %q", by)
+		t.Errorf("an operator's edit is by %q", by)
 	}
 	says(t, a, 1, "project apply "+a.job("by", "project \"chip\" {\n  by = \"root\"\n}\n"), `unknown attribute "by"`)
 	says(t, a, 1, "project apply "+a.job("by", "project \"chip\" {\n  calendar \""+week+"\" {\n    by = \"root\"\n  }\n}\n"), `unknown attribute "by"`)
 	says(t, a, 1, "project apply -json "+a.job("by", `{"Name":"chip","Calendar":[{"Week":"`+week+`","By":"root"}]}`), `"By"`)
 	// A member is believed to be itself, and may not edit.
 	const text = `user "daemon" is not one of its managers (one of them (root) or an operator may do that)`
-	if status, answer := sends(t, a, http.MethodPut, path, "daemon", `{"Rows":[],"By":"root","User":"root"}`); status != 403 || !strings.Contains(answer, text) {
+	if status, answer := sends(t, a, http.MethodPut, path, "daemon", `{"Rows":[]}`); status != 403 || !strings.Contains(answer, text) {
 		t.Errorf("a member: %d %s", status, answer)
 	}
 	says(t, a, 1, "project calendar -as daemon -type batch -slots 1 chip", text, "HTTP 403")

@@ -180,11 +180,13 @@ func (a *Allocation) Stub(resources, taskStates bool) *AllocListStub {
 	return s
 }
 
-// AllocClaim is the right by which an allocation uses what its namespace owns.
+// AllocClaim is the right by which an allocation uses what its namespace or its project has.
 type AllocClaim struct {
 	Kind  string // one of the Claim constants
-	Owner string // the namespace, even where the claim is its job's project's
-	// Cell is the name of the cell that it uses, of a Level: "n1/socket-0". Lists leave it out.
+	Owner string // the namespace that owns the cell, or the project that has the slots
+	// Type is the type of the slots; empty: it uses a cell of a namespace.
+	Type string `json:",omitempty" codec:",omitempty"`
+	// Cell is the name of the cell that it uses, of a Level: "n1/socket-0". Lists leave it out. Both are empty if it uses slots without devices.
 	Cell  string `json:",omitempty" codec:",omitempty"`
 	Level string
 }
@@ -200,8 +202,11 @@ func (a *Allocation) ClassAndClaim() (class string, claim *AllocClaim) {
 	}
 	t := a.AllocatedResources.Shared.Terms
 	claim = &AllocClaim{Kind: t.Claim, Owner: a.Namespace, Level: t.CellLevel}
-	if t.Claim == ClaimWorkflow {
+	switch {
+	case t.Claim == ClaimWorkflow:
 		claim.Owner = t.WorkflowKey()
+	case t.Claim == ClaimSlots && t.Slots != nil:
+		claim.Owner, claim.Type = t.Slots.Project, t.Slots.Type
 	}
 	return ClassGuaranteed, claim
 }

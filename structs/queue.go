@@ -20,7 +20,7 @@ type PendingRequest struct {
 	Since int64
 	// Aged is how many cycles it waited before Since, over all times.
 	Aged int64
-	// Requeued counts the times that instances of it were taken back.
+	// Requeued counts the times that instances of it were requeued for others.
 	Requeued int
 	// EvalID is the blocked evaluation that it waits in; "": none yet.
 	EvalID string

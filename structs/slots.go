@@ -294,3 +294,26 @@ func (s *SlotSettings) VolumeOfAll(r *NodeResources) (mhz, memoryMB int64) {
 	}
 	return mhz, memoryMB
 }
+
+// FittingSlots returns how many of a node's slots of each type may be given out: those that it offers, and no more than its cores and its memory hold, one
+// type after the other in the order of their names. A node that does not know its cores holds all.
+func (s *SlotSettings) FittingSlots(n *Node) map[string]int {
+	counts := map[string]int{}
+	if n.AddSlots(counts); n.NodeResources == nil || n.NodeResources.Cpu.TotalCpuCores == 0 {
+		return counts
+	}
+	r := n.NodeResources
+	cores, memory := int64(r.Cpu.TotalCpuCores), r.Memory.MemoryMB
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		t := s.TypeOf(name)
+		_, eachMemory := t.VolumeOn(r)
+		each := min(int64(t.Cores), int64(r.Cpu.TotalCpuCores))
+		fit := min(int64(counts[name]), cores/each)
+		if eachMemory > 0 {
+			fit = min(fit, memory/eachMemory)
+		}
+		counts[name] = int(fit)
+		cores, memory = cores-fit*each, memory-fit*eachMemory
+	}
+	return counts
+}

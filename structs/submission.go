@@ -14,16 +14,15 @@ const (
 
 // SubmissionText returns a sentence about what the submission check has found of a job; "" if it names no project.
 func SubmissionText(j *Job, submission string) string {
-	user := "nobody in particular"
-	if j.Submitter != nil {
-		user = "user " + fmt.Sprintf("%q", j.Submitter.User)
-	}
 	const lowest = "its requests go last"
 	switch submission {
 	case SubmissionUnknownProject:
 		return fmt.Sprintf("there is no project %q: %s", j.Project, lowest)
 	case SubmissionNotAMember:
-		return fmt.Sprintf("%s, who submits it, is not a member of project %q: %s", user, j.Project, lowest)
+		if j.Submitter == nil {
+			return fmt.Sprintf("who submits it is not stated (job run -user NAME), and so is not a member of project %q: %s", j.Project, lowest)
+		}
+		return fmt.Sprintf("user %q, who submits it, is not a member of project %q: %s", j.Submitter.User, j.Project, lowest)
 	case SubmissionNoSuchStep:
 		return fmt.Sprintf("project %q has no step %q: %s", j.Project, j.Step, lowest)
 	case SubmissionNoSlots:

@@ -22,8 +22,8 @@ project "example" {
   #   per  = "24h"
   # }
 
-  # The slots of a week; the block replaces all that the project has in that week. `nomadish project calendar example` shows the
-  # weeks that may be edited.
+  # The slots of a week. The block replaces all that the project has in that week. Weeks up to 104 ahead may be edited.
+  # `nomadish project calendar example` shows this one and the next 12.
   # calendar "2026-W48" {
   #   slots {
   #     type  = "batch"

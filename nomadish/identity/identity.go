@@ -82,7 +82,7 @@ func (s *Source) Check(what, user string) error {
 		return nil
 	case !s.opts.Trust:
 		return structs.Errorf(structs.CodeForbidden, "%s: the request states the user %q, and this cluster's servers trust no such header", what, structs.Clip(user, structs.MaxUserBytes)).
-			WithHint("leave it out (-user, X-Nomadish-User), or set server { trust_user_header = true } if only who may state a user reaches the HTTP API")
+			WithHint("leave it out (-user, -as, NOMADISH_USER or X-Nomadish-User), or set server { trust_user_header = true } if only who may state a user reaches the HTTP API")
 	case !structs.ValidUser(user):
 		return structs.Errorf(structs.CodeBadRequest, "%s: user %q: must be 1 to %d letters, digits, dots, dashes, underscores or @, and not begin with a dash",
 			what, structs.Clip(user, structs.MaxUserBytes), structs.MaxUserBytes)

@@ -83,7 +83,13 @@ func (r *releases) note(c *state.Change) {
 		}
 	case state.KindVirtualCluster: // what one owner gives up others may have
 		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
-	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange, state.KindWorkflow:
+	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
+	case state.KindWorkflow: // what idles of its reservation, and to whom it is lent
+		for _, side := range []any{c.Old, c.New} {
+			if run, is := side.(*structs.WorkflowRun); is {
+				r.reservedBy(run)
+			}
+		}
 	case state.KindProject: // what its slots are, and whose
 		names, all := state.ChangedProjects(c)
 		r.allProjects, r.lessens = r.allProjects || all, true
@@ -92,6 +98,16 @@ func (r *releases) note(c *state.Change) {
 		}
 		for _, name := range names {
 			r.projects[name] = true
+		}
+	}
+}
+
+// reservedBy notes the nodes of which a workflow has reserved something: others may have more of them, or less, than before.
+func (r *releases) reservedBy(run *structs.WorkflowRun) {
+	r.lessens = r.lessens || len(run.Parts) > 0
+	for i := range run.Parts {
+		if node := r.snap.Node(nil, run.Parts[i].NodeID); node != nil && node.Ready() {
+			r.node(node)
 		}
 	}
 }

@@ -246,7 +246,7 @@ func TestEntry(t *testing.T) {
 		AllocID: structs.DeriveID("s", 0), DesiredStatus: structs.AllocDesiredSuspend, Reclaim: structs.ReclaimSuspend,
 	}}}}})
 	e = entry(3)
-	check(t, "suspended", fmt.Sprint(e.State, e.Suspended, e.Missing, e.Priority.Total, e.Priority.RequeueBonus, e.StateText()), "suspended1 4 73 101 suspended")
+	check(t, "suspended", fmt.Sprint(e.State, e.Suspended, e.Missing, e.Priority.Total, e.Priority.RequeueBonus, e.StateText()), "suspended1 4 63 01 suspended")
 }
 
 // What a user lets go on waits as suspended, whatever its job chose; what a user keeps

@@ -175,7 +175,7 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 // those that chose it, and those of which a user had one suspended, which count as starting
 // once their node has reported it.
 func (v *Viewer) suspended(l *Line) int {
-	if l.Request.Requeued == 0 || l.Job.Reclaim != structs.ReclaimSuspend {
+	if l.Job.Reclaim != structs.ReclaimSuspend {
 		counts := v.snap.JobSummary(nil, l.Request.Namespace, l.Request.JobID)
 		if counts == nil || counts.Summary[l.Request.Group].Starting == 0 {
 			return 0

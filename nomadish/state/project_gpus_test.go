@@ -19,7 +19,7 @@ func gpuProjects(t *testing.T) *world {
 	w := newWorld(t)
 	for _, id := range []string{"n0", "n1"} {
 		n := gpuNode(id, "r1")
-		n.NodeResources.Slots = map[string]int{"gpu": 8, "whole": 1, "three": 2}
+		n.NodeResources.Slots, n.NodeResources.Cpu.TotalCpuCores = map[string]int{"gpu": 8, "whole": 1, "three": 2}, 16
 		w.must(&structs.NodeRegisterEntry{Node: n, Time: w.now()})
 	}
 	config := structs.DefaultSchedulerConfiguration()
@@ -109,7 +109,7 @@ func TestCalendarsAgainstVirtualClusters(t *testing.T) {
 func TestUnclearGPUSlots(t *testing.T) {
 	w := gpuProjects(t)
 	other := gpuNode("n2", "r1")
-	other.NodeResources.Slots = map[string]int{"gpu": 8, "whole": 1}
+	other.NodeResources.Slots, other.NodeResources.Cpu.TotalCpuCores = map[string]int{"gpu": 8, "whole": 1}, 16
 	other.NodeResources.Devices[0].Name = "A100"
 	w.must(weekEdit("chip", 1, gpuSlots("gpu", 4)))
 	w.must(&structs.NodeRegisterEntry{Node: other, Time: w.now()})

@@ -43,7 +43,7 @@ func projectWorld(t testing.TB) *world {
 	w := newWorld(t)
 	for i := range 10 {
 		n := node(fmt.Sprintf("n%d", i))
-		n.NodeResources.Slots = map[string]int{"batch": 10, "big": 1, structs.SlotOverflow: 5}
+		n.NodeResources.Slots, n.NodeResources.Cpu.TotalCpuCores = map[string]int{"batch": 10, "big": 1, structs.SlotOverflow: 5}, 16
 		w.must(&structs.NodeRegisterEntry{Node: n, Time: w.now()})
 	}
 	w.must(&structs.FlowUpsertEntry{Flow: &structs.Flow{Name: "asic", Steps: []string{"synthesis", "place"}}})
@@ -109,6 +109,31 @@ func TestSlotCapacity(t *testing.T) {
 	w.must(&structs.NodeRegisterEntry{Node: gpuNode("gpus", "r1"), Time: w.now()})
 	w.refusesWith(weekEdit("board", 2, slots(91+cores)), structs.CodeConflict, fmt.Sprintf("there are %d slots", 90+cores))
 	w.must(weekEdit("board", 2, slots(90+cores)))
+}
+
+// TestFittingSlots: no more slots of a node may be given out than its cores and its memory hold, whether it states them or not.
+func TestFittingSlots(t *testing.T) {
+	w := newWorld(t)
+	w.must(&structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip"}})
+	config := structs.DefaultSchedulerConfiguration()
+	for _, row := range []struct {
+		of    map[string]int
+		batch structs.SlotType
+		want  int
+	}{
+		{map[string]int{"batch": 8}, structs.SlotType{}, 8}, {map[string]int{"batch": 8}, structs.SlotType{Cores: 2}, 4}, {nil, structs.SlotType{Cores: 2}, 4},
+		{map[string]int{"batch": 8}, structs.SlotType{MemoryMB: 5000}, 3}, {map[string]int{"aside": 5, "batch": 8}, structs.SlotType{}, 3},
+		{map[string]int{"batch": 2}, structs.SlotType{Cores: 100}, 1},
+	} {
+		n := node("n0") // of 8 cores and 16,000 MiB
+		n.NodeResources.Slots, row.batch.Name = row.of, structs.SlotBatch
+		w.must(&structs.NodeRegisterEntry{Node: n, Time: w.now()})
+		config.Slots = &structs.SlotSettings{Types: []structs.SlotType{row.batch}}
+		w.must(&structs.SchedulerConfigEntry{Config: config, Time: w.now()})
+		w.refusesWith(weekEdit("chip", 1, slots(row.want+1)), structs.CodeConflict, fmt.Sprintf("there are %d slots", row.want))
+		w.must(weekEdit("chip", 1, slots(row.want)))
+		w.must(weekEdit("chip", 1))
+	}
 }
 
 // TestConfiguredSlotTypes: a type that only the scheduler's configuration has is known, of no slots until nodes state some, and unknown
@@ -257,7 +282,7 @@ func BenchmarkCalendarEdit(b *testing.B) {
 		}
 	}
 	first := node("first")
-	first.NodeResources.Slots = map[string]int{structs.SlotBatch: 10_000}
+	first.NodeResources.Slots, first.NodeResources.Cpu.TotalCpuCores = map[string]int{structs.SlotBatch: 10_000}, 10_000
 	must(&structs.NodeRegisterEntry{Node: first, EvalSeed: "s"})
 	for i := range 500 {
 		name := fmt.Sprintf("p%03d", i)

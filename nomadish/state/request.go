@@ -151,15 +151,15 @@ func (w requestRows) updateRequest(u *structs.RequestUpdate) {
 
 // reclaims counts, within one plan, the instances taken back of each request.
 type reclaims struct {
-	requests []structs.PendingRequest // in the order of the plan; Missing is how many more are missing
+	requests []structs.PendingRequest // in the order of the plan; Missing is how many more are missing, Requeued 1 if any is requeued
 	place    map[structs.PendingRequest]int
 }
 
 // countReclaimed counts an allocation that is taken back, before it is. One that is
-// suspended is missing already; one that has ended, or is of an earlier job of the same
+// suspended already is missing already; one that has ended, or is of an earlier job of the same
 // name, is not taken from anybody.
-func (w requestRows) countReclaimed(r *reclaims, id string) {
-	was := w.txn.alloc(id)
+func (w requestRows) countReclaimed(r *reclaims, s *structs.AllocStop) {
+	was := w.txn.alloc(s.AllocID)
 	if was == nil || was.Terminal() {
 		return
 	}
@@ -179,10 +179,13 @@ func (w requestRows) countReclaimed(r *reclaims, id string) {
 	if was.DesiredStatus != structs.AllocDesiredSuspend {
 		r.requests[i].Missing++
 	}
+	if s.Reclaim != structs.ReclaimSuspend {
+		r.requests[i].Requeued = 1
+	}
 }
 
 // reclaimRequest puts a request back into the queue: more of it is missing, and it was requeued
-// once more, whatever the number of its instances that one plan took.
+// once more, whatever the number of its instances that one plan took, unless all of them were suspended.
 func (w requestRows) reclaimRequest(r *structs.PendingRequest) {
 	if !wants(w.txn.job(r.Namespace, r.JobID), r.Group) || checkRequest(&structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
 		return
@@ -192,7 +195,7 @@ func (w requestRows) reclaimRequest(r *structs.PendingRequest) {
 	if was != nil {
 		now = *was
 	}
-	now.Requeued = min(now.Requeued+1, math.MaxInt32)
+	now.Requeued = min(now.Requeued+r.Requeued, math.MaxInt32)
 	if now.Missing = min(now.Missing+r.Missing, math.MaxInt32); now.Missing > 0 {
 		w.beginWaiting(&now, 0)
 	}

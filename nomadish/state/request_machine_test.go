@@ -24,11 +24,12 @@ type requestOracle struct {
 
 // requestEvent is one thing that happened to a request: so many are missing since then.
 type requestEvent struct {
-	missing  int
-	at       int64 // of the entry
-	since    int64 // what the plan says; 0: nothing
-	requeued bool
-	eval     string
+	missing   int
+	at        int64 // of the entry
+	since     int64 // what the plan says; 0: nothing
+	reclaimed bool  // instances were taken for others; requeued: not all of them were suspended
+	requeued  bool
+	eval      string
 }
 
 // row is what must be known of a request; nil: nothing.
@@ -50,7 +51,7 @@ func (o *requestOracle) row(k [2]string) *structs.PendingRequest {
 				a.Since = min(e.since, e.at)
 			}
 			a.EvalID = e.eval
-		case !e.requeued:
+		case !e.reclaimed:
 			a.EvalID = e.eval
 		}
 		a.Missing = e.missing
@@ -149,7 +150,7 @@ func (m *requestModel) deregister(t *rapid.T) {
 // plan draws one plan: it takes allocations back, says what is missing, and places.
 func (m *requestModel) plan(t *rapid.T) {
 	p := &structs.JudgedPlan{Time: m.now}
-	taken, order := map[[2]string]int{}, [][2]string{}
+	taken, requeued, order := map[[2]string]int{}, map[[2]string]bool{}, [][2]string{}
 	for _, id := range m.some(t) {
 		suspend := rapid.Bool().Draw(t, "suspend")
 		stop := &structs.AllocStop{AllocID: id, Reclaim: structs.ReclaimRequeue, DesiredStatus: structs.AllocDesiredEvict}
@@ -168,11 +169,12 @@ func (m *requestModel) plan(t *rapid.T) {
 		if !a.suspended {
 			taken[a.key]++
 		}
+		requeued[a.key] = requeued[a.key] || !suspend
 		a.suspended, a.over = suspend, !suspend
 	}
 	for _, k := range order {
 		if m.oracle.wants(k) {
-			m.oracle.log[k] = append(m.oracle.log[k], requestEvent{missing: m.oracle.missing(k) + taken[k], at: m.now, requeued: true})
+			m.oracle.log[k] = append(m.oracle.log[k], requestEvent{missing: m.oracle.missing(k) + taken[k], at: m.now, reclaimed: true, requeued: requeued[k]})
 		}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "asks") {

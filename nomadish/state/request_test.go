@@ -113,16 +113,16 @@ func TestReclaimedRequestGoesBack(t *testing.T) {
 	snap = w.at(3, &structs.JudgedPlan{Stop: reclaimed(requeue, structs.AllocDesiredEvict, ids[0])})
 	check(t, "taken once more in vain", request(snap), want)
 	snap = w.at(4, &structs.JudgedPlan{Stop: reclaimed(structs.ReclaimSuspend, structs.AllocDesiredSuspend, ids[2])})
-	want.Missing, want.Requeued = 3, 2
-	check(t, "one suspended", request(snap), want)
+	want.Missing = 3
+	check(t, "one suspended, which is not requeued", request(snap), want)
 	snap = w.at(5, &structs.JudgedPlan{Stop: reclaimed(requeue, structs.AllocDesiredEvict, ids[2])})
-	want.Requeued = 3
+	want.Requeued = 2
 	check(t, "the suspended one requeued", request(snap), want)
 	snap = w.at(6, &structs.JudgedPlan{Stop: []*structs.AllocStop{{AllocID: ids[3]}}})
 	check(t, "one stopped for another reason", request(snap), want)
 	both := &structs.JudgedPlan{Stop: reclaimed(requeue, structs.AllocDesiredEvict, ids[4]), Requests: missing20(1, "b")}
 	snap = w.at(7, both)
-	want.Requeued, want.Missing, want.EvalID = 4, 1, "b"
+	want.Requeued, want.Missing, want.EvalID = 3, 1, "b"
 	check(t, "a plan that takes and says what is missing", request(snap), want)
 }
 

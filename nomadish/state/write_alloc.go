@@ -217,7 +217,7 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 			preempted[s.PreemptedBy] = append(preempted[s.PreemptedBy], s.AllocID)
 		}
 		if s.Reclaim != "" && !s.KeepRunning {
-			requestRows{x}.countReclaimed(&taken, s.AllocID)
+			requestRows{x}.countReclaimed(&taken, s)
 		}
 		x.stop(s)
 	}

@@ -8,7 +8,7 @@ import (
 // virtualClusterPoints gives a virtual cluster as many points as the body says, or takes them if there are fewer than none.
 func virtualClusterPoints(r *request) (any, error) {
 	var body struct{ Points *int64 }
-	if err := r.decode(&body); err != nil {
+	if err := r.decodeKnown(&body); err != nil {
 		return nil, err
 	}
 	if body.Points == nil {
@@ -21,7 +21,7 @@ func virtualClusterPoints(r *request) (any, error) {
 
 func virtualClusterShift(r *request) (any, error) {
 	args := structs.VirtualClusterShiftRequest{Name: r.id(), WriteRequest: r.write()}
-	if err := r.decode(&args.Shift); err != nil {
+	if err := r.decodeKnown(&args.Shift); err != nil {
 		return nil, err
 	}
 	var reply structs.WriteReply
@@ -42,7 +42,7 @@ func exchangeBid(r *request) (any, error)   { return r.exchangePut(true) }
 // exchangePut makes the offer or the bid of the body, and answers with its ID.
 func (r *request) exchangePut(bid bool) (any, error) {
 	args := structs.ExchangePutRequest{WriteRequest: r.write()}
-	if err := r.decode(&args.Exchange); err != nil {
+	if err := r.decodeKnown(&args.Exchange); err != nil {
 		return nil, err
 	}
 	args.Exchange.Bid = bid

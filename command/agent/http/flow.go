@@ -27,7 +27,7 @@ func flowGet(r *request) (any, error) {
 // flowUpsert makes or replaces the flow of the path.
 func flowUpsert(r *request) (any, error) {
 	args := structs.FlowUpsertRequest{Flow: &structs.Flow{}, WriteRequest: r.write()}
-	if err := r.decode(args.Flow); err != nil {
+	if err := r.decodeKnown(args.Flow); err != nil {
 		return nil, err
 	}
 	if name := args.Flow.Name; name != "" && name != r.id() {

@@ -28,7 +28,7 @@ func projectGet(r *request) (any, error) {
 		return nil, err
 	}
 	if reply.Project == nil {
-		return nil, notFound("project")
+		return nil, structs.Errorf(structs.CodeNotFound, "project %q not found", structs.Clip(r.id(), structs.MaxMemberName))
 	}
 	return shownProject(reply.Project), nil
 }
@@ -44,7 +44,7 @@ func (r *request) check() (cas bool, index uint64, err error) {
 // projectUpsert makes or replaces the project of the path. Its calendar stays.
 func projectUpsert(r *request) (any, error) {
 	args := structs.ProjectUpsertRequest{Project: &structs.Project{}, WriteRequest: r.write()}
-	if err := r.decode(args.Project); err != nil {
+	if err := r.decodeKnown(args.Project, structs.ProjectStatus{}); err != nil {
 		return nil, err
 	}
 	if name := args.Project.Name; name != "" && name != r.id() {
@@ -75,7 +75,7 @@ func projectCalendar(r *request) (any, error) {
 		return nil, err
 	}
 	if reply.Calendar == nil {
-		return nil, notFound("project")
+		return nil, structs.Errorf(structs.CodeNotFound, "project %q not found", structs.Clip(r.id(), structs.MaxMemberName))
 	}
 	for _, w := range reply.Calendar.Weeks {
 		w.Rows = list(w.Rows)
@@ -89,11 +89,14 @@ func projectCalendarEdit(r *request) (any, error) {
 	if args.Week == "" {
 		return nil, badRequest("week is missing: name the week whose slots the body states, as in ?week=2026-W48")
 	}
-	var body struct{ Rows []structs.CalendarRow }
-	if err := r.decode(&body); err != nil {
+	var body struct{ Rows *[]structs.CalendarRow }
+	if err := r.decodeKnown(&body, structs.CalendarWeek{}); err != nil {
 		return nil, err
 	}
-	args.Rows = body.Rows
+	if body.Rows == nil {
+		return nil, badRequest("Rows: missing: state all rows of the week, or [] to remove them")
+	}
+	args.Rows = *body.Rows
 	var err error
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
 		return nil, err
@@ -111,7 +114,7 @@ func projectEdits(r *request) (any, error) {
 		return nil, err
 	}
 	if reply.Edits == nil {
-		return nil, notFound("project")
+		return nil, structs.Errorf(structs.CodeNotFound, "project %q not found", structs.Clip(r.id(), structs.MaxMemberName))
 	}
 	for _, e := range reply.Edits {
 		e.Before, e.After = list(e.Before), list(e.After)
@@ -127,7 +130,7 @@ func projectReport(r *request) (any, error) {
 		return nil, err
 	}
 	if reply.Report == nil {
-		return nil, notFound("project")
+		return nil, structs.Errorf(structs.CodeNotFound, "project %q not found", structs.Clip(r.id(), structs.MaxMemberName))
 	}
 	reply.Report.Weeks = list(reply.Report.Weeks)
 	for _, w := range reply.Report.Weeks {

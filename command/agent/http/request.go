@@ -193,14 +193,20 @@ func (r *request) fields(defaults map[string]bool) (map[string]bool, error) {
 
 // decode reads the body, which must be one JSON value, into v.
 func (r *request) decode(v any) error {
-	body, err := r.body()
+	body, err := r.readBody()
 	if err != nil {
 		return err
 	}
-	if len(bytes.TrimSpace(body)) == 0 {
-		return badRequest("request body: empty; want a JSON object")
-	}
 	return decodeJSON(body, v)
+}
+
+// readBody reads the body, which must not be empty.
+func (r *request) readBody() ([]byte, error) {
+	body, err := r.body()
+	if err == nil && len(bytes.TrimSpace(body)) == 0 {
+		err = badRequest("request body: empty; want a JSON object")
+	}
+	return body, err
 }
 
 // decodeOptional is decode for requests that may have no body.

@@ -34,7 +34,7 @@ func virtualClusterGet(r *request) (any, error) {
 // virtualClusterUpsert gives the namespace of the path the cells of the body, in place of those that it has.
 func virtualClusterUpsert(r *request) (any, error) {
 	args := structs.VirtualClusterUpsertRequest{VirtualCluster: &structs.VirtualCluster{}, WriteRequest: r.write()}
-	if err := r.decode(args.VirtualCluster); err != nil {
+	if err := r.decodeKnown(args.VirtualCluster, structs.VirtualClusterStatus{}); err != nil {
 		return nil, err
 	}
 	if name := args.VirtualCluster.Name; name != "" && name != r.id() {

@@ -40,15 +40,19 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.A
 		}
 		rpc.ShowNetwork(snap, reply.Alloc)
 		if reply.Class, reply.Claim = reply.Alloc.ClassAndClaim(); reply.Claim != nil {
-			reply.Claim.Cell = cellOf(snap, reply.Alloc)
+			reply.Claim.Cell = cellOf(snap, reply.Alloc, reply.Claim)
 		}
 		return reply.Alloc.ModifyIndex, nil
 	})
 }
 
 // cellOf returns the name of the bound cell that an allocation uses; "": it uses none any more.
-func cellOf(snap *state.Snapshot, a *structs.Allocation) string {
-	view := scheduler.ClaimViews(snap.World(), a.Namespace, true)[a.Namespace]
+func cellOf(snap *state.Snapshot, a *structs.Allocation, claim *structs.AllocClaim) string {
+	owner := claim.Owner
+	if claim.Kind == structs.ClaimSlots {
+		owner = structs.ProjectOwner(claim.Owner)
+	}
+	view := scheduler.ClaimViews(snap.World(), owner, true)[owner]
 	if view == nil {
 		return ""
 	}

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"time"
 
 	"github.com/nomadish/nomadish/internal/week"
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -54,10 +55,26 @@ func (e *Endpoint) weeks(ws *state.WatchSet, snap *state.Snapshot, weeks week.Ca
 		w := &structs.CalendarWeek{Week: id.String(), From: weeks.Begin(id).UTC(), To: weeks.End(id).UTC(), Rows: []structs.CalendarRow{}}
 		if has := stored[w.Week]; has != nil {
 			w.Index, w.Rows = has.ModifyIndex, append(w.Rows, has.Rows...)
+			w.From, w.To = time.Unix(0, has.From).UTC(), time.Unix(0, has.To).UTC()
 		}
 		out.Weeks = append(out.Weeks, w)
 	}
 	return out
+}
+
+// weeksApart is by how many weeks the one that it is may differ, at most, from the one that it would be if weeks began at another time in another zone.
+const weeksApart = 2
+
+// currentWeek returns the week of a project's calendar that counts at a time, as the state has it: a week that was edited keeps the times that it got
+// then, whatever the calendar's time zone is now. One without rows that was never edited is of the times of now.
+func currentWeek(ws *state.WatchSet, snap *state.Snapshot, weeks week.Calendar, project string, now time.Time) *structs.ProjectWeek {
+	this, reads := weeks.At(now), snap.Projects(ws)
+	for id := this.Add(-weeksApart); id.Compare(this.Add(weeksApart)) <= 0; id = id.Add(1) {
+		if w := reads.Week(project, id.String()); w != nil && w.From <= now.UnixNano() && now.UnixNano() < w.To {
+			return w
+		}
+	}
+	return &structs.ProjectWeek{Project: project, Week: this.String(), From: weeks.Begin(this).UnixNano(), To: weeks.End(this).UnixNano()}
 }
 
 func parseWeek(project, text string) (week.ID, error) {

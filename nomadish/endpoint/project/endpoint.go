@@ -94,16 +94,12 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.P
 // status returns a project as it is shown now.
 func (e *Endpoint) status(ws *state.WatchSet, snap *state.Snapshot, weeks week.Calendar, p *structs.Project, waiting []pending) *structs.ProjectStatus {
 	s := p.Status(snap.Projects(ws).Steps(p))
-	now := weeks.At(e.Now())
-	s.Week, s.Ends, s.TimeZone = now.String(), weeks.End(now).UTC(), weeks.Zone().String()
-	var rows []structs.CalendarRow
-	if w := snap.Projects(ws).Week(p.Name, s.Week); w != nil {
-		rows = w.Rows
-		for _, r := range rows {
-			s.Slots = append(s.Slots, &structs.ProjectSlots{Type: r.Type, Step: r.Step, User: r.User, Group: r.Group, Job: r.Job, Given: r.Count})
-		}
+	w := currentWeek(ws, snap, weeks, p.Name, e.Now())
+	s.Week, s.Ends, s.TimeZone = w.Week, time.Unix(0, w.To).UTC(), weeks.Zone().String()
+	for _, r := range w.Rows {
+		s.Slots = append(s.Slots, &structs.ProjectSlots{Type: r.Type, Step: r.Step, User: r.User, Group: r.Group, Job: r.Job, Given: r.Count})
 	}
-	e.setUsage(ws, snap, s, rows, waiting)
+	e.setUsage(ws, snap, s, w.Rows, waiting)
 	if owner := structs.ProjectOwner(p.Name); snap.World().Owns(owner) {
 		s.Cells = scheduler.OwnedCells(snap.World(), owner)
 		_ = snap.ClaimsIndex(ws) // to be watched

@@ -73,6 +73,42 @@ func TestWeeksRoll(t *testing.T) {
 	}
 }
 
+// TestWeeksKeepTheirTimes: a week that was edited keeps its times when the calendar's time zone changes, and is shown so, until it is edited again.
+func TestWeeksKeepTheirTimes(t *testing.T) {
+	now := time.Date(2026, 11, 29, 23, 30, 0, 0, time.UTC) // a Sunday; in Berlin it is Monday
+	e, site := at(t, &now)
+	if _, err := e.upsert(t.Context(), &structs.ProjectUpsertRequest{Project: &structs.Project{Name: "chip"}}); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(week string, count int) {
+		t.Helper()
+		if _, err := e.calendarEdit(t.Context(), &structs.ProjectCalendarRequest{Project: "chip", Week: week, Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Count: count}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(week, ends string, given int) {
+		t.Helper()
+		reply, err := e.get(t.Context(), &structs.IDRequest{ID: "chip"})
+		if err != nil || reply.Project.Week != week || reply.Project.Ends.Format(time.RFC3339) != ends || len(reply.Project.Slots) > 0 != (given > 0) ||
+			given > 0 && reply.Project.Slots[0].Given != given {
+			t.Errorf("at %s: %+v %v, want %d slots in week %s until %s", now, reply.Project, err, given, week, ends)
+		}
+	}
+	edit("2026-W48", 1)
+	config := structs.DefaultSchedulerConfiguration()
+	config.Calendar = &structs.CalendarConfiguration{TimeZone: "Europe/Berlin"}
+	site.Put(&structs.SchedulerConfigEntry{Config: config})
+	is("2026-W48", "2026-11-30T00:00:00Z", 1)
+	reply, err := e.calendar(t.Context(), &structs.ProjectCalendarQuery{Project: "chip", Week: "2026-W48"})
+	if w := reply.Calendar.Weeks[0]; err != nil || w.From.Format(time.RFC3339) != "2026-11-23T00:00:00Z" || w.To.Format(time.RFC3339) != "2026-11-30T00:00:00Z" {
+		t.Errorf("%+v %v", w, err)
+	}
+	now = now.Add(time.Hour)
+	is("2026-W49", "2026-12-06T23:00:00Z", 0)
+	edit("2026-W49", 2)
+	is("2026-W49", "2026-12-06T23:00:00Z", 2)
+}
+
 // TestWhatIsReadMayBeWritten: a project that follows a flow is shown with its steps, and may be written so.
 func TestWhatIsReadMayBeWritten(t *testing.T) {
 	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)

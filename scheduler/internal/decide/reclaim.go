@@ -140,7 +140,7 @@ func (r *reclaimer) loss(n *world.NodeState, a *search.Request) (total preempt.L
 		}
 	}
 	requests = append(requests, a)
-	if !mayReservation(n, requests) {
+	if !room.MayHold(n, requests) {
 		return total, false, false
 	}
 	if fits, known := r.fitsEmptied(n, requests); known {
@@ -154,15 +154,6 @@ func (r *reclaimer) loss(n *world.NodeState, a *search.Request) (total preempt.L
 		Want: []int{len(requests)}, Below: r.below, KeepWhole: r.s.Input.Config.KeepWhole, Partial: preempt.PartialNone,
 	})
 	return result.Loss(of.List), of.AnyGang(), result.Placed[0] == len(requests)
-}
-
-// mayReservation reports whether a node might hold requests together if nobody else were there.
-func mayReservation(n *world.NodeState, requests []*search.Request) bool {
-	left, devices := n.Capacity.Amount, n.Capacity.WellDevices()
-	for _, a := range requests {
-		left, devices = left.Minus(a.Amount), devices-a.Need[world.DimGPUs]
-	}
-	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && devices >= 0
 }
 
 func (r *reclaimer) rooms() *room.Rooms { return &room.Rooms{M: r.s.fits.Matcher, Random: &r.s.Random} }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/room"
-	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
@@ -52,16 +51,17 @@ func (o *outcome) place(room int, t *touched, fit int) (left []newcomer) {
 	for i := range t.come {
 		c := &t.come[i]
 		s.Census.Move(c.run.work.Group.Name, t.id, -1)
-		n, _ := world.StateOf(o.r.e, t.id)
-		g, what := c.run.search.Request.Grant(n, s.fits.Matcher, &s.Random)
-		if i >= fit || what != "" {
+		var run *groupRun
+		if i < fit {
+			run = c.run.placeWhereRoomWasMade(t.id, c.p)
+		}
+		if run == nil {
 			left = append(left, *c)
 			continue
 		}
-		c.run.accept(c.p, search.Found{Node: n, Grant: g})
 		if o.by[room] == "" {
-			last := &c.run.batch.Instances[len(c.run.batch.Instances)-1]
-			o.by[room], o.runs[room] = structs.DeriveID(c.run.batch.Seed, uint64(last.Ordinal)), c.run
+			last := &run.batch.Instances[len(run.batch.Instances)-1]
+			o.by[room], o.runs[room] = structs.DeriveID(run.batch.Seed, uint64(last.Ordinal)), run
 		}
 		world.PutInto(&s.settled, t.id, true)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 )
@@ -41,7 +41,7 @@ func (f *reclaimSearch) walk() *walked { return &walked{f, map[int]*reservedCurs
 
 func (w *walked) look(n *world.NodeState) {
 	a := w.f.run.search.Request
-	if n.Indexed.Family == "" || len(n.Usages) == 0 || !mayReservation(n, []*search.Request{a}) || !w.f.usable(n) {
+	if n.Indexed.Family == "" || len(n.Usages) == 0 || !room.MayHold(n, []*search.Request{a}) || !w.f.usable(n) {
 		return
 	}
 	for _, reserved := range w.f.r.usageBy(n) {
@@ -91,43 +91,6 @@ func (f *reclaimSearch) levelsByWalk() {
 	f.levels = w.levels()
 }
 
-// fitsBySums reports whether requests find room beside usages that stay, where sums show it: which
-// of the node's devices they get does not matter then.
-func fitsBySums(n *world.NodeState, requests []*search.Request, stay []*world.Usage) (fits, known bool) {
-	left, devices, want := n.Capacity.Amount, n.Capacity.WellDevices(), int64(0)
-	for _, a := range requests {
-		switch {
-		case len(a.Cores)+len(a.Networks) > 0 || len(a.Devices) > 1:
-			return false, false
-		case len(a.Devices) == 1 && !devicesAlike(n, &a.Devices[0]):
-			return false, false
-		}
-		left, want = left.Minus(a.Amount), want+a.Need[world.DimGPUs]
-	}
-	var few [16]string
-	reserved := few[:0]
-	for _, u := range stay {
-		left = left.Minus(u.Amount)
-		for _, d := range u.Devices {
-			if _, _, there := n.Device(d.ID); there && !slices.Contains(reserved, d.ID) {
-				reserved = append(reserved, d.ID)
-			}
-		}
-	}
-	enough := want == 0 || want <= devices-int64(len(reserved))
-	return left.CPU >= 0 && left.MemoryMB >= 0 && left.DiskMB >= 0 && enough, true
-}
-
-// devicesAlike reports whether any devices of a node are as good for a request as any others.
-func devicesAlike(n *world.NodeState, d *feasible.DeviceRequest) bool {
-	if len(n.Capacity.Trees) != 1 || !n.Capacity.Trees[0].Single || len(n.Capacity.Trees[0].Sick) > 0 || d.Whole() == 0 || d.Within != nil ||
-		d.Request.Topology != nil || len(d.Request.Constraints) > 0 {
-		return false
-	}
-	group := n.Capacity.Trees[0].Groups[0]
-	return d.Kind == group.Type && (d.Vendor == "" || d.Vendor == group.Vendor) && (d.Name == "" || d.Name == group.Name)
-}
-
 // fitsEmptied reports whether requests find room on a node without all that may be taken from: what
 // a plan finds in the end, whoever loses least. It is known where that is all that is requested, and
 // who goes from one node leaves the others as they are.
@@ -149,7 +112,7 @@ func (r *reclaimer) fitsEmptied(n *world.NodeState, requests []*search.Request) 
 		}
 	}
 	if n.Reservation == nil {
-		if fits, known := fitsBySums(n, requests, stay); known {
+		if fits, known := room.FitsBySums(n, requests, stay); known {
 			return fits, true
 		}
 	}

@@ -202,6 +202,7 @@ type groupRun struct {
 	alone   bool                  // nobody is left who failed the submission check and might make room
 	reasons []string              // why its instances use no claim, for those that find no room
 	noSlot  []string              // why they use no slot of their project
+	onSlots *slotRun              // places those that do; nil: they use none
 	// beside reports whether a node has room beside its overflow slots, while any node may have; nil: these are used, too.
 	beside func(*world.NodeState) bool
 	lent   *loan // what idles of workflows' reservations; nil: nothing is lent to the group

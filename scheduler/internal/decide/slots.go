@@ -47,7 +47,8 @@ func (g *groupRun) slots() *slotRun {
 	if find == nil {
 		return nil
 	}
-	return &slotRun{g: g, find: find, runs: map[slot.Use]*groupRun{}}
+	g.onSlots = &slotRun{g: g, find: find, runs: map[slot.Use]*groupRun{}}
+	return g.onSlots
 }
 
 // placeOrTake places one instance on slots, and takes room from others for it if it may. It reports whether it did.
@@ -81,25 +82,26 @@ func (c *slotRun) because(why string) {
 func (c *slotRun) place(p reconcile.Placement) bool {
 	world.Flush(c.g.search.Edit)
 	if c.g.only != "" {
-		return c.placeOn(c.g.only, p)
+		return c.placeOn(c.g.only, p) != nil
 	}
-	if (c.stays || c.g.sticky(p)) && c.placeOn(p.Previous.NodeID, p) {
+	if (c.stays || c.g.sticky(p)) && c.placeOn(p.Previous.NodeID, p) != nil {
 		c.find.Rewind()
 		return true
 	}
 	if c.find.InCells() {
-		return c.placeInCell("", p)
+		return c.placeInCell("", p) != nil
 	}
 	at, ok := c.find.Next(avoided(p))
-	if !ok || !c.placeOn(at.Node.ID, p) {
+	if !ok || c.placeOn(at.Node.ID, p) == nil {
 		return false
 	}
 	c.find.Taken(at)
 	return true
 }
 
-// placeInCell places one instance in free cells of its project that are slots, on one node if it is named.
-func (c *slotRun) placeInCell(nodeID string, p reconcile.Placement) bool {
+// placeInCell places one instance in free cells of its project that are slots, on one node if it is named. It returns the run that
+// did; nil: there is no room.
+func (c *slotRun) placeInCell(nodeID string, p reconcile.Placement) *groupRun {
 	for at, use := range c.find.Cells(nodeID) {
 		if slices.Contains(avoided(p), at.Node) {
 			continue
@@ -109,33 +111,50 @@ func (c *slotRun) placeInCell(nodeID string, p reconcile.Placement) bool {
 		if f, ok := run.search.On(at.Node); ok {
 			run.accept(p, f)
 			c.stale = true
-			return true
+			return run
 		}
 	}
-	return false
+	return nil
 }
 
-// placeOn places one instance on free slots of a node.
-func (c *slotRun) placeOn(nodeID string, p reconcile.Placement) bool {
+// placeOn places one instance on free slots of a node. It returns the run that did; nil: there is no room.
+func (c *slotRun) placeOn(nodeID string, p reconcile.Placement) *groupRun {
 	if c.find.InCells() {
 		return c.placeInCell(nodeID, p)
 	}
 	n, known := world.StateOf(c.g.search.Edit, nodeID)
 	if !known || n.Node == nil {
-		return false
+		return nil
 	}
 	use, ok := c.find.On(n)
 	if !ok {
-		return false
+		return nil
 	}
 	run := c.run(use)
 	f, ok := run.search.On(nodeID)
 	if !ok {
-		return false
+		return nil
 	}
 	run.accept(p, f)
 	c.stale = true
-	return true
+	return run
+}
+
+// placeWhereRoomWasMade places one instance on a node that others leave for it, on slots of its project if some are free there. It returns the run that
+// did; nil: there is no room after all.
+func (g *groupRun) placeWhereRoomWasMade(nodeID string, p reconcile.Placement) *groupRun {
+	if c := g.onSlots; c != nil && c.find.HasSlots() {
+		if run := c.placeOn(nodeID, p); run != nil {
+			return run
+		}
+	}
+	n, _ := world.StateOf(g.search.Edit, nodeID)
+	grant, what := g.search.Request.Grant(n, g.s.fits.Matcher, &g.s.Random)
+	if what != "" {
+		return nil
+	}
+	g.accept(p, search.Found{Node: n, Grant: grant})
+	return g
 }
 
 // run returns the placing of the group by what an instance takes of slots, begun if need be.
@@ -144,7 +163,7 @@ func (c *slotRun) run(use slot.Use) *groupRun {
 		return r
 	}
 	r := *c.g
-	r.batch, r.nodes, r.short = nil, nil, nil
+	r.batch, r.nodes, r.short, r.onSlots = nil, nil, nil, nil
 	r.search = c.g.search.ForNamed(c.g.search.Request.OnSlot(use.Guards, use.Light, use.Level))
 	c.runs[use], c.uses = &r, append(c.uses, use)
 	return &r
@@ -206,18 +225,31 @@ func (c *slotRun) take(p reconcile.Placement) bool {
 		c.because(c.find.WhyGrace())
 		return false
 	}
+	if c.takeFrom(c.find, p) {
+		return true
+	}
+	c.because(c.find.WhyNobody())
+	return false
+}
+
+// takeFailed has instances leave whose jobs failed the submission check, for one that is entitled to a slot: at once, as they leave for any other.
+func (c *slotRun) takeFailed(p reconcile.Placement) bool {
+	return c != nil && c.find.HasSlots() && c.takeFrom(c.find.OfFailed(), p)
+}
+
+// takeFrom has victims leave for one instance on slots.
+func (c *slotRun) takeFrom(victims *slot.Finder, p reconcile.Placement) bool {
 	world.Flush(c.g.search.Edit)
-	for at := range c.find.Takes(s.Input.Now.UnixNano(), c.g.mayLeave) {
+	for at := range victims.Takes(c.g.s.Input.Now.UnixNano(), c.g.mayLeave) {
 		if c.g.only != "" && c.g.only != at.Node {
 			continue
 		}
 		if tried, placed := c.takeOn(at, p); tried {
 			c.find.Rewind()
-			c.full, c.stale = !placed, true
+			c.full, c.stuck, c.stale = !placed, !placed, true
 			return placed
 		}
 	}
-	c.because(c.find.WhyNobody())
 	return false
 }
 
@@ -257,6 +289,9 @@ func (g *groupRun) takeFailed(p reconcile.Placement) bool {
 	}
 	if g.alone || !w.Slots().AnyFailed() || standing.Of(w, s.Input.Job) == structs.StandingFailed {
 		return false
+	}
+	if g.onSlots.takeFailed(p) {
+		return true
 	}
 	world.Flush(g.search.Edit)
 	for at := range slot.OfFailed(s.Input, g.search.Edit, g.search).Takes(s.Input.Now.UnixNano(), g.mayLeave) {

@@ -97,8 +97,18 @@ func (x *GangPlacer) ofFailed() *Trial {
 		return nil
 	}
 	looked, failed := x.looked, x.failed
-	defer func() { x.leaving, x.looked, x.failed = false, looked, failed }()
+	defer func() { x.onSlots, x.leaving, x.looked, x.failed = nil, false, looked, failed }()
 	x.leaving = true
+	if x.s.Input.Job.Project != "" {
+		groups, n := first(x.gw)
+		if all := slot.NewGang(x.s.Input, x.base, groups, n); all != nil && all.HasSlots() {
+			x.onSlots = all
+			if t := x.Place(); t != nil {
+				return t
+			}
+			x.onSlots = nil
+		}
+	}
 	return x.Place()
 }
 
@@ -116,7 +126,7 @@ func (x *GangPlacer) trySlots(d *feasible.Domain) *Trial {
 			if n == 0 {
 				c.find.Rewind() // others have taken room since it was made
 			}
-			if !c.find.HasSlots() || !c.place(p) && (!x.leaving || !c.take(p)) {
+			if !c.find.HasSlots() || !c.place(p) && (!x.leaving || !c.take(p) && !c.takeFailed(p)) {
 				x.Undo(t)
 				return nil
 			}

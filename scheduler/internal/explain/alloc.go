@@ -37,9 +37,9 @@ func Alloc(in AllocInput) *structs.AllocExplanation {
 	t := termsOf(a)
 	x.Band = in.Config.Band(t.Priority)
 	bands := in.Config.PriorityBands()
-	if t.Claim != "" {
-		x.Class = structs.ClassGuaranteed
-		addText("it uses a cell of level %s that namespace %q owns", t.CellLevel, a.Namespace)
+	if class, claim := a.ClassAndClaim(); claim != nil {
+		x.Class = class
+		addText("%s", claimText(claim, t))
 	}
 	addText("it is %s: it has priority %d, of band %d to %d", x.Class, t.Priority, bands[x.Band].Low, bands[x.Band].High)
 	lostTo(x, &in, addText)
@@ -48,6 +48,25 @@ func Alloc(in AllocInput) *structs.AllocExplanation {
 		waitsFor(x, &in, addText)
 	}
 	return x
+}
+
+// claimText returns by what right an allocation is where it is.
+func claimText(claim *structs.AllocClaim, t structs.AllocTerms) string {
+	if claim.Kind != structs.ClaimSlots {
+		return fmt.Sprintf("it uses a cell of level %s that namespace %q owns", claim.Level, claim.Owner)
+	}
+	text := "it uses a slot"
+	if t.Slots.Cost != 1 {
+		text = fmt.Sprintf("it uses %d slots", t.Slots.Cost)
+	}
+	text += fmt.Sprintf(" of type %s of project %q", claim.Type, claim.Owner)
+	if t.Slots.Guards > 0 {
+		text += fmt.Sprintf(", and keeps %d more on its node free of others, as guards", t.Slots.Guards)
+	}
+	if claim.Level != "" {
+		text += ", with cells of level " + claim.Level
+	}
+	return text
 }
 
 // policyOf is the order in which nodes are tried for a job.
@@ -219,6 +238,8 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 		addText("%s", th.Text)
 	}
 	switch {
+	case t.Claim == structs.ClaimSlots:
+		addText("it cannot be preempted: it uses what its project was given")
 	case t.Claim != "" && (len(types) == 0 || x.Band == len(bands)-1):
 		addText("it cannot be preempted: it is guaranteed")
 	case t.Claim != "":

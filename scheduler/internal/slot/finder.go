@@ -20,7 +20,7 @@ const fewNodes = 32
 // Finder finds where instances of a group may use slots of their project.
 type Finder struct {
 	e      *world.Edit
-	of     *slots.Instance
+	of     *slots.Instance // nil: instances use no slots
 	volume slots.Volume
 	kind   structs.SlotType
 	part   float64 // of a slot, up to which an instance is light
@@ -28,16 +28,23 @@ type Finder struct {
 	few    *search.Search // among the few nodes that have slots left
 	listed bool
 	cells  *claim.Finder // nil: instances need no devices
-	// failed: of no project's slots: only those are taken from that failed the submission check.
+	// failed: only those are taken from that failed the submission check.
 	failed bool
 	config *structs.SchedulerConfiguration
 	// pending returns how many instances of a project are pending.
 	pending func(project string) int
 }
 
-// OfFailed returns a Finder of who leaves for an instance that needs no slot: those whose jobs failed the submission check.
+// OfFailed returns a Finder of who leaves for an instance that uses no slot: those whose jobs failed the submission check.
 func OfFailed(in *search.Input, e *world.Edit, s *search.Search) *Finder {
 	return &Finder{e: e, search: s, failed: true, config: &in.Config, pending: in.Pending}
+}
+
+// OfFailed returns a Finder of who leaves for an instance that uses slots: those whose jobs failed the submission check.
+func (f *Finder) OfFailed() *Finder {
+	of := *f
+	of.failed = true
+	return &of
 }
 
 // NewFinder returns a Finder for a group of a job; nil: the job's instances use no slots. begin returns a new search for the group.
@@ -84,7 +91,7 @@ type Use struct {
 
 // On returns what an instance would take of a node's slots; false: the node has not enough left.
 func (f *Finder) On(n *world.NodeState) (u Use, ok bool) {
-	if f.failed {
+	if f.of == nil {
 		return u, true
 	}
 	u = f.use(n)

@@ -19,7 +19,7 @@ type Take struct {
 // without one. may reports whether a usage may be taken from.
 func (f *Finder) Takes(now int64, may func(*world.Usage) bool) iter.Seq[Take] {
 	return func(yield func(Take) bool) {
-		if !f.failed && !f.mayBeLight() && !f.book().AnyLeft(f.of.Type, f.of.Cost) {
+		if f.of != nil && !f.mayBeLight() && !f.book().AnyLeft(f.of.Type, f.of.Cost) {
 			return
 		}
 		if f.book().AnySuspended() && !f.takesOf(f.book().SuspendedInOrder, now, may, yield) {
@@ -99,7 +99,7 @@ func (f *Finder) take(list []*world.Usage, failed bool) (t Take, enough bool) {
 	n, _ := world.StateOf(f.e, list[0].NodeID)
 	free := n.Free()
 	t = Take{Node: n.ID, Leave: map[string]bool{}}
-	if !f.failed {
+	if f.of != nil {
 		t.Use = f.use(n)
 	}
 	for _, u := range list {

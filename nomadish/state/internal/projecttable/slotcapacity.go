@@ -1,6 +1,7 @@
 package projecttable
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -8,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// slotCapacity returns how many slots of each type may be given out: those that nodes offer, down ones too, but not ineligible ones.
+// slotCapacity returns how many slots of each type may be given out: those that nodes offer and hold, down ones too, but not ineligible ones.
 // Types without any are among them if they are built in, or if the scheduler's configuration has them.
 func (x Edit) slotCapacity() map[string]int {
 	out := map[string]int{}
@@ -17,7 +18,9 @@ func (x Edit) slotCapacity() map[string]int {
 	}
 	for n := range x.Nodes {
 		if n.SchedulingEligibility != structs.NodeIneligible {
-			n.AddSlots(out)
+			for name, count := range x.Slots.FittingSlots(n) { // order does not matter: they are summed
+				out[name] += count
+			}
 		}
 	}
 	delete(out, structs.SlotOverflow)
@@ -54,9 +57,13 @@ func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(total)) {
 		if excess := total[name] + others[name] - capacity[name]; excess > 0 && total[name] > before[name] {
+			hint := "state less, or take slots of that week from another project first"
+			if capacity[name] == 0 {
+				hint = "no eligible node offers slots of this type: state them in client { slots { … } } of the nodes' agents"
+			}
 			return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: type %q: there are %d slots, %d of them are given to other projects, and %d are requested: %d too many",
 				now.Project, now.Week, name, capacity[name], others[name], total[name], excess).
-				WithHint("state less, or take slots of that week from another project first")
+				WithHint("%s", hint)
 		}
 	}
 	return nil
@@ -95,6 +102,10 @@ func (x Edit) giveCells(was, now *structs.ProjectWeek) error {
 		}
 	}
 	if err := x.Admit(was, now); err != nil {
+		var admit *structs.Error
+		if errors.As(err, &admit) {
+			err = admit.WithHint("") // which is about virtual clusters
+		}
 		return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: the GPUs of its slots: %w", now.Project, now.Week, err).
 			WithHint("state fewer slots with GPUs: `nomadish vc list` and `nomadish project list` show who owns the others")
 	}
