@@ -387,7 +387,7 @@ func (c *cluster) rebuilt() *scheduler.World {
 	}
 	e.RetryPins()
 	for _, wf := range c.workflows {
-		e.SetWorkflow(wf)
+		scheduler.SetWorkflow(e, wf)
 	}
 	var projects []*structs.ProjectNow
 	for _, name := range slices.Sorted(maps.Keys(c.projects)) {

@@ -4,8 +4,15 @@ import (
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/reserve"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
+
+// SetWorkflow stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
+func SetWorkflow(e *Edit, c *structs.WorkflowClaim) { world.WorkflowEdit{E: e}.Set(c) }
+
+// DropWorkflow ends the reservation of the workflow of a key, if it has one.
+func DropWorkflow(e *Edit, key string) { world.WorkflowEdit{E: e}.Drop(key) }
 
 // WorkflowStage is the jobs of a stage of a workflow.
 type WorkflowStage = reserve.Stage

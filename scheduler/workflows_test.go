@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -36,7 +37,7 @@ func (w *workflows) set() {
 	w.claim = &c
 	w.workflows = map[string]*structs.WorkflowClaim{c.Key(): &c}
 	e := w.w.Edit()
-	e.SetWorkflow(&c)
+	scheduler.SetWorkflow(e, &c)
 	w.w = e.World()
 	w.checkWorld()
 }
@@ -195,7 +196,7 @@ func TestWorkflowPending(t *testing.T) {
 	w.claim.Parts = slices.Clone(w.claim.Parts)
 	w.claim.Parts[0].CPU, w.claim.Parts[0].MemoryMB = 6000, 6000
 	e := w.w.Edit()
-	e.DropWorkflow("default/wf")
+	scheduler.DropWorkflow(e, "default/wf")
 	w.w = e.World()
 	w.workflows = nil
 	w.flood("a", 8)

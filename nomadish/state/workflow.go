@@ -52,7 +52,7 @@ func (w workflows) put(table string, row any) {
 func (w workflows) drop(table string, row any) {
 	w.x.drop(table, row)
 	if r, is := row.(*structs.WorkflowRun); is {
-		w.x.edit.DropWorkflow(structs.WorkflowKey(r.Namespace, r.ID))
+		scheduler.DropWorkflow(w.x.edit, structs.WorkflowKey(r.Namespace, r.ID))
 	}
 }
 
@@ -63,10 +63,10 @@ func (w workflows) claim(row any) {
 		return
 	}
 	if c := r.Claim(); c != nil {
-		w.x.edit.SetWorkflow(c)
+		scheduler.SetWorkflow(w.x.edit, c)
 		return
 	}
-	w.x.edit.DropWorkflow(structs.WorkflowKey(r.Namespace, r.ID))
+	scheduler.DropWorkflow(w.x.edit, structs.WorkflowKey(r.Namespace, r.ID))
 }
 
 // reserve changes what a workflow has reserved, as a plan decided it.
@@ -80,7 +80,7 @@ func (w workflows) reserve(to *structs.WorkflowReservation) {
 func restoreWorkflows(r reader, edit *scheduler.Edit) {
 	for row := range rows[structs.WorkflowRun](r, false, workflowtable.Workflows, byID) {
 		if c := row.Claim(); c != nil {
-			edit.SetWorkflow(c)
+			scheduler.SetWorkflow(edit, c)
 		}
 	}
 }

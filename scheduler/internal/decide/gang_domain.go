@@ -274,7 +274,7 @@ func (x *GangPlacer) joint(level string) *structs.TaskGroup {
 		}
 	}
 	if domain.KeptInCells(x.gw, level) {
-		gather(all.Tasks, level)
+		domain.Gather(all.Tasks, level)
 	}
 	return all
 }

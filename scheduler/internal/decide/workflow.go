@@ -98,7 +98,7 @@ func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 			if g.only != "" && g.only != node {
 				continue
 			}
-			if f, ok := run.search.On(node); ok && world.BorrowLacks(g.search.Edit, node, f.Grant.Usage) == "" {
+			if f, ok := run.search.On(node); ok && (world.WorkflowEdit{E: g.search.Edit}).BorrowLacks(node, f.Grant.Usage) == "" {
 				run.accept(p, f)
 				return true
 			}

@@ -8,13 +8,14 @@ func (j *judgement) reserveWorkflow() {
 	if r == nil {
 		return
 	}
-	now, lack := world.Reserved(j.e, r)
+	edit := world.WorkflowEdit{E: j.e}
+	now, lack := edit.Reserved(r)
 	if lack != "" {
 		if j.reason == "" {
 			j.reason = "workflow " + r.ID + ": " + lack
 		}
 		return
 	}
-	j.e.SetWorkflow(now)
+	edit.Set(now)
 	j.workflow = r
 }

@@ -249,7 +249,7 @@ func ClaimLacks(e *Edit, u *Usage) string {
 	if u.PerNode() {
 		return ledger{e}.perNodeLacks(u)
 	}
-	if lack := BorrowLacks(e, u.NodeID, u); lack != "" {
+	if lack := (WorkflowEdit{e}).BorrowLacks(u.NodeID, u); lack != "" {
 		return "workflow: no more of its reservation may be lent: " + lack
 	}
 	if u.Owner.Terms.Claim == structs.ClaimSlots {

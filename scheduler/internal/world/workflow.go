@@ -205,9 +205,13 @@ func (w *World) PendingWorkflow() *structs.WorkflowClaim {
 	return w.Workflow(w.pending)
 }
 
-// SetWorkflow stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
-func (e *Edit) SetWorkflow(c *structs.WorkflowClaim) {
-	e.DropWorkflow(c.Key())
+// WorkflowEdit is an Edit as what changes workflows' reservations, and looks at them.
+type WorkflowEdit struct{ E *Edit }
+
+// Set stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
+func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
+	e := x.E
+	x.Drop(c.Key())
 	for _, p := range c.Parts {
 		s := StateToChange(e, p.NodeID)
 		part := Part{Workflow: c.Key(), Pending: !c.Posted, Held: Held{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}}
@@ -222,8 +226,9 @@ func (e *Edit) SetWorkflow(c *structs.WorkflowClaim) {
 	}
 }
 
-// DropWorkflow ends a workflow's reservation, if it has one.
-func (e *Edit) DropWorkflow(key string) {
+// Drop ends a workflow's reservation, if it has one.
+func (x WorkflowEdit) Drop(key string) {
+	e := x.E
 	c, found := e.w.workflows.Get(key)
 	if !found {
 		return
@@ -240,10 +245,10 @@ func (e *Edit) DropWorkflow(key string) {
 	}
 }
 
-// LentOf returns what is lent of a workflow's reservation on all its nodes.
-func LentOf(e *Edit, c *structs.WorkflowClaim) (h Held) {
+// lent returns what is lent of a workflow's reservation on all its nodes.
+func (x WorkflowEdit) lent(c *structs.WorkflowClaim) (h Held) {
 	for _, p := range c.Parts {
-		if s, known := StateOf(e, p.NodeID); known {
+		if s, known := StateOf(x.E, p.NodeID); known {
 			if part, held := s.Part(c.Key()); held {
 				h = h.Plus(part.Lent)
 			}
@@ -253,24 +258,24 @@ func LentOf(e *Edit, c *structs.WorkflowClaim) (h Held) {
 }
 
 // BorrowLacks returns why a usage cannot borrow what it would of a node; "": it can, or it borrows nothing.
-func BorrowLacks(e *Edit, nodeID string, u *Usage) string {
+func (x WorkflowEdit) BorrowLacks(nodeID string, u *Usage) string {
 	t := &u.Owner.Terms
 	if t.BorrowsFrom() == "" {
 		return ""
 	}
-	c := e.w.Workflow(t.BorrowsFrom())
+	c := x.E.w.Workflow(t.BorrowsFrom())
 	if c == nil {
 		return ""
 	}
-	return lendable(e, c, nodeID).Lacks(HeldBy(u))
+	return x.lendable(c, nodeID).Lacks(HeldBy(u))
 }
 
 // awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
 // that have just been registered, or of which nothing is there for now.
-func awaited(e *Edit, c *structs.WorkflowClaim, mhz int64) (h Held) {
+func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Held) {
 	used := map[string]Held{} // looked up only
 	for i := range c.Parts {
-		if s, known := StateOf(e, c.Parts[i].NodeID); known {
+		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
 			for _, u := range s.Usages {
 				if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.Key() {
 					used[u.Owner.Job] = used[u.Owner.Job].Plus(HeldBy(u))
@@ -290,22 +295,22 @@ func awaited(e *Edit, c *structs.WorkflowClaim, mhz int64) (h Held) {
 
 // lendable returns how much more a borrower on a node may use: of what the reservation has idle on all its nodes, less what its running stage still has
 // to take, and of the node what is free beside all reservations; as lend_max bounds it.
-func lendable(e *Edit, c *structs.WorkflowClaim, nodeID string) Held {
-	s, known := StateOf(e, nodeID)
+func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Held {
+	s, known := StateOf(x.E, nodeID)
 	if !known || s.Capacity == nil {
 		return Held{}
 	}
 	var all Held
 	for i := range c.Parts {
-		if s, known := StateOf(e, c.Parts[i].NodeID); known {
+		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
 			part, _ := s.Part(c.Key())
 			all = all.Plus(part.Idle)
 		}
 	}
 	mhz := s.Capacity.MHzPerCore
-	all = all.Less(awaited(e, c, mhz))
+	all = all.Less(x.awaited(c, mhz))
 	if most := c.LendMax; most != nil {
-		lent := LentOf(e, c)
+		lent := x.lent(c)
 		bound := func(of *int64, most, lent int64) {
 			if most > 0 {
 				*of = max(0, min(*of, most-lent))
@@ -326,7 +331,8 @@ func lendable(e *Edit, c *structs.WorkflowClaim, nodeID string) Held {
 func TrialOf(n *NodeState) *NodeState { return n.Own(&Token{}) }
 
 // Reserved returns the reservation of a workflow as a plan changes it, and why it does not hold; "": it does.
-func Reserved(e *Edit, r *structs.WorkflowReservation) (now *structs.WorkflowClaim, lack string) {
+func (x WorkflowEdit) Reserved(r *structs.WorkflowReservation) (now *structs.WorkflowClaim, lack string) {
+	e := x.E
 	was := e.w.Workflow(r.Key())
 	switch {
 	case was == nil || was.Run != r.Run:
@@ -341,7 +347,7 @@ func Reserved(e *Edit, r *structs.WorkflowReservation) (now *structs.WorkflowCla
 			if was.Posted && slices.Contains(was.Parts, r.Parts[i]) {
 				continue // it is the workflow's, whether or not its node is ready
 			}
-			if lack := partLacks(e, r.Key(), &r.Parts[i]); lack != "" {
+			if lack := x.partLacks(r.Key(), &r.Parts[i]); lack != "" {
 				return nil, "node " + structs.ShortID(r.Parts[i].NodeID) + ": " + lack
 			}
 		}
@@ -350,8 +356,8 @@ func Reserved(e *Edit, r *structs.WorkflowReservation) (now *structs.WorkflowCla
 }
 
 // partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing.
-func partLacks(e *Edit, key string, p *structs.WorkflowPart) string {
-	n, known := StateOf(e, p.NodeID)
+func (x WorkflowEdit) partLacks(key string, p *structs.WorkflowPart) string {
+	n, known := StateOf(x.E, p.NodeID)
 	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return "it takes no work"
 	}
