@@ -21,7 +21,7 @@ type Entitlement struct {
 	slots       []slotWant      // of each group that uses slots of its project
 	// workflow names the one whose reservation the groups use, "": none; reserved is what an instance of each takes of it.
 	workflow string
-	reserved []world.Held
+	reserved []world.Resources
 }
 
 // slotWant is what a group may use of its project's slots.

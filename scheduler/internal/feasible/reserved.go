@@ -26,13 +26,13 @@ func (c *Entitlement) ofWorkflow(w *world.World, job *structs.Job, groups []stri
 	c.workflow = claim.Key()
 	for _, name := range groups {
 		if g := job.LookupTaskGroup(name); g != nil {
-			c.reserved = append(c.reserved, HeldOf(g))
+			c.reserved = append(c.reserved, NeedsOf(g))
 		}
 	}
 }
 
-// HeldOf returns what an instance of a group takes of a reservation, but for the MHz of whole cores, which differ by node.
-func HeldOf(g *structs.TaskGroup) (h world.Held) {
+// NeedsOf returns what an instance of a group takes of a reservation, but for the MHz of whole cores, which differ by node.
+func NeedsOf(g *structs.TaskGroup) (h world.Resources) {
 	if g.EphemeralDisk != nil {
 		h.Amount.DiskMB = int64(g.EphemeralDisk.SizeMB)
 	}
@@ -54,7 +54,7 @@ func HeldOf(g *structs.TaskGroup) (h world.Held) {
 }
 
 // reservedFor returns how many more instances that need so much a workflow's reservation holds, up to most, whether or not borrowers have to leave.
-func reservedFor(w *world.World, key string, need world.Held, most int) (n int) {
+func reservedFor(w *world.World, key string, need world.Resources, most int) (n int) {
 	claim := w.Workflow(key)
 	if claim == nil {
 		return 0
@@ -64,8 +64,8 @@ func reservedFor(w *world.World, key string, need world.Held, most int) (n int) 
 		if !known {
 			continue
 		}
-		part, held := s.Part(key)
-		for left := part.Held.Less(part.Used); held && n < most && left.Lacks(need) == ""; n++ {
+		part, has := s.Part(key)
+		for left := part.Total.Less(part.Used); has && n < most && left.Lacks(need) == ""; n++ {
 			left = left.Less(need)
 		}
 	}

@@ -117,7 +117,7 @@ func Rest(w *world.World, c *structs.WorkflowClaim, now int64) (rest int64, limi
 func (l *Lender) NodesOf(e *world.Edit, a *search.Request) (ids []string) {
 	type room struct {
 		id   string
-		idle world.Held
+		idle world.Resources
 	}
 	var rooms []room
 	for i := range l.Claim.Parts {
@@ -125,8 +125,8 @@ func (l *Lender) NodesOf(e *world.Edit, a *search.Request) (ids []string) {
 		if !known || n.Node == nil || n.Capacity == nil {
 			continue
 		}
-		part, held := n.Part(l.Claim.Key())
-		if held && part.Idle != (world.Held{}) && n.Lacks(a.Amount, &world.Taker{RequestName: a.By.RequestName, Borrows: l.Claim.Key()}) == "" {
+		part, has := n.Part(l.Claim.Key())
+		if has && part.Idle != (world.Resources{}) && n.Lacks(a.Amount, &world.Taker{RequestName: a.By.RequestName, Borrows: l.Claim.Key()}) == "" {
 			rooms = append(rooms, room{n.ID, part.Idle})
 		}
 	}

@@ -30,14 +30,14 @@ func LoansOf(w *world.World, key string) *Loans {
 			continue
 		}
 		p, _ := n.Part(key)
-		add(&out.Reserved, n, p.Held)
+		add(&out.Reserved, n, p.Total)
 		add(&out.Used, n, p.Used)
 		add(&out.Lent, n, p.Lent)
 		add(&out.Idle, n, p.Idle)
 		for _, u := range n.Usages {
 			if t := &u.Owner.Terms; t.BorrowsFrom() == key && len(c.Lend) > 0 {
 				to := &out.To[indexOf(c, t.LentTo())]
-				add(&to.Amount, n, world.HeldBy(u))
+				add(&to.Amount, n, world.ResourcesOf(u))
 				to.Allocs = append(to.Allocs, u.ID)
 			}
 		}
@@ -68,7 +68,7 @@ func (l *Loans) due(c *structs.WorkflowClaim) {
 }
 
 // add adds an amount of a node to resources, whose MHz are those of tasks that request no whole cores.
-func add(r *structs.WorkflowResources, n *world.NodeState, h world.Held) {
+func add(r *structs.WorkflowResources, n *world.NodeState, h world.Resources) {
 	r.Cores += int64(h.Cores)
 	r.MemoryMB += h.Amount.MemoryMB
 	r.GPUs += int64(h.Devices)

@@ -22,7 +22,7 @@ type Node struct {
 func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request) []Node {
 	type room struct {
 		Node
-		left world.Held
+		left world.Resources
 	}
 	var rooms []room
 	for i := range c.Parts {
@@ -30,15 +30,15 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request) []Node {
 		if !known || n.Node == nil || n.Capacity == nil {
 			continue
 		}
-		part, held := n.Part(c.Key())
-		need := a.Held(n)
+		part, has := n.Part(c.Key())
+		need := a.NeedsOn(n)
 		switch {
-		case !held || part.Held.Less(part.Used).Lacks(need) != "":
+		case !has || part.Total.Less(part.Used).Lacks(need) != "":
 		case part.Idle.Lacks(need) == "":
 			rooms = append(rooms, room{Node{ID: n.ID}, part.Idle.Less(need)})
 		default:
 			if leave := leaving(e, n, c, need); leave != nil {
-				rooms = append(rooms, room{Node{n.ID, leave}, world.Held{}})
+				rooms = append(rooms, room{Node{n.ID, leave}, world.Resources{}})
 			}
 		}
 	}
@@ -55,9 +55,9 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request) []Node {
 
 // leaving returns those borrowers that leave a node for an instance that needs so much of a reservation: first those above their share, and of them
 // who came last; then whoever could stay beside the rest stays. nil: all of them are too few.
-func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need world.Held) map[string]bool {
+func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need world.Resources) map[string]bool {
 	trial := world.TrialOf(n)
-	idle := func() world.Held {
+	idle := func() world.Resources {
 		part, _ := trial.Part(c.Key())
 		return part.Idle
 	}
@@ -68,7 +68,7 @@ func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need w
 		if u == nil {
 			return nil
 		}
-		lent[indexOf(c, u.Owner.Terms.LentTo())] -= amountOf(c, world.HeldBy(u))
+		lent[indexOf(c, u.Owner.Terms.LentTo())] -= amountOf(c, world.ResourcesOf(u))
 		trial.Give(u)
 		gone = append(gone, u)
 	}
@@ -109,7 +109,7 @@ func indexOf(c *structs.WorkflowClaim, to string) int {
 }
 
 // amountOf returns how much is lent in one number, by which the shares of lend blocks are compared: devices where the workflow reserves some, else MHz.
-func amountOf(c *structs.WorkflowClaim, h world.Held) int64 {
+func amountOf(c *structs.WorkflowClaim, h world.Resources) int64 {
 	if slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.Devices > 0 }) {
 		return int64(h.Devices)
 	}
@@ -126,7 +126,7 @@ func lentTo(e *world.Edit, c *structs.WorkflowClaim) []int64 {
 		}
 		for _, u := range n.Usages {
 			if t := &u.Owner.Terms; t.BorrowsFrom() == c.Key() {
-				out[indexOf(c, t.LentTo())] += amountOf(c, world.HeldBy(u))
+				out[indexOf(c, t.LentTo())] += amountOf(c, world.ResourcesOf(u))
 			}
 		}
 	}

@@ -83,22 +83,22 @@ func (c *chooser) list() {
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
 	for _, n := range c.nodes {
 		c.free = append(c.free, amounts(world.FreeToReserve(n, c.key)))
-		all := world.Held{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
+		all := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
 		for _, p := range n.Parts() {
 			if p.Workflow != c.key {
-				all = all.Less(p.Held)
+				all = all.Less(p.Total)
 			}
 		}
 		for _, u := range n.Usages {
 			if u.PerNode() || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
-				all = all.Less(world.HeldBy(u))
+				all = all.Less(world.ResourcesOf(u))
 			}
 		}
 		c.empty = append(c.empty, amounts(all))
 	}
 }
 
-func amounts(h world.Held) workflow.Amounts {
+func amounts(h world.Resources) workflow.Amounts {
 	return workflow.Amounts{CPU: h.Amount.CPU, MemoryMB: h.Amount.MemoryMB, DiskMB: h.Amount.DiskMB, Cores: int64(h.Cores), Devices: int64(h.Devices)}
 }
 
@@ -109,7 +109,7 @@ func (c *chooser) instances(s Stage) (out []workflow.Instance) {
 			continue
 		}
 		for _, g := range job.TaskGroups {
-			need := feasible.HeldOf(g)
+			need := feasible.NeedsOf(g)
 			i := workflow.Instance{Needs: amounts(need), MayUse: c.mayUse(job, g)}
 			i.Needs.CPU += int64(need.Cores) * c.mhzPerCore()
 			for range g.Count {

@@ -32,9 +32,9 @@ func (a *Request) withTerms(change func(*structs.AllocTerms)) *Request {
 	return c
 }
 
-// Held returns what an instance takes of a node's reservation.
-func (a *Request) Held(n *world.NodeState) world.Held {
-	h := world.Held{Amount: a.Amount, Devices: int(a.Need[world.DimGPUs])}
+// NeedsOn returns what an instance takes of a node's reservation.
+func (a *Request) NeedsOn(n *world.NodeState) world.Resources {
+	h := world.Resources{Amount: a.Amount, Devices: int(a.Need[world.DimGPUs])}
 	for _, c := range a.Cores {
 		h.Cores += c.n
 	}

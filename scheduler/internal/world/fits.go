@@ -32,7 +32,7 @@ func (n *NodeState) Lacks(request Vector, by *Taker) string {
 	free := n.Capacity.Amount.Minus(n.Used)
 	if n.Reservation != nil || n.parts != nil {
 		free = free.Minus(n.Withheld(by).Amount)
-		if what := n.beyondPart(Held{Amount: request}, by); what != "" {
+		if what := n.beyondPart(Resources{Amount: request}, by); what != "" {
 			return what
 		}
 	}
@@ -115,8 +115,8 @@ func (n *NodeState) Spares(u *Usage, by *Taker) bool {
 	if n.Reservation == nil && n.parts == nil || by == nil {
 		return true
 	}
-	held := n.Withheld(by)
-	if len(u.Cores) > 0 && n.FreeCores()-len(u.Cores) < held.Cores || n.beyondPart(HeldBy(u), by) != "" {
+	withheld := n.Withheld(by)
+	if len(u.Cores) > 0 && n.FreeCores()-len(u.Cores) < withheld.Cores || n.beyondPart(ResourcesOf(u), by) != "" {
 		return false
 	}
 	opened, last := 0, ""
@@ -126,7 +126,7 @@ func (n *NodeState) Spares(u *Usage, by *Taker) bool {
 		}
 		last = d.ID
 	}
-	return opened == 0 || n.FreeDevices()-opened >= held.Devices
+	return opened == 0 || n.FreeDevices()-opened >= withheld.Devices
 }
 
 // FreeCores counts the cores that tasks may own and nobody does.

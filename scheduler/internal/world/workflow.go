@@ -17,36 +17,38 @@ import (
 //
 // A reservation that is pending holds its parts before their room is free, so that what comes free on these nodes stays free.
 
-// Held is what is held back on a node.
-type Held struct {
+// Resources is what is withheld on a node, or taken of it.
+type Resources struct {
 	Amount  Vector // CPU with the MHz of the whole cores
 	Cores   int
 	Devices int
 }
 
 // Plus returns the sum.
-func (h Held) Plus(o Held) Held {
-	return Held{h.Amount.Plus(o.Amount), h.Cores + o.Cores, h.Devices + o.Devices}
+func (h Resources) Plus(o Resources) Resources {
+	return Resources{h.Amount.Plus(o.Amount), h.Cores + o.Cores, h.Devices + o.Devices}
 }
 
 // each combines two amounts resource by resource.
-func (h Held) each(o Held, f func(a, b int64) int64) Held {
-	return Held{
+func (h Resources) each(o Resources, f func(a, b int64) int64) Resources {
+	return Resources{
 		Vector{f(h.Amount.CPU, o.Amount.CPU), f(h.Amount.MemoryMB, o.Amount.MemoryMB), f(h.Amount.DiskMB, o.Amount.DiskMB)},
 		int(f(int64(h.Cores), int64(o.Cores))), int(f(int64(h.Devices), int64(o.Devices))),
 	}
 }
 
 // Less returns the difference, of each resource at least 0.
-func (h Held) Less(o Held) Held {
+func (h Resources) Less(o Resources) Resources {
 	return h.each(o, func(a, b int64) int64 { return max(0, a-b) })
 }
 
 // Within returns what both have of each resource.
-func (h Held) Within(o Held) Held { return h.each(o, func(a, b int64) int64 { return min(a, b) }) }
+func (h Resources) Within(o Resources) Resources {
+	return h.each(o, func(a, b int64) int64 { return min(a, b) })
+}
 
 // Lacks reports of which resource there is less than is requested; "": of none.
-func (h Held) Lacks(request Held) string {
+func (h Resources) Lacks(request Resources) string {
 	switch {
 	case request.Amount.CPU > h.Amount.CPU:
 		return LacksCPU
@@ -62,9 +64,9 @@ func (h Held) Lacks(request Held) string {
 	return ""
 }
 
-// HeldBy returns what a usage takes of a reservation.
-func HeldBy(u *Usage) Held {
-	h := Held{Amount: u.Amount, Cores: len(u.Cores)}
+// ResourcesOf returns what a usage takes of a reservation.
+func ResourcesOf(u *Usage) Resources {
+	h := Resources{Amount: u.Amount, Cores: len(u.Cores)}
 	last := ""
 	for _, d := range u.Devices {
 		if d.ID != last {
@@ -79,9 +81,9 @@ func HeldBy(u *Usage) Held {
 type Part struct {
 	Workflow string // see structs.WorkflowKey
 	Pending  bool
-	Held     Held
-	// Used, Lent and Idle add up to Held, unless more is used than it holds. Of a pending part Idle may be more than is free.
-	Used, Lent, Idle Held
+	Total    Resources
+	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle may be more than is free.
+	Used, Lent, Idle Resources
 }
 
 // compareParts orders the parts of a node: those that are pending come last.
@@ -113,9 +115,9 @@ func (n *NodeState) recount() {
 	if len(n.parts) == 0 {
 		return
 	}
-	borrowed := make([]Held, len(n.parts))
+	borrowed := make([]Resources, len(n.parts))
 	for i := range n.parts {
-		n.parts[i].Used, n.parts[i].Lent = Held{}, Held{}
+		n.parts[i].Used, n.parts[i].Lent = Resources{}, Resources{}
 	}
 	for _, u := range n.Usages {
 		key := u.Owner.Terms.WorkflowKey()
@@ -126,26 +128,26 @@ func (n *NodeState) recount() {
 			switch p := &n.parts[i]; {
 			case p.Workflow != key:
 			case u.Owner.Terms.Claim == structs.ClaimWorkflow:
-				p.Used = p.Used.Plus(HeldBy(u))
+				p.Used = p.Used.Plus(ResourcesOf(u))
 			case u.Owner.Terms.Claim == "":
-				borrowed[i] = borrowed[i].Plus(HeldBy(u))
+				borrowed[i] = borrowed[i].Plus(ResourcesOf(u))
 			}
 		}
 	}
-	var all Held
+	var all Resources
 	for i := range n.parts {
 		if p := &n.parts[i]; !p.Pending {
-			all = all.Plus(p.Held.Less(p.Used))
+			all = all.Plus(p.Total.Less(p.Used))
 		}
 	}
-	var free Held
+	var free Resources
 	if n.Capacity != nil {
-		free = Held{n.Free(), n.FreeCores(), n.FreeDevices()}
+		free = Resources{n.Free(), n.FreeCores(), n.FreeDevices()}
 	}
 	over := all.Less(free)
 	for i := range n.parts {
 		p := &n.parts[i]
-		left := p.Held.Less(p.Used)
+		left := p.Total.Less(p.Used)
 		if !p.Pending {
 			p.Lent = over.Within(left).Within(borrowed[i])
 			over = over.Less(p.Lent)
@@ -156,12 +158,12 @@ func (n *NodeState) recount() {
 
 // Withheld returns what a taker must leave free on the node for others: what is reserved for a request that has waited longer, and what
 // idles of workflows' reservations. nil takes room all the same, whoever has reserved it.
-func (n *NodeState) Withheld(by *Taker) (h Held) {
+func (n *NodeState) Withheld(by *Taker) (h Resources) {
 	if by == nil {
 		return h
 	}
 	if r := n.Reservation; !r.Free(by) {
-		h = Held{r.Amount, r.Cores, r.Devices}
+		h = Resources{r.Amount, r.Cores, r.Devices}
 	}
 	for i := range n.parts {
 		if p := &n.parts[i]; !by.mayUse(p) {
@@ -177,12 +179,12 @@ func (t *Taker) mayUse(p *Part) bool {
 }
 
 // beyondPart returns what a taker that uses its workflow's reservation requests of the node beyond it; "": it uses none, or has room in it.
-func (n *NodeState) beyondPart(request Held, by *Taker) string {
+func (n *NodeState) beyondPart(request Resources, by *Taker) string {
 	if by == nil || by.Workflow == "" {
 		return ""
 	}
-	p, held := n.Part(by.Workflow)
-	if !held || p.Pending {
+	p, has := n.Part(by.Workflow)
+	if !has || p.Pending {
 		return LacksPart
 	}
 	return p.Idle.Lacks(request)
@@ -214,7 +216,7 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	x.Drop(c.Key())
 	for _, p := range c.Parts {
 		s := StateToChange(e, p.NodeID)
-		part := Part{Workflow: c.Key(), Pending: !c.Posted, Held: Held{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}}
+		part := Part{Workflow: c.Key(), Pending: !c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}}
 		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
 		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
 		s.recount()
@@ -246,10 +248,10 @@ func (x WorkflowEdit) Drop(key string) {
 }
 
 // lent returns what is lent of a workflow's reservation on all its nodes.
-func (x WorkflowEdit) lent(c *structs.WorkflowClaim) (h Held) {
+func (x WorkflowEdit) lent(c *structs.WorkflowClaim) (h Resources) {
 	for _, p := range c.Parts {
 		if s, known := StateOf(x.E, p.NodeID); known {
-			if part, held := s.Part(c.Key()); held {
+			if part, has := s.Part(c.Key()); has {
 				h = h.Plus(part.Lent)
 			}
 		}
@@ -267,18 +269,18 @@ func (x WorkflowEdit) BorrowLacks(nodeID string, u *Usage) string {
 	if c == nil {
 		return ""
 	}
-	return x.lendable(c, nodeID).Lacks(HeldBy(u))
+	return x.lendable(c, nodeID).Lacks(ResourcesOf(u))
 }
 
 // awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
 // that have just been registered, or of which nothing is there for now.
-func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Held) {
-	used := map[string]Held{} // looked up only
+func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Resources) {
+	used := map[string]Resources{} // looked up only
 	for i := range c.Parts {
 		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
 			for _, u := range s.Usages {
 				if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.Key() {
-					used[u.Owner.Job] = used[u.Owner.Job].Plus(HeldBy(u))
+					used[u.Owner.Job] = used[u.Owner.Job].Plus(ResourcesOf(u))
 				}
 			}
 		}
@@ -286,7 +288,7 @@ func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Held) {
 	for _, j := range c.Jobs {
 		if has, there := used[j.JobID]; j.Starting || !there {
 			n := &j.Needs
-			needs := Held{Vector{n.CPU + int64(n.Cores)*mhz, n.MemoryMB, n.DiskMB}, n.Cores, n.Devices}
+			needs := Resources{Vector{n.CPU + int64(n.Cores)*mhz, n.MemoryMB, n.DiskMB}, n.Cores, n.Devices}
 			h = h.Plus(needs.Less(has))
 		}
 	}
@@ -295,12 +297,12 @@ func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Held) {
 
 // lendable returns how much more a borrower on a node may use: of what the reservation has idle on all its nodes, less what its running stage still has
 // to take, and of the node what is free beside all reservations; as lend_max bounds it.
-func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Held {
+func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resources {
 	s, known := StateOf(x.E, nodeID)
 	if !known || s.Capacity == nil {
-		return Held{}
+		return Resources{}
 	}
-	var all Held
+	var all Resources
 	for i := range c.Parts {
 		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
 			part, _ := s.Part(c.Key())
@@ -323,7 +325,7 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Held {
 		bound(&devices, most.GPUs, int64(lent.Devices))
 		all.Cores, all.Devices = int(cores), int(devices)
 	}
-	beside := Held{s.Free(), s.FreeCores(), s.FreeDevices()}.Less(s.Withheld(&Taker{}))
+	beside := Resources{s.Free(), s.FreeCores(), s.FreeDevices()}.Less(s.Withheld(&Taker{}))
 	return all.Plus(beside)
 }
 
@@ -361,16 +363,16 @@ func (x WorkflowEdit) partLacks(key string, p *structs.WorkflowPart) string {
 	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return "it takes no work"
 	}
-	return FreeToReserve(n, key).Lacks(Held{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices})
+	return FreeToReserve(n, key).Lacks(Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices})
 }
 
 // FreeToReserve returns what a workflow may reserve of a node: what is free and nobody else has reserved, and what it has of it already.
-func FreeToReserve(n *NodeState, key string) Held {
+func FreeToReserve(n *NodeState, key string) Resources {
 	if n.Capacity == nil {
-		return Held{}
+		return Resources{}
 	}
-	free := Held{n.Free(), n.FreeCores(), n.FreeDevices()}.Less(n.Withheld(&Taker{Workflow: key, Recognised: true}))
-	if part, held := n.Part(key); held {
+	free := Resources{n.Free(), n.FreeCores(), n.FreeDevices()}.Less(n.Withheld(&Taker{Workflow: key, Recognised: true}))
+	if part, has := n.Part(key); has {
 		free = free.Plus(part.Used).Plus(part.Lent)
 	}
 	return free
