@@ -1,0 +1,114 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// stagesOf returns stages of jobs, each of one instance of so many cores.
+func stagesOf(stages ...[]int) (out []scheduler.WorkflowStage) {
+	for s, jobs := range stages {
+		var stage scheduler.WorkflowStage
+		for i, cores := range jobs {
+			job := schedtest.Job(structs.JobTypeBatch, 1, requests(50, 1000*cores, 1000*cores), func(j *structs.Job) { j.ID = fmt.Sprintf("wf/1/%d-%d", s, i) })
+			job.Canonicalize()
+			stage = append(stage, job)
+		}
+		out = append(out, stage)
+	}
+	return out
+}
+
+// coresOf returns how many cores a choice has of each node, by node ID.
+func coresOf(parts []structs.WorkflowPart) map[string]int64 {
+	out := map[string]int64{}
+	for _, p := range parts {
+		out[p.NodeID] += p.CPU / 1000
+	}
+	return out
+}
+
+// TestReservationWholeOrNot: a reservation is made where all of it is free; else it keeps what comes free, if nobody of higher rank does, and if the nodes
+// could hold it at all.
+func TestReservationWholeOrNot(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.slotNode("n1", 8)
+	w.slotNode("n2", 4)
+	choose := func(kept bool, stages ...[]int) scheduler.WorkflowChoice {
+		return scheduler.ChooseReservation(w.w, "default/wf", "default", stagesOf(stages...), structs.WorkflowReserve{Rule: structs.ReserveMax}, kept)
+	}
+	if c := choose(false, []int{2}, []int{2, 3, 1}, []int{5, 1}, []int{8}); !c.Posted || coresOf(c.Parts)["n1"] != 8 || len(c.Parts) != 1 {
+		t.Errorf("on free nodes: %+v", c)
+	}
+	if c := scheduler.ChooseReservation(w.w, "default/wf", "default", stagesOf([]int{4}, []int{6}), structs.WorkflowReserve{Rule: structs.ReserveSum}, false); !c.Posted || coresOf(c.Parts)["n1"]+coresOf(c.Parts)["n2"] != 10 {
+		t.Errorf("the sum of 4 and 6: %+v", c)
+	}
+	w.submit("", "fill", 8)
+	if c := choose(false, []int{8}); c.Posted || coresOf(c.Parts)["n1"] != 8 || !strings.Contains(c.Missing, "4000 MHz") {
+		t.Errorf("with 4 of its cores in use: %+v", c)
+	}
+	if c := choose(true, []int{8}); c.Posted || len(c.Parts) > 0 {
+		t.Errorf("while another keeps what comes free: %+v", c)
+	}
+	if c := choose(false, []int{9}); c.Posted || len(c.Parts) > 0 || !strings.Contains(c.Missing, "if they were empty") {
+		t.Errorf("more than any node has: %+v", c)
+	}
+	if c := choose(true, []int{4}); !c.Posted {
+		t.Errorf("what is free: %+v", c)
+	}
+}
+
+// TestReservationRenewed: the part of a lost node is reserved anew where all of it is free; until then the reservation says what is missing.
+func TestReservationRenewed(t *testing.T) {
+	w := newWorkflows(t, 8, 4)
+	w.slotNode("n2", 4)
+	w.slotNode("n3", 4)
+	w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 4000, MemoryMB: 4000, DiskMB: 100})
+	w.set()
+	if lost := scheduler.LostParts(w.w, "default/wf"); len(lost) > 0 {
+		t.Fatalf("lost: %v", lost)
+	}
+	w.changeNode("n2", down)
+	r := scheduler.RenewReservation(w.w, "default/wf")
+	if got := coresOf(r.Parts); !r.Posted || r.Missing != "" || got["n1"] != 4 || got["n2"] != 0 || got["n1"]+got["n3"] != 8 {
+		t.Errorf("renewed: %+v", r)
+	}
+	w.changeNode("n3", down)
+	if r := scheduler.RenewReservation(w.w, "default/wf"); r.Missing == "" || coresOf(r.Parts)["n2"] != 4 {
+		t.Errorf("with no other node: %+v", r)
+	}
+}
+
+// TestStageTakesBack: who leaves for a stage as a whole is suspended if its job states so and its memory can stay, else requeued; nobody leaves if what
+// idles is enough.
+func TestStageTakesBack(t *testing.T) {
+	for _, c := range []struct {
+		cores   int // of the stage
+		suspend bool
+		memory  int // of the borrowers, each
+		stops   int
+		how     string
+	}{{4, false, 500, 0, ""}, {6, false, 500, 2, structs.AllocDesiredEvict}, {6, true, 500, 2, structs.AllocDesiredSuspend}, {8, true, 1000, 4, structs.AllocDesiredEvict}} {
+		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
+		w.flood("a", 4, requests(50, 1000, c.memory), func(j *structs.Job) {
+			if c.suspend {
+				j.Reclaim = structs.ReclaimSuspend
+			}
+		})
+		w.wantPart(0, 4, 4)
+		start := scheduler.StartStage(w.w, "default/wf", stagesOf([]int{c.cores})[0], w.now.UnixNano())
+		if len(start.Stops) != c.stops || start.Lacking {
+			t.Fatalf("a stage of %d cores: %d leave, want %d (lacking: %v)", c.cores, len(start.Stops), c.stops, start.Lacking)
+		}
+		for _, s := range start.Stops {
+			if s.DesiredStatus != c.how {
+				t.Errorf("a stage of %d cores, reclaim by suspending %v: %+v", c.cores, c.suspend, *s)
+			}
+		}
+	}
+}
