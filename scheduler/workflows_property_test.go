@@ -1,0 +1,94 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// conserved checks that of each part of a posted reservation what is used, lent and idle add up to it, that what idles is free on its node, and that nobody
+// but borrowers and the workflow itself is in it.
+func (w *workflows) conserved() {
+	w.t.Helper()
+	for _, n := range world.NodeStates(w.w).All {
+		var idle world.Resources
+		for _, p := range n.Parts() {
+			if p.Pending {
+				continue
+			}
+			idle = idle.Plus(p.Idle)
+			if sum := p.Used.Plus(p.Lent).Plus(p.Idle); sum != p.Total {
+				w.t.Fatalf("node %s: used %+v, lent %+v and idle %+v are not %+v", n.ID, p.Used, p.Lent, p.Idle, p.Total)
+			}
+		}
+		free := world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}
+		if lack := free.Lacks(idle); lack != "" && n.Capacity != nil {
+			w.t.Fatalf("node %s: %s: %+v idle, of which %+v are free", n.ID, lack, idle, free)
+		}
+	}
+}
+
+// TestWorkflowsConserve: whatever stages, borrowers and others do, on nodes that go and come back, the reservation is used, lent and idle, each core once.
+func TestWorkflowsConserve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorkflows(t, 8, 2, &structs.WorkflowLend{To: "namespace:a", Share: 2}, &structs.WorkflowLend{To: "namespace:b", Share: 1, LendLonger: true})
+		w.slotNode("n2", 6)
+		w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 4000, MemoryMB: 4000, DiskMB: 3000})
+		w.set()
+		stage, jobs := 0, 0
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			switch rapid.IntRange(0, 6).Draw(t, "what") {
+			case 0: // the next stage: none of its jobs starts before the others have ended
+				w.complete(fmt.Sprintf("s%d-", stage))
+				stage++
+				w.stage(fmt.Sprintf("s%d-", stage), rapid.SliceOfN(rapid.IntRange(1, 4), 1, 2).Draw(t, "cores")...)
+			case 1:
+				w.complete(fmt.Sprintf("s%d-", stage))
+			case 2, 3:
+				jobs++
+				ns := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "namespace")
+				limit := time.Duration(rapid.IntRange(0, 2).Draw(t, "limit")) * time.Minute
+				suspends := rapid.Bool().Draw(t, "suspends")
+				w.submit("", fmt.Sprintf("flood-%d", jobs), rapid.IntRange(1, 6).Draw(t, "count"), requests(50, 1000*rapid.IntRange(1, 3).Draw(t, "size"), 500), func(j *structs.Job) {
+					j.Namespace, j.TaskGroups[0].MaxRunDuration = ns, limit
+					if suspends {
+						j.Reclaim = structs.ReclaimSuspend
+					}
+				})
+			case 4:
+				if jobs > 0 {
+					w.ends(fmt.Sprintf("flood-%d", rapid.IntRange(1, jobs).Draw(t, "job")), rapid.IntRange(1, 3).Draw(t, "end"))
+				}
+			case 5:
+				if jobs > 0 {
+					w.decide(fmt.Sprintf("flood-%d", rapid.IntRange(1, jobs).Draw(t, "again")))
+				}
+			case 6:
+				w.claim.Closed = !w.claim.Closed
+				w.set()
+			}
+			w.conserved()
+			w.checkWorld()
+		}
+		w.complete("s")
+		w.client(func(a *structs.Allocation) bool { return !a.Terminal() }, w.ended(false))
+		w.conserved()
+		for _, n := range world.NodeStates(w.w).All {
+			for _, p := range n.Parts() {
+				if p.Idle != p.Total {
+					t.Fatalf("all have ended, and of %+v %+v idle", p.Total, p.Idle)
+				}
+			}
+		}
+		e := w.w.Edit()
+		scheduler.DropWorkflow(e, "default/wf")
+		w.w, w.workflows = e.World(), nil
+		w.checkWorld()
+	})
+}
