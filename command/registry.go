@@ -206,6 +206,7 @@ var groups = map[string]string{
 	"namespace":               "namespace <subcommand> [options] [args]\n\n  Show and change namespaces",
 	"vc":                      "vc <subcommand> [options] [args]\n\n  Show and change virtual clusters: the GPUs that namespaces own",
 	"project":                 "project <subcommand> [options] [args]\n\n  Show and change projects and their calendars of slots",
+	"workflow":                "workflow <subcommand> [options] [args]\n\n  Run, show and change workflows: stages of jobs that reserve as a whole",
 	"flow":                    "flow <subcommand> [options] [args]\n\n  Show and change the steps that projects share",
 	"node pool":               "node pool <subcommand> [options] [args]\n\n  Show and change node pools",
 	"eval":                    "eval <subcommand> [options] [args]\n\n  Show evaluations and delete a backlog of them",

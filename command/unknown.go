@@ -54,6 +54,9 @@ func meant(group string, words []string, all commands) string {
 				same = append(same, name)
 			}
 		}
+		if of := "alloc " + words[0]; slices.Contains(same, of) {
+			return of // of several nouns, "workflow logs" among them, it is the one that is meant mostly
+		}
 		if len(same) > 0 {
 			return only(same)
 		}

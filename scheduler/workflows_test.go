@@ -237,3 +237,35 @@ func TestWorkflowAwaits(t *testing.T) {
 	w.again("a")
 	w.wantPart(0, 8, 0)
 }
+
+// TestWorkflowsTogether: a workflow that waits keeps what comes free beside what others have reserved, does not keep borrowers out of that, and has all of it
+// at once when their runs end.
+func TestWorkflowsTogether(t *testing.T) {
+	w := newWorkflows(t, 8, 2, &structs.WorkflowLend{To: "namespace:a"})
+	second := &structs.WorkflowClaim{
+		Namespace: "default", ID: "second", Run: 1, NodePool: "default", Priority: 40,
+		Parts: []structs.WorkflowPart{{NodeID: "n1", CPU: 8000, MemoryMB: 8000, DiskMB: 3000}},
+	}
+	e := w.w.Edit()
+	scheduler.SetWorkflow(e, second)
+	w.w = e.World()
+	w.workflows[second.Key()] = second
+	w.checkWorld()
+	w.flood("b", 2)
+	w.flood("a", 4)
+	if a, b := w.running("flood-a"), w.running("flood-b"); a != 4 || b != 0 {
+		t.Errorf("%d of a and %d of b run, want 4 that borrow, and none in what is kept", a, b)
+	}
+	w.ends("flood-a", 4)
+	e = w.w.Edit()
+	scheduler.DropWorkflow(e, "default/wf")
+	w.w = e.World()
+	delete(w.workflows, "default/wf")
+	w.again("b")
+	if b := w.running("flood-b"); b != 0 {
+		t.Errorf("%d of b run in what is kept", b)
+	}
+	if c := scheduler.ChooseReservation(w.w, second.Key(), "default", stagesOf([]int{8}), structs.WorkflowReserve{}, false); !c.Posted {
+		t.Errorf("the second: %+v", c)
+	}
+}

@@ -47,5 +47,5 @@ var Batch string
 
 // Workflow is a workflow of three stages.
 //
-//go:embed workflow.nomad.hcl
+//go:embed workflow.hcl
 var Workflow string

@@ -66,7 +66,7 @@ func (s *Scheduler) full(work *reconcile.GroupWork, a *structs.Allocation) *stru
 	terms := feasible.Terms(s.Input.Job, work.Group)
 	if was := reserved.Shared.Terms; was != nil {
 		terms.Claim, terms.CellLevel, terms.CellSize, terms.PerNode = was.Claim, was.CellLevel, was.CellSize, was.PerNode
-		terms.Slots = was.Slots
+		terms.Slots, terms.Workflow = was.Slots, was.Workflow
 	}
 	reserved.Shared.Terms, reserved.Shared.TimeLimit = terms, 0
 	if limit := work.Group.MaxRunDuration; limit > 0 {

@@ -41,6 +41,9 @@ func Alloc(in AllocInput) *structs.AllocExplanation {
 		x.Class = class
 		addText("%s", claimText(claim, t))
 	}
+	if key := t.BorrowsFrom(); key != "" {
+		addText("it borrows from the reservation of workflow %s, which lends to %s, and leaves when a stage needs that", key, t.LentTo())
+	}
 	addText("it is %s: it has priority %d, of band %d to %d", x.Class, t.Priority, bands[x.Band].Low, bands[x.Band].High)
 	lostTo(x, &in, addText)
 	if !a.Terminal() {
@@ -52,7 +55,10 @@ func Alloc(in AllocInput) *structs.AllocExplanation {
 
 // claimText returns by what right an allocation is where it is.
 func claimText(claim *structs.AllocClaim, t structs.AllocTerms) string {
-	if claim.Kind != structs.ClaimSlots {
+	switch claim.Kind {
+	case structs.ClaimWorkflow:
+		return fmt.Sprintf("it uses the reservation of workflow %s", claim.Owner)
+	case structs.ClaimCells:
 		return fmt.Sprintf("it uses a cell of level %s that namespace %q owns", claim.Level, claim.Owner)
 	}
 	text := "it uses a slot"

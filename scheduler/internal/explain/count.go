@@ -359,6 +359,9 @@ func (x *survey) roomText(t *structs.NodeReason) string {
 	case structs.ReasonHostNetwork:
 		return fmt.Sprintf("there is no host network %q", t.Subject)
 	case structs.ReasonReserved:
+		if key, is := strings.CutPrefix(t.Subject, ofWorkflow); is {
+			return "what is free is reserved by workflow " + key + ", which does not lend it to this job now"
+		}
 		return "room is reserved for " + t.Subject + ", which has waited longer"
 	}
 	return t.Subject

@@ -213,6 +213,9 @@ func deviceConstraint(d *structs.RequestedDevice, c *structs.Constraint) string 
 	return devicePrefix + d.Name + ": " + feasible.ConstraintText(c)
 }
 
+// ofWorkflow begins the subject of a reservation that is a workflow's.
+const ofWorkflow = "workflow "
+
 // devicePrefix begins the subject of a constraint on devices.
 const devicePrefix = "device "
 
@@ -232,7 +235,11 @@ func (x *nodeReasons) lacks(n *world.NodeState) (out []lack) {
 	r.cores()
 	r.devices(x.find.Fit.Matcher)
 	r.ports(x.rng)
-	if r.reserved {
+	switch workflow := n.ReservedBy(&a.By); {
+	case !r.reserved:
+	case workflow != "":
+		r.out = append(r.out, lack{reason: reason{structs.ReasonReserved, ofWorkflow + workflow}})
+	default:
 		r.out = append(r.out, lack{reason: reason{structs.ReasonReserved, n.Reservation.Text()}, by: n.Reservation})
 	}
 	if len(r.out) == 0 {
@@ -261,19 +268,15 @@ func hopeless(a *search.Request, n *world.NodeState) bool {
 
 // roomCheck compares one request with one node.
 type roomCheck struct {
-	a          *search.Request
-	n          *world.NodeState
-	isReserved *world.Reservation // what is reserved of it for others; nil: nothing
-	reserved   bool               // that is what is in the way
-	out        []lack
+	a        *search.Request
+	n        *world.NodeState
+	withheld world.Resources // what is reserved of it for others
+	reserved bool            // that is what is in the way
+	out      []lack
 }
 
 func roomOf(a *search.Request, n *world.NodeState) roomCheck {
-	r := roomCheck{a: a, n: n}
-	if !n.Reservation.Free(&a.By) {
-		r.isReserved = n.Reservation
-	}
-	return r
+	return roomCheck{a: a, n: n, withheld: n.Withheld(&a.By)}
 }
 
 func (r *roomCheck) compare(kind string, need, have, reserved int64) {
@@ -289,10 +292,7 @@ func (r *roomCheck) compare(kind string, need, have, reserved int64) {
 func (r *roomCheck) amounts() {
 	free, need := r.n.Capacity.Amount.Minus(r.n.Used), r.a.Amount
 	need.CPU += r.a.Need[world.DimCores] * r.n.Capacity.MHzPerCore
-	var reserved world.Vector
-	if r.isReserved != nil {
-		reserved = r.isReserved.Amount
-	}
+	reserved := r.withheld.Amount
 	r.compare(structs.ReasonCPU, need.CPU, free.CPU, reserved.CPU)
 	r.compare(structs.ReasonMemory, need.MemoryMB, free.MemoryMB, reserved.MemoryMB)
 	r.compare(structs.ReasonDisk, need.DiskMB, free.DiskMB, reserved.DiskMB)
@@ -302,11 +302,7 @@ func (r *roomCheck) cores() {
 	if len(r.a.Cores) == 0 {
 		return
 	}
-	reserved := int64(0)
-	if r.isReserved != nil {
-		reserved = int64(r.isReserved.Cores)
-	}
-	r.compare(structs.ReasonCores, r.a.Need[world.DimCores], int64(r.n.FreeCores()), reserved)
+	r.compare(structs.ReasonCores, r.a.Need[world.DimCores], int64(r.n.FreeCores()), int64(r.withheld.Cores))
 }
 
 // devices tries the requests for devices one after the other, as a grant takes them.
@@ -330,7 +326,7 @@ func (r *roomCheck) devices(m *feasible.Matcher) {
 		}
 		cells = c.Taken(cells, want.Share)
 	}
-	if r.isReserved != nil && opened > 0 && r.n.FreeDevices()-opened < r.isReserved.Devices {
+	if opened > 0 && r.n.FreeDevices()-opened < r.withheld.Devices {
 		r.reserved = true
 	}
 }

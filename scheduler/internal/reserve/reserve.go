@@ -68,7 +68,7 @@ type chooser struct {
 	e         *world.Edit
 	key, pool string
 	nodes     []*world.NodeState
-	// free is what may be reserved of each node now, empty what might be if no allocation of others were there.
+	// free is what may be reserved of each node now, empty what might be if no allocation of others were there, and no other workflow ran.
 	free, empty []workflow.Amounts
 }
 
@@ -84,11 +84,6 @@ func (c *chooser) list() {
 	for _, n := range c.nodes {
 		c.free = append(c.free, amounts(world.FreeToReserve(n, c.key)))
 		all := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
-		for _, p := range n.Parts() {
-			if p.Workflow != c.key {
-				all = all.Less(p.Total)
-			}
-		}
 		for _, u := range n.Usages {
 			if u.PerNode() || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
 				all = all.Less(world.ResourcesOf(u))

@@ -82,7 +82,8 @@ type Part struct {
 	Workflow string // see structs.WorkflowKey
 	Pending  bool
 	Total    Resources
-	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle may be more than is free.
+	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps beside all that is posted, which
+	// may be more than is free.
 	Used, Lent, Idle Resources
 }
 
@@ -148,10 +149,12 @@ func (n *NodeState) recount() {
 	for i := range n.parts {
 		p := &n.parts[i]
 		left := p.Total.Less(p.Used)
-		if !p.Pending {
-			p.Lent = over.Within(left).Within(borrowed[i])
-			over = over.Less(p.Lent)
+		if p.Pending { // what others have reserved comes free only with the end of their runs
+			p.Idle = left.Less(all)
+			continue
 		}
+		p.Lent = over.Within(left).Within(borrowed[i])
+		over = over.Less(p.Lent)
 		p.Idle = left.Less(p.Lent)
 	}
 }
@@ -176,6 +179,16 @@ func (n *NodeState) Withheld(by *Taker) (h Resources) {
 // mayUse reports whether a reservation does not bind a taker: it is its own, lends to it, or is pending and of lower rank.
 func (t *Taker) mayUse(p *Part) bool {
 	return p.Workflow == t.Workflow || p.Workflow == t.Borrows || p.Pending && (t.Entitled || t.Recognised)
+}
+
+// ReservedBy names the workflow of whose reservation a taker must leave free what idles on the node; "": of none.
+func (n *NodeState) ReservedBy(by *Taker) string {
+	for i := range n.parts {
+		if p := &n.parts[i]; !by.mayUse(p) && p.Idle != (Resources{}) {
+			return p.Workflow
+		}
+	}
+	return ""
 }
 
 // beyondPart returns what a taker that uses its workflow's reservation requests of the node beyond it; "": it uses none, or has room in it.
