@@ -344,7 +344,7 @@ func (w *watcher) room(snap *state.Snapshot, j *structs.Job, g *structs.TaskGrou
 }
 
 // free is what a job finds free on a node, if it may use it. With takes, that is with what
-// it may take back: of lower bands, but for gangs, which may not be left in part.
+// it may take back: of lower bands, but for gangs, which may not be left in part, and for what was requeued too often.
 func (w *watcher) free(snap *state.Snapshot, j *structs.Job, nodeID string, stops map[string]bool, takes bool) (free amount, may bool) {
 	node := snap.Node(nil, nodeID)
 	if by, is := w.reserved[nodeID]; node == nil || is && by != j.NamespacedID() {
@@ -355,7 +355,8 @@ func (w *watcher) free(snap *state.Snapshot, j *structs.Job, nodeID string, stop
 	free = amount{node.NodeResources.Cpu.CpuShares, node.NodeResources.Memory.MemoryMB}
 	for a := range maps.Values(w.running[nodeID]) {
 		terms := a.AllocatedResources.Shared.Terms
-		lower := takes && terms != nil && terms.Gang == "" && config.Band(terms.Priority) < config.Band(j.Priority) && !a.Suspended()
+		lower := takes && terms != nil && terms.Gang == "" && config.Band(terms.Priority) < config.Band(j.Priority) && !a.Suspended() &&
+			a.Requeues < config.RequeuesAllowed() // else it is immune
 		if !lower && !stops[a.ID] {
 			free = free.minus(leased(a))
 		}
