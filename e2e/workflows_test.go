@@ -44,8 +44,8 @@ func TestWorkflowExample(t *testing.T) {
 	says(t, a, 0, "workflow status", "No workflows")
 }
 
-// stepsWorkflow returns a workflow of stages with one job each, which appends a line to a file and lasts a while.
-func stepsWorkflow(stages int, lasts string) string {
+// stepsWorkflow returns a workflow of stages with one job each, which appends a line to a file and runs a command.
+func stepsWorkflow(stages int, command string) string {
 	var b strings.Builder
 	b.WriteString("variable \"log\" {}\nworkflow \"steps\" {\n")
 	for i := range stages {
@@ -57,13 +57,13 @@ func stepsWorkflow(stages int, lasts string) string {
         kill_timeout = "1s"
         config {
           command = "/bin/sh"
-          args    = ["-ec", "echo $NOMADISH_WORKFLOW_STAGE $NOMADISH_WORKFLOW_RUN $NOMADISH_WORKFLOW_ATTEMPT >> '${var.log}'; exec sleep %s"]
+          args    = ["-ec", "echo $NOMADISH_WORKFLOW_STAGE $NOMADISH_WORKFLOW_RUN $NOMADISH_WORKFLOW_ATTEMPT >> '${var.log}'; %s"]
         }
       }
     }
   }
 }
-`, i, i, lasts)
+`, i, i, command)
 	}
 	return b.String() + "}\n"
 }
@@ -89,7 +89,7 @@ func TestWorkflowCancel(t *testing.T) {
 	a := startDev(t, "")
 	log := filepath.Join(a.dir, "log")
 	run := "workflow run -detach -var log=" + log + " "
-	says(t, a, 0, run+a.job("steps", stepsWorkflow(2, "300")), `Run 1 of workflow "steps" was started`)
+	says(t, a, 0, run+a.job("steps", stepsWorkflow(2, "exec sleep 300")), `Run 1 of workflow "steps" was started`)
 	a.running("steps/1/j0", 1, 20*time.Second)
 	says(t, a, 1, run+filepath.Join(a.dir, "steps.nomad.hcl"), "run 1 has not ended, it is running", "(HTTP 409)")
 	says(t, a, 1, "workflow delete steps", "run 1 has not ended", "(HTTP 409)")
@@ -107,9 +107,12 @@ func TestWorkflowCancel(t *testing.T) {
 		t.Errorf("jobs are left: %+v %v", jobs, err)
 	}
 
-	says(t, a, 0, run+a.job("steps", stepsWorkflow(2, "0.5")), `Run 2 of workflow "steps" was started`)
+	says(t, a, 0, run+a.job("steps", stepsWorkflow(2, "until test -e '${var.log}.go'; do sleep 0.1; done")), `Run 2 of workflow "steps" was started`)
 	stageStarted(t, a, "steps", 0)
 	says(t, a, 0, "workflow pause steps")
+	if err := os.WriteFile(log+".go", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	within(t, 20*time.Second, "the first stage to end", func(ctx context.Context) error {
 		return tries(a, 0, "workflow status steps", "steps run 2  paused  stage 2 of 2", "s0 [j0 ✓", "s1 [j1]")
 	})
@@ -130,7 +133,7 @@ func TestWorkflowLeaderKilled(t *testing.T) {
 	client.ready(1)
 	const stages = 6
 	log := filepath.Join(client.dir, "log")
-	says(t, client, 0, "workflow run -detach -var log="+log+" "+client.job("steps", stepsWorkflow(stages, "0.2")))
+	says(t, client, 0, "workflow run -detach -var log="+log+" "+client.job("steps", stepsWorkflow(stages, "exec sleep 0.2")))
 	for i := 0; i < stages; i += 2 {
 		stageStarted(t, client, "steps", i)
 		lost := all.leader(t)

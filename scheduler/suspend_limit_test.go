@@ -170,6 +170,23 @@ func TestSuspendLimitOfGang(t *testing.T) {
 	}
 }
 
+// TestSuspendLimitOfAGangThatMoves: of a gang of which a member has been suspended for too long while another runs or is to move, all goes.
+func TestSuspendLimitOfAGangThatMoves(t *testing.T) {
+	for what, change := range map[string]func(*structs.Allocation){
+		"moves": func(a *structs.Allocation) { a.DesiredTransition.Migrate = new(true) },
+		"runs":  func(a *structs.Allocation) { a.DesiredStatus, a.SuspendedAt = structs.AllocDesiredRun, 0 },
+	} {
+		c := suspendedFor(t, 2, time.Hour, gang(0), byMember)
+		c.node("empty")
+		second := c.sorted()[1].ID
+		c.client(func(a *structs.Allocation) bool { return a.ID == second }, change)
+		c.decide(c.newEval())
+		if c.wantPlan(0, 2, 0); c.done.QueuedAllocations["g"] == 0 {
+			t.Errorf("%s: nothing of it waits", what)
+		}
+	}
+}
+
 // TestReclaimNotesSuspension: what is suspended for others has the time at which that was decided.
 func TestReclaimNotesSuspension(t *testing.T) {
 	c := preempting(t)

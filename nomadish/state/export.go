@@ -78,7 +78,7 @@ func (s *Snapshot) Export(yield func(table string, row any) error) error {
 			}
 			continue
 		case TableAllocs:
-			if err := s.exportAllocs(yield); err != nil {
+			if err := s.v.exportAllocs(yield); err != nil {
 				return err
 			}
 			continue
@@ -100,8 +100,8 @@ func (s *Snapshot) Export(yield func(table string, row any) error) error {
 	return nil
 }
 
-func (s *Snapshot) exportAllocs(yield func(table string, row any) error) error {
-	for r := range s.v.allocs.All {
+func (v *view) exportAllocs(yield func(table string, row any) error) error {
+	for r := range v.allocs.All {
 		if err := yield(TableAllocs, r.Whole()); err != nil {
 			return err
 		}

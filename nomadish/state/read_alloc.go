@@ -29,7 +29,7 @@ type versionKey struct {
 	version uint64
 }
 
-func (s *Snapshot) attacher() *attacher { return &attacher{r: s.v.txn} }
+func (v *view) attacher() *attacher { return &attacher{r: v.txn} }
 
 func (a *attacher) whole(r *alloctable.Row) *structs.Allocation {
 	var whole *structs.Allocation
@@ -58,15 +58,15 @@ func (a *attacher) version(r *alloctable.Row) *structs.Job {
 	return job
 }
 
-// group returns the allocations of a group that were created at an index or later.
-func (s *Snapshot) group(ws *WatchSet, kind alloctable.GroupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
-	ws.addAllocs(s.v, allocwatch.Kind(kind), key.String())
-	return s.attacher().group(s, kind, key, since)
+// allocsOf returns the allocations of a group that were created at an index or later.
+func (v *view) allocsOf(ws *WatchSet, kind alloctable.GroupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
+	ws.addAllocs(v, allocwatch.Kind(kind), key.String())
+	return v.attacher().group(v, kind, key, since)
 }
 
-func (a *attacher) group(s *Snapshot, kind alloctable.GroupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
+func (a *attacher) group(v *view, kind alloctable.GroupKind, key indexkey.Hashed, since uint64) []*structs.Allocation {
 	var out []*structs.Allocation
-	rows := s.v.allocs.Sorted(kind, key)
+	rows := v.allocs.Sorted(kind, key)
 	for i, r := range rows {
 		if r.CreateIndex() < since {
 			continue
@@ -87,7 +87,7 @@ func (s *Snapshot) Alloc(ws *WatchSet, id string) *structs.Allocation {
 	if r == nil {
 		return nil
 	}
-	return s.attacher().whole(r)
+	return s.v.attacher().whole(r)
 }
 
 // AllocRow is an allocation as the state keeps it; nil if there is none.
@@ -99,7 +99,7 @@ func (s *Snapshot) AllocToDecide(id string) *structs.Allocation {
 	if r == nil {
 		return nil
 	}
-	a := s.attacher()
+	a := s.v.attacher()
 	a.brief = true
 	return a.whole(r)
 }
@@ -109,7 +109,7 @@ func (s *Snapshot) AllocToDecide(id string) *structs.Allocation {
 func (s *Snapshot) Allocs(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[*structs.Allocation] {
 	ws.addAllocs(s.v, allocwatch.Prefix, prefix)
 	return func(yield func(*structs.Allocation) bool) {
-		a := s.attacher()
+		a := s.v.attacher()
 		s.v.allocs.Walk(prefix, reverse, func(r *alloctable.Row) bool {
 			if ns != structs.AllNamespaces && r.Namespace() != ns {
 				return true
@@ -132,7 +132,7 @@ func (s *Snapshot) AllocRows(ws *WatchSet, ns string) iter.Seq[*AllocRow] {
 // WholeAllocs makes allocations whole, with their jobs.
 func (s *Snapshot) WholeAllocs(all iter.Seq[*AllocRow]) iter.Seq[*structs.Allocation] {
 	return func(yield func(*structs.Allocation) bool) {
-		a := s.attacher()
+		a := s.v.attacher()
 		for r := range all {
 			if !yield(a.whole(r)) {
 				return
@@ -148,15 +148,15 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 	if job := s.Job(nil, ns, id); job != nil && !all {
 		since = job.CreateIndex
 	}
-	return s.group(ws, alloctable.ByJob, indexkey.HashJob(ns, id), since)
+	return s.v.allocsOf(ws, alloctable.ByJob, indexkey.HashJob(ns, id), since)
 }
 
 // AllocsToDecide are all allocations of a job, and of earlier ones of its name, as the
 // scheduler needs them: without the events of tasks that have not ended.
 func (s *Snapshot) AllocsToDecide(ns, id string) []*structs.Allocation {
-	a := s.attacher()
+	a := s.v.attacher()
 	a.brief = true
-	return a.group(s, alloctable.ByJob, indexkey.HashJob(ns, id), 0)
+	return a.group(s.v, alloctable.ByJob, indexkey.HashJob(ns, id), 0)
 }
 
 // PastFollowUps are those of the allocations' follow-up evaluations that have ended, or are not kept any more; nil if there are
@@ -194,7 +194,7 @@ func (s *Snapshot) OlderWait(job *structs.Job) (wait bool) {
 
 // AllocsByNode are a node's allocations, by ID.
 func (s *Snapshot) AllocsByNode(ws *WatchSet, id string) []*structs.Allocation {
-	return s.group(ws, alloctable.ByNode, indexkey.Hash(id), 0)
+	return s.v.allocsOf(ws, alloctable.ByNode, indexkey.Hash(id), 0)
 }
 
 // NodeAllocsIndex is when servers changed an allocation of a node last: the highest AllocModifyIndex; 0 without
@@ -213,7 +213,7 @@ func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
 func (s *Snapshot) NodeAllocsSince(id string, since uint64) (all map[string]uint64, changed []*structs.Allocation) {
 	rows := s.v.allocs.Sorted(alloctable.ByNode, indexkey.Hash(id))
 	all = make(map[string]uint64, len(rows))
-	a := s.attacher()
+	a := s.v.attacher()
 	for _, r := range rows {
 		all[r.ID()] = r.AllocModifyIndex()
 		if r.AllocModifyIndex() > since {
@@ -225,5 +225,5 @@ func (s *Snapshot) NodeAllocsSince(id string, since uint64) (all map[string]uint
 
 // AllocsByEval are the allocations that an evaluation placed, by ID.
 func (s *Snapshot) AllocsByEval(ws *WatchSet, id string) []*structs.Allocation {
-	return s.group(ws, alloctable.ByEval, indexkey.Hash(id), 0)
+	return s.v.allocsOf(ws, alloctable.ByEval, indexkey.Hash(id), 0)
 }

@@ -51,11 +51,12 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 	// 4. Place group by group: first what nobody holds, then successors of what is
 	// updated by replacement. Whatever finds no node is explained and counted. A gang
 	// is placed where its first group stands.
+	goes := suspends{s}.gangsPastLimit()
 	for _, work := range r.Groups {
 		switch {
 		case work.Gang == nil:
 			s.placeGroup(work)
-		case work.Gang.Works[0] == work:
+		case work.Gang.Works[0] == work && goes[work.Group.Name] == nil:
 			r.Later = append(r.Later, s.placeGang(work.Gang)...)
 		}
 	}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
@@ -12,36 +13,72 @@ import (
 // What others have had suspended for longer than suspend_limit, and finds no room to go on, is requeued (semantics part 4): it may run
 // elsewhere. Its job's evaluation, which waits for room, is decided again at that time. What a user suspended has no limit.
 
-// requeue requeues what stays suspended and has been so for too long. A gang goes with the member that was suspended first: it
-// comes back as a whole. The evaluation that it makes places what was requeued.
+// requeue requeues what stays suspended and has been so for too long, and with it the rest of a gang that is too small without it. The
+// evaluation that it makes places what was requeued.
 func (x suspends) requeue() {
 	s := x.s
 	if len(s.suspended) == 0 || s.Input.EntitledOnly {
 		return // it goes on at its other position, if there is room
 	}
-	gangs := map[*reconcile.GangWork]bool{}
+	stays := map[string]bool{} // suspended
+	var goes []*structs.Allocation
 	for _, sl := range s.suspended {
-		if sl.work.Gang != nil && x.pastLimit(sl.alloc) {
-			gangs[sl.work.Gang] = true
+		stays[sl.alloc.ID] = true
+		if sl.work.Gang == nil && x.pastLimit(sl.alloc) {
+			goes = append(goes, sl.alloc)
 		}
 	}
-	why, some := reconcile.PastLimit(s.Input.Config.SuspendedFor()), false
-	for _, sl := range s.suspended {
-		if !gangs[sl.work.Gang] && !x.pastLimit(sl.alloc) {
-			continue
+	gangs := x.gangsPastLimit()
+	for _, a := range s.Live {
+		if gw := gangs[a.TaskGroup]; gw != nil && (stays[a.ID] || !x.enough(gw, stays)) {
+			goes = append(goes, a)
 		}
-		some = true
-		world.Release(s.Edit, sl.alloc.ID)
+	}
+	if len(goes) == 0 {
+		return
+	}
+	why := reconcile.PastLimit(s.Input.Config.SuspendedFor())
+	for _, a := range goes {
+		world.Release(s.Edit, a.ID)
+		s.plan.Update = slices.DeleteFunc(s.plan.Update, func(up *structs.AllocInPlace) bool { return up.AllocID == a.ID })
 		s.plan.Stop = append(s.plan.Stop, &structs.AllocStop{
-			AllocID: sl.alloc.ID, DesiredStatus: structs.AllocDesiredEvict, DesiredDescription: "requeued: " + why,
+			AllocID: a.ID, DesiredStatus: structs.AllocDesiredEvict, DesiredDescription: "requeued: " + why,
 			Reclaim: structs.ReclaimRequeue, RequeueReason: why,
 		})
 	}
-	if some {
-		ev := s.newEval(structs.EvalTriggerSuspendLimit, structs.EvalStatusPending)
-		ev.StatusDescription = "created because instances of the job were " + why
-		s.plan.Evals = append(s.plan.Evals, ev)
+	ev := s.newEval(structs.EvalTriggerSuspendLimit, structs.EvalStatusPending)
+	ev.StatusDescription = "created because instances of the job were " + why
+	s.plan.Evals = append(s.plan.Evals, ev)
+}
+
+// gangsPastLimit are the gangs of which a member has been suspended for too long, by the names of their groups. Nothing is placed for
+// them by the evaluation that requeues it.
+func (x suspends) gangsPastLimit() map[string]*reconcile.GangWork {
+	var gangs map[string]*reconcile.GangWork
+	for _, sl := range x.s.suspended {
+		if gw := sl.work.Gang; gw != nil && !x.s.Input.EntitledOnly && x.pastLimit(sl.alloc) {
+			for _, work := range gw.Works {
+				world.PutInto(&gangs, work.Group.Name, gw)
+			}
+		}
 	}
+	return gangs
+}
+
+// enough reports whether enough of each group of a gang run on without those that stay suspended.
+func (x suspends) enough(gw *reconcile.GangWork, stays map[string]bool) bool {
+	for i, work := range gw.Works {
+		up := len(work.Done)
+		for _, a := range x.s.Live {
+			if a.TaskGroup == work.Group.Name && !stays[a.ID] {
+				up++
+			}
+		}
+		if up < gw.Spec.Groups[i].Min {
+			return false
+		}
+	}
+	return true
 }
 
 // limitOf is when a suspended allocation is to be requeued; zero: never.
