@@ -25,18 +25,18 @@ func NewSlotFinder(job *structs.Job, project string, devices int, s *search.Sear
 // Cells returns the cells that may hold an instance, of all chains, or on one node if it is named: free ones in what is bound, then those that may be
 // bound, then several of one node. The edit may change before the next is taken only if no other is.
 func (f *Finder) Cells(e *world.Edit, node string) iter.Seq[Cell] {
-	if node != "" {
-		if f.within != nil && !f.under(node) {
-			return func(func(Cell) bool) {}
-		}
-		one := *f
-		one.within, one.nodes = &feasible.Domain{NodeID: node}, nil
-		if f.within != nil {
-			one.within.Devices = f.within.Devices
-		}
-		f = &one
+	if node != "" && f.within != nil && !f.under(node) {
+		return func(func(Cell) bool) {}
 	}
 	return func(yield func(Cell) bool) {
+		if node != "" { // the finder itself is narrowed, not a copy: what is done with a cell that it yields needs its chain
+			within, nodes := f.within, f.nodes
+			defer func() { f.within, f.nodes = within, nodes }()
+			f.within, f.nodes = &feasible.Domain{NodeID: node}, nil
+			if within != nil {
+				f.within.Devices = within.Devices
+			}
+		}
 		world.FlushClaims(e)
 		for key := range world.Base(e).Chains {
 			if !f.Matches(key) || !f.Begin(e, key) {

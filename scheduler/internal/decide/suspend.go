@@ -1,13 +1,10 @@
 package decide
 
 import (
-	"strings"
-	"time"
-
-	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/resume"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -43,8 +40,8 @@ func (s *Scheduler) resume(groups []*reconcile.GroupWork) {
 
 // wake lets one allocation go on if there is room. It reports whether it does.
 func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool {
-	reserved := s.full(work, a)
-	what := s.lacksToWake(a, reserved)
+	reserved := resume.Resources(s.Input.Job, work.Group, a, s.Input.Now)
+	what := resume.Take(s.Edit, a, reserved)
 	if what != "" {
 		s.suspended = append(s.suspended, suspendedAlloc{work, a, what})
 		return false
@@ -53,59 +50,6 @@ func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool 
 		AllocID: a.ID, JobVersion: s.Input.Job.Version, EvalID: s.eval.ID, Resources: reserved, Resume: true, Created: a.CreateTime,
 	})
 	return true
-}
-
-// full is what an allocation holds when it goes on. Its time limit does not count the time that it
-// was suspended, and how long it had run before only its node knows: at the latest it ends when it
-// has run all of its limit again.
-func (s *Scheduler) full(work *reconcile.GroupWork, a *structs.Allocation) *structs.AllocatedResources {
-	reserved := a.AllocatedResources.Copy()
-	if reserved == nil {
-		reserved = &structs.AllocatedResources{}
-	}
-	terms := feasible.Terms(s.Input.Job, work.Group)
-	if was := reserved.Shared.Terms; was != nil {
-		terms.Claim, terms.CellLevel, terms.CellSize, terms.PerNode = was.Claim, was.CellLevel, was.CellSize, was.PerNode
-		terms.Slots, terms.Workflow = was.Slots, was.Workflow
-	}
-	reserved.Shared.Terms, reserved.Shared.TimeLimit = terms, 0
-	if limit := work.Group.MaxRunDuration; limit > 0 {
-		reserved.Shared.TimeLimit = max(0, s.Input.Now.Sub(time.Unix(0, a.CreateTime))) + limit
-	}
-	return reserved
-}
-
-// What keeps a suspended allocation from going on beside a lack of room.
-const (
-	lacksNode  = "its node takes no work"
-	lacksGang  = "others of its gang have no room"
-	lacksJob   = "not all of its job has room"
-	lacksAlloc = "it is not known on its node"
-)
-
-// lacksToWake takes what an allocation is to hold, if it fits beside the others of its
-// node; else it returns what is lacking.
-func (s *Scheduler) lacksToWake(a *structs.Allocation, reserved *structs.AllocatedResources) string {
-	n, known := world.StateOf(s.Edit, a.NodeID)
-	if !known || n.Node == nil || n.Node.Status != structs.NodeStatusReady || n.Node.DrainStrategy != nil {
-		return lacksNode
-	}
-	was := world.Release(s.Edit, a.ID)
-	if was == nil {
-		return lacksAlloc
-	}
-	now := world.NewUse(a.ID, a.NodeID, world.NewOwner(was.Owner.RequestName, reserved), reserved, a.CreateTime)
-	if now.Owner.Terms.Claim == structs.ClaimSlots && world.ClaimLacks(s.Edit, now) != "" { // others of its project use its slots by now
-		*reserved.Shared.Terms = reserved.Shared.Terms.Opportunistic()
-		now = world.NewUse(a.ID, a.NodeID, world.NewOwner(was.Owner.RequestName, reserved), reserved, a.CreateTime)
-	}
-	n, _ = world.StateOf(s.Edit, a.NodeID)
-	if what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName, Borrows: was.Owner.Terms.BorrowsFrom()}); what != "" {
-		world.Take(s.Edit, was)
-		return what
-	}
-	world.Take(s.Edit, now)
-	return ""
 }
 
 // wakeGang lets the members of a gang go on one by one while enough of each of its
@@ -122,7 +66,7 @@ func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
 		whole = whole && (len(work.Resume) == 0 || up >= gw.Spec.Groups[i].Min)
 	}
 	if !whole {
-		s.pause(begun, gw.Works, lacksGang)
+		s.pause(begun, gw.Works, resume.LacksGang)
 	}
 	for _, a := range s.Live {
 		if u, counts := world.Usages(world.Base(s.Edit)).Get(a.ID); whole && counts && u.Owner.Terms.Gang == gw.Spec.Groups[0].Group.Name {
@@ -187,7 +131,7 @@ func (s *Scheduler) rollOn(groups []*reconcile.GroupWork) {
 
 // suspendAgain takes every resuming out of the plan of a job that wants all at once.
 func (s *Scheduler) suspendAgain(groups []*reconcile.GroupWork) {
-	s.pause(0, groups, lacksJob)
+	s.pause(0, groups, resume.LacksJob)
 }
 
 // suspends is an evaluation as what resumes what was suspended.
@@ -226,16 +170,7 @@ func (x suspends) count() {
 		if !known {
 			n = &structs.Node{}
 		}
-		metric.Explanation{AllocMetric: m}.Exhausted(n, resumeText(sl.what), 1)
+		metric.Explanation{AllocMetric: m}.Exhausted(n, resume.Text(sl.what), 1)
 		m.NodesEvaluated++
 	}
-}
-
-// resumeText returns what keeps a suspended instance from going on.
-func resumeText(what string) string {
-	switch what {
-	case world.LacksCPU, world.LacksMemory, world.LacksDisk, world.LacksCores, world.LacksDevices:
-		return "suspended: it goes on when its node has enough " + what + " free for it"
-	}
-	return "suspended: it cannot go on, as " + strings.TrimPrefix(what, "network: ")
 }
