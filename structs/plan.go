@@ -78,8 +78,10 @@ type Instance struct {
 	_struct sparse `entry:",omitempty"`
 
 	Ordinal uint32 // within the batch as decided; survives a partial commit
-	Index   int    // the instance's number in its group
-	Node    int    // into PlacementBatch.Nodes
+	// Requeues is how often the instance was requeued before, RequeueReason why it was the last time.
+	Requeues int32 `codec:",omitempty"`
+	Index    int   // the instance's number in its group
+	Node     int   // into PlacementBatch.Nodes
 	// What only this instance has; nil when the batch's Resources are all.
 	Ports    []PortMapping                         `codec:",omitempty"`
 	Networks []*NetworkResource                    `codec:",omitempty"`
@@ -90,9 +92,7 @@ type Instance struct {
 	Rank               int                `codec:",omitempty"` // within its gang
 	PreviousAllocation string             `codec:",omitempty"`
 	RescheduleTracker  *RescheduleTracker `codec:",omitempty"`
-	// Requeues is how often the instance was requeued before, RequeueReason why it was the last time.
-	Requeues      int    `codec:",omitempty"`
-	RequeueReason string `codec:",omitempty"`
+	RequeueReason      string             `codec:",omitempty"`
 }
 
 // Allocation makes instance i of the batch a whole allocation, without its Job
@@ -122,7 +122,7 @@ func (b *PlacementBatch) Allocation(i int) *Allocation {
 		JobID: b.JobID, JobVersion: b.JobVersion, TaskGroup: b.Group, AllocatedResources: res, Metrics: b.Metrics,
 		DesiredStatus: AllocDesiredRun, ClientStatus: AllocClientPending,
 		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker, Gang: gang,
-		Requeues: in.Requeues, RequeueReason: in.RequeueReason,
+		Requeues: int(in.Requeues), RequeueReason: in.RequeueReason,
 		CreateTime: b.CreateTime, ModifyTime: b.CreateTime,
 	}
 }

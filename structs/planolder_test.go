@@ -10,7 +10,7 @@ func TestPlanCommitOlder(t *testing.T) {
 	entry := func(times int, why string, suspended int64) *PlanCommit {
 		return &PlanCommit{Plans: []*JudgedPlan{
 			{EvalID: "a", Stop: []*AllocStop{{AllocID: "1", Reclaim: ReclaimSuspend, SuspendedAt: suspended}, {AllocID: "2", Reclaim: ReclaimRequeue, RequeueReason: why}}},
-			{EvalID: "b", Place: []*PlacementBatch{{JobID: "j", Instances: []Instance{{Index: 3, Requeues: times, RequeueReason: why}, {Index: 4}}}, {JobID: "k"}}},
+			{EvalID: "b", Place: []*PlacementBatch{{JobID: "j", Instances: []Instance{{Index: 3, Requeues: int32(times), RequeueReason: why}, {Index: 4}}}, {JobID: "k"}}},
 		}}
 	}
 	is, was := entry(2, "for others", 7), entry(2, "for others", 7)

@@ -143,7 +143,7 @@ func (c *claimRun) tryOn(at claim.Cell, p reconcile.Placement) bool {
 	c.last = c.run(c.find.Chain().LevelName(at.Kind), at.Kind.Size)
 	run := c.last
 	c.find.Aim(run.search.Request, n, at)
-	if f, ok := run.search.On(at.Node); ok {
+	if f := run.search.On(at.Node); f != nil {
 		run.accept(p, f)
 		return true
 	}

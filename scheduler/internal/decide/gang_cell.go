@@ -31,7 +31,7 @@ func devicesOf(a *structs.Allocation) (ids []string) {
 
 // domainsOn returns the domains of a level on a node that was found for all first members: first
 // the cell that the search would cut.
-func (x *GangPlacer) domainsOn(f search.Found, level string) (out []*feasible.Domain) {
+func (x *GangPlacer) domainsOn(f *search.Found, level string) (out []*feasible.Domain) {
 	if !domain.KeptInCells(x.gw, level) {
 		return []*feasible.Domain{domain.OfNode(f.Node.Node)}
 	}

@@ -183,7 +183,7 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 		run := t.runs[i]
 		run.search.Rewind() // others have taken room since it was made
 		for _, p := range run.work.Place[:run.work.First] {
-			if f, ok := run.seek(p); ok {
+			if f := run.seek(p); f != nil {
 				run.accept(p, f)
 			} else if (!x.leaving || !run.takeFailed(p)) && !t.makeRoom(x, run, p) {
 				whole, t.short = false, i
@@ -296,8 +296,8 @@ func (x *GangPlacer) onOneNode(level string) *Trial {
 	find := search.New(x.base, search.NewRequest(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy())
 	var tried []string
 	for range MaxNodesTried {
-		f, ok := find.Next(tried)
-		if !ok || slices.Contains(tried, f.Node.ID) {
+		f := find.Next(tried)
+		if f == nil || slices.Contains(tried, f.Node.ID) {
 			return nil
 		}
 		for _, d := range x.domainsOn(f, level) {
@@ -349,14 +349,14 @@ func placeMore(gw *reconcile.GangWork, run *groupRun, claims *claimRun, slots *s
 	}
 	slots.rewind()
 	if s.failed[group.Name] == nil {
-		f, ok := run.seek(p)
-		for d := run.search.Fit.Within; !ok && d != nil && !gw.Spec.Topology.Required; {
+		f := run.seek(p)
+		for d := run.search.Fit.Within; f == nil && d != nil && !gw.Spec.Topology.Required; {
 			d = d.Above
 			run.search = s.newSearch(group, run.search.Edit, s.Fit(group).In(d))
 			run.under(d)
-			f, ok = run.seek(p)
+			f = run.seek(p)
 		}
-		if ok {
+		if f != nil {
 			run.accept(p, f)
 			return
 		}

@@ -152,7 +152,7 @@ func (x *GangPlacer) makeRoomOnOne(level string) *Trial {
 		if what != "" {
 			continue
 		}
-		for _, d := range x.domainsOn(search.Found{Node: without, Grant: g}, level) {
+		for _, d := range x.domainsOn(&search.Found{Node: without, Grant: g}, level) {
 			if t := x.try(d); t != nil {
 				return t
 			}

@@ -279,7 +279,7 @@ func (s *Scheduler) newSearch(group *structs.TaskGroup, e *world.Edit, f *feasib
 // place places one instance, or counts it as not placed. It reports whether it was placed.
 func (g *groupRun) place(p reconcile.Placement) bool {
 	if p.NodeID != "" || g.s.failed[g.work.Group.Name] == nil && len(g.short) == 0 { // else nothing was freed since another of the group found no room
-		if f, ok := g.seek(p); ok {
+		if f := g.seek(p); f != nil {
 			g.accept(p, f)
 			return true
 		}
@@ -302,19 +302,18 @@ func (g *groupRun) lack(p reconcile.Placement) {
 }
 
 // seek finds a node for one instance.
-func (g *groupRun) seek(p reconcile.Placement) (f search.Found, ok bool) {
+func (g *groupRun) seek(p reconcile.Placement) *search.Found {
 	switch {
 	case p.NodeID != "":
 		return g.search.On(p.NodeID)
 	case g.only != "":
 		return g.search.On(g.only)
 	case g.sticky(p):
-		f, ok = g.search.On(p.Previous.NodeID)
+		if f := g.search.On(p.Previous.NodeID); f != nil {
+			return f
+		}
 	}
-	if !ok {
-		f, ok = g.next(p)
-	}
-	return f, ok
+	return g.next(p)
 }
 
 // sticky reports whether the instance would rather go where its data is.
@@ -348,12 +347,12 @@ func (g *groupRun) replace(p reconcile.Placement, claims *claimRun, slots *slotR
 	without := left || claims.mayDoWithout(p) // one that may not is explained
 	if !left && without {
 		slots.rewind()
-		f, ok := g.search.On(old.NodeID)
-		if !ok && p.NodeID == "" {
+		f := g.search.On(old.NodeID)
+		if f == nil && p.NodeID == "" {
 			g.search.Rewind() // the old one's room is free
-			f, ok = g.search.Next(nil)
+			f = g.search.Next(nil)
 		}
-		if ok {
+		if f != nil {
 			g.accept(p, f)
 			return
 		}
@@ -398,7 +397,7 @@ func (g *groupRun) fail(p reconcile.Placement) {
 }
 
 // accept takes a node for an instance and writes it into the batch.
-func (g *groupRun) accept(p reconcile.Placement, f search.Found) {
+func (g *groupRun) accept(p reconcile.Placement, f *search.Found) {
 	s := g.s
 	g.metrics.Chosen(g.search, f)
 	if h := f.Node.Reservation; h != nil && h.RequestName == g.search.Request.By.RequestName {

@@ -91,8 +91,8 @@ func (c *slotRun) place(p reconcile.Placement) bool {
 	if c.find.InCells() {
 		return c.placeInCell("", p) != nil
 	}
-	at, ok := c.find.Next(avoided(p))
-	if !ok || c.placeOn(at.Node.ID, p) == nil {
+	at := c.find.Next(avoided(p))
+	if at == nil || c.placeOn(at.Node.ID, p) == nil {
 		return false
 	}
 	c.find.Taken(at)
@@ -108,7 +108,7 @@ func (c *slotRun) placeInCell(nodeID string, p reconcile.Placement) *groupRun {
 		}
 		run := c.run(use)
 		c.find.Aim(run.search.Request, at)
-		if f, ok := run.search.On(at.Node); ok {
+		if f := run.search.On(at.Node); f != nil {
 			run.accept(p, f)
 			c.stale = true
 			return run
@@ -131,8 +131,8 @@ func (c *slotRun) placeOn(nodeID string, p reconcile.Placement) *groupRun {
 		return nil
 	}
 	run := c.run(use)
-	f, ok := run.search.On(nodeID)
-	if !ok {
+	f := run.search.On(nodeID)
+	if f == nil {
 		return nil
 	}
 	run.accept(p, f)
@@ -153,7 +153,7 @@ func (g *groupRun) placeWhereRoomWasMade(nodeID string, p reconcile.Placement) *
 	if what != "" {
 		return nil
 	}
-	g.accept(p, search.Found{Node: n, Grant: grant})
+	g.accept(p, &search.Found{Node: n, Grant: grant})
 	return g
 }
 
@@ -196,15 +196,19 @@ func (c *slotRun) rewind() {
 }
 
 // next finds the next node for one instance, one with overflow slots if no other has room.
-func (g *groupRun) next(p reconcile.Placement) (f search.Found, ok bool) {
-	g.search.Allow = g.beside
-	if f, ok = g.search.Next(avoided(p)); !ok && g.beside != nil {
-		g.beside, g.search.Allow = nil, nil
-		g.search.Rewind()
-		f, ok = g.search.Next(avoided(p))
+func (g *groupRun) next(p reconcile.Placement) *search.Found {
+	if g.beside == nil {
+		return g.search.Next(avoided(p))
 	}
+	g.search.Allow = g.beside
+	f := g.search.Next(avoided(p))
 	g.search.Allow = nil
-	return f, ok
+	if f == nil {
+		g.beside = nil
+		g.search.Rewind()
+		f = g.search.Next(avoided(p))
+	}
+	return f
 }
 
 // placeBeside places one instance where room is free, whoever owns it.

@@ -42,7 +42,7 @@ func (c *workflowRun) place(p reconcile.Placement) bool {
 			continue
 		}
 		if at.Leave == nil {
-			if f, ok := c.search.On(at.ID); ok {
+			if f := c.search.On(at.ID); f != nil {
 				c.accept(p, f)
 				return true
 			}
@@ -98,7 +98,7 @@ func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 			if g.only != "" && g.only != node {
 				continue
 			}
-			if f, ok := run.search.On(node); ok && (world.WorkflowEdit{E: g.search.Edit}).BorrowLacks(node, f.Grant.Usage) == "" {
+			if f := run.search.On(node); f != nil && (world.WorkflowEdit{E: g.search.Edit}).BorrowLacks(node, f.Grant.Usage) == "" {
 				run.accept(p, f)
 				return true
 			}

@@ -151,7 +151,7 @@ func (x Explanation) Set(s *search.Search, c *world.NodeSet, fits func(*world.No
 const maxScoreMeta = 5
 
 // Chosen records the score of a node that was taken.
-func (x Explanation) Chosen(s *search.Search, f search.Found) {
+func (x Explanation) Chosen(s *search.Search, f *search.Found) {
 	if len(x.ScoreMetaData) >= maxScoreMeta {
 		return
 	}
@@ -163,7 +163,7 @@ func (x Explanation) Chosen(s *search.Search, f search.Found) {
 	packing := s.Packing(f.Node)
 	meta := &structs.NodeScoreMeta{NodeID: f.Node.ID, Scores: map[string]float64{s.Policy: packing}, NormScore: packing}
 	if s.Scorer != nil {
-		meta.NormScore = s.Scorer.Score(s, f)
+		meta.NormScore = s.Scorer.Score(s, *f)
 		meta.Scores["affinities and spreads"] = meta.NormScore - 0.5*packing
 	}
 	x.ScoreMetaData = append(x.ScoreMetaData, meta)

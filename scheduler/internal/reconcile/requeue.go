@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"math"
 	"strings"
 	"time"
 
@@ -70,13 +71,18 @@ func requeuesOf(job *structs.Job, allocs []*structs.Allocation) (r Requeues) {
 }
 
 // Of returns how often an instance was requeued, and why it was the last time.
-func (r *Requeues) Of(group string, index int, nodeID string) (times int, reason string) {
+func (r *Requeues) Of(group string, index int, nodeID string) (times int32, reason string) {
+	if len(r.last) == 0 {
+		return 0, ""
+	}
 	switch was := r.last[r.instance(group, index, nodeID)]; {
 	case was == nil:
 		return 0, ""
 	case FailedToSuspend(was):
-		return was.Requeues + 1, notSuspended
+		return bounded(was.Requeues + 1), notSuspended
 	default:
-		return was.Requeues, was.RequeueReason
+		return bounded(was.Requeues), was.RequeueReason
 	}
 }
+
+func bounded(n int) int32 { return int32(min(max(0, n), math.MaxInt32)) } // bounded

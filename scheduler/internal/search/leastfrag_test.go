@@ -56,7 +56,7 @@ func TestWeighedNodesAreRememberedAsTheyAre(t *testing.T) {
 		h.typical = NewTypical([]structs.TypicalRequest{{Job: typical, Group: schedtest.Group(typical), Weight: 1}})
 		for range rapid.IntRange(0, 12).Draw(rt, "before") {
 			h.begin(request(share("held")))
-			if f, ok := h.search.Next(nil); ok {
+			if f := h.search.Next(nil); f != nil {
 				h.search.Take(f)
 			}
 			h.w = h.search.Edit.World()

@@ -54,7 +54,7 @@ func (h *hunter) begin(j *structs.Job) {
 // fitting is all nodes that fit now.
 func (h *hunter) fitting() (out []Found) {
 	for id := range world.NodeStates(world.Base(h.search.Edit)).All {
-		if f, ok := h.search.On(id); ok {
+		if f, ok := h.search.on(id); ok {
 			f.entry = bucket.Entry[*world.NodeState]{ID: id, At: f.Node.Vector(), Value: f.Node}
 			out = append(out, f)
 		}
@@ -66,8 +66,8 @@ func (h *hunter) fitting() (out []Found) {
 func (h *hunter) hunt(avoid []string) bool {
 	s := h.search
 	all := h.fitting()
-	f, ok := s.Next(avoid)
-	if !ok {
+	f := s.Next(avoid)
+	if f == nil {
 		if len(all) > 0 {
 			h.t.Fatalf("instance %d finds no node, but %s fits (cell %d)", h.placed, all[0].Node.ID, all[0].Grant.cell)
 		}
@@ -98,7 +98,7 @@ func (h *hunter) hunt(avoid []string) bool {
 	}
 	h.strict = h.strict && len(avoid) == 0 && !own && !foreign
 	if h.strict && s.Scorer == nil {
-		h.order(f, all[at], all)
+		h.order(*f, all[at], all)
 	}
 	if own {
 		s.Edit.Unreserve(f.Node.ID)

@@ -37,7 +37,7 @@ func (s *Search) scored(avoid []string) (Found, bool) {
 	}
 	world.Flush(s.Edit)
 	for _, id := range s.Scorer.favourites {
-		if f, ok := s.On(id); ok && !slices.Contains(avoid, id) {
+		if f, ok := s.on(id); ok && !slices.Contains(avoid, id) {
 			f.entry = bucket.Entry[*world.NodeState]{ID: id, At: f.Node.Indexed.At, Value: f.Node}
 			consider(f)
 		}

@@ -63,8 +63,9 @@ type Search struct {
 	// do not show what is reserved. Each list loses what does not fit.
 	mine, others []string
 
-	few     [8]SetCursor // memory for sets, which mostly are not more
-	fewSets [8]*SetCursor
+	found   Found        // by the last call of Next or On: callers share it, as it is large
+	few     [4]SetCursor // memory for sets, which mostly are not more
+	fewSets [4]*SetCursor
 }
 
 // Found is a node and what the instance gets there.
@@ -226,8 +227,16 @@ func (s *Search) refusesSet(n *structs.Node) bool {
 	return false
 }
 
-// On tries one named node.
-func (s *Search) On(nodeID string) (Found, bool) {
+// On tries one named node. The answer is valid until the next call of Next or On; nil: it does not take the instance.
+func (s *Search) On(nodeID string) *Found {
+	var ok bool
+	if s.found, ok = s.on(nodeID); !ok {
+		return nil
+	}
+	return &s.found
+}
+
+func (s *Search) on(nodeID string) (Found, bool) {
 	n, known := world.StateOf(s.Edit, nodeID)
 	if !known || n.Node == nil || !n.Node.Ready() || !s.Fit.Class(n.Node).OK() {
 		return Found{}, false
@@ -236,60 +245,62 @@ func (s *Search) On(nodeID string) (Found, bool) {
 	return Found{Node: n, Grant: g}, ok
 }
 
-// Next finds the node for the next instance. Nodes to avoid are taken only if
-// there is no other.
-func (s *Search) Next(avoid []string) (Found, bool) {
-	if len(avoid) > 0 {
-		passed := s.passed // by others, which avoided other nodes
-		f, ok := s.pick(avoid)
-		if !ok && passed {
-			s.Rewind()
-			f, ok = s.pick(avoid)
-		}
-		if ok {
-			return f, true
-		}
+// Next finds the node for the next instance; nil: there is none. Nodes to avoid are taken only if there is no other. The answer is valid
+// until the next call of Next or On.
+func (s *Search) Next(avoid []string) *Found {
+	if len(avoid) > 0 && s.next(avoid) || s.next(nil) {
+		return &s.found
 	}
-	f, ok := s.pick(nil)
-	if !ok && s.passed {
+	return nil
+}
+
+// next tries what has not been passed, then all again if some were passed that others avoided.
+func (s *Search) next(avoid []string) (ok bool) {
+	passed := s.passed
+	if ok = s.pick(avoid); !ok && (passed || len(avoid) == 0 && s.passed) {
 		s.Rewind()
-		f, ok = s.pick(nil)
+		ok = s.pick(avoid)
 	}
-	return f, ok
+	return ok
 }
 
 // pick goes on where it was: first to what the request has reserved, last to what others have
-// reserved for a time when its work has ended.
-func (s *Search) pick(avoid []string) (Found, bool) {
-	if f, ok := s.onReserved(&s.mine, avoid); ok {
-		return f, true
+// reserved for a time when its work has ended. What it finds is in s.found: it is large, so it is copied once.
+func (s *Search) pick(avoid []string) (ok bool) {
+	if len(s.mine) > 0 {
+		s.found, ok = s.onReserved(&s.mine, avoid)
 	}
-	if f, ok := s.unreserved(avoid); ok {
-		return f, true
+	if ok = ok || s.unreserved(avoid); !ok && len(s.others) > 0 {
+		s.found, ok = s.onReserved(&s.others, avoid)
 	}
-	return s.onReserved(&s.others, avoid)
+	return ok
 }
 
-func (s *Search) unreserved(avoid []string) (Found, bool) {
+func (s *Search) unreserved(avoid []string) (ok bool) {
 	switch {
 	case s.Scorer != nil:
-		return s.scored(avoid)
+		s.found, ok = s.scored(avoid)
+		return ok
 	case s.Candidates != nil:
-		return s.amongCandidates(avoid)
+		s.found, ok = s.amongCandidates(avoid)
+		return ok
 	case s.Policy == PolicyRandom:
-		return s.drawn(avoid)
+		s.found, ok = s.drawn(avoid)
+		return ok
 	case s.byID():
-		return s.inList(avoid)
+		s.found, ok = s.inList(avoid)
+		return ok
 	case s.frag != nil:
-		return s.leastFragmented(avoid)
+		s.found, ok = s.leastFragmented(avoid)
+		return ok
 	}
-	if f, ok := s.again(s.last, avoid); ok {
-		// What was taken last had the least room of all, and now has less: it is
+	if s.found, ok = s.again(s.last, avoid); !ok {
+		// What was taken last had the least room of all, and now has less: it was
 		// still the first in the order of binpack.
-		return f, true
+		s.keepOrder()
+		s.found, ok = s.inPhases(avoid)
 	}
-	s.keepOrder()
-	return s.inPhases(avoid)
+	return ok
 }
 
 // inPhases finds the first node of all sets that a phase takes, phase after phase.
@@ -328,7 +339,7 @@ func (s *Search) onReserved(list *[]string, avoid []string) (Found, bool) {
 			continue
 		}
 		if n, known := world.StateOf(s.Edit, id); known && (n.Reservation != nil || len(n.Parts()) > 0) {
-			if f, ok := s.On(id); ok {
+			if f, ok := s.on(id); ok {
 				return f, true
 			}
 		}
@@ -345,7 +356,7 @@ func (s *Search) amongCandidates(avoid []string) (Found, bool) {
 	world.Flush(s.Edit)
 	var best Found
 	for _, id := range s.Candidates {
-		f, ok := s.On(id)
+		f, ok := s.on(id)
 		if !ok || slices.Contains(avoid, id) {
 			continue
 		}
@@ -371,13 +382,13 @@ func (s *Search) betterCandidate(a, b Found) bool {
 }
 
 // Take assigns a found node to an instance.
-func (s *Search) Take(f Found) {
+func (s *Search) Take(f *Found) {
 	world.TakeLater(s.Edit, f.Node.ID, f.Grant.Usage)
 	s.Taken(f)
 }
 
 // Taken goes on after a node that was found has been taken from for the request of another search.
-func (s *Search) Taken(f Found) {
+func (s *Search) Taken(f *Found) {
 	n := f.Node
 	s.last = f.set
 	if f.set != nil {

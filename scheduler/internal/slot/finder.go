@@ -172,7 +172,7 @@ func (f *Finder) UnderAllocated() bool {
 }
 
 // Next finds a node for one more instance that has slots left and room.
-func (f *Finder) Next(avoid []string) (search.Found, bool) {
+func (f *Finder) Next(avoid []string) *search.Found {
 	if s := f.among(); s != nil {
 		return s.Next(avoid)
 	}
@@ -202,7 +202,7 @@ func (f *Finder) mayBeLight() bool {
 }
 
 // Taken goes on after an instance has been placed where Next found.
-func (f *Finder) Taken(at search.Found) {
+func (f *Finder) Taken(at *search.Found) {
 	if f.few == nil {
 		f.search.Taken(at)
 	}

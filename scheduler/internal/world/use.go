@@ -177,7 +177,7 @@ func (u *Usage) addDevices(devices []*structs.AllocatedDeviceResource) {
 func InstanceUse(b *structs.PlacementBatch, i int, id string, common *Usage) *Usage {
 	in := &b.Instances[i]
 	u := &Usage{ID: id, NodeID: b.Nodes[in.Node].ID, Owner: common.Owner, Amount: common.Amount, Ends: common.Ends, Created: common.Created}
-	u.Requeues = boundedCount(in.Requeues)
+	u.Requeues = max(0, in.Requeues)
 	if in.Ports == nil && in.Networks == nil && in.Cores == nil && in.Devices == nil {
 		u.Ports, u.Cores, u.Devices = common.Ports, common.Cores, common.Devices
 		return u

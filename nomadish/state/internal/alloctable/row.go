@@ -251,7 +251,7 @@ func (c *Batch) Allocation(p *structs.PlacementBatch, i int, id string) *structs
 		ID: id, Namespace: c.namespace, EvalID: c.evalID, NodeID: p.Nodes[in.Node].ID, NodeName: p.Nodes[in.Node].Name,
 		JobID: c.jobID, JobVersion: c.jobVersion, TaskGroup: c.group, AllocatedResources: c.resources, Metrics: c.metrics,
 		DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientPending,
-		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker, Requeues: in.Requeues, RequeueReason: in.RequeueReason,
+		PreviousAllocation: in.PreviousAllocation, RescheduleTracker: in.RescheduleTracker, Requeues: int(in.Requeues), RequeueReason: in.RequeueReason,
 		CreateTime: c.createTime, ModifyTime: c.createTime,
 	}
 	var buf [128]byte
