@@ -206,7 +206,8 @@ type groupRun struct {
 	onSlots *slotRun              // places those that do; nil: they use none
 	// beside reports whether a node has room beside its overflow slots, while any node may have; nil: these are used, too.
 	beside func(*world.NodeState) bool
-	lent   *loan // what idles of workflows' reservations; nil: nothing is lent to the group
+	lent   *loan // what idles of workflows' reservations; nil: nothing is lent to the group, or nobody has asked (see borrow)
+	asked  bool  // whether something is lent to it
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
@@ -221,7 +222,6 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	claims := run.claims()
 	slots := run.slots()
 	own := run.workflow()
-	run.lent = run.loan()
 	for _, p := range work.Place {
 		if run.enough(p) {
 			if p.Unwell {
@@ -284,7 +284,7 @@ func (g *groupRun) place(p reconcile.Placement) bool {
 			return true
 		}
 	}
-	if g.lent.place(g, p) || g.takeFailed(p) {
+	if g.borrow(p) || g.takeFailed(p) {
 		return true
 	}
 	g.lack(p)

@@ -79,6 +79,15 @@ func (g *groupRun) loan() *loan {
 	return &loan{lenders: lenders, runs: make([]*groupRun, len(lenders))}
 }
 
+// borrow places one instance of a group that found no other room in what is lent to it. Most groups find room: who lends is looked up for those that
+// do not.
+func (g *groupRun) borrow(p reconcile.Placement) bool {
+	if !g.asked {
+		g.asked, g.lent = true, g.loan()
+	}
+	return g.lent.place(g, p)
+}
+
 // place places one instance of a run's group that found no other room. It reports whether it did.
 func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 	if l == nil || l.stuck || p.NodeID != "" {

@@ -1,0 +1,127 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// BenchmarkWorkflows is, on nodes of 16 cores: ordinary evaluations of one instance each beside reservations of workflows that are posted, that lend to
+// the job's namespace or to another, against none; choosing a reservation; and starting a stage, first the plan that has borrowers leave and then the
+// jobs, one evaluation each.
+func BenchmarkWorkflows(b *testing.B) {
+	nodes, workflows, stageJobs := 10_000, 500, 1000
+	if testing.Short() {
+		nodes, workflows, stageJobs = 500, 25, 50
+	}
+	for _, row := range []struct {
+		name  string
+		count int
+		to    string
+	}{{"none", 0, ""}, {"lend-to-others", workflows, "namespace:others"}, {"lend-to-all", workflows, "node_pool:default"}} {
+		w := workflowsWorld(nodes, row.count, 20, row.to)
+		b.Run(fmt.Sprintf("ordinary/%s/workflows=%d/nodes=%d", row.name, row.count, nodes), func(b *testing.B) {
+			newDecision(benchJob(structs.JobTypeBatch, 1), 1).measure(b, w, singles, "evaluation", 1)
+		})
+	}
+	benchReserve(b, nodes/10)
+	benchStage(b, nodes/10, stageJobs)
+}
+
+// workflowsWorld is nodes of 16 cores, of which ordinary jobs use 4, and so many workflows that have reserved 8 of so many nodes each.
+func workflowsWorld(nodes, workflows, parts int, to string) *scheduler.World {
+	config := structs.DefaultSchedulerConfiguration()
+	e := scheduler.NewWorld().Edit()
+	e.Configure(&config)
+	for i := range nodes {
+		e.UpsertNode(slotNodeOf(fmt.Sprintf("node-%06d", i), 16))
+		e.UpsertAlloc(&structs.Allocation{
+			ID: fmt.Sprintf("a%07d", i), Namespace: "default", JobID: "base", TaskGroup: "g", NodeID: fmt.Sprintf("node-%06d", i),
+			DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
+			AllocatedResources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {
+				Cpu: structs.AllocatedCpuResources{CpuShares: 4000}, Memory: structs.AllocatedMemoryResources{MemoryMB: 4000},
+			}}},
+		})
+	}
+	for i := range workflows {
+		c := &structs.WorkflowClaim{Namespace: "default", ID: fmt.Sprintf("wf%04d", i), Run: 1, NodePool: structs.DefaultNodePool, Priority: 50, Posted: true, Lend: []*structs.WorkflowLend{{To: to}}}
+		for k := range parts {
+			c.Parts = append(c.Parts, structs.WorkflowPart{NodeID: fmt.Sprintf("node-%06d", (i*parts+k)%nodes), CPU: 8000, MemoryMB: 8000})
+		}
+		scheduler.SetWorkflow(e, c)
+	}
+	return e.World()
+}
+
+// workflowJobs are jobs of a stage, each of one instance of so many cores.
+func workflowJobs(stage string, count int, cores func(i int) int) (out scheduler.WorkflowStage) {
+	for i := range count {
+		n := cores(i)
+		job := benchJob(structs.JobTypeBatch, 1, requests(50, 1000*n, 1000*n), func(j *structs.Job) {
+			j.ID, j.Workflow = fmt.Sprintf("wf/1/%s%04d", stage, i), &structs.JobWorkflow{ID: "wf", Run: 1, Stage: stage}
+		})
+		job.Canonicalize()
+		out = append(out, job)
+	}
+	return out
+}
+
+func benchReserve(b *testing.B, nodes int) {
+	w := workflowsWorld(nodes, 0, 0, "")
+	var stages []scheduler.WorkflowStage
+	for s := range 5 {
+		stages = append(stages, workflowJobs(string(rune('a'+s)), nodes/5, func(i int) int { return 1 + (i*7+s)%8 }))
+	}
+	b.Run(fmt.Sprintf("reserve/stages=5/jobs=%d/nodes=%d", nodes/5, nodes), func(b *testing.B) {
+		for b.Loop() {
+			if c := scheduler.ChooseReservation(w, "default/wf", structs.DefaultNodePool, stages, structs.WorkflowReserve{}, false); !c.Posted {
+				b.Fatal(c.Missing)
+			}
+		}
+	})
+}
+
+func benchStage(b *testing.B, nodes, jobs int) {
+	w := workflowsWorld(nodes, 0, 0, "")
+	stage := workflowJobs("a", jobs, func(int) int { return 2 })
+	choice := scheduler.ChooseReservation(w, "default/wf", structs.DefaultNodePool, []scheduler.WorkflowStage{stage}, structs.WorkflowReserve{}, false)
+	if !choice.Posted {
+		b.Fatal(choice.Missing)
+	}
+	claim := &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: structs.DefaultNodePool, Priority: 50, Posted: true, Parts: choice.Parts, Lend: []*structs.WorkflowLend{{To: "node_pool:default"}}}
+	e := w.Edit()
+	scheduler.SetWorkflow(e, claim)
+	w = e.World()
+	flood := newDecision(benchJob(structs.JobTypeBatch, nodes*12, requests(50, 1000, 1000)), nodes*12)
+	plan, _ := flood.on(b, w)
+	w = commit(b, w, plan)
+	b.Run(fmt.Sprintf("stage/jobs=%d/nodes=%d", jobs, len(claim.Parts)), func(b *testing.B) {
+		var back, place time.Duration
+		left := 0
+		for b.Loop() {
+			from := time.Now()
+			left = len(scheduler.StartStage(w, claim.Key(), stage, from.UnixNano()).Stops)
+			back += time.Since(from)
+		}
+		b.ReportMetric(float64(left), "leave")
+		b.ReportMetric(float64(back.Microseconds())/float64(b.N), "µs/plan")
+		free := workflowsWorldWith(nodes, claim)
+		for _, j := range stage {
+			d := newDecision(j, 1)
+			plan, took := d.on(b, free)
+			place += took
+			free = commit(b, free, plan)
+		}
+		b.ReportMetric(float64(place.Microseconds())/float64(len(stage)), "µs/job")
+	})
+}
+
+// workflowsWorldWith is workflowsWorld with one reservation.
+func workflowsWorldWith(nodes int, c *structs.WorkflowClaim) *scheduler.World {
+	e := workflowsWorld(nodes, 0, 0, "").Edit()
+	scheduler.SetWorkflow(e, c)
+	return e.World()
+}
