@@ -47,6 +47,7 @@ type cluster struct {
 	// projects are those that there are, by name; pending is how many of their instances are, nil: not known.
 	projects map[string]*structs.ProjectNow
 	pending  func(project string) int
+	took     map[string][]time.Duration // how long users' latest completed runs took
 	// workflows are the reservations of workflows, by key.
 	workflows map[string]*structs.WorkflowClaim
 }
@@ -138,7 +139,7 @@ func (c *cluster) inputOf(own []*structs.Allocation) scheduler.Input {
 	ids := c.ids
 	return scheduler.Input{
 		Job: c.job, Allocs: own, Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
-		Typical: c.typical, EntitledOnly: c.entitledOnly, Pending: c.pending,
+		Typical: c.typical, EntitledOnly: c.entitledOnly, Pending: c.pending, UserRuns: func(user string) []time.Duration { return c.took[user] },
 		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
 	}
 }

@@ -180,6 +180,38 @@ func TestWorkflowTimeRule(t *testing.T) {
 	}
 }
 
+// TestWorkflowHistory: a job without a limit borrows if 95 % of at least 5 runs of its user's were no longer than the rest of the stage, where the
+// workflow lends by history.
+func TestWorkflowHistory(t *testing.T) {
+	runs := func(count int, took time.Duration) (out []time.Duration) {
+		for range count {
+			out = append(out, took)
+		}
+		return out
+	}
+	for i, c := range []struct {
+		history bool
+		runs    []time.Duration
+		want    int
+	}{
+		{true, runs(5, 10*time.Minute), 4}, {true, runs(4, 10*time.Minute), 0}, {true, runs(5, 11*time.Minute), 0}, {false, runs(5, 10*time.Minute), 0},
+		{true, append(runs(19, time.Minute), time.Hour), 4}, {true, append(runs(18, time.Minute), time.Hour, time.Hour), 0}, {true, nil, 0},
+	} {
+		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a", History: c.history})
+		w.took = map[string][]time.Duration{"ada": c.runs, "": runs(9, time.Minute)}
+		w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/s0", Limit: 10 * time.Minute}}
+		w.set()
+		w.flood("a", 4, func(j *structs.Job) { j.Submitter = &structs.Submitter{User: "ada"} })
+		if n := w.running("flood-a"); n != c.want {
+			t.Errorf("row %d: %d borrow, want %d", i, n, c.want)
+		}
+		w.submit("", "nobody", 4, func(j *structs.Job) { j.Namespace = "a" })
+		if n := w.running("nobody"); n != 0 {
+			t.Errorf("row %d: %d of a job without a user borrow", i, n)
+		}
+	}
+}
+
 // TestWorkflowLendMax: no more is lent at once than lend_max states.
 func TestWorkflowLendMax(t *testing.T) {
 	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})

@@ -161,7 +161,8 @@ type HistoryRecord struct {
 	Type         string
 	Group        string
 	Priority     int
-	User         string // the first task's usager
+	User         string // of the system, of the first task
+	Submitter    string `json:",omitempty" codec:",omitempty"` // the user who submitted the job; "": nobody stated one
 	NodeID       string
 	NodeName     string
 	CPU          int64 // MHz

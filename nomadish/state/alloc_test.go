@@ -186,6 +186,29 @@ func TestTransitions(t *testing.T) {
 	check(t, "the client looks", a.AllocModifyIndex, w.index)
 }
 
+// TestUserRuns: the scheduler is told how long the latest completed runs of a user took, also after a snapshot was restored.
+func TestUserRuns(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.node("n")
+	j := job("web")
+	j.Submitter = &structs.Submitter{User: "ada"}
+	w.register(j)
+	for i, id := range w.place("web", 0, "n", "s", 3) {
+		status := structs.AllocClientComplete
+		if i == 2 {
+			status = structs.AllocClientFailed
+		}
+		w.must(&structs.AllocClientEntry{Time: 1e9, Updates: []*structs.AllocClientUpdate{{ID: id, ClientStatus: status, TaskStates: map[string]*structs.TaskState{
+			"t": {State: structs.TaskStateDead, StartedAt: time.Unix(50, 0).UTC(), FinishedAt: time.Unix(int64(60+10*i), 0).UTC()},
+		}}}})
+	}
+	for _, snap := range []*Snapshot{w.store.Snapshot(), restored(t, w.store.Snapshot())} {
+		runs := snap.Input(structs.NamespacedID{}, nil, nil, &InputOptions{}).UserRuns
+		check(t, "runs of ada", fmt.Sprint(runs("ada")), "[20s 10s]")
+		check(t, "runs of bob", len(runs("bob")), 0)
+	}
+}
+
 func TestHistory(t *testing.T) {
 	w := newWorld(t, Options{HistoryMax: 3})
 	w.node("n")

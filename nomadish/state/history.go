@@ -1,6 +1,8 @@
 package state
 
 import (
+	"time"
+
 	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -14,6 +16,12 @@ func (x *txn) record(a *structs.Allocation) {
 		x.past.Remove(x.past.Oldest())
 	}
 }
+
+// consideredRuns is how many of a user's latest runs tell how long the next takes.
+const consideredRuns = 100
+
+// userRuns returns how long the latest completed runs of a user's instances took.
+func (v *view) userRuns(user string) []time.Duration { return v.past.LatestRuns(user, consideredRuns) }
 
 // forgetHistory drops the records that ended before a time.
 func (x *txn) forgetHistory(before int64) {

@@ -35,7 +35,7 @@ func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*st
 	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: s.SchedulerConfig(nil), Now: o.Now, Seed: o.Seed, NewID: o.NewID, SnapshotIndex: s.Index(),
 		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, EntitledOnly: o.EntitledOnly,
-		Brief: o.Brief, Annotate: o.Annotate, Pending: s.Requests().PendingOf,
+		Brief: o.Brief, Annotate: o.Annotate, Pending: s.Requests().PendingOf, UserRuns: s.v.userRuns,
 	}
 	if v := s.VirtualClusters(nil).Get(id.Namespace); v != nil {
 		in.OverLimit = v.OverLimit

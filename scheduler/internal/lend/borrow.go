@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -29,7 +31,7 @@ func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []
 		}
 		for _, l := range c.Lend {
 			if lendsTo(w, l.To, in.Job) {
-				if l.LendLonger || inTime(in, w, c, group) {
+				if inTime(in, w, c, l, group) {
 					out = append(out, Lender{c, l.To})
 				}
 				break
@@ -40,7 +42,7 @@ func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []
 	return out
 }
 
-// LendersOf names the workflows that lend to a job, whatever its time limits are, each with the lend block.
+// LendersOf names the workflows that lend to a job, whatever its time limits are, each with the lend block, and with the job's user where that counts.
 func LendersOf(w *world.World, job *structs.Job) (out []string) {
 	for key, c := range world.Workflows(w).All {
 		if !c.Lends() || c.NodePool != job.NodePool {
@@ -48,7 +50,9 @@ func LendersOf(w *world.World, job *structs.Job) (out []string) {
 		}
 		for _, l := range c.Lend {
 			if lendsTo(w, l.To, job) {
-				out = append(out, key, l.To)
+				if out = append(out, key, l.To); l.History && job.Submitter != nil { // whose earlier runs decide
+					out = append(out, job.Submitter.User)
+				}
 				break
 			}
 		}
@@ -75,10 +79,14 @@ func lendsTo(w *world.World, to string, job *structs.Job) bool {
 	return false
 }
 
-// inTime reports whether instances of a group end before the running stage of a workflow does, by their time limits.
-func inTime(in *search.Input, w *world.World, c *structs.WorkflowClaim, group *structs.TaskGroup) bool {
+// inTime reports whether instances of a group may borrow from a workflow by a lend block, by how long they run and by what is left of its running stage.
+func inTime(in *search.Input, w *world.World, c *structs.WorkflowClaim, l *structs.WorkflowLend, group *structs.TaskGroup) bool {
 	rest, limited := Rest(w, c, in.Now.UnixNano())
-	return !limited || group.MaxRunDuration > 0 && int64(group.MaxRunDuration) <= rest
+	var runs []time.Duration
+	if by := in.Job.Submitter; limited && l.History && group.MaxRunDuration == 0 && by != nil && in.UserRuns != nil {
+		runs = in.UserRuns(by.User)
+	}
+	return workflow.Terms{History: l.History, Longer: l.LendLonger}.MayBorrow(group.MaxRunDuration, time.Duration(rest), limited, runs)
 }
 
 // Rest returns what is left of the running stage of a workflow, in nanoseconds: the latest time limit of its jobs, of those that have not started

@@ -36,6 +36,8 @@ type Input struct {
 	Requests []*structs.PendingRequest
 	// Pending returns how many instances of a project are pending, "" for those of jobs of none; nil: of all alike. The order of victims looks at it.
 	Pending func(project string) int
+	// UserRuns returns how long the latest completed runs of a user's instances took; nil: nothing is known of any. Workflows that lend by history look at it.
+	UserRuns func(user string) []time.Duration
 	// Brief: why a blocked evaluation finds no room is not counted again.
 	Brief bool
 	// OverLimit is what becomes of instances beyond what the job's namespace owns, one of the OverLimit constants; empty: they run

@@ -11,6 +11,7 @@ package historytable
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/scheduler/persist"
@@ -24,6 +25,7 @@ type Table struct {
 	ids  persist.Tree[indexkey.UUID, *structs.HistoryRecord]
 	odd  persist.Tree[indexkey.Text, *structs.HistoryRecord] // of IDs that are no UUIDs
 	ages persist.Tree[age, struct{}]
+	runs persist.Tree[run, struct{}] // of those that state who submitted them and have completed
 }
 
 // age orders records by their end, then by ID.
@@ -39,6 +41,39 @@ func (a age) Compare(other age) int {
 		return cmp.Compare(a.ended, other.ended)
 	}
 	return strings.Compare(a.record.AllocID, other.record.AllocID)
+}
+
+// run orders records by who submitted them, then by their end.
+type run struct {
+	submitter string
+	age
+}
+
+func (r run) Compare(other run) int {
+	if by := strings.Compare(r.submitter, other.submitter); by != 0 {
+		return by
+	}
+	return r.age.Compare(other.age)
+}
+
+// runOf returns the key of a record among the runs; false: it is not among them.
+func runOf(h *structs.HistoryRecord) (run, bool) {
+	return run{h.Submitter, ageOf(h)}, h.Submitter != "" && h.Started > 0 && h.ClientStatus == structs.AllocClientComplete
+}
+
+// LatestRuns returns how long the latest completed runs of a user took, the last one first, most of them at most.
+func (t *Table) LatestRuns(user string, most int) (out []time.Duration) {
+	if user == "" || most <= 0 {
+		return nil
+	}
+	from := run{user + "\x00", age{record: &structs.HistoryRecord{}}} // after all of the user's
+	t.runs.Descend(&from, func(r run, _ struct{}) bool {
+		if r.submitter == user {
+			out = append(out, time.Duration(max(0, r.record.Ended-r.record.Started)))
+		}
+		return r.submitter >= user && len(out) < most
+	})
+	return out
 }
 
 // Len is the number of records.
@@ -110,7 +145,7 @@ func (e *Edit) Commit() *Table {
 // Put stores a record, in place of one of the same allocation.
 func (e *Edit) Put(h *structs.HistoryRecord) {
 	if was := e.Get(h.AllocID); was != nil {
-		e.ages.Delete(e.tok, ageOf(was))
+		e.forget(was)
 	}
 	if u, ok := indexkey.ParseUUID(h.AllocID); ok {
 		e.ids.Put(e.tok, u, h)
@@ -118,11 +153,22 @@ func (e *Edit) Put(h *structs.HistoryRecord) {
 		e.odd.Put(e.tok, indexkey.Text(h.AllocID), h)
 	}
 	e.ages.Put(e.tok, ageOf(h), struct{}{})
+	if r, ok := runOf(h); ok {
+		e.runs.Put(e.tok, r, struct{}{})
+	}
+}
+
+// forget takes a record out of the orders.
+func (e *Edit) forget(h *structs.HistoryRecord) {
+	e.ages.Delete(e.tok, ageOf(h))
+	if r, ok := runOf(h); ok {
+		e.runs.Delete(e.tok, r)
+	}
 }
 
 // Remove forgets a record that is there.
 func (e *Edit) Remove(h *structs.HistoryRecord) {
-	e.ages.Delete(e.tok, ageOf(h))
+	e.forget(h)
 	if u, ok := indexkey.ParseUUID(h.AllocID); ok {
 		e.ids.Delete(e.tok, u)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -33,7 +34,10 @@ func TestHistoryAgainstAList(t *testing.T) {
 					}
 					continue
 				}
-				have[id] = &structs.HistoryRecord{AllocID: id, Ended: rapid.Int64Range(-2, 9).Draw(t, "ended")}
+				have[id] = &structs.HistoryRecord{
+					AllocID: id, Ended: rapid.Int64Range(-2, 9).Draw(t, "ended"), Started: rapid.Int64Range(0, 3).Draw(t, "started"),
+					Submitter: rapid.SampledFrom([]string{"", "ada", "adam", "bob"}).Draw(t, "submitter"), ClientStatus: rapid.SampledFrom([]string{structs.AllocClientComplete, structs.AllocClientFailed}).Draw(t, "status"),
+				}
 				e.Put(have[id])
 			}
 			if before.Len() != were {
@@ -52,6 +56,17 @@ func TestHistoryAgainstAList(t *testing.T) {
 		slices.Reverse(byEnd)
 		if got := slices.Collect(table.LatestFirst); !slices.Equal(got, byEnd) {
 			t.Fatalf("by end: %v, not %v", got, byEnd)
+		}
+		for _, user := range []string{"", "ada", "adam", "bob", "zoe"} {
+			var want []time.Duration
+			for _, h := range byEnd {
+				if user != "" && h.Submitter == user && h.Started > 0 && h.ClientStatus == structs.AllocClientComplete && len(want) < 4 {
+					want = append(want, time.Duration(max(0, h.Ended-h.Started)))
+				}
+			}
+			if got := table.LatestRuns(user, 4); !slices.Equal(got, want) {
+				t.Fatalf("runs of %q: %v, not %v", user, got, want)
+			}
 		}
 	})
 }

@@ -36,6 +36,9 @@ func Record(a *structs.Allocation, job *structs.Job, index uint64, now int64) *s
 		if g := job.LookupTaskGroup(a.TaskGroup); g != nil && len(g.Tasks) > 0 && g.Tasks[0] != nil {
 			h.User = g.Tasks[0].User
 		}
+		if job.Submitter != nil {
+			h.Submitter = job.Submitter.User
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
 		addTask(h, name, a.TaskStates[name])
