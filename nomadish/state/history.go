@@ -17,7 +17,7 @@ func (x *txn) record(a *structs.Allocation) {
 	}
 }
 
-// consideredRuns is how many of a user's latest runs tell how long the next takes.
+// consideredRuns is how many of a user's latest runs show how long the next takes.
 const consideredRuns = 100
 
 // userRuns returns how long the latest completed runs of a user's instances took.

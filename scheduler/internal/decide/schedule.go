@@ -206,8 +206,8 @@ type groupRun struct {
 	onSlots *slotRun              // places those that do; nil: they use none
 	// beside reports whether a node has room beside its overflow slots, while any node may have; nil: these are used, too.
 	beside func(*world.NodeState) bool
-	lent   *loan // what idles of workflows' reservations; nil: nothing is lent to the group, or nobody has asked (see borrow)
-	asked  bool  // whether something is lent to it
+	lent   *loan // what idles of workflows' reservations; nil: nothing is lent to the group, or it is not known yet (see borrow)
+	loaned bool  // whether lent is known
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {

@@ -82,8 +82,8 @@ func (g *groupRun) loan() *loan {
 // borrow places one instance of a group that found no other room in what is lent to it. Most groups find room: who lends is looked up for those that
 // do not.
 func (g *groupRun) borrow(p reconcile.Placement) bool {
-	if !g.asked {
-		g.asked, g.lent = true, g.loan()
+	if !g.loaned {
+		g.loaned, g.lent = true, g.loan()
 	}
 	return g.lent.place(g, p)
 }
