@@ -48,7 +48,7 @@ func TestQueueShowsAllPages(t *testing.T) {
 	f.pages = map[string]int{"/v1/queue": 1}
 	got := f.run(t, "queue")
 	all := smallQueue()
-	if n := len(f.requests("GET")); n != len(all) || strings.Contains(got.out, "-page-token") {
+	if n := len(f.requests("GET /v1/queue")); n != len(all) || strings.Contains(got.out, "-page-token") {
 		t.Errorf("%d requests for %d entries of a page each:\n%s", n, len(all), got.out)
 	}
 	if one := f.run(t, "queue", "-per-page", "1"); !strings.Contains(one.out, "-page-token") {

@@ -12,6 +12,8 @@ import (
 // claimText returns what an allocation has a claim on.
 func claimText(c *structs.AllocClaim) string {
 	switch {
+	case c.Kind == structs.ClaimWorkflow:
+		return "reserved by workflow " + c.Owner
 	case c.Kind != structs.ClaimSlots:
 		return "level " + c.Level
 	case c.Level != "":

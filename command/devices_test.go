@@ -29,6 +29,9 @@ func TestAllocStatusShowsDevicesAndGang(t *testing.T) {
 	terms := structs.AllocTerms{Claim: structs.ClaimSlots, Slots: &structs.SlotTerms{Project: "chip", Type: "batch", Cost: 1}}
 	a.AllocatedResources.Shared.Terms = &terms
 	wants(t, f.run(t, "alloc", "status", allocA).out, "= guaranteed (slot of type batch of project chip)\n")
+	terms.Claim, terms.Workflow = structs.ClaimWorkflow, &structs.WorkflowTerms{Key: "default/chip"}
+	wants(t, f.run(t, "alloc", "status", allocA).out, "= guaranteed (reserved by workflow default/chip)\n")
+	terms.Claim, terms.Workflow = structs.ClaimSlots, nil
 	terms.CellLevel = "gpu"
 	wants(t, f.run(t, "alloc", "status", allocA).out, "= guaranteed (slot of type batch of project chip, level gpu)\n")
 	terms.Claim = structs.ClaimCells

@@ -150,12 +150,12 @@ func having[T any](all []T, id func(T) string, prefix string) []T {
 }
 
 // requests are those of a method.
-func (f *fake) requests(method string) []string {
+func (f *fake) requests(prefix string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []string
 	for _, r := range f.requested {
-		if strings.HasPrefix(r, method+" ") {
+		if strings.HasPrefix(r, prefix) {
 			out = append(out, r)
 		}
 	}

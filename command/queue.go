@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
@@ -57,6 +58,9 @@ func queueCmd() spec {
 				default:
 					printNothingWaits(ctx, e, *pool, q)
 				}
+				if *token+q.Filter+q.Prefix == "" {
+					printWaitingWorkflows(ctx, e, *pool)
+				}
 				if meta.NextToken != "" {
 					e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
 				}
@@ -93,6 +97,29 @@ func printNothingWaits(ctx context.Context, e *env, pool string, q *api.Query) {
 		count = "more than " + count
 	}
 	e.printf("%s in namespace %s; %s in others (-namespace '*').\n", what, cmp.Or(namespace, structs.DefaultNamespace), count)
+}
+
+// printWaitingWorkflows prints the workflows whose reservation is pending, those first that are to have theirs first.
+func printWaitingWorkflows(ctx context.Context, e *env, pool string) {
+	list, _, err := e.client.Workflows().List(ctx, e.query())
+	if err != nil { // what was requested has been answered
+		return
+	}
+	list = slices.DeleteFunc(list, func(w *structs.WorkflowStub) bool {
+		return w.State != structs.WorkflowPending || pool != "" && w.NodePool != pool
+	})
+	if len(list) == 0 {
+		return
+	}
+	slices.SortStableFunc(list, func(a, b *structs.WorkflowStub) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.SubmitTime, b.SubmitTime))
+	})
+	rows := [][]string{{"Workflow", "Namespace", "Pool", "Priority", "Waited", "Reason"}}
+	for _, w := range list {
+		rows = append(rows, []string{w.ID, w.Namespace, w.NodePool, fmt.Sprint(w.Priority), ui.Short(e.now().Sub(time.Unix(0, w.SubmitTime))), ui.OrNone(w.Missing)})
+	}
+	e.printf("\nWorkflows that wait for their reservation\n")
+	ui.Table(e.out, rows)
 }
 
 // queuePage is how many entries are requested at once where all are shown.

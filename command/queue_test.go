@@ -53,6 +53,29 @@ func TestQueue(t *testing.T) {
 	wants(t, got.out, "Position  Namespace  Job ID  Group    Priority  Share  Missing", "1         default    train   workers  95        0 %    4 of 8")
 }
 
+// TestQueueWorkflows: workflows whose reservation is pending follow the queue, even where it is empty.
+func TestQueueWorkflows(t *testing.T) {
+	stub := func(id, state string, priority int) *structs.WorkflowStub {
+		return &structs.WorkflowStub{ID: id, Namespace: "default", NodePool: "default", State: state, Priority: priority, SubmitTime: ago(time.Minute), Missing: "6 cores are missing"}
+	}
+	all := []*structs.WorkflowStub{stub("low", structs.WorkflowPending, 40), stub("runs", structs.WorkflowRunning, 90), stub("high", structs.WorkflowPending, 80)}
+	got := newFake(t).on("GET /v1/queue", []*structs.QueueEntry{}).on("GET /v1/workflows", all).run(t, "queue")
+	want := `The queue is empty.
+
+Workflows that wait for their reservation
+Workflow  Namespace  Pool     Priority  Waited  Reason
+high      default    default  80        1m0s    6 cores are missing
+low       default    default  40        1m0s    6 cores are missing
+`
+	if got.code != exitDone || got.out != want {
+		t.Errorf("code %d, %s\nhave\n%s\nwant\n%s", got.code, got.err, got.out, want)
+	}
+	got = newFake(t).on("GET /v1/queue", smallQueue()).on("GET /v1/workflows", all[1:2]).run(t, "queue")
+	if strings.Contains(got.out, "Workflow") {
+		t.Errorf("none waits: %s", got.out)
+	}
+}
+
 // TestQueueUsers: users are shown where they differ, and with -verbose where there are any.
 func TestQueueUsers(t *testing.T) {
 	two := smallQueue()

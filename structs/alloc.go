@@ -183,7 +183,7 @@ func (a *Allocation) Stub(resources, taskStates bool) *AllocListStub {
 // AllocClaim is the right by which an allocation uses what its namespace or its project has.
 type AllocClaim struct {
 	Kind  string // one of the Claim constants
-	Owner string // the namespace that owns the cell, or the project that has the slots
+	Owner string // the namespace that owns the cell, the project that has the slots, or the workflow, "NAMESPACE/ID", that has reserved the room
 	// Type is the type of the slots; empty: it uses a cell of a namespace.
 	Type string `json:",omitempty" codec:",omitempty"`
 	// Cell is the name of the cell that it uses, of a Level: "n1/socket-0". Lists leave it out. Both are empty if it uses slots without devices.
