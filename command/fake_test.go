@@ -149,7 +149,7 @@ func having[T any](all []T, id func(T) string, prefix string) []T {
 	return slices.DeleteFunc(slices.Clone(all), func(t T) bool { return !strings.HasPrefix(id(t), prefix) })
 }
 
-// requests are those of a method.
+// requests are those whose method and path begin with a prefix, in their order.
 func (f *fake) requests(prefix string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

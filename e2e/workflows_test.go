@@ -158,3 +158,70 @@ func TestWorkflowLeaderKilled(t *testing.T) {
 		}
 	}
 }
+
+// coresWorkflow returns a workflow of a priority with a stage of one job for each number of cores of 1,000 MHz. Each job appends a line to a file, and
+// ends when another is there.
+func coresWorkflow(name string, priority int, log, ends string, cores ...int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "workflow %q {\npriority = %d\nlend { to = \"namespace:default\" }\n", name, priority)
+	for i, n := range cores {
+		fmt.Fprintf(&b, `stage "s%d" {
+  job "j%d" {
+    group "g" {
+      task "t" {
+        driver = "raw_exec"
+        config {
+          command = "/bin/sh"
+          args    = ["-ec", "echo %s %d >> '%s'; until test -e '%s'; do sleep 0.05; done"]
+        }
+        resources {
+          cpu    = %d
+          memory = 100
+        }
+      }
+    }
+  }
+}
+`, i, i, name, i, log, ends, 1000*n)
+	}
+	return b.String() + "}\n"
+}
+
+// TestWorkflowsInOrder: of three workflows that each need all of the cluster the one of the highest priority goes first, and each runs whole; two that need
+// half of it each run side by side.
+func TestWorkflowsInOrder(t *testing.T) {
+	t.Parallel()
+	a := startDev(t, "client {\n  cpu_total_compute = 8000\n  memory_total_mb = 8000\n}\n")
+	log, ends := filepath.Join(a.dir, "log"), filepath.Join(a.dir, "ends")
+	first := filepath.Join(a.dir, "first")
+	says(t, a, 0, "workflow run -detach "+a.job("now", coresWorkflow("now", 90, log, first, 8)))
+	a.running("now/1/j0", 1, 20*time.Second)
+	for i, name := range []string{"low", "middle", "high"} {
+		says(t, a, 0, "workflow run -detach "+a.job(name, coresWorkflow(name, 30+20*i, log, ends, 8, 4)))
+	}
+	until(t, a, "queue", "Workflows that wait for their reservation", "high      default    default  70", "middle    default    default  50", "low       default    default  30")
+	for _, file := range []string{ends, first} {
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, a, "workflow status low", "low run 1  complete")
+	text, err := os.ReadFile(log)
+	if want := "now 0\nhigh 0\nhigh 1\nmiddle 0\nmiddle 1\nlow 0\nlow 1\n"; err != nil || string(text) != want {
+		t.Errorf("they ran in the order %q, want %q: %v", text, want, err)
+	}
+
+	for _, name := range []string{"left", "right"} {
+		says(t, a, 0, "workflow run -detach "+a.job(name, coresWorkflow(name, 50, log, filepath.Join(a.dir, "never"), 4)))
+	}
+	for _, name := range []string{"left", "right"} {
+		a.running(name+"/1/j0", 1, 20*time.Second)
+		says(t, a, 0, "workflow status "+name, "reserved 4000 MHz")
+		live, err := a.live(t.Context(), name+"/1/j0")
+		if err != nil || len(live) != 1 {
+			t.Fatalf("%d allocations of %s: %v", len(live), name, err)
+		}
+		says(t, a, 0, "alloc status "+live[0].ID, "guaranteed (reserved by workflow default/"+name+")")
+		says(t, a, 0, "workflow cancel "+name)
+	}
+}
