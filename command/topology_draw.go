@@ -34,7 +34,7 @@ func newTopologyPrinter(e *env, t *structs.Topology, all, verbose bool) *topolog
 	for _, n := range t.Nodes {
 		if n.Devices > 0 {
 			p.drawn++
-		} else if n.Reservation == nil {
+		} else if n.Reservation == nil && n.Workflows == nil {
 			p.plain[n.Site]++
 			continue
 		}
@@ -147,13 +147,16 @@ func (p *topologyPrinter) eachNode() bool { return p.lines <= topologyLines || p
 
 // many is nodes in one line, or two.
 func (p *topologyPrinter) many(nodes []*structs.TopologyNode) []*branch {
-	devices, reserved := 0, 0
+	devices, reserved, workflows := 0, 0, 0
 	for _, n := range nodes {
 		if n.Devices > 0 {
 			devices++
 		}
 		if n.Reservation != nil {
 			reserved++
+		}
+		if n.Workflows != nil {
+			workflows++
 		}
 	}
 	var out []*branch
@@ -162,6 +165,9 @@ func (p *topologyPrinter) many(nodes []*structs.TopologyNode) []*branch {
 	}
 	if reserved > 0 {
 		out = append(out, &branch{text: plural(reserved, "node") + " reserved for pending requests"})
+	}
+	if workflows > 0 {
+		out = append(out, &branch{text: plural(workflows, "node") + " with room reserved by workflows"})
 	}
 	return out
 }
@@ -236,8 +242,11 @@ func (p *topologyPrinter) node(n *structs.TopologyNode, owner structs.CellOwner)
 		text += p.bound(n.Owners)
 	}
 	b := &branch{text: text + p.reserved(n.Reservation)}
+	for _, part := range n.Workflows {
+		b.kids = append(b.kids, &branch{text: p.workflow(part)})
+	}
 	if n.Cells != nil && (p.all || someoneIn(n.Cells) || ownedApart(n.Cells, owner) || !n.Cells.FreeCell && takesWork(n)) {
-		b.kids = p.inside(n.Cells, len(kinds) > 1, owner)
+		b.kids = append(b.kids, p.inside(n.Cells, len(kinds) > 1, owner)...)
 	}
 	return b
 }
@@ -263,6 +272,18 @@ func (p *topologyPrinter) reserved(r *structs.Reservation) string {
 		whom = r.Namespace + "/" + whom
 	}
 	return "  " + p.e.style.Yellow("reserved for "+whom+" until "+ui.Time(r.ExpiresAt))
+}
+
+// workflow returns what a workflow has reserved of a node.
+func (p *topologyPrinter) workflow(r *structs.ReservedPart) string {
+	whose := r.Workflow
+	if r.Namespace != "" && r.Namespace != structs.DefaultNamespace {
+		whose = r.Namespace + "/" + whose
+	}
+	if r.Pending {
+		return p.e.style.Yellow("kept for workflow " + whose + ": " + amountText(r.Reserved))
+	}
+	return p.e.style.Yellow("reserved by workflow "+whose+": "+amountText(r.Reserved)) + fmt.Sprintf("   used %s  lent %s  idle %s", amountText(r.Used), amountText(r.Lent), amountText(r.Idle))
 }
 
 // kindsIn adds the kinds of device in a cell.

@@ -234,6 +234,14 @@ func TestReservationsAreShown(t *testing.T) {
 		"node dgx-0  2 × nvidia/gpu/H100: 0 used, 2 free  reserved for train.workers until "+ui.Time(until),
 		"node cpu-0  no devices  reserved for team/train.workers until "+ui.Time(until), "└─ 1 node without devices")
 	wants(t, f.run(t, "topology", "-json").out, `"Reservation": {`, `"Group": "workers"`)
+	cpu := treeNode("cpu-0", "r2", 0, 0, 0, nil)
+	amount := func(cores int64) structs.WorkflowResources { return structs.WorkflowResources{Cores: cores} }
+	cpu.Workflows = []*structs.ReservedPart{
+		{Namespace: "default", Workflow: "chip", Reserved: amount(8), Used: amount(5), Lent: amount(2), Idle: amount(1)},
+		{Namespace: "team", Workflow: "next", Pending: true, Reserved: amount(4), Idle: amount(4)},
+	}
+	wants(t, newFake(t).on("GET /v1/topology", siteOf(cpu)).run(t, "topology").out,
+		"reserved by workflow chip: 8 cores   used 5 cores  lent 2 cores  idle 1 core", "kept for workflow team/next: 4 cores")
 	var nodes []*structs.TopologyNode
 	for i := range topologyLines + 1 {
 		n := treeNode(fmt.Sprintf("n-%d", i), "", 1, 1, 1, nil)

@@ -189,10 +189,13 @@ func amountText(r structs.WorkflowResources) string {
 	for _, p := range []struct {
 		amount int64
 		unit   string
-	}{{r.Cores, "cores"}, {r.GPUs, "GPUs"}, {r.CPU, "MHz"}} {
+	}{{r.Cores, "core"}, {r.GPUs, "GPU"}} {
 		if p.amount > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.amount, p.unit))
+			parts = append(parts, plural(int(p.amount), p.unit))
 		}
+	}
+	if r.CPU > 0 {
+		parts = append(parts, fmt.Sprintf("%d MHz", r.CPU))
 	}
 	if r.MemoryMB > 0 {
 		parts = append(parts, ui.MiB(r.MemoryMB))

@@ -51,7 +51,7 @@ synth [a ✓ 50s] ── place [b ▶ 40s, c ✗ 1.5s (attempt 2), d …] ──
   ── long-long-long-long-long-long-long-long-long-long-long-long-name [e, f]
 synth                                                            [####################] 2 of 2 instances complete  complete 50s
 place                                                            [####----------------] 1 of 5 instances complete, 2 failed  running 40s (attempt 2)
-Lent: group:interns 1 cores of 1 cores, project:regress 1 cores of 1 cores   taken back: 0, 4`)
+Lent: group:interns 1 core of 1 core, project:regress 1 core of 1 core   taken back: 0, 4`)
 	many := w.Stages[1].Jobs[0]
 	w.Stages[1].Jobs = append(w.Stages[1].Jobs, many, many, many, many, many, many)
 	if got := drawStage(w.Stages[1], time.Unix(100, 0)); got != "7 running, 1 starting, 1 failed" {

@@ -217,6 +217,7 @@ func TestWorkflowsInOrder(t *testing.T) {
 	for _, name := range []string{"left", "right"} {
 		a.running(name+"/1/j0", 1, 20*time.Second)
 		says(t, a, 0, "workflow status "+name, "reserved 4000 MHz")
+		says(t, a, 0, "topology", "reserved by workflow "+name+": 4000 MHz, 100 MiB   used 4000 MHz, 100 MiB  lent 0  idle 0")
 		live, err := a.live(t.Context(), name+"/1/j0")
 		if err != nil || len(live) != 1 {
 			t.Fatalf("%d allocations of %s: %v", len(live), name, err)

@@ -36,6 +36,9 @@ type WorkflowLoans = lend.Loans
 // WorkflowUse returns how a workflow's reservation is used; nil: it has none.
 func WorkflowUse(w *World, key string) *WorkflowLoans { return lend.LoansOf(w, key) }
 
+// ReservedOn returns what workflows have reserved of a node, and how it is used; nil: nothing.
+func ReservedOn(w *World, nodeID string) []*structs.ReservedPart { return lend.PartsOn(w, nodeID) }
+
 // WorkflowStart is what a stage of a workflow starts with.
 type WorkflowStart = reserve.Start
 

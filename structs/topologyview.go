@@ -148,9 +148,23 @@ type TopologyNode struct {
 	Owners []OwnerCounts `json:",omitempty"`
 	// Reservation is room that the node keeps for a request that waits.
 	Reservation *Reservation `json:",omitempty"`
+	// Workflows are the reservations of workflows that hold room on the node.
+	Workflows []*ReservedPart `json:",omitempty"`
 	// Cells is the tree, its root of level "node"; with details only.
 	Cells *CellView     `json:",omitempty"`
 	Links []*DeviceLink `json:",omitempty"`
+}
+
+// ReservedPart is what a workflow has reserved of a node. Used, Lent and Idle add up to Reserved.
+type ReservedPart struct {
+	Namespace string
+	Workflow  string // its name
+	// Pending: not all of what the workflow reserves is free, and what comes free on the node stays free.
+	Pending  bool `json:",omitempty"`
+	Reserved WorkflowResources
+	Used     WorkflowResources
+	Lent     WorkflowResources
+	Idle     WorkflowResources
 }
 
 // Counts are the node's numbers.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -40,7 +41,7 @@ func (e *Endpoint) topology(ctx context.Context, args *structs.TopologyRequest) 
 		owners, index := ownersIn(ws, snap)
 		reply.Topology, err = topologyPage(ws, snap, args, &reply.QueryMeta, owners)
 		return max(index, snap.TableIndex(state.TableNodes), snap.TableIndex(state.TableAllocs),
-			snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations)), err
+			snap.TableIndex(state.TableConfig), snap.TableIndex(state.TableReservations), snap.TableIndex(state.TableWorkflows)), err
 	})
 }
 
@@ -54,25 +55,26 @@ func nodeTopology(ws *state.WatchSet, snap *state.Snapshot, id string) (*structs
 	allocs := snap.AllocsByNode(ws, id)
 	reserved := reservedNodes(ws, snap)
 	owners, index := ownersIn(ws, snap)
-	index = max(index, node.ModifyIndex, config.ModifyIndex, snap.TableIndex(state.TableReservations))
+	index = max(index, node.ModifyIndex, config.ModifyIndex, snap.TableIndex(state.TableReservations), snap.TableIndex(state.TableWorkflows))
 	if len(allocs) > 0 {
 		index = max(index, rpc.AllocsIndex(snap, allocs))
 	}
 	sum := newTopologySum(config.SiteLevels())
 	view := viewNode(node, allocs)
-	view.Reservation = reserved[id]
+	view.Reservation, view.Workflows = reserved[id], scheduler.ReservedOn(snap.World(), id)
 	above := owners.mark(view)
 	sum.add(view, sum.site(node), above)
 	owners.stated(sum.out.Owners)
 	return sum.finish(true), index
 }
 
-// reservedNodes are the reservations by node ID: few, also in a large cluster.
+// reservedNodes are the reservations by node ID: few, also in a large cluster. What workflows reserve is watched with them.
 func reservedNodes(ws *state.WatchSet, snap *state.Snapshot) map[string]*structs.Reservation {
 	out := map[string]*structs.Reservation{}
 	for r := range snap.Reservations(ws) {
 		out[r.NodeID] = r
 	}
+	_ = snap.Workflows(ws).Alive()
 	return out
 }
 
@@ -95,7 +97,7 @@ func topologyPage(
 			}
 			metas[n.ID] = n.Meta
 			view := viewNode(n, allocs)
-			view.Reservation = reserved[n.ID]
+			view.Reservation, view.Workflows = reserved[n.ID], scheduler.ReservedOn(snap.World(), n.ID)
 			above[n.ID] = owners.mark(view)
 			if !yield(view) {
 				return

@@ -46,6 +46,27 @@ func LoansOf(w *world.World, key string) *Loans {
 	return out
 }
 
+// PartsOn returns what workflows have reserved of a node, and how it is used; nil: nothing.
+func PartsOn(w *world.World, nodeID string) (out []*structs.ReservedPart) {
+	n, known := w.State(nodeID)
+	if !known {
+		return nil
+	}
+	for _, p := range n.Parts() {
+		c := w.Workflow(p.Workflow)
+		if c == nil {
+			continue
+		}
+		r := &structs.ReservedPart{Namespace: c.Namespace, Workflow: c.ID, Pending: p.Pending}
+		add(&r.Reserved, n, p.Total)
+		add(&r.Used, n, p.Used)
+		add(&r.Lent, n, p.Lent)
+		add(&r.Idle, n, p.Idle)
+		out = append(out, r)
+	}
+	return out
+}
+
 // due states what each lend block would have by its share; without shares, all that may be lent.
 func (l *Loans) due(c *structs.WorkflowClaim) {
 	shares := make([]int64, len(c.Lend))
