@@ -66,8 +66,8 @@ func TestExplainSubmission(t *testing.T) {
 		{"chip", structs.SubmissionNoSuchStep, `project "chip" has no step "plce": its requests go last; did you mean "place"?`, []func(*structs.Job){step("plce")}},
 		{"chip", structs.SubmissionNoSuchStep, `; its steps are place, route`, []func(*structs.Job){step("synthesis")}},
 		{"idle", structs.SubmissionNoSuchStep, `; it has no steps: leave step = out of the job`, []func(*structs.Job){step("synthesis")}},
-		{"chip", structs.SubmissionNoSlots, "; it is for others that the project has 1 batch (place, any): `nomadish project calendar -type batch -slots N -step route chip`", []func(*structs.Job){step("route")}},
-		{"idle", structs.SubmissionNoSlots, "; nor for any other job: `nomadish project calendar -type batch -slots N idle` gives it some", nil},
+		{"chip", structs.SubmissionNoSlots, "; those that it has are for others, 1 batch (place, any): `nomadish project calendar -type batch -slots N -step route chip`", []func(*structs.Job){step("route")}},
+		{"idle", structs.SubmissionNoSlots, "; nor has it any for other jobs: `nomadish project calendar -type batch -slots N idle` gives this job some", nil},
 		{"gpus", structs.SubmissionNoSlots, `; it uses slots of type "batch", and those of the project are of type gpu`, nil},
 		{"chip", structs.SubmissionRecognised, `project "chip" has slots for it this week`, []func(*structs.Job){step("place")}},
 		{"", "", "", nil},
@@ -241,6 +241,14 @@ func TestExplainEndsEntitledLast(t *testing.T) {
 	p.submit("a", "second", 1, requests(50, 7000, 1000))
 	if got := ends("second"); len(got) != 1 || !strings.HasPrefix(got[0], `0 of 7: let 7 allocations end: 6 instances`) {
 		t.Errorf("of the same project: %q", got)
+	}
+	p.slotNode("n2", 1) // where something helps that nobody is guaranteed, nothing else is suggested
+	p.submit("b", "other", 1)
+	p.submit("", "two", 9, func(j *structs.Job) {
+		j.TaskGroups[0].Constraints = []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts}}
+	})
+	if got := ends("two"); len(got) != 1 || !strings.HasPrefix(got[0], `0 of 1: let 1 allocation end: `) {
+		t.Errorf("on a node without and one with guaranteed ones: %q", got)
 	}
 }
 

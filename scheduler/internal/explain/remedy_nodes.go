@@ -114,11 +114,11 @@ func (p *remedySearch) endOwn(sv *survey) {
 }
 
 // endAll tries to end the allocations of as few nodes as do, those first where least is lost: where nothing is guaranteed to others, and on all
-// nodes if that does not place all.
+// nodes if that places nothing.
 func (p *remedySearch) endAll(list []victims) {
 	slices.SortStableFunc(list, victims.compare)
 	free := slices.DeleteFunc(slices.Clone(list), func(v victims) bool { return v.entitled > 0 })
-	if queued := p.end(free); queued > 0 && len(free) < len(list) {
+	if queued := p.end(free); queued >= p.before && len(free) < len(list) {
 		p.end(list)
 	}
 }

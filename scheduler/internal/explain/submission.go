@@ -60,18 +60,18 @@ func noSlotsAdvice(w *world.World, job *structs.Job) string {
 			types = append(types, r.Type)
 		}
 	}
-	edit := fmt.Sprintf("`nomadish project calendar -type %s -slots N %s` gives it some", of.Type, of.Project)
+	edit := fmt.Sprintf("`nomadish project calendar -type %s -slots N %s` gives this job some", of.Type, of.Project)
 	if of.Step != "" {
-		edit = fmt.Sprintf("`nomadish project calendar -type %s -slots N -step %s %s` gives it some", of.Type, of.Step, of.Project)
+		edit = fmt.Sprintf("`nomadish project calendar -type %s -slots N -step %s %s` gives this job some", of.Type, of.Step, of.Project)
 	}
 	switch {
 	case len(types) == 0:
-		return "; nor for any other job: " + edit
+		return "; nor has it any for other jobs: " + edit
 	case !slices.Contains(types, of.Type):
 		slices.Sort(types)
 		return fmt.Sprintf("; it uses slots of type %q, and those of the project are of type %s (slot = \"TYPE\" in the job)", of.Type, strings.Join(types, ", "))
 	}
-	return fmt.Sprintf("; it is for others that the project has %s: %s", structs.RowsText(given), edit)
+	return fmt.Sprintf("; those that it has are for others, %s: %s", structs.RowsText(given), edit)
 }
 
 // membersNamed bounds the users and groups that a text names.
