@@ -26,7 +26,7 @@ func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string
 	counts := map[structs.NamespacedID]int{}
 	var jobs []structs.NamespacedID // as they come
 	named := 0
-	of := e.jobsOfPreempted(ctx, ids)
+	of := jobsOfPreempted(ctx, e.client.Allocations(), ids)
 	for _, id := range ids {
 		job, found := of[id]
 		if !found {
@@ -55,11 +55,11 @@ func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string
 }
 
 // jobsOfPreempted returns the jobs of the preempted allocations that are still known.
-func (e *env) jobsOfPreempted(ctx context.Context, ids []string) map[string]structs.NamespacedID {
+func jobsOfPreempted(ctx context.Context, allocs *api.Allocations, ids []string) map[string]structs.NamespacedID {
 	of := map[string]structs.NamespacedID{}
 	if len(ids) > preemptedRequested {
 		q := &api.Query{Namespace: structs.AllNamespaces, Filter: `PreemptedByAllocation != ""`, PerPage: preemptedListed}
-		list, _, err := e.client.Allocations().List(ctx, q)
+		list, _, err := allocs.List(ctx, q)
 		if err != nil {
 			return of
 		}
@@ -70,7 +70,7 @@ func (e *env) jobsOfPreempted(ctx context.Context, ids []string) map[string]stru
 	}
 	q := &api.Query{Namespace: structs.AllNamespaces}
 	for _, id := range ids {
-		if a, _, err := e.client.Allocations().Info(ctx, id, q); err == nil {
+		if a, _, err := allocs.Info(ctx, id, q); err == nil {
 			of[id] = structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}
 		}
 	}
