@@ -55,7 +55,7 @@ func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string
 }
 
 // jobsOfPreempted returns the jobs of the preempted allocations that are still known.
-func jobsOfPreempted(ctx context.Context, allocs *api.Allocations, ids []string) map[string]structs.NamespacedID {
+func jobsOfPreempted(ctx context.Context, allocs api.Allocations, ids []string) map[string]structs.NamespacedID {
 	of := map[string]structs.NamespacedID{}
 	if len(ids) > preemptedRequested {
 		q := &api.Query{Namespace: structs.AllNamespaces, Filter: `PreemptedByAllocation != ""`, PerPage: preemptedListed}
