@@ -242,6 +242,15 @@ func TestExplainEndsEntitledLast(t *testing.T) {
 	if got := ends("second"); len(got) != 1 || !strings.HasPrefix(got[0], `0 of 7: let 7 allocations end: 6 instances`) {
 		t.Errorf("of the same project: %q", got)
 	}
+	full := newProjects(t)
+	full.slotNode("n1", 2)
+	full.gives("a", 2)
+	full.submit("a", "slots", 2)
+	full.submit("", "small", 1)
+	g := full.explained("small").Group("g")
+	if last := len(g.Smallest) - 1; last < 1 || g.Smallest[last].Entitled != 1 || g.Smallest[last].Size > g.Smallest[0].Size {
+		t.Errorf("that which ends what is guaranteed is not the last one, though it is small: %+v", g.Smallest)
+	}
 	p.slotNode("n2", 1) // where something helps that nobody is guaranteed, nothing else is suggested
 	p.submit("b", "other", 1)
 	p.submit("", "two", 9, func(j *structs.Job) {
