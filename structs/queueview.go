@@ -181,7 +181,7 @@ func (m *AllocMetric) MainReason() (reason string, nodes int) {
 	return first.reason, first.nodes
 }
 
-// SlotsReason returns why instances use no slot of their project, in words; "": it does not say. Such a reason tells more of instances that are entitled
+// SlotsReason returns why instances use no slot of their project, in words; "": it does not say. Such a reason says more about instances that are entitled
 // to a slot than what nodes lack.
 func (m *AllocMetric) SlotsReason() (reason string) {
 	if m == nil {
