@@ -92,3 +92,58 @@ func TestWorkflowsConserve(t *testing.T) {
 		w.checkWorld()
 	})
 }
+
+// TestReservationsLeaveSlots: whatever runs and is reserved, each slot that is given to a project this week has room: its instances all run on slots in
+// the end, as all but what is guaranteed leaves for them.
+func TestReservationsLeaveSlots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &workflows{projects: newProjects(t)}
+		slots := 0
+		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
+			cores := rapid.IntRange(1, 8).Draw(t, "cores")
+			w.slotNode(fmt.Sprintf("n%d", i), cores)
+			slots += cores
+		}
+		given := rapid.IntRange(0, slots).Draw(t, "given")
+		w.gives("chip", given)
+		w.submit("", "others", rapid.IntRange(0, slots).Draw(t, "others"))
+		w.submit("chip", "before", rapid.IntRange(0, given).Draw(t, "before"))
+		w.after(time.Hour)
+		w.runAll()
+		for i := range rapid.IntRange(1, 3).Draw(t, "workflows") {
+			claim := &structs.WorkflowClaim{Namespace: "default", ID: fmt.Sprintf("wf%d", i), Run: 1, NodePool: "default", Priority: 50}
+			var jobs []int
+			for range rapid.IntRange(1, 3).Draw(t, "jobs") {
+				jobs = append(jobs, rapid.IntRange(1, 4).Draw(t, "size"))
+			}
+			c := scheduler.ChooseReservation(w.w, claim.Key(), "default", stagesOf(jobs), structs.WorkflowReserve{Rule: structs.ReserveMax}, false)
+			e := w.w.Edit()
+			scheduler.SetWorkflow(e, claim)
+			if c.Posted {
+				judged, _, why := scheduler.Judge(e, &structs.Plan{Namespace: "default", JobID: claim.ID, Workflow: &structs.WorkflowReservation{
+					Namespace: "default", ID: claim.ID, Run: 1, Posted: true, Parts: c.Parts,
+				}})
+				if judged.Workflow == nil {
+					t.Fatalf("what was chosen does not hold: %s", why)
+				}
+			}
+			w.w = e.World()
+			if now := w.w.Workflow(claim.Key()); now != nil {
+				if w.workflows == nil {
+					w.workflows = map[string]*structs.WorkflowClaim{}
+				}
+				w.workflows[claim.Key()] = now
+			}
+		}
+		left := given - w.running("before")
+		w.submit("chip", "after", left)
+		for range 3 {
+			w.after(time.Hour)
+			w.decide("after")
+			w.runAll()
+		}
+		if n := w.running("after"); n != left {
+			t.Fatalf("%d slots are given, %d instances run on them before and %d after the reservations: %s", given, w.running("before"), n, w.on())
+		}
+	})
+}

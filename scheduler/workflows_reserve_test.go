@@ -112,3 +112,42 @@ func TestStageTakesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestReservationBesideSlots: a reservation takes none of the slots that are given to projects this week, whoever uses their room now, and neither when
+// it is chosen nor when it is committed.
+func TestReservationBesideSlots(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.slotNode("n1", 8)
+	w.slotNode("n2", 8)
+	choose := func(cores ...int) scheduler.WorkflowChoice {
+		return scheduler.ChooseReservation(w.w, "default/wf", "default", stagesOf(cores), structs.WorkflowReserve{Rule: structs.ReserveMax}, false)
+	}
+	if c := choose(8, 8); !c.Posted {
+		t.Errorf("without projects: %+v", c)
+	}
+	w.gives("chip", 12)
+	for range 2 {
+		if c := choose(4); !c.Posted || coresOf(c.Parts)["n1"]+coresOf(c.Parts)["n2"] != 4 {
+			t.Errorf("4 of 16 slots are not given: %+v", c)
+		}
+		if c := choose(4, 1); c.Posted || !strings.Contains(c.Missing, "if they were empty") {
+			t.Errorf("5 of 16 slots: %+v", c)
+		}
+		w.submit("chip", "uses", 6) // the second time with some of them in use
+		w.runAll()
+	}
+	claim := &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50}
+	e := w.w.Edit()
+	scheduler.SetWorkflow(e, claim)
+	w.w = e.World()
+	for cores, want := range map[int64]bool{4: true, 5: false} {
+		plan := &structs.Plan{Namespace: "default", JobID: "wf", Workflow: &structs.WorkflowReservation{
+			Namespace: "default", ID: "wf", Run: 1, Posted: true, Parts: []structs.WorkflowPart{{NodeID: "n2", CPU: 1000 * cores, MemoryMB: 1000 * cores}},
+		}}
+		e := w.w.Edit()
+		judged, _, why := scheduler.Judge(e, plan)
+		if got := judged != nil && judged.Workflow != nil; got != want || !want && !strings.Contains(why, `slots of type "batch"`) {
+			t.Errorf("%d cores: committed %v, want %v: %s", cores, got, want, why)
+		}
+	}
+}

@@ -3,12 +3,14 @@
 package reserve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/slotroom"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -81,16 +83,38 @@ func (c *chooser) list() {
 		c.nodes = append(c.nodes, n)
 	}
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
+	var free, empty []world.Resources
 	for _, n := range c.nodes {
-		c.free = append(c.free, amounts(world.FreeToReserve(n, c.key)))
+		free = append(free, world.FreeToReserve(n, c.key))
 		all := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
 		for _, u := range n.Usages {
 			if u.PerNode() || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
 				all = all.Less(world.ResourcesOf(u))
 			}
 		}
-		c.empty = append(c.empty, amounts(all))
+		empty = append(empty, all)
 	}
+	c.free, c.empty = c.besideSlots(free), c.besideSlots(empty)
+}
+
+// besideSlots returns what may be reserved of so much of each node without what is given to projects. The slots that are not given are taken where most is
+// free: there the largest jobs have room.
+func (c *chooser) besideSlots(of []world.Resources) (out []workflow.Amounts) {
+	room := slotroom.Of(c.w, c.key)
+	if room != nil {
+		order := make([]int, len(of))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(of[b].Amount.CPU, of[a].Amount.CPU) })
+		for _, i := range order {
+			of[i] = room.Reservable(c.nodes[i], of[i])
+		}
+	}
+	for _, h := range of {
+		out = append(out, amounts(h))
+	}
+	return out
 }
 
 func amounts(h world.Resources) workflow.Amounts {
