@@ -50,6 +50,9 @@ func showExplanation(p *printer, x *structs.JobExplanation, verbose bool) {
 	if x.Queue != nil {
 		p.printf("%s\n", queueSentence(x))
 	}
+	if x.Submission != "" {
+		p.printf("Submission check: %s: %s\n", x.Submission, x.SubmissionText)
+	}
 	for _, g := range x.Groups {
 		p.printf("\n%s\n", p.style.Bold(fmt.Sprintf("Group %q", g.Group)))
 		p.printf("%s\n", groupSentence(x, g))
@@ -78,11 +81,16 @@ func queueSentence(x *structs.JobExplanation) string {
 	if p.RequeueBonus > 0 {
 		text += fmt.Sprintf(" + %d for being taken back %s", p.RequeueBonus, times(p.Requeued))
 	}
-	text += fmt.Sprintf(" (band %d to %d)", p.BandRange.Low, p.BandRange.High)
+	text += fmt.Sprintf(" (%sband %d to %d)", standingTexts[p.Standing], p.BandRange.Low, p.BandRange.High)
 	if len(q.Ahead) > 0 {
 		text += ". Right before it: " + q.Ahead[0].JobText(x.Namespace) // a queue is of a node pool: all namespaces share it
 	}
 	return text + "."
+}
+
+// standingTexts describe the standings that are compared before the band; that of most jobs is left out.
+var standingTexts = map[int]string{
+	structs.StandingEntitled: "entitled, ", structs.StandingRecognised: "recognised, ", structs.StandingFailed: "last, as the submission check failed, ",
 }
 
 func times(n int) string {

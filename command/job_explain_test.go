@@ -15,7 +15,7 @@ func smallExplanation() *structs.JobExplanation {
 		Queue: &structs.QueuePosition{
 			Pool: "default", Place: 2, Waiting: 12, Ahead: []structs.NamespacedID{{ID: "big"}},
 			Priority: structs.EffectivePriority{
-				Total: 73, Declared: 50, Aged: 3, Requeued: 2, RequeueBonus: 20, BandRange: structs.PriorityBand{Low: 41, High: 70},
+				Total: 73, Declared: 50, Aged: 3, Requeued: 2, RequeueBonus: 20, BandRange: structs.PriorityBand{Low: 41, High: 70}, Standing: structs.StandingNormal,
 			},
 		},
 		Groups: []*structs.GroupExplanation{{
@@ -46,7 +46,16 @@ func TestJobExplain(t *testing.T) {
 	other := smallExplanation()
 	other.Queue.Ahead[0].Namespace = "vision"
 	wants(t, queueSentence(other), `Right before it: job "big" in namespace "vision".`)
-	if strings.Contains(got.out, "the fourth") {
+	for standing, want := range map[int]string{
+		structs.StandingEntitled: "(entitled, band 41", structs.StandingRecognised: "(recognised, band 41", structs.StandingFailed: "(last, as the submission check failed, band 41",
+	} {
+		other.Queue.Priority.Standing = standing
+		wants(t, queueSentence(other), want)
+	}
+	other.Submission, other.SubmissionText = structs.SubmissionUnknownProject, `there is no project "chop": its requests go last; did you mean "chip"?`
+	checked := newFake(t).on("GET /v1/job/web/explain", other).on("GET /v1/job/web", &structs.Job{ID: "web"})
+	wants(t, checked.run(t, "job", "explain", "web").out, "\nSubmission check: unknown-project: there is no project \"chop\": its requests go last; did you mean \"chip\"?\n")
+	if strings.Contains(got.out, "the fourth") || strings.Contains(got.out, "Submission") {
 		t.Error("all changes are shown")
 	}
 	wants(t, f.run(t, "job", "explain", "-verbose", "web").out, "or the fourth (places 0 of 1)")

@@ -9,9 +9,12 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// preemptedRequested bounds the allocations that are looked up to name the jobs that lost
-// them; more are counted.
-const preemptedRequested = 32
+// Bounds of finding the jobs that lost allocations: so many allocations are looked up one by one, more are found among so many that
+// were preempted at all. Those that are not found are counted.
+const (
+	preemptedRequested = 32
+	preemptedListed    = 5000
+)
 
 // preemptedText returns which allocations were preempted: "3 allocations of job
 // "night"". ns is the taker's namespace; jobs of others are named with theirs. Empty: none
@@ -20,16 +23,15 @@ func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string
 	if len(ids) == 0 {
 		return ""
 	}
-	q := &api.Query{Namespace: structs.AllNamespaces}
 	counts := map[structs.NamespacedID]int{}
 	var jobs []structs.NamespacedID // as they come
 	named := 0
-	for _, id := range ids[:min(len(ids), preemptedRequested)] {
-		a, _, err := e.client.Allocations().Info(ctx, id, q)
-		if err != nil {
+	of := jobsOfPreempted(ctx, e.client.Allocations(), ids)
+	for _, id := range ids {
+		job, found := of[id]
+		if !found {
 			continue // it was collected: it is counted with the others
 		}
-		job := structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}
 		if counts[job] == 0 {
 			jobs = append(jobs, job)
 		}
@@ -50,6 +52,29 @@ func (e *env) preemptedText(ctx context.Context, ids []string, ns string) string
 		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
 	}
 	return parts[0]
+}
+
+// jobsOfPreempted returns the jobs of the preempted allocations that are still known.
+func jobsOfPreempted(ctx context.Context, allocs api.Allocations, ids []string) map[string]structs.NamespacedID {
+	of := map[string]structs.NamespacedID{}
+	if len(ids) > preemptedRequested {
+		q := &api.Query{Namespace: structs.AllNamespaces, Filter: `PreemptedByAllocation != ""`, PerPage: preemptedListed}
+		list, _, err := allocs.List(ctx, q)
+		if err != nil {
+			return of
+		}
+		for _, a := range list {
+			of[a.ID] = structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}
+		}
+		return of
+	}
+	q := &api.Query{Namespace: structs.AllNamespaces}
+	for _, id := range ids {
+		if a, _, err := allocs.Info(ctx, id, q); err == nil {
+			of[id] = structs.NamespacedID{ID: a.JobID, Namespace: a.Namespace}
+		}
+	}
+	return of
 }
 
 // preemptedFor are the allocations that were taken back for some.

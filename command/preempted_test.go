@@ -48,13 +48,21 @@ func TestTakersNameWhatTheyTook(t *testing.T) {
 	}
 }
 
-// Of many only some are looked up.
-func TestManyPreemptedAreCounted(t *testing.T) {
+// Many are found with one request, and all of them named by their jobs.
+func TestManyPreemptedAreNamed(t *testing.T) {
 	f := newFake(t)
 	a := taken(f, 40)
-	f.on("GET /v1/allocations", []*structs.AllocListStub{a.Stub(false, true)})
-	wants(t, f.run(t, "alloc", "status", allocA).out, `32 allocations of job "night" and 10 more (5f3a9c10,`, ", 32 more)\n")
-	if n := len(f.requests("GET")); n > preemptedRequested+10 {
+	stubs := []*structs.AllocListStub{a.Stub(false, true)}
+	for i, id := range a.PreemptedAllocations[:41] {
+		job, ns := "night", "default"
+		if i == 40 {
+			job, ns = "etl", "data"
+		}
+		stubs = append(stubs, &structs.AllocListStub{ID: id, JobID: job, Namespace: ns, PreemptedByAllocation: allocA})
+	}
+	f.on("GET /v1/allocations", stubs)
+	wants(t, f.run(t, "alloc", "status", allocA).out, `40 allocations of job "night", 1 allocation of job "etl" in namespace "data" and 1 more (5f3a9c10,`)
+	if n := len(f.requests("GET")); n > 10 {
 		t.Errorf("%d requests", n)
 	}
 }

@@ -143,7 +143,12 @@ func TestProjectsShareNodes(t *testing.T) {
 	says(t, a, 0, "job run -detach -user ada ../examples/projects/synth.nomad.hcl", "Recognised")
 	until(t, a, "project status chip-a", "batch  synthesis, any  40     40    0         0     0       0       10")
 	until(t, a, "project status regress", "batch  any, any  20     20    4         0     0       0       40")
-	says(t, a, 0, "job explain synth", `project "chip-a" uses all slots of type "batch" that this job may use this week`)
+	says(t, a, 0, "job explain synth", `Submission check: recognised: project "chip-a" has slots for it this week`,
+		`10: slots: project "chip-a" uses all slots of type "batch" that this job may use this week (used: 40 by job "synth")`)
+	says(t, a, 0, "job explain -verbose sims", `4: placed without a slot: project "regress" uses all 20 slots of type "batch"`, `guaranteed to others: 3 instances of job "synth"`)
+	says(t, a, 0, "job status synth", `Its allocations took the place of 40 allocations of job "sims"`)
+	says(t, a, 0, "job run -detach -user eve ../examples/projects/synth.nomad.hcl", `is not a member of project "chip-a"`)
+	says(t, a, 0, "job explain synth", `Submission check: not-a-member: user "eve", who submits it`, "members are user ada, group chip")
 	says(t, a, 0, "job stop synth")
 	until(t, a, "project status regress", "batch  any, any  20     20    44        0     0       0       0        <none>")
 }

@@ -211,6 +211,10 @@ func Explain(w *World, in ExplainInput) (*structs.JobExplanation, error) {
 	return explain.Job(w, in)
 }
 
+// SubmissionAdvice returns what to do about a job that the submission check does not recognise, to follow structs.SubmissionText; "": nothing needs
+// to be done.
+func SubmissionAdvice(w *World, job *structs.Job) string { return explain.SubmissionAdvice(w, job) }
+
 // AllocInput is what an allocation is explained with.
 type AllocInput = explain.AllocInput
 

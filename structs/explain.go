@@ -75,6 +75,10 @@ type JobExplanation struct {
 	Status    string
 	NodePool  string
 	Priority  int // declared
+	// Submission is what the submission check finds of the job now, one of the Submission constants, "" if it names no project; SubmissionText the
+	// same in words, with what to do about it.
+	Submission     string `json:",omitempty"`
+	SubmissionText string `json:",omitempty"`
 	// At is the time that it is of, in Unix nanoseconds; Index the state.
 	At    int64
 	Index uint64
@@ -234,6 +238,8 @@ type Remedy struct {
 	// Size compares changes: the smaller, the less is given up. See docs/explain.md.
 	Size  float64
 	Edits []Edit
+	// Entitled is how many of the allocations that it ends are guaranteed to others than the owners of the job. Such remedies come last.
+	Entitled int `json:",omitempty"`
 }
 
 // Kinds of remedies.
@@ -322,7 +328,7 @@ type ExplainedDevice struct {
 
 // Threat is what may take an allocation's place.
 type Threat struct {
-	Kind string // "preemption", "time-limit", "drain"
+	Kind string // "preemption", "claim", "time-limit", "drain"
 	// Types are the job types that may preempt it, LowestPriority the least declared
 	// priority that can.
 	Types          []string `json:",omitempty"`

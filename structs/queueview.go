@@ -180,3 +180,17 @@ func (m *AllocMetric) MainReason() (reason string, nodes int) {
 	})
 	return first.reason, first.nodes
 }
+
+// SlotsReason returns why instances use no slot of their project, in words; "": it does not say. Such a reason says more about instances that are entitled
+// to a slot than what nodes lack.
+func (m *AllocMetric) SlotsReason() (reason string) {
+	if m == nil {
+		return ""
+	}
+	for key := range m.DimensionExhausted { // order does not matter: the first one is sought
+		if strings.HasPrefix(key, "slots: ") && (reason == "" || key < reason) {
+			reason = key
+		}
+	}
+	return reason
+}

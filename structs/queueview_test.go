@@ -26,6 +26,18 @@ func TestMainReason(t *testing.T) {
 	f(exhausted(map[string]int{"devices: no free cell of level pcie for 2": 1}, nil), "devices: no free cell of level pcie for 2", 1)
 }
 
+func TestSlotsReason(t *testing.T) {
+	f := func(m *AllocMetric, want string) {
+		t.Helper()
+		if got := m.SlotsReason(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	f(nil, "")
+	f(&AllocMetric{DimensionExhausted: map[string]int{"cpu": 4, "slots of type \"batch\"": 4}}, "")
+	f(&AllocMetric{DimensionExhausted: map[string]int{"cpu": 4, "slots: b": 4, "slots: a": 4}}, "slots: a")
+}
+
 func TestQueueEntryTexts(t *testing.T) {
 	f := func(e QueueEntry, state, reason string) {
 		t.Helper()

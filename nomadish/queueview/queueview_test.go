@@ -251,6 +251,24 @@ func TestEntry(t *testing.T) {
 
 // What a user lets go on waits as suspended, whatever its job chose; what a user keeps
 // suspended does not wait.
+// What is entitled to slots is said to wait for them, the rest for what nodes lack.
+func TestEntitledReason(t *testing.T) {
+	s := newSite(t)
+	s.job("own", 60, "gpu", "g:4")
+	s.eval(&structs.Evaluation{
+		ID: "b1", JobID: "own", Status: structs.EvalStatusBlocked, CreateTime: epoch, FailedTGAllocs: map[string]*structs.AllocMetric{"g": {
+			DimensionExhausted: map[string]int{"memory": 5, "slots: others leave after the grace": 5},
+		}},
+	})
+	s.requests(0, 3, "b1", "own/g")
+	snap := s.store.Snapshot()
+	line := *Order(snap, epoch)[0]
+	viewer := NewViewer(nil, snap, time.Unix(0, epoch))
+	check(t, "normal", viewer.Entry(&line).ReasonText(), "memory exhausted on 5 nodes")
+	line.Rank = line.Rank.Entitled(structs.ClaimRankSlots)
+	check(t, "entitled", viewer.Entry(&line).ReasonText(), "slots: others leave after the grace")
+}
+
 func TestResumedByUser(t *testing.T) {
 	s := newSite(t)
 	j := *s.job("web", 50, "default", "g:3")

@@ -166,7 +166,11 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 	case ev.SnapshotIndex == 0 && !l.Rank.IsEntitled() && (v.snap.World().Owns(a.Namespace) || l.Job.Project != ""): // what is entitled of it was tried alone
 		e.State = structs.QueueNotTried
 	default:
-		e.Reason, e.ReasonNodes = ev.FailedTGAllocs[a.Group].MainReason()
+		m := ev.FailedTGAllocs[a.Group]
+		e.Reason, e.ReasonNodes = m.MainReason()
+		if why := m.SlotsReason(); why != "" && l.Rank.IsEntitled() {
+			e.Reason, e.ReasonNodes = why, 0
+		}
 	}
 	return e
 }

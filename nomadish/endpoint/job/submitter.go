@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -47,37 +46,9 @@ func (e *Endpoint) identify(ctx context.Context, job *structs.Job, name, warning
 func checkSubmission(snap *state.Snapshot, job *structs.Job, warnings string) (found, all string) {
 	found = scheduler.Submission(snap.World(), job)
 	if found != "" && found != structs.SubmissionRecognised {
-		warnings = strings.TrimPrefix(warnings+"\n"+structs.SubmissionText(job, found)+nearestTo(snap, job, found), "\n")
+		warnings = strings.TrimPrefix(warnings+"\n"+structs.SubmissionText(job, found)+scheduler.SubmissionAdvice(snap.World(), job), "\n")
 	}
 	return found, warnings
-}
-
-// nearestTo returns what a job that was not recognised may have meant instead of what it states; "": nothing is near.
-func nearestTo(snap *state.Snapshot, job *structs.Job, found string) string {
-	switch found {
-	case structs.SubmissionUnknownProject:
-		var names []string
-		for p := range snap.Projects(nil).List("", false) {
-			names = append(names, p.Name)
-		}
-		if near := structs.Nearest(job.Project, names); near != "" {
-			return fmt.Sprintf("; did you mean %q?", near)
-		}
-	case structs.SubmissionNoSlots:
-		rows, _ := scheduler.ProjectUse(snap.World(), job.Project)
-		_, wanted := scheduler.NewRowMatcher(nil).OfJob(job)
-		var types []string
-		for _, r := range rows {
-			if r.Count > 0 && !slices.Contains(types, r.Type) {
-				types = append(types, r.Type)
-			}
-		}
-		if len(types) > 0 && !slices.Contains(types, wanted) {
-			slices.Sort(types)
-			return fmt.Sprintf("; it uses slots of type %q, and those of the project are of type %s (slot = \"TYPE\" in the job)", wanted, strings.Join(types, ", "))
-		}
-	}
-	return ""
 }
 
 // withSubmission returns a job as it is shown: with what the submission check finds of it now.

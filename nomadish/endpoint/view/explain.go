@@ -182,7 +182,7 @@ func (e *Endpoint) allocExplain(ctx context.Context, args *structs.IDRequest) (*
 		if a == nil {
 			return snap.TableIndex(state.TableAllocs), nil
 		}
-		in := scheduler.AllocInput{Alloc: a, Config: snap.SchedulerConfig(ws), Node: snap.Node(ws, a.NodeID)}
+		in := scheduler.AllocInput{Alloc: a, Config: snap.SchedulerConfig(ws), Node: snap.Node(ws, a.NodeID), World: snap.World()}
 		index := max(a.ModifyIndex, in.Config.ModifyIndex)
 		if in.Node != nil {
 			index = max(index, in.Node.ModifyIndex)

@@ -29,8 +29,9 @@ type Waiting struct {
 	Work *reconcile.GroupWork
 }
 
-// WhyNoSlots returns why the group uses no slots of its project, that has been pending since then, in Unix nanoseconds; "": it could use none.
-func (w Waiting) WhyNoSlots(since int64) string {
+// WhyNoSlots returns why the group uses no slots of its project, that has been pending since then, in Unix nanoseconds; "": it could use none;
+// and until when others need not leave for it.
+func (w Waiting) WhyNoSlots(since int64) (why string, until int64) {
 	if gw := w.Work.Gang; gw != nil && gw.Whole {
 		groups, n := first(gw)
 		return slot.WhyOfGang(w.S.Input, NewGangPlacer(w.S, gw).base, groups, n, since)

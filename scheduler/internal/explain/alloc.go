@@ -9,6 +9,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -22,6 +23,8 @@ type AllocInput struct {
 	// Leaving are the allocations on its node that are to stop and have not ended.
 	Leaving []*structs.Allocation
 	Node    *structs.Node // nil: it is gone
+	// World is of the same state; nil: what needs it is left out.
+	World *world.World
 }
 
 // Alloc returns why an allocation is on its node, by what right, and what it may lose its place to,
@@ -45,6 +48,11 @@ func Alloc(in AllocInput) *structs.AllocExplanation {
 		addText("it borrows from the reservation of workflow %s, which lends to %s, and leaves when a stage needs that", key, t.LentTo())
 	}
 	addText("it is %s: it has priority %d, of band %d to %d", x.Class, t.Priority, bands[x.Band].Low, bands[x.Band].High)
+	if in.World != nil && !a.Terminal() {
+		if text := withoutSlot(in.World.Edit(), a.Job, a.ID); text != "" {
+			addText("it uses no slot of its project: %s", text)
+		}
+	}
 	lostTo(x, &in, addText)
 	if !a.Terminal() {
 		threats(x, &in, t, addText)
@@ -267,6 +275,11 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 			Kind: "preemption", Types: types, LowestPriority: low, How: how,
 			Text: fmt.Sprintf("jobs of type %s with a priority of %d or more may preempt it (%s)", strings.Join(types, ", "), low, how),
 		})
+	}
+	if in.World != nil {
+		for _, th := range claimThreats(in, how) {
+			add(th)
+		}
 	}
 	if r := in.Alloc.AllocatedResources; r != nil && r.Shared.TimeLimit > 0 && !in.Alloc.Suspended() { // then it stands still
 		at := in.Alloc.CreateTime + int64(r.Shared.TimeLimit)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
-	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -32,18 +31,6 @@ func (x *explainer) claims(out *structs.GroupExplanation, left int) {
 			}
 		}
 		out.Waits = append(out.Waits, structs.Wait{Kind: kind, Instances: left, Text: text})
-	}
-}
-
-// slots explains why the instances that are left use no slot of their project.
-func (x *explainer) slots(out *structs.GroupExplanation, left int) {
-	work := x.works[out.Group]
-	if work == nil {
-		return
-	}
-	since := x.s.Input.PendingSince(out.Group, x.in.Now.UnixNano())
-	if text := (decide.Waiting{S: x.s, Work: work}).WhyNoSlots(since); text != "" {
-		out.Waits = append(out.Waits, structs.Wait{Kind: structs.ReasonNoSlot, Instances: left, Text: text})
 	}
 }
 

@@ -167,7 +167,11 @@ func (x *explainer) unknown(sv *survey, endless int) string {
 	case !fitsEmpty(sv):
 		return "none of the nodes that it may use has room for an instance, even when empty"
 	case endless > 0:
-		return fmt.Sprintf("%s on the nodes that it may use have no max_run_duration", allocations(endless))
+		have := "have"
+		if endless == 1 {
+			have = "has"
+		}
+		return fmt.Sprintf("%s on the nodes that it may use %s no max_run_duration", allocations(endless), have)
 	}
 	return "it does not come with what ends first"
 }

@@ -50,6 +50,7 @@ func Job(w *world.World, in Input) (*structs.JobExplanation, error) {
 		NodePool: cmp.Or(job.NodePool, structs.DefaultNodePool), Priority: job.Priority, At: in.Now.UnixNano(),
 		Index: in.SnapshotIndex, Queue: in.Queue,
 	}
+	submission(w, job, out)
 	x := &explainer{w: w, in: &in}
 	if err := x.decide(); err != nil {
 		return nil, err
@@ -177,6 +178,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	}
 	x.wait(out)
 	x.unusable(out)
+	x.beside(out)
 	if x.in.Config.PauseEvalBroker && out.PlacedNow > 0 {
 		out.Smallest = []structs.Remedy{unpause(out.PlacedNow)}
 	}
@@ -187,9 +189,11 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	out.Nodes, out.Reasons = sv.counts, sv.reasons()
 	x.gang(out, sv)
 	x.claims(out, left)
-	x.slots(out, left)
+	graceEnds := x.slots(out, left)
 	x.preemption(out, sv)
-	out.Expected = x.expected(out, sv, left)
+	if out.Expected = x.expected(out, sv, left); graceEnds > 0 && (out.Expected.First == 0 || graceEnds < out.Expected.First) {
+		out.Expected = &structs.Expected{First: graceEnds, Because: "others leave for free slots of its project then; when all have room is not known"}
+	}
 	if !x.in.NoRemedies {
 		p := newRemedySearch(x, g, left)
 		out.Smallest = append(out.Smallest, p.remedies(sv)...)

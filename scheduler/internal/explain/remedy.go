@@ -51,7 +51,7 @@ func newRemedySearch(x *explainer, g *structs.TaskGroup, left int) *remedySearch
 	return p
 }
 
-// remedies returns the remedies, the smallest first, those that place only a part last.
+// remedies returns the remedies, the smallest first, those that place only a part after them, and last those that end what others are guaranteed.
 func (p *remedySearch) remedies(sv *survey) []structs.Remedy {
 	p.relaxClaims()
 	p.relaxTopology(sv)
@@ -66,7 +66,7 @@ func (p *remedySearch) remedies(sv *survey) []structs.Remedy {
 	p.addNodes(sv)
 	slices.SortStableFunc(p.found, func(a, b structs.Remedy) int {
 		return cmp.Or(
-			compareBool(b.All, a.All), cmp.Compare(a.Size, b.Size), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Text, b.Text))
+			compareBool(a.Entitled > 0, b.Entitled > 0), compareBool(b.All, a.All), cmp.Compare(a.Size, b.Size), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Text, b.Text))
 	})
 	return p.found[:min(len(p.found), remediesShown)]
 }

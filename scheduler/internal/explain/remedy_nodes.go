@@ -9,6 +9,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -32,6 +33,7 @@ type victims struct {
 	list       []*world.Usage
 	high       int // their highest priority
 	guaranteed int // how many of them are
+	entitled   int // of these: to others than the namespace and the project of the job
 }
 
 // compare orders victims of two nodes, those where less is lost first: fewest guaranteed ones, lowest highest priority, then fewest.
@@ -40,14 +42,29 @@ func (v victims) compare(o victims) int {
 }
 
 // sum sets what is compared.
-func (v victims) sum() victims {
+func (p *remedySearch) sum(v victims) victims {
 	for _, u := range v.list {
 		v.high = max(v.high, u.Owner.Terms.Priority)
 		if u.Guaranteed() {
 			v.guaranteed++
 		}
+		if p.entitled(u) {
+			v.entitled++
+		}
 	}
 	return v
+}
+
+// entitled reports whether a usage is guaranteed to others than the owners of the job that is explained.
+func (p *remedySearch) entitled(u *world.Usage) bool {
+	job := p.x.in.Job
+	switch {
+	case !u.Guaranteed():
+		return false
+	case u.Owner.Terms.Claim == structs.ClaimSlots:
+		return u.Owner.Terms.Slots == nil || u.Owner.Terms.Slots.Project != job.Project
+	}
+	return u.Owner.Namespace != job.Namespace
 }
 
 // endAllocations names the allocations that would have to end: on the node where least is lost, and,
@@ -84,7 +101,7 @@ func (p *remedySearch) endOwn(sv *survey) {
 			some++
 		}
 		if some > 0 {
-			list = append(list, victims{n: n, list: own[:some]}.sum())
+			list = append(list, p.sum(victims{n: n, list: own[:some]}))
 		}
 	}
 	for i := range sv.short {
@@ -96,12 +113,21 @@ func (p *remedySearch) endOwn(sv *survey) {
 	p.endAll(list)
 }
 
-// endAll tries to end the allocations of as few nodes as do, those first where least is lost.
+// endAll tries to end the allocations of as few nodes as do, those first where least is lost: where nothing is guaranteed to others, and on all
+// nodes if that places nothing.
 func (p *remedySearch) endAll(list []victims) {
-	if len(list) == 0 {
-		return
-	}
 	slices.SortStableFunc(list, victims.compare)
+	free := slices.DeleteFunc(slices.Clone(list), func(v victims) bool { return v.entitled > 0 })
+	if queued := p.end(free); queued >= p.before && len(free) < len(list) {
+		p.end(list)
+	}
+}
+
+// end tries to end the allocations of as few of these nodes as do, the first ones. It returns how many instances would still wait.
+func (p *remedySearch) end(list []victims) (queued int) {
+	if len(list) == 0 {
+		return p.before
+	}
 	ending := func(n int) alteration {
 		return alteration{world: func(e *world.Edit) {
 			for _, v := range list[:n] {
@@ -113,10 +139,10 @@ func (p *remedySearch) endAll(list []victims) {
 	}
 	most := min(len(list), p.before)
 	queued, ok := p.try(ending(most))
-	if !ok {
-		return
+	if ok {
+		p.note(queued, p.endRemedy(list[:p.fewest(most, queued, ending)]))
 	}
-	p.note(queued, p.endRemedy(list[:p.fewest(most, queued, ending)]))
+	return queued
 }
 
 // nearNode is a node with how much of one instance it lacks: parts of what is requested, summed.
@@ -183,15 +209,16 @@ func (p *remedySearch) victims(sv *survey, n *world.NodeState) (victims, bool) {
 		}
 		later.Give(v.list[i])
 	}
-	return v.sum(), len(v.list) > 0
+	return p.sum(v), len(v.list) > 0
 }
 
 func (p *remedySearch) endRemedy(list []victims) structs.Remedy {
 	r := structs.Remedy{Kind: structs.RemedyEnd, Size: 0.5}
-	var texts []string
+	var of victimsText
 	total, comesBack := 0, false
 	for _, v := range list {
 		r.Size += 0.1 * float64(v.guaranteed)
+		r.Entitled += v.entitled
 		for _, u := range v.list {
 			total++
 			op := structs.EditStop
@@ -199,18 +226,22 @@ func (p *remedySearch) endRemedy(list []victims) structs.Remedy {
 				op, comesBack = structs.EditEnd, true
 			}
 			r.Edits = append(r.Edits, structs.Edit{On: structs.EditAlloc, ID: u.ID, Op: op})
-			if len(texts) < 5 {
-				job := structs.NamespacedID{ID: u.Owner.Job, Namespace: u.Owner.Namespace}
-				texts = append(texts, fmt.Sprintf("%s (%s, priority %d) on %s", structs.ShortID(u.ID), job.JobText(p.x.in.Job.Namespace), u.Owner.Terms.Priority,
-					cmp.Or(v.n.Node.Name, structs.ShortID(v.n.ID))))
-			}
+			of.add(v.n, u)
 		}
 	}
 	r.Size += 0.1 * float64(total)
-	if total > len(texts) {
-		texts = append(texts, fmt.Sprintf("%d more", total-len(texts)))
+	what := "that is"
+	if r.Entitled > 1 {
+		what = "that are"
 	}
-	r.Text = fmt.Sprintf("let %s end: %s", allocations(total), strings.Join(texts, ", "))
+	switch {
+	case r.Entitled > 0 && r.Entitled == total:
+		r.Text = fmt.Sprintf("let %s end %s guaranteed to others: %s", allocations(total), what, of.text(p.x.in.Job.Namespace))
+	case r.Entitled > 0:
+		r.Text = fmt.Sprintf("let %s end, %d of them %s guaranteed to others: %s", allocations(total), r.Entitled, what, of.text(p.x.in.Job.Namespace))
+	default:
+		r.Text = fmt.Sprintf("let %s end: %s", allocations(total), of.text(p.x.in.Job.Namespace))
+	}
 	if comesBack {
 		r.Text += "; for good: their jobs go before this one, and take the room again unless they are stopped or scaled down"
 	}
@@ -221,7 +252,29 @@ func (p *remedySearch) endRemedy(list []victims) structs.Remedy {
 // explained, if it requested its room again. What is guaranteed is entitled to it.
 func (p *remedySearch) goesBefore(u *world.Usage) bool {
 	terms, job := &u.Owner.Terms, p.x.in.Job
+	if mine, theirs := p.standing(), standingOf(p.x.w, u); mine != theirs && !u.Guaranteed() {
+		return theirs < mine
+	}
 	return u.Guaranteed() || terms.Priority > job.Priority || terms.Priority == job.Priority && terms.Submitted < job.CreateIndex
+}
+
+// standing returns that of the job that is explained.
+func (p *remedySearch) standing() int {
+	if q := p.x.in.Queue; q != nil {
+		return q.Priority.Standing
+	}
+	return standing.Of(p.x.w, p.x.in.Job)
+}
+
+// standingOf returns the standing that requests of what runs would have, as far as no claim holds them.
+func standingOf(w *world.World, u *world.Usage) int {
+	switch {
+	case u.Owner.Terms.Slots == nil || w.Slots() == nil:
+		return structs.StandingNormal
+	case standing.HasFailed(w, u):
+		return structs.StandingFailed
+	}
+	return structs.StandingRecognised
 }
 
 // addNodes tries nodes like those that there are, the smallest first, and else one just

@@ -298,6 +298,7 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	}
 	band := x.in.Config.Band(x.in.Job.Priority)
 	lower, immune, first := 0, 0, []*world.Usage(nil)
+	jobs := map[structs.NamespacedID]int{}
 	bands := x.in.Config.PriorityBands()
 	for i := range sv.short {
 		for _, u := range sv.short[i].n.Usages {
@@ -309,6 +310,7 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 				continue
 			}
 			lower++
+			jobs[structs.NamespacedID{ID: u.Owner.Job, Namespace: u.Owner.Namespace}]++
 			first = keepFirst(first, u)
 		}
 	}
@@ -317,6 +319,10 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 		wait.Allocs = append(wait.Allocs, u.ID)
 	}
 	mine := fmt.Sprintf("%d to %d", bands[band].Low, bands[band].High)
+	victims := allocations(lower)
+	if lower > 1 {
+		victims += " (" + countsText(jobs, x.in.Job.Namespace) + ")"
+	}
 	on := x.in.Config.Preempts(x.in.Job.Type)
 	work := x.works[out.Group]
 	switch {
@@ -324,21 +330,21 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 		wait.Text = fmt.Sprintf("nothing can be preempted: no allocation on the nodes that it may use is in a lower priority band than its own (%s)", mine)
 	case !on:
 		wait.Text = fmt.Sprintf("nothing is preempted: preemption is off for %s jobs; %s of lower bands than its own (%s) are on the nodes that it may use",
-			x.in.Job.Type, allocations(lower), mine)
+			x.in.Job.Type, victims, mine)
 	case x.in.Job.Partial == structs.PartialFree:
 		wait.Text = fmt.Sprintf("nothing is preempted: partial = \"free\" uses free resources only; "+
-			"with \"preempt\" it could preempt %s of lower bands than its own (%s)", allocations(lower), mine)
+			"with \"preempt\" it could preempt %s of lower bands than its own (%s)", victims, mine)
 	case work != nil && work.Gang != nil && work.Gang.Whole:
 		wait.Text = fmt.Sprintf("nothing is preempted: the resources of %s of lower bands than its own (%s) would not be enough for "+
-			"all of the gang that must start together", allocations(lower), mine)
+			"all of the gang that must start together", victims, mine)
 	case work != nil && work.Gang != nil:
 		wait.Text = fmt.Sprintf("nothing is preempted, though %s of lower bands than its own (%s) are on the nodes that it may use: "+
-			"members of a gang above its min are placed on free resources only", allocations(lower), mine)
+			"members of a gang above its min are placed on free resources only", victims, mine)
 	case feasible.AllOrNone(x.in.Job):
 		wait.Text = fmt.Sprintf("nothing is preempted: the job must be placed whole (%s), and the resources of %s of lower bands "+
-			"than its own (%s) would not be enough for that", allAtOnceText(x.in.Job), allocations(lower), mine)
+			"than its own (%s) would not be enough for that", allAtOnceText(x.in.Job), victims, mine)
 	default:
-		wait.Text = fmt.Sprintf("nothing is preempted: the resources of %s of lower bands than its own (%s) would not be enough", allocations(lower), mine)
+		wait.Text = fmt.Sprintf("nothing is preempted: the resources of %s of lower bands than its own (%s) would not be enough", victims, mine)
 	}
 	if immune > 0 {
 		wait.Text += "; " + immuneText(immune, x.in.Config.RequeuesAllowed())

@@ -55,6 +55,14 @@ func dueOfProject(w *world.World, name string, allowed func(job structs.Namespac
 
 // slotUse returns a usage as it is raised to slots of its project; nil: there are none for it.
 func slotUse(e *world.Edit, u *world.Usage) *world.Usage {
+	if raised := WithSlots(e, u); raised != nil && world.ClaimLacks(e, raised) == "" {
+		return raised
+	}
+	return nil
+}
+
+// WithSlots returns a usage as it would be if it used slots of its project, whether or not there are any free; nil: it uses none, or has other claims.
+func WithSlots(e *world.Edit, u *world.Usage) *world.Usage {
 	t, book := u.Owner.Terms.Slots, world.Base(e).Slots()
 	n, known := world.StateOf(e, u.NodeID)
 	if t == nil || book == nil || u.Guaranteed() || u.PerNode() || u.IsSuspended || !known || n.Node == nil || n.Node.NodeResources == nil {
@@ -77,9 +85,6 @@ func slotUse(e *world.Edit, u *world.Usage) *world.Usage {
 		owner.Terms.CellLevel = slot.Level(world.Base(e), n, kind.GPUs)
 	}
 	raised.Owner = &owner
-	if world.ClaimLacks(e, &raised) != "" {
-		return nil
-	}
 	return &raised
 }
 

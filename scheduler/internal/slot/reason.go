@@ -12,36 +12,41 @@ import (
 )
 
 // Why returns why an instance of a group uses no slot of its project, that has been pending since then, in Unix nanoseconds; "": it is entitled to
-// none, as its job names no project or is not recognised.
-func Why(in *search.Input, e *world.Edit, group *structs.TaskGroup, since int64) string {
+// none, as its job names no project or is not recognised. While others need not leave yet, until is when they must.
+func Why(in *search.Input, e *world.Edit, group *structs.TaskGroup, since int64) (why string, until int64) {
 	if why := WhyNoMore(world.Base(e), in.Job, group); why != "" {
-		return why
+		return why, 0
 	}
 	f := entitledTo(in, e, group)
 	switch {
 	case f == nil:
-		return ""
+		return "", 0
 	case !f.HasSlots():
-		return f.WhyFull()
+		return f.WhyFull(), 0
 	case !f.UnderAllocated():
-		return f.WhyEnough()
+		return f.WhyEnough(), 0
 	case f.doomed() != "":
-		return f.doomed()
+		return f.doomed(), 0
 	case since+f.Grace() > in.Now.UnixNano():
-		return f.WhyGrace()
+		return f.WhyGrace(), since + f.Grace()
 	}
-	return f.WhyNobody()
+	return f.WhyNobody(), 0
 }
 
 // WhyOfGang is [Why] of the first members of a gang, so many of each of its groups.
-func WhyOfGang(in *search.Input, e *world.Edit, groups []*structs.TaskGroup, first []int, since int64) string {
+func WhyOfGang(in *search.Input, e *world.Edit, groups []*structs.TaskGroup, first []int, since int64) (why string, until int64) {
 	if why := WhyNoMoreOf(world.Base(e), in.Job, groups, first); why != "" {
-		return why
+		return why, 0
 	}
-	if g := NewGang(in, e, groups, first); g != nil {
-		return g.Why(in.Now.UnixNano(), since)
+	g := NewGang(in, e, groups, first)
+	if g == nil {
+		return "", 0
 	}
-	return ""
+	now := in.Now.UnixNano()
+	if at := since + g.Grace(); at > now && g.HasSlots() && g.UnderAllocated() {
+		until = at
+	}
+	return g.Why(now, since), until
 }
 
 // Reasons returns a reason, and that cells of the project are doomed which are slots of the type, if some are.
@@ -72,6 +77,12 @@ func (f *Finder) doomed() string {
 
 // WhyFull is the reason where no row of the project has room.
 func (f *Finder) WhyFull() string {
+	if f.of.Cost > 1 {
+		if free := f.book().Account(f.of.Project).Free(&f.of.Submission); free > 0 {
+			return fmt.Sprintf("slots: an instance costs %d slots of type %q, and project %q has %d free in one row that this job may use this week",
+				f.of.Cost, f.of.Type, f.of.Project, free)
+		}
+	}
 	return fmt.Sprintf("slots: project %q uses all slots of type %q that this job may use this week", f.of.Project, f.of.Type)
 }
 
