@@ -71,7 +71,7 @@ func laterWith(path, standsFor string, missing func(what string) error) *route {
 func (s *Server) table() []*route {
 	var all []*route
 	for _, part := range [][]*route{
-		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), workflowRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
+		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), workflowRoutes(), licenseRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
 	} {
 		all = append(all, part...)
 	}
@@ -249,6 +249,13 @@ func workflowRoutes() []*route {
 	}
 }
 
+func licenseRoutes() []*route {
+	return []*route{
+		get("/v1/licenses", licenseList, wire.MethodLicenseList),
+		put("/v1/license/*", licenseUpsert, wire.MethodLicenseUpsert).with(licenseGet, wire.MethodLicenseGet, http.MethodGet).with(licenseDelete, wire.MethodLicenseDelete, http.MethodDelete),
+	}
+}
+
 func operatorRoutes() []*route {
 	return []*route{
 		put("/v1/operator/scheduler/configuration", schedulerConfigSet, wire.MethodSchedulerSet).with(schedulerConfigGet, wire.MethodSchedulerGet, http.MethodGet),
@@ -291,7 +298,6 @@ func laterRoutes() []*route {
 		out = append(out, later(path))
 	}
 	for _, path := range []string{
-		"/v1/license/*", "/v1/licenses",
 	} {
 		out = append(out, planned(path))
 	}

@@ -60,7 +60,7 @@ func (s *Scheduler) reclaimer(e *world.Edit) *reclaimer {
 // reclaim makes room for the instances of a group that found none free, and returns how many
 // of them count as placed. Those that find none even so are explained.
 func (g *groupRun) reclaim() (taken int) {
-	if len(g.short) == 0 {
+	if g.keepLicensed(); len(g.short) == 0 {
 		return 0
 	}
 	r := g.s.reclaimer(g.search.Edit)

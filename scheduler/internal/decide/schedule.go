@@ -223,7 +223,7 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	slots := run.slots()
 	own := run.workflow()
 	for _, p := range work.Place {
-		if run.enough(p) {
+		if run.enough(p) || run.unlicensed(p) {
 			if p.Unwell {
 				taken++
 			}
@@ -340,12 +340,13 @@ func (g *groupRun) replace(p reconcile.Placement, claims *claimRun, slots *slotR
 	old := p.Previous
 	use := world.Release(g.s.Edit, old.ID)
 	g.s.Census.Move(old.TaskGroup, old.NodeID, -1)
-	if claims.placeAgain(p) || slots.placeAgain(p) {
+	lacks := g.lacksLicense()
+	if lacks == "" && (claims.placeAgain(p) || slots.placeAgain(p)) {
 		return
 	}
-	left := g.leave()
-	without := left || claims.mayDoWithout(p) // one that may not is explained
-	if !left && without {
+	left := lacks == "" && g.leave()
+	without := left || lacks == "" && claims.mayDoWithout(p) // one that may not is explained
+	if lacks == "" && !left && without {
 		slots.rewind()
 		f := g.search.On(old.NodeID)
 		if f == nil && p.NodeID == "" {
@@ -364,7 +365,10 @@ func (g *groupRun) replace(p reconcile.Placement, claims *claimRun, slots *slotR
 		world.Take(g.s.Edit, use)
 	}
 	g.s.Census.Move(old.TaskGroup, old.NodeID, 1)
-	if !left && without {
+	switch {
+	case lacks != "":
+		g.failFor(p, lacks)
+	case !left && without:
 		g.fail(p)
 	}
 }
@@ -406,6 +410,7 @@ func (g *groupRun) accept(p reconcile.Placement, f *search.Found) {
 	g.search.Take(f)
 	world.Claim(g.search.Edit, f.Grant.Usage)
 	world.SlotEdit{E: g.search.Edit}.Place(f.Node.ID, f.Grant.Usage)
+	world.LicenseEdit{E: g.search.Edit}.Place(f.Grant.Usage)
 	s.Census.Move(g.work.Group.Name, f.Node.ID, 1)
 	if g.batch == nil {
 		g.batch = &structs.PlacementBatch{
