@@ -46,7 +46,7 @@ func licenseApply() spec {
 				case *isJSON && stated["count"]:
 					return e.usage("-json is of a file, -count of a license that is given by its name")
 				}
-				licenses, err := e.licensesOf(ctx, args[0], *isJSON, stated, *count, *description)
+				licenses, err := licensesOf(ctx, e, args[0], *isJSON, stated, *count, *description)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -66,7 +66,7 @@ func licenseApply() spec {
 }
 
 // licensesOf returns the licenses of a file or, where a count is stated, the one of a name with that count: what else an existing one has stays.
-func (e *env) licensesOf(ctx context.Context, input string, isJSON bool, stated map[string]bool, count int64, description string) ([]*structs.License, error) {
+func licensesOf(ctx context.Context, e *env, input string, isJSON bool, stated map[string]bool, count int64, description string) ([]*structs.License, error) {
 	if !stated["count"] {
 		file, err := readLicenses(e.in, input, isJSON)
 		if err != nil {
@@ -124,7 +124,7 @@ func licenseStatus() spec {
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				stale(e)
-				l, err := e.licenseNamed(ctx, args)
+				l, err := licenseNamed(ctx, e, args)
 				if err != nil {
 					return e.fail(err)
 				}
@@ -139,7 +139,7 @@ func licenseStatus() spec {
 }
 
 // licenseNamed takes a license by its name or a prefix of it.
-func (e *env) licenseNamed(ctx context.Context, args []string) (*structs.LicenseStatus, error) {
+func licenseNamed(ctx context.Context, e *env, args []string) (*structs.LicenseStatus, error) {
 	if len(args) != 1 {
 		return nil, fmt.Errorf("one license is needed, %d given", len(args))
 	}

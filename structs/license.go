@@ -63,20 +63,20 @@ func (l *License) Validate() error {
 	return nil
 }
 
-// LicenseRequest is how many of a license an instance requests.
-type LicenseRequest struct {
+// RequestedLicense is how many of a license an instance requests.
+type RequestedLicense struct {
 	Name  string
 	Count int64
 }
 
 // LicenseTerms is the licenses that an instance uses while it runs, in the order of their names, each once. It is never changed.
-type LicenseTerms struct{ Requests []LicenseRequest }
+type LicenseTerms struct{ Requests []RequestedLicense }
 
 // Equal reports whether both are the same licenses; nil is none.
 func (t *LicenseTerms) Equal(o *LicenseTerms) bool { return t == o || slices.Equal(t.List(), o.List()) }
 
 // List returns the requests; of nil none.
-func (t *LicenseTerms) List() []LicenseRequest {
+func (t *LicenseTerms) List() []RequestedLicense {
 	if t == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (g *TaskGroup) Licenses() *LicenseTerms {
 	}
 	terms := &LicenseTerms{}
 	for _, name := range slices.Sorted(maps.Keys(sum)) {
-		terms.Requests = append(terms.Requests, LicenseRequest{name, sum[name]})
+		terms.Requests = append(terms.Requests, RequestedLicense{name, sum[name]})
 	}
 	return terms
 }

@@ -36,14 +36,14 @@ func (x *explainer) licenses(out *structs.GroupExplanation, left int) {
 
 // lackingLicense returns what an instance of a group requests of the first license that it finds too few of, a gang's first members of all that
 // these request, and why; "": of none.
-func (x *explainer) lackingLicense(group string) (lacking structs.LicenseRequest, why string) {
+func (x *explainer) lackingLicense(group string) (lacking structs.RequestedLicense, why string) {
 	g, edit := x.in.Job.LookupTaskGroup(group), world.LicenseEdit{E: x.after.Edit()}
 	instances := 1
 	if work := x.works[group]; work != nil && work.Gang != nil && work.Gang.Whole {
 		instances = max(1, work.First)
 	}
 	for _, r := range g.Licenses().List() {
-		if why := edit.LacksFor(&structs.LicenseTerms{Requests: []structs.LicenseRequest{r}}, instances); why != "" {
+		if why := edit.LacksFor(&structs.LicenseTerms{Requests: []structs.RequestedLicense{r}}, instances); why != "" {
 			r.Count *= int64(instances)
 			return r, why
 		}
