@@ -72,6 +72,8 @@ func (f *licenseFile) readHCL(src []byte) error {
 			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: at the top of the file stand only blocks license", b.Type))
 		case len(b.Labels) != 1 || b.Labels[0] == "":
 			problems = append(problems, hclfile.At(b.DefRange(), `a license needs a name: write license "NAME" { … }`))
+		case b.Body.Attributes["count"] == nil:
+			problems = append(problems, hclfile.At(b.DefRange(), "license %q: count is missing: state how many there are", b.Labels[0]))
 		default:
 			found = append(found, b)
 		}
@@ -89,15 +91,7 @@ func (f *licenseFile) readHCL(src []byte) error {
 		l.Name = b.Labels[0]
 		f.licenses = append(f.licenses, l)
 	}
-	if err := f.ranges.Problems().Err(); err != nil {
-		return err
-	}
-	for _, l := range f.licenses {
-		if _, stated := f.ranges.Range(licensePath(l.Name), "count"); !stated {
-			return f.placed(l, fmt.Errorf("license %q: count is missing: state how many there are", l.Name))
-		}
-	}
-	return nil
+	return f.ranges.Problems().Err()
 }
 
 func licensePath(name string) string { return structs.ChildPath("", "license", name, -1) }
