@@ -71,7 +71,7 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	x := NewGangPlacer(s, gw)
-	if why := cmp.Or(x.enough(), x.lacksLicense()); why != "" {
+	if why := cmp.Or(x.enough(), x.gw.LacksLicense(x.base)); why != "" {
 		x.explain(claim.Without{Withheld: []string{why}})
 		return nil
 	}

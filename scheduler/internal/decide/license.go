@@ -25,10 +25,8 @@ func (g *groupRun) unlicensed(p reconcile.Placement) bool {
 
 // failFor counts an instance as not placed, for a reason that no node has.
 func (g *groupRun) failFor(p reconcile.Placement, why string) {
-	was := g.reasons
 	g.reasons = []string{why}
 	g.fail(p)
-	g.reasons = was
 	m := g.s.failed[g.work.Group.Name]
 	if n, known := g.s.World.Node(p.NodeID); known && m.DimensionExhausted[why] == 0 { // the metric is this evaluation's own: its nodes are named
 		metric.Explanation{AllocMetric: m}.Exhausted(n, why, 1)
@@ -37,27 +35,13 @@ func (g *groupRun) failFor(p reconcile.Placement, why string) {
 
 // keepLicensed leaves of the instances that found no free room only those for which there are licenses.
 func (g *groupRun) keepLicensed() {
-	of := g.search.Request.Resources.Shared.Terms.Licenses
-	if of == nil {
-		return
-	}
-	fit := min(int64(len(g.short)), world.Base(g.search.Edit).Licenses().Fits(of))
-	more := g.short[fit:]
-	g.short = g.short[:fit]
-	for _, p := range more {
-		g.failFor(p, world.LicenseEdit{E: g.search.Edit}.LacksFor(of, int(fit)+1))
-	}
-}
-
-// lacksLicense returns which license the gang's first members find too few of, all together; "": none.
-func (x *GangPlacer) lacksLicense() string {
-	edit := world.LicenseEdit{E: x.base.World().Edit()}
-	for _, work := range x.gw.Works {
-		of := work.Group.Licenses()
-		if why := edit.LacksFor(of, work.First); why != "" {
-			return why
+	of, edit := g.search.Request.Resources.Shared.Terms.Licenses, world.LicenseEdit{E: g.search.Edit}
+	for n := len(g.short); n > 0; n-- {
+		why := edit.LacksFor(of, n)
+		if why == "" {
+			return
 		}
-		edit.Reserve(of, work.First)
+		g.failFor(g.short[n-1], why)
+		g.short = g.short[:n-1]
 	}
-	return ""
 }

@@ -113,7 +113,7 @@ func (r *reclaimer) assign(find *reclaimSearch, p reconcile.Placement) bool {
 	case g.only != "":
 		instance = find.on(g.only)
 	default:
-		instance = find.next(avoided(p))
+		instance = find.next(p.Avoided())
 	}
 	if instance == nil {
 		return false

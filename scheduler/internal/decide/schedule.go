@@ -322,18 +322,6 @@ func (g *groupRun) sticky(p reconcile.Placement) bool {
 	return d != nil && d.Sticky && p.Previous != nil && p.Previous.ClientStatus != structs.AllocClientFailed
 }
 
-// avoided are the nodes on which the instance failed before.
-func avoided(p reconcile.Placement) []string {
-	if p.Tracker == nil {
-		return nil
-	}
-	var nodes []string
-	for _, e := range p.Tracker.Events {
-		nodes = append(nodes, e.PrevNodeID)
-	}
-	return nodes
-}
-
 // replace places the successor of a running instance, on the same node if that
 // fits. If there is no room others may have to make some; else the old one keeps running.
 func (g *groupRun) replace(p reconcile.Placement, claims *claimRun, slots *slotRun) {

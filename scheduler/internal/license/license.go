@@ -119,17 +119,6 @@ func (b *Book) Lacks(of *structs.LicenseTerms, instances int64) string {
 	return ""
 }
 
-// Fits returns how many instances can have what each of them requests.
-func (b *Book) Fits(of *structs.LicenseTerms) int64 {
-	most := int64(math.MaxInt64)
-	for _, r := range of.List() {
-		if r.Count > 0 {
-			most = min(most, b.Of(r.Name).Free()/r.Count)
-		}
-	}
-	return most
-}
-
 // Over returns the first of some licenses of which more is used than there is; "": none.
 func (b *Book) Over(of *structs.LicenseTerms) string {
 	for _, r := range of.List() {
