@@ -190,7 +190,6 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	x.gang(out, sv)
 	x.claims(out, left)
 	graceEnds := x.slots(out, left)
-	x.slots(out, left)
 	x.licenses(out, left)
 	x.preemption(out, sv)
 	if out.Expected = x.expected(out, sv, left); graceEnds > 0 && (out.Expected.First == 0 || graceEnds < out.Expected.First) {
