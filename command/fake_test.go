@@ -413,6 +413,8 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/namespace/team", teamNamespace()).
 		on("GET /v1/virtual-clusters", []*structs.VirtualClusterStatus{teamCluster()}).
 		on("GET /v1/virtual-cluster/team", teamCluster()).
+		on("GET /v1/licenses", []*structs.LicenseStub{&licensed().LicenseStub}).
+		on("GET /v1/license/vcs", licensed()).
 		on("GET /v1/workflows", []*structs.WorkflowStub{{ID: "chip", Namespace: "default", Run: 1, State: structs.WorkflowRunning, Stage: 2, Stages: 3, StageName: "place", Priority: 70}}).
 		on("GET /v1/workflow/chip", drawn()).
 		on("GET /v1/projects", []*structs.ProjectStatus{chipProject()}).

@@ -58,7 +58,7 @@ var laterFamilies = []laterFamily{
 	{"there are no Sentinel policies", []string{
 		"sentinel", "sentinel apply", "sentinel delete", "sentinel list", "sentinel read",
 	}},
-	{"no license is needed", []string{"license", "license get"}},
+	{"no license is needed", []string{"license get"}},
 	{"there is no integration with Consul or Vault", []string{"setup", "setup consul", "setup vault"}},
 	{"there is no web interface", []string{"ui"}},
 	{"the agent does not run on Windows", []string{

@@ -23,7 +23,7 @@ func registry() commands {
 		"topology":            topologyCmd,
 		"queue":               queueCmd,
 	}
-	for _, more := range []commands{workCommands(), nodeCommands(), projectCommands(), workflowCommands(), vcCommands(), clusterCommands(), fileCommands()} {
+	for _, more := range []commands{workCommands(), nodeCommands(), projectCommands(), workflowCommands(), licenseCommands(), vcCommands(), clusterCommands(), fileCommands()} {
 		maps.Copy(all, more)
 	}
 	for alias, of := range aliases {
@@ -207,6 +207,7 @@ var groups = map[string]string{
 	"vc":                      "vc <subcommand> [options] [args]\n\n  Show and change virtual clusters: the GPUs that namespaces own",
 	"project":                 "project <subcommand> [options] [args]\n\n  Show and change projects and their calendars of slots",
 	"workflow":                "workflow <subcommand> [options] [args]\n\n  Run, show and change workflows: stages of jobs that reserve as a whole",
+	"license":                 "license <subcommand> [options] [args]\n\n  Show and change licenses: counters that the jobs of a region share",
 	"flow":                    "flow <subcommand> [options] [args]\n\n  Show and change the steps that projects share",
 	"node pool":               "node pool <subcommand> [options] [args]\n\n  Show and change node pools",
 	"eval":                    "eval <subcommand> [options] [args]\n\n  Show evaluations and delete a backlog of them",

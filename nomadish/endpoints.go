@@ -9,6 +9,7 @@ import (
 	clusterendpoint "github.com/nomadish/nomadish/nomadish/endpoint/cluster"
 	"github.com/nomadish/nomadish/nomadish/endpoint/eval"
 	"github.com/nomadish/nomadish/nomadish/endpoint/job"
+	"github.com/nomadish/nomadish/nomadish/endpoint/license"
 	"github.com/nomadish/nomadish/nomadish/endpoint/namespace"
 	nodeendpoint "github.com/nomadish/nomadish/nomadish/endpoint/node"
 	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
@@ -67,6 +68,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
 		project.New(project.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now, Identity: users}),
 		workflowendpoint.New(workflowendpoint.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, NewID: NewID, Now: time.Now, Identity: users}),
+		license.New(license.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
 	)
 }

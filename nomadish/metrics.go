@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/ownerseries"
 	"github.com/nomadish/nomadish/nomadish/workflow"
 )
 
@@ -20,7 +21,7 @@ var (
 	streams, streamErrors   = telemetry.NewCount("nomad.streaming_rpc.request"), telemetry.NewCount("nomad.streaming_rpc.request_error")
 )
 
-// Metrics adds the series of the server to a batch: where its log is, and as a leader those of jobs, of virtual clusters and of workflows.
+// Metrics adds the series of the server to a batch: where its log is, and as a leader those of jobs, of virtual clusters, of licenses and of workflows.
 func (s *Server) Metrics(b *telemetry.Batch) {
 	s.raft.Metrics(b)
 	b.Add(snapshotIndex, float64(s.store.LatestIndex()), nil)
@@ -29,6 +30,7 @@ func (s *Server) Metrics(b *telemetry.Batch) {
 		snap := s.store.Snapshot()
 		s.series.Add(b, snap)
 		s.owners.Add(b, snap)
+		ownerseries.AddLicenses(b, snap)
 		workflow.Metrics(b, snap)
 	}
 }

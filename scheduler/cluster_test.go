@@ -50,6 +50,8 @@ type cluster struct {
 	took     map[string][]time.Duration // how long users' latest completed runs took
 	// workflows are the reservations of workflows, by key.
 	workflows map[string]*structs.WorkflowClaim
+	// licenses are how many there are of each.
+	licenses map[string]int64
 }
 
 func newCluster(t tester) *cluster {
@@ -380,6 +382,9 @@ func (c *cluster) rebuilt() *scheduler.World {
 		}
 	}
 	e.RestoreQuotas(owned)
+	for name, count := range c.licenses {
+		scheduler.SetLicense(e, name, count)
+	}
 	for _, a := range c.allocs {
 		e.UpsertAlloc(a)
 	}

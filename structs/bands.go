@@ -87,6 +87,9 @@ type AllocTerms struct {
 	// Workflow is what it has to do with a workflow's reservation; nil: nothing. It is set only where there are workflows: all servers know it then.
 	// It is never changed.
 	Workflow *WorkflowTerms `json:",omitempty" codec:",omitempty"`
+	// Licenses is what it uses of licenses while it runs; nil: none. Instances are placed with licenses only where there are some: all servers
+	// know it then.
+	Licenses *LicenseTerms `json:",omitempty" codec:",omitempty"`
 	// User is who submitted the version of the job that it was placed by: what it uses counts in the user's share of the pool (semantics
 	// part 7). "": nobody in particular. No server lets a job have a submitter before all servers know of submitters.
 	User string `json:",omitempty" codec:",omitempty"`
@@ -170,8 +173,8 @@ func (t *AllocTerms) Equal(o *AllocTerms) bool {
 		return t == o
 	}
 	a, b := *t, *o
-	a.Slots, b.Slots, a.Workflow, b.Workflow = nil, nil, nil, nil
-	if a != b || t.WorkflowKey() != o.WorkflowKey() || t.LentTo() != o.LentTo() {
+	a.Slots, b.Slots, a.Workflow, b.Workflow, a.Licenses, b.Licenses = nil, nil, nil, nil, nil, nil
+	if a != b || !t.Licenses.Equal(o.Licenses) || t.WorkflowKey() != o.WorkflowKey() || t.LentTo() != o.LentTo() {
 		return false
 	}
 	if t.Slots == nil || o.Slots == nil {

@@ -12,6 +12,7 @@ const (
 	TopicExchange       = "Exchange"       // ours: offers and bids of cells
 	TopicProject        = "Project"        // ours: projects, their calendars and flows
 	TopicWorkflow       = "Workflow"       // ours: workflows and their runs
+	TopicLicense        = "License"        // ours: how many there are of each license
 	TopicOperator       = "Operator"
 	TopicQueue          = "Queue" // ours: requests that wait, are placed or taken back
 )
@@ -57,6 +58,8 @@ func EventPayload(name string) any {
 		return &Flow{}
 	case "Workflow":
 		return &WorkflowRun{}
+	case "License":
+		return &License{}
 	case "CalendarEdit":
 		return &CalendarEdit{}
 	case "SchedulerConfiguration":

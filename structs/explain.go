@@ -61,6 +61,8 @@ const (
 	ReasonDoomed    = "cells-doomed" // cells that its namespace owns cannot be had at present
 	ReasonNoCell    = "no-cell"      // no cell that its namespace may use holds it
 	ReasonWithheld  = "withheld"     // it might run opportunistically, and a setting says that it must not
+	// Of a group that requests licenses: there are too few.
+	ReasonLicense = "license"
 	// Of a group whose project has slots: why it uses none of them.
 	ReasonNoSlot = "no-slot"
 )
@@ -209,11 +211,12 @@ type CellRoom struct {
 
 // What an Edit changes.
 const (
-	EditJob    = "job"
-	EditNode   = "node"
-	EditConfig = "config" // the scheduler's configuration
-	EditAlloc  = "alloc"
-	EditCells  = "virtual-cluster" // the Count of the CellQuota that Value is, to be added to what the virtual cluster has
+	EditJob     = "job"
+	EditNode    = "node"
+	EditConfig  = "config" // the scheduler's configuration
+	EditAlloc   = "alloc"
+	EditLicense = "license"
+	EditCells   = "virtual-cluster" // the Count of the CellQuota that Value is, to be added to what the virtual cluster has
 )
 
 // What an Edit does: those of JSON Patch (RFC 6902), on the object's JSON as its API
@@ -258,12 +261,13 @@ const (
 	RemedyGangMin    = "smaller-gang"
 	RemedyClass      = "class"      // another class of service
 	RemedyCells      = "more-cells" // of its virtual cluster
+	RemedyLicense    = "more-licenses"
 )
 
 // Edit is one step of a change, for programs.
 type Edit struct {
 	On string // one of the Edit constants for what is changed
-	// ID is the job, node or allocation; of EditNew the node that the new ones are like,
+	// ID is the job, node, allocation or license; of EditNew the node that the new ones are like,
 	// "" if none is: Value is then such a node.
 	ID   string `json:",omitempty"`
 	Op   string

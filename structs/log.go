@@ -48,6 +48,8 @@ const (
 	LogWorkflowAdvance      LogType = 38 // WorkflowAdvanceEntry
 	LogWorkflowState        LogType = 39 // WorkflowStateEntry
 	LogWorkflowDelete       LogType = 40 // WorkflowDeleteEntry
+	LogLicenseUpsert        LogType = 41 // LicenseUpsertEntry
+	LogLicenseDelete        LogType = 42 // LicenseDeleteEntry
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -146,7 +148,7 @@ func NewLogPayload(t LogType) (any, error) {
 	}
 }
 
-// newProjectPayload is NewLogPayload for entries about projects and workflows.
+// newProjectPayload is NewLogPayload for entries about projects, workflows and licenses.
 func newProjectPayload(t LogType) (any, error) {
 	switch t {
 	case LogProjectUpsert:
@@ -167,6 +169,10 @@ func newProjectPayload(t LogType) (any, error) {
 		return &WorkflowStateEntry{}, nil
 	case LogWorkflowDelete:
 		return &WorkflowDeleteEntry{}, nil
+	case LogLicenseUpsert:
+		return &LicenseUpsertEntry{}, nil
+	case LogLicenseDelete:
+		return &LicenseDeleteEntry{}, nil
 	default:
 		return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 	}

@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 41
+const logTypeEnd = 43

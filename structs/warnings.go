@@ -49,7 +49,6 @@ var noBehaviour = sync.OnceValue(func() map[string]string {
 	Resources.DiskMB
 	Resources.SecretsMB
 	Resources.IOPS
-	Resources.Licenses
 	Resources.Networks
 	NUMAResource.Affinity:none
 	NUMAResource.Devices

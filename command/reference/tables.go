@@ -41,7 +41,6 @@ var features = [][2]string{
 	{"/v1/operator/license", "Nomad Enterprise"},
 	{"/v1/operator/utilization", "Nomad Enterprise"},
 	{"/v1/operator/upgrade-check", "Checks before an upgrade"},
-	{"/v1/workflow", "Planned here, and not Nomad's: workflows"},
 }
 
 // others is what a missing route belongs to that no row is of.
@@ -69,7 +68,7 @@ func routes() []Section {
 	return []Section{{
 		Title: "HTTP routes that answer 501",
 		Text: "A `*` stands for a name. Where methods are stated, the route answers all others. " +
-			"The answer is `501` with the text `…: Nomad has it, this server does not yet`, or `…: planned, and not there yet` where Nomad has no such route.",
+			"The answer is `501` with the text `…: Nomad has it, this server does not yet`.",
 		Head: []string{"What is missing", "Routes"}, Rows: missing.rows(),
 	}}
 }

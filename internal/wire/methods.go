@@ -137,6 +137,11 @@ const (
 	MethodWorkflowRetry  = "Workflow.Retry"  // WorkflowRetryRequest → WorkflowRunReply
 	MethodWorkflowDelete = "Workflow.Delete" // WorkflowActionRequest → WriteReply
 
+	MethodLicenseList   = "License.List"   // ListRequest → LicenseListReply
+	MethodLicenseGet    = "License.Get"    // IDRequest → LicenseReply
+	MethodLicenseUpsert = "License.Upsert" // LicenseUpsertRequest → WriteReply
+	MethodLicenseDelete = "License.Delete" // LicenseDeleteRequest → WriteReply
+
 	MethodExchangeList     = "Exchange.List"     // ListRequest → ExchangeListReply
 	MethodExchangePut      = "Exchange.Put"      // ExchangePutRequest → ExchangePutReply
 	MethodExchangeWithdraw = "Exchange.Withdraw" // ExchangeWithdrawRequest → WriteReply

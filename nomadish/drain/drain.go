@@ -141,7 +141,7 @@ func (w *watch) note(c state.Changes) (look bool) {
 				look = look || (a != nil && (w.draining[a.NodeID()] || w.jobs[a.JobID()]))
 			}
 		case state.KindJob, state.KindEval, state.KindConfig, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindVirtualCluster, state.KindExchange, state.KindProject,
-			state.KindWorkflow:
+			state.KindWorkflow, state.KindLicense:
 		}
 	}
 	return look && len(w.draining) > 0

@@ -20,7 +20,7 @@ type Filter struct {
 // topics. An unknown topic is refused.
 func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
 	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool,
-		structs.TopicOperator, structs.TopicQueue, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicProject, structs.TopicWorkflow}
+		structs.TopicOperator, structs.TopicQueue, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicProject, structs.TopicWorkflow, structs.TopicLicense}
 	// Nomad's further topics exist, and are silent until what they are about does.
 	silent := []string{"Deployment", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
 		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
@@ -107,6 +107,9 @@ func eventOf(c state.Change, index uint64) (structs.Event, bool) {
 	case *structs.WorkflowRun:
 		ev.Topic, ev.Key, ev.Namespace = structs.TopicWorkflow, v.ID, v.Namespace
 		ev.Payload = map[string]any{"Workflow": v.WithoutJobs()}
+	case *structs.License:
+		ev.Topic, ev.Key = structs.TopicLicense, v.Name
+		ev.Payload = map[string]any{"License": v}
 	case *structs.SchedulerConfiguration:
 		ev.Topic, ev.Key = structs.TopicOperator, "scheduler-configuration"
 		ev.Payload = map[string]any{"SchedulerConfiguration": v}

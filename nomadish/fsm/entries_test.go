@@ -236,6 +236,12 @@ func (s *script) entry() (structs.LogType, any) {
 		return t, s.claim(t)
 	case structs.LogProjectUpsert, structs.LogProjectDelete, structs.LogProjectCalendar, structs.LogFlowUpsert, structs.LogFlowDelete:
 		return t, s.project(t)
+	case structs.LogLicenseUpsert:
+		return t, &structs.LicenseUpsertEntry{
+			License: &structs.License{Name: s.one("vcs", "spice"), Count: int64(s.pick("count", 4))}, CAS: s.pick("cas", 4) == 0, Time: s.time,
+		}
+	case structs.LogLicenseDelete:
+		return t, &structs.LicenseDeleteEntry{Name: s.one("vcs", "spice"), Time: s.time}
 	case structs.LogWorkflowRun, structs.LogWorkflowAdvance, structs.LogWorkflowState, structs.LogWorkflowDelete:
 		return t, s.workflow(t)
 	case structs.LogCollect:

@@ -23,7 +23,7 @@ var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
 		structs.LogProjectUpsert: "apply_project_upsert", structs.LogProjectDelete: "apply_project_delete", structs.LogProjectCalendar: "apply_project_calendar",
 		structs.LogFlowUpsert: "apply_flow_upsert", structs.LogFlowDelete: "apply_flow_delete",
 		structs.LogWorkflowRun: "apply_workflow_run", structs.LogWorkflowAdvance: "apply_workflow_advance", structs.LogWorkflowState: "apply_workflow_state",
-		structs.LogWorkflowDelete: "apply_workflow_delete",
+		structs.LogWorkflowDelete: "apply_workflow_delete", structs.LogLicenseUpsert: "apply_license_upsert", structs.LogLicenseDelete: "apply_license_delete",
 	}
 	for t, name := range names { // order does not matter: each has its own place
 		if t > structs.LogTypeLast { // a build with the tag "earlier" knows fewer

@@ -25,6 +25,7 @@ type blocked struct {
 	reservations map[structs.NamespacedID]int    // counts those rooms
 	due          *heap[*entry]                   // those whose time has come
 	freed        freed
+	licenses     freedLicenses
 	owners       owners
 
 	gates  *gates
@@ -151,7 +152,7 @@ func (b *blocked) clear() {
 	*b = blocked{
 		gates: b.gates, config: b.config, latest: b.latest, world: b.world, after: b.after, owners: newOwners(),
 		of: map[entryKey]*entry{}, ofJob: map[structs.NamespacedID]map[entryKey]*entry{}, groups: map[groupKey]*group{},
-		reserved: map[string]structs.NamespacedID{}, reservations: map[structs.NamespacedID]int{}, freed: newFreed(),
+		reserved: map[string]structs.NamespacedID{}, reservations: map[structs.NamespacedID]int{}, freed: newFreed(), licenses: freedLicenses{},
 		due: &heap[*entry]{before: within, index: func(e *entry) *int { return &e.inDue }},
 	}
 }
@@ -217,7 +218,7 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 			break
 		}
 		b.add(snap, w, requestKey)
-		if b.freed.missed(e) || w.entitled && b.owners.missed(e, requestKey.Entitlement.Project()) {
+		if b.freed.missed(e) || b.licenses.missed(requestKey.Licenses, e) || w.entitled && b.owners.missed(e, requestKey.Entitlement.Project()) {
 			b.open(w.group)
 		}
 		if !w.entitled {
@@ -391,7 +392,8 @@ func (b *blocked) free(r *releases, index uint64) {
 		b.freed.note(class, index)
 	}
 	b.owners.note(r, index)
-	if len(r.classes)+len(r.owners)+len(r.projects) == 0 && !r.allOwners && !r.allProjects {
+	b.licenses.note(r, index)
+	if len(r.classes)+len(r.owners)+len(r.projects)+len(r.licenses) == 0 && !r.allOwners && !r.allProjects {
 		return
 	}
 	open := func(g *group) {

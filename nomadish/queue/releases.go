@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"maps"
+	"slices"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -28,6 +29,8 @@ type releases struct {
 	allProjects bool
 	// slotNodes are the nodes of which slots came free.
 	slotNodes map[string]bool
+	// licenses are those of which some came free, or of which there are more.
+	licenses map[string]bool
 	// edited are the namespaces whose virtual clusters were.
 	edited map[string]bool
 	// lessens: a node can be used for less than before, or for other things.
@@ -68,6 +71,7 @@ func (r *releases) note(c *state.Change) {
 		}
 		if now == nil || now.Terminal() || now.DesiredStatus() != was.DesiredStatus() || now.Resources() != was.Resources() {
 			r.jobs[was.JobID()] = true
+			r.returned(was)
 			if node := r.snap.Node(nil, was.NodeID()); node != nil && node.Ready() {
 				r.node(node)
 			}
@@ -90,6 +94,8 @@ func (r *releases) note(c *state.Change) {
 				r.reservedBy(run)
 			}
 		}
+	case state.KindLicense:
+		r.licenses[c.Key] = true
 	case state.KindProject: // what its slots are, and whose
 		names, all := state.ChangedProjects(c)
 		r.allProjects, r.lessens = r.allProjects || all, true
@@ -110,6 +116,20 @@ func (r *releases) reservedBy(run *structs.WorkflowRun) {
 			r.node(node)
 		}
 	}
+}
+
+// returned notes the licenses that an allocation used and may use no more.
+func (r *releases) returned(was *state.AllocRow) {
+	if res := was.Resources(); res != nil && res.Shared.Terms != nil {
+		for _, l := range res.Shared.Terms.Licenses.List() {
+			r.licenses[l.Name] = true
+		}
+	}
+}
+
+// mayLicense reports whether a group of requests may wait for a license that came free.
+func (r *releases) mayLicense(g *group) bool {
+	return slices.ContainsFunc(g.requestKey.Licenses, func(name string) bool { return r.licenses[name] })
 }
 
 // noteUse notes whose shares an allocation may change.
@@ -134,7 +154,7 @@ func (r *releases) noteUser(a *state.AllocRow) {
 
 // may reports whether what was freed may be what a group of requests waits for.
 func (r *releases) may(g *group) bool {
-	if r.classes[""] || g.requestKey.Project != "" && (r.allProjects || r.projects[g.requestKey.Project]) || g.key.entitled && r.mayEntitled(g) || g.requestKey.BesideOwned && (r.allOwners || len(r.unbound) > 0) {
+	if r.classes[""] || r.mayLicense(g) || g.requestKey.Project != "" && (r.allProjects || r.projects[g.requestKey.Project]) || g.key.entitled && r.mayEntitled(g) || g.requestKey.BesideOwned && (r.allOwners || len(r.unbound) > 0) {
 		return true
 	}
 	if len(r.nodes) > maxPositions {
@@ -224,6 +244,21 @@ func (f *freed) missed(e *structs.Evaluation) bool {
 		}
 	}
 	return f.floor > e.SnapshotIndex
+}
+
+// freedLicenses is when some of each license last came free, or more of it was made: what was decided on an older state has missed it. Licenses that
+// are gone stay in it: names are few.
+type freedLicenses map[string]uint64
+
+func (f freedLicenses) note(r *releases, index uint64) {
+	for name := range r.licenses { // order does not matter: all of one index
+		f[name] = index
+	}
+}
+
+// missed reports whether one of some licenses came free after the state that an evaluation was decided on.
+func (f freedLicenses) missed(names []string, e *structs.Evaluation) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return f[name] > e.SnapshotIndex })
 }
 
 // helps reports whether room in a class may be what an evaluation waits for. A class

@@ -123,6 +123,7 @@ func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	r := releases{
 		snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
 		owners: map[string]bool{}, unbound: map[string]bool{}, edited: map[string]bool{}, projects: map[string]bool{}, slotNodes: map[string]bool{}, used: map[string]bool{},
+		licenses: map[string]bool{},
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,7 +193,7 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 		}
 	case state.KindNode: // see releases, as for what allocations free
 	case state.KindProject: // see projectsChanged
-	case state.KindVirtualCluster, state.KindExchange, state.KindWorkflow: // see ownerChanges
+	case state.KindVirtualCluster, state.KindExchange, state.KindWorkflow, state.KindLicense: // see ownerChanges
 	case state.KindNodePool: // which nodes are in it, they determine themselves
 	}
 }

@@ -52,6 +52,7 @@ var exported = []struct {
 	{TableProjectUsage, func() any { return &structs.ProjectUsage{} }},
 	{TableProjectHistory, func() any { return &structs.ProjectHistory{} }},
 	{TableWorkflows, func() any { return &structs.WorkflowRun{} }},
+	{TableLicenses, func() any { return &structs.License{} }},
 	{TableHistory, func() any { return &structs.HistoryRecord{} }},
 }
 
@@ -260,6 +261,10 @@ func CheckRow(table string, row any) error {
 		return checkID("project", r.Project)
 	case *structs.WorkflowRun:
 		return workflowtable.CheckRow(r)
+	case *structs.License:
+		if err := r.Validate(); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
 	case *structs.PendingRequest:
 		if err := checkRequestRow(r); err != nil {
 			return fmt.Errorf("import: %w", err)

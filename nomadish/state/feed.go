@@ -23,6 +23,7 @@ const (
 	KindExchange                       // *structs.Exchange; Key is its ID
 	KindProject                        // *structs.Project, *structs.CalendarEdit or *structs.Flow; Key is its name, or the project's
 	KindWorkflow                       // *structs.WorkflowRun; Key is namespace/id
+	KindLicense                        // *structs.License; Key is its name
 )
 
 // Change is one thing that a commit changed. Old and New are shared values, never

@@ -44,6 +44,8 @@ const (
 	TableProjectHistory = projecthistory.Runs
 	// TableWorkflows is workflows, each with its last run.
 	TableWorkflows = workflowtable.Workflows
+	// TableLicenses is how many there are of each license.
+	TableLicenses = "licenses"
 	// TableReservations is room that is kept for requests that wait, by node.
 	TableReservations = "reservations"
 	// TableRequests is what waits in the queue, and what is remembered of what did.
@@ -59,7 +61,7 @@ func Tables() []string {
 		TableScaling, TableSigningKeys, TableSubmissions, TableSummaries, TableVersions,
 		TableNamespaces, TableVirtualClusters, TableClaimsTime, TableExchanges,
 		TableProjects, TableProjectWeeks, TableProjectEdits, TableFlows, TableProjectUsage, TableProjectHistory,
-		TableWorkflows,
+		TableWorkflows, TableLicenses,
 	}
 }
 
@@ -156,6 +158,7 @@ func schema() *memdb.DBSchema {
 	table(TableSigningKeys, uniqueBy(func(k *structs.SigningKey) []byte { return key(k.KeyID) }))
 	table(TableNamespaces, uniqueBy(func(n *structs.Namespace) []byte { return key(n.Name) }))
 	table(TableNodePools, uniqueBy(func(p *structs.NodePool) []byte { return key(p.Name) }))
+	table(TableLicenses, uniqueBy(func(l *structs.License) []byte { return key(l.Name) }))
 	for _, more := range []map[string][]*memtable.Index{claimtable.Indexes(), projecttable.Indexes(), projecthistory.Indexes(), workflowtable.Indexes()} {
 		for name, indexes := range more { // order does not matter: each table is by itself
 			table(name, indexes...)

@@ -245,6 +245,9 @@ func rebuild(r reader, allocs *alloctable.Table) *scheduler.Edit {
 	}
 	slotClaims(r, owned)
 	scheduler.RestoreClaims(edit, owned)
+	for l := range rows[structs.License](r, false, TableLicenses, byID) {
+		scheduler.SetLicense(edit, l.Name, l.Count)
+	}
 	for a := range allocs.All {
 		edit.UpsertAlloc(a.Brief())
 	}

@@ -104,6 +104,10 @@ func (w *Writer) Apply(index uint64, t structs.LogType, payload any) error {
 		return w.NamespaceUpsert(index, p)
 	case *structs.NamespaceDeleteEntry:
 		return w.NamespaceDelete(index, p)
+	case *structs.LicenseUpsertEntry:
+		return w.LicenseUpsert(index, p)
+	case *structs.LicenseDeleteEntry:
+		return w.LicenseDelete(index, p)
 	case *structs.JobStabilityEntry:
 		return w.JobStability(index, p)
 	case *structs.CollectEntry:

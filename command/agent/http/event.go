@@ -11,7 +11,7 @@ import (
 // topics are those of Nomad's event stream. Of those that we have no events for
 // nothing comes, but they may be requested.
 var topics = []string{
-	structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicProject, structs.TopicWorkflow, structs.TopicOperator,
+	structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicProject, structs.TopicWorkflow, structs.TopicLicense, structs.TopicOperator,
 	structs.TopicQueue,
 	"Deployment", "NodeDrain", "Namespace", "Service", "ACLToken", "ACLPolicy", "ACLRole", "ACLAuthMethod",
 	"ACLBindingRule", "CSIVolume", "CSIPlugin", "HostVolume",

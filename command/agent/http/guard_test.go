@@ -114,6 +114,7 @@ var reads = []string{
 	wire.MethodNamespaceList, wire.MethodNamespaceGet, wire.MethodVirtualClusterList, wire.MethodVirtualClusterGet, wire.MethodExchangeList,
 	wire.MethodProjectList, wire.MethodProjectGet, wire.MethodProjectCalendar, wire.MethodProjectEdits, wire.MethodProjectReport, wire.MethodFlowList, wire.MethodFlowGet,
 	wire.MethodWorkflowList, wire.MethodWorkflowGet,
+	wire.MethodLicenseList, wire.MethodLicenseGet,
 	wire.MethodNodePoolList, wire.MethodNodePoolGet, wire.MethodNodePoolNodes, wire.MethodNodePoolJobs,
 	wire.MethodScalingList, wire.MethodScalingGet, wire.MethodClientMetaRead,
 	wire.MethodNodeList, wire.MethodNodeGet, wire.MethodNodeAllocs, wire.MethodClientAllocStats, wire.MethodClientHostStats,

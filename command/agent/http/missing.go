@@ -7,7 +7,7 @@ import (
 	"github.com/nomadish/nomadish/internal/wire"
 )
 
-// MissingRoute is a route of Nomad's, or a planned one, that is answered with 501, with some of its methods or all.
+// MissingRoute is a route of Nomad's that is answered with 501, with some of its methods or all.
 type MissingRoute struct {
 	Path    string   // * stands for a name
 	Methods []string // sorted; nil: all of them

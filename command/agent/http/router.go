@@ -29,7 +29,7 @@ type route struct {
 	path    string
 	actions map[string]action
 	streams bool // never compressed
-	// later marks a route that is answered with 501: Nomad's, or one that is planned.
+	// later marks a route that is answered with 501: one of Nomad's.
 	later bool
 
 	allow   string

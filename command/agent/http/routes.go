@@ -51,18 +51,7 @@ func later(path string) *route { return laterFor(path, wire.AgentMissing) }
 
 // laterFor is a later route that not everybody may call.
 func laterFor(path, standsFor string) *route {
-	return laterWith(path, standsFor, unsupported)
-}
-
-// planned is a later route that is not Nomad's.
-func planned(path string) *route {
-	return laterWith(path, wire.AgentMissing, func(what string) error {
-		return structs.Errorf(structs.CodeUnsupported, "%s: planned, and not there yet", what)
-	})
-}
-
-func laterWith(path, standsFor string, missing func(what string) error) *route {
-	h := func(r *request) (any, error) { return nil, missing(r.Method + " " + path) }
+	h := func(r *request) (any, error) { return nil, unsupported(r.Method + " " + path) }
 	r := &route{path: path, actions: map[string]action{}, later: true}
 	return r.with(h, standsFor, http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete)
 }
@@ -71,7 +60,7 @@ func laterWith(path, standsFor string, missing func(what string) error) *route {
 func (s *Server) table() []*route {
 	var all []*route
 	for _, part := range [][]*route{
-		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), workflowRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
+		jobRoutes(), allocRoutes(), nodeRoutes(), agentRoutes(), projectRoutes(), workflowRoutes(), licenseRoutes(), operatorRoutes(), laterRoutes(), s.debugRoutes(),
 	} {
 		all = append(all, part...)
 	}
@@ -249,6 +238,13 @@ func workflowRoutes() []*route {
 	}
 }
 
+func licenseRoutes() []*route {
+	return []*route{
+		get("/v1/licenses", licenseList, wire.MethodLicenseList),
+		put("/v1/license/*", licenseUpsert, wire.MethodLicenseUpsert).with(licenseGet, wire.MethodLicenseGet, http.MethodGet).with(licenseDelete, wire.MethodLicenseDelete, http.MethodDelete),
+	}
+}
+
 func operatorRoutes() []*route {
 	return []*route{
 		put("/v1/operator/scheduler/configuration", schedulerConfigSet, wire.MethodSchedulerSet).with(schedulerConfigGet, wire.MethodSchedulerGet, http.MethodGet),
@@ -289,11 +285,6 @@ func laterRoutes() []*route {
 		"/v1/recommendation", "/v1/recommendations", "/v1/recommendations/apply", "/v1/recommendation/*",
 	} {
 		out = append(out, later(path))
-	}
-	for _, path := range []string{
-		"/v1/license/*", "/v1/licenses",
-	} {
-		out = append(out, planned(path))
 	}
 	return out
 }

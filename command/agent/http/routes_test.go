@@ -30,6 +30,7 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodFlowGet] = structs.FlowReply{Flow: &structs.Flow{Name: "asic"}}
 	fk.answer[wire.MethodWorkflowGet] = structs.WorkflowGetReply{Workflow: &structs.WorkflowStatus{ID: "chip"}}
 	fk.answer[wire.MethodWorkflowPlan] = structs.WorkflowPlanReply{Plan: &structs.WorkflowPlan{ID: "chip"}}
+	fk.answer[wire.MethodLicenseGet] = structs.LicenseReply{License: &structs.LicenseStatus{}}
 	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
 	fk.answer[wire.MethodClientAllocStats] = structs.ClientStatsReply{Stats: &structs.AllocResourceUsage{}}
@@ -188,6 +189,11 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/flow/asic", "", wire.MethodFlowGet)
 	f("PUT", "/v1/flow/asic?cas=0", `{"Steps":["synthesis"]}`, wire.MethodFlowUpsert)
 	f("DELETE", "/v1/flow/asic", "", wire.MethodFlowDelete)
+	f("GET", "/v1/licenses", "", wire.MethodLicenseList)
+	f("GET", "/v1/license/vcs", "", wire.MethodLicenseGet)
+	f("PUT", "/v1/license/vcs?cas=0", `{"Count":3}`, wire.MethodLicenseUpsert)
+	f("POST", "/v1/license/vcs", `{"Name":"vcs","Count":3}`, wire.MethodLicenseUpsert)
+	f("DELETE", "/v1/license/vcs?cas=7", "", wire.MethodLicenseDelete)
 	f("GET", "/v1/workflows", "", wire.MethodWorkflowList)
 	f("GET", "/v1/workflow/chip", "", wire.MethodWorkflowGet)
 	f("PUT", "/v1/workflow/chip?cas=0", `{"Stages":[{"Name":"s"}]}`, wire.MethodWorkflowRun)
@@ -251,7 +257,6 @@ func TestSurface(t *testing.T) {
 		"/v1/deployment/fail/x", "/v1/deployment/pause/x", "/v1/deployment/promote/x", "/v1/deployment/allocation-health/x",
 		"/v1/deployment/unblock/x", "/v1/job/j/periodic/force", "/v1/job/j/dispatch", "/v1/job/j/dispatch/payload",
 		"/v1/job/j/services", "/v1/job/j/actions", "/v1/job/j/action", "/v1/job/j/tag", "/v1/job/j/versions/golden/tag",
-		"/v1/license/vcs",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPut} {
 			if resp, body := post(t, ts, method, path, ""); resp.StatusCode != 501 || body == "" {

@@ -171,7 +171,11 @@ func TestWrongRequests(t *testing.T) {
 	f("PUT", "/v1/workflow/x?namespace=a", `{"Namespace":"b"}`, 400, `Namespace "b": does not match "a" in the query`)
 	f("PUT", "/v1/workflow/x?cas=a", `{}`, 400, `cas "a": must be a whole number`)
 	f("PUT", "/v1/workflow/x", `{"Stages":[{"Jobs":[{"Job":{"TaskGroups":[{"MaxRunDuration":"soon"}]}}]}]}`, 400, "soon")
-	f("GET", "/v1/licenses", "", 501, "planned, and not there yet") // not Nomad's
+	f("GET", "/v1/license/x", "", 404, "license not found")
+	f("PUT", "/v1/license/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
+	f("PUT", "/v1/license/x", `{"Count":"many"}`, 400, "Count")
+	f("PUT", "/v1/license/x?cas=a", `{}`, 400, `cas "a": must be a whole number`)
+	f("DELETE", "/v1/license/x?cas=a", "", 400, `cas "a": must be a whole number`)
 	f("PUT", "/v1/project/x", `{"Name":"y"}`, 400, `Name "y": does not match "x" in the path`)
 	f("PUT", "/v1/project/x", `{"Throughput":{"Per":"soon"}}`, 400, "soon")
 	f("PUT", "/v1/project/x?cas=a", `{}`, 400, `cas "a": must be a whole number`)

@@ -67,6 +67,14 @@ func reportedLevels(snap *state.Snapshot, known []string) []string {
 	return known
 }
 
+// checkLicenses refuses a job that requests a license that there is not: it would wait for ever.
+func (e *Endpoint) checkLicenses(job *structs.Job) error {
+	if !slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.Licenses() != nil }) {
+		return nil
+	}
+	return job.UnknownLicenses(e.Router.Snapshot().Licenses().Names())
+}
+
 // checkNodePool refuses a job whose node pool does not exist: it would wait for ever.
 func (e *Endpoint) checkNodePool(job *structs.Job) error {
 	if e.Router.Snapshot().NodePools().Has(job.NodePool) {

@@ -54,6 +54,9 @@ func (e *Endpoint) admitUpTo(job *structs.Job, ns string, maxPriority int) (warn
 	if err := e.checkLevels(job); err != nil {
 		return "", err
 	}
+	if err := e.checkLicenses(job); err != nil {
+		return "", err
+	}
 	if maxPriority > 0 && job.Priority > maxPriority {
 		return "", structs.Errorf(structs.CodeBadRequest, "job %q: priority %d: the servers of this region allow at most %d (job_max_priority)",
 			job.ID, job.Priority, maxPriority)

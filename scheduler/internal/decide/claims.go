@@ -137,7 +137,7 @@ func (c *claimRun) mayDoWithout(p reconcile.Placement) bool {
 // tryOn tries to place an instance in a cell, and reclaims what is there if need be.
 func (c *claimRun) tryOn(at claim.Cell, p reconcile.Placement) bool {
 	n, known := world.StateOf(c.g.search.Edit, at.Node)
-	if !known || n.Node == nil || slices.Contains(avoided(p), at.Node) || c.find.BeyondShare(n) {
+	if !known || n.Node == nil || slices.Contains(p.Avoided(), at.Node) || c.find.BeyondShare(n) {
 		return false
 	}
 	c.last = c.run(c.find.Chain().LevelName(at.Kind), at.Kind.Size)

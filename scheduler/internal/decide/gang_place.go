@@ -71,7 +71,7 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	x := NewGangPlacer(s, gw)
-	if why := x.enough(); why != "" {
+	if why := cmp.Or(x.enough(), x.gw.LacksLicense(x.base)); why != "" {
 		x.explain(claim.Without{Withheld: []string{why}})
 		return nil
 	}
@@ -343,7 +343,7 @@ func (x *GangPlacer) keep(t *Trial) {
 // preferred is given up where it has no room.
 func placeMore(gw *reconcile.GangWork, run *groupRun, claims *claimRun, slots *slotRun, p reconcile.Placement) {
 	s, group := run.s, run.work.Group
-	if run.enough(p) || (slots == nil || !slots.required) && claims.placeWider(gw.Spec.Topology, p) ||
+	if run.enough(p) || run.unlicensed(p) || (slots == nil || !slots.required) && claims.placeWider(gw.Spec.Topology, p) ||
 		(claims == nil || !claims.required) && slots.placeWider(gw.Spec.Topology, p) || run.leave() || !claims.mayDoWithout(p) || !slots.mayDoWithout(p) {
 		return
 	}

@@ -60,7 +60,7 @@ func (s *Scheduler) reclaimer(e *world.Edit) *reclaimer {
 // reclaim makes room for the instances of a group that found none free, and returns how many
 // of them count as placed. Those that find none even so are explained.
 func (g *groupRun) reclaim() (taken int) {
-	if len(g.short) == 0 {
+	if g.keepLicensed(); len(g.short) == 0 {
 		return 0
 	}
 	r := g.s.reclaimer(g.search.Edit)
@@ -113,7 +113,7 @@ func (r *reclaimer) assign(find *reclaimSearch, p reconcile.Placement) bool {
 	case g.only != "":
 		instance = find.on(g.only)
 	default:
-		instance = find.next(avoided(p))
+		instance = find.next(p.Avoided())
 	}
 	if instance == nil {
 		return false

@@ -223,7 +223,7 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	slots := run.slots()
 	own := run.workflow()
 	for _, p := range work.Place {
-		if run.enough(p) {
+		if run.enough(p) || run.unlicensed(p) {
 			if p.Unwell {
 				taken++
 			}
@@ -322,30 +322,19 @@ func (g *groupRun) sticky(p reconcile.Placement) bool {
 	return d != nil && d.Sticky && p.Previous != nil && p.Previous.ClientStatus != structs.AllocClientFailed
 }
 
-// avoided are the nodes on which the instance failed before.
-func avoided(p reconcile.Placement) []string {
-	if p.Tracker == nil {
-		return nil
-	}
-	var nodes []string
-	for _, e := range p.Tracker.Events {
-		nodes = append(nodes, e.PrevNodeID)
-	}
-	return nodes
-}
-
 // replace places the successor of a running instance, on the same node if that
 // fits. If there is no room others may have to make some; else the old one keeps running.
 func (g *groupRun) replace(p reconcile.Placement, claims *claimRun, slots *slotRun) {
 	old := p.Previous
 	use := world.Release(g.s.Edit, old.ID)
 	g.s.Census.Move(old.TaskGroup, old.NodeID, -1)
-	if claims.placeAgain(p) || slots.placeAgain(p) {
+	lacks := g.lacksLicense()
+	if lacks == "" && (claims.placeAgain(p) || slots.placeAgain(p)) {
 		return
 	}
-	left := g.leave()
-	without := left || claims.mayDoWithout(p) // one that may not is explained
-	if !left && without {
+	left := lacks == "" && g.leave()
+	without := left || lacks == "" && claims.mayDoWithout(p) // one that may not is explained
+	if lacks == "" && !left && without {
 		slots.rewind()
 		f := g.search.On(old.NodeID)
 		if f == nil && p.NodeID == "" {
@@ -364,7 +353,10 @@ func (g *groupRun) replace(p reconcile.Placement, claims *claimRun, slots *slotR
 		world.Take(g.s.Edit, use)
 	}
 	g.s.Census.Move(old.TaskGroup, old.NodeID, 1)
-	if !left && without {
+	switch {
+	case lacks != "":
+		g.failFor(p, lacks)
+	case !left && without:
 		g.fail(p)
 	}
 }
@@ -406,6 +398,7 @@ func (g *groupRun) accept(p reconcile.Placement, f *search.Found) {
 	g.search.Take(f)
 	world.Claim(g.search.Edit, f.Grant.Usage)
 	world.SlotEdit{E: g.search.Edit}.Place(f.Node.ID, f.Grant.Usage)
+	world.LicenseEdit{E: g.search.Edit}.Place(f.Grant.Usage)
 	s.Census.Move(g.work.Group.Name, f.Node.ID, 1)
 	if g.batch == nil {
 		g.batch = &structs.PlacementBatch{

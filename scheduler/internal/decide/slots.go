@@ -91,7 +91,7 @@ func (c *slotRun) place(p reconcile.Placement) bool {
 	if c.find.InCells() {
 		return c.placeInCell("", p) != nil
 	}
-	at := c.find.Next(avoided(p))
+	at := c.find.Next(p.Avoided())
 	if at == nil || c.placeOn(at.Node.ID, p) == nil {
 		return false
 	}
@@ -103,7 +103,7 @@ func (c *slotRun) place(p reconcile.Placement) bool {
 // did; nil: there is no room.
 func (c *slotRun) placeInCell(nodeID string, p reconcile.Placement) *groupRun {
 	for at, use := range c.find.Cells(nodeID) {
-		if slices.Contains(avoided(p), at.Node) {
+		if slices.Contains(p.Avoided(), at.Node) {
 			continue
 		}
 		run := c.run(use)
@@ -198,15 +198,15 @@ func (c *slotRun) rewind() {
 // next finds the next node for one instance, one with overflow slots if no other has room.
 func (g *groupRun) next(p reconcile.Placement) *search.Found {
 	if g.beside == nil {
-		return g.search.Next(avoided(p))
+		return g.search.Next(p.Avoided())
 	}
 	g.search.Allow = g.beside
-	f := g.search.Next(avoided(p))
+	f := g.search.Next(p.Avoided())
 	g.search.Allow = nil
 	if f == nil {
 		g.beside = nil
 		g.search.Rewind()
-		f = g.search.Next(avoided(p))
+		f = g.search.Next(p.Avoided())
 	}
 	return f
 }

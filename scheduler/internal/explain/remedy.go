@@ -54,6 +54,7 @@ func newRemedySearch(x *explainer, g *structs.TaskGroup, left int) *remedySearch
 // remedies returns the remedies, the smallest first, those that place only a part after them, and last those that end what others are guaranteed.
 func (p *remedySearch) remedies(sv *survey) []structs.Remedy {
 	p.relaxClaims()
+	p.moreLicenses()
 	p.relaxTopology(sv)
 	p.relaxPorts(sv)
 	p.relaxFilters(sv)

@@ -9,7 +9,7 @@ import (
 
 // Terms are by what right the instances of a group will use their resources.
 func Terms(job *structs.Job, group *structs.TaskGroup) *structs.AllocTerms {
-	t := &structs.AllocTerms{Priority: job.Priority, Submitted: job.CreateIndex, User: job.UserName()}
+	t := &structs.AllocTerms{Priority: job.Priority, Submitted: job.CreateIndex, User: job.UserName(), Licenses: group.Licenses()}
 	if job.Reclaim == structs.ReclaimSuspend {
 		t.Reclaim, t.Drivers = structs.ReclaimSuspend, suspendedBy(group)
 	}

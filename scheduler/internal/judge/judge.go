@@ -193,6 +193,9 @@ func (j *judgement) update() {
 			if what == "" && (!old.PerNode() || !u.PerNode()) { // what it has already is nobody's to own
 				what = world.ClaimLacks(j.e, u)
 			}
+			if what == "" && up.Resume { // else it keeps those that it has
+				what = world.LicenseEdit{E: j.e}.Lacks(u)
+			}
 			if what != "" {
 				world.Take(j.e, old)
 				j.refuse(old.NodeID, what)
@@ -257,7 +260,7 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 		if by.Borrows = u.Owner.Terms.BorrowsFrom(); u.Owner.Terms.Claim == structs.ClaimWorkflow {
 			by.Workflow = u.Owner.Terms.WorkflowKey()
 		}
-		if what := cmp.Or(s.LacksUse(u, &by), world.ClaimLacks(j.e, u)); what != "" {
+		if what := cmp.Or(s.LacksUse(u, &by), world.ClaimLacks(j.e, u), world.LicenseEdit{E: j.e}.Lacks(u)); what != "" {
 			for _, id := range placed {
 				world.Release(j.e, id)
 			}
@@ -297,6 +300,9 @@ func (j *judgement) undoRefused() {
 	for i := 0; ; {
 		for ; i < len(j.refusedNodes); i++ { // undoing one may add others
 			j.undo(j.refusedNodes[i])
+		}
+		if j.refuseUnlicensed(); i < len(j.refusedNodes) {
+			continue
 		}
 		if j.refuseParted(); i == len(j.refusedNodes) { // no more of them: the nodes are finite
 			return

@@ -39,6 +39,17 @@ type Placement struct {
 	Unwell bool
 }
 
+// Avoided returns the nodes on which the instance failed before.
+func (p *Placement) Avoided() (nodes []string) {
+	if p.Tracker == nil {
+		return nil
+	}
+	for _, e := range p.Tracker.Events {
+		nodes = append(nodes, e.PrevNodeID)
+	}
+	return nodes
+}
+
 // GroupWork is what is to be done with one group.
 type GroupWork struct {
 	Group  *structs.TaskGroup

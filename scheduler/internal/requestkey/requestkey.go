@@ -29,6 +29,8 @@ type Key struct {
 	BesideOwned bool
 	// Project is the one that the job names, if there are any.
 	Project string
+	// Licenses are the names of those that the groups request.
+	Licenses []string
 	// recognised: of no project, or of one whose submission check the job passes: it may take from those that failed it.
 	recognised bool
 	// Entitlement is what the groups may claim of what their namespace owns.
@@ -85,6 +87,9 @@ func Of(
 		}
 		a := search.NewRequest(in, g)
 		s.needs = append(s.needs, need{a.Amount, a.Need[world.DimCores], a.Need[world.DimGPUs]})
+		for _, r := range g.Licenses().List() {
+			s.Licenses = append(s.Licenses, r.Name)
+		}
 		s.BesideOwned = s.BesideOwned || job.PerNode() && len(a.Devices) > 0
 		alike = alike && g.Gang == nil && g.Topology == nil && !apart(g.Constraints)
 		k.Groups = append(k.Groups, groupKeyOf(g))

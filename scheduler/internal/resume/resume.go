@@ -3,6 +3,7 @@
 package resume
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -56,7 +57,8 @@ func Take(e *world.Edit, a *structs.Allocation, reserved *structs.AllocatedResou
 		now = world.NewUse(a.ID, a.NodeID, world.NewOwner(was.Owner.RequestName, reserved), reserved, a.CreateTime)
 	}
 	n, _ = world.StateOf(e, a.NodeID)
-	if what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName, Borrows: was.Owner.Terms.BorrowsFrom()}); what != "" {
+	what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName, Borrows: was.Owner.Terms.BorrowsFrom()})
+	if what = cmp.Or(what, world.LicenseEdit{E: e}.Lacks(now)); what != "" {
 		world.Take(e, was)
 		return what
 	}

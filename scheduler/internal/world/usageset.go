@@ -101,6 +101,7 @@ func (e *Edit) enlist(u *Usage) {
 		ledger{e}.ownClaims().raisable.Put(e.tok, raiseKeyOf(u), u)
 	}
 	SlotEdit{e}.enlist(u)
+	LicenseEdit{e}.use(u.ID, u, 1)
 }
 
 func (e *Edit) dismiss(u *Usage) {
@@ -111,6 +112,7 @@ func (e *Edit) dismiss(u *Usage) {
 		ledger{e}.ownClaims().raisable.Delete(e.tok, raiseKeyOf(u))
 	}
 	SlotEdit{e}.dismiss(u)
+	LicenseEdit{e}.use(u.ID, u, -1)
 }
 
 // reclaims reports whether a configuration lets jobs preempt that look for a node.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/license"
 	"github.com/nomadish/nomadish/scheduler/internal/shares"
 	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
 	"github.com/nomadish/nomadish/structs"
@@ -52,6 +53,7 @@ type World struct {
 	rules      *rules
 	claims     *claims        // nil: nobody owns anything
 	slots      *slotbook.Book // nil: there are no projects
+	licenses   *license.Book  // nil: there are none
 	shares     shares.Sums    // what namespaces and users use opportunistically of node pools
 }
 
@@ -226,6 +228,7 @@ func (w *World) Diff(other *World) []string {
 	})
 	diffClaims(&out, w.claims, other.claims)
 	out = append(append(out, w.shares.Diff(&other.shares)...), w.slots.Diff(other.slots)...)
+	out = append(out, w.licenses.Diff(other.licenses)...)
 	diffTrees(&out, "name", &w.names, &other.names, func(struct{}, struct{}) string { return "" })
 	return out
 }

@@ -1,0 +1,54 @@
+package httpapi
+
+import (
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/structs"
+)
+
+func licenseList(r *request) (any, error) {
+	var reply structs.LicenseListReply
+	if err := r.read(wire.MethodLicenseList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	return list(reply.Licenses), nil
+}
+
+func licenseGet(r *request) (any, error) {
+	var reply structs.LicenseReply
+	if err := r.read(wire.MethodLicenseGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+		return nil, err
+	}
+	if reply.License == nil {
+		return nil, notFound("license")
+	}
+	reply.License.Users = list(reply.License.Users)
+	return reply.License, nil
+}
+
+// licenseUpsert makes or replaces the license of the path.
+func licenseUpsert(r *request) (any, error) {
+	args := structs.LicenseUpsertRequest{License: &structs.License{}, WriteRequest: r.write()}
+	if err := r.decodeKnown(args.License, structs.LicenseStatus{}); err != nil {
+		return nil, err
+	}
+	if name := args.License.Name; name != "" && name != r.id() {
+		return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+	}
+	args.License.Name = r.id()
+	var err error
+	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
+		return nil, err
+	}
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodLicenseUpsert, &args, &reply, &reply.Index)
+}
+
+func licenseDelete(r *request) (any, error) {
+	args := structs.LicenseDeleteRequest{Name: r.id(), WriteRequest: r.write()}
+	var err error
+	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
+		return nil, err
+	}
+	var reply structs.WriteReply
+	return nil, r.change(wire.MethodLicenseDelete, &args, &reply, &reply.Index)
+}

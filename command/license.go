@@ -1,0 +1,206 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// licenseCommands are those about licenses.
+func licenseCommands() commands {
+	return commands{
+		"license apply":  licenseApply,
+		"license delete": licenseDelete,
+		"license list":   licenseList,
+		"license status": licenseStatus,
+	}
+}
+
+func licenseApply() spec {
+	return spec{
+		synopsis: "Create or update licenses",
+		usage:    "<input>", example: "-count 10 vcs",
+		details: "The input is a file of HCL (or JSON with -json), \"-\" for standard input, or, with -count, the name of a license. Each license\n" +
+			"block of a file replaces the license of its name; several are applied in their order, up to the first that is refused.\n" +
+			"\n" +
+			"Jobs that wait for a license are placed as soon as there are enough. A count below what is used stops nothing: no further\n" +
+			"instance is placed until enough of the license is free.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			isJSON := fs.Bool("json", false, "the file is JSON, as the API has it, not HCL")
+			count := fs.Int64("count", -1, "how many there are: `N` of the license that is given by its name")
+			description := fs.String("description", "", "the `description` of the license that is given by its name")
+			check := fs.Int64("check-index", -1, "apply only if the license's modify index is `N` (0: it must be new)")
+			return func(ctx context.Context, e *env, args []string) int {
+				stated := map[string]bool{}
+				fs.Visit(func(f *flag.Flag) { stated[f.Name] = true })
+				switch {
+				case len(args) != 1 || args[0] == "":
+					return e.usage("one file or name is needed, %d given", len(args))
+				case stated["description"] && !stated["count"]:
+					return e.usage("-description is of a license that is given by its name: state -count as well")
+				case *isJSON && stated["count"]:
+					return e.usage("-json is of a file, -count of a license that is given by its name")
+				}
+				licenses, err := licensesOf(ctx, e, args[0], *isJSON, stated, *count, *description)
+				if err != nil {
+					return e.fail(err)
+				}
+				if *check >= 0 && len(licenses) > 1 {
+					return e.usage("-check-index is of one license: apply them one by one")
+				}
+				for _, l := range licenses {
+					if err := e.client.Licenses().Register(ctx, l, api.Check{CAS: *check >= 0, Index: uint64(max(0, *check))}); err != nil {
+						return e.fail(err)
+					}
+					e.printf("Successfully applied license %q!\n", l.Name)
+				}
+				return exitDone
+			}
+		},
+	}
+}
+
+// licensesOf returns the licenses of a file or, where a count is stated, the one of a name with that count: what else an existing one has stays.
+func licensesOf(ctx context.Context, e *env, input string, isJSON bool, stated map[string]bool, count int64, description string) ([]*structs.License, error) {
+	if !stated["count"] {
+		file, err := readLicenses(e.in, input, isJSON)
+		if err != nil {
+			return nil, err
+		}
+		return file.licenses, nil
+	}
+	l := &structs.License{Name: input, Count: count, Description: description}
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	has, _, err := e.client.Licenses().Info(ctx, input, e.query())
+	switch {
+	case api.IsNotFound(err):
+	case err != nil:
+		return nil, err
+	default:
+		if l.Meta = has.Meta; !stated["description"] {
+			l.Description = has.Description
+		}
+	}
+	return []*structs.License{l}, nil
+}
+
+func licenseList() spec {
+	return spec{
+		synopsis: "List the licenses",
+		usage:    "", example: "-filter 'Free == 0'", output: true,
+		details: "Used are the licenses of the instances that run. There are more used than there are where a count was lowered since.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			return pageOfAll(fs, "No licenses", func(ctx context.Context, e *env, q *api.Query) ([]*structs.LicenseStub, api.Meta, error) {
+				return e.client.Licenses().List(ctx, q)
+			}, licenseRows)
+		},
+	}
+}
+
+// licenseRows is a table of licenses.
+func licenseRows(licenses []*structs.LicenseStub) [][]string {
+	rows := [][]string{{"Name", "Count", "Used", "Free", "Description"}}
+	for _, l := range licenses {
+		rows = append(rows, []string{
+			l.Name, strconv.FormatInt(l.Count, 10), strconv.FormatInt(l.Used, 10), strconv.FormatInt(l.Free, 10), ui.OrNone(l.Description),
+		})
+	}
+	return rows
+}
+
+func licenseStatus() spec {
+	return spec{
+		synopsis: "Show a license and who uses it",
+		usage:    "<license>", example: "vcs", output: true,
+		details: "The license is given by its name or a prefix of it. Users are the groups of jobs whose instances use it.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			stale := staleFlag(fs)
+			return func(ctx context.Context, e *env, args []string) int {
+				stale(e)
+				l, err := licenseNamed(ctx, e, args)
+				if err != nil {
+					return e.fail(err)
+				}
+				if done, code := e.formatted(l); done {
+					return code
+				}
+				showLicense(&e.printer, l)
+				return exitDone
+			}
+		},
+	}
+}
+
+// licenseNamed takes a license by its name or a prefix of it.
+func licenseNamed(ctx context.Context, e *env, args []string) (*structs.LicenseStatus, error) {
+	if len(args) != 1 {
+		return nil, fmt.Errorf("one license is needed, %d given", len(args))
+	}
+	name := func(l *structs.LicenseStub) string { return l.Name }
+	l, err := one(e, kind[*structs.LicenseStub]{
+		word: "license", only: "a name",
+		list: func(q *api.Query) ([]*structs.LicenseStub, error) {
+			list, _, err := e.client.Licenses().List(ctx, q)
+			return list, err
+		},
+		id: name, name: name,
+		rows: func(list []*structs.LicenseStub, _ bool) [][]string { return licenseRows(list) },
+	}, args[0])
+	if err != nil {
+		return nil, err
+	}
+	status, _, err := e.client.Licenses().Info(ctx, l.Name, e.query())
+	return status, err
+}
+
+// showLicense prints a license for people.
+func showLicense(p *printer, l *structs.LicenseStatus) {
+	ui.Pairs(p.out, []ui.Pair{
+		{Key: "Name", Value: l.Name},
+		{Key: "Description", Value: ui.OrNone(l.Description)},
+		{Key: "Count", Value: strconv.FormatInt(l.Count, 10)},
+		{Key: "Used", Value: strconv.FormatInt(l.Used, 10)},
+		{Key: "Free", Value: strconv.FormatInt(l.Free, 10)},
+	})
+	if len(l.Meta) > 0 {
+		showMap(p, "Metadata", l.Meta)
+	}
+	p.printf("\nUsers\n")
+	if len(l.Users) == 0 {
+		p.printf("No users\n")
+		return
+	}
+	rows := [][]string{{"Namespace", "Job", "Task Group", "Allocations", "Used"}}
+	for _, u := range l.Users {
+		rows = append(rows, []string{u.Namespace, u.JobID, u.TaskGroup, strconv.Itoa(u.Allocs), strconv.FormatInt(u.Count, 10)})
+	}
+	ui.Table(p.out, rows)
+}
+
+func licenseDelete() spec {
+	return spec{
+		synopsis: "Delete a license",
+		usage:    "<license>", example: "vcs",
+		details: "No job may use the license. Jobs that request it and wait go on waiting, and say that there is no such license.",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			check := fs.Int64("check-index", -1, "delete only if the license's modify index is `N`")
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) != 1 || args[0] == "" {
+					return e.usage("one license is needed, %d given", len(args))
+				}
+				if err := e.client.Licenses().Delete(ctx, args[0], api.Check{CAS: *check >= 0, Index: uint64(max(0, *check))}); err != nil {
+					return e.fail(err)
+				}
+				e.printf("Successfully deleted license %q!\n", args[0])
+				return exitDone
+			}
+		},
+	}
+}

@@ -1,0 +1,135 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/nomadish/nomadish/command/jobspec/hclfile"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// licenseFile is what a file states about licenses.
+type licenseFile struct {
+	path     string
+	licenses []*structs.License
+	ranges   *hclfile.Decoder // where; nil: the file is JSON
+}
+
+// readLicenses reads the licenses of a file, in which there is at least one; "-" is standard input.
+func readLicenses(stdin io.Reader, path string, isJSON bool) (*licenseFile, error) {
+	if path != "-" {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: no such file; state -count to apply the license of that name without one", path)
+		}
+	}
+	src, err := readSpecFile(stdin, path, "license", "licenses")
+	if err != nil {
+		return nil, err
+	}
+	f := &licenseFile{path: path}
+	read := f.readHCL
+	if isJSON {
+		read = f.readJSON
+	}
+	if err := read(src); err != nil {
+		return nil, otherLanguage(path, src, isJSON, err)
+	}
+	seen := map[string]bool{}
+	for _, l := range f.licenses {
+		if err := l.Validate(); err != nil {
+			return nil, f.placed(l, err)
+		}
+		if seen[l.Name] {
+			return nil, f.placed(l, fmt.Errorf("the file states the license %q twice", l.Name))
+		}
+		seen[l.Name] = true
+	}
+	return f, nil
+}
+
+// readHCL reads license "NAME" { … }, the only block of a file.
+func (f *licenseFile) readHCL(src []byte) error {
+	file, problems := hclfile.Parse(f.path, src, hclfile.Limits{FileBytes: maxSpecFile})
+	if len(problems) > 0 {
+		return problems.Err()
+	}
+	scope, blocks, problems := hclfile.NewScope(file, hclfile.Options{})
+	for _, a := range file.Attributes() {
+		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: at the top of the file stand only blocks license", a.Name))
+	}
+	var found []*hclsyntax.Block
+	for _, b := range blocks {
+		switch {
+		case b.Type != "license":
+			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: at the top of the file stand only blocks license", b.Type))
+		case len(b.Labels) != 1 || b.Labels[0] == "":
+			problems = append(problems, hclfile.At(b.DefRange(), `a license needs a name: write license "NAME" { … }`))
+		case b.Body.Attributes["count"] == nil:
+			problems = append(problems, hclfile.At(b.DefRange(), "license %q: count is missing: state how many there are", b.Labels[0]))
+		default:
+			found = append(found, b)
+		}
+	}
+	if len(found) == 0 && len(problems) == 0 {
+		problems = append(problems, hclfile.Problem{File: f.path, Text: `the file has no license: write license "NAME" { … }`})
+	}
+	if len(problems) > 0 {
+		return problems.Err()
+	}
+	f.ranges = hclfile.NewDecoder(file, scope)
+	for _, b := range found {
+		l := &structs.License{}
+		f.ranges.Block(b, l, licensePath(b.Labels[0]))
+		l.Name = b.Labels[0]
+		f.licenses = append(f.licenses, l)
+	}
+	return f.ranges.Problems().Err()
+}
+
+func licensePath(name string) string { return structs.ChildPath("", "license", name, -1) }
+
+// readJSON reads a license as the API has it, or a list of some.
+func (f *licenseFile) readJSON(src []byte) error {
+	var into any = &f.licenses
+	if !isJSONList(src) {
+		l := &structs.License{}
+		f.licenses, into = []*structs.License{l}, l
+	}
+	if err := decodeStrictJSON(f.path, src, into, jsonKeys(reflect.TypeFor[structs.License]())); err != nil {
+		return err
+	}
+	for _, l := range f.licenses {
+		if l == nil {
+			return fmt.Errorf("%s: a license of the list is null", f.path)
+		}
+	}
+	if len(f.licenses) == 0 {
+		return fmt.Errorf("%s: the list is empty", f.path)
+	}
+	return nil
+}
+
+// placed puts the place in the file before an error about a license, as [structs.License.Validate] writes it.
+func (f *licenseFile) placed(l *structs.License, err error) error {
+	if f.ranges == nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	_, about, _ := strings.Cut(err.Error(), strconv.Quote(l.Name)+": ")
+	field, _, _ := strings.Cut(about, ": ")
+	rng, ok := f.ranges.Range(licensePath(l.Name), field)
+	if !ok {
+		rng, ok = f.ranges.Range(licensePath(l.Name), "")
+	}
+	if !ok {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	return fmt.Errorf("%s:%d:%d: %w", f.path, rng.Start.Line, rng.Start.Column, err)
+}

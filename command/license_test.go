@@ -1,0 +1,69 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// licensed is a license that two jobs use.
+func licensed() *structs.LicenseStatus {
+	return &structs.LicenseStatus{
+		LicenseStub: structs.LicenseStub{License: structs.License{Name: "vcs", Count: 10, Description: "Simulator", Meta: map[string]string{"owner": "eda"}}, Used: 7, Free: 3},
+		Users: []structs.LicenseUser{
+			{Namespace: "default", JobID: "sim", TaskGroup: "g", Allocs: 2, Count: 6}, {Namespace: "team", JobID: "syn", TaskGroup: "g", Allocs: 1, Count: 1},
+		},
+	}
+}
+
+func TestLicenseApply(t *testing.T) {
+	t.Parallel()
+	f := newFake(t).on("GET /v1/license/vcs", licensed()).on("PUT /v1/license/vcs", nil).on("PUT /v1/license/spice", nil)
+	got := f.run(t, "license", "apply", file(t, "l.hcl", "license \"vcs\" {\n  count = 10\n  description = \"Simulator\"\n}\nlicense \"spice\" {\n  count = 0\n}\n"))
+	if got.code != exitDone || got.out != "Successfully applied license \"vcs\"!\nSuccessfully applied license \"spice\"!\n" {
+		t.Errorf("%+v", got)
+	}
+	wants(t, f.lastBody(), `"Name":"spice","Count":0`)
+	if got := f.run(t, "license", "apply", "-count", "12", "-check-index", "7", "vcs"); got.code != exitDone {
+		t.Errorf("%+v", got)
+	}
+	wants(t, f.lastBody(), `"Count":12,"Description":"Simulator","Meta":{"owner":"eda"}`) // what is not stated stays
+	if got := f.runIn(t, `[{"Name":"spice","Count":4}]`, "license", "apply", "-json", "-"); got.code != exitDone {
+		t.Errorf("%+v", got)
+	}
+	bad := func(text, want string) {
+		t.Helper()
+		if got := f.runIn(t, text, "license", "apply", "-"); got.code != exitFailed || !strings.Contains(got.err, want) {
+			t.Errorf("%q: %+v, want %q", text, got, want)
+		}
+	}
+	bad("", "the file has no license")
+	bad(`license "vcs" {}`, `1:1: license "vcs": count is missing`)
+	bad("license \"vcs\" {\n  count = -1\n}\n", "2:")
+	bad("license \"v c\" {\n  count = 1\n}\n", "1:1: license \"v c\": its name must be")
+	bad("license \"vcs\" {\n  count = 1\n  descriptoin = \"x\"\n}\n", `did you mean "description"?`)
+	bad("license \"vcs\" {\n  count = 1\n}\nlicense \"vcs\" {\n  count = 1\n}\n", "twice")
+	bad(`licence "vcs" {}`, `unknown block "licence"`)
+	bad(`{"Name":"vcs"}`, "it looks like JSON")
+	if got := f.run(t, "license", "apply", "nothing.hcl"); got.code != exitFailed || !strings.Contains(got.err, "no such file; state -count") {
+		t.Errorf("%+v", got)
+	}
+	for _, line := range []string{"license apply", "license apply -description x vcs", "license apply -json -count 3 vcs"} {
+		if got := f.run(t, strings.Fields(line)...); got.code != exitFailed {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
+func TestLicenseDelete(t *testing.T) {
+	t.Parallel()
+	f := newFake(t).on("DELETE /v1/license/vcs", nil)
+	if got := f.run(t, "license", "delete", "vcs"); got.code != exitDone || got.out != "Successfully deleted license \"vcs\"!\n" {
+		t.Errorf("%+v", got)
+	}
+	f = newFake(t).on("DELETE /v1/license/vcs", refusal{409, `license "vcs" is in use: 3`})
+	if got := f.run(t, "license", "delete", "vcs"); got.code != exitFailed || !strings.Contains(got.err, "in use: 3") {
+		t.Errorf("%+v", got)
+	}
+}

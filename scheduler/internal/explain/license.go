@@ -1,0 +1,101 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// licenses explains which license the instances that are left find too few of, and who uses it.
+func (x *explainer) licenses(out *structs.GroupExplanation, left int) {
+	lacking, why := x.lackingLicense(out.Group)
+	if why == "" {
+		return
+	}
+	wait := structs.Wait{Kind: structs.ReasonLicense, Instances: left, Text: why}
+	used := map[structs.NamespacedID]int64{}
+	for id, n := range x.after.Licenses().Users(lacking.Name) {
+		u, counts := world.Usages(x.after).Get(id)
+		if !counts {
+			continue
+		}
+		used[structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}] += n
+		if wait.AllocCount++; wait.AllocCount <= allocsNamed {
+			wait.Allocs = append(wait.Allocs, id)
+		}
+	}
+	if text := usersText(used); text != "" {
+		wait.Text += "; used by " + text
+	}
+	out.Waits = append(out.Waits, wait)
+}
+
+// lackingLicense returns what an instance of a group requests of the first license that it finds too few of, a gang's first members of all that
+// these request, and why; "": of none.
+func (x *explainer) lackingLicense(group string) (lacking structs.RequestedLicense, why string) {
+	g, edit := x.in.Job.LookupTaskGroup(group), world.LicenseEdit{E: x.after.Edit()}
+	instances := 1
+	if work := x.works[group]; work != nil && work.Gang != nil && work.Gang.Whole {
+		instances = max(1, work.First)
+	}
+	for _, r := range g.Licenses().List() {
+		if why := edit.LacksFor(&structs.LicenseTerms{Requests: []structs.RequestedLicense{r}}, instances); why != "" {
+			r.Count *= int64(instances)
+			return r, why
+		}
+	}
+	return lacking, ""
+}
+
+// usersNamed bounds the jobs that an explanation names as users of a license.
+const usersNamed = 5
+
+// usersText names the jobs that use most of a license.
+func usersText(used map[structs.NamespacedID]int64) string {
+	jobs := make([]structs.NamespacedID, 0, len(used))
+	for job := range used { // order does not matter: sorted below
+		jobs = append(jobs, job)
+	}
+	slices.SortFunc(jobs, func(a, b structs.NamespacedID) int {
+		return cmp.Or(cmp.Compare(used[b], used[a]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.ID, b.ID))
+	})
+	var parts []string
+	for _, job := range jobs[:min(len(jobs), usersNamed)] {
+		parts = append(parts, fmt.Sprintf("job %q of namespace %q (%d)", job.ID, job.Namespace, used[job]))
+	}
+	if more := len(jobs) - usersNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more jobs", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// moreLicenses tries to have as many more of the license that is lacking as the instances that are left request.
+func (p *remedySearch) moreLicenses() {
+	lacking, why := p.x.lackingLicense(p.g.Name)
+	if why == "" {
+		return
+	}
+	has := p.x.w.Licenses().Of(lacking.Name)
+	if !has.Exists {
+		return
+	}
+	count := min(structs.MaxLicenseCount, has.Used+max(lacking.Count, int64(p.before)*p.requested(lacking.Name)))
+	p.check(alteration{world: func(e *world.Edit) { world.LicenseEdit{E: e}.Set(lacking.Name, count) }}, structs.Remedy{
+		Kind: structs.RemedyLicense, Size: 0.3, Text: fmt.Sprintf("%d more of license %q: count %d", count-has.Count, lacking.Name, count),
+		Edits: []structs.Edit{{On: structs.EditLicense, ID: lacking.Name, Op: structs.EditReplace, Path: "/Count", Value: raw(count), Was: raw(has.Count)}},
+	})
+}
+
+// requested returns how many of a license an instance of the group requests.
+func (p *remedySearch) requested(name string) int64 {
+	for _, r := range p.g.Licenses().List() {
+		if r.Name == name {
+			return r.Count
+		}
+	}
+	return 0
+}
