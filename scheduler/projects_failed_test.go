@@ -49,6 +49,31 @@ func TestSlotsFromFailed(t *testing.T) {
 	}
 }
 
+// TestMembersLeave: whose user is no member any more, or whose step is gone, uses no slots from the edit on, and leaves for anybody else's.
+func TestMembersLeave(t *testing.T) {
+	rows := []structs.CalendarRow{{Type: structs.SlotBatch, Count: 4}}
+	for name, is := range map[string]*structs.ProjectNow{
+		"members": {Name: "a", Users: []string{"other"}, Steps: []string{"synth"}, Rows: rows},
+		"steps":   {Name: "a", Users: []string{"a"}, Rows: rows},
+	} {
+		p := newProjects(t)
+		p.slotNode("n1", 4)
+		p.becomes(&structs.ProjectNow{Name: "a", Users: []string{"a"}, Steps: []string{"synth"}, Rows: rows})
+		p.submit("a", "own", 4, func(j *structs.Job) { j.Step = "synth" })
+		if got := p.on(); got != "own 1+0, own 1+0, own 1+0, own 1+0" {
+			t.Fatalf("%s: before, there run %s", name, got)
+		}
+		p.becomes(is)
+		if got := p.on(); got != "own, own, own, own" {
+			t.Errorf("%s: after the edit there run %s", name, got)
+		}
+		p.submit("", "normal", 3)
+		if got := p.on(); got != "normal, normal, normal, own" {
+			t.Errorf("%s: then there run %s", name, got)
+		}
+	}
+}
+
 // TestSlotsExplained: an instance on slots is said to use those of its project, and to be taken by nobody, even where higher bands preempt.
 func TestSlotsExplained(t *testing.T) {
 	p := newProjects(t)

@@ -31,7 +31,13 @@ func (p *projects) gives(name string, count int, rows ...structs.CalendarRow) {
 	if rows == nil && count > 0 {
 		rows = []structs.CalendarRow{{Type: structs.SlotBatch, Count: count}}
 	}
-	p.projects[name] = &structs.ProjectNow{Name: name, Users: []string{name}, Rows: rows}
+	p.becomes(&structs.ProjectNow{Name: name, Users: []string{name}, Rows: rows})
+}
+
+// becomes states what a project is now.
+func (p *projects) becomes(now *structs.ProjectNow) {
+	name := now.Name
+	p.projects[name] = now
 	e := p.w.Edit()
 	scheduler.SetProject(e, name, p.projects[name])
 	for _, id := range e.LostClaims() { // their rows are the state's to change

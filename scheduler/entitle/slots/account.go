@@ -29,6 +29,7 @@ type holding struct {
 type Account struct {
 	rows  []Row
 	order []int     // rows, the most specific first
+	of    *Project  // nil: whoever matches a row may use it
 	used  []int     // slots, by row
 	list  []holding // in order of their start
 	// spilled counts those that a less specific row holds than would if it were alone. While it is 0, nobody moves to another row when somebody
@@ -45,6 +46,15 @@ func (a *Account) Copy() *Account {
 
 // Rows returns the project's rows, and the slots of each that are used. They must not be changed.
 func (a *Account) Rows() (rows []Row, used []int) { return a.rows, a.used }
+
+// SetProject states what the project is now, as SetRows does with its rows; nil: there is none any more. Whoever is no member of it, or names a step that
+// it has no more, uses no slots, whatever rows match.
+func (a *Account) SetProject(p *Project) (lost []*Instance) {
+	if a.of = p; p == nil {
+		return a.SetRows(nil)
+	}
+	return a.SetRows(p.Rows)
+}
 
 // SetRows gives the project other rows, and returns those that no row holds any more, in order of their start. They are left out of the account.
 func (a *Account) SetRows(rows []Row) (lost []*Instance) {
@@ -75,6 +85,9 @@ func (a *Account) hold(h *holding) {
 // find returns the most specific row with room for an instance, and the most specific one at all.
 func (a *Account) find(of *Instance, used []int) (row, first int) {
 	row, first = NoRow, NoRow
+	if a.of != nil && !a.of.admits(&of.Submission) {
+		return row, first
+	}
 	for _, r := range a.order {
 		if !a.rows[r].matches(&of.Submission) {
 			continue

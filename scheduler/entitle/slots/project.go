@@ -87,15 +87,26 @@ func (p *Project) Check(s *Submission) Outcome {
 	switch {
 	case p == nil:
 		return UnknownProject
-	case !slices.Contains(p.Users, s.User) && !slices.ContainsFunc(s.Groups, func(g string) bool { return slices.Contains(p.Groups, g) }):
+	case !p.hasMember(s):
 		return NotAMember
-	case s.Step != "" && !slices.Contains(p.Steps, s.Step):
+	case !p.hasStep(s):
 		return NoSuchStep
 	case !slices.ContainsFunc(p.Rows, func(r Row) bool { return r.Count > 0 && r.matches(s) }):
 		return NoSlots
 	}
 	return Recognised
 }
+
+func (p *Project) hasMember(s *Submission) bool {
+	return slices.Contains(p.Users, s.User) || slices.ContainsFunc(s.Groups, func(g string) bool { return slices.Contains(p.Groups, g) })
+}
+
+func (p *Project) hasStep(s *Submission) bool {
+	return s.Step == "" || slices.Contains(p.Steps, s.Step)
+}
+
+// admits reports whether what is submitted may use slots of the project if a row matches it.
+func (p *Project) admits(s *Submission) bool { return p.hasMember(s) && p.hasStep(s) }
 
 // matches reports whether a row gives slots to what is submitted.
 func (r *Row) matches(s *Submission) bool {

@@ -169,11 +169,7 @@ func (b *Book) SetProject(name string, to *slots.Project) (lost []string) {
 	p := b.projectOf(name)
 	was := p.spec
 	p.spec = to
-	var rows []slots.Row
-	if to != nil {
-		rows = to.Rows
-	}
-	lost = ids(p.account.SetRows(rows))
+	lost = ids(p.account.SetProject(to))
 	b.recheck(name, was, to)
 	b.forget(name, p)
 	return lost
