@@ -74,8 +74,8 @@ func workflowPlan() spec {
 		usage:    "<file>", example: "chip.nomad.hcl",
 		details: workflowFileDetails + "\n" +
 			"\n" +
-			"Where the reservation would be on the nodes, and when it could start, is not planned yet. -json-output and -t print the plan as the API\n" +
-			"returns it.",
+			"It shows whether the workflow would start at once, with its reservation on which nodes, or what is missing. -json-output and -t print the\n" +
+			"plan as the API returns it.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file workflowFile
 			file.flags(fs, "json")

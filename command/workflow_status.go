@@ -312,7 +312,11 @@ func progressLines(w *structs.WorkflowStatus, now time.Time) (lines []string) {
 		if failed > 0 {
 			line += fmt.Sprintf(", %d failed", failed)
 		}
-		lines = append(lines, line+"  "+s.State+" "+took(s.Start, s.End, now)+attemptText(s.Attempt))
+		state := s.State
+		if w.State == structs.WorkflowCancelled && state == structs.StageFailed {
+			state = w.State
+		}
+		lines = append(lines, line+"  "+state+" "+took(s.Start, s.End, now)+attemptText(s.Attempt))
 	}
 	return lines
 }

@@ -100,7 +100,7 @@ func TestWorkflowCancel(t *testing.T) {
 			t.Errorf("process %d is left: %q", pid, text)
 		}
 	}
-	says(t, a, 0, "workflow status steps", "steps run 1  cancelled", "s0 [j0 ✗")
+	says(t, a, 0, "workflow status steps", "steps run 1  cancelled", "s0 [j0 ✗", "s0 [--------------------] 0 of 1 instance complete  cancelled")
 	says(t, a, 1, "workflow cancel steps", "run 1 has ended, it is cancelled", "(HTTP 409)")
 	jobs, _, err := a.api.Jobs().List(t.Context(), nil)
 	if err != nil || len(jobs) != 1 || jobs[0].Status != structs.JobStatusDead {

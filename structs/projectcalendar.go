@@ -181,7 +181,7 @@ func ValidateRows(rows []CalendarRow, bad func(format string, args ...any) *Erro
 		case r.Step != "" && !isWord(r.Step, true):
 			return fault("step: %q: a step is named by 1 to 128 letters, digits, dashes or underscores", clip(r.Step))
 		case r.User != "" && r.Group != "":
-			return fault("user and group are both stated").WithHint("leave one of the two out, or write two blocks of slots")
+			return fault("user and group are both stated").WithHint("leave one of the two out, or give slots to each of them by itself")
 		case r.User != "" && !validMember(r.User):
 			return fault("user: %q: a name has 1 to %d characters, without spaces, colons and slashes", clip(r.User), MaxMemberName)
 		case r.Group != "" && !validMember(r.Group):

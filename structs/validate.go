@@ -78,7 +78,7 @@ func (j *Job) validateHead(r reporter) {
 		r.addf("datacenters", `must not hold an empty name; "*" means all`)
 	}
 	if j.Project == "" && (j.Step != "" || j.Slot != "") {
-		r.addf("project", "must be stated where step or slot is")
+		r.addf("project", "is required, as the job states a step or a slot type: project = \"NAME\"")
 	}
 	if j.Type == JobTypeSystem && j.Reclaim == ReclaimSuspend {
 		r.addf("reclaim", "a system job runs on every fitting node beside what others own, and is not suspended; leave it out")

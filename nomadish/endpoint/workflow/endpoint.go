@@ -138,6 +138,9 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 		j.Complete = j.Instances
 		return 0
 	}
+	if j.State == structs.StageFailed {
+		return countEnded(ws, snap, namespace, j)
+	}
 	summary := snap.JobSummary(ws, namespace, j.ID)
 	if summary == nil {
 		return 0
@@ -149,6 +152,21 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 	}
 	j.Complete = min(j.Complete, j.Instances) // an earlier attempt is counted, too
 	return summary.ModifyIndex
+}
+
+// countEnded states what the instances of a job that has failed or was cancelled did: what was stopped has not completed, however it ended.
+func countEnded(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus) (index uint64) {
+	for _, a := range snap.AllocsByJob(ws, namespace, j.ID, false) {
+		index = max(index, a.ModifyIndex)
+		switch {
+		case a.ClientStatus == structs.AllocClientFailed:
+			j.Failed++
+		case a.ClientStatus == structs.AllocClientComplete && a.DesiredStatus == structs.AllocDesiredRun:
+			j.Complete++
+		}
+	}
+	j.Complete = min(j.Complete, j.Instances)
+	return index
 }
 
 // admit makes a workflow ready to be stored: defaults, then every rule, for each job those of a registration, too.

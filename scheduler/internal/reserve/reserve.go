@@ -52,12 +52,12 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		return Choice{Parts: c.parts(now.Parts), Posted: true, Enlarged: now.Enlarged}
 	}
 	out := Choice{Missing: "there is not enough free: " + text(now.Missing) + " are missing"}
-	if kept {
-		return out
-	}
 	later := workflow.Pack(c.empty, instances, want)
 	if !later.Missing.IsZero() {
 		out.Missing = "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
+		return out
+	}
+	if kept {
 		return out
 	}
 	out.Parts, out.Enlarged = c.parts(later.Parts), later.Enlarged
