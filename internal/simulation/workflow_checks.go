@@ -66,7 +66,7 @@ func (w *workflows) advanced(was *state.Snapshot, row *structs.WorkflowRun, e *s
 		}
 		j := row.Stages[m.Stage].Jobs[m.Job]
 		if what := runs(was, row.Namespace, j.JobID); what != "" {
-			w.fail("workflow %s: attempt %d of job %s is registered, and the one before is not over: %s", row.ID, j.Attempt, j.JobID, what)
+			w.fail("workflow %s: attempt %d of job %s is registered, and the one before is not over: %s\n    %s", row.ID, j.Attempt, j.JobID, what, history(row))
 		}
 		if spec := row.Workflow.Jobs()[j.Name]; j.Retried > spec.Retries {
 			w.fail("workflow %s: job %s is retried %d times, of %d", row.ID, j.JobID, j.Retried, spec.Retries)
@@ -81,12 +81,22 @@ func (w *workflows) advanced(was *state.Snapshot, row *structs.WorkflowRun, e *s
 		}
 		for _, before := range row.Stages[:m.Stage] {
 			for i := range before.Jobs {
-				if what := runs(was, row.Namespace, before.Jobs[i].JobID); what != "" {
-					w.fail("workflow %s: stage %s starts, and job %s of stage %s is not over: %s", row.ID, row.Stages[m.Stage].Name, before.Jobs[i].JobID, before.Name, what)
+				if what := goesOn(was, row.Namespace, before.Jobs[i].JobID); what != "" {
+					w.fail("workflow %s: stage %s starts, and job %s of stage %s is not over: %s\n    %s", row.ID, row.Stages[m.Stage].Name, before.Jobs[i].JobID,
+						before.Name, what, history(row))
 				}
 			}
 		}
 	}
+}
+
+// goesOn returns what of a job that is over runs, or is to run; "": nothing. A sysbatch job that was not stopped may run again: on nodes that
+// come later.
+func goesOn(snap *state.Snapshot, namespace, id string) string {
+	if job := snap.Job(nil, namespace, id); job == nil || job.PerNode() && !job.Stop {
+		return ""
+	}
+	return runs(snap, namespace, id)
 }
 
 // runs returns what of a job runs, or is to run; "": nothing.
@@ -101,9 +111,18 @@ func runs(snap *state.Snapshot, namespace, id string) string {
 		}
 	}
 	if job.Status != structs.JobStatusDead {
-		return "it is " + job.Status
+		return fmt.Sprintf("it is %s (stopped: %v):%s", job.Status, job.Stop, open(snap, job.NamespacedID()))
 	}
 	return ""
+}
+
+// history describes a run for who is to find out what went wrong.
+func history(r *structs.WorkflowRun) string {
+	text := fmt.Sprintf("run %d, %s, priority %d, on_failure %s:", r.Run, r.State, r.Workflow.Priority, r.Workflow.OnFailure)
+	for i, s := range r.Stages {
+		text += fmt.Sprintf("\n    stage %d (%s) is %s, attempt %d: %+v", i, s.Name, s.State, s.Attempt, s.Jobs)
+	}
+	return text + fmt.Sprintf("\n    reserved: %+v; runs before: %+v", r.Parts, r.Previous)
 }
 
 // inOrder looks for a stage that has begun before one before it was over.
@@ -197,11 +216,12 @@ func useOf(a *structs.Allocation) (u amounts) {
 	}
 	u[0], u[1], u[2], _ = a.AllocatedResources.Total()
 	if a.Suspended() {
-		u[0] = 0
-		return u // it keeps its memory and its disk
+		u[0] = 0 // it keeps its memory, its disk and its GPUs
 	}
 	for _, t := range a.AllocatedResources.Tasks { // order does not matter: sums
-		u[3] += int64(len(t.Cpu.ReservedCores))
+		if !a.Suspended() {
+			u[3] += int64(len(t.Cpu.ReservedCores))
+		}
 		for _, d := range t.Devices {
 			u[4] += int64(len(d.DeviceIDs))
 		}
@@ -250,10 +270,26 @@ func (w *workflows) reserved(snap *state.Snapshot) {
 			}
 			reserved, used, lent, idle := of(&u.Reserved), of(&u.Used), of(&u.Lent), of(&u.Idle)
 			if reserved != used+lent+idle && !over[key] || used != sums[key][i] {
-				w.fail("workflow %s: %d %s are reserved; used are %d (by what runs: %d), lent %d, idle %d", key, reserved, amountNames[i], used, sums[key][i], lent, idle)
+				w.fail("workflow %s: %d %s are reserved; used are %d (by what runs: %d), lent %d, idle %d:%s", key, reserved, amountNames[i], used, sums[key][i], lent, idle, partakers(snap, key))
 			}
 		}
 	}
+}
+
+// partakers lists the allocations that use a reservation or borrow from it.
+func partakers(snap *state.Snapshot, key string) string {
+	var out strings.Builder
+	for n := range snap.Nodes(nil, "", false) {
+		for _, a := range snap.AllocsByNode(nil, n.ID) {
+			if a.AllocatedResources == nil || a.AllocatedResources.Shared.Terms == nil {
+				continue
+			}
+			if t := a.AllocatedResources.Shared.Terms; t.WorkflowKey() == key && !a.Terminal() {
+				fmt.Fprintf(&out, "\n    %s (%s) on %s (%s), claim %q: %s, %s: %v", a.ID, a.Name, n.Name, n.Status, t.Claim, a.DesiredStatus, a.ClientStatus, useOf(a))
+			}
+		}
+	}
+	return out.String()
 }
 
 // onNode looks at what is reserved of one node, and adds what is used of it.
@@ -299,7 +335,7 @@ func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, su
 		for _, t := range a.AllocatedResources.Tasks { // order does not matter: each counts once
 			for _, d := range t.Devices {
 				for _, id := range d.DeviceIDs {
-					if !a.Suspended() && !shared[id] {
+					if !shared[id] {
 						shared[id], u[4] = true, u[4]+1
 					}
 				}
@@ -361,7 +397,7 @@ func (w *workflows) remains(snap *state.Snapshot) string {
 		if job.Workflow == nil {
 			continue
 		}
-		if what := runs(snap, job.Namespace, job.ID); what != "" {
+		if what := goesOn(snap, job.Namespace, job.ID); what != "" {
 			return fmt.Sprintf("workflow %s has ended, and its job %s has not: %s", job.Workflow.ID, job.ID, what)
 		}
 	}
