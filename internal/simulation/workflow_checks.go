@@ -229,6 +229,20 @@ func useOf(a *structs.Allocation) (u amounts) {
 	return u
 }
 
+// gpus counts the GPUs of an allocation that somebody has not been counted for yet.
+func gpus(a *structs.Allocation, seen map[string]bool, whose string) (n int64) {
+	for _, t := range a.AllocatedResources.Tasks { // order does not matter: each counts once
+		for _, d := range t.Devices {
+			for _, id := range d.DeviceIDs {
+				if !seen[whose+" "+id] {
+					seen[whose+" "+id], n = true, n+1
+				}
+			}
+		}
+	}
+	return n
+}
+
 // part is what a posted reservation has of a node.
 type part struct {
 	key   string
@@ -281,15 +295,44 @@ func partakers(snap *state.Snapshot, key string) string {
 	var out strings.Builder
 	for n := range snap.Nodes(nil, "", false) {
 		for _, a := range snap.AllocsByNode(nil, n.ID) {
-			if a.AllocatedResources == nil || a.AllocatedResources.Shared.Terms == nil {
-				continue
-			}
-			if t := a.AllocatedResources.Shared.Terms; t.WorkflowKey() == key && !a.Terminal() {
-				fmt.Fprintf(&out, "\n    %s (%s) on %s (%s), claim %q: %s, %s: %v", a.ID, a.Name, n.Name, n.Status, t.Claim, a.DesiredStatus, a.ClientStatus, useOf(a))
+			if t := termsOf(a); t.WorkflowKey() == key && !a.Terminal() {
+				fmt.Fprintf(&out, "\n    on %s (%s): %s", n.Name, n.Status, line(a))
 			}
 		}
 	}
 	return out.String()
+}
+
+// onIt lists the allocations of a node that have not ended.
+func onIt(snap *state.Snapshot, nodeID string) string {
+	var out strings.Builder
+	for _, a := range snap.AllocsByNode(nil, nodeID) {
+		if !a.Terminal() {
+			out.WriteString("\n    " + line(a))
+		}
+	}
+	return out.String()
+}
+
+// line describes an allocation and what it uses.
+func line(a *structs.Allocation) string {
+	t := termsOf(a)
+	text := fmt.Sprintf("%s (%s), claim %q, workflow %q, per node %v: %s, %s: %v; placed at %d, changed at %d", a.ID, a.Name, t.Claim, t.WorkflowKey(), t.PerNode,
+		a.DesiredStatus, a.ClientStatus, useOf(a), a.CreateIndex, a.ModifyIndex)
+	if a.AllocatedResources != nil {
+		for _, d := range a.AllocatedResources.Tasks["t"].Devices {
+			text += fmt.Sprintf(", GPUs %v (%d thousandths)", d.DeviceIDs, cmp.Or(d.Share, structs.DeviceShareWhole))
+		}
+	}
+	return text
+}
+
+// termsOf returns the terms of an allocation; none if it has not any.
+func termsOf(a *structs.Allocation) *structs.AllocTerms {
+	if a.AllocatedResources == nil || a.AllocatedResources.Shared.Terms == nil {
+		return &structs.AllocTerms{}
+	}
+	return a.AllocatedResources.Shared.Terms
 }
 
 // onNode looks at what is reserved of one node, and adds what is used of it.
@@ -312,35 +355,25 @@ func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, su
 		return
 	}
 	used := map[string]amounts{} // by workflow
-	shared := map[string]bool{}  // GPUs that are counted
+	seen := map[string]bool{}    // GPUs, by whom they are counted for: several may share one
 	for _, a := range snap.AllocsByNode(nil, nodeID) {
 		u := useOf(a)
 		if u == (amounts{}) {
 			continue
 		}
-		terms, key := a.AllocatedResources.Shared.Terms, ""
-		if terms != nil {
-			key = terms.WorkflowKey()
-		}
+		terms := termsOf(a)
+		key := terms.WorkflowKey()
 		theirs := slices.ContainsFunc(parts, func(p part) bool { return p.key == key })
 		switch {
 		case theirs && terms.Claim == structs.ClaimWorkflow:
+			u[4] = gpus(a, seen, key)
 			sum := used[key]
 			sum.add(u, 1)
 			used[key] = sum
 		case theirs && terms.Claim == "":
 			continue // what borrowers have is reserved, or is free beside it
 		}
-		u[4] = 0
-		for _, t := range a.AllocatedResources.Tasks { // order does not matter: each counts once
-			for _, d := range t.Devices {
-				for _, id := range d.DeviceIDs {
-					if !shared[id] {
-						shared[id], u[4] = true, u[4]+1
-					}
-				}
-			}
-		}
+		u[4] = gpus(a, seen, "")
 		room.add(u, -1)
 	}
 	for _, p := range parts {
@@ -356,7 +389,7 @@ func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, su
 		sums[p.key] = sum
 	}
 	if what := (amounts{}).exceeds(room); what != "" {
-		w.fail("node %s: what workflows have reserved and do not use is given to others: %v are left, after %v", node.Name, room, parts)
+		w.fail("node %s: what workflows have reserved and do not use is given to others: %v are left, after %v:%s", node.Name, room, parts, onIt(snap, nodeID))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // Use returns a usage as it is raised to the smallest of its owner's cells that hold its devices; nil: there are none.
 func Use(e *world.Edit, u *world.Usage) *world.Usage {
 	n, known := world.StateOf(e, u.NodeID)
-	if len(u.Devices) == 0 || !known || n.Node == nil || claim.BeyondShare(e, n, u.Amount, len(u.Devices)) {
+	if len(u.Devices) == 0 || !known || n.Node == nil || !n.BesideReservations(u) || claim.BeyondShare(e, n, u.Amount, len(u.Devices)) {
 		return nil
 	}
 	for _, t := range n.Capacity.Trees {
@@ -25,6 +25,7 @@ func Use(e *world.Edit, u *world.Usage) *world.Usage {
 			raised, owner := *u, *u.Owner
 			raised.Owner = &owner
 			owner.Terms.Claim, owner.Terms.CellLevel, owner.Terms.CellSize = structs.ClaimCells, ed.View().LevelName(k), k.Size
+			owner.Terms.Workflow = nil
 			if world.ClaimLacks(e, &raised) == "" {
 				return &raised
 			}
