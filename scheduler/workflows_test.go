@@ -347,13 +347,13 @@ func TestWorkflowBorrowersAreRaisedBeside(t *testing.T) {
 func TestWorkflowSharesDevices(t *testing.T) {
 	w := newWorkflows(t, 8, 0)
 	w.setNode(schedtest.Node("n1", schedtest.EightGPUs))
-	w.claim.Parts = []structs.WorkflowPart{{NodeID: "n1", CPU: 8000, MemoryMB: 8000, Devices: 4}}
+	w.claim.Parts = []structs.WorkflowPart{{NodeID: "n1", CPU: 8000, MemoryMB: 8000, DiskMB: 3000, Devices: 4}}
 	w.set()
 	w.submit("", "wf/1/s0", 2, func(j *structs.Job) {
 		j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "s"}
 		j.TaskGroups[0].Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1, Share: 250}}
 	})
-	if p := w.part(); w.running("wf/1/s0") != 2 || p.Used.Devices+p.Idle.Devices != 4 || p.Used.Devices > 1 {
+	if p := w.part(); w.running("wf/1/s0") != 2 || p.Used.Devices != 1 || p.Idle.Devices != 3 {
 		t.Errorf("%d run, %d devices are used and %d idle, want 1 and 3", w.running("wf/1/s0"), p.Used.Devices, p.Idle.Devices)
 	}
 }
