@@ -27,7 +27,7 @@ const (
 type workflows struct {
 	*sim
 	runs map[string]uint64 // the index of the last run that was acknowledged, by the workflow's key
-	// was is the state before the last entry, and reserved when a workflow of lower rank was first seen to keep what comes free.
+	// was is the state before the last entry, passed when a workflow that is not the first was first seen to keep what comes free.
 	was    *state.Snapshot
 	passed *passedOver
 }
@@ -216,6 +216,9 @@ func (w *workflows) job(namespace string) *structs.Job {
 		}},
 	}
 	g := j.TaskGroups[0]
+	for _, d := range g.Tasks[0].Resources.Devices { // of a device that it has only a part of, others may have parts, and keep it
+		d.Share = structs.DeviceShareWhole
+	}
 	switch {
 	case w.IntN(12) == 0:
 		j.Type, g.Count = structs.JobTypeSysBatch, 1
