@@ -65,7 +65,7 @@ func slotUse(e *world.Edit, u *world.Usage) *world.Usage {
 func WithSlots(e *world.Edit, u *world.Usage) *world.Usage {
 	t, book := u.Owner.Terms.Slots, world.Base(e).Slots()
 	n, known := world.StateOf(e, u.NodeID)
-	if t == nil || book == nil || u.Guaranteed() || u.PerNode() || u.IsSuspended || !known || n.Node == nil || n.Node.NodeResources == nil || !n.BesideReservations(u) {
+	if t == nil || book == nil || u.Guaranteed() || u.PerNode() || u.IsSuspended || !known || n.Node == nil || n.Node.NodeResources == nil || !besideReservations(n, u) {
 		return nil
 	}
 	of := world.SlotInstance(u)

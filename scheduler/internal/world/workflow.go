@@ -65,14 +65,16 @@ func (h Resources) Lacks(request Resources) string {
 }
 
 // ResourcesOf returns what a usage takes of a reservation.
-func ResourcesOf(u *Usage) Resources {
+func ResourcesOf(u *Usage) Resources { return resourcesOf(u, new([]string)) }
+
+// resourcesOf returns what a usage takes of a reservation beside devices that are counted already: several may share one.
+func resourcesOf(u *Usage, counted *[]string) Resources {
 	h := Resources{Amount: u.Amount, Cores: len(u.Cores)}
-	last := ""
 	for _, d := range u.Devices {
-		if d.ID != last {
+		if !slices.Contains(*counted, d.ID) {
+			*counted = append(*counted, d.ID)
 			h.Devices++
 		}
-		last = d.ID
 	}
 	return h
 }
@@ -117,7 +119,7 @@ func (n *NodeState) recount() {
 		return
 	}
 	borrowed := make([]Resources, len(n.parts))
-	devices := make([]deviceSet, 2*len(n.parts)) // those that are used of each part, then those that are borrowed: several may share one
+	devices := make([][]string, 2*len(n.parts)) // those that are used of each part, then those that are borrowed
 	for i := range n.parts {
 		n.parts[i].Used, n.parts[i].Lent = Resources{}, Resources{}
 	}
@@ -130,9 +132,9 @@ func (n *NodeState) recount() {
 			switch p := &n.parts[i]; {
 			case p.Workflow != key:
 			case u.Owner.Terms.Claim == structs.ClaimWorkflow:
-				p.Used = p.Used.Plus(devices[2*i].once(u))
+				p.Used = p.Used.Plus(resourcesOf(u, &devices[2*i]))
 			case u.Owner.Terms.Claim == "":
-				borrowed[i] = borrowed[i].Plus(devices[2*i+1].once(u))
+				borrowed[i] = borrowed[i].Plus(resourcesOf(u, &devices[2*i+1]))
 			}
 		}
 	}
@@ -158,22 +160,6 @@ func (n *NodeState) recount() {
 		over = over.Less(p.Lent)
 		p.Idle = left.Less(p.Lent)
 	}
-}
-
-// deviceSet is devices that have been counted.
-type deviceSet []string
-
-// once returns what a usage takes of a reservation beside those that were counted before: no device counts twice.
-func (s *deviceSet) once(u *Usage) Resources {
-	h := ResourcesOf(u)
-	h.Devices = 0
-	for _, d := range u.Devices {
-		if !slices.Contains(*s, d.ID) {
-			*s = append(*s, d.ID)
-			h.Devices++
-		}
-	}
-	return h
 }
 
 // Withheld returns what a taker must leave free on the node for others: what is reserved for a request that has waited longer, and what
@@ -357,17 +343,6 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resource
 	}
 	beside := Resources{s.Free(), s.FreeCores(), s.FreeDevices()}.Less(s.Withheld(&Taker{}))
 	return all.Plus(beside)
-}
-
-// BesideReservations reports whether a usage of the node, if it borrows from a workflow, has room beside all that is reserved for workflows, so that
-// it may stay where it is by a claim of its own.
-func (n *NodeState) BesideReservations(u *Usage) bool {
-	if u.Owner.Terms.BorrowsFrom() == "" {
-		return true
-	}
-	without := TrialOf(n)
-	without.Give(u)
-	return without.LacksUse(u, &Taker{RequestName: u.Owner.RequestName, Entitled: true, Recognised: true}) == ""
 }
 
 // TrialOf returns a copy of a node's state for what would be if usages came or went.
