@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -299,5 +300,60 @@ func TestWorkflowsTogether(t *testing.T) {
 	}
 	if c := scheduler.ChooseReservation(w.w, second.Key(), "default", stagesOf([]int{8}), structs.WorkflowReserve{}, false); !c.Posted {
 		t.Errorf("the second: %+v", c)
+	}
+}
+
+// TestWorkflowBorrowersAreRaisedBeside: who borrows from a workflow is raised to cells of its namespace only where it has room beside the reservation: in it,
+// nobody could take the room back. Then it borrows no more.
+func TestWorkflowBorrowersAreRaisedBeside(t *testing.T) {
+	for beside, want := range map[int64]int{0: 0, 3000: 3} {
+		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
+		w.setNode(schedtest.Node("n1", schedtest.EightGPUs))
+		all := w.nodes["n1"].NodeResources
+		w.claim.Parts = []structs.WorkflowPart{{NodeID: "n1", CPU: all.Cpu.CpuShares, MemoryMB: all.Memory.MemoryMB, Devices: 0}}
+		w.set()
+		w.flood("a", 3, func(j *structs.Job) {
+			j.TaskGroups[0].Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1}}
+		})
+		if n := w.running("flood-a"); n != 3 {
+			t.Fatalf("%d borrow, want 3", n)
+		}
+		w.claim.Parts = slices.Clone(w.claim.Parts)
+		w.claim.Parts[0].CPU -= beside
+		w.claim.Parts[0].MemoryMB -= beside
+		w.set()
+		e := w.w.Edit()
+		e.SetQuotas("a", []world.Quota{{Chain: chainOf(t), Level: "node", Count: 1, Order: 1}})
+		w.w = e.World()
+		if due := len(scheduler.DueRaises(w.w, "a", func(structs.NamespacedID, string) bool { return true })); (due > 0) != (want > 0) {
+			t.Errorf("with %d beside, %d jobs are to be raised", beside, due)
+		}
+		w.again("a")
+		raised := 0
+		for _, u := range world.Usages(w.w).All {
+			if u.Owner.Terms.Claim == structs.ClaimCells {
+				if raised++; u.Owner.Terms.WorkflowKey() != "" {
+					t.Errorf("%s is raised, and borrows", u.ID)
+				}
+			}
+		}
+		if raised != want {
+			t.Errorf("with %d MHz beside, %d are raised, want %d", beside, raised, want)
+		}
+	}
+}
+
+// TestWorkflowSharesDevices: instances of a workflow that share a device use one of those that are reserved.
+func TestWorkflowSharesDevices(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	w.setNode(schedtest.Node("n1", schedtest.EightGPUs))
+	w.claim.Parts = []structs.WorkflowPart{{NodeID: "n1", CPU: 8000, MemoryMB: 8000, DiskMB: 3000, Devices: 4}}
+	w.set()
+	w.submit("", "wf/1/s0", 2, func(j *structs.Job) {
+		j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "s"}
+		j.TaskGroups[0].Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 1, Share: 250}}
+	})
+	if p := w.part(); w.running("wf/1/s0") != 2 || p.Used.Devices != 1 || p.Idle.Devices != 3 {
+		t.Errorf("%d run, %d devices are used and %d idle, want 1 and 3", w.running("wf/1/s0"), p.Used.Devices, p.Idle.Devices)
 	}
 }

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,81 @@ func unjudged(l *leader, p *structs.Plan, tell func(*structs.PlanResult, error))
 	}}})
 	l.after(0, "answer", -1, func() { tell(&structs.PlanResult{AllocIndex: index}, err) })
 	return true
+}
+
+// impatient has each entry that starts a stage start the next one, too.
+func impatient(l *leader, e *structs.WorkflowAdvanceEntry) (uint64, error) {
+	r := l.r.store.Snapshot().Workflows(nil).Get(e.Namespace, e.ID)
+	if next := e.Stage + 1; r != nil && next < len(r.Stages) && slices.ContainsFunc(e.Stages, func(m structs.WorkflowStageMove) bool { return m.Start }) {
+		e.Stages = append(e.Stages, structs.WorkflowStageMove{Stage: next, State: structs.StageStarting, Start: true})
+		for i := range r.Stages[next].Jobs {
+			e.Jobs = append(e.Jobs, structs.WorkflowJobMove{Stage: next, Job: i, State: structs.StageStarting, Register: true})
+		}
+	}
+	return l.Apply(forever, structs.LogWorkflowAdvance, e)
+}
+
+// again proposes each entry that moves a workflow on twice, as if the second was about the state after the first.
+func again(l *leader, e *structs.WorkflowAdvanceEntry) (uint64, error) {
+	index, err := l.Apply(forever, structs.LogWorkflowAdvance, e)
+	if err != nil {
+		return index, err
+	}
+	second := *e
+	second.CheckIndex = index
+	return l.Apply(forever, structs.LogWorkflowAdvance, &second)
+}
+
+// reserveTwice has every reservation take twice the memory that was judged.
+func reserveTwice(payload any) any {
+	commit, ok := payload.(*structs.PlanCommit)
+	if !ok {
+		return payload
+	}
+	out := &structs.PlanCommit{}
+	for _, p := range commit.Plans {
+		c := *p
+		if c.Workflow != nil {
+			to := *c.Workflow
+			to.Parts = slices.Clone(to.Parts)
+			for i := range to.Parts {
+				to.Parts[i].MemoryMB *= 2
+			}
+			c.Workflow = &to
+		}
+		out.Plans = append(out.Plans, &c)
+	}
+	return out
+}
+
+// TestPlantedBugsOfWorkflowsAreFound breaks what workflows do. Each bug must be found within a few seeds.
+func TestPlantedBugsOfWorkflowsAreFound(t *testing.T) {
+	t.Parallel()
+	for name, bug := range map[string]struct {
+		seams
+		found []string // one of these is said
+	}{
+		"a stage does not wait":     {seams{advance: impatient}, []string{"before it is", "is not over"}},
+		"a job is registered twice": {seams{advance: again}, []string{"the one before is not over", "begins for the"}},
+		"too much is reserved":      {seams{commit: reserveTwice}, []string{"are reserved for workflows", "is given to others"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, seed := range []uint64{8, 9, 16} {
+				_, err := run(seed, bug.seams, 1500, 50)
+				failure := &Failure{}
+				if !errors.As(err, &failure) {
+					continue
+				}
+				if !slices.ContainsFunc(bug.found, func(what string) bool { return strings.Contains(failure.What, what) }) {
+					t.Fatalf("found otherwise than it should be: %v", err)
+				}
+				t.Logf("found by seed %d: %.200s", seed, failure.What)
+				return
+			}
+			t.Fatal("not found")
+		})
+	}
 }
 
 // TestPlantedBugsAreFound breaks what is simulated in seven ways. Each must be found within a

@@ -36,6 +36,7 @@ const (
 //     the state in order; what was acknowledged is there;
 //   - what namespaces own (tenants.go), in seeds where they own something: after every entry that could change it, of every
 //     replica, Invariant S holds and the accounts agree with what runs; points and exchanged cells are conserved;
+//   - what workflows reserve and do (workflow_checks.go), in seeds where there are some;
 //   - whenever a snapshot is restored: it yields the state that it was taken of;
 //   - when faults have stopped: nothing is left to be placed, nothing runs that is to be
 //     stopped, and servers and clients agree on what runs.
@@ -103,6 +104,7 @@ func (c *checks) entry(r *replica, index uint64, e *entry) {
 		}
 	}
 	c.tenants.entry(r, index, e)
+	c.workflows.entry(r, index, e)
 	if index%orderEvery == 0 {
 		c.order(r)
 		c.votes(r)
@@ -415,6 +417,7 @@ func (c *checks) votes(r *replica) {
 		}
 	}
 	c.tenants.votes(r)
+	c.workflows.votes(r)
 }
 
 // untilCalm waits for everything to come to rest, now that faults have stopped.
@@ -455,6 +458,9 @@ func (c *checks) unrest() string {
 		}
 	}
 	if what := c.disagree(snap); what != "" {
+		return what
+	}
+	if what := c.workflows.remains(snap); what != "" {
 		return what
 	}
 	for job := range snap.Jobs(nil, structs.AllNamespaces, "", false) {

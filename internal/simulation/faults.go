@@ -228,5 +228,6 @@ func (s *sim) quieten() {
 		}
 		c.next(0, "register", c.register)
 	}
+	s.workflows.finish()
 	s.checks.untilCalm()
 }

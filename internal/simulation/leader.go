@@ -17,6 +17,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/node"
 	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
 	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
+	workflowendpoint "github.com/nomadish/nomadish/nomadish/endpoint/workflow"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
@@ -24,6 +25,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/worker"
+	"github.com/nomadish/nomadish/nomadish/workflow"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -49,6 +51,7 @@ type leader struct {
 	timers *heartbeat.Timers
 	beats  *heartbeat.Steps
 	drains *drain.Steps
+	flows  *workflow.Steps // nil: there are no workflows
 	gc     *gc.Collector
 	edges  *calendar.Calendar
 	mux    *wire.Mux
@@ -108,6 +111,7 @@ func lead(r *replica) *leader {
 	l.plans = applier.Start(l.queueCommit)
 	l.beats = l.timers.Start(r.store)
 	l.drains = drain.New(l, r.newID, silent).Start(r.store, now)
+	l.flows = l.workflows.driver(l, steady)
 	l.every(time.Second, 0, "pulse", func() {
 		l.beats.Pulse()
 		l.checks.overdue(l)
@@ -133,6 +137,7 @@ func (l *leader) listen(now *wall, silent hclog.Logger) {
 		operator.New(operator.Deps{Router: router, Applier: l, Collector: l.gc, Raft: members{l}, Now: now.Now}),
 		namespace.New(namespace.Deps{Router: router, Applier: l, Now: now.Now}),
 		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: l, NewID: r.newID, Now: now.Now}),
+		workflowendpoint.New(workflowendpoint.Deps{Router: router, Applier: l, Self: l.mux.Local, NewID: r.newID, Now: now.Now}),
 	)
 }
 
@@ -292,6 +297,9 @@ func (l *leader) round() {
 	}
 	if l.tenants != nil {
 		steps = append(steps, func() { l.edges.Step(forever, nil) })
+	}
+	if l.flows != nil {
+		steps = append(steps, func() { l.flows.Step(forever) })
 	}
 	l.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
 	for _, step := range steps {

@@ -14,6 +14,8 @@ type seams struct {
 	machine func(replica int, m raft.FSM) raft.FSM
 	// commit changes what the plan applier proposes.
 	commit func(payload any) any
+	// advance proposes an entry that moves a workflow on.
+	advance func(l *leader, e *structs.WorkflowAdvanceEntry) (uint64, error)
 	// submit takes a plan instead of the applier; false: the applier is to have it.
 	submit func(l *leader, p *structs.Plan, tell func(*structs.PlanResult, error)) bool
 	// elected changes the log when a leader is elected.

@@ -97,15 +97,16 @@ type sim struct {
 	result Result
 	failed *Failure
 
-	log      *agreed
-	replicas []*replica
-	leader   *leader // nil: nobody leads
-	clients  []*client
-	prober   *prober // nil: clients do not gossip
-	steady   bool    // leaders lead for long, so that they see through what takes them long
-	users    *users
-	tenants  *tenants // nil: nobody owns anything
-	checks   *checks
+	log       *agreed
+	replicas  []*replica
+	leader    *leader // nil: nobody leads
+	clients   []*client
+	prober    *prober // nil: clients do not gossip
+	steady    bool    // leaders lead for long, so that they see through what takes them long
+	users     *users
+	tenants   *tenants   // nil: nobody owns anything
+	workflows *workflows // nil: there are none
+	checks    *checks
 
 	minEntries, minFaults int
 	quietAt               time.Duration // when the faults stopped; 0: they have not
@@ -179,7 +180,7 @@ func (s *sim) begin() {
 	for i := range count {
 		s.replicas = append(s.replicas, newReplica(s, i, buffer))
 	}
-	s.tenants = newTenants(s)
+	s.tenants, s.workflows = newTenants(s), newWorkflows(s)
 	s.prober, s.steady = newProber(s), s.IntN(3) == 0
 	s.makeClients()
 	s.users = newUsers(s)

@@ -46,6 +46,10 @@ func (u *users) act() {
 		u.tenants.act()
 		return
 	}
+	if u.workflows != nil && u.IntN(10) == 0 {
+		u.workflows.act()
+		return
+	}
 	switch n := u.IntN(100); {
 	case n < 42:
 		u.register(u.job(u.some()))
@@ -242,6 +246,7 @@ func (u *users) job(name string) *structs.Job {
 		g.Constraints = []*structs.Constraint{{LTarget: "${meta.rack}", Operand: "=", RTarget: fmt.Sprintf("r%d", u.IntN(3))}}
 	}
 	u.tenants.demand(j)
+	u.workflows.limit(j)
 	if j.Type == structs.JobTypeSystem || j.Type == structs.JobTypeSysBatch {
 		g.Count, j.AllAtOnce = 1, false
 		if j.Type == structs.JobTypeSystem && j.Reclaim == structs.ReclaimSuspend {

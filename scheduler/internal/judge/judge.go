@@ -190,6 +190,9 @@ func (j *judgement) update() {
 				take = u.Beyond(old)
 			}
 			what := s.LacksUse(take, nil)
+			if what == "" && u.Owner.Terms.BorrowsFrom() != old.Owner.Terms.BorrowsFrom() { // it is to stay by a claim of its own
+				what = s.LacksUse(u, &world.Taker{RequestName: u.Owner.RequestName, Entitled: true, Recognised: true})
+			}
 			if what == "" && (!old.PerNode() || !u.PerNode()) { // what it has already is nobody's to own
 				what = world.ClaimLacks(j.e, u)
 			}

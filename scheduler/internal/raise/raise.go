@@ -79,7 +79,7 @@ func (r *raiser) one(a *structs.Allocation, u *world.Usage) {
 // raised takes the smallest cells of an allocation's namespace that hold its devices, and returns what it has then; nil: there are none.
 func (r *raiser) raised(a *structs.Allocation, u *world.Usage) *structs.AllocatedResources {
 	n, known := world.StateOf(r.e, u.NodeID)
-	if len(u.Devices) == 0 || !known || n.Node == nil || claim.BeyondShare(r.e, n, u.Amount, len(u.Devices)) {
+	if len(u.Devices) == 0 || !known || n.Node == nil || !besideReservations(n, u) || claim.BeyondShare(r.e, n, u.Amount, len(u.Devices)) {
 		return nil
 	}
 	for _, d := range u.Devices {
@@ -98,7 +98,7 @@ func (r *raiser) raised(a *structs.Allocation, u *world.Usage) *structs.Allocate
 		}
 		for _, k := range kindsFor(ed.View(), u.Owner.Namespace, len(u.Devices)) {
 			terms := u.Owner.Terms
-			terms.Claim, terms.CellLevel, terms.CellSize = structs.ClaimCells, ed.View().LevelName(k), k.Size
+			terms.Claim, terms.CellLevel, terms.CellSize, terms.Workflow = structs.ClaimCells, ed.View().LevelName(k), k.Size, nil
 			on := ed.View().CellsOf(u.NodeID, k, world.DeviceMask(t, u))
 			if !claim.MayRaise(world.Base(r.e), r.job, a.TaskGroup, key, k, on) {
 				continue

@@ -9,7 +9,7 @@ import (
 // Use returns a usage as it is raised to the smallest of its owner's cells that hold its devices; nil: there are none.
 func Use(e *world.Edit, u *world.Usage) *world.Usage {
 	n, known := world.StateOf(e, u.NodeID)
-	if len(u.Devices) == 0 || !known || n.Node == nil || claim.BeyondShare(e, n, u.Amount, len(u.Devices)) {
+	if len(u.Devices) == 0 || !known || n.Node == nil || !besideReservations(n, u) || claim.BeyondShare(e, n, u.Amount, len(u.Devices)) {
 		return nil
 	}
 	for _, t := range n.Capacity.Trees {
@@ -25,10 +25,22 @@ func Use(e *world.Edit, u *world.Usage) *world.Usage {
 			raised, owner := *u, *u.Owner
 			raised.Owner = &owner
 			owner.Terms.Claim, owner.Terms.CellLevel, owner.Terms.CellSize = structs.ClaimCells, ed.View().LevelName(k), k.Size
+			owner.Terms.Workflow = nil
 			if world.ClaimLacks(e, &raised) == "" {
 				return &raised
 			}
 		}
 	}
 	return nil
+}
+
+// besideReservations reports whether a usage of a node, if it borrows from a workflow, has room beside all that is reserved for workflows, so that
+// it may stay where it is by a claim of its own.
+func besideReservations(n *world.NodeState, u *world.Usage) bool {
+	if u.Owner.Terms.BorrowsFrom() == "" {
+		return true
+	}
+	without := world.TrialOf(n)
+	without.Give(u)
+	return without.LacksUse(u, &world.Taker{RequestName: u.Owner.RequestName, Entitled: true, Recognised: true}) == ""
 }

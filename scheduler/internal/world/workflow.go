@@ -65,14 +65,16 @@ func (h Resources) Lacks(request Resources) string {
 }
 
 // ResourcesOf returns what a usage takes of a reservation.
-func ResourcesOf(u *Usage) Resources {
+func ResourcesOf(u *Usage) Resources { return resourcesOf(u, new([]string)) }
+
+// resourcesOf returns what a usage takes of a reservation beside devices that are counted already: several may share one.
+func resourcesOf(u *Usage, counted *[]string) Resources {
 	h := Resources{Amount: u.Amount, Cores: len(u.Cores)}
-	last := ""
 	for _, d := range u.Devices {
-		if d.ID != last {
+		if !slices.Contains(*counted, d.ID) {
+			*counted = append(*counted, d.ID)
 			h.Devices++
 		}
-		last = d.ID
 	}
 	return h
 }
@@ -117,6 +119,7 @@ func (n *NodeState) recount() {
 		return
 	}
 	borrowed := make([]Resources, len(n.parts))
+	devices := make([][]string, 2*len(n.parts)) // those that are used of each part, then those that are borrowed
 	for i := range n.parts {
 		n.parts[i].Used, n.parts[i].Lent = Resources{}, Resources{}
 	}
@@ -129,9 +132,9 @@ func (n *NodeState) recount() {
 			switch p := &n.parts[i]; {
 			case p.Workflow != key:
 			case u.Owner.Terms.Claim == structs.ClaimWorkflow:
-				p.Used = p.Used.Plus(ResourcesOf(u))
+				p.Used = p.Used.Plus(resourcesOf(u, &devices[2*i]))
 			case u.Owner.Terms.Claim == "":
-				borrowed[i] = borrowed[i].Plus(ResourcesOf(u))
+				borrowed[i] = borrowed[i].Plus(resourcesOf(u, &devices[2*i+1]))
 			}
 		}
 	}

@@ -1,0 +1,438 @@
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// passedOverFor is how long a leader may leave what comes free to a workflow that is not the first any more.
+const passedOverFor = 10 * time.Second
+
+// passedOver is a workflow that keeps what comes free though another one is of higher rank.
+type passedOver struct {
+	by    *leader
+	pair  string // who keeps it, and who is first
+	since time.Duration
+}
+
+// The checks of workflows:
+//
+//   - after every entry: what is reserved is what is used, lent and idle of it, and what is not used is there, free or with borrowers; nobody
+//     but the workflow of the highest rank keeps what comes free for long, and never two;
+//   - no stage starts before those before it are over, and no job is registered while it runs;
+//   - when faults have stopped and all workflows have ended: nothing is reserved, and no job of theirs is left.
+
+// entry looks at what an entry did to workflows, in the state of the replica that applied it first.
+func (w *workflows) entry(r *replica, index uint64, e *entry) {
+	if w == nil {
+		return
+	}
+	snap, was := r.store.Snapshot(), w.was
+	w.was = snap
+	changed := snap.TableIndex(state.TableWorkflows) == index
+	switch p := e.payload.(type) {
+	case *structs.WorkflowAdvanceEntry:
+		if row := snap.Workflows(nil).Get(p.Namespace, p.ID); was != nil && row != nil && row.ModifyIndex == index {
+			w.advanced(was, row, p)
+		}
+	case *structs.WorkflowDeleteEntry:
+		if changed {
+			delete(w.runs, structs.WorkflowKey(p.Namespace, p.ID))
+		}
+	}
+	if changed {
+		for row := range snap.Workflows(nil).List(structs.AllNamespaces, "", false) {
+			w.inOrder(row)
+		}
+	}
+	w.first(snap)
+	if changed || len(w.checks.touched) > 0 {
+		w.reserved(snap)
+	}
+}
+
+// advanced looks at what a run's move started: nothing of it may run yet, and nothing before it any more.
+func (w *workflows) advanced(was *state.Snapshot, row *structs.WorkflowRun, e *structs.WorkflowAdvanceEntry) {
+	for _, m := range e.Jobs {
+		if !m.Register {
+			continue
+		}
+		j := row.Stages[m.Stage].Jobs[m.Job]
+		if what := runs(was, row.Namespace, j.JobID); what != "" {
+			w.fail("workflow %s: attempt %d of job %s is registered, and the one before is not over: %s\n    %s", row.ID, j.Attempt, j.JobID, what, history(row))
+		}
+		if spec := row.Workflow.Jobs()[j.Name]; j.Retried > spec.Retries {
+			w.fail("workflow %s: job %s is retried %d times, of %d", row.ID, j.JobID, j.Retried, spec.Retries)
+		}
+	}
+	for _, m := range e.Stages {
+		if !m.Start {
+			continue
+		}
+		if n := row.Stages[m.Stage].Attempt; n > structs.MaxStageAttempts || n > 1 && row.Workflow.OnFailure != structs.OnFailureRetryStage {
+			w.fail("workflow %s: stage %s begins for the %d. time", row.ID, row.Stages[m.Stage].Name, n)
+		}
+		for _, before := range row.Stages[:m.Stage] {
+			for i := range before.Jobs {
+				if what := goesOn(was, row.Namespace, before.Jobs[i].JobID); what != "" {
+					w.fail("workflow %s: stage %s starts, and job %s of stage %s is not over: %s\n    %s", row.ID, row.Stages[m.Stage].Name, before.Jobs[i].JobID,
+						before.Name, what, history(row))
+				}
+			}
+		}
+	}
+}
+
+// goesOn returns what of a job that is over runs, or is to run; "": nothing. A sysbatch job that was not stopped may run again: on nodes that
+// come later.
+func goesOn(snap *state.Snapshot, namespace, id string) string {
+	if job := snap.Job(nil, namespace, id); job == nil || job.PerNode() && !job.Stop {
+		return ""
+	}
+	return runs(snap, namespace, id)
+}
+
+// runs returns what of a job runs, or is to run; "": nothing.
+func runs(snap *state.Snapshot, namespace, id string) string {
+	job := snap.Job(nil, namespace, id)
+	if job == nil {
+		return ""
+	}
+	for _, a := range snap.AllocsByJob(nil, namespace, id, true) {
+		if !a.Terminal() {
+			return fmt.Sprintf("allocation %s is %s, %s", a.ID, a.DesiredStatus, a.ClientStatus)
+		}
+	}
+	if job.Status != structs.JobStatusDead {
+		return fmt.Sprintf("it is %s (stopped: %v):%s", job.Status, job.Stop, open(snap, job.NamespacedID()))
+	}
+	return ""
+}
+
+// history describes a run for who is to find out what went wrong.
+func history(r *structs.WorkflowRun) string {
+	text := fmt.Sprintf("run %d, %s, priority %d, on_failure %s:", r.Run, r.State, r.Workflow.Priority, r.Workflow.OnFailure)
+	for i, s := range r.Stages {
+		text += fmt.Sprintf("\n    stage %d (%s) is %s, attempt %d: %+v", i, s.Name, s.State, s.Attempt, s.Jobs)
+	}
+	return text + fmt.Sprintf("\n    reserved: %+v; runs before: %+v", r.Parts, r.Previous)
+}
+
+// inOrder looks for a stage that has begun before one before it was over.
+func (w *workflows) inOrder(r *structs.WorkflowRun) {
+	for i, s := range r.Stages {
+		if s.State == structs.StageWaiting {
+			continue
+		}
+		for _, before := range r.Stages[:i] {
+			over := before.State == structs.StageComplete || before.State == structs.StageFailed && r.Workflow.OnFailure == structs.OnFailureContinue
+			if !over {
+				w.fail("workflow %s: stage %s is %s, and stage %s before it is %s", r.ID, s.Name, s.State, before.Name, before.State)
+			}
+		}
+	}
+}
+
+// waiting returns the runs that wait for their reservation, the highest rank first.
+func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
+	for r := range snap.Workflows(nil).Alive() {
+		reserves := false
+		for _, j := range r.Workflow.Jobs() { // order does not matter: any
+			reserves = reserves || !j.Job.PerNode()
+		}
+		if r.State == structs.WorkflowPending && !r.Posted && reserves {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *structs.WorkflowRun) int {
+		return cmp.Or(cmp.Compare(b.Workflow.Priority, a.Workflow.Priority), cmp.Compare(a.SubmitTime, b.SubmitTime),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// first looks at who keeps what comes free: one workflow at most, and only for a moment one that is not of the highest rank.
+func (w *workflows) first(snap *state.Snapshot) {
+	var keeps *structs.WorkflowRun
+	for r := range snap.Workflows(nil).Alive() {
+		if r.Posted || len(r.Parts) == 0 {
+			continue
+		}
+		if keeps != nil {
+			w.fail("workflows %s and %s both keep what comes free", keeps.ID, r.ID)
+		}
+		keeps = r
+	}
+	list := waiting(snap)
+	if keeps == nil || len(list) > 0 && list[0].ID == keeps.ID {
+		w.passed = nil
+		return
+	}
+	pair := keeps.ID + " before nobody"
+	if len(list) > 0 {
+		pair = keeps.ID + " before " + list[0].ID
+	}
+	switch p := w.passed; {
+	case p == nil || p.by != w.leader || p.pair != pair || w.leader != nil && w.leader.over:
+		w.passed = &passedOver{w.leader, pair, w.now}
+	case w.now-p.since > passedOverFor:
+		w.fail("what comes free is kept for workflow %s since %s", pair, p.since)
+	}
+}
+
+// amounts are amounts of what workflows reserve, in the order of [amountNames].
+type amounts [5]int64
+
+var amountNames = [...]string{"MHz", "MiB of memory", "MiB of disk", "cores", "devices"}
+
+// exceeds names what there is more of than in another; "": of nothing.
+func (a amounts) exceeds(o amounts) string {
+	for i, n := range a {
+		if n > o[i] {
+			return fmt.Sprintf("%d %s of %d", n, amountNames[i], o[i])
+		}
+	}
+	return ""
+}
+
+// add adds an amount, or takes it away.
+func (a *amounts) add(o amounts, times int64) {
+	for i := range a {
+		a[i] += times * o[i]
+	}
+}
+
+// useOf returns what an allocation uses of its node.
+func useOf(a *structs.Allocation) (u amounts) {
+	if a.Terminal() || a.AllocatedResources == nil {
+		return u
+	}
+	u[0], u[1], u[2], _ = a.AllocatedResources.Total()
+	if a.Suspended() {
+		u[0] = 0 // it keeps its memory, its disk and its GPUs
+	}
+	for _, t := range a.AllocatedResources.Tasks { // order does not matter: sums
+		if !a.Suspended() {
+			u[3] += int64(len(t.Cpu.ReservedCores))
+		}
+		for _, d := range t.Devices {
+			u[4] += int64(len(d.DeviceIDs))
+		}
+	}
+	return u
+}
+
+// gpus counts the GPUs of an allocation that somebody has not been counted for yet.
+func gpus(a *structs.Allocation, seen map[string]bool, whose string) (n int64) {
+	for _, t := range a.AllocatedResources.Tasks { // order does not matter: each counts once
+		for _, d := range t.Devices {
+			for _, id := range d.DeviceIDs {
+				if !seen[whose+" "+id] {
+					seen[whose+" "+id], n = true, n+1
+				}
+			}
+		}
+	}
+	return n
+}
+
+// part is what a posted reservation has of a node.
+type part struct {
+	key   string
+	total amounts
+}
+
+// reserved looks at what is reserved, by sums of its own.
+func (w *workflows) reserved(snap *state.Snapshot) {
+	parts := map[string][]part{} // by node
+	sums := map[string]amounts{}
+	over := map[string]bool{} // workflows that use more of a node than they have reserved of it
+	for r := range snap.Workflows(nil).Alive() {
+		if !r.Posted {
+			continue
+		}
+		key := structs.WorkflowKey(r.Namespace, r.ID)
+		sums[key] = amounts{}
+		for i := range r.Parts {
+			p := &r.Parts[i]
+			parts[p.NodeID] = append(parts[p.NodeID], part{key, amounts{p.CPU, p.MemoryMB, p.DiskMB, int64(p.Cores), int64(p.Devices)}})
+		}
+	}
+	for _, id := range sortedKeys(parts) {
+		w.onNode(snap, id, parts[id], sums, over)
+	}
+	for _, key := range sortedKeys(sums) {
+		u := scheduler.WorkflowUse(snap.World(), key)
+		if u == nil {
+			w.fail("workflow %s has posted its reservation, and the scheduler has none", key)
+			return
+		}
+		for i, of := range []func(*structs.WorkflowResources) int64{
+			1: func(r *structs.WorkflowResources) int64 { return r.MemoryMB },
+			3: func(r *structs.WorkflowResources) int64 { return r.Cores },
+			4: func(r *structs.WorkflowResources) int64 { return r.GPUs },
+		} {
+			if of == nil {
+				continue
+			}
+			reserved, used, lent, idle := of(&u.Reserved), of(&u.Used), of(&u.Lent), of(&u.Idle)
+			if reserved != used+lent+idle && !over[key] || used != sums[key][i] {
+				w.fail("workflow %s: %d %s are reserved; used are %d (by what runs: %d), lent %d, idle %d:%s", key, reserved, amountNames[i], used, sums[key][i], lent, idle, partakers(snap, key))
+			}
+		}
+	}
+}
+
+// partakers lists the allocations that use a reservation or borrow from it.
+func partakers(snap *state.Snapshot, key string) string {
+	var out strings.Builder
+	for n := range snap.Nodes(nil, "", false) {
+		for _, a := range snap.AllocsByNode(nil, n.ID) {
+			if t := termsOf(a); t.WorkflowKey() == key && !a.Terminal() {
+				fmt.Fprintf(&out, "\n    on %s (%s): %s", n.Name, n.Status, line(a))
+			}
+		}
+	}
+	return out.String()
+}
+
+// onIt lists the allocations of a node that have not ended.
+func onIt(snap *state.Snapshot, nodeID string) string {
+	var out strings.Builder
+	for _, a := range snap.AllocsByNode(nil, nodeID) {
+		if !a.Terminal() {
+			out.WriteString("\n    " + line(a))
+		}
+	}
+	return out.String()
+}
+
+// line describes an allocation and what it uses.
+func line(a *structs.Allocation) string {
+	t := termsOf(a)
+	text := fmt.Sprintf("%s (%s), claim %q, workflow %q, per node %v: %s, %s: %v; placed at %d, changed at %d", a.ID, a.Name, t.Claim, t.WorkflowKey(), t.PerNode,
+		a.DesiredStatus, a.ClientStatus, useOf(a), a.CreateIndex, a.ModifyIndex)
+	if a.AllocatedResources != nil {
+		for _, d := range a.AllocatedResources.Tasks["t"].Devices {
+			text += fmt.Sprintf(", GPUs %v (%d thousandths)", d.DeviceIDs, cmp.Or(d.Share, structs.DeviceShareWhole))
+		}
+	}
+	return text
+}
+
+// termsOf returns the terms of an allocation; none if it has not any.
+func termsOf(a *structs.Allocation) *structs.AllocTerms {
+	if a.AllocatedResources == nil || a.AllocatedResources.Shared.Terms == nil {
+		return &structs.AllocTerms{}
+	}
+	return a.AllocatedResources.Shared.Terms
+}
+
+// onNode looks at what is reserved of one node, and adds what is used of it.
+func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, sums map[string]amounts, over map[string]bool) {
+	node := snap.Node(nil, nodeID)
+	if node == nil {
+		return // it was purged
+	}
+	has := node.NodeResources
+	room := amounts{has.Cpu.CpuShares, has.Memory.MemoryMB, has.Disk.DiskMB, int64(len(has.Cpu.ReservableCpuCores)), 0}
+	for _, d := range has.Devices {
+		room[4] += int64(len(d.Instances))
+	}
+	var all amounts
+	for _, p := range parts {
+		all.add(p.total, 1)
+	}
+	if what := all.exceeds(room); what != "" {
+		w.fail("node %s: %s are reserved for workflows", node.Name, what)
+		return
+	}
+	used := map[string]amounts{} // by workflow
+	seen := map[string]bool{}    // GPUs, by whom they are counted for: several may share one
+	for _, a := range snap.AllocsByNode(nil, nodeID) {
+		u := useOf(a)
+		if u == (amounts{}) {
+			continue
+		}
+		terms := termsOf(a)
+		key := terms.WorkflowKey()
+		theirs := slices.ContainsFunc(parts, func(p part) bool { return p.key == key })
+		switch {
+		case theirs && terms.Claim == structs.ClaimWorkflow:
+			u[4] = gpus(a, seen, key)
+			sum := used[key]
+			sum.add(u, 1)
+			used[key] = sum
+		case theirs && terms.Claim == "":
+			continue // what borrowers have is reserved, or is free beside it
+		}
+		u[4] = gpus(a, seen, "")
+		room.add(u, -1)
+	}
+	for _, p := range parts {
+		rest := p.total
+		rest.add(used[p.key], -1)
+		for i := range rest {
+			over[p.key] = over[p.key] || rest[i] < 0
+			rest[i] = max(0, rest[i])
+		}
+		room.add(rest, -1)
+		sum := sums[p.key]
+		sum.add(used[p.key], 1)
+		sums[p.key] = sum
+	}
+	if what := (amounts{}).exceeds(room); what != "" {
+		w.fail("node %s: what workflows have reserved and do not use is given to others: %v are left, after %v:%s", node.Name, room, parts, onIt(snap, nodeID))
+	}
+}
+
+// votes looks for the runs that were acknowledged.
+func (w *workflows) votes(r *replica) {
+	if w == nil {
+		return
+	}
+	snap := r.store.Snapshot()
+	for _, key := range sortedKeys(w.runs) {
+		index := w.runs[key]
+		if index > snap.Index() {
+			continue
+		}
+		namespace, id, _ := strings.Cut(key, "/")
+		if row := snap.Workflows(nil).Get(namespace, id); row == nil || row.ModifyIndex < index {
+			w.fail("replica %d: the run of workflow %s at index %d was acknowledged and is not there", r.id, key, index)
+		}
+	}
+}
+
+// remains returns what is left of workflows, which all are to end; "": nothing.
+func (w *workflows) remains(snap *state.Snapshot) string {
+	if w == nil {
+		return ""
+	}
+	for r := range snap.Workflows(nil).List(structs.AllNamespaces, "", false) {
+		if key := structs.WorkflowKey(r.Namespace, r.ID); r.Alive() {
+			return fmt.Sprintf("workflow %s is %s, at stage %d: %s", key, r.State, r.Stage, r.Missing)
+		} else if len(r.Parts) > 0 || r.Posted || snap.World().Workflow(key) != nil {
+			return fmt.Sprintf("workflow %s is %s, and has a reservation: %+v", key, r.State, r.Parts)
+		}
+	}
+	if p := snap.World().PendingWorkflow(); p != nil {
+		return fmt.Sprintf("what comes free is kept for workflow %s, and all have ended", p.Key())
+	}
+	for job := range snap.Jobs(nil, structs.AllNamespaces, "", false) {
+		if job.Workflow == nil {
+			continue
+		}
+		if what := goesOn(snap, job.Namespace, job.ID); what != "" {
+			return fmt.Sprintf("workflow %s has ended, and its job %s has not: %s", job.Workflow.ID, job.ID, what)
+		}
+	}
+	return ""
+}
