@@ -357,3 +357,29 @@ func TestWorkflowSharesDevices(t *testing.T) {
 		t.Errorf("%d run, %d devices are used and %d idle, want 1 and 3", w.running("wf/1/s0"), p.Used.Devices, p.Idle.Devices)
 	}
 }
+
+// TestWorkflowSharedDevices: nobody else takes the rest of a device of which a borrower has a part: it would keep it when the borrower leaves.
+func TestWorkflowSharedDevices(t *testing.T) {
+	for _, stranger := range []string{"a", "b"} {
+		w := &workflows{projects: newProjects(t)}
+		w.setNode(schedtest.Node("n1", schedtest.EightGPUs))
+		w.claim = &structs.WorkflowClaim{
+			Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true, Lend: []*structs.WorkflowLend{{To: "namespace:a"}},
+			Parts: []structs.WorkflowPart{{NodeID: "n1", Devices: 8}},
+		}
+		w.set()
+		share := func(id, namespace string) int {
+			w.submit("", id, 1, func(j *structs.Job) {
+				j.Namespace = namespace
+				schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "gpu", Count: 1, Share: 400}}
+			})
+			return w.running(id)
+		}
+		if n := share("first", "a"); n != 1 {
+			t.Fatalf("%d borrow", n)
+		}
+		if n, want := share("second", stranger), map[string]int{"a": 1, "b": 0}[stranger]; n != want {
+			t.Errorf("of namespace %s %d run, want %d: %s", stranger, n, want, w.on())
+		}
+	}
+}

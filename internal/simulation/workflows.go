@@ -54,8 +54,8 @@ type advances struct{ *leader }
 
 // Apply implements workflow.Applier.
 func (a advances) Apply(ctx context.Context, t structs.LogType, payload any) (uint64, error) {
-	if e, ok := payload.(*structs.WorkflowAdvanceEntry); ok && a.seams.advance != nil {
-		return a.seams.advance(a.leader, e)
+	if e, ok := payload.(*structs.WorkflowAdvanceEntry); ok && a.advance != nil {
+		return a.advance(a.leader, e)
 	}
 	return a.leader.Apply(ctx, t, payload)
 }

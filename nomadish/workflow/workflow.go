@@ -103,7 +103,7 @@ func mayReserve(c *state.Changes) bool {
 			was, _ := c.Old.(*state.AllocRow)
 			now, _ := c.New.(*state.AllocRow)
 			return was != nil && !was.Terminal() && (now == nil || now.Terminal() || now.DesiredStatus() != was.DesiredStatus())
-		case state.KindJob, state.KindEval, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindExchange:
+		case state.KindJob, state.KindEval, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindExchange, state.KindLicense:
 		}
 		return false
 	})

@@ -121,8 +121,12 @@ func (n *NodeState) Spares(u *Usage, by *Taker) bool {
 	}
 	opened, last := 0, ""
 	for _, d := range u.Devices {
-		if cells, i, known := n.Device(d.ID); known && d.ID != last && cells.FreeShare(i) == WholeDevice {
+		switch cells, i, known := n.Device(d.ID); {
+		case !known || d.ID == last:
+		case cells.FreeShare(i) == WholeDevice:
 			opened++
+		case n.ofReservation(d.ID, by):
+			return false
 		}
 		last = d.ID
 	}
@@ -141,6 +145,15 @@ func (n *NodeState) FreeCores() int {
 		}
 	}
 	return free
+}
+
+// ofReservation reports whether instances in a workflow's reservation have parts of a device that a taker may not use: nobody else may keep it then.
+func (n *NodeState) ofReservation(device string, by *Taker) bool {
+	return slices.ContainsFunc(n.parts, func(p Part) bool {
+		return !p.Pending && !by.mayUse(&p) && slices.ContainsFunc(n.Usages, func(u *Usage) bool {
+			return u.Owner.Terms.WorkflowKey() == p.Workflow && slices.ContainsFunc(u.Devices, func(d DeviceUsage) bool { return d.ID == device })
+		})
+	})
 }
 
 // FreeDevices counts the devices that are wholly free.

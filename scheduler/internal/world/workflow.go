@@ -263,18 +263,6 @@ func (x WorkflowEdit) Drop(key string) {
 	}
 }
 
-// lent returns what is lent of a workflow's reservation on all its nodes.
-func (x WorkflowEdit) lent(c *structs.WorkflowClaim) (h Resources) {
-	for _, p := range c.Parts {
-		if s, known := StateOf(x.E, p.NodeID); known {
-			if part, has := s.Part(c.Key()); has {
-				h = h.Plus(part.Lent)
-			}
-		}
-	}
-	return h
-}
-
 // BorrowLacks returns why a usage cannot borrow what it would of a node; "": it can, or it borrows nothing.
 func (x WorkflowEdit) BorrowLacks(nodeID string, u *Usage) string {
 	t := &u.Owner.Terms
@@ -318,17 +306,16 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resource
 	if !known || s.Capacity == nil {
 		return Resources{}
 	}
-	var all Resources
+	var all, lent Resources
 	for i := range c.Parts {
 		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
 			part, _ := s.Part(c.Key())
-			all = all.Plus(part.Idle)
+			all, lent = all.Plus(part.Idle), lent.Plus(part.Lent)
 		}
 	}
 	mhz := s.Capacity.MHzPerCore
 	all = all.Less(x.awaited(c, mhz))
 	if most := c.LendMax; most != nil {
-		lent := x.lent(c)
 		bound := func(of *int64, most, lent int64) {
 			if most > 0 {
 				*of = max(0, min(*of, most-lent))
