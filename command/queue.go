@@ -145,13 +145,19 @@ func queuePages(ctx context.Context, e *env, pool string, q *api.Query) ([]*stru
 	}
 }
 
+// standingNames name the standings, which are compared before anything else.
+var standingNames = [...]string{
+	structs.StandingEntitled: "entitled", structs.StandingRecognised: "recognised", structs.StandingNormal: "normal", structs.StandingFailed: "failed",
+}
+
 // queueRows is a table of the queue. Pools are shown where they differ, namespaces also where those of all are requested, users where there
-// are any that differ.
+// are any that differ, standings where not all are normal.
 func queueRows(entries []*structs.QueueEntry, all, verbose bool) [][]string {
 	first := entries[0]
 	pools := verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.NodePool != first.NodePool })
 	spaces := all || verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Namespace != first.Namespace })
 	users := slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.User != first.User || verbose && x.User != "" })
+	standings := slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Priority.Standing != structs.StandingNormal })
 	rows := [][]string{nil}
 	for i, x := range entries {
 		var row []string
@@ -170,6 +176,9 @@ func queueRows(entries []*structs.QueueEntry, all, verbose bool) [][]string {
 		}
 		cell("Job ID", x.JobID)
 		cell("Group", x.Group)
+		if s := x.Priority.Standing; standings && s >= 0 && s < len(standingNames) {
+			cell("Standing", standingNames[s])
+		}
 		if verbose {
 			cell("Band", fmt.Sprintf("%d-%d", x.Priority.BandRange.Low, x.Priority.BandRange.High))
 			cell("Priority", priorityParts(&x.Priority))

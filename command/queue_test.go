@@ -14,13 +14,13 @@ func smallQueue() []*structs.QueueEntry {
 	return []*structs.QueueEntry{
 		{
 			Namespace: "default", JobID: "train", Group: "workers", NodePool: "default", Place: 1, Class: "opportunistic",
-			Priority: structs.EffectivePriority{Total: 95, Declared: 72, Aged: 3, Requeued: 2, RequeueBonus: 20, Band: 2, BandRange: high},
+			Priority: structs.EffectivePriority{Total: 95, Declared: 72, Standing: structs.StandingNormal, Aged: 3, Requeued: 2, RequeueBonus: 20, Band: 2, BandRange: high},
 			Missing:  4, Wanted: 8, Since: ago(time.Minute), Waited: time.Minute, EvalID: evalA, State: structs.QueueReserved, ReservedNodes: 2,
 			Reason: "memory exhausted", ReasonNodes: 3,
 		},
 		{
 			Namespace: "default", JobID: "late", Group: "g", NodePool: "default", Place: 2, Class: "opportunistic",
-			Priority: structs.EffectivePriority{Total: 30, Declared: 30, BandRange: low}, Missing: 1, Wanted: 1,
+			Priority: structs.EffectivePriority{Total: 30, Declared: 30, Standing: structs.StandingNormal, BandRange: low}, Missing: 1, Wanted: 1,
 			Since: ago(3 * time.Second), Waited: 3 * time.Second, State: structs.QueueNotTried,
 		},
 	}
@@ -51,6 +51,14 @@ func TestQueue(t *testing.T) {
 	wants(t, got.out, "Pool     Position  Namespace  Job ID", "gpu      1         team       late", "3 suspended")
 	got = newFake(t).on("GET /v1/queue", two[:1]).run(t, "queue", "-namespace", "*") // one row has the columns of many
 	wants(t, got.out, "Position  Namespace  Job ID  Group    Priority  Share  Missing", "1         default    train   workers  95        0 %    4 of 8")
+}
+
+// TestQueueStandings: standings are shown where they are not all normal: a higher priority may stand behind a lower one then.
+func TestQueueStandings(t *testing.T) {
+	two := smallQueue()
+	two[1].Priority.Standing = structs.StandingFailed
+	got := newFake(t).on("GET /v1/queue", two).run(t, "queue")
+	wants(t, got.out, "Job ID  Group    Standing  Priority", "train   workers  normal    95", "late    g        failed    30")
 }
 
 // TestQueueWorkflows: workflows whose reservation is pending follow the queue, even where it is empty.

@@ -360,7 +360,7 @@ func TestWorkflowSharesDevices(t *testing.T) {
 
 // TestWorkflowSharedDevices: nobody else takes the rest of a device of which a borrower has a part: it would keep it when the borrower leaves.
 func TestWorkflowSharedDevices(t *testing.T) {
-	for _, stranger := range []string{"a", "b"} {
+	for _, namespace := range []string{"a", "b"} {
 		w := &workflows{projects: newProjects(t)}
 		w.setNode(schedtest.Node("n1", schedtest.EightGPUs))
 		w.claim = &structs.WorkflowClaim{
@@ -378,8 +378,8 @@ func TestWorkflowSharedDevices(t *testing.T) {
 		if n := share("first", "a"); n != 1 {
 			t.Fatalf("%d borrow", n)
 		}
-		if n, want := share("second", stranger), map[string]int{"a": 1, "b": 0}[stranger]; n != want {
-			t.Errorf("of namespace %s %d run, want %d: %s", stranger, n, want, w.on())
+		if n, want := share("second", namespace), map[string]int{"a": 1, "b": 0}[namespace]; n != want {
+			t.Errorf("of namespace %s %d run, want %d: %s", namespace, n, want, w.on())
 		}
 	}
 }
