@@ -235,8 +235,8 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 	if is.Claim != "" && was.Claim == "" {
 		return // a claim takes what has none, whatever its priority
 	}
-	if is.Claim != "" && was.CellSize > 0 && rackAway(snap, victim.NodeID) {
-		return // while a node of its rack is not ready, its cell is unbound
+	if is.Claim != "" && was.CellSize > 0 && !wholeRack(snap, victim.NodeID, was.CellSize) {
+		return // while a node of its rack is not ready, or more have joined it, its cell is unbound
 	}
 	if snap.TableIndex(state.TableVirtualClusters) == snap.Index() {
 		return // an edit that waited was admitted after the plan, and may have taken the winner's claim
@@ -256,15 +256,20 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 	}
 }
 
-// rackAway reports whether a node of the same rack as another is not ready.
-func rackAway(snap *state.Snapshot, nodeID string) bool {
+// wholeRack reports whether the rack of a node has so many nodes, all of which are ready.
+func wholeRack(snap *state.Snapshot, nodeID string, nodes int) bool {
 	of := snap.Node(nil, nodeID)
+	if of == nil {
+		return false
+	}
 	for n := range snap.Nodes(nil, "", false) {
-		if of != nil && n.Meta["rack"] == of.Meta["rack"] && !n.Ready() {
-			return true
+		if n.Meta["rack"] == of.Meta["rack"] {
+			if nodes--; !n.Ready() {
+				return false
+			}
 		}
 	}
-	return false
+	return nodes == 0
 }
 
 // instances looks for an instance that is there twice. One whose node is disconnected may have a replacement, and stands beside it
