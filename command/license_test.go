@@ -42,7 +42,7 @@ func TestLicenseApply(t *testing.T) {
 	bad(`license "vcs" {}`, `1:1: license "vcs": count is missing`)
 	bad("license \"vcs\" {\n  count = -1\n}\n", "2:")
 	bad("license \"v c\" {\n  count = 1\n}\n", "1:1: license \"v c\": its name must be")
-	bad("license \"vcs\" {\n  count = 1\n  descripton = \"x\"\n}\n", `did you mean "description"?`)
+	bad("license \"vcs\" {\n  count = 1\n  desc = \"x\"\n}\n", `did you mean "description"?`)
 	bad("license \"vcs\" {\n  count = 1\n}\nlicense \"vcs\" {\n  count = 1\n}\n", "twice")
 	bad(`licence "vcs" {}`, `unknown block "licence"`)
 	bad(`{"Name":"vcs"}`, "it looks like JSON")
