@@ -61,6 +61,7 @@ func BenchmarkWeekBegins(b *testing.B) {
 func weekWorld(b *testing.B, l *log, weeks int64) {
 	n := node("n", "small")
 	n.NodeResources.Slots = map[string]int{structs.SlotBatch: 4 * weekProjects}
+	n.NodeResources.Cpu.TotalCpuCores, n.NodeResources.Memory.MemoryMB = 4*weekProjects, 4*weekProjects*1024
 	l.Put(b, &structs.NodeRegisterEntry{Node: n, Time: 1, EvalSeed: "n"})
 	for i := range weekProjects {
 		name := fmt.Sprintf("p%03d", i)

@@ -16,11 +16,27 @@ func (x Edit) slotCapacity() map[string]int {
 	for _, t := range x.Slots.Effective().Types {
 		out[t.Name] = 0
 	}
+	type plain struct { // of a node that states no slots and has no devices: most are alike
+		cores  uint16
+		memory int64
+	}
+	alike := map[plain]map[string]int{}
 	for n := range x.Nodes {
-		if n.SchedulingEligibility != structs.NodeIneligible {
-			for name, count := range x.Slots.FittingSlots(n) { // order does not matter: they are summed
-				out[name] += count
+		if n.SchedulingEligibility == structs.NodeIneligible {
+			continue
+		}
+		var fit map[string]int
+		if r := n.NodeResources; r != nil && r.Slots == nil && len(r.Devices) == 0 {
+			kind := plain{r.Cpu.TotalCpuCores, r.Memory.MemoryMB}
+			if fit = alike[kind]; fit == nil {
+				fit = x.Slots.FittingSlots(n)
+				alike[kind] = fit
 			}
+		} else {
+			fit = x.Slots.FittingSlots(n)
+		}
+		for name, count := range fit { // order does not matter: they are summed
+			out[name] += count
 		}
 	}
 	delete(out, structs.SlotOverflow)
