@@ -207,6 +207,37 @@ func TestJudgeChecksLicenses(t *testing.T) {
 	}
 }
 
+// TestJudgeChecksLicensesOfResumed: what was to go on stays suspended if others have got its license since.
+func TestJudgeChecksLicensesOfResumed(t *testing.T) {
+	l := newLicenses(t, map[string]int64{"vcs": 1})
+	l.submit("", "a", 1, licensed(vcs(1)))
+	l.suspended("a", true)
+	plan := func(id string) *structs.Plan {
+		l.job = l.jobs[id]
+		ev := l.newEval()
+		ev.JobID, ev.Type = id, structs.JobTypeBatch
+		p, err := scheduler.Schedule(l.w, ev, l.input())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	l.jobs["b"] = schedtest.Job(structs.JobTypeBatch, 1, licensed(vcs(1), func(j *structs.Job) { j.ID = "b" }))
+	b := plan("b")
+	l.client(func(a *structs.Allocation) bool { return a.JobID == "a" }, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(bool) })
+	a := plan("a")
+	if len(resumed(a)) != 1 {
+		t.Fatalf("it does not go on: %+v", a)
+	}
+	e := l.w.Edit()
+	if valid, _, why := scheduler.Judge(e, b); len(valid.Place) != 1 {
+		t.Fatalf("the license is not free: %s", why)
+	}
+	if valid, refused, why := scheduler.Judge(e, a); len(valid.Update) != 0 || len(refused) != 1 || !strings.Contains(why, `license "vcs": 1 needed, 0 of 1 free`) {
+		t.Errorf("%d go on, refused %v: %q", len(valid.Update), refused, why)
+	}
+}
+
 // TestLicenseExplained: an explanation names the license, who uses it and how many more would do.
 func TestLicenseExplained(t *testing.T) {
 	l := newLicenses(t, map[string]int64{"vcs": 10})
