@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,9 +60,9 @@ project "chip" {
 		t.Helper()
 		var ids []string
 		out, _ := a.cli("queue")
-		for field := range strings.FieldsSeq(out) {
-			if field == "recognised" || field == "none" || field == "guest" || field == "noslots" {
-				ids = append(ids, field)
+		for line := range strings.Lines(out) {
+			if fields := strings.Fields(line); len(fields) > 1 && slices.Contains([]string{"recognised", "none", "guest", "noslots"}, fields[1]) { // a standing may be "recognised", too
+				ids = append(ids, fields[1])
 			}
 		}
 		return strings.Join(ids, " ")
