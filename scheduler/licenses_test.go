@@ -180,24 +180,27 @@ func TestLicensesPerNode(t *testing.T) {
 	}
 }
 
+// planOf decides on a job, and commits nothing.
+func (l *licenses) planOf(id string) *structs.Plan {
+	l.t.Helper()
+	l.job = l.jobs[id]
+	ev := l.newEval()
+	ev.JobID, ev.Type = id, structs.JobTypeBatch
+	p, err := scheduler.Schedule(l.w, ev, l.input())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
 // TestJudgeChecksLicenses: of two plans that were made of one World only one gets the last license, and a license that a plan counted on is not given
 // away twice where what was to return it goes on.
 func TestJudgeChecksLicenses(t *testing.T) {
 	l := newLicenses(t, map[string]int64{"vcs": 1})
-	plan := func(id string) *structs.Plan {
-		l.job = l.jobs[id]
-		ev := l.newEval()
-		ev.JobID, ev.Type = id, structs.JobTypeBatch
-		p, err := scheduler.Schedule(l.w, ev, l.input())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
 	for _, id := range []string{"a", "b"} {
 		l.jobs[id] = schedtest.Job(structs.JobTypeBatch, 1, licensed(vcs(1), func(j *structs.Job) { j.ID = id }))
 	}
-	a, b := plan("a"), plan("b")
+	a, b := l.planOf("a"), l.planOf("b")
 	e := l.w.Edit()
 	if valid, refused, why := scheduler.Judge(e, a); len(valid.Place) != 1 || refused != nil {
 		t.Fatalf("the first: %s", why)
@@ -212,20 +215,10 @@ func TestJudgeChecksLicensesOfResumed(t *testing.T) {
 	l := newLicenses(t, map[string]int64{"vcs": 1})
 	l.submit("", "a", 1, licensed(vcs(1)))
 	l.suspended("a", true)
-	plan := func(id string) *structs.Plan {
-		l.job = l.jobs[id]
-		ev := l.newEval()
-		ev.JobID, ev.Type = id, structs.JobTypeBatch
-		p, err := scheduler.Schedule(l.w, ev, l.input())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
 	l.jobs["b"] = schedtest.Job(structs.JobTypeBatch, 1, licensed(vcs(1), func(j *structs.Job) { j.ID = "b" }))
-	b := plan("b")
+	b := l.planOf("b")
 	l.client(func(a *structs.Allocation) bool { return a.JobID == "a" }, func(a *structs.Allocation) { a.DesiredTransition.Suspend = new(bool) })
-	a := plan("a")
+	a := l.planOf("a")
 	if len(resumed(a)) != 1 {
 		t.Fatalf("it does not go on: %+v", a)
 	}
