@@ -13,7 +13,24 @@ type WorkflowPart struct {
 	DiskMB   int64
 	Cores    int // whole cores
 	Devices  int // whole devices
+	// DeviceIDs are the devices, as many as Devices; none: any of the node's.
+	DeviceIDs []string `codec:",omitempty"`
+	// CellLevel and CellSize are of the cells that the devices are in, which are bound for the workflow's namespace by the reservation
+	// (part 2, "Virtual clusters"); "": the devices are beside all that anybody owns.
+	CellLevel string `codec:",omitempty"`
+	CellSize  int    `codec:",omitempty"`
+	// Lost: the cells are not its namespace's any more, so that it holds nothing; it is reserved anew.
+	Lost bool `codec:",omitempty"`
 }
+
+// Equal reports whether two parts are the same.
+func (p WorkflowPart) Equal(o WorkflowPart) bool {
+	return p.NodeID == o.NodeID && p.CPU == o.CPU && p.MemoryMB == o.MemoryMB && p.DiskMB == o.DiskMB && p.Cores == o.Cores && p.Devices == o.Devices &&
+		slices.Equal(p.DeviceIDs, o.DeviceIDs) && p.CellLevel == o.CellLevel && p.CellSize == o.CellSize && p.Lost == o.Lost
+}
+
+// PartsEqual reports whether two reservations hold the same.
+func PartsEqual(a, b []WorkflowPart) bool { return slices.EqualFunc(a, b, WorkflowPart.Equal) }
 
 // WorkflowClaim is a workflow's reservation as the scheduler sees it.
 type WorkflowClaim struct {

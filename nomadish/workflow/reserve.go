@@ -111,7 +111,7 @@ func jobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.Workf
 
 // same reports whether a run has a reservation already as it is stated.
 func same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
-	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && slices.Equal(r.Parts, to.Parts)
+	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts)
 }
 
 // submit has a reservation judged and committed, and reports whether that failed.

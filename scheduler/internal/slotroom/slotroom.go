@@ -113,7 +113,7 @@ func (r *Room) Reservable(n *world.NodeState, amount world.Resources) world.Reso
 // Lacks returns of which slots a reservation leaves too few; "": of none, or it had the same parts before.
 func Lacks(w *world.World, c *structs.WorkflowClaim) string {
 	was := w.Workflow(c.Key())
-	if !c.Posted || was != nil && was.Posted && slices.Equal(was.Parts, c.Parts) {
+	if !c.Posted || was != nil && was.Posted && structs.PartsEqual(was.Parts, c.Parts) {
 		return ""
 	}
 	r := Of(w, c.Key())

@@ -291,6 +291,11 @@ func (n *NodeState) roomsOn(e *Edit, key ChainKey, c *cells.Chain, t *DeviceTree
 				free &^= DeviceMask(t, u)
 			}
 		}
+		for _, u := range n.reservedClaims() {
+			if u.CellOwner() == b.Owner && usesBound(e, u) {
+				free &^= DeviceMask(t, u)
+			}
+		}
 		c.Maximal(free, func(level, index int) {
 			list = append(list, Room{Chain: key, Owner: b.Owner, Level: level, NodeID: n.ID, Index: index, Bound: b.Kind})
 		})

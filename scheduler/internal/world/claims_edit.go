@@ -13,9 +13,11 @@ type claimsEdit struct {
 	open  map[ChainKey]*cells.Edit
 	dirty map[string]bool // nodes whose rooms and users have to be moved on
 	lost  []string        // allocations whose claim did not hold
-	pins  []PinFault      // of the last SetQuotas
-	freed map[string]bool // nodes of which system or sysbatch instances have left devices
-	uses  []ownerUse      // changes of what is in guaranteed use, to be added up: most evaluations are thrown away
+	// lostParts are the workflows, by their keys, of whose reservations a part did not hold
+	lostParts []string
+	pins      []PinFault      // of the last SetQuotas
+	freed     map[string]bool // nodes of which system or sysbatch instances have left devices
+	uses      []ownerUse      // changes of what is in guaranteed use, to be added up: most evaluations are thrown away
 }
 
 // ownerUse is a change of what an owner uses by its claims.
@@ -527,6 +529,15 @@ func (e *Edit) loseGangs() {
 			}
 		}
 	}
+}
+
+// lose lets a usage, or a part of a reservation, go on without its claim.
+func (l ledger) lose(u *Usage) {
+	if u.ID == "" {
+		WorkflowEdit{l.e}.losePart(u.NodeID, u)
+		return
+	}
+	l.loseClaim(u)
 }
 
 // loseClaim lets a usage that counts go on without its claim. Its cells are unbound already.

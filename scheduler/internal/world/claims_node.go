@@ -42,7 +42,7 @@ func (l ledger) beginMove(s *NodeState, n *structs.Node, has *Capacity) (m nodeM
 	}
 	l.markSites(s)
 	if m.moved {
-		for _, u := range s.Usages {
+		for _, u := range slices.Concat(s.Usages, s.reservedClaims()) {
 			Unclaim(l.e, u)
 		}
 	}
@@ -93,6 +93,11 @@ func (l ledger) claimAnew(s *NodeState, check bool) {
 			l.loseClaim(u)
 		}
 	}
+	for _, u := range s.reservedClaims() {
+		if check && l.claimUnsafe(u) || !Claim(l.e, u) {
+			WorkflowEdit{l.e}.losePart(s.ID, u)
+		}
+	}
 }
 
 // claimUnsafe reports whether a usage claims a ready cell that is not bound, and must not be.
@@ -111,7 +116,7 @@ func (l ledger) loseBinding(ed *cells.Edit, b cells.Binding) {
 	l.loosenLost(b)
 	for _, u := range l.usagesOf(ed, b) {
 		Unclaim(l.e, u) // its other cells
-		l.loseClaim(u)
+		l.lose(u)
 	}
 }
 
@@ -123,7 +128,7 @@ func (l ledger) usagesOf(ed *cells.Edit, b cells.Binding) (list []*Usage) {
 		if !known {
 			return true
 		}
-		for _, u := range n.Usages {
+		for _, u := range slices.Concat(n.Usages, n.reservedClaims()) {
 			t := &u.Owner.Terms
 			if !u.UsesCells() || u.CellOwner() != b.Owner || t.CellLevel != level || t.CellSize != b.Kind.Size {
 				continue

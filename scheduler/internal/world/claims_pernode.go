@@ -16,14 +16,14 @@ import (
 // PerNode reports whether a usage is of a system or sysbatch job, and known to be: what was placed while nobody owned anything is not.
 func (u *Usage) PerNode() bool { return u.Owner.Terms.PerNode }
 
-// subtracted returns the devices of a tree that system and sysbatch instances use.
+// subtracted returns the devices of a tree that system and sysbatch instances use, and those that workflows have reserved beside all that is owned.
 func (n *NodeState) subtracted(t *DeviceTree) (mask uint64) {
 	for _, u := range n.Usages {
 		if u.PerNode() {
 			mask |= DeviceMask(t, u)
 		}
 	}
-	return mask
+	return mask | n.reservedBeside(t)
 }
 
 // Claimable returns what a node has for claims on cells, and how many devices: its capacity less its system and sysbatch instances and the

@@ -43,6 +43,12 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 				ledger{e}.loseClaim(u)
 			}
 		}
+		for _, id := range e.nodeIDs() {
+			n, _ := StateOf(e, id)
+			for _, u := range n.reservedClaims() {
+				WorkflowEdit{e}.losePart(id, u)
+			}
+		}
 		e.w.claims, e.claims.open, e.claims.dirty, e.claims.uses, e.claims.freed = nil, nil, nil, nil, nil
 	}
 }
@@ -149,7 +155,7 @@ func (l ledger) unbindFor(ed *cells.Edit, owner string, k cells.Kind, count int)
 	for _, b := range list[:min(excess, len(list))] {
 		for _, u := range l.usagesOf(ed, b) {
 			Unclaim(l.e, u)
-			l.loseClaim(u)
+			l.lose(u)
 		}
 	}
 }

@@ -122,6 +122,8 @@ func (n *NodeState) Spares(u *Usage, by *Taker) bool {
 	opened, last := 0, ""
 	for _, d := range u.Devices {
 		switch cells, i, known := n.Device(d.ID); {
+		case n.Bars(d.ID, by):
+			return false
 		case !known || d.ID == last:
 		case cells.FreeShare(i) == WholeDevice:
 			opened++

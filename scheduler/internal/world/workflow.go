@@ -84,6 +84,9 @@ type Part struct {
 	Workflow string // see structs.WorkflowKey
 	Pending  bool
 	Total    Resources
+	// Devices are the IDs of the devices that it holds; none: any.
+	Devices []string
+	claims  *Usage // see claimsOf
 	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps beside all that is posted, which
 	// may be more than is free.
 	Used, Lent, Idle Resources
@@ -132,9 +135,9 @@ func (n *NodeState) recount() {
 			switch p := &n.parts[i]; {
 			case p.Workflow != key:
 			case u.Owner.Terms.Claim == structs.ClaimWorkflow:
-				p.Used = p.Used.Plus(resourcesOf(u, &devices[2*i]))
+				p.Used = p.Used.Plus(p.taken(u, &devices[2*i]))
 			case u.Owner.Terms.Claim == "":
-				borrowed[i] = borrowed[i].Plus(resourcesOf(u, &devices[2*i+1]))
+				borrowed[i] = borrowed[i].Plus(p.taken(u, &devices[2*i+1]))
 			}
 		}
 	}
@@ -157,6 +160,9 @@ func (n *NodeState) recount() {
 			continue
 		}
 		p.Lent = over.Within(left).Within(borrowed[i])
+		if p.Named() { // whatever is free beside
+			p.Lent.Devices = min(left.Devices, borrowed[i].Devices)
+		}
 		over = over.Less(p.Lent)
 		p.Idle = left.Less(p.Lent)
 	}
@@ -229,18 +235,29 @@ type WorkflowEdit struct{ E *Edit }
 // Set stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
 func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	e := x.E
+	var lost []*Usage
 	x.Drop(c.Key())
 	for _, p := range c.Parts {
+		if p.Lost {
+			continue
+		}
 		s := StateToChange(e, p.NodeID)
-		part := Part{Workflow: c.Key(), Pending: !c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}}
+		part := Part{Workflow: c.Key(), Pending: !c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
+		part.claims = claimsOf(c, &p)
 		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
 		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
 		s.recount()
+		if !x.claimPart(s, &part) {
+			lost = append(lost, part.claims)
+		}
 	}
 	e.from = nil
 	e.w.workflows.Put(e.tok, c.Key(), c)
 	if !c.Posted && len(c.Parts) > 0 {
 		e.w.pending = c.Key()
+	}
+	for _, u := range lost {
+		x.losePart(u.NodeID, u)
 	}
 }
 
@@ -252,9 +269,19 @@ func (x WorkflowEdit) Drop(key string) {
 		return
 	}
 	for _, p := range c.Parts {
+		if p.Lost {
+			continue
+		}
 		s := StateToChange(e, p.NodeID)
+		part, _ := s.Part(key)
 		s.parts = slices.DeleteFunc(slices.Clone(s.parts), func(p Part) bool { return p.Workflow == key })
 		s.recount()
+		switch {
+		case part.claims != nil:
+			Unclaim(e, part.claims)
+		case part.Named() && !part.Pending:
+			x.besideChanged(s)
+		}
 	}
 	e.from = nil
 	e.w.workflows.Delete(e.tok, key)
@@ -349,10 +376,10 @@ func (x WorkflowEdit) Reserved(r *structs.WorkflowReservation) (now *structs.Wor
 	c.Parts, c.Posted, c.Closed = r.Parts, r.Posted, r.Closed
 	if r.Posted {
 		for i := range r.Parts {
-			if was.Posted && slices.Contains(was.Parts, r.Parts[i]) {
+			if was.Posted && slices.ContainsFunc(was.Parts, r.Parts[i].Equal) {
 				continue // it is the workflow's, whether or not its node is ready
 			}
-			if lack := x.partLacks(r.Key(), &r.Parts[i]); lack != "" {
+			if lack := x.partLacks(was, &r.Parts[i]); lack != "" {
 				return nil, "node " + structs.ShortID(r.Parts[i].NodeID) + ": " + lack
 			}
 		}
@@ -361,12 +388,15 @@ func (x WorkflowEdit) Reserved(r *structs.WorkflowReservation) (now *structs.Wor
 }
 
 // partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing.
-func (x WorkflowEdit) partLacks(key string, p *structs.WorkflowPart) string {
+func (x WorkflowEdit) partLacks(c *structs.WorkflowClaim, p *structs.WorkflowPart) string {
 	n, known := StateOf(x.E, p.NodeID)
 	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return "it takes no work"
 	}
-	return FreeToReserve(n, key).Lacks(Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices})
+	if lack := FreeToReserve(n, c.Key()).Lacks(Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}); lack != "" {
+		return lack
+	}
+	return x.partDevicesLack(c, p)
 }
 
 // FreeToReserve returns what a workflow may reserve of a node: what is free and nobody else has reserved, and what it has of it already.

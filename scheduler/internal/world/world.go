@@ -307,7 +307,7 @@ func diffNode(a, b *NodeState) string {
 		return fmt.Sprintf("devices %v, not %v", a.Devices, b.Devices)
 	case !reflect.DeepEqual(a.Reservation, b.Reservation):
 		return fmt.Sprintf("%+v is reserved, not %+v", a.Reservation, b.Reservation)
-	case !slices.Equal(a.parts, b.parts):
+	case !slices.EqualFunc(a.parts, b.parts, Part.equal):
 		return fmt.Sprintf("workflows reserve %+v, not %+v", a.parts, b.parts)
 	case a.Indexed != b.Indexed:
 		return fmt.Sprintf("indexed at %+v, not %+v", a.Indexed, b.Indexed)

@@ -218,7 +218,7 @@ func (x Edit) Reserve(to *structs.WorkflowReservation) {
 	if was == nil || was.Run != to.Run || !was.Alive() {
 		return
 	}
-	if was.Posted == to.Posted && was.Missing == to.Missing && was.Closed == to.Closed && slices.Equal(was.Parts, to.Parts) {
+	if was.Posted == to.Posted && was.Missing == to.Missing && was.Closed == to.Closed && structs.PartsEqual(was.Parts, to.Parts) {
 		return
 	}
 	now := was.Copy()
