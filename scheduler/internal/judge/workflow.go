@@ -1,7 +1,7 @@
 package judge
 
 import (
-	"github.com/nomadish/nomadish/scheduler/internal/slotroom"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 )
 
@@ -11,17 +11,13 @@ func (j *judgement) reserveWorkflow() {
 	if r == nil {
 		return
 	}
-	edit := world.WorkflowEdit{E: j.e}
-	now, lack := edit.Reserved(r)
-	if lack == "" && r.Posted {
-		lack = slotroom.Lacks(j.e.World(), now)
-	}
+	now, lack := reservable.As(j.e, r)
 	if lack != "" {
 		if j.reason == "" {
 			j.reason = "workflow " + r.ID + ": " + lack
 		}
 		return
 	}
-	edit.Set(now)
+	world.WorkflowEdit{E: j.e}.Set(now)
 	j.workflow = r
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/slotroom"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -85,7 +86,7 @@ func (c *chooser) list() {
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
 	var free, empty []world.Resources
 	for _, n := range c.nodes {
-		free = append(free, world.FreeToReserve(n, c.key))
+		free = append(free, reservable.Free(n, c.key))
 		all := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
 		for _, u := range n.Usages {
 			if u.PerNode() || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {

@@ -86,7 +86,7 @@ type Part struct {
 	Total    Resources
 	// Devices are the IDs of the devices that it holds; none: any.
 	Devices []string
-	claims  *Usage // see claimsOf
+	claims  *Usage // see ClaimsOf
 	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps beside all that is posted, which
 	// may be more than is free.
 	Used, Lent, Idle Resources
@@ -221,6 +221,12 @@ func (w *World) Workflow(key string) *structs.WorkflowClaim {
 // Workflows are the reservations of workflows, by their keys.
 func Workflows(w *World) *Tree[string, *structs.WorkflowClaim] { return &w.workflows }
 
+// Claim returns the reservation of a workflow as the edit has it; nil: it has none.
+func (x WorkflowEdit) Claim(key string) *structs.WorkflowClaim { return x.E.w.Workflow(key) }
+
+// Pending returns the key of the workflow that keeps what comes free; "": none does.
+func (x WorkflowEdit) Pending() string { return x.E.w.pending }
+
 // PendingWorkflow returns the reservation that keeps what comes free; nil: none does.
 func (w *World) PendingWorkflow() *structs.WorkflowClaim {
 	if w.pending == "" {
@@ -243,7 +249,7 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 		}
 		s := StateToChange(e, p.NodeID)
 		part := Part{Workflow: c.Key(), Pending: !c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
-		part.claims = claimsOf(c, &p)
+		part.claims = ClaimsOf(c, &p)
 		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
 		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
 		s.recount()
@@ -361,52 +367,3 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resource
 
 // TrialOf returns a copy of a node's state for what would be if usages came or went.
 func TrialOf(n *NodeState) *NodeState { return n.Own(&Token{}) }
-
-// Reserved returns the reservation of a workflow as a plan changes it, and why it does not hold; "": it does.
-func (x WorkflowEdit) Reserved(r *structs.WorkflowReservation) (now *structs.WorkflowClaim, lack string) {
-	e := x.E
-	was := e.w.Workflow(r.Key())
-	switch {
-	case was == nil || was.Run != r.Run:
-		return nil, "its run is over"
-	case !r.Posted && len(r.Parts) > 0 && e.w.pending != "" && e.w.pending != r.Key():
-		return nil, "another workflow keeps what comes free"
-	}
-	c := *was
-	c.Parts, c.Posted, c.Closed = r.Parts, r.Posted, r.Closed
-	if r.Posted {
-		for i := range r.Parts {
-			if was.Posted && slices.ContainsFunc(was.Parts, r.Parts[i].Equal) {
-				continue // it is the workflow's, whether or not its node is ready
-			}
-			if lack := x.partLacks(was, &r.Parts[i]); lack != "" {
-				return nil, "node " + structs.ShortID(r.Parts[i].NodeID) + ": " + lack
-			}
-		}
-	}
-	return &c, ""
-}
-
-// partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing.
-func (x WorkflowEdit) partLacks(c *structs.WorkflowClaim, p *structs.WorkflowPart) string {
-	n, known := StateOf(x.E, p.NodeID)
-	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
-		return "it takes no work"
-	}
-	if lack := FreeToReserve(n, c.Key()).Lacks(Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}); lack != "" {
-		return lack
-	}
-	return x.partDevicesLack(c, p)
-}
-
-// FreeToReserve returns what a workflow may reserve of a node: what is free and nobody else has reserved, and what it has of it already.
-func FreeToReserve(n *NodeState, key string) Resources {
-	if n.Capacity == nil {
-		return Resources{}
-	}
-	free := Resources{n.Free(), n.FreeCores(), n.FreeDevices()}.Less(n.Withheld(&Taker{Workflow: key, Recognised: true}))
-	if part, has := n.Part(key); has {
-		free = free.Plus(part.Used).Plus(part.Lent)
-	}
-	return free
-}

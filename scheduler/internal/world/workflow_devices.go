@@ -9,18 +9,23 @@ import (
 // A part of a reservation may name its devices. They are in cells of the workflow's namespace, which the reservation binds as an instance would that
 // uses a claim on them, or beside all that anybody owns, as those of system and sysbatch instances are.
 
-// claimsOf returns what stands for the devices of a part that are in cells among what uses claims on cells; nil: none are.
-func claimsOf(c *structs.WorkflowClaim, p *structs.WorkflowPart) *Usage {
+// ClaimsOf returns what stands for the devices of a part that are in cells among what uses claims on cells; nil: none are.
+func ClaimsOf(c *structs.WorkflowClaim, p *structs.WorkflowPart) *Usage {
 	if !c.Posted || p.CellLevel == "" {
 		return nil
 	}
 	terms := structs.AllocTerms{Claim: structs.ClaimCells, CellLevel: p.CellLevel, CellSize: p.CellSize}
 	u := &Usage{NodeID: p.NodeID, Owner: &Owner{RequestName: RequestName{Namespace: c.Namespace}, Terms: terms}}
-	for _, id := range p.DeviceIDs {
-		u.Devices = append(u.Devices, DeviceUsage{ID: id, Share: WholeDevice})
-	}
-	u.Sort()
+	u.Devices = WholeDevices(p.DeviceIDs)
 	return u
+}
+
+// WholeDevices returns the use of whole devices.
+func WholeDevices(ids []string) (out []DeviceUsage) {
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		out = append(out, DeviceUsage{ID: id, Share: WholeDevice})
+	}
+	return out
 }
 
 // equal reports whether two parts are the same, and used alike.
@@ -159,36 +164,4 @@ func (e *Edit) LostReservations() (keys []string) {
 	keys, e.claims.lostParts = e.claims.lostParts, nil
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-// partDevicesLack returns why a part of a reservation cannot have its devices; "": it can. Those in cells must be bound for its namespace, or binding them
-// must leave what all others own; others must be left when all that is owned is had.
-func (x WorkflowEdit) partDevicesLack(c *structs.WorkflowClaim, p *structs.WorkflowPart) string {
-	n, known := StateOf(x.E, p.NodeID)
-	if len(p.DeviceIDs) == 0 || !known {
-		return ""
-	}
-	own, has := n.Part(c.Key())
-	for _, id := range p.DeviceIDs {
-		cells, i, known := n.Device(id)
-		free := known && cells.FreeShare(i) == WholeDevice
-		mine := has && own.Has(id)
-		if !known || !free && !mine || !mine && n.Bars(id, &Taker{}) {
-			return LacksDevices
-		}
-	}
-	posted := *c
-	posted.Posted = true
-	u := claimsOf(&posted, p)
-	if u == nil {
-		u = &Usage{NodeID: p.NodeID, Owner: &Owner{Terms: structs.AllocTerms{PerNode: true}}}
-		for _, id := range p.DeviceIDs {
-			u.Devices = append(u.Devices, DeviceUsage{ID: id, Share: WholeDevice})
-		}
-		return ledger{x.E}.perNodeLacks(u)
-	}
-	if x.E.w.claims == nil {
-		return "claim: no cells are owned"
-	}
-	return ledger{x.E}.cellsLack(u)
 }

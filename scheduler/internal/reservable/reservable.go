@@ -1,0 +1,114 @@
+// Package reservable decides what a workflow may reserve of nodes (docs/semantics.md, part 5), for who chooses a reservation and for who judges it. It
+// changes nothing.
+package reservable
+
+import (
+	"github.com/nomadish/nomadish/scheduler/internal/slotroom"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// As returns the reservation of a workflow as a plan changes it, and why it does not hold; "": it does.
+func As(e *world.Edit, r *structs.WorkflowReservation) (now *structs.WorkflowClaim, lack string) {
+	x := world.WorkflowEdit{E: e}
+	was := x.Claim(r.Key())
+	switch {
+	case was == nil || was.Run != r.Run:
+		return nil, "its run is over"
+	case !r.Posted && len(r.Parts) > 0 && x.Pending() != "" && x.Pending() != r.Key():
+		return nil, "another workflow keeps what comes free"
+	}
+	c := *was
+	c.Parts, c.Posted, c.Closed = r.Parts, r.Posted, r.Closed
+	if !r.Posted {
+		return &c, ""
+	}
+	if lack := partsLack(e, was, &c); lack != "" {
+		return nil, lack
+	}
+	if lack := slotroom.Lacks(e.World(), &c); lack != "" {
+		return nil, lack
+	}
+	return &c, ""
+}
+
+// partsLack returns what a node has too little of for a part of a reservation that is posted, beyond what the workflow had; "": nothing.
+func partsLack(e *world.Edit, was, c *structs.WorkflowClaim) string {
+	trial := e // parts in cells are bound one after the other
+	for i := range c.Parts {
+		p := &c.Parts[i]
+		same := was.Posted && !p.Lost && containsPart(was.Parts, p)
+		if same {
+			continue // it is the workflow's, whether or not its node is ready
+		}
+		if lack := partLacks(trial, was, p); lack != "" {
+			return "node " + structs.ShortID(p.NodeID) + ": " + lack
+		}
+		if u := world.ClaimsOf(c, p); u != nil {
+			if trial == e {
+				trial = e.World().Edit()
+			}
+			world.Claim(trial, u)
+		}
+	}
+	return ""
+}
+
+func containsPart(list []structs.WorkflowPart, p *structs.WorkflowPart) bool {
+	for i := range list {
+		if list[i].Equal(*p) {
+			return true
+		}
+	}
+	return false
+}
+
+// partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing.
+func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart) string {
+	n, known := world.StateOf(e, p.NodeID)
+	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
+		return "it takes no work"
+	}
+	amount := world.Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}
+	if lack := Free(n, c.Key()).Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {
+		return lack
+	}
+	return devicesLack(e, n, c, p)
+}
+
+// devicesLack returns why a part of a reservation cannot have the devices that it names; "": it can. Those in cells must be bound for its namespace, or
+// binding them must leave what all others own; others must be left when all that is owned is had.
+func devicesLack(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, p *structs.WorkflowPart) string {
+	if len(p.DeviceIDs) == 0 {
+		return ""
+	}
+	own, has := n.Part(c.Key())
+	for _, id := range p.DeviceIDs {
+		if has && own.Has(id) {
+			continue
+		}
+		if n.LacksDevice(id, world.WholeDevice) || n.Bars(id, &world.Taker{Workflow: c.Key()}) && !has {
+			return world.LacksDevices
+		}
+	}
+	posted := *c
+	posted.Posted = true
+	if u := world.ClaimsOf(&posted, p); u != nil {
+		return world.ClaimLacks(e, u)
+	}
+	return world.ClaimLacks(e, &world.Usage{
+		NodeID: p.NodeID, Devices: world.WholeDevices(p.DeviceIDs), Owner: &world.Owner{Terms: structs.AllocTerms{PerNode: true}},
+	})
+}
+
+// Free returns what a workflow may reserve of a node: what is free and nobody else has reserved, and what it has of it already.
+func Free(n *world.NodeState, key string) world.Resources {
+	if n.Capacity == nil {
+		return world.Resources{}
+	}
+	free := world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}.Less(n.Withheld(&world.Taker{Workflow: key, Recognised: true}))
+	if part, has := n.Part(key); has {
+		free = free.Plus(part.Used).Plus(part.Lent)
+	}
+	return free
+}
