@@ -14,6 +14,11 @@ func SetWorkflow(e *Edit, c *structs.WorkflowClaim) { world.WorkflowEdit{E: e}.S
 // DropWorkflow ends the reservation of the workflow of a key, if it has one.
 func DropWorkflow(e *Edit, key string) { world.WorkflowEdit{E: e}.Drop(key) }
 
+// WorkflowClaimOf returns what the workflow of a key has reserved as the edit has it; nil: nothing.
+func WorkflowClaimOf(e *Edit, key string) *structs.WorkflowClaim {
+	return world.WorkflowEdit{E: e}.Claim(key)
+}
+
 // WorkflowStage is the jobs of a stage of a workflow.
 type WorkflowStage = reserve.Stage
 
@@ -51,7 +56,8 @@ func StartStage(w *World, key string, stage WorkflowStage, now int64) WorkflowSt
 	return reserve.TakeBack(w, c, stage, now)
 }
 
-// LostParts returns the nodes of the reservation of the workflow of a key that are not ready any more, or gone.
+// LostParts returns the nodes of the parts of the reservation of the workflow of a key that are lost: the nodes are not ready any more, or gone, or the
+// cells there are not its namespace's any more.
 func LostParts(w *World, key string) []string {
 	c := w.Workflow(key)
 	if c == nil {
@@ -60,11 +66,11 @@ func LostParts(w *World, key string) []string {
 	return lend.Missing(w, c)
 }
 
-// RenewReservation returns the reservation of the workflow of a key with its lost parts on other nodes, or what is missing of it; nil: it has none.
-func RenewReservation(w *World, key string) *structs.WorkflowReservation {
-	c := w.Workflow(key)
-	if c == nil || !c.Posted {
-		return nil
+// RenewReservation returns the reservation of the workflow of a key with its lost parts on other nodes, or what is missing of it; false: it has none.
+func RenewReservation(w *World, key string) (c WorkflowChoice, has bool) {
+	is := w.Workflow(key)
+	if is == nil || !is.Posted {
+		return c, false
 	}
-	return reserve.Renew(w, c)
+	return reserve.Renew(w, is), true
 }

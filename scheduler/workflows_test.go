@@ -34,8 +34,8 @@ func newWorkflows(t tester, cores, rest int, lend ...*structs.WorkflowLend) *wor
 
 // set has the claim count as it is now.
 func (w *workflows) set() {
-	c := *w.claim
-	w.claim = &c
+	c := *w.claim // the test changes its own
+	c.Parts = slices.Clone(c.Parts)
 	w.workflows = map[string]*structs.WorkflowClaim{c.Key(): &c}
 	e := w.w.Edit()
 	scheduler.SetWorkflow(e, &c)

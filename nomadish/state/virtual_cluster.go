@@ -139,6 +139,7 @@ func (c claims) writeLost() {
 		now.ModifyTime = x.now
 		x.putAlloc(was, &now, false)
 	}
+	workflows{x}.writeLost()
 }
 
 // claimTables are the tables of which every change may take a claim away.

@@ -76,6 +76,15 @@ func (w workflows) reserve(to *structs.WorkflowReservation) {
 	}
 }
 
+// writeLost writes back which parts of reservations are lost, as the cells that they were in are not their namespaces' any more.
+func (w workflows) writeLost() {
+	for _, key := range w.x.edit.LostReservations() {
+		if c := scheduler.WorkflowClaimOf(w.x.edit, key); c != nil {
+			w.edit().Lose(c)
+		}
+	}
+}
+
 // restoreWorkflows states what all workflows have reserved.
 func restoreWorkflows(r reader, edit *scheduler.Edit) {
 	for row := range rows[structs.WorkflowRun](r, false, workflowtable.Workflows, byID) {

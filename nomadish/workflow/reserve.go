@@ -60,18 +60,17 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 	snap := d.store.Snapshot()
 	list := waiting(snap)
 	if keeps := snap.World().PendingWorkflow(); keeps != nil && (len(list) == 0 || keeps.Key() != structs.WorkflowKey(list[0].Namespace, list[0].ID)) {
-		to := &structs.WorkflowReservation{Namespace: keeps.Namespace, ID: keeps.ID, Run: keeps.Run}
 		if r := snap.Workflows(nil).Get(keeps.Namespace, keeps.ID); r != nil {
-			to.Missing = r.Missing
+			d.submit(ctx, snap, r, scheduler.WorkflowChoice{Missing: r.Missing})
 		}
-		return d.submit(ctx, snap, to) || true
+		return true
 	}
 	for i, r := range list[:min(len(list), maxReserving)] {
-		to := choose(snap.World(), r, i > 0)
-		if same(r, to) {
+		c := choose(snap.World(), r, i > 0)
+		if same(r, reservation(r, c)) {
 			continue
 		}
-		if d.submit(ctx, snap, to) || to.Posted { // the others see what is left
+		if d.submit(ctx, snap, r, c) || c.Posted { // the others see what is left
 			return true
 		}
 	}
@@ -80,21 +79,27 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		if !r.Posted || len(scheduler.LostParts(snap.World(), key)) == 0 && r.Missing == "" {
 			continue
 		}
-		if to := scheduler.RenewReservation(snap.World(), key); to != nil && !same(r, to) {
-			again = d.submit(ctx, snap, to) || again
+		if c, has := scheduler.RenewReservation(snap.World(), key); has && !same(r, reservation(r, c)) {
+			again = d.submit(ctx, snap, r, c) || again
 		}
 	}
 	return again
 }
 
 // choose returns what a run reserves now, for the stages that are still to come.
-func choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) *structs.WorkflowReservation {
+func choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) scheduler.WorkflowChoice {
 	var stages []scheduler.WorkflowStage
 	for i := r.Stage; i < len(r.Stages); i++ {
 		stages = append(stages, jobsOf(r, i, nil))
 	}
-	c := scheduler.ChooseReservation(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept)
-	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Posted: c.Posted, Missing: c.Missing}
+	return scheduler.ChooseReservation(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept)
+}
+
+// reservation returns what was chosen as a plan states it.
+func reservation(r *structs.WorkflowRun, c scheduler.WorkflowChoice) *structs.WorkflowReservation {
+	return &structs.WorkflowReservation{
+		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Posted: c.Posted, Closed: c.Posted && r.Closed, Missing: c.Missing,
+	}
 }
 
 // jobsOf returns the jobs of a stage that only names, by their index; nil: all of them.
@@ -114,9 +119,15 @@ func same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
 	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts)
 }
 
-// submit has a reservation judged and committed, and reports whether that failed.
-func (d *Driver) submit(ctx context.Context, snap *state.Snapshot, to *structs.WorkflowReservation) (failed bool) {
-	result, err := d.planner.Submit(ctx, &structs.Plan{Namespace: to.Namespace, JobID: to.ID, SnapshotIndex: snap.Index(), Workflow: to})
+// submit has a reservation judged and committed, with those who leave for it, and reports whether that failed.
+func (d *Driver) submit(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, c scheduler.WorkflowChoice) (failed bool) {
+	to := reservation(r, c)
+	plan := &structs.Plan{Namespace: to.Namespace, JobID: to.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Workflow: to, Stop: c.Stops, AllAtOnce: len(c.Stops) > 0}
+	now := d.opts.Clock.Now()
+	for _, job := range c.Jobs {
+		plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))
+	}
+	result, err := d.planner.Submit(ctx, plan)
 	if err != nil {
 		if ctx.Err() == nil {
 			d.opts.Logger.Error("reserve for a workflow; it will be tried again", "namespace", to.Namespace, "workflow", to.ID, "error", err)
@@ -173,7 +184,7 @@ func (d *Driver) evaluation(snap *state.Snapshot, id structs.NamespacedID, now t
 	ev := &structs.Evaluation{
 		ID: d.opts.NewID(), Namespace: id.Namespace, JobID: id.ID, Priority: structs.JobDefaultPriority, Type: structs.JobTypeBatch,
 		TriggeredBy: structs.EvalTriggerPreemption, Status: structs.EvalStatusPending,
-		StatusDescription: "created because a workflow took back what instances of the job had borrowed",
+		StatusDescription: "created because a workflow reclaimed what instances of the job used",
 		CreateTime:        now.UnixNano(), ModifyTime: now.UnixNano(),
 	}
 	if job := snap.Job(nil, id.Namespace, id.ID); job != nil {

@@ -11,9 +11,9 @@ import (
 
 // Renew returns the reservation of a workflow with what was lost of it, as nodes are not ready any more, on other nodes, if all of that is free (part
 // 5, "A lost node's part is reserved anew"); else as it is, with what is missing.
-func Renew(w *world.World, c *structs.WorkflowClaim) *structs.WorkflowReservation {
-	out := &structs.WorkflowReservation{Namespace: c.Namespace, ID: c.ID, Run: c.Run, Posted: true, Parts: c.Parts, Closed: c.Closed}
-	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool}
+func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
+	out := Choice{Posted: true, Parts: c.Parts}
+	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, taken: map[int]bool{}}
 	x.list()
 	at := map[string]int{}
 	for i, n := range x.nodes {
@@ -24,7 +24,7 @@ func Renew(w *world.World, c *structs.WorkflowClaim) *structs.WorkflowReservatio
 	var names []string
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
-		if !ready {
+		if !ready || p.Lost {
 			lost = append(lost, workflow.Instance{Needs: workflow.Amounts{
 				CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Cores: int64(p.Cores), Devices: int64(p.Devices),
 			}})
@@ -32,16 +32,25 @@ func Renew(w *world.World, c *structs.WorkflowClaim) *structs.WorkflowReservatio
 			continue
 		}
 		kept = append(kept, p)
-		x.free[i] = workflow.Amounts{} // one part of a node is enough
+		x.free[i], x.taken[i] = workflow.Amounts{}, true // one part of a node is enough
 	}
 	if len(lost) == 0 {
 		return out
 	}
+	if of, ok := x.packInCells([][]workflow.Instance{lost}, workflow.Amounts{}); ok {
+		of.Parts = slices.Concat(kept, of.Parts)
+		return of
+	}
 	packed := workflow.Pack(x.free, [][]workflow.Instance{lost}, workflow.Amounts{})
 	if !packed.Missing.IsZero() {
-		out.Missing = "node " + strings.Join(names, ", ") + " is lost, and nowhere is so much free: " + text(packed.Missing) + " are missing"
+		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and nowhere is so much free: " + text(packed.Missing) + " are missing"
 		return out
 	}
-	out.Parts = slices.Concat(kept, x.parts(packed.Parts))
+	parts := x.parts(packed.Parts)
+	if !x.nameParts(packed.Parts, parts) {
+		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and nowhere are as many GPUs free beside those that are guaranteed to others"
+		return out
+	}
+	out.Parts = slices.Concat(kept, parts)
 	return out
 }

@@ -28,6 +28,9 @@ type Choice struct {
 	Enlarged workflow.Amounts
 	// Missing says what is short; "": nothing is.
 	Missing string
+	// Stops are of those who leave for it, without a claim in cells of the workflow's namespace; Jobs are theirs, each once.
+	Stops []*structs.AllocStop
+	Jobs  []structs.NamespacedID
 }
 
 // Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
@@ -45,12 +48,18 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if err != nil {
 		return Choice{Missing: err.Error()}
 	}
+	if out, ok := c.packInCells(instances, want); ok && rule.Check(out.Enlarged) == nil {
+		return out
+	}
 	now := workflow.Pack(c.free, instances, want)
 	if now.Missing.IsZero() {
 		if err := rule.Check(now.Enlarged); err != nil {
 			return Choice{Missing: err.Error(), Enlarged: now.Enlarged}
 		}
-		return Choice{Parts: c.parts(now.Parts), Posted: true, Enlarged: now.Enlarged}
+		out := Choice{Parts: c.parts(now.Parts), Posted: true, Enlarged: now.Enlarged}
+		if c.nameParts(now.Parts, out.Parts) {
+			return out
+		}
 	}
 	out := Choice{Missing: "there is not enough free: " + text(now.Missing) + " are missing"}
 	later := workflow.Pack(c.empty, instances, want)
@@ -73,6 +82,9 @@ type chooser struct {
 	nodes     []*world.NodeState
 	// free is what may be reserved of each node now, empty what might be if no allocation of others were there, and no other workflow ran.
 	free, empty []workflow.Amounts
+	// taken are the nodes that have a part already, by their places in the list.
+	taken map[int]bool
+	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
 }
 
 // list lists the ready nodes of the pool.
@@ -84,16 +96,26 @@ func (c *chooser) list() {
 		c.nodes = append(c.nodes, n)
 	}
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
+	c.spare = c.spareOf()
 	var free, empty []world.Resources
-	for _, n := range c.nodes {
-		free = append(free, reservable.Free(n, c.key))
-		all := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
+	for i, n := range c.nodes {
+		all, now := 0, 0
+		if len(n.Capacity.Trees) > 0 {
+			all, now = c.spareOn(i)
+		}
+		freed := reservable.Free(n, c.key)
+		freed.Devices = min(freed.Devices, now)
+		free = append(free, freed)
+		most := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
 		for _, u := range n.Usages {
 			if u.PerNode() || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
-				all = all.Less(world.ResourcesOf(u))
+				most = most.Less(world.ResourcesOf(u))
 			}
 		}
-		empty = append(empty, all)
+		if c.spare != nil {
+			most.Devices = min(most.Devices, all)
+		}
+		empty = append(empty, most)
 	}
 	c.free, c.empty = c.besideSlots(free), c.besideSlots(empty)
 }

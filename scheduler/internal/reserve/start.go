@@ -74,7 +74,7 @@ func (t *taking) parts() (out []workflow.PartState) {
 			}
 			t.byID[u.ID] = u
 			lend := slices.IndexFunc(t.claim.Lend, func(l *structs.WorkflowLend) bool { return l.To == u.Owner.Terms.LentTo() })
-			state.Borrowers = append(state.Borrowers, workflow.Borrower{ID: u.ID, Lend: lend, Uses: amounts(world.ResourcesOf(u)), Since: u.Created})
+			state.Borrowers = append(state.Borrowers, workflow.Borrower{ID: u.ID, Lend: lend, Uses: amounts(p.Taken(u)), Since: u.Created})
 		}
 		slices.SortFunc(state.Borrowers, func(a, b workflow.Borrower) int { return cmp.Compare(a.ID, b.ID) })
 		out = append(out, state)

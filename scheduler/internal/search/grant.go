@@ -231,7 +231,7 @@ func (a *Request) Choose(n *world.NodeState, want *feasible.DeviceRequest, cells
 				continue
 			}
 			request := want.Find
-			request.Allowed = want.Allowed(t, group)
+			request.Allowed = a.allowed(n, t, want.Allowed(t, group))
 			if a.frag != nil && want.Share < world.WholeDevice {
 				request.Allowed = a.frag.narrow(n, cells[at], world.Pool{At: at, Tree: t, Group: group}, request.Allowed)
 			}
@@ -246,6 +246,14 @@ func (a *Request) Choose(n *world.NodeState, want *feasible.DeviceRequest, cells
 		}
 	}
 	return best
+}
+
+// allowed returns which devices of a tree may be taken: those of some, nil for all, that no reservation keeps from the taker.
+func (a *Request) allowed(n *world.NodeState, t *world.DeviceTree, of func(device int) bool) func(device int) bool {
+	if !n.BarsAny() {
+		return of
+	}
+	return func(device int) bool { return (of == nil || of(device)) && !n.Bars(t.IDs[device], &a.By) }
 }
 
 // lacksOf returns what is missing of one of the request's: devices, or a cell of its level.

@@ -240,31 +240,27 @@ type WorkflowEdit struct{ E *Edit }
 
 // Set stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
 func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
-	e := x.E
-	var lost []*Usage
-	x.Drop(c.Key())
-	for _, p := range c.Parts {
-		if p.Lost {
-			continue
-		}
-		s := StateToChange(e, p.NodeID)
-		part := Part{Workflow: c.Key(), Pending: !c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
-		part.claims = ClaimsOf(c, &p)
-		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
-		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
-		s.recount()
-		if !x.claimPart(s, &part) {
-			lost = append(lost, part.claims)
-		}
-	}
+	e, key := x.E, c.Key()
 	e.from = nil
-	e.w.workflows.Put(e.tok, c.Key(), c)
+	was, _ := e.w.workflows.Get(key)
+	var had, keep []structs.WorkflowPart
+	if was != nil {
+		if had = was.Parts; was.Posted == c.Posted { // the cells of a part that stays must not be unbound
+			keep = c.Parts
+		}
+		x.dropParts(key, had, keep)
+	}
+	e.w.workflows.Put(e.tok, key, c)
+	if e.w.pending == key {
+		e.w.pending = ""
+	}
 	if !c.Posted && len(c.Parts) > 0 {
-		e.w.pending = c.Key()
+		e.w.pending = key
 	}
-	for _, u := range lost {
-		x.losePart(u.NodeID, u)
+	if keep == nil {
+		had = nil
 	}
+	x.addParts(c, had)
 }
 
 // Drop ends a workflow's reservation, if it has one.
@@ -274,25 +270,52 @@ func (x WorkflowEdit) Drop(key string) {
 	if !found {
 		return
 	}
+	x.dropParts(key, c.Parts, nil)
+	e.from = nil
+	e.w.workflows.Delete(e.tok, key)
+	if e.w.pending == key {
+		e.w.pending = ""
+	}
+}
+
+// addParts reserves the parts of a reservation that it had not before. Those whose cells cannot be bound are lost.
+func (x WorkflowEdit) addParts(c *structs.WorkflowClaim, had []structs.WorkflowPart) {
+	var lost []*Usage
 	for _, p := range c.Parts {
-		if p.Lost {
+		if p.Lost || slices.ContainsFunc(had, p.Equal) {
 			continue
 		}
-		s := StateToChange(e, p.NodeID)
+		s := StateToChange(x.E, p.NodeID)
+		part := Part{Workflow: c.Key(), Pending: !c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
+		part.claims = ClaimsOf(c, &p)
+		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
+		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
+		s.recount()
+		if !x.claimPart(s, &part) {
+			lost = append(lost, part.claims)
+		}
+	}
+	for _, u := range lost {
+		x.losePart(u.NodeID, u)
+	}
+}
+
+// dropParts ends parts of a reservation, all but those to be kept.
+func (x WorkflowEdit) dropParts(key string, had, keep []structs.WorkflowPart) {
+	for _, p := range had {
+		if p.Lost || slices.ContainsFunc(keep, p.Equal) {
+			continue
+		}
+		s := StateToChange(x.E, p.NodeID)
 		part, _ := s.Part(key)
 		s.parts = slices.DeleteFunc(slices.Clone(s.parts), func(p Part) bool { return p.Workflow == key })
 		s.recount()
 		switch {
 		case part.claims != nil:
-			Unclaim(e, part.claims)
+			Unclaim(x.E, part.claims)
 		case part.Named() && !part.Pending:
 			x.besideChanged(s)
 		}
-	}
-	e.from = nil
-	e.w.workflows.Delete(e.tok, key)
-	if e.w.pending == key {
-		e.w.pending = ""
 	}
 }
 

@@ -226,6 +226,17 @@ func (x Edit) Reserve(to *structs.WorkflowReservation) {
 	x.put(was, now)
 }
 
+// Lose writes back a reservation of which parts are lost.
+func (x Edit) Lose(c *structs.WorkflowClaim) {
+	was := x.get(c.Namespace, c.ID)
+	if was == nil || structs.PartsEqual(was.Parts, c.Parts) {
+		return
+	}
+	now := was.Copy()
+	now.Parts = c.Parts
+	x.put(was, now)
+}
+
 // checkMoves returns an error if an entry names what the run does not have.
 func checkMoves(r *structs.WorkflowRun, e *structs.WorkflowAdvanceEntry) error {
 	bad := structs.Errorf(structs.CodeInternal, "workflow %q: an entry moves what its run %d does not have", e.ID, e.Run)

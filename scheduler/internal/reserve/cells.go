@@ -1,0 +1,302 @@
+package reserve
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Inside the cells of its namespace a workflow reserves as an entitled request takes (part 5): it binds them, and what runs there without a claim leaves.
+// The devices come from cells alone, or, if the cells do not hold all stages, from what nobody owns.
+
+// ownCells is what a namespace may bind, or has bound and free, of a node: cells of one kind.
+type ownCells struct {
+	tree    *world.DeviceTree
+	devices uint64 // of the tree, as bits
+	level   string
+	size    int
+}
+
+// has reports whether a device of a tree is one of the cells'.
+func (o *ownCells) has(t *world.DeviceTree, device int) bool {
+	return o.tree == t && device < 64 && o.devices&(1<<device) != 0
+}
+
+// owned returns what the workflow's namespace may use of its cells on each node, by the node's place in the list.
+func (c *chooser) owned() map[int]*ownCells {
+	owner, _, _ := strings.Cut(c.key, "/")
+	if !c.w.Owns(owner) {
+		return nil
+	}
+	at := map[string]int{}
+	for i, n := range c.nodes {
+		at[n.ID] = i
+	}
+	out := map[int]*ownCells{}
+	world.FlushClaims(c.e)
+	for key := range c.w.Chains {
+		if key.Pool != c.pool {
+			continue
+		}
+		trial := world.ChainEdit(c.e, key).View().Edit()
+		add := func(node string, k cells.Kind, devices uint64) {
+			i, ready := at[node]
+			if !ready {
+				return
+			}
+			chain := trial.View()
+			is := out[i]
+			if is == nil {
+				is = &ownCells{tree: c.treeOf(i, key), level: chain.LevelName(k), size: k.Size}
+				out[i] = is
+			}
+			if is.level == chain.LevelName(k) && is.size == k.Size && is.tree == c.treeOf(i, key) {
+				is.devices |= devices & chain.Healthy(node)
+			}
+		}
+		world.Rooms(c.e, key, owner, 0, func(r world.Room) bool {
+			add(r.NodeID, r.Bound, trial.View().Mask(r.Level, r.Index))
+			return true
+		})
+		for _, a := range trial.View().Accounts(owner) {
+			for range a.Unbound() {
+				cell, found := firstOf(trial, a.Kind)
+				if !found || trial.Bind(cell, a.Kind, owner, false) != nil {
+					break
+				}
+				chain := trial.View()
+				chain.NodesOf(cell, func(id string) bool {
+					mask := chain.Mask(a.Kind.Level, cell.Index)
+					if cell.Site != "" {
+						mask = chain.Mask(len(chain.Levels())-1, 0)
+					}
+					add(id, a.Kind, mask)
+					return true
+				})
+			}
+		}
+	}
+	return out
+}
+
+// firstOf returns the cell of a kind that is to be bound first.
+func firstOf(e *cells.Edit, k cells.Kind) (cell cells.Cell, found bool) {
+	for cand := range e.Candidates(k) {
+		return cand.Cell, true
+	}
+	return cell, false
+}
+
+// treeOf returns the tree of a node that a chain is of.
+func (c *chooser) treeOf(i int, key world.ChainKey) *world.DeviceTree {
+	keys, trees := world.NodeChains(c.nodes[i].Node, c.nodes[i].Capacity)
+	if at := slices.Index(keys, key); at >= 0 {
+		return trees[at]
+	}
+	return nil
+}
+
+// packInCells packs stages of which the devices are in cells of the workflow's namespace, and returns who leaves for them; false: the cells do not hold
+// them.
+func (c *chooser) packInCells(stages [][]workflow.Instance, want workflow.Amounts) (out Choice, ok bool) {
+	var total workflow.Amounts
+	for _, s := range stages {
+		total = total.Max(workflow.Total(s))
+	}
+	if total.Max(want).Devices == 0 {
+		return out, false
+	}
+	own := c.owned()
+	if len(own) == 0 {
+		return out, false
+	}
+	room := make([]world.Resources, len(c.nodes))
+	for i, n := range c.nodes {
+		room[i] = reservable.Free(n, c.key)
+		room[i].Devices = 0
+		if is := own[i]; is != nil && !c.taken[i] {
+			room[i] = c.entitledTo(n, is)
+		}
+		if c.taken[i] {
+			room[i] = world.Resources{}
+		}
+	}
+	packed := workflow.Pack(c.besideSlots(room), stages, want)
+	if !packed.Missing.IsZero() {
+		return out, false
+	}
+	out = Choice{Posted: true, Enlarged: packed.Enlarged, Parts: c.parts(packed.Parts)}
+	for k, p := range packed.Parts {
+		part := &out.Parts[k]
+		if part.Devices > 0 {
+			is := own[p.Node]
+			part.CellLevel, part.CellSize = is.level, is.size
+			part.DeviceIDs = c.name(p.Node, part.Devices, is.has)
+		}
+		if len(part.DeviceIDs) != part.Devices {
+			return Choice{}, false
+		}
+		leave, fits := c.leaving(c.nodes[p.Node], part)
+		if !fits {
+			return Choice{}, false
+		}
+		out.leave(c.w, leave, c.workflow())
+	}
+	return out, true
+}
+
+// workflow is the ID of the workflow that reserves.
+func (c *chooser) workflow() string {
+	_, id, _ := strings.Cut(c.key, "/")
+	return id
+}
+
+// entitledTo returns what the workflow may reserve of a node with cells of its namespace: their devices with these devices' share of the node, if those
+// without a claim leave, or what is free if that is more.
+func (c *chooser) entitledTo(n *world.NodeState, is *ownCells) world.Resources {
+	free := reservable.Free(n, c.key)
+	empty := world.TrialOf(n)
+	for _, u := range slices.Clone(n.Usages) {
+		if mayLeave(u) {
+			empty.Give(u)
+		}
+	}
+	all := reservable.Free(empty, c.key)
+	has, of := c.w.Claimable(n)
+	count := world.Count(is.devices)
+	share := world.Resources{Devices: count, Cores: all.Cores, Amount: world.Vector{
+		CPU: has.CPU * int64(count) / int64(max(1, of)), MemoryMB: has.MemoryMB * int64(count) / int64(max(1, of)), DiskMB: all.Amount.DiskMB,
+	}}
+	out := share.Within(all)
+	out.Amount.CPU, out.Amount.MemoryMB = max(out.Amount.CPU, free.Amount.CPU), max(out.Amount.MemoryMB, free.Amount.MemoryMB)
+	return out
+}
+
+// mayLeave reports whether a usage has no claim, so that it leaves for one.
+func mayLeave(u *world.Usage) bool { return !u.Guaranteed() && !u.PerNode() }
+
+// name chooses so many devices of a node among those allowed: free ones if there are as many, in as few cells as can be.
+func (c *chooser) name(i, count int, allowed func(*world.DeviceTree, int) bool) (ids []string) {
+	n := c.nodes[i]
+	if ids = nameOf(n, c.key, count, allowed); ids != nil {
+		return ids
+	}
+	empty := world.TrialOf(n)
+	for _, u := range slices.Clone(n.Usages) {
+		if mayLeave(u) {
+			empty.Give(u)
+		}
+	}
+	return nameOf(empty, c.key, count, allowed)
+}
+
+// nameOf chooses devices that are free of a node, those of one tree before others; nil: there are too few.
+func nameOf(n *world.NodeState, key string, count int, allowed func(*world.DeviceTree, int) bool) (ids []string) {
+	by := &world.Taker{Borrows: key} // its own devices, too
+	free := func(at int) func(int) bool {
+		t := n.Capacity.Trees[at]
+		return func(device int) bool {
+			return (allowed == nil || allowed(t, device)) && !n.Bars(t.IDs[device], by)
+		}
+	}
+	order := make([]int, len(n.Capacity.Trees))
+	sizes := make([]int, len(order))
+	for at := range order {
+		order[at] = at
+		for d, is := 0, free(at); d < len(n.Capacity.Trees[at].IDs); d++ {
+			if is(d) && n.Cells[at].FreeShare(d) == world.WholeDevice {
+				sizes[at]++
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+	for _, at := range order {
+		want := min(count-len(ids), sizes[at])
+		if want == 0 {
+			continue
+		}
+		found, ok := n.Cells[at].Find(cellRequest(want, free(at)))
+		if !ok {
+			continue
+		}
+		for _, d := range found.Devices {
+			ids = append(ids, n.Capacity.Trees[at].IDs[d])
+		}
+	}
+	if len(ids) < count {
+		return nil
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// leaving returns who leaves a node for a part of a reservation: those without a claim on its devices, then of the others those of the lowest priority,
+// the latest first, until it fits; who could stay beside the rest stays. false: it does not fit.
+func (c *chooser) leaving(n *world.NodeState, p *structs.WorkflowPart) (list []*world.Usage, fits bool) {
+	trial := world.TrialOf(n)
+	must, others := []*world.Usage{}, []*world.Usage{}
+	for _, u := range n.Usages {
+		switch {
+		case !mayLeave(u):
+		case slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return slices.Contains(p.DeviceIDs, d.ID) }):
+			must = append(must, u)
+		default:
+			others = append(others, u)
+		}
+	}
+	for _, u := range must {
+		trial.Give(u)
+	}
+	amount := world.Resources{Amount: world.Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}, Cores: p.Cores, Devices: p.Devices}
+	lacks := func() bool { return reservable.Free(trial, c.key).Lacks(amount) != "" }
+	slices.SortStableFunc(others, func(a, b *world.Usage) int {
+		return cmp.Or(cmp.Compare(a.Owner.Terms.Priority, b.Owner.Terms.Priority), cmp.Compare(b.Created, a.Created))
+	})
+	var gone []*world.Usage
+	for _, u := range others {
+		if !lacks() {
+			break
+		}
+		trial.Give(u)
+		gone = append(gone, u)
+	}
+	if lacks() {
+		return nil, false
+	}
+	for _, u := range gone {
+		if trial.Take(u); lacks() {
+			trial.Give(u)
+			must = append(must, u)
+		}
+	}
+	return must, true
+}
+
+// leave adds who leaves for the reservation; of a gang all leave.
+func (o *Choice) leave(w *world.World, list []*world.Usage, id string) {
+	for _, u := range list {
+		all := []*world.Usage{u}
+		if g, some := u.Owner.Gang(); some {
+			all = world.GangMembers(w.Edit(), g)
+		}
+		for _, u := range all {
+			if slices.ContainsFunc(o.Stops, func(s *structs.AllocStop) bool { return s.AllocID == u.ID }) {
+				continue
+			}
+			o.Stops = append(o.Stops, &structs.AllocStop{
+				AllocID: u.ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue,
+				RequeueReason: "reclaimed for the reservation of workflow " + id, DesiredDescription: "reclaimed for the reservation of workflow " + id,
+			})
+			job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
+			if !slices.Contains(o.Jobs, job) {
+				o.Jobs = append(o.Jobs, job)
+			}
+		}
+	}
+}

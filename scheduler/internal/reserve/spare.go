@@ -1,0 +1,97 @@
+package reserve
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// cellRequest asks for devices under one cell if there is one with as many, else under as few as can be.
+func cellRequest(count int, allowed func(int) bool) cell.Request {
+	return cell.Request{Count: count, Share: world.WholeDevice, Gather: true, Allowed: allowed}
+}
+
+// spareOf finds the devices that may be reserved, node by node: of the cells that are free of bindings the smallest first, so that large ones stay
+// complete. nil: nobody owns any.
+func (c *chooser) spareOf() map[int]map[*world.DeviceTree]uint64 {
+	if !c.w.AnyOwner() {
+		return nil
+	}
+	out := make(map[int]map[*world.DeviceTree]uint64, len(c.nodes))
+	trials := map[world.ChainKey]*cells.Edit{} // looked up only
+	for i, n := range c.nodes {
+		out[i] = map[*world.DeviceTree]uint64{}
+		keys, trees := world.NodeChains(n.Node, n.Capacity)
+		for k, key := range keys {
+			trial := trials[key]
+			if trial == nil {
+				trial = world.ChainEdit(c.e, key).View().Edit()
+				trials[key] = trial
+			}
+			var list []uint64
+			trial.View().Maximal(trial.View().Available(n.ID), func(level, index int) { list = append(list, trial.View().Mask(level, index)) })
+			slices.Reverse(list)
+			for _, mask := range list {
+				for ; mask != 0; mask &= mask - 1 {
+					one := mask & -mask
+					if trial.View().Spare(n.ID, one) == nil {
+						trial.SetBad(n.ID, trial.View().Bad(n.ID)|one)
+						out[i][trees[k]] |= one
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// nameParts names the devices of parts of nodes, among those that are spare; it reports whether there are enough.
+func (c *chooser) nameParts(list []workflow.Part, parts []structs.WorkflowPart) bool {
+	for k, p := range list {
+		part := &parts[k]
+		if part.Devices == 0 {
+			continue
+		}
+		if part.DeviceIDs = nameOf(c.nodes[p.Node], c.key, part.Devices, c.isSpare(p.Node)); part.DeviceIDs == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// isSpare returns which devices of a node may be reserved beside what is owned; nil: all.
+func (c *chooser) isSpare(i int) func(*world.DeviceTree, int) bool {
+	if c.spare == nil {
+		return nil
+	}
+	trees := chainTrees(c.nodes[i])
+	return func(t *world.DeviceTree, device int) bool {
+		return !slices.Contains(trees, t) || device < 64 && c.spare[i][t]&(1<<device) != 0
+	}
+}
+
+// spareOn counts the devices of a node that may be reserved beside what is owned, and those of them that are free.
+func (c *chooser) spareOn(i int) (all, free int) {
+	n, is := c.nodes[i], c.isSpare(i)
+	for at, t := range n.Capacity.Trees {
+		for d := range t.IDs {
+			if (is == nil || is(t, d)) && !slices.Contains(t.Sick, d) && !n.Bars(t.IDs[d], &world.Taker{Borrows: c.key}) {
+				all++
+				if n.Cells[at].FreeShare(d) == world.WholeDevice {
+					free++
+				}
+			}
+		}
+	}
+	return all, free
+}
+
+// chainTrees returns the trees of a node of which cells can be owned.
+func chainTrees(n *world.NodeState) []*world.DeviceTree {
+	_, trees := world.NodeChains(n.Node, n.Capacity)
+	return trees
+}
