@@ -83,6 +83,9 @@ func (c *cluster) lose(e *scheduler.Edit) {
 		terms := c.allocs[id].AllocatedResources.Shared.Terms.Opportunistic()
 		c.allocs[id].AllocatedResources.Shared.Terms = &terms
 	}
+	for _, key := range e.LostReservations() {
+		c.workflows[key] = scheduler.WorkflowClaimOf(e, key)
+	}
 	c.w = e.World()
 }
 
@@ -391,10 +394,10 @@ func (c *cluster) rebuilt() *scheduler.World {
 	for _, n := range c.nodes {
 		e.UpsertNode(n)
 	}
-	e.RetryPins()
 	for _, wf := range c.workflows {
 		scheduler.SetWorkflow(e, wf)
 	}
+	e.RetryPins()
 	var projects []*structs.ProjectNow
 	for _, name := range slices.Sorted(maps.Keys(c.projects)) {
 		projects = append(projects, c.projects[name])

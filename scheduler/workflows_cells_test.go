@@ -1,0 +1,349 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// gpuWorkflows is a cluster of nodes of eight GPUs, of which namespaces own cells.
+type gpuWorkflows struct {
+	*workflows
+	chain world.ChainKey
+}
+
+func newGPUWorkflows(t tester, chain world.ChainKey, nodes int) *gpuWorkflows {
+	x := &gpuWorkflows{&workflows{projects: newProjects(t)}, chain}
+	x.workflows.workflows = map[string]*structs.WorkflowClaim{}
+	for i := range nodes {
+		x.setNode(schedtest.Node(fmt.Sprintf("n%d", i+1), schedtest.EightGPUs))
+	}
+	return x
+}
+
+// owns gives a namespace cells of a level; none: it owns nothing any more.
+func (x *gpuWorkflows) owns(namespace, level string, count int) {
+	x.t.Helper()
+	e := x.w.Edit()
+	var quotas []world.Quota
+	if count > 0 {
+		quotas = append(quotas, world.Quota{Chain: x.chain, Level: level, Count: count, Order: uint64(len(namespace))})
+	}
+	e.SetQuotas(namespace, quotas)
+	x.lose(e)
+	x.checkWorld()
+}
+
+// gpusIn changes a job to one of a namespace whose instances request so many GPUs each.
+func gpusIn(namespace string, count int) func(*structs.Job) {
+	return func(j *structs.Job) {
+		j.Namespace = namespace
+		schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: count}}
+	}
+}
+
+// gpuStage is a stage of jobs of an instance each, of so many GPUs.
+func gpuStage(namespace string, sizes ...int) (stage scheduler.WorkflowStage) {
+	for i, n := range sizes {
+		job := schedtest.Job(structs.JobTypeBatch, 1, requests(50, 1000, 1000), gpusIn(namespace, n), func(j *structs.Job) { j.ID = fmt.Sprintf("wf/1/%d", i) })
+		job.Canonicalize()
+		stage = append(stage, job)
+	}
+	return stage
+}
+
+// reserve reserves for a workflow of a namespace, and returns what was chosen and why it does not hold.
+func (x *gpuWorkflows) reserve(namespace string, lend []*structs.WorkflowLend, stages ...scheduler.WorkflowStage) (scheduler.WorkflowChoice, string) {
+	x.t.Helper()
+	claim := &structs.WorkflowClaim{Namespace: namespace, ID: "wf", Run: 1, NodePool: "default", Priority: 50, Lend: lend}
+	e := x.w.Edit()
+	scheduler.SetWorkflow(e, claim)
+	x.w = e.World()
+	x.workflows.workflows[claim.Key()] = claim
+	c := scheduler.ChooseReservation(x.w, claim.Key(), "default", stages, structs.WorkflowReserve{Rule: structs.ReserveMax}, false)
+	if !c.Posted {
+		return c, c.Missing
+	}
+	return c, x.post(claim, c)
+}
+
+// post has what was chosen judged and committed.
+func (x *gpuWorkflows) post(claim *structs.WorkflowClaim, c scheduler.WorkflowChoice) string {
+	x.t.Helper()
+	e := x.w.Edit()
+	judged, _, why := scheduler.Judge(e, &structs.Plan{
+		Namespace: claim.Namespace, JobID: claim.ID, Stop: c.Stops, AllAtOnce: len(c.Stops) > 0,
+		Workflow: &structs.WorkflowReservation{Namespace: claim.Namespace, ID: claim.ID, Run: 1, Posted: true, Parts: c.Parts},
+	})
+	if judged.Workflow == nil {
+		if len(judged.Stop) > 0 {
+			x.t.Fatalf("%d leave for a reservation that does not hold: %s", len(judged.Stop), why)
+		}
+		return why
+	}
+	for _, s := range judged.Stop {
+		a := *x.allocs[s.AllocID]
+		a.DesiredStatus, a.DesiredDescription = s.DesiredStatus, s.DesiredDescription
+		x.allocs[a.ID] = &a
+	}
+	x.workflows.workflows[claim.Key()] = scheduler.WorkflowClaimOf(e, claim.Key())
+	x.lose(e)
+	x.checkWorld()
+	return ""
+}
+
+// starts submits a job of the workflow.
+func (x *gpuWorkflows) starts(namespace, name string, count, each int) int {
+	x.submit("", "wf/1/"+name, count, gpusIn(namespace, each), func(j *structs.Job) {
+		j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "s"}
+	})
+	return x.running("wf/1/" + name)
+}
+
+func (x *gpuWorkflows) claims(id string) string {
+	n := map[string]int{}
+	for _, a := range x.sorted() {
+		if a.JobID == id && !a.Terminal() {
+			n[a.AllocatedResources.Shared.Terms.Claim]++
+		}
+	}
+	var out []string
+	for _, kind := range []string{structs.ClaimCells, structs.ClaimWorkflow, ""} {
+		if n[kind] > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n[kind], kind))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// TestReservationInCells: a workflow's reservation takes the cells of its namespace as an entitled request does: who runs there without a claim leaves. It
+// counts as the namespace's use of them; only whom it lends to runs in it; and it is lost with the cells.
+func TestReservationInCells(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 2)
+	x.owns("default", "node", 1)
+	x.owns("a", "node", 1)
+	x.submit("", "flood-b", 16, gpusIn("b", 1))
+	if n := x.running("flood-b"); n != 16 {
+		t.Fatalf("%d run beside all claims, want 16", n)
+	}
+	c, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:b"}}, gpuStage("default", 8), gpuStage("default", 4, 2))
+	if why != "" || len(c.Stops) != 8 || len(c.Parts) != 1 || c.Parts[0].Devices != 8 || c.Parts[0].CellLevel != "node" {
+		t.Fatalf("reserved: %s: %+v", why, c)
+	}
+	if c.Jobs[0].ID != "flood-b" || c.Stops[0].RequeueReason != "reclaimed for the reservation of workflow wf" {
+		t.Errorf("who leaves: %+v, %+v", c.Jobs, c.Stops[0])
+	}
+	// The namespace's cell is in use: an instance of its own has no claim, and the other namespace's cell is bound as before.
+	x.submit("", "own", 1, gpusIn("default", 8))
+	x.submit("", "a", 1, gpusIn("a", 8))
+	if own, a := x.claims("own"), x.claims("a"); own != "" || a != "1 cells" {
+		t.Errorf("its namespace's job runs as %q, that of the other namespace as %q", own, a)
+	}
+	// What idles is lent, and taken back for a stage.
+	if x.again("b"); x.running("flood-b") != 8 {
+		t.Errorf("%d borrow, want 8: %s", x.running("flood-b"), x.on())
+	}
+	if n := x.starts("default", "s0", 1, 8); n != 1 || x.claims("wf/1/s0") != "1 workflow" || x.running("flood-b") != 0 {
+		t.Fatalf("of the stage %d run as %q, and %d borrow", n, x.claims("wf/1/s0"), x.running("flood-b"))
+	}
+	// The cells go to somebody else: what runs in them runs on, and whose they are now may take its place.
+	x.owns("default", "node", 0)
+	if lost := scheduler.LostParts(x.w, "default/wf"); len(lost) != 1 || x.claims("wf/1/s0") != "1 " {
+		t.Errorf("without cells %v is lost of the reservation, and its job runs as %q", lost, x.claims("wf/1/s0"))
+	}
+	if r, _ := scheduler.RenewReservation(x.w, "default/wf"); !strings.Contains(r.Missing, "8 GPUs") {
+		t.Errorf("renewed: %+v", r)
+	}
+	x.owns("a", "node", 2)
+	x.submit("", "a2", 1, gpusIn("a", 8))
+	if x.claims("a2") != "1 cells" || x.running("wf/1/s0") != 0 {
+		t.Errorf("who owns the cells now runs as %q beside %d", x.claims("a2"), x.running("wf/1/s0"))
+	}
+}
+
+// TestReservationBesideCells: a workflow whose namespace owns nothing reserves no GPU that somebody owns, used or not.
+func TestReservationBesideCells(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 2)
+	x.owns("a", "socket", 3)
+	if _, why := x.reserve("default", nil, gpuStage("default", 4, 1)); !strings.Contains(why, "if they were empty") {
+		t.Errorf("five GPUs beside three sockets of four: %q", why)
+	}
+	if c, why := x.reserve("default", nil, gpuStage("default", 2, 2)); why != "" || c.Parts[0].CellLevel != "" || len(c.Parts[0].DeviceIDs) != 4 {
+		t.Fatalf("four GPUs: %s: %+v", why, c)
+	}
+	x.submit("", "a", 3, gpusIn("a", 4))
+	if x.claims("a") != "3 cells" {
+		t.Errorf("who owns the sockets runs as %q", x.claims("a"))
+	}
+	if n := x.starts("default", "s0", 2, 2); n != 2 {
+		t.Errorf("of the stage %d run", n)
+	}
+	e := x.w.Edit()
+	scheduler.DropWorkflow(e, "default/wf")
+	delete(x.workflows.workflows, "default/wf")
+	x.lose(e)
+	x.checkWorld()
+}
+
+// TestReservationNamesDevices: what a workflow has reserved of GPUs lies under one cell, and others leave these, not any as many, free.
+func TestReservationNamesDevices(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 1)
+	x.submit("", "before", 1, gpusIn("b", 1))
+	c, why := x.reserve("default", nil, gpuStage("default", 4))
+	if why != "" {
+		t.Fatal(why)
+	}
+	x.submit("", "flood-b", 8, gpusIn("b", 1))
+	if n := x.running("flood-b"); n != 3 {
+		t.Errorf("%d run beside, want 3", n)
+	}
+	x.submit("", "wf/1/s0", 1, gpusIn("default", 4), func(j *structs.Job) {
+		j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "s"}
+		d := schedtest.Task(j).Resources.Devices[0]
+		d.Topology = &structs.TopologyConstraint{Level: "socket", Required: true}
+	})
+	var got []string
+	for _, a := range x.sorted() {
+		if a.JobID == "wf/1/s0" {
+			for _, task := range a.AllocatedResources.Tasks {
+				for _, d := range task.Devices {
+					got = append(got, d.DeviceIDs...)
+				}
+			}
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, c.Parts[0].DeviceIDs) {
+		t.Errorf("the stage uses %v, reserved were %v", got, c.Parts[0].DeviceIDs)
+	}
+}
+
+// TestReservationsKeepCells: whatever is owned, reserved, runs and comes and goes, all that is owned can be had (Invariant S), what idles of a reservation
+// is free, and a namespace's instances get all that its cells have beside its workflow.
+func TestReservationsKeepCells(t *testing.T) {
+	chain := chainOf(t)
+	rapid.Check(t, func(t *rapid.T) {
+		x := newGPUWorkflows(t, chain, 3)
+		spaces := []string{"default", "a", "bb"}
+		jobs := 0
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			ns := rapid.SampledFrom(spaces).Draw(t, "namespace")
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			case 0:
+				level := rapid.SampledFrom([]string{"gpu", "pcie", "socket", "node"}).Draw(t, "level")
+				count := rapid.IntRange(0, 3).Draw(t, "count")
+				if x.admits(ns, level, count) {
+					x.owns(ns, level, count)
+				}
+			case 1, 2:
+				jobs++
+				x.submit("", fmt.Sprintf("job-%d", jobs), rapid.IntRange(1, 6).Draw(t, "instances"), gpusIn(ns, rapid.SampledFrom([]int{1, 1, 2, 4, 8}).Draw(t, "gpus")))
+			case 3:
+				if w := x.w.Workflow(structs.WorkflowKey(ns, "wf")); w == nil {
+					c, why := x.reserve(ns, []*structs.WorkflowLend{{To: "namespace:bb"}}, gpuStage(ns, rapid.SliceOfN(rapid.SampledFrom([]int{1, 2, 4, 8}), 1, 3).Draw(t, "stage")...))
+					if c.Posted && why != "" {
+						t.Fatalf("what was chosen does not hold: %s", why)
+					}
+				}
+			case 4:
+				x.drops(ns)
+			case 5:
+				if jobs > 0 {
+					x.ends(fmt.Sprintf("job-%d", rapid.IntRange(1, jobs).Draw(t, "job")), rapid.IntRange(1, 3).Draw(t, "end"))
+				}
+			case 6:
+				key := structs.WorkflowKey(ns, "wf")
+				if c, has := scheduler.RenewReservation(x.w, key); has && c.Missing == "" {
+					if why := x.post(x.w.Workflow(key), c); why != "" {
+						t.Fatalf("what was chosen to renew does not hold: %s", why)
+					}
+				}
+			case 7:
+				id := rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "node")
+				x.changeNode(id, rapid.SampledFrom([]func(*structs.Node){down, up}).Draw(t, "state"))
+			}
+			x.checkWorld()
+			x.conserved()
+			x.keptFree()
+			if err := x.w.CheckClaims(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, ns := range spaces {
+			x.drops(ns)
+		}
+		x.conserved()
+		x.checkWorld()
+	})
+}
+
+// keptFree checks that of the devices that reservations name those are free that nobody uses by the reservation, and that all that is owned can be had
+// while all nodes are ready.
+func (x *gpuWorkflows) keptFree() {
+	x.t.Helper()
+	down := false
+	for _, n := range world.NodeStates(x.w).All {
+		down = down || !n.Node.Ready()
+		for _, p := range n.Parts() {
+			for _, id := range p.Devices {
+				users := 0
+				for _, u := range n.Usages {
+					if slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id }) {
+						if users++; u.Owner.Terms.WorkflowKey() != p.Workflow {
+							x.t.Fatalf("node %s: %s uses %s, which workflow %s has reserved", n.ID, u.ID, id, p.Workflow)
+						}
+					}
+				}
+				if n.LacksDevice(id, world.WholeDevice) != (users > 0) {
+					x.t.Fatalf("node %s: %d use %s", n.ID, users, id)
+				}
+			}
+		}
+	}
+	for _, chain := range x.w.Chains {
+		for _, owner := range x.w.Owners() {
+			for _, a := range chain.Accounts(owner) {
+				if a.Doomed > 0 && !down {
+					x.t.Fatalf("%d cells of %s are doomed", a.Doomed, owner)
+				}
+			}
+		}
+	}
+}
+
+// admits reports whether a namespace may be given cells beside what all others own and have reserved.
+func (x *gpuWorkflows) admits(namespace, level string, count int) bool {
+	e := x.w.Edit()
+	if len(x.w.Owners()) == 0 {
+		e.SetQuotas("nobody", []world.Quota{{Chain: x.chain, Level: "gpu"}}) // so that there are chains
+	}
+	chain, known := e.World().Chain(x.chain)
+	if !known {
+		return false
+	}
+	k, _ := chain.KindOf(level, 0)
+	changes := []cells.Change{{Kind: k, Count: count}}
+	for _, q := range x.w.Quotas(namespace) {
+		old, _ := chain.KindOf(q.Level, q.Size)
+		changes = append(changes, cells.Change{Kind: old, Count: -q.Count})
+	}
+	_, short := chain.Short(changes...)
+	return short == 0
+}
+
+// drops ends the reservation of the workflow of a namespace.
+func (x *gpuWorkflows) drops(namespace string) {
+	key := structs.WorkflowKey(namespace, "wf")
+	e := x.w.Edit()
+	scheduler.DropWorkflow(e, key)
+	delete(x.workflows.workflows, key)
+	x.lose(e)
+}
