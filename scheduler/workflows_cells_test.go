@@ -170,6 +170,67 @@ func TestReservationInCells(t *testing.T) {
 	}
 }
 
+// TestReservationBindsOnce: of a reservation in two cells of which only one is the namespace's nothing holds, and nobody leaves; nor does one that would take
+// from what is guaranteed. What is reserved is no room for others of the namespace, and stays bound when the levels of cells change.
+func TestReservationBindsOnce(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 3)
+	x.owns("default", "node", 2)
+	x.submit("", "own", 1, gpusIn("default", 8))
+	x.submit("", "flood-b", 16, gpusIn("b", 1))
+	c, why := x.reserve("default", nil, gpuStage("default", 8))
+	if why != "" || len(c.Stops) != 8 {
+		t.Fatalf("%s: %+v", why, c)
+	}
+	if n := x.w.FreeFor(x.chain, "default", 0, 16); n != 0 {
+		t.Errorf("the namespace has room for %d more", n)
+	}
+	x.levels()
+	x.configure()
+	x.checkWorld()
+	if lost := scheduler.LostParts(x.w, "default/wf"); len(lost) > 0 {
+		t.Errorf("lost: %v", lost)
+	}
+	x.drops("default")
+	claim := &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50}
+	e := x.w.Edit()
+	scheduler.SetWorkflow(e, claim)
+	x.w = e.World()
+	x.workflows.workflows[claim.Key()] = claim
+	var others, own []*structs.AllocStop
+	for _, a := range x.sorted() {
+		st := &structs.AllocStop{AllocID: a.ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue}
+		if a.Terminal() {
+			continue
+		}
+		if a.JobID == "own" {
+			own = append(own, st)
+		} else {
+			others = append(others, st)
+		}
+	}
+	var twice []structs.WorkflowPart
+	for _, n := range x.sortedNodes() {
+		if n.ID == x.liveOf("own").NodeID {
+			continue
+		}
+		part := c.Parts[0]
+		part.NodeID, part.DeviceIDs = n.ID, nil
+		for i := range 8 {
+			part.DeviceIDs = append(part.DeviceIDs, fmt.Sprintf("%s-gpu-%d", n.ID, i))
+		}
+		twice = append(twice, part)
+	}
+	before := x.on()
+	for want, c := range map[string]scheduler.WorkflowChoice{
+		"no unbound cell": {Parts: twice, Stops: others}, "guaranteed": {Parts: twice[:1], Stops: slices.Concat(others, own)},
+	} {
+		if why := x.post(claim, c); !strings.Contains(why, want) || x.on() != before {
+			t.Errorf("%q, want %q; they run %s, want %s", why, want, x.on(), before)
+		}
+	}
+	x.checkWorld()
+}
+
 // TestReservationBesideCells: a workflow whose namespace owns nothing reserves no GPU that somebody owns, used or not.
 func TestReservationBesideCells(t *testing.T) {
 	x := newGPUWorkflows(t, chainOf(t), 2)
