@@ -126,7 +126,7 @@ func (p *vcPrinter) bound() {
 	}
 	rows := [][]string{{"Bound", "Cell", "Used by", "Lent to"}}
 	for _, b := range p.vc.Bound {
-		rows = append(rows, []string{b.Level, p.cellName(b), p.users(b.Allocs), p.borrowers(b)})
+		rows = append(rows, []string{b.Level, p.cellName(b), p.users(b), p.borrowers(b)})
 	}
 	ui.Table(p.out, rows)
 }
@@ -149,12 +149,15 @@ func (p *vcPrinter) cellName(b *structs.BoundCell) string {
 	return b.Cell + " (" + strings.Join(marks, ", ") + ")"
 }
 
-// users names the allocations that use a cell by their claim: "train.w[0-1]".
-func (p *vcPrinter) users(ids []string) string {
-	groups, unread := p.usage.groups(ids)
+// users names the allocations that use a cell by their claim, and the workflows that have reserved it: "train.w[0-1]", "workflow etl".
+func (p *vcPrinter) users(b *structs.BoundCell) string {
+	groups, unread := p.usage.groups(b.Allocs)
 	names := make([]string, 0, len(groups))
 	for _, g := range groups {
 		names = append(names, g.name+indexText(g.indexes))
+	}
+	for _, id := range b.Workflows {
+		names = append(names, "workflow "+id)
 	}
 	return p.listed(names, unread)
 }

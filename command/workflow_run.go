@@ -131,9 +131,16 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 			if i < len(p.Nodes) {
 				name = p.Nodes[i]
 			}
-			nodes = append(nodes, []string{name, fmt.Sprintf("%d MHz", part.CPU), strconv.Itoa(part.Cores), ui.MiB(part.MemoryMB), strconv.Itoa(part.Devices)})
+			devices := strconv.Itoa(part.Devices)
+			if part.CellLevel != "" {
+				devices += ", in cells of level " + part.CellLevel
+			}
+			nodes = append(nodes, []string{name, fmt.Sprintf("%d MHz", part.CPU), strconv.Itoa(part.Cores), ui.MiB(part.MemoryMB), devices})
 		}
 		ui.Table(e.out, nodes)
+		if p.Leaving > 0 {
+			e.printf("%s that use cells of its namespace without a claim would leave.\n", plural(p.Leaving, "instance"))
+		}
 	}
 	if p.Alive > 0 {
 		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end.\n", p.Alive, shellWord(p.ID))

@@ -88,6 +88,9 @@ func (x *gpuWorkflows) post(claim *structs.WorkflowClaim, c scheduler.WorkflowCh
 		if len(judged.Stop) > 0 {
 			x.t.Fatalf("%d leave for a reservation that does not hold: %s", len(judged.Stop), why)
 		}
+		if diff := e.World().Diff(x.w); diff != nil {
+			x.t.Fatalf("a reservation that does not hold changes something: %v", diff)
+		}
 		return why
 	}
 	for _, s := range judged.Stop {

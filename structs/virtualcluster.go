@@ -434,4 +434,6 @@ type BoundCell struct {
 	// Allocs are the IDs of the allocations that use it by their claim, Borrowers those of others in it.
 	Allocs    []string `json:",omitempty"`
 	Borrowers []string `json:",omitempty"`
+	// Workflows are the IDs of the workflows that have reserved devices of it: these are in use, whether anything runs on them or not.
+	Workflows []string `json:",omitempty"`
 }

@@ -226,6 +226,8 @@ type WorkflowPlan struct {
 	Reserved WorkflowResources
 	// Packing is how what is reserved would be laid on nodes if it was run now, Nodes are their names; nil: there is no room for it.
 	Packing []WorkflowPart
+	// Leaving counts the instances without a claim that would leave the cells of its namespace for it.
+	Leaving int `json:",omitempty"`
 	Nodes   []string
 	// Posted reports that all of it is free now. Missing is what keeps it from being reserved.
 	Posted  bool

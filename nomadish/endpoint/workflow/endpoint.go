@@ -291,7 +291,7 @@ func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPla
 	}
 	key := structs.WorkflowKey(w.Namespace, w.ID)
 	c := scheduler.ChooseReservation(snap.World(), key, w.NodePool, stagesOf(run), w.Reserve, true)
-	plan.Packing, plan.Posted, plan.Missing = c.Parts, c.Posted, c.Missing
+	plan.Packing, plan.Posted, plan.Missing, plan.Leaving = c.Parts, c.Posted, c.Missing, len(c.Stops)
 	for i := range plan.Packing {
 		if n := snap.Node(nil, plan.Packing[i].NodeID); n != nil {
 			plan.Nodes = append(plan.Nodes, n.Name)

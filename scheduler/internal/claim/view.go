@@ -1,6 +1,8 @@
 package claim
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -32,6 +34,15 @@ func Views(w *world.World, owner string, details bool) map[string]*View {
 		case u.Guaranteed(): // by slots of a project
 		default:
 			of.OpportunisticGPUs += len(u.Devices)
+		}
+	}
+	for _, c := range world.Workflows(w).All {
+		if of := v.of[c.Namespace]; of != nil && c.Posted {
+			for i := range c.Parts {
+				if p := &c.Parts[i]; p.CellLevel != "" && !p.Lost {
+					of.GuaranteedGPUs += p.Devices
+				}
+			}
 		}
 	}
 	return v.of
@@ -144,6 +155,25 @@ func (v *claimViews) uses(is *structs.BoundCell, n *world.NodeState, t *world.De
 		}
 	}
 	is.Lent += world.Count(lent)
+	v.reserved(is, n, t, mask, b)
+}
+
+// reserved adds which workflows have reserved the part of a bound cell that is on a node.
+func (v *claimViews) reserved(is *structs.BoundCell, n *world.NodeState, t *world.DeviceTree, mask uint64, b cells.Binding) {
+	for _, p := range n.Parts() {
+		c := v.w.Workflow(p.Workflow)
+		if level, size := p.Cells(); c == nil || level != is.Level || size != b.Kind.Size || c.Namespace != b.Owner {
+			continue
+		}
+		part := world.DeviceMask(t, &world.Usage{Devices: world.WholeDevices(p.Devices)}) & mask
+		if part == 0 {
+			continue
+		}
+		is.Used += world.Count(part)
+		if !slices.Contains(is.Workflows, c.ID) {
+			is.Workflows = append(is.Workflows, c.ID)
+		}
+	}
 }
 
 // Uses returns how many allocations of an owner use its cells, and the one of them with the first ID.

@@ -34,6 +34,14 @@ func (p Part) equal(o Part) bool {
 		slices.Equal(p.Devices, o.Devices) && (p.claims == nil) == (o.claims == nil) && (p.claims == nil || p.claims.Equal(o.claims))
 }
 
+// Cells returns the level and the size of the cells that the part's devices are in; "": in none that it binds.
+func (p *Part) Cells() (level string, size int) {
+	if p.claims == nil {
+		return "", 0
+	}
+	return p.claims.Owner.Terms.CellLevel, p.claims.Owner.Terms.CellSize
+}
+
 // Named reports whether the part names its devices.
 func (p *Part) Named() bool { return len(p.Devices) > 0 }
 
