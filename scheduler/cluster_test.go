@@ -83,7 +83,7 @@ func (c *cluster) lose(e *scheduler.Edit) {
 		terms := c.allocs[id].AllocatedResources.Shared.Terms.Opportunistic()
 		c.allocs[id].AllocatedResources.Shared.Terms = &terms
 	}
-	for _, key := range e.LostReservations() {
+	for _, key := range scheduler.LostReservations(e) {
 		c.workflows[key] = scheduler.WorkflowClaimOf(e, key)
 	}
 	c.w = e.World()

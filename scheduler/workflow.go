@@ -3,6 +3,7 @@ package scheduler
 import (
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/lend"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/reserve"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -14,9 +15,19 @@ func SetWorkflow(e *Edit, c *structs.WorkflowClaim) { world.WorkflowEdit{E: e}.S
 // DropWorkflow ends the reservation of the workflow of a key, if it has one.
 func DropWorkflow(e *Edit, key string) { world.WorkflowEdit{E: e}.Drop(key) }
 
+// LostReservations returns the workflows, by their keys, that have lost parts of their reservations since the last call, as cells are not their
+// namespaces' any more. The World counts them so; whoever keeps their rows changes these.
+func LostReservations(e *Edit) []string { return world.WorkflowEdit{E: e}.Lost() }
+
 // WorkflowClaimOf returns what the workflow of a key has reserved as the edit has it; nil: nothing.
 func WorkflowClaimOf(e *Edit, key string) *structs.WorkflowClaim {
 	return world.WorkflowEdit{E: e}.Claim(key)
+}
+
+// ReservationLacks returns why what a plan reserves for a workflow does not hold on an edit; "": it holds.
+func ReservationLacks(e *Edit, r *structs.WorkflowReservation) string {
+	_, lack := reservable.As(e, r)
+	return lack
 }
 
 // WorkflowStage is the jobs of a stage of a workflow.

@@ -78,7 +78,7 @@ func (w workflows) reserve(to *structs.WorkflowReservation) {
 
 // writeLost writes back which parts of reservations are lost, as the cells that they were in are not their namespaces' any more.
 func (w workflows) writeLost() {
-	for _, key := range w.x.edit.LostReservations() {
+	for _, key := range scheduler.LostReservations(w.x.edit) {
 		if c := scheduler.WorkflowClaimOf(w.x.edit, key); c != nil {
 			w.edit().Lose(c)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// cellRequest asks for devices under one cell if there is one with as many, else under as few as can be.
+// cellRequest requests devices under one cell if there is one with as many, else under as few as can be.
 func cellRequest(count int, allowed func(int) bool) cell.Request {
 	return cell.Request{Count: count, Share: world.WholeDevice, Gather: true, Allowed: allowed}
 }

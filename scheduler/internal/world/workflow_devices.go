@@ -166,10 +166,10 @@ func (x WorkflowEdit) losePart(nodeID string, of *Usage) {
 	e.claims.lostParts = append(e.claims.lostParts, part.Workflow)
 }
 
-// LostReservations returns the workflows, by their keys, that have lost parts of their reservations since the last call, as cells are not their
+// Lost returns the workflows, by their keys, that have lost parts of their reservations since the last call, as cells are not their
 // namespaces' any more. The World counts them so; whoever keeps their rows changes these.
-func (e *Edit) LostReservations() (keys []string) {
-	keys, e.claims.lostParts = e.claims.lostParts, nil
+func (x WorkflowEdit) Lost() (keys []string) {
+	keys, x.E.claims.lostParts = x.E.claims.lostParts, nil
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }

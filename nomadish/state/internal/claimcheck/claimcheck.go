@@ -24,6 +24,9 @@ type Check struct {
 // running instance that was to be raised always may. Else, and if a system or sysbatch instance would take what somebody owns by now,
 // nothing of the plan but its evaluations is done, and its job is evaluated again. It returns the IDs of what was placed without its claim.
 func (c Check) Plan(p *structs.JudgedPlan) (judged *structs.JudgedPlan, placed []string) {
+	if p.Workflow != nil && c.reservationLacks(p) {
+		return &structs.JudgedPlan{EvalID: p.EvalID, Evals: p.Evals, Time: p.Time, JudgedAt: p.JudgedAt}, nil
+	}
 	if !c.claims(p) {
 		return p, nil
 	}
@@ -54,6 +57,17 @@ func (c Check) Plan(p *structs.JudgedPlan) (judged *structs.JudgedPlan, placed [
 		}
 	}
 	return &now, placed
+}
+
+// reservationLacks reports whether what a plan reserves for a workflow does not hold any more, so that nobody leaves for it.
+func (c Check) reservationLacks(p *structs.JudgedPlan) bool {
+	trial := c.World.World().Edit()
+	for _, s := range p.Stop {
+		if s != nil && !s.KeepRunning {
+			trial.DeleteAlloc(s.AllocID, "")
+		}
+	}
+	return scheduler.ReservationLacks(trial, p.Workflow) != ""
 }
 
 // opportunistic returns resources without a claim.
