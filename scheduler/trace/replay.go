@@ -187,7 +187,7 @@ func newReplay(c *Config) (*replay, error) {
 	}
 	r.world = edit.World()
 	r.flows, err = newFlows(c)
-	r.queue.apart = r.flows.reserves()
+	r.queue.apart = r.flows != nil && r.flows.mode == ReservationsLend
 	return r, err
 }
 

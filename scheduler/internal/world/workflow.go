@@ -138,22 +138,22 @@ func (n *NodeState) recount() {
 			}
 		}
 	}
-	var all Resources
-	for i := range n.parts {
-		if p := &n.parts[i]; !p.Pending {
-			all = all.Plus(p.Total.Less(p.Used))
-		}
-	}
-	var free Resources
+	var free, all, beside Resources // beside is what no workflow's run has reserved, whoever uses it
 	if n.Capacity != nil {
 		free = Resources{n.Free(), n.FreeCores(), n.FreeDevices()}
+		beside = Resources{n.Capacity.Amount, len(n.Capacity.Cores), int(n.Capacity.WellDevices())}
+	}
+	for i := range n.parts {
+		if p := &n.parts[i]; !p.Pending {
+			all, beside = all.Plus(p.Total.Less(p.Used)), beside.Less(p.Total)
+		}
 	}
 	over := all.Less(free)
 	for i := range n.parts {
 		p := &n.parts[i]
 		left := p.Total.Less(p.Used)
 		if p.Pending { // what others have reserved comes free only with the end of their runs
-			p.Idle = left.Less(all)
+			p.Idle = left.Within(beside)
 			continue
 		}
 		p.Lent = over.Within(left).Within(borrowed[i])
