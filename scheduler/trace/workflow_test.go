@@ -235,17 +235,19 @@ func TestWorkflowsProperties(t *testing.T) {
 }
 
 // A workflow that waits for its reservation waits for single jobs, not for the end of another workflow, where the nodes have the room; what comes free there
-// it keeps, whatever idles of the other one's reservation.
+// it keeps, whatever idles of the other one's reservation, or is lent.
 func TestWorkflowsBesideEachOther(t *testing.T) {
 	for _, nodes := range []int{1, 2} { // the first workflow has a half of them
-		rows := byArrival(slices.Concat([]Row{
-			stageRow("first", 0, 1, 1000, 1), stageRow("first", 0, 2, 10, 4*nodes), stageRow("second", 20, 1, 50, 4),
-		}, flood(200, 30, func(r *Row) { r.Arrival += sec(2) }))...)
-		p := replayOf(machines(nodes, 8000, 100_000, 0), rows...)
-		p.c.Reservations = ReservationsWhole
-		f := p.run(t)
-		if at := p.at["second1"]; at != 35 || f.Workflows.StageWaits.Max != 0 || p.at["first2"] != 1000 {
-			t.Errorf("on %d nodes the second started at %d, want 35; %+v", nodes, at, f.Workflows)
+		for _, mode := range []string{ReservationsWhole, ReservationsLend} {
+			rows := byArrival(slices.Concat([]Row{
+				stageRow("first", 0, 1, 1000, 1, "node_pool:default"), stageRow("first", 0, 2, 10, 4*nodes), stageRow("second", 20, 1, 50, 4),
+			}, flood(200, 30, func(r *Row) { r.Arrival += sec(2) }))...)
+			p := replayOf(machines(nodes, 8000, 100_000, 0), rows...)
+			p.c.Reservations = mode
+			f := p.run(t)
+			if at := p.at["second1"]; at != 35 || f.Workflows.StageWaits.Max != 0 || p.at["first2"] != 1000 {
+				t.Errorf("%s on %d nodes: the second started at %d, want 35; %+v", mode, nodes, at, f.Workflows)
+			}
 		}
 	}
 }

@@ -87,6 +87,8 @@ type Part struct {
 	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps beside all that is posted, which
 	// may be more than is free.
 	Used, Lent, Idle Resources
+	// beside is what borrowers use beside it, and would be lent if that was reserved.
+	beside Resources
 }
 
 // compareParts orders the parts of a node: those that are pending come last.
@@ -121,7 +123,7 @@ func (n *NodeState) recount() {
 	borrowed := make([]Resources, len(n.parts))
 	devices := make([][]string, 2*len(n.parts)) // those that are used of each part, then those that are borrowed
 	for i := range n.parts {
-		n.parts[i].Used, n.parts[i].Lent = Resources{}, Resources{}
+		n.parts[i].Used, n.parts[i].Lent, n.parts[i].beside = Resources{}, Resources{}, Resources{}
 	}
 	for _, u := range n.Usages {
 		key := u.Owner.Terms.WorkflowKey()
@@ -158,7 +160,7 @@ func (n *NodeState) recount() {
 		}
 		p.Lent = over.Within(left).Within(borrowed[i])
 		over = over.Less(p.Lent)
-		p.Idle = left.Less(p.Lent)
+		p.Idle, p.beside = left.Less(p.Lent), borrowed[i].Within(left).Less(p.Lent)
 	}
 }
 
@@ -374,7 +376,11 @@ func FreeToReserve(n *NodeState, key string) Resources {
 	if n.Capacity == nil {
 		return Resources{}
 	}
-	free := Resources{n.Free(), n.FreeCores(), n.FreeDevices()}.Less(n.Withheld(&Taker{Workflow: key, Recognised: true}))
+	withheld := n.Withheld(&Taker{Workflow: key, Recognised: true})
+	for i := range n.parts {
+		withheld = withheld.Less(n.parts[i].beside) // what borrowers use beside another reservation is lent once the rest is reserved
+	}
+	free := Resources{n.Free(), n.FreeCores(), n.FreeDevices()}.Less(withheld)
 	if part, has := n.Part(key); has {
 		free = free.Plus(part.Used).Plus(part.Lent)
 	}
