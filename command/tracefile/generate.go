@@ -162,9 +162,9 @@ func (g *generator) single() *trace.Row {
 // limit draws a time limit as people state them: a round one that is not less than a tenth above what is needed.
 func (g *generator) limit(duration time.Duration) time.Duration {
 	need := g.around(duration, 1.1, 1.5)
-	for _, minutes := range []time.Duration{5, 15} {
-		if need <= minutes*time.Minute {
-			return minutes * time.Minute
+	for _, limit := range []time.Duration{5 * time.Minute, 15 * time.Minute} {
+		if need <= limit {
+			return limit
 		}
 	}
 	return (need + 30*time.Minute - 1).Truncate(30 * time.Minute)

@@ -15,7 +15,7 @@ import (
 // (semantics part 7): first what requests are entitled to, then what nobody uses.
 func (r *replay) pass() error {
 	for again := true; again; again = r.flows.stirred() {
-		if err := r.moveWorkflows(); err != nil {
+		if err := (workflowDriver{r}).moveWorkflows(); err != nil {
 			return err
 		}
 		if err := r.passOnce(); err != nil {
@@ -251,7 +251,7 @@ func (r *replay) placedWhole(j *job) {
 	}
 	switch {
 	case j.flow != nil:
-		r.placedOf(j.flow)
+		workflowDriver{r}.placedOf(j.flow)
 	case r.flows != nil:
 		r.flows.figures.singles.add(r.now - j.arrived)
 	}

@@ -110,7 +110,7 @@ func (r *replay) figures() *Figures {
 		f.Arrived = nil
 	}
 	f.Waits, f.BySize, f.ByTenant = r.tally.figures()
-	f.Workflows = r.workflowFigures(f.Loaded)
+	f.Workflows = workflowDriver{r}.workflowFigures(f.Loaded)
 	if r.tenants != nil {
 		f.Sharing = r.tenants.sharing
 		f.Tenants, f.AllTenants = r.tenantFigures()

@@ -125,7 +125,7 @@ func (r *replay) run() error {
 				r.number+1, row.Arrival, time.Duration(r.now-epoch))
 		}
 		if at > r.now {
-			if err := r.submit(); err != nil {
+			if err := (workflowDriver{r}).submit(); err != nil {
 				return err
 			}
 			if err := r.until(at); err != nil {
@@ -141,7 +141,7 @@ func (r *replay) run() error {
 		}
 	}
 	// 3. Work goes on until nothing is left to happen.
-	if err := r.submit(); err != nil {
+	if err := (workflowDriver{r}).submit(); err != nil {
 		return err
 	}
 	return r.until(never)
@@ -243,7 +243,7 @@ func (r *replay) tick(at int64) {
 		return
 	}
 	loss := r.lose(at)
-	cpu, gpu := r.loans()
+	cpu, gpu := workflowDriver{r}.loans()
 	if r.flows != nil && at > r.now {
 		r.flows.figures.cpu.add(cpu, at-r.now)
 		r.flows.figures.gpu.add(gpu, at-r.now)
@@ -329,9 +329,9 @@ func (r *replay) arrive(row *Row) error {
 // begins lets the job of a row wait, or the workflow of which it is.
 func (r *replay) begins(row *Row) error {
 	if row.Workflow != nil {
-		return r.gather(row)
+		return workflowDriver{r}.gather(row)
 	}
-	if err := r.submit(); err != nil {
+	if err := (workflowDriver{r}).submit(); err != nil {
 		return err
 	}
 	j := r.newJob(row, r.number, nil)

@@ -105,15 +105,19 @@ func newFlows(c *Config) (*flows, error) {
 // reserves reports whether workflows reserve anything.
 func (f *flows) reserves() bool { return f != nil && f.mode != ReservationsNone }
 
+// workflowDriver is a replay as what moves workflows on, as the leader of a cluster does.
+type workflowDriver struct{ r *replay }
+
 // gather adds a row to the workflow that it is of.
-func (r *replay) gather(row *Row) error {
+func (d workflowDriver) gather(row *Row) error {
+	r := d.r
 	f, w := r.flows, row.Workflow
 	if f == nil {
 		return errors.New("it is of a workflow, and the replay states no way of reservations")
 	}
 	namespace := cmp.Or(row.Tenant, structs.DefaultNamespace)
 	if f.open != nil && (f.open.ID != w.Name || f.open.Namespace != namespace) {
-		if err := r.submit(); err != nil {
+		if err := d.submit(); err != nil {
 			return err
 		}
 	}
@@ -151,7 +155,8 @@ func (r *replay) gather(row *Row) error {
 }
 
 // submit runs the workflow of which all rows have come.
-func (r *replay) submit() error {
+func (d workflowDriver) submit() error {
+	r := d.r
 	f := r.flows
 	if f == nil || f.open == nil {
 		return nil
@@ -167,12 +172,13 @@ func (r *replay) submit() error {
 	f.open, f.rows, f.fresh = nil, nil, true
 	f.figures.workflows++
 	f.figures.stages += int64(len(run.Stages))
-	r.claim(x)
+	d.claim(x)
 	return nil
 }
 
 // claim has the World see what a workflow has reserved.
-func (r *replay) claim(x *flow) {
+func (d workflowDriver) claim(x *flow) {
+	r := d.r
 	if !r.flows.reserves() {
 		return
 	}
@@ -186,7 +192,8 @@ func (r *replay) claim(x *flow) {
 }
 
 // moveWorkflows moves workflows on as the leader does: first stages, then reservations, until nothing is left to do now.
-func (r *replay) moveWorkflows() error {
+func (d workflowDriver) moveWorkflows() error {
+	r := d.r
 	if r.flows == nil {
 		return nil
 	}
@@ -197,14 +204,14 @@ func (r *replay) moveWorkflows() error {
 				continue
 			}
 			x.changed = false
-			if err := r.step(x); err != nil {
+			if err := d.step(x); err != nil {
 				return fmt.Errorf("workflow %s: %w", x.run.ID, err)
 			}
 		}
 		if f := r.flows; f.reserves() && (f.fresh || f.release != r.queue.release) {
 			f.fresh, f.release = false, r.queue.release
 			var err error
-			if again, err = r.reserveWorkflows(); err != nil {
+			if again, err = d.reserveWorkflows(); err != nil {
 				return err
 			}
 		}
@@ -218,13 +225,14 @@ func (f *flows) stirred() bool {
 }
 
 // step moves a workflow on as far as it can go now.
-func (r *replay) step(x *flow) error {
+func (d workflowDriver) step(x *flow) error {
+	r := d.r
 	for {
 		entry := stages.Next(x.run, x.progress)
 		if entry == nil {
 			return nil
 		}
-		if err := r.takeBackFor(x, entry); err != nil {
+		if err := d.takeBackFor(x, entry); err != nil {
 			return err
 		}
 		run, register, err := stages.Advance(x.run, entry, r.now)
@@ -232,7 +240,7 @@ func (r *replay) step(x *flow) error {
 			return err
 		}
 		x.run = run
-		r.claim(x)
+		d.claim(x)
 		if len(register) > 0 || !run.Alive() {
 			r.queue.released() // more, or less, may be lent from now on
 		}
@@ -240,7 +248,7 @@ func (r *replay) step(x *flow) error {
 			x.before, x.missing = r.now, len(register)
 		}
 		for _, spec := range register {
-			r.register(x, spec)
+			d.register(x, spec)
 		}
 		if !run.Alive() {
 			r.flows.alive = slices.DeleteFunc(r.flows.alive, func(o *flow) bool { return o == x })
@@ -263,7 +271,8 @@ func (x *flow) progress(id string) stages.Progress {
 }
 
 // register lets a job of a stage wait.
-func (r *replay) register(x *flow, spec *structs.Job) {
+func (d workflowDriver) register(x *flow, spec *structs.Job) {
+	r := d.r
 	from := x.rows[spec.ID[strings.LastIndexByte(spec.ID, '/')+1:]]
 	j := r.newJob(from.row, from.number, &flowJob{x, spec})
 	x.jobs[spec.ID] = j
@@ -277,7 +286,8 @@ type flowJob struct {
 }
 
 // takeBackFor takes back from those who borrow what the jobs that an entry registers need of the reservation, just before they are registered.
-func (r *replay) takeBackFor(x *flow, entry *structs.WorkflowAdvanceEntry) error {
+func (d workflowDriver) takeBackFor(x *flow, entry *structs.WorkflowAdvanceEntry) error {
+	r := d.r
 	if !r.flows.reserves() || !x.run.Posted {
 		return nil
 	}
@@ -292,9 +302,9 @@ func (r *replay) takeBackFor(x *flow, entry *structs.WorkflowAdvanceEntry) error
 		}
 		to := x.reservation()
 		to.Closed = true
-		held, err := r.commit(x, &structs.Plan{Priority: x.run.Workflow.Priority, Stop: start.Stops, Workflow: to})
-		if err == nil && !held {
-			err = errors.New("what borrowers give back was refused")
+		holds, err := d.commit(x, &structs.Plan{Priority: x.run.Workflow.Priority, Stop: start.Stops, Workflow: to})
+		if err == nil && !holds {
+			err = errors.New("what was to be taken back was refused")
 		}
 		if err != nil {
 			return err
@@ -317,7 +327,8 @@ func (x *flow) reservation() *structs.WorkflowReservation {
 }
 
 // commit has a plan for a workflow judged. What holds is done in the World and is so in the run.
-func (r *replay) commit(x *flow, plan *structs.Plan) (held bool, err error) {
+func (d workflowDriver) commit(x *flow, plan *structs.Plan) (holds bool, err error) {
+	r := d.r
 	plan.Namespace, plan.JobID = x.run.Namespace, x.run.ID
 	edit := r.world.Edit()
 	valid, refused, why := scheduler.Judge(edit, plan)
@@ -338,11 +349,12 @@ func (r *replay) commit(x *flow, plan *structs.Plan) (held bool, err error) {
 const maxReserving = 16
 
 // reserveWorkflows reserves for the workflows that wait for it as far as it can be had now. It reports whether one of them got all.
-func (r *replay) reserveWorkflows() (posted bool, err error) {
+func (d workflowDriver) reserveWorkflows() (posted bool, err error) {
+	r := d.r
 	for {
 		list := r.flows.waiting()
 		if keeps := r.world.PendingWorkflow(); keeps != nil && (len(list) == 0 || keeps.Key() != list[0].key()) {
-			if err := r.letGo(keeps.Key()); err != nil {
+			if err := d.letGo(keeps.Key()); err != nil {
 				return false, err
 			}
 		}
@@ -352,11 +364,11 @@ func (r *replay) reserveWorkflows() (posted bool, err error) {
 			if stages.Same(x.run, to) {
 				continue
 			}
-			held, err := r.commit(x, &structs.Plan{Workflow: to})
+			holds, err := d.commit(x, &structs.Plan{Workflow: to})
 			if err != nil {
 				return false, err
 			}
-			if again = held && to.Posted; again {
+			if again = holds && to.Posted; again {
 				x.changed, posted = true, true
 				break // the others see what is left
 			}
@@ -368,14 +380,15 @@ func (r *replay) reserveWorkflows() (posted bool, err error) {
 }
 
 // letGo has a workflow that waits keep nothing any more: one of a higher rank has come.
-func (r *replay) letGo(key string) error {
+func (d workflowDriver) letGo(key string) error {
+	r := d.r
 	for _, x := range r.flows.alive {
 		if x.key() != key {
 			continue
 		}
 		to := x.reservation()
 		to.Parts = nil
-		_, err := r.commit(x, &structs.Plan{Workflow: to})
+		_, err := d.commit(x, &structs.Plan{Workflow: to})
 		return err
 	}
 	return nil
@@ -395,7 +408,8 @@ func (f *flows) waiting() (list []*flow) {
 }
 
 // placedOf notes that all instances of a job of a workflow run.
-func (r *replay) placedOf(x *flow) {
+func (d workflowDriver) placedOf(x *flow) {
+	r := d.r
 	if x.missing--; x.missing > 0 {
 		return
 	}

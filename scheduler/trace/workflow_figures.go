@@ -71,7 +71,8 @@ func (h ReservedHours) hours() ReservedHours {
 }
 
 // loans returns how the reservations of all workflows are used now: MHz, and thousandths of GPUs.
-func (r *replay) loans() (cpu, gpu ReservedHours) {
+func (d workflowDriver) loans() (cpu, gpu ReservedHours) {
+	r := d.r
 	if !r.flows.reserves() {
 		return cpu, gpu
 	}
@@ -96,7 +97,8 @@ func (r *replay) loans() (cpu, gpu ReservedHours) {
 }
 
 // workflowFigures returns the figures of workflows; nil: the trace has none.
-func (r *replay) workflowFigures(loaded Sample) *WorkflowFigures {
+func (d workflowDriver) workflowFigures(loaded Sample) *WorkflowFigures {
+	r := d.r
 	if r.flows == nil {
 		return nil
 	}
