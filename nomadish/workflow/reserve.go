@@ -1,14 +1,13 @@
 package workflow
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/stages"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -24,30 +23,14 @@ type Planner interface {
 	Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error)
 }
 
-// reserves reports whether anything is reserved for a run: instances of sysbatch jobs use no claim.
-func reserves(r *structs.WorkflowRun) bool {
-	for _, j := range r.Workflow.Jobs() { // any: the order does not matter
-		if !j.Job.PerNode() && j.Job.Instances() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// reserved reports whether what a run needs is reserved for it, so that its first stage may start.
-func reserved(r *structs.WorkflowRun) bool { return r.Posted || !reserves(r) }
-
 // waiting returns the runs that wait for their reservation, the highest rank first: by priority, then by who came first.
 func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	for r := range snap.Workflows(nil).Alive() {
-		if r.State == structs.WorkflowPending && !reserved(r) {
+		if r.State == structs.WorkflowPending && !stages.Reserved(r) {
 			list = append(list, r)
 		}
 	}
-	slices.SortFunc(list, func(a, b *structs.WorkflowRun) int {
-		return cmp.Or(cmp.Compare(b.Workflow.Priority, a.Workflow.Priority), cmp.Compare(a.SubmitTime, b.SubmitTime),
-			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(list, stages.Compare)
 	return list
 }
 
@@ -66,8 +49,8 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		return true
 	}
 	for i, r := range list[:min(len(list), maxReserving)] {
-		c := choose(snap.World(), r, i > 0)
-		if same(r, reservation(r, c)) {
+		c := stages.Choose(snap.World(), r, i > 0)
+		if stages.Same(r, stages.Reservation(r, c)) {
 			continue
 		}
 		if d.submit(ctx, snap, r, c) || c.Posted { // the others see what is left
@@ -79,49 +62,16 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		if !r.Posted || len(scheduler.LostParts(snap.World(), key)) == 0 && r.Missing == "" {
 			continue
 		}
-		if c, has := scheduler.RenewReservation(snap.World(), key); has && !same(r, reservation(r, c)) {
+		if c, has := scheduler.RenewReservation(snap.World(), key); has && !stages.Same(r, stages.Reservation(r, c)) {
 			again = d.submit(ctx, snap, r, c) || again
 		}
 	}
 	return again
 }
 
-// choose returns what a run reserves now, for the stages that are still to come.
-func choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) scheduler.WorkflowChoice {
-	var stages []scheduler.WorkflowStage
-	for i := r.Stage; i < len(r.Stages); i++ {
-		stages = append(stages, jobsOf(r, i, nil))
-	}
-	return scheduler.ChooseReservation(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept)
-}
-
-// reservation returns what was chosen as a plan states it.
-func reservation(r *structs.WorkflowRun, c scheduler.WorkflowChoice) *structs.WorkflowReservation {
-	return &structs.WorkflowReservation{
-		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Posted: c.Posted, Closed: c.Posted && r.Closed, Missing: c.Missing,
-	}
-}
-
-// jobsOf returns the jobs of a stage that only names, by their index; nil: all of them.
-func jobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.WorkflowStage) {
-	specs := r.Workflow.Jobs()
-	s := r.Stages[stage]
-	for i := range s.Jobs {
-		if only == nil || slices.Contains(only, i) {
-			jobs = append(jobs, r.JobOf(s, specs[s.Jobs[i].Name], s.Jobs[i].Attempt+1))
-		}
-	}
-	return jobs
-}
-
-// same reports whether a run has a reservation already as it is stated.
-func same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
-	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts)
-}
-
 // submit has a reservation judged and committed, with those who leave for it, and reports whether that failed.
 func (d *Driver) submit(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, c scheduler.WorkflowChoice) (failed bool) {
-	to := reservation(r, c)
+	to := stages.Reservation(r, c)
 	plan := &structs.Plan{Namespace: to.Namespace, JobID: to.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Workflow: to, Stop: c.Stops, AllAtOnce: len(c.Stops) > 0}
 	now := d.opts.Clock.Now()
 	for _, job := range c.Jobs {
@@ -153,7 +103,7 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		if starts[stage] == nil {
 			continue
 		}
-		start := scheduler.StartStage(snap.World(), key, jobsOf(r, stage, starts[stage]), now.UnixNano())
+		start := scheduler.StartStage(snap.World(), key, stages.JobsOf(r, stage, starts[stage]), now.UnixNano())
 		if len(start.Stops) == 0 {
 			continue
 		}

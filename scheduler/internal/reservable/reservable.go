@@ -106,7 +106,11 @@ func Free(n *world.NodeState, key string) world.Resources {
 	if n.Capacity == nil {
 		return world.Resources{}
 	}
-	free := world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}.Less(n.Withheld(&world.Taker{Workflow: key, Recognised: true}))
+	withheld := n.Withheld(&world.Taker{Workflow: key, Recognised: true})
+	for _, p := range n.Parts() {
+		withheld = withheld.Less(p.Beside) // what borrowers use beside another reservation is lent once the rest is reserved
+	}
+	free := world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}.Less(withheld)
 	if part, has := n.Part(key); has {
 		free = free.Plus(part.Used).Plus(part.Lent)
 	}

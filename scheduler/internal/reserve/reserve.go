@@ -62,7 +62,11 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		}
 	}
 	out := Choice{Missing: "there is not enough free: " + text(now.Missing) + " are missing"}
-	later := workflow.Pack(c.empty, instances, want)
+	// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
+	later := workflow.Pack(c.beside, instances, want)
+	if !later.Missing.IsZero() {
+		later = workflow.Pack(c.empty, instances, want)
+	}
 	if !later.Missing.IsZero() {
 		out.Missing = "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
 		return out
@@ -80,8 +84,9 @@ type chooser struct {
 	e         *world.Edit
 	key, pool string
 	nodes     []*world.NodeState
-	// free is what may be reserved of each node now, empty what might be if no allocation of others were there, and no other workflow ran.
-	free, empty []workflow.Amounts
+	// free is what may be reserved of each node now, beside what might be if no allocation of others were there, empty what might be if no other workflow
+	// ran, either.
+	free, beside, empty []workflow.Amounts
 	// taken are the nodes that have a part already, by their places in the list.
 	taken map[int]bool
 	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
@@ -97,7 +102,7 @@ func (c *chooser) list() {
 	}
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
 	c.spare = c.spareOf()
-	var free, empty []world.Resources
+	var free, beside, empty []world.Resources
 	for i, n := range c.nodes {
 		all, now := 0, 0
 		if len(n.Capacity.Trees) > 0 {
@@ -116,8 +121,14 @@ func (c *chooser) list() {
 			most.Devices = min(most.Devices, all)
 		}
 		empty = append(empty, most)
+		for _, p := range n.Parts() {
+			if p.Workflow != c.key && !p.Pending {
+				most = most.Less(p.Total)
+			}
+		}
+		beside = append(beside, most)
 	}
-	c.free, c.empty = c.besideSlots(free), c.besideSlots(empty)
+	c.free, c.beside, c.empty = c.besideSlots(free), c.besideSlots(beside), c.besideSlots(empty)
 }
 
 // besideSlots returns what may be reserved of so much of each node without what is given to projects. The slots that are not given are taken where most is

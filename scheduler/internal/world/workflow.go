@@ -90,6 +90,8 @@ type Part struct {
 	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps beside all that is posted, which
 	// may be more than is free.
 	Used, Lent, Idle Resources
+	// Beside is what borrowers use beside it, and would be lent if that was reserved.
+	Beside Resources
 }
 
 // compareParts orders the parts of a node: those that are pending come last.
@@ -124,7 +126,7 @@ func (n *NodeState) recount() {
 	borrowed := make([]Resources, len(n.parts))
 	devices := make([][]string, 2*len(n.parts)) // those that are used of each part, then those that are borrowed
 	for i := range n.parts {
-		n.parts[i].Used, n.parts[i].Lent = Resources{}, Resources{}
+		n.parts[i].Used, n.parts[i].Lent, n.parts[i].Beside = Resources{}, Resources{}, Resources{}
 	}
 	for _, u := range n.Usages {
 		key := u.Owner.Terms.WorkflowKey()
@@ -141,22 +143,22 @@ func (n *NodeState) recount() {
 			}
 		}
 	}
-	var all Resources
-	for i := range n.parts {
-		if p := &n.parts[i]; !p.Pending {
-			all = all.Plus(p.Total.Less(p.Used))
-		}
-	}
-	var free Resources
+	var free, all, beside Resources // beside is what no workflow's run has reserved, whoever uses it
 	if n.Capacity != nil {
 		free = Resources{n.Free(), n.FreeCores(), n.FreeDevices()}
+		beside = Resources{n.Capacity.Amount, len(n.Capacity.Cores), int(n.Capacity.WellDevices())}
+	}
+	for i := range n.parts {
+		if p := &n.parts[i]; !p.Pending {
+			all, beside = all.Plus(p.Total.Less(p.Used)), beside.Less(p.Total)
+		}
 	}
 	over := all.Less(free)
 	for i := range n.parts {
 		p := &n.parts[i]
 		left := p.Total.Less(p.Used)
 		if p.Pending { // what others have reserved comes free only with the end of their runs
-			p.Idle = left.Less(all)
+			p.Idle = left.Within(beside)
 			continue
 		}
 		p.Lent = over.Within(left).Within(borrowed[i])
@@ -164,7 +166,7 @@ func (n *NodeState) recount() {
 			p.Lent.Devices = min(left.Devices, borrowed[i].Devices)
 		}
 		over = over.Less(p.Lent)
-		p.Idle = left.Less(p.Lent)
+		p.Idle, p.Beside = left.Less(p.Lent), borrowed[i].Within(left).Less(p.Lent)
 	}
 }
 
