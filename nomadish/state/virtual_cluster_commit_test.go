@@ -241,3 +241,42 @@ func TestGangLosesItsClaims(t *testing.T) {
 		}
 	}
 }
+
+// TestReservationAtCommit: a workflow's reservation in cells that are its namespace's no more when the plan is committed is not made, and nobody leaves for it;
+// one that was made is lost with them.
+func TestReservationAtCommit(t *testing.T) {
+	w := newWorld(t)
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
+	w.register(job("web"))
+	w.plan(&structs.JudgedPlan{EvalID: "e0", JudgedAt: w.index, Place: []*structs.PlacementBatch{batch("web", 0, "n", "s0", 1)}})
+	batchJob := job("j")
+	batchJob.Type = structs.JobTypeBatch
+	wf := &structs.Workflow{ID: "wf", Stages: []*structs.WorkflowStage{{Name: "s", Jobs: []*structs.WorkflowJob{{Name: "j", Job: batchJob}}}}}
+	wf.Canonicalize()
+	w.must(&structs.WorkflowRunEntry{Workflow: wf, Time: w.now()})
+	victim := structs.DeriveID("s0", 0)
+	plan := func(judged uint64) *structs.JudgedPlan {
+		part := structs.WorkflowPart{NodeID: "n", Devices: 1, DeviceIDs: []string{"n-gpu-0"}, CellLevel: "node"}
+		return &structs.JudgedPlan{
+			JudgedAt: judged, Stop: []*structs.AllocStop{{AllocID: victim, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue}},
+			Workflow: &structs.WorkflowReservation{Namespace: structs.DefaultNamespace, ID: "wf", Run: 1, Posted: true, Parts: []structs.WorkflowPart{part}},
+		}
+	}
+	judged := w.index
+	w.must(owns(structs.DefaultNamespace))
+	w.plan(plan(judged))
+	run := func() *structs.WorkflowRun { return w.store.Snapshot().Workflows(nil).Get(structs.DefaultNamespace, "wf") }
+	if a := w.store.Snapshot().Alloc(nil, victim); run().Posted || a.DesiredStatus != structs.AllocDesiredRun {
+		t.Errorf("without cells it is posted: %v, and who was to leave is to %s", run().Posted, a.DesiredStatus)
+	}
+	w.must(owns(structs.DefaultNamespace, cellsOf("node", 0, 1)))
+	w.plan(plan(w.index))
+	if a := w.store.Snapshot().Alloc(nil, victim); !run().Posted || run().Parts[0].Lost || a.DesiredStatus != structs.AllocDesiredEvict {
+		t.Fatalf("with cells: %+v, and who was to leave is to %s", run(), a.DesiredStatus)
+	}
+	w.must(owns(structs.DefaultNamespace))
+	if !run().Posted || !run().Parts[0].Lost {
+		t.Errorf("the cells are gone: %+v", run().Parts)
+	}
+}
