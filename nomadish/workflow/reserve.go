@@ -94,7 +94,7 @@ func choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) *structs.Work
 		stages = append(stages, jobsOf(r, i, nil))
 	}
 	c := scheduler.ChooseReservation(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept)
-	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Posted: c.Posted, Missing: c.Missing}
+	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Missing: c.Missing}
 }
 
 // jobsOf returns the jobs of a stage that only names, by their index; nil: all of them.
@@ -111,7 +111,8 @@ func jobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.Workf
 
 // same reports whether a run has a reservation already as it is stated.
 func same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
-	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && slices.Equal(r.Parts, to.Parts)
+	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && slices.Equal(r.Parts, to.Parts) &&
+		slices.Equal(r.Licenses, to.Licenses)
 }
 
 // submit has a reservation judged and committed, and reports whether that failed.
@@ -148,7 +149,9 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		}
 		plan := &structs.Plan{
 			Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Stop: start.Stops,
-			Workflow: &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Posted: true, Closed: true, Missing: r.Missing},
+			Workflow: &structs.WorkflowReservation{
+				Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: true, Closed: true, Missing: r.Missing,
+			},
 		}
 		for _, job := range start.Jobs {
 			plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -38,12 +40,14 @@ func (x *explainer) licenses(out *structs.GroupExplanation, left int) {
 // these request, and why; "": of none.
 func (x *explainer) lackingLicense(group string) (lacking structs.RequestedLicense, why string) {
 	g, edit := x.in.Job.LookupTaskGroup(group), world.LicenseEdit{E: x.after.Edit()}
-	instances := 1
+	instances, terms := 1, feasible.Terms(x.in.Job, g)
+	recognised := standing.Of(x.w, x.in.Job) == structs.StandingRecognised
 	if work := x.works[group]; work != nil && work.Gang != nil && work.Gang.Whole {
 		instances = max(1, work.First)
 	}
 	for _, r := range g.Licenses().List() {
-		if why := edit.LacksFor(&structs.LicenseTerms{Requests: []structs.RequestedLicense{r}}, instances); why != "" {
+		terms.Licenses = &structs.LicenseTerms{Requests: []structs.RequestedLicense{r}}
+		if why := edit.LacksFor(terms, instances, recognised); why != "" {
 			r.Count *= int64(instances)
 			return r, why
 		}

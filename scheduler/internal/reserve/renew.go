@@ -12,7 +12,7 @@ import (
 // Renew returns the reservation of a workflow with what was lost of it, as nodes are not ready any more, on other nodes, if all of that is free (part
 // 5, "A lost node's part is reserved anew"); else as it is, with what is missing.
 func Renew(w *world.World, c *structs.WorkflowClaim) *structs.WorkflowReservation {
-	out := &structs.WorkflowReservation{Namespace: c.Namespace, ID: c.ID, Run: c.Run, Posted: true, Parts: c.Parts, Closed: c.Closed}
+	out := &structs.WorkflowReservation{Namespace: c.Namespace, ID: c.ID, Run: c.Run, Posted: true, Parts: c.Parts, Licenses: c.Licenses, Closed: c.Closed}
 	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool}
 	x.list()
 	at := map[string]int{}

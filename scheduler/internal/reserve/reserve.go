@@ -21,6 +21,8 @@ type Stage []*structs.Job
 // Choice is what a workflow reserves.
 type Choice struct {
 	Parts []structs.WorkflowPart
+	// Licenses is what it reserves of licenses.
+	Licenses []structs.RequestedLicense
 	// Posted: all of it is free. Otherwise the parts are what is to be kept free as it comes, none if there is no hope.
 	Posted bool
 	// Enlarged is by how much the stages need more than was to be reserved, to be packed.
@@ -44,15 +46,23 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if err != nil {
 		return Choice{Missing: err.Error()}
 	}
+	licenses, err := licensesOf(w, key, stages, rule)
+	if err != nil || licenses.hopeless != "" {
+		return Choice{Missing: cmp.Or(licenses.hopeless, fmt.Sprint(err))}
+	}
 	now := workflow.Pack(c.free, instances, want)
 	if now.Missing.IsZero() {
 		if err := rule.Check(now.Enlarged); err != nil {
 			return Choice{Missing: err.Error(), Enlarged: now.Enlarged}
 		}
-		return Choice{Parts: c.parts(now.Parts), Posted: true, Enlarged: now.Enlarged}
+		if licenses.missing == "" {
+			return Choice{Parts: c.parts(now.Parts), Licenses: licenses.of, Posted: true, Enlarged: now.Enlarged}
+		}
 	}
-	out := Choice{Missing: "there is not enough free: " + text(now.Missing) + " are missing"}
-	later := workflow.Pack(c.empty, instances, want)
+	out, later := Choice{Missing: missingText(now.Missing, licenses.missing)}, now
+	if !now.Missing.IsZero() {
+		later = workflow.Pack(c.empty, instances, want)
+	}
 	if !later.Missing.IsZero() {
 		out.Missing = "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
 		return out
@@ -60,7 +70,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if kept {
 		return out
 	}
-	out.Parts, out.Enlarged = c.parts(later.Parts), later.Enlarged
+	out.Parts, out.Licenses, out.Enlarged = c.parts(later.Parts), licenses.of, later.Enlarged
 	return out
 }
 

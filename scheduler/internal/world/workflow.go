@@ -237,7 +237,7 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
 		s.recount()
 	}
-	e.from = nil
+	e.from, e.w.licenses = nil, e.w.licenses.Reserve(e.tok, c)
 	e.w.workflows.Put(e.tok, c.Key(), c)
 	if !c.Posted && len(c.Parts) > 0 {
 		e.w.pending = c.Key()
@@ -256,7 +256,7 @@ func (x WorkflowEdit) Drop(key string) {
 		s.parts = slices.DeleteFunc(slices.Clone(s.parts), func(p Part) bool { return p.Workflow == key })
 		s.recount()
 	}
-	e.from = nil
+	e.from, e.w.licenses = nil, e.w.licenses.Release(e.tok, key)
 	e.w.workflows.Delete(e.tok, key)
 	if e.w.pending == key {
 		e.w.pending = ""
@@ -346,8 +346,11 @@ func (x WorkflowEdit) Reserved(r *structs.WorkflowReservation) (now *structs.Wor
 		return nil, "another workflow keeps what comes free"
 	}
 	c := *was
-	c.Parts, c.Posted, c.Closed = r.Parts, r.Posted, r.Closed
+	c.Parts, c.Licenses, c.Posted, c.Closed = r.Parts, r.Licenses, r.Posted, r.Closed
 	if r.Posted {
+		if lack := e.w.licenses.LacksToReserve(was, r.Licenses); lack != "" {
+			return nil, lack
+		}
 		for i := range r.Parts {
 			if was.Posted && slices.Contains(was.Parts, r.Parts[i]) {
 				continue // it is the workflow's, whether or not its node is ready
