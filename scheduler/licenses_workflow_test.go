@@ -62,7 +62,7 @@ func TestLicensesReserved(t *testing.T) {
 	w.set()
 	w.decide("a")
 	w.wantShare(0, 6, 0)
-	if w.running("a") != 10 || w.liveOn()["n2"] == 0 {
+	t.Logf("%v %s", w.liveOn(), w.waits()); if w.running("a") != 10 || w.liveOn()["n2"] == 0 {
 		t.Fatalf("%d run: %s", w.running("a"), w.on()) // also where the workflow has reserved nothing
 	}
 	w.starts("s", 4)

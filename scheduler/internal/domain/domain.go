@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/devicetree"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -34,7 +35,7 @@ func CellsOf(n *world.NodeState, level string) (out []*feasible.Domain) {
 	if n.Node == nil || n.Capacity == nil || n.Node.NodeResources == nil {
 		return nil
 	}
-	b := world.NewTreeBuilder(n.Node.NodeResources)
+	b := devicetree.NewBuilder(n.Node.NodeResources)
 	var collect func(c *structs.TopologyCell, into map[string]bool)
 	collect = func(c *structs.TopologyCell, into map[string]bool) {
 		for _, id := range c.Devices {

@@ -182,7 +182,7 @@ func cellsAlike(t *DeviceTree, levels []string) int {
 // DeviceMask returns the devices of a tree that a usage has a part of, as bits by their numbers.
 func DeviceMask(t *DeviceTree, u *Usage) (mask uint64) {
 	for _, d := range u.Devices {
-		if i, found := t.find(d.ID); found && i < cells.MaxDevices {
+		if i, found := t.Find(d.ID); found && i < cells.MaxDevices {
 			mask |= 1 << i
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/cell"
+	"github.com/nomadish/nomadish/scheduler/internal/devicetree"
 	"github.com/nomadish/nomadish/scheduler/internal/ports"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -16,7 +17,7 @@ func (n *NodeState) Common(ids []string) string {
 	for _, t := range n.Capacity.Trees {
 		var numbers []int
 		for _, id := range ids {
-			if i, found := t.find(id); found {
+			if i, found := t.Find(id); found {
 				numbers = append(numbers, i)
 			}
 		}
@@ -101,7 +102,7 @@ func NewCapacity(n *structs.Node, family string, like *Capacity) *Capacity {
 		if like != nil {
 			known = like.Trees
 		}
-		c.Trees = newDeviceTrees(r, known)
+		c.Trees = devicetree.Of(r, known)
 		for _, t := range c.Trees {
 			c.well += int64(len(t.IDs) - len(t.Sick))
 		}
@@ -167,7 +168,7 @@ func (n *NodeState) Device(id string) (*cell.State, int, bool) {
 		return nil, 0, false
 	}
 	for i, t := range n.Capacity.Trees {
-		if at, found := t.find(id); found {
+		if at, found := t.Find(id); found {
 			return n.Cells[i], at, true
 		}
 	}
@@ -182,7 +183,7 @@ func (n *NodeState) setCapacity(c *Capacity) {
 		return
 	}
 	for _, t := range c.Trees {
-		n.Cells = append(n.Cells, t.newState())
+		n.Cells = append(n.Cells, t.State())
 	}
 	for _, d := range n.Devices {
 		if cells, i, known := n.Device(d.ID); known {

@@ -25,7 +25,7 @@ func (n *NodeState) onePool() (o OnePool) {
 	var room [idle.Words * idle.PerWord]int32
 	p := Pool{0, t, t.Groups[0]}
 	o.Idle.Pack(p.Idle(n.Cells[0], room[:0]))
-	o.Kind = t.kindKey
+	o.Kind = t.KindKey
 	return o
 }
 
