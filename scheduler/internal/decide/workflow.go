@@ -126,7 +126,9 @@ func (l *loan) run(g *groupRun, i int) *groupRun {
 	if l.runs[i] == nil {
 		r, of := *g, l.lenders[i%len(l.lenders)]
 		r.batch, r.nodes, r.short = nil, nil, nil
-		r.search = g.search.ForNamed(g.search.Request.Borrowing(of.Claim.Key(), of.To, i >= len(l.lenders)))
+		if r.search = g.search.ForNamed(g.search.Request.Borrowing(of.Claim.Key(), of.To, false)); i >= len(l.lenders) {
+			r.search = g.search.ForAlike(g.search.Request.Borrowing(of.Claim.Key(), of.To, true))
+		}
 		l.runs[i] = &r
 	}
 	return l.runs[i]
