@@ -62,7 +62,8 @@ func TestLicensesReserved(t *testing.T) {
 	w.set()
 	w.decide("a")
 	w.wantShare(0, 6, 0)
-	t.Logf("%v %s", w.liveOn(), w.waits()); if w.running("a") != 10 || w.liveOn()["n2"] == 0 {
+	t.Logf("%v %s", w.liveOn(), w.waits())
+	if w.running("a") != 10 || w.liveOn()["n2"] == 0 {
 		t.Fatalf("%d run: %s", w.running("a"), w.on()) // also where the workflow has reserved nothing
 	}
 	w.starts("s", 4)
@@ -86,7 +87,9 @@ func TestLicensesLent(t *testing.T) {
 		want   int
 	}{
 		{"all", func(*structs.WorkflowClaim) {}, 10},
-		{"lend_max", func(c *structs.WorkflowClaim) { c.LendMax = &structs.WorkflowResources{Licenses: map[string]int64{"vcs": 2}} }, 6},
+		{"lend_max", func(c *structs.WorkflowClaim) {
+			c.LendMax = &structs.WorkflowResources{Licenses: map[string]int64{"vcs": 2}}
+		}, 6},
 		{"closed", func(c *structs.WorkflowClaim) { c.Closed = true }, 4},
 		{"to others", func(c *structs.WorkflowClaim) { c.Lend = []*structs.WorkflowLend{{To: "namespace:b"}} }, 4},
 		{"time rule", func(c *structs.WorkflowClaim) { c.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/s", Limit: 1}} }, 4},
