@@ -58,6 +58,11 @@ func TestLicensesReserved(t *testing.T) {
 	if n := w.running("a"); n != 4 || w.waits() != `license "vcs": 1 needed, 0 of 10 free, 6 reserved by workflow default/wf` {
 		t.Fatalf("%d run; %q", n, w.waits())
 	}
+	if at := slices.IndexFunc(w.explain().Group("g").Smallest, func(r structs.Remedy) bool {
+		return r.Kind == structs.RemedyLicense && r.All && r.Text == `6 more of license "vcs": count 16`
+	}); at < 0 {
+		t.Errorf("%+v", w.explain().Group("g").Smallest)
+	}
 	w.claim.Lend = []*structs.WorkflowLend{{To: "namespace:interns"}}
 	w.set()
 	w.decide("a")

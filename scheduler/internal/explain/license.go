@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/license"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -87,7 +88,9 @@ func (p *remedySearch) moreLicenses() {
 	if !has.Exists {
 		return
 	}
-	count := min(structs.MaxLicenseCount, has.Used+max(lacking.Count, int64(p.before)*p.requested(lacking.Name)))
+	free := p.x.w.Licenses().FreeFor(lacking.Name, license.TakerOf(feasible.Terms(p.x.in.Job, p.g), false))
+	more := max(lacking.Count, int64(p.before)*p.requested(lacking.Name)) - free
+	count := min(structs.MaxLicenseCount, max(has.Count, has.Used)+more)
 	p.check(alteration{world: func(e *world.Edit) { world.LicenseEdit{E: e}.Set(lacking.Name, count) }}, structs.Remedy{
 		Kind: structs.RemedyLicense, Size: 0.3, Text: fmt.Sprintf("%d more of license %q: count %d", count-has.Count, lacking.Name, count),
 		Edits: []structs.Edit{{On: structs.EditLicense, ID: lacking.Name, Op: structs.EditReplace, Path: "/Count", Value: raw(count), Was: raw(has.Count)}},
