@@ -186,6 +186,7 @@ func fileCommands() commands {
 		"sim nodes":           simNodes,
 		"sim health":          simHealth,
 		"sim run":             simRun,
+		"sim generate":        simGenerate,
 	}
 }
 

@@ -27,6 +27,7 @@ type simRunOptions struct {
 	config, out                           string
 	policies, seeds, until                string
 	virtualClusters, sharing              string
+	reservations                          string
 	drop                                  bool
 	sortRows, parallel                    int
 }
@@ -55,6 +56,8 @@ func simRun() spec {
 				sharesByPeak+": whole nodes in proportion to the tenants' peaks")
 			fs.StringVar(&o.sharing, "sharing", "", "`ways` of sharing what virtual clusters own, with commas: "+strings.Join(trace.Sharings(), ", ")+
 				" (default "+trace.SharingCells+")")
+			fs.StringVar(&o.reservations, "reservations", "", "`ways` in which workflows of the trace run, with commas: "+strings.Join(trace.Reservations(), ", ")+
+				" (default "+trace.ReservationsLend+")")
 			fs.StringVar(&o.out, "out", "", "the `folder` for what is found")
 			fs.IntVar(&o.sortRows, "sort-rows", tracefile.DefaultSortRows, "how many `rows` are sorted in memory; a longer trace must be sorted by arrival")
 			fs.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "how many `replays` run at a time")
@@ -105,6 +108,8 @@ type simPlan struct {
 	// virtualClusters are what tenants own, and sharings how it is shared.
 	virtualClusters []*structs.VirtualCluster
 	sharings        []string
+	// reservations are how workflows run.
+	reservations []string
 }
 
 // plan reads all that is named, and refuses what does not go together.
@@ -139,6 +144,9 @@ func (o *simRunOptions) plan() (*simPlan, error) {
 		return nil, err
 	}
 	if err := p.together(); err != nil {
+		return nil, err
+	}
+	if err := p.readReservations(); err != nil {
 		return nil, err
 	}
 	return p, p.readSharing()
@@ -210,15 +218,21 @@ func parseUntil(s string) (float64, error) {
 	if s == "" {
 		return 0, nil
 	}
+	v, err := parsePercent(s)
+	if err != nil || !(v > 0 && v <= 1e6) {
+		return 0, fmt.Errorf("-until %q: must be a part of all GPUs above 0, such as 130%%", s)
+	}
+	return v, nil
+}
+
+// parsePercent reads "130%" or "1.3".
+func parsePercent(s string) (float64, error) {
 	digits, isPercent := strings.CutSuffix(strings.TrimSpace(s), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if isPercent {
 		v /= 100
 	}
-	if err != nil || !(v > 0 && v <= 1e6) {
-		return 0, fmt.Errorf("-until %q: must be a part of all GPUs above 0, such as 130%%", s)
-	}
-	return v, nil
+	return v, err
 }
 
 // parsePolicies reads "binpack,spread".

@@ -20,10 +20,11 @@ import (
 
 // simReplay is one policy with one seed.
 type simReplay struct {
-	policy  string
-	sharing string // one of the Sharing constants; "": nobody owns anything
-	name    string // of both
-	seed    uint64
+	policy    string
+	sharing   string // one of the Sharing constants; "": nobody owns anything
+	workflows string // one of the Reservations constants; "": there are no workflows
+	name      string // of all
+	seed      uint64
 
 	figures *trace.Figures
 	timing  *trace.Timing
@@ -42,8 +43,12 @@ func (p *simPlan) run(ctx context.Context, e *env) int {
 	var replays []*simReplay
 	for _, policy := range p.policies {
 		for _, sharing := range p.sharings {
-			for _, seed := range p.seeds {
-				replays = append(replays, &simReplay{policy: policy, sharing: sharing, name: p.policyName(policy, sharing), seed: seed})
+			for _, workflows := range p.reservations {
+				for _, seed := range p.seeds {
+					replays = append(replays, &simReplay{
+						policy: policy, sharing: sharing, workflows: workflows, name: p.policyName(policy, sharing, workflows), seed: seed,
+					})
+				}
 			}
 		}
 	}
@@ -140,7 +145,7 @@ func (p *simPlan) replay(ctx context.Context, x *simReplay, progress *replayProg
 	start := time.Now()
 	c := trace.Config{
 		Nodes: p.nodes, Rows: p.rows(x.seed), Scheduler: p.config, Seed: x.seed, Drop: p.o.drop, Until: p.until, PolicyName: x.name,
-		VirtualClusters: p.virtualClusters, Sharing: x.sharing,
+		VirtualClusters: p.virtualClusters, Sharing: x.sharing, Reservations: x.workflows,
 		Typical: trace.Learn(),
 		Clock:   func() time.Duration { return time.Since(start) },
 		Report: func(now trace.Progress) error {
@@ -181,6 +186,14 @@ func printPolicies(to *printer, r *report.Report) {
 	to.printf("\n")
 	for _, line := range r.Meanings() {
 		to.printf("  %s\n", line)
+	}
+	if rows := r.WorkflowRows(); rows != nil {
+		to.printf("\n")
+		ui.Table(to.out, rows)
+		to.printf("\n")
+		for _, line := range r.WorkflowMeanings() {
+			to.printf("  %s\n", line)
+		}
 	}
 }
 

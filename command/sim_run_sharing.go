@@ -90,15 +90,16 @@ func (p *simPlan) admitted() error {
 	return nil
 }
 
-// policyName is a policy's name in the report: with how tenants shared, where that is compared.
-func (p *simPlan) policyName(policy, sharing string) string {
-	if sharing == "" {
+// policyName is a policy's name in the report: with how tenants shared or workflows ran, where that is compared.
+func (p *simPlan) policyName(policy, sharing, workflows string) string {
+	way := sharingNames[sharing] + reservationNames[workflows] // one of the two is not compared
+	switch {
+	case way == "":
 		return policy
+	case len(p.policies) == 1:
+		return way
 	}
-	if len(p.policies) == 1 {
-		return sharingNames[sharing]
-	}
-	return policy + ", " + sharingNames[sharing]
+	return policy + ", " + way
 }
 
 // writeVirtualClusters writes those that were found by peaks as a file that -virtual-clusters reads.

@@ -204,6 +204,7 @@ func (v *view) timePlots() {
 				svg(r.overTime("Fragmentation over time", "of all GPUs", percent, 0, func(s *trace.Sample) float64 { return s.Fragmentation })), true, false, nil})
 	}
 	v.sharingPlots()
+	v.workflowPlots()
 	v.Plots = append(v.Plots,
 		plotView{"Waits by size", "From arrival until all instances had a place.",
 			svg(r.waitBars("Waits by size", func(f *trace.Figures) []trace.WaitFigures { return f.BySize })), false, true, nil},

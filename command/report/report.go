@@ -42,6 +42,8 @@ type Policy struct {
 	End           Mean  // seconds: when the last job ended
 	// Sharing is nil if nobody owns anything.
 	Sharing *Sharing `json:",omitempty"`
+	// Workflows is nil if there are none.
+	Workflows *Workflows `json:",omitempty"`
 }
 
 // Mean is a mean over seeds and its standard deviation (of a sample; 0 for one seed).
@@ -107,6 +109,7 @@ func sumUp(name string, runs []*trace.Figures) Policy {
 		End:       over(func(f *trace.Figures) float64 { return f.Span.End }),
 	}
 	p.Sharing = sumUpSharing(runs, over)
+	p.Workflows = sumUpWorkflows(runs, over)
 	var full []float64
 	for _, f := range runs {
 		at := slices.IndexFunc(f.Arrived, func(p trace.Point) bool { return p.Arrived == fullDemand })

@@ -39,7 +39,7 @@ var formats = map[string]format{
 var simpleColumns = []column{
 	{"arrival", true}, {"duration", true}, {"count", false}, {"cpu", true}, {"memory", true}, {"gpus", false}, {"share", false},
 	{"model", false}, {"tenant", false}, {"priority", false}, {"gang", false}, {"max_run_duration", false}, {"reclaim", false},
-	{"name", false},
+	{"name", false}, {"workflow", false}, {"stage", false}, {"reserve", false}, {"lend", false},
 }
 
 // simpleRow reads our own format. Processor is in MHz and memory in MiB, as in a job file.
@@ -66,6 +66,7 @@ func simpleRow(t *table, o *Options) (trace.Row, time.Time) {
 		r.Duration = trace.Forever
 	}
 	r.MaxRun, _ = t.seconds("max_run_duration", trace.MaxTime)
+	r.Workflow = workflowRow(t, o)
 	return r, time.Time{}
 }
 

@@ -71,6 +71,8 @@ type Trace struct {
 	o    Options
 	// Timeless: the file does not state when its rows arrive.
 	Timeless bool
+	// Workflows: its rows may be of workflows.
+	Workflows bool
 }
 
 // Open looks at a trace. One of at most SortRows rows is read and sorted by arrival.
@@ -193,6 +195,9 @@ func (t *Trace) each(r io.Reader, visit func(readRow) error) error {
 	o.words, o.sets = map[string]string{}, map[string][]string{}
 	if _, timed := table.at["creation_time"]; t.Format == FormatOpenB && !timed {
 		t.Timeless = true
+	}
+	if _, named := table.at["workflow"]; t.Format == FormatSimple && named {
+		t.Workflows = true
 	}
 	for {
 		more, err := table.next()

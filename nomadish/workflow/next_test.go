@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler/stages"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -19,9 +20,9 @@ func batchJob() *structs.Job {
 }
 
 // workflowOf returns a workflow with stages of jobs: "a b/c" has two, of two jobs and of one. a:2 is a job with two retries.
-func workflowOf(onFailure, stages string) *structs.Workflow {
+func workflowOf(onFailure, list string) *structs.Workflow {
 	w := &structs.Workflow{ID: "chip", OnFailure: onFailure}
-	for i, names := range strings.Split(stages, "/") {
+	for i, names := range strings.Split(list, "/") {
 		s := &structs.WorkflowStage{Name: fmt.Sprintf("s%d", i)}
 		for name := range strings.FieldsSeq(names) {
 			name, retries, _ := strings.Cut(name, ":")
@@ -41,13 +42,13 @@ type site struct {
 	store  *state.Store
 	writer *state.Writer
 	index  uint64
-	does   map[string]Progress // by job ID
+	does   map[string]stages.Progress // by job ID
 	// registered lists the registrations of jobs: ID and attempt.
 	registered []string
 }
 
 func newSite(t interface{ Fatalf(string, ...any) }, w *structs.Workflow) *site {
-	s := &site{t: t, does: map[string]Progress{}}
+	s := &site{t: t, does: map[string]stages.Progress{}}
 	s.store, s.writer = state.New(state.Options{})
 	s.put(structs.LogWorkflowRun, &structs.WorkflowRunEntry{Workflow: w, Time: 1})
 	return s
@@ -88,11 +89,11 @@ func (s *site) step() bool {
 		}}}})
 		return true
 	}
-	entry := next(r, func(id string) Progress { return s.does[id] })
+	entry := stages.Next(r, func(id string) stages.Progress { return s.does[id] })
 	if entry == nil {
 		return false
 	}
-	again := next(r, func(id string) Progress { return s.does[id] })
+	again := stages.Next(r, func(id string) stages.Progress { return s.does[id] })
 	if fmt.Sprint(again) != fmt.Sprint(entry) {
 		s.t.Fatalf("two leaders come to %v and %v", entry, again)
 	}
@@ -101,7 +102,7 @@ func (s *site) step() bool {
 		if m.Register {
 			j := r.Stages[m.Stage].Jobs[m.Job]
 			s.registered = append(s.registered, fmt.Sprintf("%s#%d", j.JobID, j.Attempt+1))
-			s.does[j.JobID] = Pending
+			s.does[j.JobID] = stages.Pending
 		}
 	}
 	s.put(structs.LogWorkflowAdvance, entry)
@@ -115,24 +116,24 @@ func (s *site) step() bool {
 // text describes the run: "running 1: complete[a complete, b complete] starting[c starting]".
 func (s *site) text() string {
 	r := s.run()
-	var stages []string
+	var texts []string
 	for _, stage := range r.Stages {
 		var jobs []string
 		for _, j := range stage.Jobs {
 			jobs = append(jobs, j.Name+" "+j.State)
 		}
-		stages = append(stages, stage.State+"["+strings.Join(jobs, ", ")+"]")
+		texts = append(texts, stage.State+"["+strings.Join(jobs, ", ")+"]")
 	}
-	return fmt.Sprintf("%s %d: %s", r.State, r.Stage, strings.Join(stages, " "))
+	return fmt.Sprintf("%s %d: %s", r.State, r.Stage, strings.Join(texts, " "))
 }
 
 // TestNext plays runs: each step states what jobs do now, or an action, and what the run is like then.
 func TestNext(t *testing.T) {
 	t.Parallel()
-	f := func(name, onFailure, stages string, steps ...string) {
+	f := func(name, onFailure, list string, steps ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, workflowOf(onFailure, stages))
+			s := newSite(t, workflowOf(onFailure, list))
 			if steps[0] != structs.WorkflowActionPause {
 				s.decide()
 			}
@@ -143,7 +144,7 @@ func TestNext(t *testing.T) {
 						s.act(what)
 						continue
 					}
-					s.does["chip/1/"+job] = map[string]Progress{"runs": Running, "ok": Complete, "fails": Failed, "stopped": Stopped}[does]
+					s.does["chip/1/"+job] = map[string]stages.Progress{"runs": stages.Running, "ok": stages.Complete, "fails": stages.Failed, "stopped": stages.Stopped}[does]
 				}
 				s.decide()
 				if got := s.text(); got != steps[i+1] {
@@ -205,16 +206,16 @@ func TestRetryStage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, workflowOf("stop", "a/b"))
 	s.decide()
-	s.does["chip/1/a"] = Complete
+	s.does["chip/1/a"] = stages.Complete
 	s.decide()
-	s.does["chip/1/b"] = Failed
+	s.does["chip/1/b"] = stages.Failed
 	s.decide()
 	s.put(structs.LogWorkflowRun, &structs.WorkflowRunEntry{Namespace: "default", ID: "chip", From: "s1", Time: 9})
 	if got, want := s.text(), "pending 1: complete[a complete] waiting[b waiting]"; got != want {
 		t.Fatalf("have %s, want %s", got, want)
 	}
 	s.decide()
-	s.does["chip/2/b"] = Complete
+	s.does["chip/2/b"] = stages.Complete
 	s.decide()
 	if r := s.run(); r.State != structs.WorkflowComplete || r.Run != 2 || len(r.Previous) != 1 || r.Previous[0].State != structs.WorkflowFailed {
 		t.Errorf("%s, run %d after %+v", s.text(), r.Run, r.Previous)
@@ -229,13 +230,13 @@ func TestRetryStage(t *testing.T) {
 func TestEveryRunEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		stages := make([]string, rapid.IntRange(1, 4).Draw(t, "stages"))
-		for i := range stages {
+		lists := make([]string, rapid.IntRange(1, 4).Draw(t, "stages"))
+		for i := range lists {
 			for k := range rapid.IntRange(1, 3).Draw(t, "jobs") {
-				stages[i] += fmt.Sprintf(" j%d-%d:%d", i, k, rapid.IntRange(0, 2).Draw(t, "retries"))
+				lists[i] += fmt.Sprintf(" j%d-%d:%d", i, k, rapid.IntRange(0, 2).Draw(t, "retries"))
 			}
 		}
-		s := newSite(t, workflowOf(rapid.SampledFrom(structs.WorkflowOnFailure()).Draw(t, "on failure"), strings.Join(stages, "/")))
+		s := newSite(t, workflowOf(rapid.SampledFrom(structs.WorkflowOnFailure()).Draw(t, "on failure"), strings.Join(lists, "/")))
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			s.chance(t)
 			s.check()
@@ -250,7 +251,7 @@ func TestEveryRunEnds(t *testing.T) {
 				break
 			}
 			for _, id := range s.open() {
-				s.does[id] = rapid.SampledFrom([]Progress{Complete, Failed}).Draw(t, "ends")
+				s.does[id] = rapid.SampledFrom([]stages.Progress{stages.Complete, stages.Failed}).Draw(t, "ends")
 			}
 		}
 		if r := s.run(); r.Alive() || r.EndTime == 0 {
@@ -275,7 +276,7 @@ func (s *site) chance(t *rapid.T) {
 		s.put(structs.LogWorkflowRun, &structs.WorkflowRunEntry{Namespace: "default", ID: "chip", From: from, Time: int64(s.index)})
 	case what < 6 && len(open) > 0:
 		id := rapid.SampledFrom(open).Draw(t, "job")
-		s.does[id] = rapid.SampledFrom([]Progress{Running, Complete, Complete, Failed, Stopped}).Draw(t, "does")
+		s.does[id] = rapid.SampledFrom([]stages.Progress{stages.Running, stages.Complete, stages.Complete, stages.Failed, stages.Stopped}).Draw(t, "does")
 	default:
 		s.step()
 	}

@@ -1,14 +1,13 @@
 package workflow
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/stages"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -24,30 +23,14 @@ type Planner interface {
 	Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error)
 }
 
-// reserves reports whether anything is reserved for a run: instances of sysbatch jobs use no claim.
-func reserves(r *structs.WorkflowRun) bool {
-	for _, j := range r.Workflow.Jobs() { // any: the order does not matter
-		if !j.Job.PerNode() && j.Job.Instances() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// reserved reports whether what a run needs is reserved for it, so that its first stage may start.
-func reserved(r *structs.WorkflowRun) bool { return r.Posted || !reserves(r) }
-
 // waiting returns the runs that wait for their reservation, the highest rank first: by priority, then by who came first.
 func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	for r := range snap.Workflows(nil).Alive() {
-		if r.State == structs.WorkflowPending && !reserved(r) {
+		if r.State == structs.WorkflowPending && !stages.Reserved(r) {
 			list = append(list, r)
 		}
 	}
-	slices.SortFunc(list, func(a, b *structs.WorkflowRun) int {
-		return cmp.Or(cmp.Compare(b.Workflow.Priority, a.Workflow.Priority), cmp.Compare(a.SubmitTime, b.SubmitTime),
-			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(list, stages.Compare)
 	return list
 }
 
@@ -67,8 +50,8 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		return d.submit(ctx, snap, to) || true
 	}
 	for i, r := range list[:min(len(list), maxReserving)] {
-		to := choose(snap.World(), r, i > 0)
-		if same(r, to) {
+		to := stages.Choose(snap.World(), r, i > 0)
+		if stages.Same(r, to) {
 			continue
 		}
 		if d.submit(ctx, snap, to) || to.Posted { // the others see what is left
@@ -80,39 +63,11 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		if !r.Posted || len(scheduler.LostParts(snap.World(), key)) == 0 && r.Missing == "" {
 			continue
 		}
-		if to := scheduler.RenewReservation(snap.World(), key); to != nil && !same(r, to) {
+		if to := scheduler.RenewReservation(snap.World(), key); to != nil && !stages.Same(r, to) {
 			again = d.submit(ctx, snap, to) || again
 		}
 	}
 	return again
-}
-
-// choose returns what a run reserves now, for the stages that are still to come.
-func choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) *structs.WorkflowReservation {
-	var stages []scheduler.WorkflowStage
-	for i := r.Stage; i < len(r.Stages); i++ {
-		stages = append(stages, jobsOf(r, i, nil))
-	}
-	c := scheduler.ChooseReservation(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept)
-	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Missing: c.Missing}
-}
-
-// jobsOf returns the jobs of a stage that only names, by their index; nil: all of them.
-func jobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.WorkflowStage) {
-	specs := r.Workflow.Jobs()
-	s := r.Stages[stage]
-	for i := range s.Jobs {
-		if only == nil || slices.Contains(only, i) {
-			jobs = append(jobs, r.JobOf(s, specs[s.Jobs[i].Name], s.Jobs[i].Attempt+1))
-		}
-	}
-	return jobs
-}
-
-// same reports whether a run has a reservation already as it is stated.
-func same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
-	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && slices.Equal(r.Parts, to.Parts) &&
-		slices.Equal(r.Licenses, to.Licenses)
 }
 
 // submit has a reservation judged and committed, and reports whether that failed.
@@ -143,7 +98,7 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		if starts[stage] == nil {
 			continue
 		}
-		start := scheduler.StartStage(snap.World(), key, jobsOf(r, stage, starts[stage]), now.UnixNano())
+		start := scheduler.StartStage(snap.World(), key, stages.JobsOf(r, stage, starts[stage]), now.UnixNano())
 		if len(start.Stops) == 0 {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler/stages"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -178,7 +179,7 @@ func (d *Driver) Step(ctx context.Context, id structs.NamespacedID) (again bool,
 	if r == nil {
 		return false, nil
 	}
-	entry := next(r, func(job string) Progress { return ProgressOf(snap, r.Namespace, job) })
+	entry := stages.Next(r, func(job string) stages.Progress { return ProgressOf(snap, r.Namespace, job) })
 	if entry == nil {
 		return false, nil
 	}

@@ -14,6 +14,18 @@ import (
 // pass decides, in the order of ranks, what was not tried since the last release
 // (semantics part 7): first what requests are entitled to, then what nobody uses.
 func (r *replay) pass() error {
+	for again := true; again; again = r.flows.stirred() {
+		if err := (workflowDriver{r}).moveWorkflows(); err != nil {
+			return err
+		}
+		if err := r.passOnce(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *replay) passOnce() error {
 	pass := scheduler.NewPass(r.world)
 	for again := true; again; {
 		if err := r.passEntitled(pass); err != nil {
@@ -87,7 +99,7 @@ func (r *replay) passNormal(pass *scheduler.Pass) (again bool, err error) {
 // hopeless reports that a job finds no room, as less is free in all than it must have at
 // once: then it need not be decided. What may take from others, or reserve, is decided.
 func (r *replay) hopeless(j *job) bool {
-	if r.mayReserve(j, normalMode) || r.config.Preempts(structs.JobTypeBatch) && !r.tenants.by(SharingCounts) {
+	if j.spec.Workflow != nil || r.mayReserve(j, normalMode) || r.config.Preempts(structs.JobTypeBatch) && !r.tenants.by(SharingCounts) {
 		return false
 	}
 	n := int64(1)
@@ -237,6 +249,12 @@ func (r *replay) placedWhole(j *job) {
 	for _, w := range r.tally.of(j) {
 		w.add(r.now - j.arrived)
 	}
+	switch {
+	case j.flow != nil:
+		workflowDriver{r}.placedOf(j.flow)
+	case r.flows != nil:
+		r.flows.figures.singles.add(r.now - j.arrived)
+	}
 	if r.c.Placed != nil {
 		r.c.Placed(j.row, time.Duration(r.now-epoch))
 	}
@@ -261,6 +279,9 @@ func (r *replay) place(j *job, batch *structs.PlacementBatch, mode mode) error {
 	}
 	batch.Metrics = nil // nobody reads it
 	j.runs = append(j.runs, x)
+	if j.flow != nil {
+		j.flow.changed = true
+	}
 	j.request.Missing -= n
 	r.counts.Starts += int64(n)
 	if j.request.Missing < 0 {
@@ -313,6 +334,9 @@ func (r *replay) end(x *run, edit *scheduler.Edit) error {
 		return fmt.Errorf("job %s has ended, and %d instances of it wait", j.spec.ID, j.request.Missing)
 	}
 	r.counts.Completed++
+	if j.flow != nil {
+		j.flow.changed = true
+	}
 	if j.row.MaxRun > 0 && j.row.MaxRun < j.row.Duration {
 		r.counts.CutShort++
 	}
@@ -370,6 +394,7 @@ func (r *replay) takeBack(st *structs.AllocStop) error {
 		ran += r.now - x.start
 	}
 	r.lost += float64(x.job.row.instanceMilli()) * float64(ran) / 1e9
+	r.lostCPU += float64(x.job.row.CPU) * float64(ran) / 1e9
 	if x.suspended { // it waits already, and only its memory is left to release
 		r.ledger.giveMemory(x.nodes[at.at], x.job.row)
 		return nil
@@ -410,7 +435,7 @@ func (r *replay) wait(j *job) {
 			j.look = r.now + int64(after)
 		}
 	}
-	j.rank = r.config.Rank(j.spec, &j.request, 0)
+	j.rank = r.rankOf(j)
 	r.queue.join(j)
 }
 

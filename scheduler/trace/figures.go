@@ -34,6 +34,9 @@ type Figures struct {
 	// Useful is Loaded.GPU without what had to be done again later.
 	Useful float64 `json:",omitempty"`
 
+	// Workflows is what became of workflows; nil: the trace has none.
+	Workflows *WorkflowFigures `json:",omitempty"`
+
 	// OverTime is how things stood, in the mode "time".
 	OverTime []Sample `json:",omitempty"`
 	// Arrived is what was allocated by how much had arrived, in the mode "drop".
@@ -86,6 +89,7 @@ func (r *replay) figures() *Figures {
 			}
 		}
 	}
+	r.counts.Never += r.flows.unregistered()
 	frag := r.frag.measure(r.ledger, r.census)
 	f := &Figures{
 		Policy: r.policy, Seed: r.c.Seed, Mode: "time", Nodes: len(r.ledger.Machines), Has: r.ledger.Has,
@@ -106,6 +110,7 @@ func (r *replay) figures() *Figures {
 		f.Arrived = nil
 	}
 	f.Waits, f.BySize, f.ByTenant = r.tally.figures()
+	f.Workflows = workflowDriver{r}.workflowFigures(f.Loaded)
 	if r.tenants != nil {
 		f.Sharing = r.tenants.sharing
 		f.Tenants, f.AllTenants = r.tenantFigures()

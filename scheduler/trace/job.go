@@ -34,6 +34,7 @@ type job struct {
 	look   int64
 	usages int // nodes on which it has reserved room
 
+	flow            *flow   // nil: it is of no workflow
 	tenant          *tenant // nil: nobody owns anything
 	specs           [modes]*structs.Job
 	lost, lostAlone bool // it has been counted
@@ -120,11 +121,14 @@ func (h *dueHeap) Pop() any {
 	return d
 }
 
-// newJob makes a job of a row, the number of which counts from 1.
-func (r *replay) newJob(row *Row, number uint64) *job {
+// newJob makes a job of a row, the number of which counts from 1. of is the job as a workflow registers it; nil: it is of none.
+func (r *replay) newJob(row *Row, number uint64, of *flowJob) *job {
 	key := row.key(r.config.Band(priority(row)))
 	key.tenant = cmp.Or(row.Tenant, structs.DefaultNamespace)
 	owner := r.tenants.of(key.tenant)
+	if of != nil && r.flows.reserves() {
+		key.workflow = of.flow.key()
+	}
 	s := r.queue.requestKeyOf(row, key)
 	s.jobs++
 	groups := s.groups[row.Count]
@@ -140,12 +144,30 @@ func (r *replay) newJob(row *Row, number uint64) *job {
 		Reclaim: row.Reclaim, TaskGroups: groups, SubmitTime: r.now, CreateIndex: number, ModifyIndex: number, JobModifyIndex: number,
 	}
 	j := &job{spec: spec, requestKey: s, row: row, size: sizeOf(row), heapIndex: -1, arrived: r.now, look: never, tenant: owner}
+	if of != nil {
+		j.flow, spec.ID, spec.Name = of.flow, of.spec.ID, of.spec.ID
+		if r.flows.reserves() {
+			spec.Workflow = of.spec.Workflow
+		}
+	}
+	if r.flows != nil { // reservations are of a pool
+		spec.NodePool = structs.DefaultNodePool
+	}
 	j.request = structs.PendingRequest{Namespace: spec.Namespace, JobID: spec.ID, Group: groupName, Missing: row.Count, Since: r.now}
 	if after, ever := r.config.ReserveAfter(); ever {
 		j.look = r.now + int64(after)
 	}
-	j.rank = r.config.Rank(spec, &j.request, 0)
+	j.rank = r.rankOf(j)
 	return j
+}
+
+// rankOf returns the rank of what a job misses. What its workflow has reserved is a claim.
+func (r *replay) rankOf(j *job) structs.Rank {
+	rank := r.config.Rank(j.spec, &j.request, 0)
+	if j.spec.Workflow != nil {
+		return rank.Entitled(structs.ClaimRankWorkflow)
+	}
+	return rank
 }
 
 // maxCounts bounds the task groups that a request key keeps for counts seen before.

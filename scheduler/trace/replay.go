@@ -35,6 +35,8 @@ type Config struct {
 	// are for the mode in which time goes on.
 	VirtualClusters []*structs.VirtualCluster
 	Sharing         string
+	// Reservations is how workflows run, one of the Reservations constants. It must be stated if rows are of workflows; "": none are.
+	Reservations string
 	// Typical, not nil, sets what the scheduler knows to be typically requested before each
 	// decision.
 	Typical func(in *scheduler.Input, typical []Typical)
@@ -81,6 +83,9 @@ type replay struct {
 	// lostUntil is lost at the last arrival.
 	lostUntil float64
 	tenants   *tenants // nil: nobody owns anything
+	flows     *flows   // nil: there are no workflows
+	// lostCPU is as lost, of MHz.
+	lostCPU, lostCPUUntil float64
 
 	tally  *tally
 	series *series
@@ -120,6 +125,9 @@ func (r *replay) run() error {
 				r.number+1, row.Arrival, time.Duration(r.now-epoch))
 		}
 		if at > r.now {
+			if err := (workflowDriver{r}).submit(); err != nil {
+				return err
+			}
 			if err := r.until(at); err != nil {
 				return err
 			}
@@ -133,6 +141,9 @@ func (r *replay) run() error {
 		}
 	}
 	// 3. Work goes on until nothing is left to happen.
+	if err := (workflowDriver{r}).submit(); err != nil {
+		return err
+	}
 	return r.until(never)
 }
 
@@ -175,7 +186,9 @@ func newReplay(c *Config) (*replay, error) {
 		return nil, err
 	}
 	r.world = edit.World()
-	return r, nil
+	r.flows, err = newFlows(c)
+	r.queue.apart = r.flows != nil && r.flows.mode == ReservationsLend
+	return r, err
 }
 
 // until lets time go on: moment by moment, ends are released and dues come, and a pass
@@ -230,9 +243,19 @@ func (r *replay) tick(at int64) {
 		return
 	}
 	loss := r.lose(at)
+	cpu, gpu := workflowDriver{r}.loans()
+	if r.flows != nil && at > r.now {
+		r.flows.figures.cpu.add(cpu, at-r.now)
+		r.flows.figures.gpu.add(gpu, at-r.now)
+	}
+	reserved := gpu
+	if r.ledger.Has.GPUMilli == 0 {
+		reserved = cpu
+	}
 	r.series.advance(at, levels{
 		guaranteed: float64(r.tenants.guaranteed()), loss: float64(loss),
 		gpu: float64(has.GPUMilli), cpu: float64(has.CPU), memory: float64(has.MemoryMB),
+		reserved: reserved.Reserved, lent: reserved.Lent, idle: reserved.Idle,
 		waiting: float64(r.queue.jobs), waitingGPU: float64(r.queue.milli),
 	}, r.fragmentation)
 	r.now = at
@@ -289,20 +312,32 @@ func (r *replay) arrive(row *Row) error {
 	r.counts.Arrived += row.gpuMilli()
 	r.series.arrived()
 	r.tenants.arrived()
-	r.lostUntil = r.lost
+	r.lostUntil, r.lostCPUUntil = r.lost, r.lostCPU
 	r.stirs = r.now
-	j := r.newJob(row, r.number)
-	r.queue.join(j)
-	if r.c.Drop {
-		if err := r.dropOrPlace(j); err != nil {
-			return err
-		}
+	if err := r.begins(row); err != nil {
+		return err
 	}
 	if r.c.Drop {
 		r.curve.add(row.gpuMilli(), r.ledger, r.fragmentation)
 	}
 	if r.c.Report != nil && r.number%reportEvery == 0 {
 		return r.c.Report(Progress{Rows: r.counts.Jobs, Waiting: r.queue.jobs, At: time.Duration(r.now - epoch)})
+	}
+	return nil
+}
+
+// begins lets the job of a row wait, or the workflow of which it is.
+func (r *replay) begins(row *Row) error {
+	if row.Workflow != nil {
+		return workflowDriver{r}.gather(row)
+	}
+	if err := (workflowDriver{r}).submit(); err != nil {
+		return err
+	}
+	j := r.newJob(row, r.number, nil)
+	r.queue.join(j)
+	if r.c.Drop {
+		return r.dropOrPlace(j)
 	}
 	return nil
 }

@@ -61,6 +61,8 @@ type queue struct {
 	// open are request keys that were not tried since the last release, if allOpen is not set.
 	open    []*requestKey
 	allOpen bool
+	// apart: those that differ in their tenant do not fail alike, as workflows lend to some of them.
+	apart bool
 }
 
 func newQueue() queue {
@@ -72,7 +74,7 @@ func (q *queue) requestKeyOf(row *Row, key classKey) *requestKey {
 	s := q.requestKeys[key]
 	if s == nil {
 		s = &requestKey{key: key, row: *row, at: -1, groups: map[int][]*structs.TaskGroup{}, fails: &failed{}}
-		if key.tenant != "" && key.owner == 0 {
+		if key.tenant != "" && key.owner == 0 && !q.apart {
 			key.tenant = ""
 			if q.fails[key] == nil {
 				q.fails[key] = s.fails

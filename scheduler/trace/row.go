@@ -49,6 +49,8 @@ type Row struct {
 	MaxRun time.Duration
 	// Reclaim is how it returns resources, a Reclaim constant of structs; "": requeue.
 	Reclaim string
+	// Workflow is the workflow that the row is a job of; nil: of none.
+	Workflow *WorkflowRow
 }
 
 // Validate names what is wrong with the row, by the names of the simple format's
@@ -85,6 +87,9 @@ func (r *Row) Validate() error {
 	case r.Reclaim != "" && r.Reclaim != structs.ReclaimRequeue && r.Reclaim != structs.ReclaimSuspend:
 		return fmt.Errorf("reclaim %q: must be %q or %q", r.Reclaim, structs.ReclaimRequeue, structs.ReclaimSuspend)
 	}
+	if r.Workflow != nil {
+		return r.Workflow.validate(r)
+	}
 	return nil
 }
 
@@ -119,6 +124,7 @@ type classKey struct {
 	reclaim     string
 	owner       uint64 // not 0: the one job of it, which holds reservations
 	tenant      string // whose it is, if tenants own something
+	workflow    string // of whose reservation it uses
 }
 
 func (r *Row) key(band int) classKey {

@@ -15,6 +15,10 @@ type Sample struct {
 	// Guaranteed is what is used by right of what tenants own, LossGPU what waits although what its tenant owns would hold it.
 	Guaranteed float64 `json:",omitempty"`
 	LossGPU    float64 `json:",omitempty"`
+	// Reserved is what workflows have reserved, Lent and Idle what of it is lent, and used by nobody: of GPUs, or of processors where there are no GPUs.
+	Reserved float64 `json:",omitempty"`
+	Lent     float64 `json:",omitempty"`
+	Idle     float64 `json:",omitempty"`
 	// Fragmentation is how much idle GPU the typical request could not use at the end of the
 	// stretch; of means over longer times it is not kept.
 	Fragmentation float64 `json:",omitempty"`
@@ -43,6 +47,7 @@ type series struct {
 type levels struct {
 	gpu, cpu, memory, waiting, waitingGPU float64
 	guaranteed, loss                      float64
+	reserved, lent, idle                  float64
 	frag                                  float64 // not a sum
 }
 
@@ -54,6 +59,9 @@ func (l *levels) add(o *levels, times float64) {
 	l.waitingGPU += o.waitingGPU * times
 	l.guaranteed += o.guaranteed * times
 	l.loss += o.loss * times
+	l.reserved += o.reserved * times
+	l.lent += o.lent * times
+	l.idle += o.idle * times
 }
 
 func newSeries(start int64) *series {
@@ -108,7 +116,12 @@ func (l *levels) parts(has Amounts, length float64) Sample {
 		}
 		return round(sum/length/float64(of), 6)
 	}
+	all := has.GPUMilli
+	if all == 0 {
+		all = has.CPU
+	}
 	return Sample{
+		Reserved: part(l.reserved, all), Lent: part(l.lent, all), Idle: part(l.idle, all),
 		GPU: part(l.gpu, has.GPUMilli), CPU: part(l.cpu, has.CPU), Memory: part(l.memory, has.MemoryMB),
 		Waiting: part(l.waiting, 1), WaitingGPU: part(l.waitingGPU, has.GPUMilli),
 		Guaranteed: part(l.guaranteed, has.GPUMilli), LossGPU: part(l.loss, has.GPUMilli), Fragmentation: part(l.frag*length, has.GPUMilli),

@@ -61,7 +61,10 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	}
 	out, later := Choice{Missing: missingText(now.Missing, licenses.missing)}, now
 	if !now.Missing.IsZero() {
-		later = workflow.Pack(c.empty, instances, want)
+		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
+		if later = workflow.Pack(c.beside, instances, want); !later.Missing.IsZero() {
+			later = workflow.Pack(c.empty, instances, want)
+		}
 	}
 	if !later.Missing.IsZero() {
 		out.Missing = "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
@@ -80,8 +83,9 @@ type chooser struct {
 	e         *world.Edit
 	key, pool string
 	nodes     []*world.NodeState
-	// free is what may be reserved of each node now, empty what might be if no allocation of others were there, and no other workflow ran.
-	free, empty []workflow.Amounts
+	// free is what may be reserved of each node now, beside what might be if no allocation of others were there, empty what might be if no other workflow
+	// ran, either.
+	free, beside, empty []workflow.Amounts
 }
 
 // list lists the ready nodes of the pool.
@@ -93,7 +97,7 @@ func (c *chooser) list() {
 		c.nodes = append(c.nodes, n)
 	}
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
-	var free, empty []world.Resources
+	var free, beside, empty []world.Resources
 	for _, n := range c.nodes {
 		free = append(free, world.FreeToReserve(n, c.key))
 		all := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
@@ -103,8 +107,14 @@ func (c *chooser) list() {
 			}
 		}
 		empty = append(empty, all)
+		for _, p := range n.Parts() {
+			if p.Workflow != c.key && !p.Pending {
+				all = all.Less(p.Total)
+			}
+		}
+		beside = append(beside, all)
 	}
-	c.free, c.empty = c.besideSlots(free), c.besideSlots(empty)
+	c.free, c.beside, c.empty = c.besideSlots(free), c.besideSlots(beside), c.besideSlots(empty)
 }
 
 // besideSlots returns what may be reserved of so much of each node without what is given to projects. The slots that are not given are taken where most is

@@ -87,6 +87,8 @@ type Part struct {
 	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps beside all that is posted, which
 	// may be more than is free.
 	Used, Lent, Idle Resources
+	// beside is what borrowers use beside it, and would be lent if that was reserved.
+	beside Resources
 }
 
 // compareParts orders the parts of a node: those that are pending come last.
@@ -121,7 +123,7 @@ func (n *NodeState) recount() {
 	borrowed := make([]Resources, len(n.parts))
 	devices := make([][]string, 2*len(n.parts)) // those that are used of each part, then those that are borrowed
 	for i := range n.parts {
-		n.parts[i].Used, n.parts[i].Lent = Resources{}, Resources{}
+		n.parts[i].Used, n.parts[i].Lent, n.parts[i].beside = Resources{}, Resources{}, Resources{}
 	}
 	for _, u := range n.Usages {
 		key := u.Owner.Terms.WorkflowKey()
@@ -138,27 +140,27 @@ func (n *NodeState) recount() {
 			}
 		}
 	}
-	var all Resources
-	for i := range n.parts {
-		if p := &n.parts[i]; !p.Pending {
-			all = all.Plus(p.Total.Less(p.Used))
-		}
-	}
-	var free Resources
+	var free, all, beside Resources // beside is what no workflow's run has reserved, whoever uses it
 	if n.Capacity != nil {
 		free = Resources{n.Free(), n.FreeCores(), n.FreeDevices()}
+		beside = Resources{n.Capacity.Amount, len(n.Capacity.Cores), int(n.Capacity.WellDevices())}
+	}
+	for i := range n.parts {
+		if p := &n.parts[i]; !p.Pending {
+			all, beside = all.Plus(p.Total.Less(p.Used)), beside.Less(p.Total)
+		}
 	}
 	over := all.Less(free)
 	for i := range n.parts {
 		p := &n.parts[i]
 		left := p.Total.Less(p.Used)
 		if p.Pending { // what others have reserved comes free only with the end of their runs
-			p.Idle = left.Less(all)
+			p.Idle = left.Within(beside)
 			continue
 		}
 		p.Lent = over.Within(left).Within(borrowed[i])
 		over = over.Less(p.Lent)
-		p.Idle = left.Less(p.Lent)
+		p.Idle, p.beside = left.Less(p.Lent), borrowed[i].Within(left).Less(p.Lent)
 	}
 }
 
@@ -377,7 +379,11 @@ func FreeToReserve(n *NodeState, key string) Resources {
 	if n.Capacity == nil {
 		return Resources{}
 	}
-	free := Resources{n.Free(), n.FreeCores(), n.FreeDevices()}.Less(n.Withheld(&Taker{Workflow: key, Recognised: true}))
+	withheld := n.Withheld(&Taker{Workflow: key, Recognised: true})
+	for i := range n.parts {
+		withheld = withheld.Less(n.parts[i].beside) // what borrowers use beside another reservation is lent once the rest is reserved
+	}
+	free := Resources{n.Free(), n.FreeCores(), n.FreeDevices()}.Less(withheld)
 	if part, has := n.Part(key); has {
 		free = free.Plus(part.Used).Plus(part.Lent)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/scheduler/stages"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -179,34 +180,14 @@ func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
 	if was.Run != e.Run || was.ModifyIndex != e.CheckIndex {
 		return structs.Errorf(structs.CodeConflict, "workflow %q: run %d was changed at index %d, not run %d at %d", e.ID, was.Run, was.ModifyIndex, e.Run, e.CheckIndex)
 	}
-	if err := checkMoves(was, e); err != nil {
+	now, jobs, err := stages.Advance(was, e, x.Now)
+	if err != nil {
 		return err
 	}
-	now := was.Copy()
-	now.State, now.Stage, now.Closed = e.State, e.Stage, false
-	edited := map[int]*structs.WorkflowRunStage{}
-	edit := func(i int) *structs.WorkflowRunStage {
-		if edited[i] == nil {
-			edited[i] = now.EditStage(i)
-		}
-		return edited[i]
-	}
-	for _, m := range e.Stages {
-		x.moveStage(edit(m.Stage), m)
-	}
-	jobs := now.Workflow.Jobs()
-	for _, m := range e.Jobs {
-		stage := edit(m.Stage)
-		if err := x.moveJob(now, stage, jobs[stage.Jobs[m.Job].Name], m); err != nil {
+	for _, job := range jobs {
+		if err := x.Register(job); err != nil {
 			return err
 		}
-	}
-	if now.State != structs.WorkflowPending && now.StartTime == 0 {
-		now.StartTime = x.Now
-	}
-	if !now.Alive() {
-		now.EndTime = x.Now
-		now.Parts, now.Licenses, now.Posted, now.Missing = nil, nil, false, ""
 	}
 	x.put(was, now)
 	return nil
@@ -224,62 +205,6 @@ func (x Edit) Reserve(to *structs.WorkflowReservation) {
 	now := was.Copy()
 	now.Parts, now.Licenses, now.Posted, now.Missing, now.Closed = to.Parts, to.Licenses, to.Posted, to.Missing, to.Closed
 	x.put(was, now)
-}
-
-// checkMoves returns an error if an entry names what the run does not have.
-func checkMoves(r *structs.WorkflowRun, e *structs.WorkflowAdvanceEntry) error {
-	bad := structs.Errorf(structs.CodeInternal, "workflow %q: an entry moves what its run %d does not have", e.ID, e.Run)
-	if !slices.Contains(structs.WorkflowStates(), e.State) || e.Stage < 0 || e.Stage > len(r.Stages) || !r.Alive() {
-		return bad
-	}
-	for _, m := range e.Stages {
-		if m.Stage < 0 || m.Stage >= len(r.Stages) {
-			return bad
-		}
-	}
-	for _, m := range e.Jobs {
-		if m.Stage < 0 || m.Stage >= len(r.Stages) || m.Job < 0 || m.Job >= len(r.Stages[m.Stage].Jobs) {
-			return bad
-		}
-	}
-	return nil
-}
-
-func (x Edit) moveStage(s *structs.WorkflowRunStage, m structs.WorkflowStageMove) {
-	s.State = m.State
-	if m.Start {
-		s.Attempt++
-		s.Reclaimed = m.Reclaimed
-		s.Start, s.End = x.Now, 0
-		for i := range s.Jobs {
-			s.Jobs[i].Retried = 0
-		}
-	}
-	if over(m.State) {
-		s.End = x.Now
-	}
-}
-
-func (x Edit) moveJob(r *structs.WorkflowRun, s *structs.WorkflowRunStage, spec *structs.WorkflowJob, m structs.WorkflowJobMove) error {
-	j := &s.Jobs[m.Job]
-	j.State = m.State
-	if m.Register {
-		j.Attempt++
-		j.Start, j.End = x.Now, 0
-		if m.Retry {
-			j.Retried++
-		}
-		return x.Register(r.JobOf(s, spec, j.Attempt))
-	}
-	if over(m.State) {
-		j.End = x.Now
-	}
-	return nil
-}
-
-// over reports whether a state of a stage or a job is an end.
-func over(state string) bool {
-	return state == structs.StageComplete || state == structs.StageFailed
 }
 
 // setState pauses, resumes or cancels a run.
@@ -324,13 +249,13 @@ func (x Edit) cancel(r *structs.WorkflowRun) {
 			continue
 		}
 		s := was
-		if !over(s.State) {
+		if !stages.Over(s.State) {
 			s = r.EditStage(i)
 			s.State, s.End = structs.StageFailed, x.Now
 		}
 		for k, j := range s.Jobs {
 			x.Stop(r.Namespace, j.JobID)
-			if !over(j.State) {
+			if !stages.Over(j.State) {
 				s.Jobs[k].State, s.Jobs[k].End = structs.StageFailed, x.Now
 			}
 		}

@@ -1,9 +1,8 @@
-package workflow
+package stages
 
 import (
 	"slices"
 
-	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -22,65 +21,9 @@ const (
 // Ended reports whether the job runs no more.
 func (p Progress) Ended() bool { return p == Complete || p == Failed || p == Stopped }
 
-// ProgressOf returns how far a job is, by the state.
-func ProgressOf(snap *state.Snapshot, namespace, id string) Progress {
-	job := snap.Job(nil, namespace, id)
-	switch {
-	case job == nil:
-		return Stopped
-	case job.Status == structs.JobStatusRunning:
-		return Running
-	case job.Status != structs.JobStatusDead:
-		if s := snap.JobSummary(nil, namespace, id); s != nil && anyRan(s) {
-			return Running
-		}
-		return Pending
-	case job.Stop:
-		return Stopped
-	case completed(snap, job):
-		return Complete
-	}
-	return Failed
-}
-
-func anyRan(s *structs.JobSummary) bool {
-	for _, line := range s.Summary { // order does not matter
-		if line.Complete+line.Failed+line.Running+line.Lost > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// completed reports whether all instances of a dead job have completed under its newest version. A sysbatch job has an instance on every node
-// that fits, so that it is complete if none has failed.
-func completed(snap *state.Snapshot, job *structs.Job) bool {
-	done := map[string]map[string]bool{}
-	for _, a := range snap.AllocsByJob(nil, job.Namespace, job.ID, false) {
-		if a.JobVersion != job.Version {
-			continue
-		}
-		well := a.ClientStatus == structs.AllocClientComplete && (!a.ServerTerminal() || structs.EndedByThemselves(a.TaskStates))
-		switch {
-		case well && done[a.TaskGroup] == nil:
-			done[a.TaskGroup] = map[string]bool{a.Name: true}
-		case well:
-			done[a.TaskGroup][a.Name] = true
-		case job.PerNode() && a.NextAllocation == "" && a.ClientStatus == structs.AllocClientFailed:
-			return false
-		}
-	}
-	for _, g := range job.TaskGroups {
-		if !job.PerNode() && len(done[g.Name]) < g.Count {
-			return false
-		}
-	}
-	return true
-}
-
-// next returns the entry that moves a run on as far as it can go now, by how far the jobs of its active stage are; nil: there is nothing to do.
+// Next returns the entry that moves a run on as far as it can go now, by how far the jobs of its active stage are; nil: there is nothing to do.
 // It is a function of the state, so that whoever leads comes to the same entry; its index makes sure that it is applied once.
-func next(r *structs.WorkflowRun, progress func(jobID string) Progress) *structs.WorkflowAdvanceEntry {
+func Next(r *structs.WorkflowRun, progress func(jobID string) Progress) *structs.WorkflowAdvanceEntry {
 	if !r.Alive() {
 		return nil
 	}
@@ -109,7 +52,7 @@ func (d *decision) begin() {
 	r := d.run
 	switch {
 	case r.State == structs.WorkflowPaused:
-	case r.State == structs.WorkflowPending && !reserved(r):
+	case r.State == structs.WorkflowPending && !Reserved(r):
 	default:
 		d.start(d.entry.Stage)
 	}

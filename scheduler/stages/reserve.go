@@ -1,0 +1,57 @@
+package stages
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// reserves reports whether anything is reserved for a run: instances of sysbatch jobs use no claim.
+func reserves(r *structs.WorkflowRun) bool {
+	for _, j := range r.Workflow.Jobs() { // any: the order does not matter
+		if !j.Job.PerNode() && j.Job.Instances() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Reserved reports whether what a run needs is reserved for it, so that its first stage may start.
+func Reserved(r *structs.WorkflowRun) bool { return r.Posted || !reserves(r) }
+
+// Compare orders the runs that wait for their reservation, the highest rank first: by priority, then by who came first.
+func Compare(a, b *structs.WorkflowRun) int {
+	return cmp.Or(cmp.Compare(b.Workflow.Priority, a.Workflow.Priority), cmp.Compare(a.SubmitTime, b.SubmitTime),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID, b.ID))
+}
+
+// Choose returns what a run reserves now, for the stages that are still to come.
+func Choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) *structs.WorkflowReservation {
+	var stages []scheduler.WorkflowStage
+	for i := r.Stage; i < len(r.Stages); i++ {
+		stages = append(stages, JobsOf(r, i, nil))
+	}
+	c := scheduler.ChooseReservation(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept)
+	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Missing: c.Missing}
+}
+
+// JobsOf returns the jobs of a stage that only names, by their index; nil: all of them.
+func JobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.WorkflowStage) {
+	specs := r.Workflow.Jobs()
+	s := r.Stages[stage]
+	for i := range s.Jobs {
+		if only == nil || slices.Contains(only, i) {
+			jobs = append(jobs, r.JobOf(s, specs[s.Jobs[i].Name], s.Jobs[i].Attempt+1))
+		}
+	}
+	return jobs
+}
+
+// Same reports whether a run has a reservation already as it is stated.
+func Same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
+	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && slices.Equal(r.Parts, to.Parts) &&
+		slices.Equal(r.Licenses, to.Licenses)
+}
