@@ -95,7 +95,8 @@ func licenseList() spec {
 	return spec{
 		synopsis: "List the licenses",
 		usage:    "", example: "-filter 'Free == 0'", output: true,
-		details: "Used are the licenses of the instances that run. There are more used than there are where a count was lowered since.",
+		details: "Used are the licenses of the instances that run. There are more used than there are where a count was lowered since. Reserved are those of workflows,\n" +
+			"whether they use them, lend them, or neither.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			return pageOfAll(fs, "No licenses", func(ctx context.Context, e *env, q *api.Query) ([]*structs.LicenseStub, api.Meta, error) {
 				return e.client.Licenses().List(ctx, q)
@@ -106,10 +107,11 @@ func licenseList() spec {
 
 // licenseRows is a table of licenses.
 func licenseRows(licenses []*structs.LicenseStub) [][]string {
-	rows := [][]string{{"Name", "Count", "Used", "Free", "Description"}}
+	rows := [][]string{{"Name", "Count", "Used", "Free", "Reserved", "Description"}}
 	for _, l := range licenses {
 		rows = append(rows, []string{
-			l.Name, strconv.FormatInt(l.Count, 10), strconv.FormatInt(l.Used, 10), strconv.FormatInt(l.Free, 10), ui.OrNone(l.Description),
+			l.Name, strconv.FormatInt(l.Count, 10), strconv.FormatInt(l.Used, 10), strconv.FormatInt(l.Free, 10), strconv.FormatInt(l.Reserved, 10),
+			ui.OrNone(l.Description),
 		})
 	}
 	return rows
@@ -119,7 +121,8 @@ func licenseStatus() spec {
 	return spec{
 		synopsis: "Show a license and who uses it",
 		usage:    "<license>", example: "vcs", output: true,
-		details: "The license is given by its name or a prefix of it. Users are the groups of jobs whose instances use it.",
+		details: "The license is given by its name or a prefix of it. Users are the groups of jobs whose instances use it. What workflows have\n" +
+			"reserved of it is used by their own instances, lent, or idle.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
@@ -168,18 +171,58 @@ func showLicense(p *printer, l *structs.LicenseStatus) {
 		{Key: "Count", Value: strconv.FormatInt(l.Count, 10)},
 		{Key: "Used", Value: strconv.FormatInt(l.Used, 10)},
 		{Key: "Free", Value: strconv.FormatInt(l.Free, 10)},
+		{Key: "Reserved", Value: strconv.FormatInt(l.Reserved, 10)},
 	})
 	if len(l.Meta) > 0 {
 		showMap(p, "Metadata", l.Meta)
 	}
+	showReservations(p, l.Reservations)
 	p.printf("\nUsers\n")
 	if len(l.Users) == 0 {
 		p.printf("No users\n")
 		return
 	}
 	rows := [][]string{{"Namespace", "Job", "Task Group", "Allocations", "Used"}}
+	if len(l.Reservations) > 0 {
+		rows[0] = append(rows[0], "From")
+	}
 	for _, u := range l.Users {
-		rows = append(rows, []string{u.Namespace, u.JobID, u.TaskGroup, strconv.Itoa(u.Allocs), strconv.FormatInt(u.Count, 10)})
+		row := []string{u.Namespace, u.JobID, u.TaskGroup, strconv.Itoa(u.Allocs), strconv.FormatInt(u.Count, 10)}
+		if len(l.Reservations) > 0 {
+			row = append(row, ui.OrNone(usedFrom(&u)))
+		}
+		rows = append(rows, row)
+	}
+	ui.Table(p.out, rows)
+}
+
+// usedFrom says from whose reservation a user has its licenses.
+func usedFrom(u *structs.LicenseUser) string {
+	switch {
+	case u.Workflow != "":
+		return "reservation of workflow " + u.Workflow
+	case u.Borrows != "":
+		return "may borrow from workflow " + u.Borrows
+	}
+	return ""
+}
+
+// showReservations prints what workflows have reserved of a license.
+func showReservations(p *printer, list []structs.LicenseReservation) {
+	if len(list) == 0 {
+		return
+	}
+	p.printf("\nReservations of Workflows\n")
+	rows := [][]string{{"Namespace", "Workflow", "State", "Reserved", "Used", "Lent", "Idle"}}
+	for _, r := range list {
+		state := "reserved"
+		if r.Pending {
+			state = "pending"
+		}
+		rows = append(rows, []string{
+			r.Namespace, r.Workflow, state, strconv.FormatInt(r.Reserved, 10), strconv.FormatInt(r.Used, 10), strconv.FormatInt(r.Lent, 10),
+			strconv.FormatInt(r.Idle, 10),
+		})
 	}
 	ui.Table(p.out, rows)
 }

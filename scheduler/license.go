@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -14,24 +15,39 @@ func DropLicense(e *Edit, name string) { world.LicenseEdit{E: e}.Drop(name) }
 // LicenseUse returns a license with how many are used.
 func LicenseUse(w *World, l *structs.License) *structs.LicenseStub {
 	c := w.Licenses().Of(l.Name)
-	return &structs.LicenseStub{License: *l, Used: c.Used, Free: max(0, l.Count-c.Used)}
+	stub := &structs.LicenseStub{License: *l, Used: c.Used, Free: max(0, l.Count-c.Used)}
+	for _, s := range w.Licenses().Shares(l.Name) {
+		if !s.Pending {
+			stub.Reserved += s.Total
+		}
+	}
+	return stub
 }
 
 // LicenseUsers returns a license with who uses it.
 func LicenseUsers(w *World, l *structs.License) *structs.LicenseStatus {
 	out := &structs.LicenseStatus{LicenseStub: *LicenseUse(w, l)}
-	at := map[structs.RequestName]int{}
+	out.Reservations = lend.LicenseReservations(w, l.Name)
+	type userOf struct {
+		structs.RequestName
+		workflow, borrows string
+	}
+	at := map[userOf]int{}
 	for id, n := range w.Licenses().Users(l.Name) {
 		u, counts := world.Usages(w).Get(id)
 		if !counts {
 			continue
 		}
-		of := structs.RequestName{Namespace: u.Owner.Namespace, JobID: u.Owner.Job, Group: u.Owner.Group}
+		of := userOf{
+			structs.RequestName{Namespace: u.Owner.Namespace, JobID: u.Owner.Job, Group: u.Owner.Group}, u.Owner.Terms.LicensesOf(), u.Owner.Terms.BorrowsFrom(),
+		}
 		i, known := at[of]
 		if !known {
 			i = len(out.Users)
 			at[of] = i
-			out.Users = append(out.Users, structs.LicenseUser{Namespace: of.Namespace, JobID: of.JobID, TaskGroup: of.Group})
+			out.Users = append(out.Users, structs.LicenseUser{
+				Namespace: of.Namespace, JobID: of.JobID, TaskGroup: of.Group, Workflow: of.workflow, Borrows: of.borrows,
+			})
 		}
 		out.Users[i].Allocs++
 		out.Users[i].Count += n

@@ -42,6 +42,9 @@ func ChooseReservation(w *World, key, pool string, stages []WorkflowStage, rule 
 	r := workflow.Reserve{Sum: rule.Rule == structs.ReserveSum}
 	if a := rule.Amounts; a != nil {
 		r.Stated = workflow.Amounts{CPU: a.CPU, Cores: a.Cores, MemoryMB: a.MemoryMB, Devices: a.GPUs}
+		for _, l := range a.LicenseList() {
+			r.Licenses = append(r.Licenses, workflow.License{Name: l.Name, Count: l.Count})
+		}
 	}
 	return reserve.Choose(w, key, pool, stages, r, kept)
 }

@@ -112,18 +112,37 @@ type SlotTerms struct {
 	Light  bool
 }
 
-// WorkflowTerms is an instance that uses the reservation of a workflow, with ClaimWorkflow, or that borrows from it, without a claim.
+// WorkflowTerms is an instance that uses the reservation of a workflow, with ClaimWorkflow, or of it the licenses alone, with Own; or that borrows from
+// it, without a claim.
 type WorkflowTerms struct {
 	_struct sparse `entry:",omitempty"`
 
 	Key string // see WorkflowKey
 	// LentTo is the `to` of the lend block by which it borrows.
 	LentTo string
+	// Own: it is of the workflow itself, and uses the licenses that it has reserved, but nothing of its nodes.
+	Own bool
 }
 
-// WorkflowKey names the workflow whose reservation it uses or borrows from; "": none.
+// WithoutLoan returns what stays of it when the instance borrows no more.
+func (w *WorkflowTerms) WithoutLoan() *WorkflowTerms {
+	if w != nil && w.Own {
+		return w
+	}
+	return nil
+}
+
+// WorkflowKey names the workflow of whose reservation on nodes it uses something, or from which it borrows; "": none.
 func (t *AllocTerms) WorkflowKey() string {
-	if t.Workflow == nil {
+	if t.Workflow == nil || t.Workflow.Own {
+		return ""
+	}
+	return t.Workflow.Key
+}
+
+// LicensesOf names the workflow that it is of, and whose reservation of licenses it uses; "": none.
+func (t *AllocTerms) LicensesOf() string {
+	if t.Workflow == nil || !t.Workflow.Own && t.Claim != ClaimWorkflow {
 		return ""
 	}
 	return t.Workflow.Key
@@ -153,10 +172,18 @@ const (
 	ClaimWorkflow = "workflow"
 )
 
+// OwnLicenses returns the terms of an instance of a workflow that uses nothing of its reservation but licenses; nil: it requests none.
+func OwnLicenses(key string, of *LicenseTerms) *WorkflowTerms {
+	if of == nil {
+		return nil
+	}
+	return &WorkflowTerms{Key: key, Own: true}
+}
+
 // Opportunistic returns the terms without a claim.
 func (t AllocTerms) Opportunistic() AllocTerms {
 	if t.Claim == ClaimWorkflow {
-		t.Workflow = nil
+		t.Workflow = OwnLicenses(t.WorkflowKey(), t.Licenses)
 	}
 	t.Claim, t.CellLevel, t.CellSize = "", "", 0
 	if t.Slots != nil {
@@ -174,7 +201,7 @@ func (t *AllocTerms) Equal(o *AllocTerms) bool {
 	}
 	a, b := *t, *o
 	a.Slots, b.Slots, a.Workflow, b.Workflow, a.Licenses, b.Licenses = nil, nil, nil, nil, nil, nil
-	if a != b || !t.Licenses.Equal(o.Licenses) || t.WorkflowKey() != o.WorkflowKey() || t.LentTo() != o.LentTo() {
+	if a != b || !t.Licenses.Equal(o.Licenses) || t.WorkflowKey() != o.WorkflowKey() || t.LentTo() != o.LentTo() || t.LicensesOf() != o.LicensesOf() {
 		return false
 	}
 	if t.Slots == nil || o.Slots == nil {

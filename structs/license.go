@@ -130,6 +130,25 @@ func (j *Job) UnknownLicenses(known []string) error {
 	return problems.Err()
 }
 
+// UnknownLicenses returns an error of CodeBadRequest if the workflow reserves or lends a license that is not known. known are all licenses of the
+// region, in order. Those that its jobs request are theirs to check.
+func (w *Workflow) UnknownLicenses(known []string) error {
+	for _, of := range []struct {
+		field string
+		*WorkflowResources
+	}{{"reserve", w.Reserve.Amounts}, {"lend_max", w.LendMax}} {
+		if of.WorkflowResources == nil {
+			continue
+		}
+		for _, r := range of.LicenseList() {
+			if _, found := slices.BinarySearch(known, r.Name); !found {
+				return Errorf(CodeBadRequest, "workflow %q: %s: licenses: %s", clip(w.ID), of.field, unknownLicense(r.Name, known))
+			}
+		}
+	}
+	return nil
+}
+
 // maxLicensesNamed bounds the licenses that an error lists.
 const maxLicensesNamed = 10
 
@@ -153,6 +172,8 @@ type LicenseStub struct {
 	License
 	Used int64
 	Free int64 // below 0 never: more may be used than there are since their count was lowered
+	// Reserved is how many workflows have reserved, whether or not these are used or lent.
+	Reserved int64
 }
 
 // LicenseUser is a group of a job that uses a license.
@@ -162,12 +183,28 @@ type LicenseUser struct {
 	TaskGroup string
 	Allocs    int   // that use it
 	Count     int64 // that these use
+	// Workflow names the one that the job is of and whose reservation it uses, with its namespace; Borrows the one from whose reservation it borrows.
+	Workflow string
+	Borrows  string
 }
 
-// LicenseStatus is a license with who uses it, those who use most first.
+// LicenseReservation is what a workflow has reserved of a license. Used, Lent and Idle add up to Reserved; of one that is pending, Idle is what it
+// keeps as it comes free.
+type LicenseReservation struct {
+	Namespace string
+	Workflow  string
+	Pending   bool
+	Reserved  int64
+	Used      int64
+	Lent      int64
+	Idle      int64
+}
+
+// LicenseStatus is a license with who uses it, those who use most first, and the workflows that have reserved some.
 type LicenseStatus struct {
 	LicenseStub
-	Users []LicenseUser
+	Users        []LicenseUser
+	Reservations []LicenseReservation
 }
 
 // SortUsers puts those who use most first.

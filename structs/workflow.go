@@ -224,6 +224,14 @@ func (r WorkflowResources) Stated(o *WorkflowResources) WorkflowResources {
 	return r
 }
 
+// LicenseList returns the licenses in the order of their names.
+func (r *WorkflowResources) LicenseList() (list []RequestedLicense) {
+	for _, name := range slices.Sorted(maps.Keys(r.Licenses)) {
+		list = append(list, RequestedLicense{name, r.Licenses[name]})
+	}
+	return list
+}
+
 // lines returns the amounts with their names in files, in order.
 func (r *WorkflowResources) lines() []amountLine {
 	out := []amountLine{{"cpu", r.CPU}, {"cores", r.Cores}, {"memory", r.MemoryMB}, {"gpus", r.GPUs}}
@@ -257,6 +265,13 @@ func (j *WorkflowJob) Needs() (sum WorkflowResources) {
 		sum.Add(add)
 	}
 	return sum
+}
+
+// Licenses returns what the instances of a job need of licenses at once, in the order of their names; system and sysbatch jobs nothing of a
+// reservation.
+func (j *WorkflowJob) Licenses() []RequestedLicense {
+	needs := j.Needs()
+	return needs.LicenseList()
 }
 
 // isGPU reports whether a requested device, named by type, vendor/type or vendor/type/model, is a GPU.

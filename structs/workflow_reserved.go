@@ -42,6 +42,8 @@ type WorkflowClaim struct {
 	// Posted: all of it is the workflow's. Until then it keeps what comes free on the nodes of its parts, from requests of lower rank.
 	Posted bool
 	Parts  []WorkflowPart
+	// Licenses is what it holds of licenses, in the order of their names, each once. They belong to no node.
+	Licenses []RequestedLicense
 	// Closed: nothing more is lent, as a stage is about to start.
 	Closed bool
 	// Lend is to whom what idles of it is lent, in the order stated; LendMax bounds what is lent at once, nil: nothing does.
@@ -60,6 +62,8 @@ type WorkflowClaimJob struct {
 	Starting bool
 	// Needs is what all its instances need, CPU without the MHz of whole cores; no node is named.
 	Needs WorkflowPart
+	// Licenses is what all its instances need of licenses, in the order of their names.
+	Licenses []RequestedLicense
 }
 
 // WorkflowKey names a workflow among those of all namespaces.
@@ -85,6 +89,7 @@ type WorkflowReservation struct {
 	ID        string
 	Run       int
 	Parts     []WorkflowPart
+	Licenses  []RequestedLicense `codec:",omitempty"`
 	Posted    bool
 	// Closed: nothing more is lent until the run moves on, as borrowers leave for the stage that starts then.
 	Closed bool `codec:",omitempty"`
@@ -102,7 +107,7 @@ func (r *WorkflowRun) Claim() *WorkflowClaim {
 	}
 	c := &WorkflowClaim{
 		Namespace: r.Namespace, ID: r.ID, Run: r.Run, NodePool: r.Workflow.NodePool, Priority: r.Workflow.Priority, Posted: r.Posted, Parts: r.Parts, Closed: r.Closed,
-		Lend: r.Workflow.Lend, LendMax: r.Workflow.LendMax,
+		Lend: r.Workflow.Lend, LendMax: r.Workflow.LendMax, Licenses: r.Licenses,
 	}
 	stage := r.Active()
 	if stage == nil {
@@ -112,7 +117,9 @@ func (r *WorkflowRun) Claim() *WorkflowClaim {
 	for i := range stage.Jobs {
 		if j := &stage.Jobs[i]; j.State == StageStarting || j.State == StageRunning {
 			job := specs[j.Name].Job
-			c.Jobs = append(c.Jobs, WorkflowClaimJob{JobID: j.JobID, Limit: timeLimitOf(job), Starting: j.State == StageStarting, Needs: needsOf(job)})
+			c.Jobs = append(c.Jobs, WorkflowClaimJob{
+				JobID: j.JobID, Limit: timeLimitOf(job), Starting: j.State == StageStarting, Needs: needsOf(job), Licenses: specs[j.Name].Licenses(),
+			})
 		}
 	}
 	return c

@@ -42,10 +42,12 @@ type WorkflowRun struct {
 	Stages []*WorkflowRunStage
 
 	// Parts is what is reserved for the run by node, once Posted. Missing is what keeps it from being reserved, or what of it was lost.
-	Parts   []WorkflowPart `json:",omitempty" codec:",omitempty"`
-	Posted  bool           `json:",omitempty" codec:",omitempty"`
-	Closed  bool           `json:",omitempty" codec:",omitempty"` // nothing more of it is lent until the run moves on
-	Missing string         `json:",omitempty" codec:",omitempty"`
+	Parts  []WorkflowPart `json:",omitempty" codec:",omitempty"`
+	Posted bool           `json:",omitempty" codec:",omitempty"`
+	// Licenses is what is reserved of licenses, in the order of their names.
+	Licenses []RequestedLicense `json:",omitempty" codec:",omitempty"`
+	Closed   bool               `json:",omitempty" codec:",omitempty"` // nothing more of it is lent until the run moves on
+	Missing  string             `json:",omitempty" codec:",omitempty"`
 
 	// Submitter is who started the run. Each of its jobs has it.
 	Submitter *Submitter `json:",omitempty" codec:",omitempty"`
@@ -162,6 +164,7 @@ func (r *WorkflowRun) StageIndex(name string) int {
 func (r *WorkflowRun) Copy() *WorkflowRun {
 	out := *r
 	out.Stages, out.Parts, out.Previous = slices.Clone(r.Stages), slices.Clone(r.Parts), slices.Clone(r.Previous)
+	out.Licenses = slices.Clone(r.Licenses)
 	return &out
 }
 

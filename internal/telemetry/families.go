@@ -259,6 +259,7 @@ var ownFamilies = []Family{
 	{"nomad.virtual_cluster.gpus_doomed", Gauge, "GPUs", ownerLabels, "GPUs of its cells that the hardware cannot hold at present"},
 	{"nomad.license.count", Gauge, "licenses", "license", "How many there are of each license"},
 	{"nomad.license.used", Gauge, "licenses", "license", "How many of each license are used"},
+	{"nomad.license.reserved", Gauge, "licenses", "license", "How many of each license workflows have reserved"},
 	{"nomad.workflow.count", Gauge, "workflows", "state", "Workflows in each state"},
 	{"nomad.virtual_cluster.points_balance", Gauge, "points", "namespace", "Points that a namespace may bid in exchanges"},
 	{"nomad.virtual_cluster.entitled_missing", Gauge, "allocations", "namespace", "Allocations that wait although their namespace's free cells could hold them, each group's by itself"},

@@ -6,7 +6,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler"
 )
 
-var licenseFamilies = [...]*telemetry.Family{telemetry.Named("nomad.license.count"), telemetry.Named("nomad.license.used")}
+var licenseFamilies = [...]*telemetry.Family{telemetry.Named("nomad.license.count"), telemetry.Named("nomad.license.used"), telemetry.Named("nomad.license.reserved")}
 
 // AddLicenses adds how many there are of each license, and how many are used, to a batch, as a snapshot of the state has them.
 func AddLicenses(b *telemetry.Batch, snap *state.Snapshot) {
@@ -15,7 +15,7 @@ func AddLicenses(b *telemetry.Batch, snap *state.Snapshot) {
 			continue // it counts as dropped
 		}
 		use, labels := scheduler.LicenseUse(snap.World(), l), telemetry.Labels("license", l.Name)
-		for i, n := range [...]int64{use.Count, use.Used} {
+		for i, n := range [...]int64{use.Count, use.Used, use.Reserved} {
 			b.Add(licenseFamilies[i], float64(n), labels)
 		}
 	}

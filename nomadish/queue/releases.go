@@ -111,6 +111,9 @@ func (r *releases) note(c *state.Change) {
 // reservedBy notes the nodes of which a workflow has reserved something: others may have more of them, or less, than before.
 func (r *releases) reservedBy(run *structs.WorkflowRun) {
 	r.lessens = r.lessens || len(run.Parts) > 0
+	for _, l := range run.Licenses {
+		r.licenses[l.Name] = true
+	}
 	for i := range run.Parts {
 		if node := r.snap.Node(nil, run.Parts[i].NodeID); node != nil && node.Ready() {
 			r.node(node)

@@ -37,10 +37,10 @@ func (l Licenses) Names() (names []string) {
 	return names
 }
 
-// UseIndex returns the index that last changed which licenses there are, or who uses them. A watch set that is given watches all of it.
+// UseIndex returns the index that last changed which licenses there are, who uses them, or what workflows have reserved. A watch set that is given watches all of it.
 func (l Licenses) UseIndex(ws *WatchSet) (index uint64) {
 	s := l.snap
-	for _, table := range []string{TableLicenses, TableAllocs} {
+	for _, table := range []string{TableLicenses, TableAllocs, TableWorkflows} {
 		if ws != nil {
 			ws.store = s.v.store
 			ws.addTable(s.v, table)
@@ -93,6 +93,10 @@ func (w *Writer) LicenseDelete(index uint64, e *structs.LicenseDeleteEntry) erro
 		if n := scheduler.LicenseUse(x.edit.World(), was).Used; n > 0 {
 			return structs.Errorf(structs.CodeConflict, "license %q is in use: %d", e.Name, n).
 				WithHint("`nomadish license status %s` shows who uses it; stop these jobs first", e.Name)
+		}
+		for _, r := range scheduler.LicenseUsers(x.edit.World(), was).Reservations {
+			return structs.Errorf(structs.CodeConflict, "license %q is reserved by workflow %q of namespace %q: %d", e.Name, r.Workflow, r.Namespace, r.Reserved).
+				WithHint("wait for the end of the workflow's run, or cancel it with `nomadish workflow cancel`")
 		}
 		x.drop(TableLicenses, was)
 		scheduler.DropLicense(x.edit, was.Name)

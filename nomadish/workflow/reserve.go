@@ -109,7 +109,9 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		}
 		plan := &structs.Plan{
 			Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Stop: start.Stops,
-			Workflow: &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Posted: true, Closed: true, Missing: r.Missing},
+			Workflow: &structs.WorkflowReservation{
+				Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: true, Closed: true, Missing: r.Missing,
+			},
 		}
 		for _, job := range start.Jobs {
 			plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))

@@ -98,13 +98,13 @@ func (d *Driver) follow(ctx context.Context, feed *state.Feed, failed map[struct
 func mayReserve(c *state.Changes) bool {
 	return slices.ContainsFunc(c.Items, func(c state.Change) bool {
 		switch c.Kind {
-		case state.KindWorkflow, state.KindNode, state.KindConfig, state.KindProject, state.KindVirtualCluster:
+		case state.KindWorkflow, state.KindNode, state.KindConfig, state.KindProject, state.KindVirtualCluster, state.KindLicense:
 			return true
 		case state.KindAlloc:
 			was, _ := c.Old.(*state.AllocRow)
 			now, _ := c.New.(*state.AllocRow)
 			return was != nil && !was.Terminal() && (now == nil || now.Terminal() || now.DesiredStatus() != was.DesiredStatus())
-		case state.KindJob, state.KindEval, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindExchange, state.KindLicense:
+		case state.KindJob, state.KindEval, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindExchange:
 		}
 		return false
 	})

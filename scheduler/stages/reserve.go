@@ -40,7 +40,7 @@ func Choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) scheduler.Wor
 // Reservation returns what was chosen for a run as a plan states it.
 func Reservation(r *structs.WorkflowRun, c scheduler.WorkflowChoice) *structs.WorkflowReservation {
 	return &structs.WorkflowReservation{
-		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Posted: c.Posted, Closed: c.Posted && r.Closed, Missing: c.Missing,
+		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Closed: c.Posted && r.Closed, Missing: c.Missing,
 	}
 }
 
@@ -58,5 +58,6 @@ func JobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.Workf
 
 // Same reports whether a run has a reservation already as it is stated.
 func Same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
-	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts)
+	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts) &&
+		slices.Equal(r.Licenses, to.Licenses)
 }

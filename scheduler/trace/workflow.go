@@ -323,7 +323,7 @@ func (d workflowDriver) takeBackFor(x *flow, entry *structs.WorkflowAdvanceEntry
 // reservation returns what a workflow has reserved, as plans state it.
 func (x *flow) reservation() *structs.WorkflowReservation {
 	r := x.run
-	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Posted: r.Posted, Missing: r.Missing}
+	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: r.Posted, Missing: r.Missing}
 }
 
 // commit has a plan for a workflow judged. What holds is done in the World and is so in the run.
@@ -341,7 +341,7 @@ func (d workflowDriver) commit(x *flow, plan *structs.Plan) (holds bool, err err
 	r.world = edit.World()
 	to := valid.Workflow
 	x.run = x.run.Copy()
-	x.run.Parts, x.run.Posted, x.run.Closed, x.run.Missing = to.Parts, to.Posted, to.Closed, to.Missing
+	x.run.Parts, x.run.Licenses, x.run.Posted, x.run.Closed, x.run.Missing = to.Parts, to.Licenses, to.Posted, to.Closed, to.Missing
 	return true, nil
 }
 
@@ -387,7 +387,7 @@ func (d workflowDriver) letGo(key string) error {
 			continue
 		}
 		to := x.reservation()
-		to.Parts = nil
+		to.Parts, to.Licenses = nil, nil
 		_, err := d.commit(x, &structs.Plan{Workflow: to})
 		return err
 	}

@@ -190,6 +190,9 @@ func (e *Endpoint) admit(ctx context.Context, args *structs.WorkflowRunRequest) 
 	if err := w.Validate(); err != nil {
 		return "", err
 	}
+	if err := w.UnknownLicenses(e.Router.Snapshot().Licenses().Names()); err != nil {
+		return "", err
+	}
 	if e.Router.Snapshot().Namespaces().Get(nil, w.Namespace) == nil {
 		return "", structs.MissingNamespace(w.Namespace)
 	}

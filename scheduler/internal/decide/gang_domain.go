@@ -7,67 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
-
-// siteLevel returns a level above nodes by its name, and where it stands among them.
-func (s *Scheduler) siteLevel(name string) (structs.TopologyLevel, int, bool) {
-	levels := s.Input.Config.SiteLevels()
-	at := slices.IndexFunc(levels, func(l structs.TopologyLevel) bool { return l.Name == name })
-	if at < 0 {
-		return structs.TopologyLevel{}, 0, false
-	}
-	return levels[at], at, true
-}
-
-// nodeLevel reports whether a level is one within nodes: a usual one, or one that a node reports.
-func (s *Scheduler) nodeLevel(name string) bool {
-	if slices.Contains(structs.NodeLevels(), name) {
-		return true
-	}
-	seen := map[*cell.Layout]bool{} // nodes of one family may have their devices in other places
-	for _, c := range world.Families(s.World).All {
-		for n := range c.All {
-			for _, t := range n.Capacity.Trees {
-				if seen[t.Layout] {
-					continue
-				}
-				seen[t.Layout] = true
-				if slices.Contains(t.Layout.Levels(), name) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// reached returns the lowest level under one cell of which all the nodes are; "" if that is above
-// all levels.
-func (s *Scheduler) reached(nodeIDs []string) string {
-	if len(nodeIDs) == 0 {
-		return ""
-	}
-	if !slices.ContainsFunc(nodeIDs, func(id string) bool { return id != nodeIDs[0] }) {
-		return structs.LevelNode
-	}
-	first, _ := s.World.Node(nodeIDs[0])
-	for _, level := range s.Input.Config.SiteLevels() {
-		together := func(id string) bool {
-			n, known := s.World.Node(id)
-			return known && first != nil && first.Meta[level.Meta] != "" && n.Meta[level.Meta] == first.Meta[level.Meta]
-		}
-		if !slices.ContainsFunc(nodeIDs, func(id string) bool { return !together(id) }) {
-			return level.Name
-		}
-	}
-	return ""
-}
 
 // Room is what a domain has for a gang: an upper bound, as names (ports, cores, the
 // places of devices) are not looked at.

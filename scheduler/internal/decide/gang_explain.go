@@ -78,7 +78,7 @@ func (x *GangPlacer) Why() GangReason {
 		}
 		return GangReason{Text: text}
 	}
-	level, _, site := x.s.siteLevel(want.Level)
+	level, _, site := domain.SiteLevel(&x.s.Input.Config, want.Level)
 	rooms, name := x.looked, want.Level
 	for _, r := range rooms {
 		short := slices.Clone(r.fits) // what a trial found, if there was one
@@ -91,7 +91,7 @@ func (x *GangPlacer) Why() GangReason {
 	case site && len(rooms) == 0:
 		return GangReason{Text: fmt.Sprintf("gang: no %s is known: no node that fits states meta.%s", want.Level, level.Meta)}
 	case site:
-	case x.s.nodeLevel(want.Level):
+	case domain.NodeLevel(x.s.World, want.Level):
 		if domain.KeptInCells(x.gw, want.Level) {
 			rooms = x.cellRoomsOf(want.Level)
 		} else {

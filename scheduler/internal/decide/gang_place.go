@@ -12,6 +12,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/slot"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
@@ -71,7 +72,7 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	x := NewGangPlacer(s, gw)
-	if why := cmp.Or(x.enough(), x.gw.LacksLicense(x.base)); why != "" {
+	if why := cmp.Or(x.enough(), x.gw.LacksLicense(x.base, s.Input.Job, standing.Of(s.World, s.Input.Job) == structs.StandingRecognised)); why != "" {
 		x.explain(claim.Without{Withheld: []string{why}})
 		return nil
 	}
@@ -112,11 +113,11 @@ func (x *GangPlacer) Place() *Trial {
 		return x.try(nil)
 	}
 	levels := x.s.Input.Config.SiteLevels()
-	_, at, site := x.s.siteLevel(want.Level)
+	_, at, site := domain.SiteLevel(&x.s.Input.Config, want.Level)
 	switch {
 	case site:
 		levels = levels[at:]
-	case x.s.nodeLevel(want.Level):
+	case domain.NodeLevel(x.s.World, want.Level):
 		for _, level := range x.levelsWithin(want) {
 			if t := x.onOneNode(level); t != nil {
 				return t
@@ -427,10 +428,10 @@ func (s *Scheduler) beside(gw *reconcile.GangWork, live []*structs.Allocation) *
 	if !known {
 		return nil
 	}
-	if level, _, site := s.siteLevel(want.Level); site {
+	if level, _, site := domain.SiteLevel(&s.Input.Config, want.Level); site {
 		return domain.OfSite(n, level)
 	}
-	if s.nodeLevel(want.Level) {
+	if domain.NodeLevel(s.World, want.Level) {
 		return s.besideOn(gw, n, live)
 	}
 	return nil

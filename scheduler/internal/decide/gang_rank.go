@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/gangrank"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -15,7 +16,7 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 	g := &seating{s: s}
 	for _, a := range live {
 		if a.Gang != nil && !g.Taken(a.Gang.Rank) {
-			g.Give(a.Gang.Rank, hostOf(s, a))
+			g.Give(a.Gang.Rank, gangrank.HostOf(s.World, a))
 			g.runs(a.NodeID, devicesOf(a))
 		}
 	}
@@ -86,7 +87,7 @@ func (g *seating) runs(nodeID string, devices []string) {
 // level returns the lowest level under one cell of which all are that run: of a node with all of
 // them, that which holds their devices.
 func (g *seating) level() string {
-	level := g.s.reached(g.nodes)
+	level := domain.Reached(g.s.World, &g.s.Input.Config, g.nodes)
 	if level != structs.LevelNode || g.bare {
 		return level
 	}
@@ -103,9 +104,9 @@ func (g *seating) completed(work *reconcile.GroupWork, keeps func(*structs.Alloc
 		switch {
 		case a.Gang == nil:
 		case keeps(a) && !g.Taken(a.Gang.Rank):
-			g.Give(a.Gang.Rank, hostOf(g.s, a))
+			g.Give(a.Gang.Rank, gangrank.HostOf(g.s.World, a))
 		default:
-			others = append(others, gangrank.Member{Group: a.TaskGroup, Index: a.Index(), Host: hostOf(g.s, a)})
+			others = append(others, gangrank.Member{Group: a.TaskGroup, Index: a.Index(), Host: gangrank.HostOf(g.s.World, a)})
 		}
 	}
 	return others
@@ -130,7 +131,7 @@ func (g *seating) end(run *groupRun) (members []gangrank.Member) {
 			}
 		}
 		g.runs(node, devices)
-		members = append(members, gangrank.Member{Group: b.Group, Index: in.Index, Host: hostPortOf(g.s, node, in.Ports), Instance: in})
+		members = append(members, gangrank.Member{Group: b.Group, Index: in.Index, Host: gangrank.HostPortOf(g.s.World, node, in.Ports), Instance: in})
 	}
 	return members
 }
@@ -144,26 +145,4 @@ func (g *groupRun) ranksBefore(keeps func(*structs.Allocation) bool) map[int]int
 		}
 	}
 	return out
-}
-
-// hostOf is where a running member is reached.
-func hostOf(s *Scheduler, a *structs.Allocation) string {
-	if g := a.Gang; g.Rank < len(g.Hosts) && g.Hosts[g.Rank] != "" {
-		return g.Hosts[g.Rank]
-	}
-	var ports []structs.PortMapping
-	if a.AllocatedResources != nil {
-		ports = a.AllocatedResources.Shared.Ports
-	}
-	return hostPortOf(s, a.NodeID, ports)
-}
-
-// hostPortOf is where a member on a node is reached: the node's address, with the
-// member's first port if it has any.
-func hostPortOf(s *Scheduler, nodeID string, ports []structs.PortMapping) string {
-	n, known := s.World.Node(nodeID)
-	if !known {
-		return nodeID
-	}
-	return n.HostPort(ports)
 }

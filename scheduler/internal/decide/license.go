@@ -1,16 +1,21 @@
 package decide
 
 import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/licensetake"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // Licenses are counters that belong to no node (semantics part 5): whether there are enough is decided before a node is looked for.
 
 // lacksLicense returns which license one instance more of the group finds too few of; "": none.
 func (g *groupRun) lacksLicense() string {
-	return world.LicenseEdit{E: g.search.Edit}.LacksFor(g.search.Request.Resources.Shared.Terms.Licenses, 1)
+	return world.LicenseEdit{E: g.search.Edit}.LacksFor(g.search.Request.Resources.Shared.Terms, 1, g.search.Request.By.Recognised)
 }
 
 // unlicensed reports whether there are too few licenses for one instance more of the group, which is explained then.
@@ -35,13 +40,116 @@ func (g *groupRun) failFor(p reconcile.Placement, why string) {
 
 // keepLicensed leaves of the instances that found no free room only those for which there are licenses.
 func (g *groupRun) keepLicensed() {
-	of, edit := g.search.Request.Resources.Shared.Terms.Licenses, world.LicenseEdit{E: g.search.Edit}
+	request, edit := g.search.Request, world.LicenseEdit{E: g.search.Edit}
 	for n := len(g.short); n > 0; n-- {
-		why := edit.LacksFor(of, n)
+		why := edit.LacksFor(request.Resources.Shared.Terms, n, request.By.Recognised)
 		if why == "" {
 			return
 		}
 		g.failFor(g.short[n-1], why)
 		g.short = g.short[:n-1]
 	}
+}
+
+// placeUnlicensed places one instance for which too few licenses are free: by a claim, which no pending reservation binds, with licenses that are lent
+// to it, or with those that others return for it. One that is not placed is explained.
+func (g *groupRun) placeUnlicensed(p reconcile.Placement, own *workflowRun, claims *claimRun, slots *slotRun) bool {
+	terms, s, why := g.search.Request.Resources.Shared.Terms, g.s, g.lacksLicense()
+	byClaim := func() bool { return own.place(p) || claims.placeOrLower(p) || slots.placeOrTake(p) }
+	if (world.LicenseEdit{E: g.search.Edit}).LacksFor(terms, 1, true) == "" && byClaim() || !s.Input.EntitledOnly && g.borrow(p) {
+		return true
+	}
+	var leave []*world.Usage
+	r, enough := s.reclaimer(g.search.Edit), false
+	if own != nil {
+		if leave, enough = licensetake.FromBorrowers(world.Base(g.search.Edit), own.claim, terms.Licenses.List(), nil); enough {
+			r.only, r.why = map[string]bool{}, "reclaimed for workflow "+own.claim.ID
+		}
+	}
+	if !enough && s.mayReclaim() {
+		leave = licensetake.FromBands(g.search.Edit, terms, g.search.Request.By.Recognised, func(u *world.Usage) bool {
+			_, gang := u.Owner.Gang()
+			return !gang && s.band(u) < r.below && !u.PerNode() && !s.protected(g.search.Edit, u, r.below) && g.mayLeave(u)
+		})
+	}
+	waits := s.queued[g.work.Group.Name]
+	if (enough || len(leave) > 0) && r.instead(g, leave, func() bool {
+		if byClaim() {
+			return true
+		}
+		if g.leave() || !claims.mayDoWithout(p) {
+			return false
+		}
+		g.search.Rewind()
+		if f := g.seek(p); f != nil {
+			g.accept(p, f)
+			return true
+		}
+		return s.mayReclaim() && g.reclaimOne(p)
+	}) {
+		return true
+	}
+	if s.queued[g.work.Group.Name] == waits {
+		g.failFor(p, why)
+	}
+	return false
+}
+
+// instead has some leave for the licenses that they return, if an instance of a group is placed then. It reports whether it was. What was taken for
+// others of the group before goes back as far as it can stay beside all of them.
+func (r *reclaimer) instead(g *groupRun, leave []*world.Usage, place func() bool) bool {
+	s := r.s
+	stops := make([]*structs.AllocStop, len(leave))
+	for i, u := range leave {
+		stops[i] = &structs.AllocStop{AllocID: u.ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue}
+		world.Release(r.e, u.ID)
+		if n, known := s.World.Node(u.NodeID); known && u.Owner.Terms.Reclaim == structs.ReclaimSuspend && feasible.NotSuspended(n, &u.Owner.Terms, len(u.Devices) > 0) == "" {
+			stops[i].DesiredStatus, stops[i].Reclaim, stops[i].SuspendedAt = structs.AllocDesiredSuspend, structs.ReclaimSuspend, s.Input.Now.UnixNano()
+			world.Take(r.e, u.Suspended())
+		}
+	}
+	if !place() {
+		for _, u := range leave {
+			world.Release(r.e, u.ID)
+			world.Take(r.e, u)
+		}
+		return false
+	}
+	run := s.newest
+	by := structs.DeriveID(run.batch.Seed, uint64(run.batch.Instances[len(run.batch.Instances)-1].Ordinal))
+	for i, st := range stops {
+		if st.PreemptedBy, st.DesiredDescription = by, "preempted by allocation "+by+", which needs its license"; st.SuspendedAt == 0 {
+			st.RequeueReason = (&outcome{r: r}).reason(leave[i])
+		}
+		s.plan.Stop = append(s.plan.Stop, st)
+		s.reclaimed = append(s.reclaimed, &reclaimed{use: leave[i], stop: st, run: run, licenses: true})
+		run.work.Counts.Preemptions++
+	}
+	g.relicensed++
+	edit, t := world.LicenseEdit{E: r.e}, g.search.Request.Resources.Shared.Terms
+	for _, d := range slices.Backward(s.reclaimed) {
+		if !d.licenses || d.run.work != g.work {
+			continue
+		}
+		edit.Reserve("", d.use.Owner.Job, &d.use.Owner.Terms, 1)
+		edit.Reserve("", s.eval.JobID, t, int64(-g.relicensed))
+		lacks := edit.LacksFor(t, g.relicensed, true) != ""
+		edit.Reserve("", s.eval.JobID, t, int64(g.relicensed))
+		edit.Reserve("", d.use.Owner.Job, &d.use.Owner.Terms, -1)
+		if !lacks {
+			r.back(d)
+		}
+	}
+	return true
+}
+
+// overLicensed reports whether a usage that was there before would use licenses by now that others use or have reserved.
+func overLicensed(e *world.Edit, u *world.Usage) bool {
+	edit, t := world.LicenseEdit{E: e}, &u.Owner.Terms
+	if t.BorrowsFrom() == "" {
+		return edit.LacksFor(t, 1, true) != ""
+	}
+	edit.Reserve("", u.Owner.Job, t, 1)
+	defer edit.Reserve("", u.Owner.Job, t, -1)
+	return world.Base(e).Licenses().Over(t.Licenses) != ""
 }

@@ -245,18 +245,20 @@ func (r *reclaimer) putBack(node string) {
 		return
 	}
 	for _, d := range slices.Backward(r.s.reclaimed) {
-		if d.use.NodeID != node || d.gang {
-			continue
+		if d.use.NodeID == node && !d.gang {
+			r.back(d)
 		}
-		world.Release(r.e, d.use.ID)
-		if n, _ := world.StateOf(r.e, node); mayHaveBack(n, d.use) {
-			world.Take(r.e, d.use)
-			r.s.forget(d)
-			continue
-		}
-		if d.stop.DesiredStatus == structs.AllocDesiredSuspend {
-			world.Take(r.e, d.use.Suspended())
-		}
+	}
+}
+
+// back returns what was preempted to one that still fits in place.
+func (r *reclaimer) back(d *reclaimed) {
+	world.Release(r.e, d.use.ID)
+	if n, _ := world.StateOf(r.e, d.use.NodeID); mayHaveBack(r.e, n, d.use) {
+		world.Take(r.e, d.use)
+		r.s.forget(d)
+	} else if d.stop.DesiredStatus == structs.AllocDesiredSuspend {
+		world.Take(r.e, d.use.Suspended())
 	}
 }
 

@@ -17,6 +17,8 @@ type reclaimed struct {
 	stop *structs.AllocStop
 	run  *groupRun // whose instance it makes room for
 	gang bool      // it goes, or shrinks, with others
+	// licenses: it leaves for what it uses of licenses, wherever the instance is placed.
+	licenses bool
 }
 
 // outcome is what has been planned for some nodes on its way into the scheduler's plan.
@@ -78,7 +80,7 @@ func (o *outcome) spare() {
 		}
 		u := o.use(t)
 		world.Release(o.r.e, u.ID)
-		if n, known := world.StateOf(o.r.e, u.NodeID); known && n.Capacity != nil && mayHaveBack(n, u) {
+		if n, known := world.StateOf(o.r.e, u.NodeID); known && n.Capacity != nil && mayHaveBack(o.r.e, n, u) {
 			world.Take(o.r.e, u)
 			o.taken = slices.Delete(o.taken, i, i+1)
 			continue
@@ -91,7 +93,9 @@ func (o *outcome) spare() {
 
 // mayHaveBack reports whether a usage that was there before has its place, and leaves what others
 // have reserved of the node for later: newcomers that came beside it were refused that.
-func mayHaveBack(n *world.NodeState, u *world.Usage) bool { return n.LacksUse(u, &world.Taker{}) == "" }
+func mayHaveBack(e *world.Edit, n *world.NodeState, u *world.Usage) bool {
+	return n.LacksUse(u, &world.Taker{}) == "" && !overLicensed(e, u)
+}
 
 // stop adds the preempted allocations to the plan, with the newcomers that they are stopped for.
 func (o *outcome) stop() {
@@ -120,7 +124,7 @@ func (o *outcome) stop() {
 			st.DesiredDescription += "; not suspended, as " + o.of.Requeued[t.Allocated]
 		}
 		s.plan.Stop = append(s.plan.Stop, st)
-		s.reclaimed = append(s.reclaimed, &reclaimed{o.use(t), st, o.runs[room], o.gang(t)})
+		s.reclaimed = append(s.reclaimed, &reclaimed{use: o.use(t), stop: st, run: o.runs[room], gang: o.gang(t)})
 		o.runs[room].work.Counts.Preemptions++
 	}
 }

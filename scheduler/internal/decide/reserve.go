@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -149,7 +150,7 @@ func (s *Scheduler) reserveFor(find *search.Search, n int) {
 		return cmp.Or(cmp.Compare(a.At, b.At), strings.Compare(a.Node.ID, b.Node.ID))
 	})
 	if gang != nil {
-		instances = s.instancesOfGang(gang, find.Fit.Group, instances, n)
+		instances = domain.OfGang(s.Edit, s.Input, gang, find.Fit.Group, instances, n, s.plan.Reserve)
 	}
 	instances = instances[:min(n, len(instances))]
 	if gang != nil { // all of it starts together: until then others may use what is free already
@@ -168,58 +169,4 @@ func (s *Scheduler) reserveFor(find *search.Search, n int) {
 		r.CPU += int64(r.Cores) * instance.Node.Capacity.MHzPerCore
 		s.plan.Reserve = append(s.plan.Reserve, r)
 	}
-}
-
-// instancesOfGang returns those of the spots, which come in the order of their time, that a group
-// of a gang, of which n are missing, is kept room on: those under the cell that it requires where
-// it can start first. None, if there will not be room for as many as start together: then they
-// would only keep others out.
-func (s *Scheduler) instancesOfGang(g *feasible.Gang, group *structs.TaskGroup, instances []search.Future, n int) []search.Future {
-	need := int64(n)
-	for i := range g.Groups {
-		if g.Groups[i].Group == group {
-			need = min(need, int64(g.Groups[i].Min))
-		}
-	}
-	under := s.underOf(g)
-	only, bound := "", false // where other groups of it, or others of this one, have reserved room
-	mine := func(nodeID string) {
-		if node, known := world.StateOf(s.Edit, nodeID); known && node.Node != nil && !bound {
-			only, bound = under(node.Node), true
-		}
-	}
-	for id, h := range world.Reservations(world.Base(s.Edit)).All {
-		if h.Namespace == s.Input.Job.Namespace && h.Job == s.Input.Job.ID {
-			need--
-			mine(id)
-		}
-	}
-	for _, r := range s.plan.Reserve {
-		mine(r.NodeID)
-	}
-	room, of := map[string]int64{}, map[string][]search.Future{}
-	for _, instance := range instances {
-		cell := under(instance.Node.Node)
-		if bound && cell != only {
-			continue
-		}
-		room[cell] += instance.Fits
-		of[cell] = append(of[cell], instance)
-		if room[cell] >= need { // the first that holds all of it
-			return of[cell]
-		}
-	}
-	return nil
-}
-
-// underOf returns under which cell of the level that a gang requires a node is; all are under one
-// if it requires none.
-func (s *Scheduler) underOf(g *feasible.Gang) func(*structs.Node) string {
-	if g.Topology == nil || !g.Topology.Required {
-		return func(*structs.Node) string { return "" }
-	}
-	if level, _, site := s.siteLevel(g.Topology.Level); site {
-		return func(n *structs.Node) string { return n.Meta[level.Meta] }
-	}
-	return func(n *structs.Node) string { return n.ID }
 }

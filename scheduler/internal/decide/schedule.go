@@ -117,6 +117,7 @@ type Scheduler struct {
 	reclaimed []*reclaimed
 	settled   map[string]bool
 	requeues  reconcile.Requeues
+	newest    *groupRun // placed the last instance
 	// lowered are allocations of the namespace that give up their class.
 	lowered []loweredUse
 	// graceEnds is when the first request has been pending for long enough that others leave for it; zero: none waits for that.
@@ -208,6 +209,8 @@ type groupRun struct {
 	beside func(*world.NodeState) bool
 	lent   *loan // what idles of workflows' reservations; nil: nothing is lent to the group, or it is not known yet (see borrow)
 	loaned bool  // whether lent is known
+	// relicensed counts the instances for which others have returned licenses.
+	relicensed int
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
@@ -223,8 +226,14 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	slots := run.slots()
 	own := run.workflow()
 	for _, p := range work.Place {
-		if run.enough(p) || run.unlicensed(p) {
+		if run.enough(p) {
 			if p.Unwell {
+				taken++
+			}
+			continue
+		}
+		if run.lacksLicense() != "" {
+			if run.placeUnlicensed(p, own, claims, slots) || p.Unwell {
 				taken++
 			}
 			continue
@@ -391,6 +400,7 @@ func (g *groupRun) fail(p reconcile.Placement) {
 // accept takes a node for an instance and writes it into the batch.
 func (g *groupRun) accept(p reconcile.Placement, f *search.Found) {
 	s := g.s
+	s.newest = g
 	g.metrics.Chosen(g.search, f)
 	if h := f.Node.Reservation; h != nil && h.RequestName == g.search.Request.By.RequestName {
 		g.search.Edit.Unreserve(f.Node.ID)

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/resume"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -24,7 +24,7 @@ func (x suspends) requeue() {
 	var goes []*structs.Allocation
 	for _, sl := range s.suspended {
 		stays[sl.alloc.ID] = true
-		if sl.work.Gang == nil && x.pastLimit(sl.alloc) {
+		if sl.work.Gang == nil && resume.PastLimit(x.s.Input.Now, &x.s.Input.Config, sl.alloc) {
 			goes = append(goes, sl.alloc)
 		}
 	}
@@ -56,7 +56,7 @@ func (x suspends) requeue() {
 func (x suspends) gangsPastLimit() map[string]*reconcile.GangWork {
 	var gangs map[string]*reconcile.GangWork
 	for _, sl := range x.s.suspended {
-		if gw := sl.work.Gang; gw != nil && !x.s.Input.EntitledOnly && x.pastLimit(sl.alloc) {
+		if gw := sl.work.Gang; gw != nil && !x.s.Input.EntitledOnly && resume.PastLimit(x.s.Input.Now, &x.s.Input.Config, sl.alloc) {
 			for _, work := range gw.Works {
 				world.PutInto(&gangs, work.Group.Name, gw)
 			}
@@ -81,24 +81,11 @@ func (x suspends) enough(gw *reconcile.GangWork, stays map[string]bool) bool {
 	return true
 }
 
-// limitOf is when a suspended allocation is to be requeued; zero: never.
-func (x suspends) limitOf(a *structs.Allocation) time.Time {
-	if a.SuspendedAt <= 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, a.SuspendedAt).Add(x.s.Input.Config.SuspendedFor()).UTC()
-}
-
-func (x suspends) pastLimit(a *structs.Allocation) bool {
-	at := x.limitOf(a)
-	return !at.IsZero() && !at.After(x.s.Input.Now.Add(feasible.RescheduleSlack))
-}
-
 // until is when the first of what stays suspended is to be requeued; zero: never.
 func (x suspends) until() (first time.Time) {
 	for _, sl := range x.s.suspended {
-		if x.s.Input.EntitledOnly || !x.pastLimit(sl.alloc) { // else it has been
-			first = earlier(first, x.limitOf(sl.alloc))
+		if x.s.Input.EntitledOnly || !resume.PastLimit(x.s.Input.Now, &x.s.Input.Config, sl.alloc) { // else it has been
+			first = earlier(first, resume.LimitOf(sl.alloc, &x.s.Input.Config))
 		}
 	}
 	return first

@@ -66,7 +66,7 @@ func (c *workflowRun) batches() {
 // loan places instances of one group in what idles of workflows' reservations.
 type loan struct {
 	lenders []lend.Lender
-	runs    []*groupRun // by lender
+	runs    []*groupRun // by lender; then those that borrow licenses alone
 	stuck   bool        // nothing more is lent
 }
 
@@ -76,7 +76,7 @@ func (g *groupRun) loan() *loan {
 	if len(lenders) == 0 {
 		return nil
 	}
-	return &loan{lenders: lenders, runs: make([]*groupRun, len(lenders))}
+	return &loan{lenders: lenders, runs: make([]*groupRun, 2*len(lenders))}
 }
 
 // borrow places one instance of a group that found no other room in what is lent to it. Most groups find room: who lends is looked up for those that
@@ -96,18 +96,22 @@ func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 	world.Flush(g.search.Edit)
 	for i := range l.lenders {
 		of := &l.lenders[i]
-		if l.runs[i] == nil {
-			r := *g
-			r.batch, r.nodes, r.short = nil, nil, nil
-			r.search = g.search.ForNamed(g.search.Request.Borrowing(of.Claim.Key(), of.To))
-			l.runs[i] = &r
+		run, edit := l.run(g, i), world.WorkflowEdit{E: g.search.Edit}
+		if run.lacksLicense() != "" {
+			continue
 		}
-		run := l.runs[i]
+		if g.lacksLicense() != "" { // where it would run otherwise, with a license that is lent
+			alone := l.run(g, i+len(l.lenders))
+			if f := alone.seek(p); f != nil && edit.BorrowLacks(f.Node.ID, f.Grant.Usage) == "" {
+				alone.accept(p, f)
+				return true
+			}
+		}
 		for _, node := range of.NodesOf(g.search.Edit, run.search.Request) {
 			if g.only != "" && g.only != node {
 				continue
 			}
-			if f := run.search.On(node); f != nil && (world.WorkflowEdit{E: g.search.Edit}).BorrowLacks(node, f.Grant.Usage) == "" {
+			if f := run.search.On(node); f != nil && edit.BorrowLacks(node, f.Grant.Usage) == "" {
 				run.accept(p, f)
 				return true
 			}
@@ -115,6 +119,19 @@ func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 	}
 	l.stuck = true
 	return false
+}
+
+// run returns the run of a lender, or, above those, the one that borrows its licenses alone; begun if need be.
+func (l *loan) run(g *groupRun, i int) *groupRun {
+	if l.runs[i] == nil {
+		r, of := *g, l.lenders[i%len(l.lenders)]
+		r.batch, r.nodes, r.short = nil, nil, nil
+		if r.search = g.search.ForNamed(g.search.Request.Borrowing(of.Claim.Key(), of.To, false)); i >= len(l.lenders) {
+			r.search = g.search.ForAlike(g.search.Request.Borrowing(of.Claim.Key(), of.To, true))
+		}
+		l.runs[i] = &r
+	}
+	return l.runs[i]
 }
 
 // batches adds what was placed to the plan.

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/license"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -38,12 +41,14 @@ func (x *explainer) licenses(out *structs.GroupExplanation, left int) {
 // these request, and why; "": of none.
 func (x *explainer) lackingLicense(group string) (lacking structs.RequestedLicense, why string) {
 	g, edit := x.in.Job.LookupTaskGroup(group), world.LicenseEdit{E: x.after.Edit()}
-	instances := 1
+	instances, terms := 1, feasible.Terms(x.in.Job, g)
+	recognised := standing.Of(x.w, x.in.Job) == structs.StandingRecognised
 	if work := x.works[group]; work != nil && work.Gang != nil && work.Gang.Whole {
 		instances = max(1, work.First)
 	}
 	for _, r := range g.Licenses().List() {
-		if why := edit.LacksFor(&structs.LicenseTerms{Requests: []structs.RequestedLicense{r}}, instances); why != "" {
+		terms.Licenses = &structs.LicenseTerms{Requests: []structs.RequestedLicense{r}}
+		if why := edit.LacksFor(terms, instances, recognised); why != "" {
 			r.Count *= int64(instances)
 			return r, why
 		}
@@ -83,7 +88,9 @@ func (p *remedySearch) moreLicenses() {
 	if !has.Exists {
 		return
 	}
-	count := min(structs.MaxLicenseCount, has.Used+max(lacking.Count, int64(p.before)*p.requested(lacking.Name)))
+	free := p.x.w.Licenses().FreeFor(lacking.Name, license.TakerOf(feasible.Terms(p.x.in.Job, p.g), false))
+	more := max(lacking.Count, int64(p.before)*p.requested(lacking.Name)) - free
+	count := min(structs.MaxLicenseCount, max(has.Count, has.Used)+more)
 	p.check(alteration{world: func(e *world.Edit) { world.LicenseEdit{E: e}.Set(lacking.Name, count) }}, structs.Remedy{
 		Kind: structs.RemedyLicense, Size: 0.3, Text: fmt.Sprintf("%d more of license %q: count %d", count-has.Count, lacking.Name, count),
 		Edits: []structs.Edit{{On: structs.EditLicense, ID: lacking.Name, Op: structs.EditReplace, Path: "/Count", Value: raw(count), Was: raw(has.Count)}},

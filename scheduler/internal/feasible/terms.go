@@ -10,6 +10,9 @@ import (
 // Terms are by what right the instances of a group will use their resources.
 func Terms(job *structs.Job, group *structs.TaskGroup) *structs.AllocTerms {
 	t := &structs.AllocTerms{Priority: job.Priority, Submitted: job.CreateIndex, User: job.UserName(), Licenses: group.Licenses()}
+	if job.Workflow != nil && !job.PerNode() { // wherever it runs, it uses the licenses that its workflow has reserved
+		t.Workflow = structs.OwnLicenses(structs.WorkflowKey(job.Namespace, job.Workflow.ID), t.Licenses)
+	}
 	if job.Reclaim == structs.ReclaimSuspend {
 		t.Reclaim, t.Drivers = structs.ReclaimSuspend, suspendedBy(group)
 	}

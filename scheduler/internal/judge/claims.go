@@ -32,7 +32,8 @@ func (j *judgement) keepCells() (end func()) {
 // mayTakeOwn reports whether a newcomer may take what its namespace's allocation is guaranteed.
 func (j *judgement) mayTakeOwn(u *world.Usage, newcomer string) bool {
 	rules := world.Rules(world.Base(j.e))
-	return u.Owner.Namespace == j.plan.Namespace && rules.Band(u.Owner.Terms.Priority) < rules.Band(j.priority()) && j.entitled()[newcomer] == structs.ClaimCells
+	entitled, _ := j.entitled()
+	return u.Owner.Namespace == j.plan.Namespace && rules.Band(u.Owner.Terms.Priority) < rules.Band(j.priority()) && entitled[newcomer] == structs.ClaimCells
 }
 
 // refuseMixed refuses new members of gangs of which some use a claim then and too few of those that must run together do (semantics part 0, rule 5): the

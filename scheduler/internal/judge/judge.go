@@ -196,8 +196,8 @@ func (j *judgement) update() {
 			if what == "" && (!old.PerNode() || !u.PerNode()) { // what it has already is nobody's to own
 				what = world.ClaimLacks(j.e, u)
 			}
-			if what == "" && up.Resume { // else it keeps those that it has
-				what = world.LicenseEdit{E: j.e}.Lacks(u)
+			if what == "" && (up.Resume || u.Owner.Terms.BorrowsFrom() != old.Owner.Terms.BorrowsFrom()) { // else it keeps those that it has
+				what = world.LicenseEdit{E: j.e}.Lacks(u, true)
 			}
 			if what != "" {
 				world.Take(j.e, old)
@@ -263,7 +263,7 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 		if by.Borrows = u.Owner.Terms.BorrowsFrom(); u.Owner.Terms.Claim == structs.ClaimWorkflow {
 			by.Workflow = u.Owner.Terms.WorkflowKey()
 		}
-		if what := cmp.Or(s.LacksUse(u, &by), world.ClaimLacks(j.e, u), world.LicenseEdit{E: j.e}.Lacks(u)); what != "" {
+		if what := cmp.Or(s.LacksUse(u, &by), world.ClaimLacks(j.e, u), world.LicenseEdit{E: j.e}.Lacks(u, by.Recognised)); what != "" {
 			for _, id := range placed {
 				world.Release(j.e, id)
 			}

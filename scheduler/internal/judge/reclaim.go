@@ -87,12 +87,15 @@ func (j *judgement) mayReclaim() {
 	}
 	rules := world.Rules(world.Base(j.e))
 	band := rules.Band(j.priority())
-	entitled := j.entitled()
+	entitled, own := j.entitled()
 	for _, s := range j.victims {
 		u := j.freed[s.AllocID]
 		if entitled[s.PreemptedBy] != "" && u.PerNode() {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of a system or sysbatch job: no claim takes from it")
 			continue
+		}
+		if key := u.Owner.Terms.BorrowsFrom(); key != "" && key == own[s.PreemptedBy] {
+			continue // what was lent is taken back
 		}
 		if (j.protected[s.AllocID] || u.Guaranteed() && entitled[s.PreemptedBy] != structs.ClaimCells) && !j.mayTakeOwn(u, s.PreemptedBy) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
@@ -117,18 +120,20 @@ func (j *judgement) mayReclaim() {
 	}
 }
 
-// entitled returns the claims of the newcomers that use any: bands do not restrict what these take.
-func (j *judgement) entitled() map[string]string {
-	ids := map[string]string{}
+// entitled returns the claims of the newcomers that use any: bands do not restrict what these take. own are the workflows of those that use the
+// reservation of theirs.
+func (j *judgement) entitled() (claims, own map[string]string) {
+	claims, own = map[string]string{}, map[string]string{}
 	for _, b := range j.plan.Place {
-		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Claim == "" {
+		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Claim == "" && b.Resources.Shared.Terms.LicensesOf() == "" {
 			continue
 		}
 		for i := range b.Instances {
-			ids[structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal))] = b.Resources.Shared.Terms.Claim
+			id := structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal))
+			claims[id], own[id] = b.Resources.Shared.Terms.Claim, b.Resources.Shared.Terms.LicensesOf()
 		}
 	}
-	return ids
+	return claims, own
 }
 
 // refuseParted refuses the nodes of all newcomers for which the plan takes from a gang of

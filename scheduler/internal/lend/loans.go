@@ -42,6 +42,7 @@ func LoansOf(w *world.World, key string) *Loans {
 			}
 		}
 	}
+	out.licenses(w, c)
 	out.due(c)
 	return out
 }

@@ -1,5 +1,6 @@
-// Package license counts the licenses of a region and who uses them (docs/semantics.md, part 5). A license is a counter that belongs to no node:
-// how many there are is stated, how many are used follows from the allocations that count. It knows neither nodes nor what else allocations use.
+// Package license counts the licenses of a region, who uses them, and what workflows have reserved of them (docs/semantics.md, part 5). A license is a
+// counter that belongs to no node: how many there are is stated, how many are used follows from the allocations that count. It knows neither nodes nor
+// what else allocations use.
 package license
 
 import (
@@ -35,13 +36,16 @@ type Book struct {
 	owner    *tree.Token
 	counters tree.Tree[string, Counter]
 	users    tree.Tree[user, int64] // how many of the license an allocation uses
+	shares   tree.Tree[shareKey, share]
+	claims   tree.Tree[string, *structs.WorkflowClaim] // of the workflows that have reserved licenses
 }
 
 // own returns a book that the token may change.
 func (b *Book) own(tok *tree.Token) *Book {
 	switch {
 	case b == nil:
-		return &Book{owner: tok, counters: tree.New[string, Counter](strings.Compare), users: tree.New[user, int64](compareUsers)}
+		return &Book{owner: tok, counters: tree.New[string, Counter](strings.Compare), users: tree.New[user, int64](compareUsers),
+			shares: tree.New[shareKey, share](compareShares), claims: tree.New[string, *structs.WorkflowClaim](strings.Compare)}
 	case b.owner == tok:
 		return b
 	}
@@ -86,11 +90,12 @@ func (b *Book) put(tok *tree.Token, name string, c Counter) {
 	b.counters.Put(tok, name, c)
 }
 
-// Use counts what an allocation uses, or (-1) counts it no more, and returns the book with that. An allocation without an ID is one that an
+// Use counts what an allocation of a job uses, or (-1) counts it no more, and returns the book with that. An allocation without an ID is one that an
 // evaluation places: it is in the sums alone.
-func (b *Book) Use(tok *tree.Token, alloc string, of *structs.LicenseTerms, sign int64) *Book {
+func (b *Book) Use(tok *tree.Token, alloc, job string, terms *structs.AllocTerms, sign int64) *Book {
 	b = b.own(tok)
-	for _, r := range of.List() {
+	for _, r := range terms.Licenses.List() {
+		b.share(tok, r.Name, job, terms, sign*r.Count)
 		c := b.Of(r.Name)
 		c.Used += sign * r.Count
 		b.put(tok, r.Name, c)
@@ -106,23 +111,32 @@ func (b *Book) Use(tok *tree.Token, alloc string, of *structs.LicenseTerms, sign
 }
 
 // Lacks returns why so many instances cannot have what each of them requests; "": they can.
-func (b *Book) Lacks(of *structs.LicenseTerms, instances int64) string {
+func (b *Book) Lacks(of *structs.LicenseTerms, instances int64, by *Taker) string {
 	for _, r := range of.List() {
 		c := b.Of(r.Name)
 		if !c.Exists {
-			return fmt.Sprintf("license %q: there is no such license", r.Name)
+			return noSuch(r.Name)
 		}
-		if need := times(r.Count, instances); need > c.Free() {
-			return fmt.Sprintf("license %q: %d needed, %d of %d free", r.Name, need, c.Free(), c.Count)
+		free, why := b.freeFor(r.Name, c, by)
+		if need := times(r.Count, instances); need > free {
+			return fmt.Sprintf("license %q: %d needed, %d of %d free%s", r.Name, need, free, c.Count, why)
 		}
 	}
 	return ""
 }
 
-// Over returns the first of some licenses of which more is used than there is; "": none.
+func noSuch(name string) string { return fmt.Sprintf("license %q: there is no such license", name) }
+
+// Over returns the first of some licenses of which more is used than there is, beside what idles of reservations; "": none.
 func (b *Book) Over(of *structs.LicenseTerms) string {
 	for _, r := range of.List() {
-		if c := b.Of(r.Name); c.Used > c.Count {
+		c := b.Of(r.Name)
+		for _, s := range b.Shares(r.Name) {
+			if !s.Pending {
+				c.Used += s.Idle
+			}
+		}
+		if c.Used > c.Count {
 			return r.Name
 		}
 	}
@@ -155,6 +169,9 @@ func (b *Book) Diff(o *Book) (out []string) {
 	})
 	b.users.Changes(&o.users, func(x, y int64) bool { return x == y }, func(c tree.Change[user, int64]) {
 		out = append(out, fmt.Sprintf("license %s of allocation %s: %d, not %d", c.Key.license, c.Key.alloc, c.Is, c.Was))
+	})
+	b.shares.Changes(&o.shares, func(x, y share) bool { return x == y }, func(c tree.Change[shareKey, share]) {
+		out = append(out, fmt.Sprintf("license %s of workflow %s, job %q: %+v, not %+v", c.Key.license, c.Key.workflow, c.Key.job, c.Is, c.Was))
 	})
 	return out
 }

@@ -79,7 +79,7 @@ func (r *raiser) one(a *structs.Allocation, u *world.Usage) {
 // raised takes the smallest cells of an allocation's namespace that hold its devices, and returns what it has then; nil: there are none.
 func (r *raiser) raised(a *structs.Allocation, u *world.Usage) *structs.AllocatedResources {
 	n, known := world.StateOf(r.e, u.NodeID)
-	if len(u.Devices) == 0 || !known || n.Node == nil || !besideReservations(n, u) || claim.BeyondShare(r.e, n, u.Amount, len(u.Devices)) {
+	if len(u.Devices) == 0 || !known || n.Node == nil || !besideReservations(r.e, n, u) || claim.BeyondShare(r.e, n, u.Amount, len(u.Devices)) {
 		return nil
 	}
 	for _, d := range u.Devices {

@@ -65,7 +65,7 @@ func slotUse(e *world.Edit, u *world.Usage) *world.Usage {
 func WithSlots(e *world.Edit, u *world.Usage) *world.Usage {
 	t, book := u.Owner.Terms.Slots, world.Base(e).Slots()
 	n, known := world.StateOf(e, u.NodeID)
-	if t == nil || book == nil || u.Guaranteed() || u.PerNode() || u.IsSuspended || !known || n.Node == nil || n.Node.NodeResources == nil || !besideReservations(n, u) {
+	if t == nil || book == nil || u.Guaranteed() || u.PerNode() || u.IsSuspended || !known || n.Node == nil || n.Node.NodeResources == nil || !besideReservations(e, n, u) {
 		return nil
 	}
 	of := world.SlotInstance(u)
@@ -80,7 +80,7 @@ func WithSlots(e *world.Edit, u *world.Usage) *world.Usage {
 	terms.Guards = slots.Guards(volume, each, terms.Cost)
 	volume.MilliCores, each.MilliCores = u.Amount.CPU, mhz // in the same unit
 	terms.Light = slots.IsLight(volume, each, (&structs.SchedulerConfiguration{Slots: world.Base(e).SlotSettings()}).LightPart())
-	owner.Terms.Claim, owner.Terms.Slots, owner.Terms.Workflow = structs.ClaimSlots, &terms, nil
+	owner.Terms.Claim, owner.Terms.Slots, owner.Terms.Workflow = structs.ClaimSlots, &terms, owner.Terms.Workflow.WithoutLoan()
 	if len(u.Devices) > 0 && kind.GPUs > 0 && !slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.Share < world.WholeDevice }) {
 		owner.Terms.CellLevel = slot.Level(world.Base(e), n, kind.GPUs)
 	}

@@ -9,7 +9,7 @@ import (
 // Use returns a usage as it is raised to the smallest of its owner's cells that hold its devices; nil: there are none.
 func Use(e *world.Edit, u *world.Usage) *world.Usage {
 	n, known := world.StateOf(e, u.NodeID)
-	if len(u.Devices) == 0 || !known || n.Node == nil || !besideReservations(n, u) || claim.BeyondShare(e, n, u.Amount, len(u.Devices)) {
+	if len(u.Devices) == 0 || !known || n.Node == nil || !besideReservations(e, n, u) || claim.BeyondShare(e, n, u.Amount, len(u.Devices)) {
 		return nil
 	}
 	for _, t := range n.Capacity.Trees {
@@ -25,7 +25,7 @@ func Use(e *world.Edit, u *world.Usage) *world.Usage {
 			raised, owner := *u, *u.Owner
 			raised.Owner = &owner
 			owner.Terms.Claim, owner.Terms.CellLevel, owner.Terms.CellSize = structs.ClaimCells, ed.View().LevelName(k), k.Size
-			owner.Terms.Workflow = nil
+			owner.Terms.Workflow = owner.Terms.Workflow.WithoutLoan()
 			if world.ClaimLacks(e, &raised) == "" {
 				return &raised
 			}
@@ -34,13 +34,23 @@ func Use(e *world.Edit, u *world.Usage) *world.Usage {
 	return nil
 }
 
-// besideReservations reports whether a usage of a node, if it borrows from a workflow, has room beside all that is reserved for workflows, so that
+// besideReservations reports whether a usage of a node, if it borrows from a workflow, has room and licenses beside all that is reserved for workflows, so that
 // it may stay where it is by a claim of its own.
-func besideReservations(n *world.NodeState, u *world.Usage) bool {
+func besideReservations(e *world.Edit, n *world.NodeState, u *world.Usage) bool {
 	if u.Owner.Terms.BorrowsFrom() == "" {
 		return true
 	}
 	without := world.TrialOf(n)
 	without.Give(u)
-	return without.LacksUse(u, &world.Taker{RequestName: u.Owner.RequestName, Entitled: true, Recognised: true}) == ""
+	if without.LacksUse(u, &world.Taker{RequestName: u.Owner.RequestName, Entitled: true, Recognised: true}) != "" {
+		return false
+	}
+	if u.Owner.Terms.Licenses == nil {
+		return true
+	}
+	of, terms := world.LicenseEdit{E: e}, u.Owner.Terms
+	terms.Workflow = nil
+	of.Reserve("", u.Owner.Job, &u.Owner.Terms, -1)
+	defer of.Reserve("", u.Owner.Job, &u.Owner.Terms, 1)
+	return of.LacksFor(&terms, 1, true) == ""
 }

@@ -19,9 +19,12 @@ func As(e *world.Edit, r *structs.WorkflowReservation) (now *structs.WorkflowCla
 		return nil, "another workflow keeps what comes free"
 	}
 	c := *was
-	c.Parts, c.Posted, c.Closed = r.Parts, r.Posted, r.Closed
+	c.Parts, c.Licenses, c.Posted, c.Closed = r.Parts, r.Licenses, r.Posted, r.Closed
 	if !r.Posted {
 		return &c, ""
+	}
+	if lack := (world.LicenseEdit{E: e}).LacksToReserve(was, r.Licenses); lack != "" {
+		return nil, lack
 	}
 	if lack := partsLack(e, was, &c); lack != "" {
 		return nil, lack

@@ -12,7 +12,7 @@ import (
 // Renew returns the reservation of a workflow with what was lost of it, as nodes are not ready any more, on other nodes, if all of that is free (part
 // 5, "A lost node's part is reserved anew"); else as it is, with what is missing.
 func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
-	out := Choice{Posted: true, Parts: c.Parts}
+	out := Choice{Posted: true, Parts: c.Parts, Licenses: c.Licenses}
 	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, taken: map[int]bool{}}
 	x.list()
 	at := map[string]int{}

@@ -22,6 +22,8 @@ type Stage []*structs.Job
 // Choice is what a workflow reserves.
 type Choice struct {
 	Parts []structs.WorkflowPart
+	// Licenses is what it reserves of licenses.
+	Licenses []structs.RequestedLicense
 	// Posted: all of it is free. Otherwise the parts are what is to be kept free as it comes, none if there is no hope.
 	Posted bool
 	// Enlarged is by how much the stages need more than was to be reserved, to be packed.
@@ -48,7 +50,12 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if err != nil {
 		return Choice{Missing: err.Error()}
 	}
-	if out, ok := c.packInCells(instances, want); ok && rule.Check(out.Enlarged) == nil {
+	licenses, err := licensesOf(w, key, stages, rule)
+	if err != nil || licenses.hopeless != "" {
+		return Choice{Missing: cmp.Or(licenses.hopeless, fmt.Sprint(err))}
+	}
+	if out, ok := c.packInCells(instances, want); ok && licenses.missing == "" && rule.Check(out.Enlarged) == nil {
+		out.Licenses = licenses.of
 		return out
 	}
 	now := workflow.Pack(c.free, instances, want)
@@ -56,16 +63,17 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		if err := rule.Check(now.Enlarged); err != nil {
 			return Choice{Missing: err.Error(), Enlarged: now.Enlarged}
 		}
-		out := Choice{Parts: c.parts(now.Parts), Posted: true, Enlarged: now.Enlarged}
-		if c.nameParts(now.Parts, out.Parts) {
+		out := Choice{Parts: c.parts(now.Parts), Licenses: licenses.of, Posted: true, Enlarged: now.Enlarged}
+		if licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
 			return out
 		}
 	}
-	out := Choice{Missing: "there is not enough free: " + text(now.Missing) + " are missing"}
-	// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
-	later := workflow.Pack(c.beside, instances, want)
-	if !later.Missing.IsZero() {
-		later = workflow.Pack(c.empty, instances, want)
+	out, later := Choice{Missing: missingText(now.Missing, licenses.missing)}, now
+	if !now.Missing.IsZero() {
+		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
+		if later = workflow.Pack(c.beside, instances, want); !later.Missing.IsZero() {
+			later = workflow.Pack(c.empty, instances, want)
+		}
 	}
 	if !later.Missing.IsZero() {
 		out.Missing = "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
@@ -74,7 +82,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if kept {
 		return out
 	}
-	out.Parts, out.Enlarged = c.parts(later.Parts), later.Enlarged
+	out.Parts, out.Licenses, out.Enlarged = c.parts(later.Parts), licenses.of, later.Enlarged
 	return out
 }
 

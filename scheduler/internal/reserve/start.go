@@ -37,13 +37,26 @@ func TakeBack(w *world.World, c *structs.WorkflowClaim, s Stage, now int64) (out
 			t.needs[part] = t.needs[part].Plus(stage[i].Needs)
 		}
 	}
-	for _, id := range reclaim.Victims {
-		if u := t.byID[id]; u != nil {
-			out.Stops = append(out.Stops, t.stop(u, now))
-			job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
-			if !slices.Contains(out.Jobs, job) {
-				out.Jobs = append(out.Jobs, job)
+	left := make([]workflow.Amounts, len(parts))
+	for i := range parts {
+		left[i] = parts[i].Idle.Minus(t.needs[i])
+		for _, b := range parts[i].Borrowers {
+			if slices.Contains(reclaim.Victims, b.ID) {
+				left[i] = left[i].Plus(b.Uses)
 			}
+		}
+	}
+	var onNodes []*world.Usage
+	for _, id := range reclaim.Victims {
+		onNodes = append(onNodes, t.byID[id])
+	}
+	victims, licensed := t.withLicenses(s, onNodes, left)
+	out.Lacking = out.Lacking || !licensed
+	for _, u := range victims {
+		out.Stops = append(out.Stops, t.stop(u, now))
+		job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
+		if !slices.Contains(out.Jobs, job) {
+			out.Jobs = append(out.Jobs, job)
 		}
 	}
 	return out
@@ -89,23 +102,28 @@ func (t *taking) stop(u *world.Usage, now int64) *structs.AllocStop {
 		RequeueReason: "reclaimed for workflow " + t.claim.ID, DesiredDescription: "taken back by workflow " + t.claim.ID,
 	}
 	at := slices.IndexFunc(t.nodes, func(n *world.NodeState) bool { return n.ID == u.NodeID })
-	if u.Owner.Terms.Reclaim != structs.ReclaimSuspend || u.IsSuspended || at < 0 {
+	n, _ := t.w.State(u.NodeID)
+	if at >= 0 {
+		n = t.nodes[at]
+	}
+	if u.Owner.Terms.Reclaim != structs.ReclaimSuspend || u.IsSuspended || n == nil {
 		return st
 	}
-	n := t.nodes[at]
 	if why := feasible.NotSuspended(n.Node, &u.Owner.Terms, len(u.Devices) > 0); why != "" {
 		st.DesiredDescription += "; not suspended, as " + why
 		return st
 	}
-	beside := world.TrialOf(n)
-	beside.Give(u)
-	beside.Take(u.Suspended())
-	part, _ := beside.Part(t.key)
-	if left := amounts(part.Idle); t.needs[at].MemoryMB > left.MemoryMB || t.needs[at].DiskMB > left.DiskMB {
-		st.DesiredDescription += "; not suspended, as its memory cannot stay beside the stage"
-		return st
+	if at >= 0 { // else nothing of the stage comes to its node
+		beside := world.TrialOf(n)
+		beside.Give(u)
+		beside.Take(u.Suspended())
+		part, _ := beside.Part(t.key)
+		if left := amounts(part.Idle); t.needs[at].MemoryMB > left.MemoryMB || t.needs[at].DiskMB > left.DiskMB {
+			st.DesiredDescription += "; not suspended, as its memory cannot stay beside the stage"
+			return st
+		}
+		t.nodes[at] = beside
 	}
-	t.nodes[at] = beside
 	st.DesiredStatus, st.Reclaim, st.RequeueReason, st.SuspendedAt = structs.AllocDesiredSuspend, structs.ReclaimSuspend, "", now
 	return st
 }

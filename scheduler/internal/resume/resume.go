@@ -58,7 +58,7 @@ func Take(e *world.Edit, a *structs.Allocation, reserved *structs.AllocatedResou
 	}
 	n, _ = world.StateOf(e, a.NodeID)
 	what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName, Borrows: was.Owner.Terms.BorrowsFrom()})
-	if what = cmp.Or(what, world.LicenseEdit{E: e}.Lacks(now)); what != "" {
+	if what = cmp.Or(what, world.LicenseEdit{E: e}.Lacks(now, false)); what != "" {
 		world.Take(e, was)
 		return what
 	}

@@ -134,6 +134,13 @@ func (s *Search) ForNamed(a *Request) *Search {
 	return &c
 }
 
+// ForAlike returns a search that goes on where this one is, for another request that takes as much of a node.
+func (s *Search) ForAlike(a *Request) *Search {
+	c := *s
+	c.Request = a
+	return &c
+}
+
 // AllSets returns the sets that the search goes over: classes if the group has constraints on meta, else
 // families.
 func (s *Search) AllSets() *world.Tree[string, *world.NodeSet] {

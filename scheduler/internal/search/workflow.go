@@ -14,10 +14,13 @@ func (a *Request) OfWorkflow(key string) *Request {
 	return c
 }
 
-// Borrowing returns the request as one that borrows from the reservation of a workflow, by the lend block that lends to lentTo.
-func (a *Request) Borrowing(key, lentTo string) *Request {
+// Borrowing returns the request as one that borrows from the reservation of a workflow, by the lend block that lends to lentTo; licenses alone, and
+// nothing of its nodes.
+func (a *Request) Borrowing(key, lentTo string, licenses bool) *Request {
 	c := a.withTerms(func(t *structs.AllocTerms) { t.Workflow = &structs.WorkflowTerms{Key: key, LentTo: lentTo} })
-	c.By.Borrows = key
+	if !licenses {
+		c.By.Borrows = key
+	}
 	return c
 }
 

@@ -26,25 +26,32 @@ func (x LicenseEdit) Drop(name string) {
 func (x LicenseEdit) Place(u *Usage) { x.use("", u, 1) }
 
 func (x LicenseEdit) use(id string, u *Usage, sign int64) {
-	if of := u.Owner.Terms.Licenses; of != nil && !u.IsSuspended {
-		x.E.w.licenses = x.E.w.licenses.Use(x.E.tok, id, of, sign)
+	if !u.IsSuspended {
+		x.Reserve(id, u.Owner.Job, &u.Owner.Terms, sign)
 	}
 }
 
-// Lacks returns which license a usage finds too few of; "": none.
-func (x LicenseEdit) Lacks(u *Usage) string { return x.LacksFor(u.Owner.Terms.Licenses, 1) }
+// Lacks returns which license a usage finds too few of; "": none. recognised reports that the submission check recognised its job.
+func (x LicenseEdit) Lacks(u *Usage, recognised bool) string {
+	return x.LacksFor(&u.Owner.Terms, 1, recognised)
+}
 
-// LacksFor returns which license so many instances find too few of; "": none.
-func (x LicenseEdit) LacksFor(of *structs.LicenseTerms, instances int) string {
-	if of == nil {
+// LacksFor returns which license so many instances find too few of by their terms; "": none.
+func (x LicenseEdit) LacksFor(t *structs.AllocTerms, instances int, recognised bool) string {
+	if t.Licenses == nil {
 		return ""
 	}
-	return x.E.w.licenses.Lacks(of, int64(instances))
+	return x.E.w.licenses.Lacks(t.Licenses, int64(instances), license.TakerOf(t, recognised))
 }
 
-// Reserve counts what so many instances will use.
-func (x LicenseEdit) Reserve(of *structs.LicenseTerms, instances int) {
-	if of != nil {
-		x.E.w.licenses = x.E.w.licenses.Use(x.E.tok, "", of, int64(instances))
+// LacksToReserve returns why a workflow cannot reserve licenses in place of what it has reserved; "": it can.
+func (x LicenseEdit) LacksToReserve(was *structs.WorkflowClaim, of []structs.RequestedLicense) string {
+	return x.E.w.licenses.LacksToReserve(was, of)
+}
+
+// Reserve counts what so many instances of a job will use by their terms.
+func (x LicenseEdit) Reserve(id, job string, t *structs.AllocTerms, instances int64) {
+	if t.Licenses != nil {
+		x.E.w.licenses = x.E.w.licenses.Use(x.E.tok, id, job, t, instances)
 	}
 }

@@ -243,7 +243,7 @@ type WorkflowEdit struct{ E *Edit }
 // Set stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
 func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	e, key := x.E, c.Key()
-	e.from = nil
+	e.from, e.w.licenses = nil, e.w.licenses.Reserve(e.tok, c)
 	was, _ := e.w.workflows.Get(key)
 	var had, keep []structs.WorkflowPart
 	if was != nil {
@@ -273,7 +273,7 @@ func (x WorkflowEdit) Drop(key string) {
 		return
 	}
 	x.dropParts(key, c.Parts, nil)
-	e.from = nil
+	e.from, e.w.licenses = nil, e.w.licenses.Release(e.tok, key)
 	e.w.workflows.Delete(e.tok, key)
 	if e.w.pending == key {
 		e.w.pending = ""
