@@ -107,7 +107,7 @@ func lead(r *replica) *leader {
 			Config: r.users.config(), CAS: true, Time: now.Now().UnixNano(),
 		})
 	}
-	l.workflows.license(l, now)
+	makeLicense(now, l, l.workflows)
 	l.evals = l.broker.Start(r.store)
 	l.plans = applier.Start(l.queueCommit)
 	l.beats = l.timers.Start(r.store)

@@ -17,26 +17,26 @@ const (
 )
 
 // licensed reports whether there are licenses in a run: in that of one of three seeds that have workflows.
-func (w *workflows) licensed() bool { return w != nil && w.seed%8 == 7 }
+func licensed(seed uint64, w *workflows) bool { return w != nil && seed%8 == 7 }
 
-// license makes the license, if it is not there yet; else the next leader does it.
-func (w *workflows) license(l *leader, now clock.Clock) {
-	if w.licensed() && l.r.store.Snapshot().Licenses().Get(nil, license) == nil {
+// makeLicense makes the license, if it is not there yet; else the next leader does it.
+func makeLicense(now clock.Clock, l *leader, w *workflows) {
+	if licensed(l.r.seed, w) && l.r.store.Snapshot().Licenses().Get(nil, license) == nil {
 		_, _ = l.Apply(forever, structs.LogLicenseUpsert, &structs.LicenseUpsertEntry{
 			License: &structs.License{Name: license, Count: licenseCount}, CAS: true, Time: now.Now().UnixNano(),
 		})
 	}
 }
 
-// request has some jobs request the license.
-func (w *workflows) request(j *structs.Job) {
-	if w.licensed() && w.IntN(3) == 0 && w.leader != nil && w.leader.r.store.Snapshot().Licenses().Get(nil, license) != nil {
+// requestLicense has some jobs request the license.
+func requestLicense(j *structs.Job, w *workflows) {
+	if w != nil && licensed(w.seed, w) && w.IntN(3) == 0 && w.leader != nil && w.leader.r.store.Snapshot().Licenses().Get(nil, license) != nil {
 		j.TaskGroups[0].Tasks[0].Resources.Licenses = map[string]int{license: 1}
 	}
 }
 
-// licenses looks at what is used, lent and idle of the license, by sums of its own.
-func (w *workflows) licenses(snap *state.Snapshot) {
+// checkLicenses looks at what is used, lent and idle of the license, by sums of its own.
+func checkLicenses(snap *state.Snapshot, w *workflows) {
 	l := snap.Licenses().Get(nil, license)
 	if l == nil {
 		return

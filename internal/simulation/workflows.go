@@ -106,7 +106,7 @@ func (p planner) Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanR
 func (w *workflows) limit(j *structs.Job) {
 	if w != nil && j.Type == structs.JobTypeBatch {
 		j.TaskGroups[0].MaxRunDuration = one(w.sim, 0, 10*time.Second, 30*time.Second, 2*time.Minute)
-		w.request(j)
+		requestLicense(j, w)
 	}
 }
 
@@ -220,7 +220,7 @@ func (w *workflows) job(namespace string) *structs.Job {
 	for _, d := range g.Tasks[0].Resources.Devices { // of a device that it has only a part of, others may have parts, and keep it
 		d.Share = structs.DeviceShareWhole
 	}
-	w.request(j)
+	requestLicense(j, w)
 	switch {
 	case w.IntN(12) == 0:
 		j.Type, g.Count = structs.JobTypeSysBatch, 1

@@ -11,8 +11,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Licenses are counters that belong to no node (semantics part 5): whether there are enough is decided before a node is looked for.
-
 // lacksLicense returns which license one instance more of the group finds too few of; "": none.
 func (g *groupRun) lacksLicense() string {
 	return world.LicenseEdit{E: g.search.Edit}.LacksFor(g.search.Request.Resources.Shared.Terms, 1, g.search.Request.By.Recognised)
@@ -54,9 +52,13 @@ func (g *groupRun) keepLicensed() {
 // placeUnlicensed places one instance for which too few licenses are free: by a claim, which no pending reservation binds, with licenses that are lent
 // to it, or with those that others return for it. One that is not placed is explained.
 func (g *groupRun) placeUnlicensed(p reconcile.Placement, own *workflowRun, claims *claimRun, slots *slotRun) bool {
-	terms, s, why := g.search.Request.Resources.Shared.Terms, g.s, g.lacksLicense()
+	terms, s, why, waits := g.search.Request.Resources.Shared.Terms, g.s, g.lacksLicense(), g.s.queued[g.work.Group.Name]
 	byClaim := func() bool { return own.place(p) || claims.placeOrLower(p) || slots.placeOrTake(p) }
-	if (world.LicenseEdit{E: g.search.Edit}).LacksFor(terms, 1, true) == "" && byClaim() || !s.Input.EntitledOnly && g.borrow(p) {
+	if (world.LicenseEdit{E: g.search.Edit}).LacksFor(terms, 1, true) == "" && byClaim() {
+		return true
+	}
+	without := !s.Input.EntitledOnly && claims.mayDoWithout(p) // else it is explained
+	if without && g.borrow(p) {
 		return true
 	}
 	var leave []*world.Usage
@@ -72,12 +74,11 @@ func (g *groupRun) placeUnlicensed(p reconcile.Placement, own *workflowRun, clai
 			return !gang && s.band(u) < r.below && !u.PerNode() && !s.protected(g.search.Edit, u, r.below) && g.mayLeave(u)
 		})
 	}
-	waits := s.queued[g.work.Group.Name]
 	if (enough || len(leave) > 0) && r.instead(g, leave, func() bool {
 		if byClaim() {
 			return true
 		}
-		if g.leave() || !claims.mayDoWithout(p) {
+		if !without {
 			return false
 		}
 		g.search.Rewind()

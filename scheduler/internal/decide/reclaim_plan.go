@@ -13,12 +13,11 @@ import (
 
 // reclaimed is one allocation that a plan takes back.
 type reclaimed struct {
-	use  *world.Usage // what it used
-	stop *structs.AllocStop
-	run  *groupRun // whose instance it makes room for
-	gang bool      // it goes, or shrinks, with others
-	// licenses: it leaves for what it uses of licenses, wherever the instance is placed.
-	licenses bool
+	use      *world.Usage // what it used
+	stop     *structs.AllocStop
+	run      *groupRun // whose instance it makes room for
+	gang     bool      // it goes, or shrinks, with others
+	licenses bool      // it leaves for what it uses of licenses, wherever the instance is placed
 }
 
 // outcome is what has been planned for some nodes on its way into the scheduler's plan.
