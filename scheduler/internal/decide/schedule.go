@@ -10,6 +10,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/raise"
+	"github.com/nomadish/nomadish/scheduler/internal/random"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/slot"
@@ -101,7 +102,7 @@ type Scheduler struct {
 
 	Edit   *world.Edit
 	fits   feasible.Fits
-	Random world.Random
+	Random random.Numbers
 	Live   []*structs.Allocation // those that stay, for the census
 	Census feasible.Census
 	failed map[string]*structs.AllocMetric // by group
@@ -140,7 +141,7 @@ func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *S
 	world.Begin(&all.edit, w, &all.token)
 	s := &all.scheduler
 	*s = Scheduler{
-		World: w, eval: eval, Input: in, Edit: &all.edit, Random: world.Random{State: in.Seed}, Census: feasible.Census{World: w},
+		World: w, eval: eval, Input: in, Edit: &all.edit, Random: random.Numbers{State: in.Seed}, Census: feasible.Census{World: w},
 		plan: &structs.Plan{
 			EvalID: eval.ID, Namespace: eval.Namespace, JobID: eval.JobID, Priority: eval.Priority,
 			SnapshotIndex: in.SnapshotIndex,

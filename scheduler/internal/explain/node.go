@@ -8,6 +8,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/random"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -48,12 +49,12 @@ type classRefusals struct {
 type nodeReasons struct {
 	find    *search.Search
 	byClass map[string]*classRefusals // looked up only
-	rng     *world.Random
+	rng     *random.Numbers
 	spare   []lack // what lacks are written into
 }
 
 func newNodeReasons(find *search.Search) *nodeReasons {
-	return &nodeReasons{find: find, byClass: map[string]*classRefusals{}, rng: &world.Random{State: 1}}
+	return &nodeReasons{find: find, byClass: map[string]*classRefusals{}, rng: &random.Numbers{State: 1}}
 }
 
 // refuse returns every reason that refuses a node by what it is. Of a node of another pool
@@ -376,7 +377,7 @@ func freeDevicesFor(want *feasible.DeviceRequest, n *world.NodeState, cells []*c
 }
 
 // ports tries each requested port.
-func (r *roomCheck) ports(rng *world.Random) {
+func (r *roomCheck) ports(rng *random.Numbers) {
 	g := search.Grant{Usage: &world.Usage{}}
 	for _, want := range r.a.Networks {
 		if want.Mode == structs.NetworkModeNone {

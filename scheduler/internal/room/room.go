@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/random"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
@@ -22,7 +23,7 @@ type node struct {
 	free  world.Vector     // if plain
 	trial *world.NodeState // else: a copy that the planner changes
 	m     *feasible.Matcher
-	rng   *world.Random
+	rng   *random.Numbers
 }
 
 // victim is one allocation that may be taken from.
@@ -36,7 +37,7 @@ type victim struct {
 type Rooms struct {
 	// M and Random are what newcomers are granted devices and ports by.
 	M       *feasible.Matcher
-	Random  *world.Random
+	Random  *random.Numbers
 	list    []*node
 	victims []victim
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/random"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 )
 
@@ -25,7 +26,7 @@ func (s *Search) RoomAt(n *world.NodeState, now int64, free bool) (Future, bool)
 	slices.SortFunc(uses, func(a, b *world.Usage) int { return cmp.Or(cmp.Compare(a.Ends, b.Ends), strings.Compare(a.ID, b.ID)) })
 	later := n.Own(&world.Token{})
 	room := func() (Grant, bool) {
-		g, lacks := s.Request.Grant(later, s.Fit.Matcher, &world.Random{})
+		g, lacks := s.Request.Grant(later, s.Fit.Matcher, &random.Numbers{})
 		return g, lacks == ""
 	}
 	instance, comes := Future{Node: n, At: now}, false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/cell"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/random"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -30,7 +31,7 @@ type Grant struct {
 // Grant finds what an instance would get of a node, without taking it. The second
 // answer is what the node lacks; "" if it fits. The same node and the same state
 // of rng return the same grant.
-func (a *Request) Grant(n *world.NodeState, m *feasible.Matcher, rng *world.Random) (Grant, string) {
+func (a *Request) Grant(n *world.NodeState, m *feasible.Matcher, rng *random.Numbers) (Grant, string) {
 	if what := n.Lacks(a.Amount, &a.By); what != "" {
 		return Grant{}, what
 	}

@@ -3,13 +3,14 @@ package search
 import (
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/random"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // pickPorts takes the static ports that are requested, and dynamic ones from the
 // node's range, from a place that rng draws on.
-func (g *Grant) pickPorts(a *Request, n *world.NodeState, rng *world.Random) string {
+func (g *Grant) pickPorts(a *Request, n *world.NodeState, rng *random.Numbers) string {
 	for _, want := range a.Networks {
 		device, ip := DefaultAddress(n.Node)
 		got := *want
@@ -90,7 +91,7 @@ func (g *Grant) PickStatic(p *structs.Port, n *world.NodeState, fallback string)
 }
 
 // PickDynamic takes any free dynamic port. It returns what is lacking, "" if nothing is.
-func (g *Grant) PickDynamic(p *structs.Port, n *world.NodeState, fallback string, rng *world.Random) string {
+func (g *Grant) PickDynamic(p *structs.Port, n *world.NodeState, fallback string, rng *random.Numbers) string {
 	ip, ok := PortAddress(n.Node, p.HostNetwork, fallback)
 	if !ok {
 		return lacksHostNetwork(p.HostNetwork)

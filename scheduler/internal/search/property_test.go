@@ -11,6 +11,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/random"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -48,7 +49,7 @@ func (h *hunter) begin(j *structs.Job) {
 	in := Input{Job: j, Config: h.config, Now: startOfHunt, Seed: h.seed, Typical: h.typical}
 	h.census = &feasible.Census{World: h.w}
 	fit := feasible.NewFeasibility(j, schedtest.Group(j), feasible.NewMatcher())
-	h.search = ForGroup(&in, schedtest.Group(j), h.w.Edit(), fit, &world.Random{State: h.seed}, h.census, nil)
+	h.search = ForGroup(&in, schedtest.Group(j), h.w.Edit(), fit, &random.Numbers{State: h.seed}, h.census, nil)
 }
 
 // fitting is all nodes that fit now.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/random"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -38,7 +39,7 @@ type Search struct {
 	Edit     *world.Edit
 	Request  *Request
 	Fit      *feasible.Feasibility
-	Random   *world.Random
+	Random   *random.Numbers
 	Policy   string
 	Refusals []feasible.Refusal // distinct_hosts, distinct_property
 	sort     world.Sorter
@@ -79,7 +80,7 @@ type Found struct {
 
 // New begins a search for instances that take the request, on the nodes that f allows, in a
 // policy's order.
-func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *world.Random, policy string) *Search {
+func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *random.Numbers, policy string) *Search {
 	world.Flush(e)
 	s := &Search{Edit: e, Request: a, Fit: f, Random: rng, Policy: policy, ByClass: f.LooksAtMeta()}
 	s.order = world.DimensionOrder(f.Job.Prefer)
@@ -114,7 +115,7 @@ func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *world.Random, 
 // ForGroup begins the search for a group's instances as an evaluation's input wants it: in its policy's
 // order, by its affinities and spreads, and past what is refused by where other instances are, which
 // live are a part of.
-func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility, rng *world.Random, census *feasible.Census, live []*structs.Allocation) *Search {
+func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility, rng *random.Numbers, census *feasible.Census, live []*structs.Allocation) *Search {
 	s := New(e, in.requestOf(group), f, rng, in.Policy())
 	s.Request.LeaveOwned(in.Job, e)
 	s.Request.OfProject(in, e)
