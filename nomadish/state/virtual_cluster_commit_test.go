@@ -266,7 +266,9 @@ func TestReservationAtCommit(t *testing.T) {
 	judged := w.index
 	w.must(owns(structs.DefaultNamespace))
 	w.plan(plan(judged))
-	run := func() *structs.WorkflowRun { return w.store.Snapshot().Workflows(nil).Get(structs.DefaultNamespace, "wf") }
+	run := func() *structs.WorkflowRun {
+		return w.store.Snapshot().Workflows(nil).Get(structs.DefaultNamespace, "wf")
+	}
 	if a := w.store.Snapshot().Alloc(nil, victim); run().Posted || a.DesiredStatus != structs.AllocDesiredRun {
 		t.Errorf("without cells it is posted: %v, and who was to leave is to %s", run().Posted, a.DesiredStatus)
 	}
