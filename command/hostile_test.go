@@ -189,7 +189,7 @@ var printsNothing = map[string]string{
 	"agent": "its log is looked at in command/agent", "executor": "as the agent", "job init": "writes a file of our own", "node pool init": "writes a file of our own", "vc init": "writes a file of our own", "project init": "writes a file of our own",
 	"workflow init": "writes a file of our own", "workflow validate": "reads a file of the user's own",
 	"operator gossip keyring generate": "makes a key", "tls ca create": "makes files", "tls cert create": "makes files",
-	"sim nodes": "prints how many nodes registered", "sim run": "prints what it simulated itself", "version": "its own", "tls ca info": "reads a file",
+	"sim nodes": "prints how many nodes registered", "sim run": "prints what it simulated itself", "sim generate": "writes a file of its own", "version": "its own", "tls ca info": "reads a file",
 	"tls cert info": "reads a file", "fmt": "prints the names of the user's own files", "config validate": "reads files of the operator's own",
 	"operator raft info": "see TestRaftOffline", "operator raft logs": "see TestRaftOffline", "operator raft state": "see TestRaftOffline",
 }
