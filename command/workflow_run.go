@@ -139,7 +139,7 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 		}
 		ui.Table(e.out, nodes)
 		if p.Leaving > 0 {
-			e.printf("%s that use cells of its namespace without a claim would leave.\n", plural(p.Leaving, "instance"))
+			e.printf("%s without a claim in the cells of its namespace would leave.\n", plural(p.Leaving, "instance"))
 		}
 	}
 	if p.Alive > 0 {

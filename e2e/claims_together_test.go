@@ -67,7 +67,7 @@ func TestClaimsTogether(t *testing.T) {
 	a.allExplained("b", "low", 16, "it is opportunistic")
 
 	file := a.job("train", gpuStages())
-	says(t, a, 0, "workflow plan "+file, "8, in cells of level node", "8 instances that use cells of its namespace without a claim would leave")
+	says(t, a, 0, "workflow plan "+file, "8, in cells of level node", "8 instances without a claim in the cells of its namespace would leave")
 	says(t, a, 0, "workflow run -detach "+file)
 	a.allExplained("a", "train/1/j0", 1, "it uses the reservation of workflow a/train")
 	a.requeuesOf("low", 14)

@@ -30,13 +30,16 @@ func newGPUWorkflows(t tester, chain world.ChainKey, nodes int) *gpuWorkflows {
 	return x
 }
 
-// owns gives a namespace cells of a level; none: it owns nothing any more.
-func (x *gpuWorkflows) owns(namespace, level string, count int) {
+// owns gives a namespace cells of a level, of cells above nodes those of a size; none: it owns nothing any more.
+func (x *gpuWorkflows) owns(namespace, level string, count int, size ...int) {
 	x.t.Helper()
 	e := x.w.Edit()
 	var quotas []world.Quota
 	if count > 0 {
 		quotas = append(quotas, world.Quota{Chain: x.chain, Level: level, Count: count, Order: uint64(len(namespace))})
+		if len(size) > 0 {
+			quotas[0].Size = size[0]
+		}
 	}
 	e.SetQuotas(namespace, quotas)
 	x.lose(e)
@@ -173,6 +176,31 @@ func TestReservationInCells(t *testing.T) {
 	}
 }
 
+// TestReservationInRack: a workflow reserves the nodes of a rack that its namespace owns.
+func TestReservationInRack(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 3)
+	x.levels() // of nodes without racks
+	x.configure()
+	for id, rack := range map[string]string{"n1": "r1", "n2": "r1", "n3": "r2"} {
+		x.changeNode(id, func(n *structs.Node) { n.Meta["rack"] = rack })
+	}
+	x.owns("default", "rack", 1, 2)
+	x.submit("", "flood-b", 24, gpusIn("b", 1))
+	c, why := x.reserve("default", nil, gpuStage("default", 8, 4))
+	if why != "" || len(c.Stops) != 12 || len(c.Parts) != 2 || c.Parts[0].CellLevel != "rack" || c.Parts[0].CellSize != 2 {
+		t.Fatalf("%s: %+v", why, c)
+	}
+	x.changeNode(c.Parts[1].NodeID, down)
+	if lost := scheduler.LostParts(x.w, "default/wf"); len(lost) != 1 || !slices.Contains(lost, c.Parts[1].NodeID) {
+		t.Errorf("lost with a node: %v", lost)
+	}
+	x.changeNode(c.Parts[1].NodeID, up)
+	x.checkWorld()
+	if lost := scheduler.LostParts(x.w, "default/wf"); len(lost) > 0 {
+		t.Errorf("lost, with the node back: %v", lost)
+	}
+}
+
 // TestReservationBindsOnce: of a reservation in two cells of which only one is the namespace's nothing holds, and nobody leaves; nor does one that would take
 // from what is guaranteed. What is reserved is no room for others of the namespace, and stays bound when the levels of cells change.
 func TestReservationBindsOnce(t *testing.T) {
@@ -296,16 +324,28 @@ func TestReservationsKeepCells(t *testing.T) {
 	chain := chainOf(t)
 	rapid.Check(t, func(t *rapid.T) {
 		x := newGPUWorkflows(t, chain, 3)
+		x.config.Levels = []structs.TopologyLevel{{Name: "rack", Meta: "rack"}}
+		x.configure()
+		for id, rack := range map[string]string{"n1": "r1", "n2": "r1", "n3": "r2"} {
+			x.changeNode(id, func(n *structs.Node) {
+				n.Meta["rack"] = rack
+				n.ComputeClass()
+			})
+		}
 		spaces := []string{"default", "a", "bb"}
 		jobs := 0
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			ns := rapid.SampledFrom(spaces).Draw(t, "namespace")
 			switch rapid.IntRange(0, 7).Draw(t, "what") {
 			case 0:
-				level := rapid.SampledFrom([]string{"gpu", "pcie", "socket", "node"}).Draw(t, "level")
+				level := rapid.SampledFrom([]string{"gpu", "pcie", "socket", "node", "rack"}).Draw(t, "level")
 				count := rapid.IntRange(0, 3).Draw(t, "count")
-				if x.admits(ns, level, count) {
-					x.owns(ns, level, count)
+				size := 0
+				if level == "rack" {
+					size, count = rapid.IntRange(1, 2).Draw(t, "nodes"), min(count, 1)
+				}
+				if x.admits(ns, level, size, count) {
+					x.owns(ns, level, count, size)
 				}
 			case 1, 2:
 				jobs++
@@ -384,7 +424,7 @@ func (x *gpuWorkflows) keptFree() {
 }
 
 // admits reports whether a namespace may be given cells beside what all others own and have reserved.
-func (x *gpuWorkflows) admits(namespace, level string, count int) bool {
+func (x *gpuWorkflows) admits(namespace, level string, size, count int) bool {
 	e := x.w.Edit()
 	if len(x.w.Owners()) == 0 {
 		e.SetQuotas("nobody", []world.Quota{{Chain: x.chain, Level: "gpu"}}) // so that there are chains
@@ -393,7 +433,10 @@ func (x *gpuWorkflows) admits(namespace, level string, count int) bool {
 	if !known {
 		return false
 	}
-	k, _ := chain.KindOf(level, 0)
+	k, known := chain.KindOf(level, size)
+	if !known || chain.Ownable(k) != nil {
+		return false
+	}
 	changes := []cells.Change{{Kind: k, Count: count}}
 	for _, q := range x.w.Quotas(namespace) {
 		old, _ := chain.KindOf(q.Level, q.Size)

@@ -72,11 +72,11 @@ func (c *chooser) owned() map[int]*ownCells {
 				}
 				chain := trial.View()
 				chain.NodesOf(cell, func(id string) bool {
-					mask := chain.Mask(a.Kind.Level, cell.Index)
+					within, index := a.Kind.Level, cell.Index
 					if cell.Site != "" {
-						mask = chain.Mask(len(chain.Levels())-1, 0)
+						within, index = len(chain.Levels())-1, 0
 					}
-					add(id, a.Kind, mask)
+					add(id, a.Kind, chain.Mask(within, index))
 					return true
 				})
 			}
