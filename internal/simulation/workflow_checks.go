@@ -111,7 +111,7 @@ func runs(snap *state.Snapshot, namespace, id string) string {
 			return fmt.Sprintf("allocation %s is %s, %s", a.ID, a.DesiredStatus, a.ClientStatus)
 		}
 	}
-	if job.Status != structs.JobStatusDead {
+	if job.Status != structs.JobStatusDead && !(job.Stop && job.PerNode()) { // nothing more is started of it
 		return fmt.Sprintf("it is %s (stopped: %v):%s", job.Status, job.Stop, open(snap, job.NamespacedID()))
 	}
 	return ""
@@ -256,13 +256,16 @@ func (w *workflows) reserved(snap *state.Snapshot) {
 	sums := map[string]amounts{}
 	over := map[string]bool{} // workflows that use more of a node than they have reserved of it
 	for r := range snap.Workflows(nil).Alive() {
-		if !r.Posted {
+		if !r.Posted || len(r.Parts) == 0 { // of a run that is retried, what is left may be sysbatch jobs alone
 			continue
 		}
 		key := structs.WorkflowKey(r.Namespace, r.ID)
 		sums[key] = amounts{}
 		for i := range r.Parts {
 			p := &r.Parts[i]
+			if p.Lost {
+				continue
+			}
 			parts[p.NodeID] = append(parts[p.NodeID], part{key, amounts{p.CPU, p.MemoryMB, p.DiskMB, int64(p.Cores), int64(p.Devices)}})
 		}
 	}

@@ -89,11 +89,14 @@ func (r *releases) note(c *state.Change) {
 		r.edited[c.Key], r.allOwners, r.lessens = true, true, true
 	case state.KindJob, state.KindEval, state.KindRequest, state.KindNodePool, state.KindExchange:
 	case state.KindWorkflow: // what idles of its reservation, and to whom it is lent
-		for _, side := range []any{c.Old, c.New} {
-			if run, is := side.(*structs.WorkflowRun); is {
+		was, _ := c.Old.(*structs.WorkflowRun)
+		now, _ := c.New.(*structs.WorkflowRun)
+		for _, run := range []*structs.WorkflowRun{was, now} {
+			if run != nil {
 				r.reservedBy(run)
 			}
 		}
+		r.reservedDevices(was, now)
 	case state.KindLicense:
 		r.licenses[c.Key] = true
 	case state.KindProject: // what its slots are, and whose
@@ -117,6 +120,26 @@ func (r *releases) reservedBy(run *structs.WorkflowRun) {
 	for i := range run.Parts {
 		if node := r.snap.Node(nil, run.Parts[i].NodeID); node != nil && node.Ready() {
 			r.node(node)
+		}
+	}
+}
+
+// reservedDevices notes whose cells a workflow's reservation has bound or given back. Devices that it had beside all that is owned may complete the cells
+// of anybody.
+func (r *releases) reservedDevices(was, now *structs.WorkflowRun) {
+	if was == nil || now != nil && was.Posted == now.Posted && structs.PartsEqual(was.Parts, now.Parts) {
+		return
+	}
+	for i := range was.Parts {
+		switch p := &was.Parts[i]; {
+		case len(p.DeviceIDs) == 0:
+		case p.CellLevel == "":
+			r.allOwners = true
+		default:
+			r.owners[was.Namespace] = true
+			if node := r.snap.Node(nil, p.NodeID); node != nil {
+				r.unbound[node.ComputedClass] = true
+			}
 		}
 	}
 }

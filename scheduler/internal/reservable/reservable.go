@@ -40,9 +40,8 @@ func partsLack(e *world.Edit, was, c *structs.WorkflowClaim) string {
 	trial := e // parts in cells are bound one after the other
 	for i := range c.Parts {
 		p := &c.Parts[i]
-		same := was.Posted && !p.Lost && containsPart(was.Parts, p)
-		if same {
-			continue // it is the workflow's, whether or not its node is ready
+		if p.Lost || was.Posted && containsPart(was.Parts, p) {
+			continue // it holds nothing, or is the workflow's, whether or not its node is ready
 		}
 		if lack := partLacks(trial, was, p); lack != "" {
 			return "node " + structs.ShortID(p.NodeID) + ": " + lack

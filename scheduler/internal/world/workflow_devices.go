@@ -139,7 +139,7 @@ func (x WorkflowEdit) besideChanged(s *NodeState) {
 	ledger{e}.markClaims(s.ID)
 }
 
-// losePart ends the part of a reservation whose cells are not bound any more. What its workflow runs on the devices runs on without a claim.
+// losePart ends the part of a reservation whose cells are not bound any more. What its workflow runs on the node runs on without a claim.
 func (x WorkflowEdit) losePart(nodeID string, of *Usage) {
 	e := x.E
 	s := StateToChange(e, nodeID)
@@ -157,7 +157,7 @@ func (x WorkflowEdit) losePart(nodeID string, of *Usage) {
 	}
 	s.parts = slices.Delete(slices.Clone(s.parts), at, at+1)
 	for _, u := range slices.Clone(s.Usages) {
-		if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == part.Workflow && slices.ContainsFunc(u.Devices, func(d DeviceUsage) bool { return part.Has(d.ID) }) {
+		if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == part.Workflow {
 			ledger{e}.loseClaim(u)
 		}
 	}
