@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -94,10 +95,28 @@ func (w *workflows) advanced(was *state.Snapshot, row *structs.WorkflowRun, e *s
 // goesOn returns what of a job that is over runs, or is to run; "": nothing. A sysbatch job that was not stopped may run again: on nodes that
 // come later.
 func goesOn(snap *state.Snapshot, namespace, id string) string {
-	if job := snap.Job(nil, namespace, id); job == nil || job.PerNode() && !job.Stop {
+	job := snap.Job(nil, namespace, id)
+	if job == nil || job.PerNode() && !job.Stop {
 		return ""
 	}
+	complete := map[string]bool{}
+	for _, a := range snap.AllocsByJob(nil, namespace, id, true) {
+		complete[a.Name] = complete[a.Name] || a.ClientStatus == structs.AllocClientComplete
+	}
+	if job.Stop || len(complete) >= job.Instances() && !slices.Contains(slices.Collect(maps.Values(complete)), false) {
+		return liveOf(snap, namespace, id) // whatever its evaluations still find
+	}
 	return runs(snap, namespace, id)
+}
+
+// liveOf returns which allocation of a job runs, or is to run; "": none.
+func liveOf(snap *state.Snapshot, namespace, id string) string {
+	for _, a := range snap.AllocsByJob(nil, namespace, id, true) {
+		if !a.Terminal() {
+			return fmt.Sprintf("allocation %s is %s, %s", a.ID, a.DesiredStatus, a.ClientStatus)
+		}
+	}
+	return ""
 }
 
 // runs returns what of a job runs, or is to run; "": nothing.
@@ -106,12 +125,10 @@ func runs(snap *state.Snapshot, namespace, id string) string {
 	if job == nil {
 		return ""
 	}
-	for _, a := range snap.AllocsByJob(nil, namespace, id, true) {
-		if !a.Terminal() {
-			return fmt.Sprintf("allocation %s is %s, %s", a.ID, a.DesiredStatus, a.ClientStatus)
-		}
+	if what := liveOf(snap, namespace, id); what != "" {
+		return what
 	}
-	if job.Status != structs.JobStatusDead && !(job.Stop && job.PerNode()) { // nothing more is started of it
+	if job.Status != structs.JobStatusDead {
 		return fmt.Sprintf("it is %s (stopped: %v):%s", job.Status, job.Stop, open(snap, job.NamespacedID()))
 	}
 	return ""
@@ -231,11 +248,11 @@ func useOf(a *structs.Allocation) (u amounts) {
 }
 
 // gpus counts the GPUs of an allocation that somebody has not been counted for yet.
-func gpus(a *structs.Allocation, seen map[string]bool, whose string) (n int64) {
+func gpus(a *structs.Allocation, seen map[string]bool, whose string, among ...string) (n int64) {
 	for _, t := range a.AllocatedResources.Tasks { // order does not matter: each counts once
 		for _, d := range t.Devices {
 			for _, id := range d.DeviceIDs {
-				if !seen[whose+" "+id] {
+				if !seen[whose+" "+id] && (len(among) == 0 || slices.Contains(among, id)) {
 					seen[whose+" "+id], n = true, n+1
 				}
 			}
@@ -248,6 +265,7 @@ func gpus(a *structs.Allocation, seen map[string]bool, whose string) (n int64) {
 type part struct {
 	key   string
 	total amounts
+	gpus  []string // that it names
 }
 
 // reserved looks at what is reserved, by sums of its own.
@@ -266,7 +284,7 @@ func (w *workflows) reserved(snap *state.Snapshot) {
 			if p.Lost {
 				continue
 			}
-			parts[p.NodeID] = append(parts[p.NodeID], part{key, amounts{p.CPU, p.MemoryMB, p.DiskMB, int64(p.Cores), int64(p.Devices)}})
+			parts[p.NodeID] = append(parts[p.NodeID], part{key, amounts{p.CPU, p.MemoryMB, p.DiskMB, int64(p.Cores), int64(p.Devices)}, p.DeviceIDs})
 		}
 	}
 	for _, id := range sortedKeys(parts) {
@@ -367,10 +385,11 @@ func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, su
 		}
 		terms := termsOf(a)
 		key := terms.WorkflowKey()
-		theirs := slices.ContainsFunc(parts, func(p part) bool { return p.key == key })
+		at := slices.IndexFunc(parts, func(p part) bool { return p.key == key })
+		theirs := at >= 0
 		switch {
 		case theirs && terms.Claim == structs.ClaimWorkflow:
-			u[4] = gpus(a, seen, key)
+			u[4] = gpus(a, seen, key, parts[at].gpus...) // others are beside it
 			sum := used[key]
 			sum.add(u, 1)
 			used[key] = sum

@@ -77,6 +77,7 @@ func (s *Scheduler) reserve() {
 			s.reserveFor(find, missing[g.Name])
 		}
 	}
+	world.KeepReservations(s.World, s.plan)
 }
 
 // lookAgain is when a blocked evaluation is to be decided again though nothing came free: when its

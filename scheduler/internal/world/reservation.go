@@ -1,6 +1,8 @@
 package world
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -61,4 +63,18 @@ func (e *Edit) Unreserve(nodeID string) {
 	if e.w.reservations.Delete(e.tok, nodeID) {
 		StateToChange(e, nodeID).Reservation = nil
 	}
+}
+
+// KeepReservations takes out of a plan what it reserves of nodes as its job has it reserved already and the plan would end: as the end of a reservation
+// has its own request decided again, that would go on for ever.
+func KeepReservations(w *World, p *structs.Plan) {
+	p.Reserve = slices.DeleteFunc(p.Reserve, func(r *structs.Reservation) bool {
+		h, found := w.reservations.Get(r.NodeID)
+		at := slices.Index(p.Unreserve, r.NodeID)
+		same := found && at >= 0 && h.RequestName == newReservation(r).RequestName && min(h.Expires, h.Due) > r.MadeAt
+		if same {
+			p.Unreserve = slices.Delete(p.Unreserve, at, at+1)
+		}
+		return same
+	})
 }
