@@ -124,7 +124,7 @@ func (r *releases) reservedBy(run *structs.WorkflowRun) {
 	}
 }
 
-// reservedDevices notes whose cells a workflow's reservation has bound or given back. Devices that it had beside all that is owned may complete the cells
+// reservedDevices notes whose cells a workflow's reservation has bound or released. Devices that it had beside all that is owned may complete the cells
 // of anybody.
 func (r *releases) reservedDevices(was, now *structs.WorkflowRun) {
 	if was == nil || now != nil && was.Posted == now.Posted && structs.PartsEqual(was.Parts, now.Parts) {
