@@ -229,7 +229,7 @@ func TestLicensesOfBands(t *testing.T) {
 	}
 	l.submit("", "too-high", 1, licensed(vcs(11), of(90)))
 	if got := [3]int{l.running("too-high"), l.running("low"), l.running("lower")}; got != [3]int{0, 2, 1} {
-		t.Errorf("in vain: %v", got)
+		t.Errorf("stopped though nothing is gained: %v", got)
 	}
 }
 

@@ -176,6 +176,26 @@ func TestReservationInCells(t *testing.T) {
 	}
 }
 
+// TestReservationRenewedInCells: a part in cells whose node is lost is reserved anew in others of the namespace, and the licenses stay reserved.
+func TestReservationRenewedInCells(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 2)
+	x.owns("default", "node", 2)
+	if _, why := x.reserve("default", nil, gpuStage("default", 8)); why != "" {
+		t.Fatal(why)
+	}
+	claim := *x.w.Workflow("default/wf")
+	claim.Licenses = []structs.RequestedLicense{{Name: "vcs", Count: 1}}
+	e := x.w.Edit()
+	scheduler.SetWorkflow(e, &claim)
+	x.workflows.workflows[claim.Key()] = &claim
+	x.lose(e)
+	x.changeNode(claim.Parts[0].NodeID, down)
+	r, _ := scheduler.RenewReservation(x.w, "default/wf")
+	if r.Missing != "" || len(r.Parts) != 1 || r.Parts[0].NodeID == claim.Parts[0].NodeID || r.Parts[0].CellLevel != "node" || !slices.Equal(r.Licenses, claim.Licenses) {
+		t.Errorf("renewed: %+v", r)
+	}
+}
+
 // TestReservationInRack: a workflow reserves the nodes of a rack that its namespace owns.
 func TestReservationInRack(t *testing.T) {
 	x := newGPUWorkflows(t, chainOf(t), 3)

@@ -89,7 +89,7 @@ func devicesLack(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, p 
 		if has && own.Has(id) {
 			continue
 		}
-		if n.LacksDevice(id, world.WholeDevice) || n.Bars(id, &world.Taker{Workflow: c.Key()}) && !has {
+		if n.LacksDevice(id, world.WholeDevice) || n.Bars(id, &world.Taker{Borrows: c.Key()}) {
 			return world.LacksDevices
 		}
 	}

@@ -38,7 +38,7 @@ func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
 		return out
 	}
 	if of, ok := x.packInCells([][]workflow.Instance{lost}, workflow.Amounts{}); ok {
-		of.Parts = slices.Concat(kept, of.Parts)
+		of.Parts, of.Licenses = slices.Concat(kept, of.Parts), c.Licenses
 		return of
 	}
 	packed := workflow.Pack(x.free, [][]workflow.Instance{lost}, workflow.Amounts{})
