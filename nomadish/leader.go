@@ -89,7 +89,7 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool m
 	garbage.Logger = log.Named("gc")
 	l.collector = gc.New(garbage, store, node)
 	l.calendar = calendar.New(calendar.Options{NewID: NewID, Logger: log.Named("calendar")}, store, node)
-	l.workflows = workflow.New(workflow.Options{NewID: NewID, Logger: log.Named("workflow")}, store, node, l.plans)
+	l.workflows = workflow.New(workflow.Options{NewID: NewID, Logger: log.Named("workflow"), Readable: node.Readable}, store, node, l.plans)
 	peers := cfg.Peers
 	peers.ID, peers.Name, peers.Region, peers.Logger = node.ID(), cfg.Name, cfg.Region, log.Named("servers")
 	peers.Cluster = func() string { return store.Snapshot().Cluster().ClusterID }

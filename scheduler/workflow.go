@@ -5,6 +5,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/reserve"
+	"github.com/nomadish/nomadish/scheduler/internal/stagestart"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -68,6 +69,22 @@ func StartStage(w *World, key string, stage WorkflowStage, now int64) WorkflowSt
 		return WorkflowStart{Lacking: true}
 	}
 	return reserve.TakeBack(w, c, stage, now)
+}
+
+// StageJob is a job of a stage as it is going to be registered.
+type StageJob = stagestart.Job
+
+// StagePlan is what a stage starts with, and where its jobs run.
+type StagePlan = stagestart.Start
+
+// PlanStage returns how the jobs of a stage of the workflow of a key start, as of a time in Unix nanoseconds: who leaves its reservation for them, and
+// where they run then. input returns what one of them is decided with.
+func PlanStage(w *World, key string, jobs []StageJob, now int64, input func(*structs.Job) Input) StagePlan {
+	c := w.Workflow(key)
+	if c == nil || !c.Posted {
+		return StagePlan{Start: WorkflowStart{Lacking: true}}
+	}
+	return stagestart.Plan(w, c, jobs, now, input)
 }
 
 // LostParts returns the nodes of the parts of the reservation of the workflow of a key that are lost: the nodes are not ready any more, or gone, or the

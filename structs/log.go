@@ -50,6 +50,7 @@ const (
 	LogWorkflowDelete       LogType = 40 // WorkflowDeleteEntry
 	LogLicenseUpsert        LogType = 41 // LicenseUpsertEntry
 	LogLicenseDelete        LogType = 42 // LicenseDeleteEntry
+	LogWorkflowStart        LogType = 43 // PlanCommit of which the last plan has Advance
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -173,6 +174,8 @@ func newProjectPayload(t LogType) (any, error) {
 		return &LicenseUpsertEntry{}, nil
 	case LogLicenseDelete:
 		return &LicenseDeleteEntry{}, nil
+	case LogWorkflowStart:
+		return &PlanCommit{}, nil
 	default:
 		return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)
 	}

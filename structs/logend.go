@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 43
+const logTypeEnd = 44

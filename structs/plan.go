@@ -26,6 +26,9 @@ type Plan struct {
 	Unreserve []string       `codec:",omitempty"`
 	// Workflow changes what a workflow has reserved; nil: nothing. A plan that does is of no evaluation.
 	Workflow *WorkflowReservation `codec:",omitempty"`
+	// Advance moves a run of a workflow on, before anything else of the plan is done, which places jobs that this registers; nil: none. The plan is
+	// AllAtOnce and of no evaluation.
+	Advance *WorkflowAdvanceEntry `codec:",omitempty"`
 	// Beside are, gang by gang, allocations beside which the plan places more of their gang. Those hold only if one of them
 	// is there still: the others would be a gang of too few.
 	Beside [][]string `codec:",omitempty"`
@@ -203,7 +206,10 @@ type JudgedPlan struct {
 	Unreserve []string       `codec:",omitempty"`
 	// Workflow changes what a workflow has reserved, after all stops.
 	Workflow *WorkflowReservation `codec:",omitempty"`
-	Requests []*RequestUpdate     `codec:"Asks,omitempty"`
+	// Advance moves a run of a workflow on before all that. If the run has changed since, the entry is refused. Only entries of type
+	// LogWorkflowStart have it, as earlier versions do not know it.
+	Advance  *WorkflowAdvanceEntry `codec:",omitempty"`
+	Requests []*RequestUpdate      `codec:"Asks,omitempty"`
 	Evals    []*Evaluation
 	Time     int64 // Unix nanoseconds, minted by the applier
 	// JudgedAt is the index of the state that the plan was judged on.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -293,16 +294,22 @@ func tupleContains(tuple *types.Tuple, pkg, name string) bool {
 
 // planEntry finds who, besides the plan applier, could commit placements: wall 6.
 func planEntry(t *Tree) []Breach {
-	const home, name = "structs", "LogPlanApply"
-	if gone := t.declared(home, name); gone != nil {
-		return []Breach{{6, home, gone.Error()}}
+	const home = "structs"
+	allowed := map[string][]string{
+		"LogPlanApply":     {home, "nomadish/plan", "nomadish/fsm"},
+		"LogWorkflowStart": {home, "nomadish/plan", "nomadish/fsm", "nomadish/workflow"}, // the driver looks whether servers know it
 	}
 	var found []Breach
+	for _, name := range slices.Sorted(maps.Keys(allowed)) {
+		if gone := t.declared(home, name); gone != nil {
+			return []Breach{{6, home, gone.Error()}}
+		}
+	}
 	t.uses(t.Packages(), func(p *Package, id *ast.Ident, obj types.Object) {
-		if obj.Name() != name || obj.Pkg() == nil || obj.Pkg().Path() != t.Module+"/"+home || matches(p.Path, home, "nomadish/plan", "nomadish/fsm") {
+		if at := allowed[obj.Name()]; at == nil || obj.Pkg() == nil || obj.Pkg().Path() != t.Module+"/"+home || matches(p.Path, at...) {
 			return
 		}
-		found = append(found, Breach{6, t.at(id.Pos()), "uses " + name + ": only the plan applier commits placements"})
+		found = append(found, Breach{6, t.at(id.Pos()), "uses " + obj.Name() + ": only the plan applier commits placements"})
 	})
 	return found
 }

@@ -38,10 +38,20 @@ func (w *workflows) entry(r *replica, index uint64, e *entry) {
 	snap, was := r.store.Snapshot(), w.was
 	w.was = snap
 	changed := snap.TableIndex(state.TableWorkflows) == index
+	advanced := func(e *structs.WorkflowAdvanceEntry) {
+		if row := snap.Workflows(nil).Get(e.Namespace, e.ID); was != nil && row != nil && row.ModifyIndex == index {
+			w.advanced(was, row, e)
+		}
+	}
 	switch p := e.payload.(type) {
 	case *structs.WorkflowAdvanceEntry:
-		if row := snap.Workflows(nil).Get(p.Namespace, p.ID); was != nil && row != nil && row.ModifyIndex == index {
-			w.advanced(was, row, p)
+		advanced(p)
+	case *structs.PlanCommit:
+		for _, plan := range p.Plans {
+			if plan != nil && plan.Advance != nil {
+				w.starts++
+				advanced(plan.Advance)
+			}
 		}
 	case *structs.WorkflowDeleteEntry:
 		if changed {
@@ -83,6 +93,10 @@ func (w *workflows) advanced(was *state.Snapshot, row *structs.WorkflowRun, e *s
 		}
 		for _, before := range row.Stages[:m.Stage] {
 			for i := range before.Jobs {
+				job := was.Job(nil, row.Namespace, before.Jobs[i].JobID)
+				if job != nil && job.Stop && job.Workflow.Run < row.Run {
+					continue // of a run that was cancelled, and run again at once from a later stage on
+				}
 				if what := goesOn(was, row.Namespace, before.Jobs[i].JobID); what != "" {
 					w.fail("workflow %s: stage %s starts, and job %s of stage %s is not over: %s\n    %s", row.ID, row.Stages[m.Stage].Name, before.Jobs[i].JobID,
 						before.Name, what, history(row))

@@ -30,6 +30,7 @@ type workflows struct {
 	// was is the state before the last entry, passed when a workflow that is not the first was first seen to keep what comes free.
 	was    *state.Snapshot
 	passed *passedOver
+	starts int // of stages that were one plan
 }
 
 // newWorkflows returns the workflows of a run: of three seeds out of eight. The others run as they did before there were any, those

@@ -242,6 +242,13 @@ func (s *script) entry() (structs.LogType, any) {
 		}
 	case structs.LogLicenseDelete:
 		return t, &structs.LicenseDeleteEntry{Name: s.one("vcs", "spice"), Time: s.time}
+	case structs.LogWorkflowStart:
+		c := s.plan()
+		c.Plans[0].Advance = s.workflow(structs.LogWorkflowAdvance).(*structs.WorkflowAdvanceEntry)
+		if s.flip() {
+			c.Plans[0].Place[0].JobID = structs.WorkflowJobID("chip", 1, "j0")
+		}
+		return t, c
 	case structs.LogWorkflowRun, structs.LogWorkflowAdvance, structs.LogWorkflowState, structs.LogWorkflowDelete:
 		return t, s.workflow(t)
 	case structs.LogCollect:

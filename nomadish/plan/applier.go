@@ -151,6 +151,9 @@ func check(p *structs.Plan) error {
 			}
 		}
 	}
+	if p.Advance != nil && (!p.AllAtOnce || p.EvalID != "" || p.Workflow == nil) {
+		return bad("it moves a workflow on, and is not all at once, or of an evaluation, or states no reservation")
+	}
 	for i := range p.Stop {
 		if p.Stop[i] == nil {
 			return bad("stop %d is missing", i)
@@ -221,6 +224,9 @@ type round struct {
 	world *scheduler.World // when the edit has ended
 	base  uint64           // the index of the snapshot that it all began with
 	plans []*judged
+	// full: no more plans are judged into it. What moves a workflow on may be refused when it is committed, as the run may have changed: none of the
+	// same entry must count on it.
+	full bool
 }
 
 // judged is a plan with what of it is accepted.
@@ -362,6 +368,7 @@ func (p *pipeline) take(w *waiting) {
 
 func (p *pipeline) judge(j *judged) {
 	start := p.opts.Clock.Now()
+	p.open.full = j.plan.Advance != nil
 	if j.refused = p.nodesOfPurgedJob(j.plan); len(j.refused) > 0 {
 		j.accepted, j.reason = &structs.JudgedPlan{EvalID: j.plan.EvalID}, "the job was purged since, and may have been registered anew"
 	} else {

@@ -41,19 +41,22 @@ func (f *inFlightRound) commit(ctx context.Context, a *Applier) {
 // that a bad one does not take the others with it. What cannot be committed leaves
 // its error with its plan, of which nothing more is committed.
 func (f *inFlightRound) commitEntry(ctx context.Context, a *Applier, parts []part) {
-	entry := &structs.PlanCommit{}
+	entry, of := &structs.PlanCommit{}, structs.LogPlanApply
 	for _, p := range parts {
 		if f.err != nil && uncertain(f.err) && p.err == nil {
 			p.err = f.err // nothing can be committed any more
 		}
 		if p.err == nil && !empty(p.accepted) {
 			entry.Plans = append(entry.Plans, p.accepted)
+			if p.accepted.Advance != nil {
+				of = structs.LogWorkflowStart
+			}
 		}
 	}
 	if len(entry.Plans) == 0 {
 		return
 	}
-	index, err := a.commit.Apply(ctx, structs.LogPlanApply, entry)
+	index, err := a.commit.Apply(ctx, of, entry)
 	switch {
 	case err == nil:
 		f.index = max(f.index, index)
@@ -112,5 +115,5 @@ func instances(batches []*structs.PlacementBatch) (n int) {
 }
 
 func empty(p *structs.JudgedPlan) bool {
-	return len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Requests)+len(p.Evals) == 0 && p.Workflow == nil
+	return len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Requests)+len(p.Evals) == 0 && p.Workflow == nil && p.Advance == nil
 }

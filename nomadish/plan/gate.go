@@ -46,6 +46,10 @@ func (p *pipeline) admit() (any bool) {
 	now := p.opts.Clock.Now()
 	var stay []*judged
 	for _, j := range p.parked {
+		if p.open.full {
+			stay = append(stay, j)
+			continue
+		}
 		a := queue.Admission{}
 		if p.opts.Gate != nil && j.plan.EvalID != "" {
 			a = p.opts.Gate.Admit(j.plan.EvalID, p.open.base, p.freed)

@@ -22,6 +22,7 @@ const (
 	sizeMetric   = 768
 	sizeRequest  = 160
 	sizeClass    = 48
+	sizeMove     = 64
 )
 
 // part is what of a plan goes into one log entry.
@@ -82,6 +83,9 @@ func sizeOf(p *structs.JudgedPlan) int {
 	}
 	if p.Workflow != nil {
 		size += sizeReserve * (1 + len(p.Workflow.Parts))
+	}
+	if p.Advance != nil {
+		size += sizePlan + sizeMove*len(p.Advance.Jobs)
 	}
 	return size + sizeOfIDs(p.Unreserve) + sizeOfRequests(p.Requests) + sizeOfEvals(p.Evals)
 }

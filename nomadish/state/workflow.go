@@ -14,6 +14,17 @@ func (s *Snapshot) Workflows(ws *WatchSet) Workflows {
 	return Workflows{Rows: s.v.txn, Watch: func(table string, changed <-chan struct{}) { ws.add(s.v, table, changed) }}
 }
 
+// NextVersion returns the version that a job gets if it is registered anew.
+func (s *Snapshot) NextVersion(namespace, id string) (next uint64) {
+	if job := s.Job(nil, namespace, id); job != nil {
+		return job.Version + 1
+	}
+	for _, a := range s.AllocsByJob(nil, namespace, id, true) {
+		next = max(next, a.JobVersion+1)
+	}
+	return next
+}
+
 // applyWorkflows moves the state on by one entry about workflows.
 func (w *Writer) applyWorkflows(index uint64, t structs.LogType, payload any) error {
 	at, event, seed := workflowtable.Event(payload)
@@ -94,11 +105,11 @@ func restoreWorkflows(r reader, edit *scheduler.Edit) {
 	}
 }
 
-// register stores a job that a run starts, as a new version if there was an earlier attempt, and makes its evaluation.
-func (w workflows) register(job *structs.Job) error {
+// store stores a job that a run starts, as a new version if there was an earlier attempt.
+func (w workflows) store(job *structs.Job) (*structs.Job, error) {
 	x := w.x
 	if err := checkJob(job); err != nil {
-		return err
+		return nil, err
 	}
 	was := x.job(job.Namespace, job.ID)
 	job.SubmitTime, job.Stop, job.Stable = x.now, false, false
@@ -109,8 +120,16 @@ func (w workflows) register(job *structs.Job) error {
 	x.event = "JobRegistered"
 	job = x.putVersion(was, job)
 	x.event = event
-	w.evaluate(job, structs.EvalTriggerJobRegister)
-	return nil
+	return job, nil
+}
+
+// register stores a job that a run starts, and makes its evaluation.
+func (w workflows) register(job *structs.Job) error {
+	job, err := w.store(job)
+	if err == nil {
+		w.evaluate(job, structs.EvalTriggerJobRegister)
+	}
+	return err
 }
 
 // stop stops a job that is not dead, and makes its evaluation.
@@ -129,11 +148,13 @@ func (w workflows) stop(namespace, id string) {
 	w.evaluate(job, structs.EvalTriggerJobDeregister)
 }
 
-func (w workflows) evaluate(job *structs.Job, trigger string) {
-	w.x.mint(structs.Evaluation{
+func (w workflows) evaluate(job *structs.Job, trigger string) { w.x.mint(w.evaluation(job, trigger)) }
+
+func (w workflows) evaluation(job *structs.Job, trigger string) structs.Evaluation {
+	return structs.Evaluation{
 		Namespace: job.Namespace, JobID: job.ID, Priority: job.Priority, Type: job.Type, TriggeredBy: trigger, JobModifyIndex: job.JobModifyIndex,
 		CreateTime: w.x.now, ModifyTime: w.x.now,
-	})
+	}
 }
 
 // anyJob reports whether there is a job whose ID begins with prefix.

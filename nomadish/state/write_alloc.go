@@ -148,14 +148,22 @@ func (w *Writer) PlanApply(index uint64, e *structs.PlanCommit) error {
 			if err := checkPlan(p); err != nil {
 				return err
 			}
+			if err := (workflows{x}).checkStart(p); err != nil {
+				return err
+			}
 		}
 		for _, p := range e.Plans {
-			if p != nil {
-				judged, lost := claims{x}.check(p)
-				x.applyPlan(judged)
-				for _, id := range lost {
-					claims{x}.describeLoss(id)
-				}
+			if p == nil {
+				continue
+			}
+			p, started := workflows{x}.start(p)
+			judged, lost := claims{x}.check(p)
+			x.applyPlan(judged)
+			for _, id := range lost {
+				claims{x}.describeLoss(id)
+			}
+			if len(started) > 0 {
+				workflows{x}.evaluateStart(judged, started, p.Advance.EvalSeed)
 			}
 		}
 		return nil

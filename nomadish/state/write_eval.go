@@ -137,13 +137,16 @@ func (x *txn) dropEval(was *structs.Evaluation) {
 }
 
 // mint makes an evaluation that follows from this entry. Without a seed there is none.
-func (x *txn) mint(e structs.Evaluation) {
+func (x *txn) mint(e structs.Evaluation) { x.mintAs(e, structs.EvalStatusPending) }
+
+// mintAs is mint for an evaluation of a status.
+func (x *txn) mintAs(e structs.Evaluation, status string) {
 	if x.seed == "" {
 		return
 	}
 	e.ID = structs.DeriveID(x.seed, x.minted)
 	x.minted++
-	e.Status = structs.EvalStatusPending
+	e.Status = status
 	x.upsertEval(&e)
 }
 

@@ -109,10 +109,9 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		}
 		plan := &structs.Plan{
 			Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Stop: start.Stops,
-			Workflow: &structs.WorkflowReservation{
-				Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: true, Closed: true, Missing: r.Missing,
-			},
+			Workflow: reservationOf(r),
 		}
+		plan.Workflow.Closed = true
 		for _, job := range start.Jobs {
 			plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))
 		}
@@ -122,11 +121,7 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		if now := d.store.Snapshot().Workflows(nil).Get(r.Namespace, r.ID); now != nil && now.Closed && now.Run == r.Run && now.State == r.State {
 			entry.CheckIndex = now.ModifyIndex // lending is closed until the entry is applied
 		}
-		for i := range entry.Stages {
-			if m := &entry.Stages[i]; m.Stage == stage && m.Start {
-				m.Reclaimed = len(start.Stops)
-			}
-		}
+		reclaimed(entry, stage, len(start.Stops))
 	}
 	return nil
 }

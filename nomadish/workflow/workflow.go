@@ -35,6 +35,8 @@ type Options struct {
 	NewID  func() string
 	Clock  clock.Clock // (the machine's)
 	Logger hclog.Logger
+	// Readable returns an error if a server would not know an entry of a type; nil: all know all.
+	Readable func(structs.LogType) error
 }
 
 // Driver moves runs on.
@@ -183,10 +185,13 @@ func (d *Driver) Step(ctx context.Context, id structs.NamespacedID) (again bool,
 	if entry == nil {
 		return false, nil
 	}
+	entry.EvalSeed, entry.Time = d.opts.NewID(), d.opts.Clock.Now().UnixNano()
+	if placed, err := d.start(ctx, snap, r, entry); placed || err != nil {
+		return placed, err
+	}
 	if err := d.takeBack(ctx, snap, r, entry); err != nil {
 		return false, err
 	}
-	entry.EvalSeed, entry.Time = d.opts.NewID(), d.opts.Clock.Now().UnixNano()
 	_, err = d.apply.Apply(ctx, structs.LogWorkflowAdvance, entry)
 	switch {
 	case err == nil:

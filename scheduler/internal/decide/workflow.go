@@ -37,7 +37,7 @@ func (c *workflowRun) place(p reconcile.Placement) bool {
 		return false
 	}
 	world.Flush(c.search.Edit)
-	for _, at := range lend.Nodes(c.search.Edit, c.claim, c.search.Request) {
+	for _, at := range lend.Nodes(c.search.Edit, c.claim, c.search.Request, c.s.Input.NodeOf(c.work.Group.Name)) {
 		if c.only != "" && c.only != at.ID {
 			continue
 		}

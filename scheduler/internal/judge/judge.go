@@ -404,7 +404,7 @@ func (j *judgement) result() *structs.JudgedPlan {
 	if !whole && j.plan.AllAtOnce {
 		return valid
 	}
-	valid.Update, valid.Reserve, valid.Workflow = j.updates, j.reserved, j.workflow
+	valid.Update, valid.Reserve, valid.Workflow, valid.Advance = j.updates, j.reserved, j.workflow, j.plan.Advance
 	for _, h := range j.unreserved {
 		valid.Unreserve = append(valid.Unreserve, h.NodeID)
 	}

@@ -18,8 +18,8 @@ type Node struct {
 }
 
 // Nodes returns the nodes of a reservation that have room for one more instance of its workflow, the ones on which fewest leave first, and among
-// those on which nobody does the one that has least left then.
-func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request) []Node {
+// those on which nobody does the assigned one, if it is there, then the one that has least left then.
+func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned string) []Node {
 	type room struct {
 		Node
 		left world.Resources
@@ -42,8 +42,14 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request) []Node {
 			}
 		}
 	}
+	elsewhere := func(r *room) int {
+		if r.ID == assigned {
+			return 0
+		}
+		return 1
+	}
 	slices.SortStableFunc(rooms, func(a, b room) int {
-		return cmp.Or(cmp.Compare(len(a.Leave), len(b.Leave)), cmp.Compare(a.left.Devices, b.left.Devices), cmp.Compare(a.left.Amount.CPU, b.left.Amount.CPU),
+		return cmp.Or(cmp.Compare(len(a.Leave), len(b.Leave)), cmp.Compare(elsewhere(&a), elsewhere(&b)), cmp.Compare(a.left.Devices, b.left.Devices), cmp.Compare(a.left.Amount.CPU, b.left.Amount.CPU),
 			cmp.Compare(a.left.Amount.MemoryMB, b.left.Amount.MemoryMB), strings.Compare(a.ID, b.ID))
 	})
 	nodes := make([]Node, len(rooms))

@@ -18,6 +18,9 @@ type Start struct {
 	Jobs []structs.NamespacedID
 	// Lacking reports that the stage does not fit into the reservation: the rest runs as what has no claim.
 	Lacking bool
+	// Nodes are those that the instances of the stage are assigned to, in the order of the jobs, their groups and their counts, without those of
+	// sysbatch jobs; "": it does not fit.
+	Nodes []string
 }
 
 // TakeBack returns who leaves a workflow's reservation for the jobs of a stage, as of a time in Unix nanoseconds (part 5, "When a stage starts").
@@ -32,8 +35,10 @@ func TakeBack(w *world.World, c *structs.WorkflowClaim, s Stage, now int64) (out
 	reclaim := workflow.TakeBack(parts, stage, shares)
 	out.Lacking = !reclaim.Complete
 	t.needs = make([]workflow.Amounts, len(parts))
+	out.Nodes = make([]string, len(stage))
 	for i, part := range reclaim.Assigned {
 		if part >= 0 {
+			out.Nodes[i] = t.nodes[part].ID
 			t.needs[part] = t.needs[part].Plus(stage[i].Needs)
 		}
 	}

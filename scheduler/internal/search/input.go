@@ -46,8 +46,18 @@ type Input struct {
 	// EntitledOnly: only instances that a claim of the job's namespace holds are placed. The others wait for the other position of
 	// their request in the queue.
 	EntitledOnly bool
+	// Assigned returns the node on which the next instance of a group is to use the reservation of its workflow, once for each; "", or nil for all: any.
+	Assigned func(group string) (nodeID string)
 	// CountOnly: only the number that find no room is needed, not the placements.
 	CountOnly bool
+}
+
+// NodeOf returns the node that is assigned to the next instance of a group; "": none is.
+func (in *Input) NodeOf(group string) string {
+	if in.Assigned == nil {
+		return ""
+	}
+	return in.Assigned(group)
 }
 
 // PendingSince returns when a group's request began to wait, in Unix nanoseconds; begins if it has not waited yet.

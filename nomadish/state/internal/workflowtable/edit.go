@@ -57,14 +57,15 @@ func (x Edit) Apply(payload any) error {
 	return structs.Errorf(structs.CodeInternal, "log entry with a payload of type %T: it is not about workflows", payload)
 }
 
-func (x Edit) get(namespace, id string) *structs.WorkflowRun {
+// Get returns a workflow as the entry has it; nil: there is none.
+func (x Edit) Get(namespace, id string) *structs.WorkflowRun {
 	row, _ := memtable.First[structs.WorkflowRun](x.Rows, Workflows, byID, namespace, id)
 	return row
 }
 
 // stored returns a workflow, or an error that there is none.
 func (x Edit) stored(namespace, id string) (*structs.WorkflowRun, error) {
-	if row := x.get(namespace, id); row != nil {
+	if row := x.Get(namespace, id); row != nil {
 		return row, nil
 	}
 	return nil, Missing(namespace, id)
@@ -93,7 +94,7 @@ func (x Edit) run(e *structs.WorkflowRunEntry) error {
 	if w != nil {
 		ns, id = w.Namespace, w.ID
 	}
-	was := x.get(ns, id)
+	was := x.Get(ns, id)
 	if w == nil {
 		if was == nil {
 			return Missing(ns, id)
@@ -195,7 +196,7 @@ func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
 
 // Reserve changes what a run that has not ended has reserved. It changes nothing if the run is over, or another.
 func (x Edit) Reserve(to *structs.WorkflowReservation) {
-	was := x.get(to.Namespace, to.ID)
+	was := x.Get(to.Namespace, to.ID)
 	if was == nil || was.Run != to.Run || !was.Alive() {
 		return
 	}
@@ -210,7 +211,7 @@ func (x Edit) Reserve(to *structs.WorkflowReservation) {
 
 // Lose writes back a reservation of which parts are lost.
 func (x Edit) Lose(c *structs.WorkflowClaim) {
-	was := x.get(c.Namespace, c.ID)
+	was := x.Get(c.Namespace, c.ID)
 	if was == nil || structs.PartsEqual(was.Parts, c.Parts) {
 		return
 	}

@@ -1,0 +1,97 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"hash/fnv"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/stages"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// start commits an entry that registers jobs of one stage as one plan, with what is taken back for them and where they run. It reports whether the entry
+// is dealt with: where a server does not know such plans, and where the plan did not hold, the jobs are to be registered and placed as others are.
+func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, entry *structs.WorkflowAdvanceEntry) (done bool, err error) {
+	stage, only := registers(entry)
+	if d.planner == nil || !r.Posted || stage < 0 || d.opts.Readable != nil && d.opts.Readable(structs.LogWorkflowStart) != nil {
+		return false, nil
+	}
+	now := d.opts.Clock.Now()
+	jobs := stages.JobsOf(r, stage, only)
+	start := make([]scheduler.StageJob, len(jobs))
+	for i, job := range jobs {
+		if was := snap.Job(nil, job.Namespace, job.ID); was != nil {
+			job.CreateIndex = was.CreateIndex
+		}
+		job.Version, job.SubmitTime = snap.NextVersion(job.Namespace, job.ID), entry.Time
+		start[i] = scheduler.StageJob{Job: job, EvalID: structs.DeriveID(entry.EvalSeed, uint64(i))}
+	}
+	prepared := scheduler.NewPrepared()
+	begins := scheduler.PlanStage(snap.World(), structs.WorkflowKey(r.Namespace, r.ID), start, now.UnixNano(), func(job *structs.Job) scheduler.Input {
+		return snap.Input(job.NamespacedID(), job, snap.AllocsToDecide(job.Namespace, job.ID), &state.InputOptions{
+			Now: now, Seed: seedOf(entry.EvalSeed, job.ID), NewID: d.opts.NewID, Prepared: prepared, Brief: true,
+		})
+	})
+	if len(begins.Place) == 0 {
+		return false, nil
+	}
+	reclaimed(entry, stage, len(begins.Stops))
+	plan := &structs.Plan{
+		Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), AllAtOnce: true,
+		Advance: entry, Workflow: reservationOf(r), Stop: begins.Stops, Place: begins.Place,
+	}
+	for _, job := range begins.Jobs {
+		plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))
+	}
+	result, err := d.planner.Submit(ctx, plan)
+	switch {
+	case structs.CodeOf(err) == structs.CodeBadRequest: // the run has changed since
+		return true, nil
+	case err != nil:
+		return false, err
+	case result.AllocIndex == 0:
+		reclaimed(entry, stage, 0)
+		d.opts.Logger.Debug("a stage does not start as one plan", "namespace", r.Namespace, "workflow", r.ID, "reason", result.RefusedReason)
+		return false, nil
+	}
+	d.opts.Logger.Debug("stage started", "namespace", r.Namespace, "workflow", r.ID, "run", r.Run, "stage", stage, "jobs", len(jobs), "reclaimed", len(begins.Stops))
+	return true, nil
+}
+
+// registers returns the stage of which an entry registers jobs, and which; -1: of none, or of several.
+func registers(entry *structs.WorkflowAdvanceEntry) (stage int, jobs []int) {
+	stage = -1
+	for _, m := range entry.Jobs {
+		switch {
+		case !m.Register:
+			continue
+		case stage >= 0 && m.Stage != stage:
+			return -1, nil
+		}
+		stage, jobs = m.Stage, append(jobs, m.Job)
+	}
+	return stage, jobs
+}
+
+// reclaimed states how many borrowers leave for a stage that an entry starts.
+func reclaimed(entry *structs.WorkflowAdvanceEntry, stage, count int) {
+	for i := range entry.Stages {
+		if m := &entry.Stages[i]; m.Stage == stage && m.Start {
+			m.Reclaimed = count
+		}
+	}
+}
+
+// reservationOf returns what a run has reserved, as plans state it.
+func reservationOf(r *structs.WorkflowRun) *structs.WorkflowReservation {
+	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: true, Missing: r.Missing}
+}
+
+// seedOf is the same for the same job of an entry.
+func seedOf(entry, job string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(entry + job)) // never fails
+	return cmp.Or(h.Sum64(), 1)
+}
