@@ -325,6 +325,63 @@ func TestUpdatesKeepTheirClass(t *testing.T) {
 	}
 }
 
+// TestCellResumed: what was suspended by hand while it used a cell, and lost that with its node, does not go on while another of its namespace uses it,
+// though the devices are free.
+func TestCellResumed(t *testing.T) {
+	chain := chainOf(t)
+	x := newTenants(t, func(e *scheduler.Edit) {
+		e.SetQuotas("a", []world.Quota{{Chain: chain, Level: "pcie", Count: 1, Order: 1}})
+	}, eightGPUs("n1"), eightGPUs("n2"))
+	first := x.decide("a", "first", 1, 2)
+	if got := placements(first); len(got) != 1 || !strings.HasPrefix(got[0], "guaranteed pcie") {
+		t.Fatalf("the first: %v", got)
+	}
+	a := first.Place[0].Allocation(0)
+	a.DesiredStatus, a.ClientStatus, a.DesiredTransition.Suspend = structs.AllocDesiredSuspend, structs.AllocClientSuspended, new(true)
+	suspended := func() {
+		e := x.pass.World().Edit()
+		e.UpsertAlloc(a)
+		x.pass = scheduler.NewPass(e.World())
+	}
+	suspended()
+	isReady := func(ready bool) {
+		e := x.pass.World().Edit()
+		e.UpsertNode(eightGPUs(a.NodeID, func(n *structs.Node) {
+			if !ready {
+				n.Status = structs.NodeStatusDisconnected
+			}
+		}))
+		x.pass = scheduler.NewPass(e.World())
+	}
+	isReady(false)
+	second := x.decide("a", "second", 1, 2)
+	if g, _ := classes(second); g != 1 {
+		t.Fatalf("the second, while the first is suspended: %v", placements(second))
+	}
+	isReady(true)
+	a.DesiredTransition.Suspend = new(false)
+	suspended()
+	a.Job = gpuJobOf("a", "first", 1, 2)
+	goOn := func() *structs.Plan {
+		in := inputOf(a.Job, &x.ids)
+		in.Allocs = []*structs.Allocation{a}
+		plan, err := x.pass.Decide(&structs.Evaluation{ID: "e-again", Namespace: "a", JobID: "first", Priority: 50, Type: a.Job.Type}, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	if plan := goOn(); len(plan.Update) != 0 {
+		t.Error("the first goes on while the second uses its cell")
+	}
+	e := x.pass.World().Edit()
+	e.DeleteAlloc(second.Place[0].Allocation(0).ID, "n1")
+	x.pass = scheduler.NewPass(e.World())
+	if plan := goOn(); len(plan.Update) != 1 {
+		t.Error("the first does not go on when its cell is free")
+	}
+}
+
 // TestClaimsOfOneVendor: a request that names no vendor gets devices of the chain whose cells its namespace owns, on a node of several.
 func TestClaimsOfOneVendor(t *testing.T) {
 	mixed := func(n *structs.Node) {

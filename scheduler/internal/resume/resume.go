@@ -58,6 +58,9 @@ func Take(e *world.Edit, a *structs.Allocation, reserved *structs.AllocatedResou
 	}
 	n, _ = world.StateOf(e, a.NodeID)
 	what := n.LacksUse(now, &world.Taker{RequestName: was.Owner.RequestName, Borrows: was.Owner.Terms.BorrowsFrom()})
+	if what == "" && now.UsesCells() { // others of its namespace may use its cell by now
+		what = world.ClaimLacks(e, now)
+	}
 	if what = cmp.Or(what, world.LicenseEdit{E: e}.Lacks(now, false)); what != "" {
 		world.Take(e, was)
 		return what
