@@ -10,8 +10,8 @@ import (
 )
 
 // BenchmarkWorkflows is, on nodes of 16 cores: ordinary evaluations of one instance each beside reservations of workflows that are posted, that lend to
-// the job's namespace or to another, against none; choosing a reservation; and starting a stage, first the plan that has borrowers leave and then the
-// jobs, one evaluation each.
+// the job's namespace or to another, against none; choosing a reservation; and starting a stage: the plan that has borrowers leave
+// and places all of its jobs.
 func BenchmarkWorkflows(b *testing.B) {
 	nodes, workflows, stageJobs := 10_000, 500, 1000
 	if testing.Short() {
@@ -99,29 +99,28 @@ func benchStage(b *testing.B, nodes, jobs int) {
 	plan, _ := flood.on(b, w)
 	w = commit(b, w, plan)
 	b.Run(fmt.Sprintf("stage/jobs=%d/nodes=%d", jobs, len(claim.Parts)), func(b *testing.B) {
-		var back, place time.Duration
-		left := 0
+		var took time.Duration
+		var start scheduler.StagePlan
+		list := make([]scheduler.StageJob, len(stage))
+		for i, j := range stage {
+			list[i] = scheduler.StageJob{Job: j, EvalID: structs.DeriveID("start", uint64(i))}
+		}
 		for b.Loop() {
-			from := time.Now()
-			left = len(scheduler.StartStage(w, claim.Key(), stage, from.UnixNano()).Stops)
-			back += time.Since(from)
+			from, minted := time.Now(), uint64(0)
+			prepared := scheduler.NewPrepared()
+			start = scheduler.PlanStage(w, claim.Key(), list, from.UnixNano(), func(j *structs.Job) scheduler.Input {
+				return scheduler.Input{
+					Job: j, Config: structs.DefaultSchedulerConfiguration(), Now: from, Seed: 1, SnapshotIndex: 1, Prepared: prepared, Brief: true,
+					NewID: func() string { minted++; return structs.DeriveID("new", minted) },
+				}
+			})
+			took += time.Since(from)
 		}
-		b.ReportMetric(float64(left), "leave")
-		b.ReportMetric(float64(back.Microseconds())/float64(b.N), "µs/plan")
-		free := workflowsWorldWith(nodes, claim)
-		for _, j := range stage {
-			d := newDecision(j, 1)
-			plan, took := d.on(b, free)
-			place += took
-			free = commit(b, free, plan)
+		if n := countPlaced(&structs.Plan{Place: start.Place}); n != len(stage) {
+			b.Fatalf("%d of %d jobs are placed", n, len(stage))
 		}
-		b.ReportMetric(float64(place.Microseconds())/float64(len(stage)), "µs/job")
+		b.ReportMetric(float64(len(start.Stops)), "leave")
+		b.ReportMetric(float64(took.Microseconds())/float64(b.N), "µs/plan")
+		b.ReportMetric(float64(took.Microseconds())/float64(b.N*len(stage)), "µs/job")
 	})
-}
-
-// workflowsWorldWith is workflowsWorld with one reservation.
-func workflowsWorldWith(nodes int, c *structs.WorkflowClaim) *scheduler.World {
-	e := workflowsWorld(nodes, 0, 0, "").Edit()
-	scheduler.SetWorkflow(e, c)
-	return e.World()
 }

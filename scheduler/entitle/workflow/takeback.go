@@ -17,6 +17,21 @@ type Borrower struct {
 type PartState struct {
 	Idle      Amounts // at hand: neither instances of the workflow nor borrowers use it
 	Borrowers []Borrower
+	// Most is how much of the part instances may use at most, where Idle and what borrowers use is more than that: they use what is free beside the part,
+	// too. nil: all of it.
+	Most *Amounts
+}
+
+// most returns how much of the part instances may use: all of it if borrowers used none.
+func (p *PartState) most() Amounts {
+	all := p.Idle
+	for i := range p.Borrowers {
+		all = all.Plus(p.Borrowers[i].Uses)
+	}
+	if p.Most != nil {
+		return p.Most.Min(all)
+	}
+	return all
 }
 
 // Reclaim is how a stage is placed, and who has to leave for it.
@@ -41,11 +56,8 @@ func TakeBack(parts []PartState, stage []Instance, shares []int64) Reclaim {
 	idle, whole := make([]Amounts, len(parts)), make([]Amounts, len(parts))
 	var sum, atHand Amounts
 	for p := range parts {
-		idle[p] = parts[p].Idle
-		whole[p] = parts[p].Idle
-		for i := range parts[p].Borrowers {
-			whole[p] = whole[p].Plus(parts[p].Borrowers[i].Uses)
-		}
+		whole[p] = parts[p].most()
+		idle[p] = parts[p].Idle.Min(whole[p])
 		sum, atHand = sum.Plus(whole[p]), atHand.Plus(idle[p])
 	}
 	if assigned, ok := fit(idle, stage); ok {
@@ -75,6 +87,7 @@ type taking struct {
 	sum      Amounts   // of all parts
 	scale    scale     // of that
 	left     []Amounts // at hand in each part beside the instances that are placed
+	most     []Amounts // what more of each part instances may use
 	lent     []Amounts // what borrowers use that were not taken back yet, of each part
 	taken    [][]bool  // which borrowers of each part are
 	victims  []choice  // in their order
@@ -87,12 +100,12 @@ type taking struct {
 // start makes everything as it is before the first instance is placed, of a stage that needs a total and lacks some of it.
 func (t *taking) start(lacks, total Amounts, shares []int64) {
 	t.left, t.lent, t.taken = make([]Amounts, len(t.parts)), make([]Amounts, len(t.parts)), make([][]bool, len(t.parts))
-	t.assigned, t.victims = make([]int, len(t.stage)), nil
+	t.assigned, t.victims, t.most = make([]int, len(t.stage)), nil, make([]Amounts, len(t.parts))
 	scarce := scarcest(lacks, total, t.sum)
 	t.quota = newQuota(scarce, shares)
 	for p := range t.parts {
 		borrowers := t.parts[p].Borrowers
-		t.left[p], t.taken[p] = t.parts[p].Idle, make([]bool, len(borrowers))
+		t.left[p], t.taken[p], t.most[p] = t.parts[p].Idle, make([]bool, len(borrowers)), t.parts[p].most()
 		for i := range borrowers {
 			t.lent[p] = t.lent[p].Plus(borrowers[i].Uses)
 			t.quota.lend(&borrowers[i])
@@ -141,7 +154,7 @@ func (t *taking) place(order, packed []int) bool {
 			t.take(c)
 			t.victims = append(t.victims, c)
 		}
-		t.left[part] = t.left[part].Minus(instance.Needs)
+		t.left[part], t.most[part] = t.left[part].Minus(instance.Needs), t.most[part].Minus(instance.Needs)
 	}
 	return complete
 }
@@ -156,13 +169,13 @@ func (t *taking) lacking(part int, needs Amounts) int64 {
 func (t *taking) choose(i *Instance) int {
 	t.best = t.best[:0]
 	for p := range t.parts {
-		if i.Needs.Fits(t.left[p]) && i.mayUse(p) {
+		if i.Needs.Fits(t.left[p]) && i.Needs.Fits(t.most[p]) && i.mayUse(p) {
 			return p
 		}
 	}
 	best, unfair, beyond := -1, unfairness{}, 0.0
 	for p := range t.parts {
-		if !i.Needs.Fits(t.left[p].Plus(t.lent[p])) || !i.mayUse(p) {
+		if !i.Needs.Fits(t.left[p].Plus(t.lent[p])) || !i.Needs.Fits(t.most[p]) || !i.mayUse(p) {
 			continue
 		}
 		limit := len(t.parts[p].Borrowers)

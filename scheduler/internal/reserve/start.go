@@ -85,7 +85,8 @@ func (t *taking) parts() (out []workflow.PartState) {
 		}
 		t.nodes = append(t.nodes, n)
 		p, _ := n.Part(t.key)
-		state := workflow.PartState{Idle: amounts(p.Idle)}
+		most := amounts(p.Total.Less(p.Used))
+		state := workflow.PartState{Idle: amounts(p.Idle).Plus(besideParts(n, &p)), Most: &most}
 		for _, u := range n.Usages {
 			if u.Owner.Terms.BorrowsFrom() != t.key {
 				continue
@@ -98,6 +99,20 @@ func (t *taking) parts() (out []workflow.PartState) {
 		out = append(out, state)
 	}
 	return out
+}
+
+// besideParts returns what is free on a node beside all that is reserved of it: borrowers of a part use that first.
+func besideParts(n *world.NodeState, of *world.Part) workflow.Amounts {
+	free := amounts(world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()})
+	for _, p := range n.Parts() {
+		if !p.Pending {
+			free = free.Minus(amounts(p.Total.Less(p.Used)))
+		}
+	}
+	if of.Named() { // its devices are others
+		free.Devices = 0
+	}
+	return free.Max(workflow.Amounts{})
 }
 
 // stop returns how a borrower leaves: it is suspended if it states so and its memory can stay beside what the stage needs, else requeued.
