@@ -1,7 +1,8 @@
 package state
 
 import (
-	"github.com/nomadish/nomadish/scheduler/stages"
+	"cmp"
+
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -13,21 +14,12 @@ func (w workflows) checkStart(p *structs.JudgedPlan) error {
 	if e == nil {
 		return nil
 	}
-	bad := func(why string) error {
-		return structs.Errorf(structs.CodeBadRequest, "plan of workflow %q: run %d %s", e.ID, e.Run, why).WithHint("decide it again on a newer state")
-	}
-	was := w.edit().Get(e.Namespace, e.ID)
-	if was == nil || was.Run != e.Run || was.ModifyIndex != e.CheckIndex {
-		return bad("has changed since it was decided")
-	}
-	_, jobs, err := stages.Advance(was, e, p.Time)
-	if err != nil {
-		return structs.Errorf(structs.CodeBadRequest, "plan of workflow %q: %w", e.ID, err)
-	}
+	jobs, err := w.edit().Advances(e)
 	for _, job := range jobs {
-		if err := checkJob(job); err != nil {
-			return structs.Errorf(structs.CodeBadRequest, "plan of workflow %q: %w", e.ID, err)
-		}
+		err = cmp.Or(err, checkJob(job))
+	}
+	if err != nil {
+		return structs.Errorf(structs.CodeBadRequest, "plan that moves a workflow on: %w", err).WithHint("decide it again on a newer state")
 	}
 	return nil
 }
@@ -81,15 +73,15 @@ func (w workflows) evaluateStart(p *structs.JudgedPlan, registered []*structs.Jo
 	}
 	x.seed, x.minted = seed, 0
 	for _, job := range registered {
-		ev, status := w.evaluation(job, structs.EvalTriggerJobRegister), structs.EvalStatusPending
+		ev := w.evaluation(job, structs.EvalTriggerJobRegister)
 		if n := placed[job.NamespacedID()]; n > 0 && n == job.Instances() {
-			status, ev.StatusDescription = structs.EvalStatusComplete, "placed with its stage"
+			ev.Status, ev.StatusDescription = structs.EvalStatusComplete, "placed with its stage"
 			ev.QueuedAllocations = map[string]int{}
 			for _, g := range job.TaskGroups {
 				ev.QueuedAllocations[g.Name] = 0
 			}
 		}
-		x.mintAs(ev, status)
+		x.mint(ev)
 	}
 	x.seed = ""
 }

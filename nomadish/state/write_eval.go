@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
@@ -136,17 +137,14 @@ func (x *txn) dropEval(was *structs.Evaluation) {
 	note(x, KindEval, was.ID, was, nil)
 }
 
-// mint makes an evaluation that follows from this entry. Without a seed there is none.
-func (x *txn) mint(e structs.Evaluation) { x.mintAs(e, structs.EvalStatusPending) }
-
-// mintAs is mint for an evaluation of a status.
-func (x *txn) mintAs(e structs.Evaluation, status string) {
+// mint makes an evaluation that follows from this entry, pending if it states nothing else. Without a seed there is none.
+func (x *txn) mint(e structs.Evaluation) {
 	if x.seed == "" {
 		return
 	}
 	e.ID = structs.DeriveID(x.seed, x.minted)
 	x.minted++
-	e.Status = status
+	e.Status = cmp.Or(e.Status, structs.EvalStatusPending)
 	x.upsertEval(&e)
 }
 

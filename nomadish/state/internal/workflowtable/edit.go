@@ -57,15 +57,14 @@ func (x Edit) Apply(payload any) error {
 	return structs.Errorf(structs.CodeInternal, "log entry with a payload of type %T: it is not about workflows", payload)
 }
 
-// Get returns a workflow as the entry has it; nil: there is none.
-func (x Edit) Get(namespace, id string) *structs.WorkflowRun {
+func (x Edit) get(namespace, id string) *structs.WorkflowRun {
 	row, _ := memtable.First[structs.WorkflowRun](x.Rows, Workflows, byID, namespace, id)
 	return row
 }
 
 // stored returns a workflow, or an error that there is none.
 func (x Edit) stored(namespace, id string) (*structs.WorkflowRun, error) {
-	if row := x.Get(namespace, id); row != nil {
+	if row := x.get(namespace, id); row != nil {
 		return row, nil
 	}
 	return nil, Missing(namespace, id)
@@ -94,7 +93,7 @@ func (x Edit) run(e *structs.WorkflowRunEntry) error {
 	if w != nil {
 		ns, id = w.Namespace, w.ID
 	}
-	was := x.Get(ns, id)
+	was := x.get(ns, id)
 	if w == nil {
 		if was == nil {
 			return Missing(ns, id)
@@ -172,16 +171,28 @@ func (x Edit) mayRun(w *structs.Workflow, was *structs.WorkflowRun, e *structs.W
 	return nil
 }
 
-// advance moves a run on.
-func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
-	was, err := x.stored(e.Namespace, e.ID)
-	if err != nil {
-		return err
+// Advances returns the jobs that an entry would register which moves a run on, and changes nothing. It returns an error if the entry would be refused.
+func (x Edit) Advances(e *structs.WorkflowAdvanceEntry) (register []*structs.Job, err error) {
+	_, _, register, err = x.advanced(e)
+	return register, err
+}
+
+// advanced returns a run as it was and as an entry moves it on, with the jobs that are to be registered.
+func (x Edit) advanced(e *structs.WorkflowAdvanceEntry) (was, now *structs.WorkflowRun, register []*structs.Job, err error) {
+	if was, err = x.stored(e.Namespace, e.ID); err != nil {
+		return nil, nil, nil, err
 	}
 	if was.Run != e.Run || was.ModifyIndex != e.CheckIndex {
-		return structs.Errorf(structs.CodeConflict, "workflow %q: run %d was changed at index %d, not run %d at %d", e.ID, was.Run, was.ModifyIndex, e.Run, e.CheckIndex)
+		return nil, nil, nil, structs.Errorf(structs.CodeConflict, "workflow %q: run %d was changed at index %d, not run %d at %d", e.ID, was.Run, was.ModifyIndex,
+			e.Run, e.CheckIndex)
 	}
-	now, jobs, err := stages.Advance(was, e, x.Now)
+	now, register, err = stages.Advance(was, e, x.Now)
+	return was, now, register, err
+}
+
+// advance moves a run on.
+func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
+	was, now, jobs, err := x.advanced(e)
 	if err != nil {
 		return err
 	}
@@ -196,7 +207,7 @@ func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
 
 // Reserve changes what a run that has not ended has reserved. It changes nothing if the run is over, or another.
 func (x Edit) Reserve(to *structs.WorkflowReservation) {
-	was := x.Get(to.Namespace, to.ID)
+	was := x.get(to.Namespace, to.ID)
 	if was == nil || was.Run != to.Run || !was.Alive() {
 		return
 	}
@@ -211,7 +222,7 @@ func (x Edit) Reserve(to *structs.WorkflowReservation) {
 
 // Lose writes back a reservation of which parts are lost.
 func (x Edit) Lose(c *structs.WorkflowClaim) {
-	was := x.Get(c.Namespace, c.ID)
+	was := x.get(c.Namespace, c.ID)
 	if was == nil || structs.PartsEqual(was.Parts, c.Parts) {
 		return
 	}
