@@ -15,7 +15,7 @@ import (
 // is dealt with: where a server does not know such plans, and where the plan did not hold, the jobs are to be registered and placed as others are.
 func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, entry *structs.WorkflowAdvanceEntry) (done bool, err error) {
 	stage, only := registers(entry)
-	if d.planner == nil || !r.Posted || stage < 0 || d.opts.Readable != nil && d.opts.Readable(structs.LogWorkflowStart) != nil {
+	if d.planner == nil || !r.Posted || stage < 0 || !d.known(structs.LogWorkflowStart) {
 		return false, nil
 	}
 	now := d.opts.Clock.Now()
@@ -59,6 +59,9 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 	d.opts.Logger.Debug("stage started", "namespace", r.Namespace, "workflow", r.ID, "run", r.Run, "stage", stage, "jobs", len(jobs), "reclaimed", len(begins.Stops))
 	return true, nil
 }
+
+// known reports whether all servers know an entry of a type.
+func (d *Driver) known(t structs.LogType) bool { return d.opts.Readable == nil || d.opts.Readable(t) == nil }
 
 // registers returns the stage of which an entry registers jobs, and which; -1: of none, or of several.
 func registers(entry *structs.WorkflowAdvanceEntry) (stage int, jobs []int) {
