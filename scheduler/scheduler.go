@@ -9,6 +9,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/explain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/judge"
+	"github.com/nomadish/nomadish/scheduler/internal/pass"
 	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/requestkey"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -140,10 +141,10 @@ func UserShareOn(e *Edit, pool, user string) int { return world.Base(e).UserShar
 
 // Pass decides evaluations one after the other on one World that moves on with each of
 // them. It is for one goroutine.
-type Pass = decide.Pass
+type Pass = pass.Pass
 
 // NewPass begins a pass on a World, which stays as it is.
-func NewPass(w *World) *Pass { return decide.NewPass(w) }
+func NewPass(w *World) *Pass { return pass.New(w) }
 
 // RequestKey is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.

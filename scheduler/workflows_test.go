@@ -383,3 +383,47 @@ func TestWorkflowSharedDevices(t *testing.T) {
 		}
 	}
 }
+
+// ofStage makes a job one of the stage a of the workflow.
+func ofStage(j *structs.Job) { j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "a"} }
+
+// TestWorkflowGang: a gang of a workflow runs in its reservation, all of it; those who borrow leave for it, and a member that fails comes back there.
+func TestWorkflowGang(t *testing.T) {
+	gang := func(least int) func(*structs.Job) {
+		return func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{Min: least} }
+	}
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "node_pool:default", LendLonger: true})
+	w.flood("default", 6)
+	w.wantPart(0, 6, 2)
+	w.submit("", "wf/1/a", 6, ofStage, gang(4))
+	w.wantPart(6, 2, 0)
+	w.client(func(a *structs.Allocation) bool { return a.JobID == "wf/1/a" && a.Name == "wf/1/a.g[5]" }, w.ended(true))
+	w.again("default")
+	w.wantPart(5, 3, 0)
+	w.after(time.Hour)
+	w.decide("wf/1/a")
+	w.wantPart(6, 2, 0)
+}
+
+// TestWorkflowGangTopology: a gang is kept under one cell of the level that it requires, within the reservation.
+func TestWorkflowGangTopology(t *testing.T) {
+	for _, required := range []bool{true, false} {
+		w := newWorkflows(t, 4, 0)
+		w.slotNode("n2", 4)
+		w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 4000, MemoryMB: 4000, DiskMB: 3000})
+		w.set()
+		w.stage("a", 2)
+		w.submit("", "wf/1/gang", 4, ofStage, requests(50, 1000, 1000), func(j *structs.Job) {
+			j.TaskGroups[0].Gang, j.TaskGroups[0].Topology = &structs.Gang{}, &structs.TopologyConstraint{Level: structs.LevelNode, Required: required}
+		})
+		on := map[string]int{}
+		for _, a := range w.allocs {
+			if a.JobID == "wf/1/gang" {
+				on[a.NodeID]++
+			}
+		}
+		if len(on) != 1 || on["n1"]+on["n2"] != 4 {
+			t.Errorf("required %v: the gang is on %v", required, on)
+		}
+	}
+}

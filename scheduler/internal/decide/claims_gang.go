@@ -157,24 +157,12 @@ func (x *GangPlacer) claimOneNode(level string) *Trial {
 
 // claimOn places all first members by claims on a node, under one cell of a level there.
 func (x *GangPlacer) claimOn(id, level string) *Trial {
-	for _, d := range x.domainsAt(id, level) {
+	for _, d := range domain.At(x.base, x.gw, id, level) {
 		if t := x.try(d); t != nil {
 			return t
 		}
 	}
 	return nil
-}
-
-// domainsAt returns the domains of a node under which a gang may be that is to be under one cell of a level there.
-func (x *GangPlacer) domainsAt(id, level string) []*feasible.Domain {
-	n, known := world.StateOf(x.base, id)
-	if !known || n.Node == nil {
-		return nil
-	}
-	if domain.KeptInCells(x.gw, level) {
-		return domain.CellsOf(n, level)
-	}
-	return []*feasible.Domain{domain.OfNode(n.Node)}
 }
 
 // more returns the placing by claims for members that need not come with others.

@@ -76,7 +76,10 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		x.explain(claim.Without{Withheld: []string{why}})
 		return nil
 	}
-	t, without := x.claim()
+	t, without := x.ofWorkflow()
+	if t == nil {
+		t, without = x.claim()
+	}
 	if t == nil {
 		var why []string
 		t, why = x.slots()
@@ -397,12 +400,15 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 		}
 		run := s.newRun(work, s.Edit, f)
 		run.under(d)
+		if t.runs = append(t.runs, run); run.placeOwn(work.Place) {
+			continue
+		}
 		var claims *claimRun
 		var slots *slotRun
 		if kind != "" {
 			claims, slots = run.claims(), run.slots()
 		}
-		t.runs, t.claims, t.slots = append(t.runs, run), append(t.claims, claims), append(t.slots, slots)
+		t.claims, t.slots = append(t.claims, claims), append(t.slots, slots)
 		lacks := gw.Spec.Groups[i].Min - guaranteed[work.Group.Name] - len(work.Done)
 		for _, p := range work.Place {
 			if p.Tracker == nil && !gw.Spec.ByMember {

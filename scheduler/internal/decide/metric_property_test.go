@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler/internal/judge"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -69,15 +70,18 @@ func TestExplainEqualsWalk(t *testing.T) {
 
 // placeOthers returns the World with up to three jobs on it.
 func placeOthers(t *rapid.T, w *world.World) *world.World {
-	p := NewPass(w)
 	for i := range rapid.IntRange(0, 3).Draw(t, "others") {
 		j := schedtest.DrawRequestingJob(t)
 		j.ID = fmt.Sprint("other", i)
-		if _, err := p.Decide(&structs.Evaluation{ID: "eval-" + j.ID, JobID: j.ID}, deciding(j, uint64(i))); err != nil { // three
+		plan, err := Schedule(w, &structs.Evaluation{ID: "eval-" + j.ID, JobID: j.ID}, deciding(j, uint64(i))) // three
+		if err != nil {
 			t.Fatal(err)
 		}
+		e := w.Edit()
+		judge.Judge(e, plan)
+		w = e.World()
 	}
-	return p.World()
+	return w
 }
 
 // deciding is what a job is decided with, that has no allocations yet.

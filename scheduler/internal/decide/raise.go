@@ -27,12 +27,3 @@ func PlanRaise(w *world.World, eval *structs.Evaluation, in search.Input, allocs
 	s.plan.Evals = []*structs.Evaluation{done}
 	return s.plan, nil
 }
-
-// DecideRaise decides as PlanRaise does, and goes on with what its plan does as done.
-func (p *Pass) DecideRaise(eval *structs.Evaluation, in search.Input, allocs []string) (*structs.Plan, error) {
-	plan, err := PlanRaise(p.w, eval, in, allocs)
-	if err != nil {
-		return nil, err
-	}
-	return plan, p.Follow(plan)
-}

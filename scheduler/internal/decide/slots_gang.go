@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/slot"
@@ -154,7 +155,7 @@ func (x *GangPlacer) leaveOneNode(level string) *Trial {
 	}
 	least := leastLoss{x: x}
 	for _, id := range nodes {
-		for _, d := range x.domainsAt(id, level) {
+		for _, d := range domain.At(x.base, x.gw, id, level) {
 			if t := x.try(d); t != nil && least.enough(t, d) {
 				return t
 			}

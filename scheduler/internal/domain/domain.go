@@ -24,6 +24,39 @@ func OfNode(n *structs.Node) *feasible.Domain {
 	return feasible.NewDomain(feasible.Domain{Level: structs.LevelNode, NodeID: n.ID, Name: cmp.Or(n.Name, structs.ShortID(n.ID))})
 }
 
+// At returns the domains of a node under which a gang may be that is to be under one cell of a level there.
+func At(e *world.Edit, gw *reconcile.GangWork, id, level string) []*feasible.Domain {
+	n, known := world.StateOf(e, id)
+	if !known || n.Node == nil {
+		return nil
+	}
+	if KeptInCells(gw, level) {
+		return CellsOf(n, level)
+	}
+	return []*feasible.Domain{OfNode(n.Node)}
+}
+
+// OfParts returns the domains, one after the other, under which a gang may be in the reservation of its workflow; nil is anywhere.
+func OfParts(e *world.Edit, config *structs.SchedulerConfiguration, gw *reconcile.GangWork, own *structs.WorkflowClaim) (list []*feasible.Domain) {
+	want := gw.Spec.Topology
+	if want == nil {
+		return []*feasible.Domain{nil}
+	}
+	level, _, site := SiteLevel(config, want.Level)
+	for i := range own.Parts {
+		id := own.Parts[i].NodeID
+		if n, known := world.StateOf(e, id); !site {
+			list = append(list, At(e, gw, id, want.Level)...)
+		} else if known && n.Node != nil {
+			list = append(list, OfSite(n.Node, level))
+		}
+	}
+	if !want.Required {
+		list = append(list, nil)
+	}
+	return list
+}
+
 // NewCell makes the domain of a cell within a node.
 func NewCell(level, id string, n *structs.Node, devices map[string]bool) *feasible.Domain {
 	above := OfNode(n)

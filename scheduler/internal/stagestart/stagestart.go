@@ -5,9 +5,8 @@ package stagestart
 import (
 	"slices"
 
-	"github.com/nomadish/nomadish/scheduler/internal/decide"
-	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/judge"
+	"github.com/nomadish/nomadish/scheduler/internal/pass"
 	"github.com/nomadish/nomadish/scheduler/internal/reserve"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -37,10 +36,10 @@ func Plan(w *world.World, c *structs.WorkflowClaim, jobs []Job, now int64, input
 	out := Start{Start: reserve.TakeBack(w, c, stage, now)}
 	edit := w.Edit()
 	judge.Judge(edit, &structs.Plan{Stop: out.Stops})
-	pass, next := decide.NewPass(edit.World()), 0
+	moving, next := pass.New(edit.World()), 0
 	for _, j := range jobs {
 		n := instances(j.Job)
-		out.Place = append(out.Place, j.place(pass, input(j.Job), out.Nodes[next:next+n])...)
+		out.Place = append(out.Place, j.place(moving, input(j.Job), out.Nodes[next:next+n])...)
 		next += n
 	}
 	return out
@@ -54,14 +53,14 @@ func instances(j *structs.Job) int {
 	return j.Instances()
 }
 
-// place places a job whole on the nodes that its instances are assigned to, and goes on with it as placed; nil: it is not to be had whole. A gang, and
-// what runs on every node, is never placed here: where it may run depends on more than its reservation.
-func (j *Job) place(pass *decide.Pass, in search.Input, nodes []string) []*structs.PlacementBatch {
-	if len(nodes) == 0 || slices.Contains(nodes, "") || feasible.AllOrNone(j.Job) || len(feasible.GangsOf(j.Job)) > 0 {
+// place places a job whole in its reservation, on the nodes that its instances are assigned to if it can, and goes on with it as placed; nil: it is not
+// to be had whole.
+func (j *Job) place(moving *pass.Pass, in search.Input, nodes []string) []*structs.PlacementBatch {
+	if len(nodes) == 0 || slices.Contains(nodes, "") {
 		return nil
 	}
 	in.Brief, in.Assigned = true, assigned(j.Job, nodes)
-	plan, err := pass.Plan(&structs.Evaluation{
+	plan, err := moving.Plan(&structs.Evaluation{
 		ID: j.EvalID, Namespace: j.Namespace, JobID: j.ID, Priority: j.Priority, Type: j.Type, TriggeredBy: structs.EvalTriggerJobRegister,
 		Status: structs.EvalStatusPending, CreateTime: in.Now.UnixNano(), ModifyTime: in.Now.UnixNano(),
 	}, in)
@@ -75,7 +74,7 @@ func (j *Job) place(pass *decide.Pass, in search.Input, nodes []string) []*struc
 		}
 		placed += len(b.Instances)
 	}
-	if placed < len(nodes) || pass.Follow(plan) != nil {
+	if placed < len(nodes) || moving.Follow(plan) != nil {
 		return nil
 	}
 	return plan.Place

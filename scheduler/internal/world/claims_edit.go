@@ -327,7 +327,7 @@ func GangCovered(members []*Usage, covers func(*Usage) bool) bool {
 // GangClaim returns the kind of claim that as many members of a gang use as must run together; "": no kind, so that none of them may use any (semantics
 // part 0, rule 5).
 func GangClaim(members []*Usage) string {
-	for _, kind := range []string{structs.ClaimCells, structs.ClaimSlots} {
+	for _, kind := range []string{structs.ClaimCells, structs.ClaimSlots, structs.ClaimWorkflow} {
 		if GangCovered(members, func(u *Usage) bool { return u.Owner.Terms.Claim == kind }) {
 			return kind
 		}

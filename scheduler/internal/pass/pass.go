@@ -1,8 +1,11 @@
-package decide
+// Package pass decides requests that wait, one after the other, on one World that moves on with each (semantics part 7, "queue pass"). It decides
+// nothing itself.
+package pass
 
 import (
 	"fmt"
 
+	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/judge"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -13,8 +16,8 @@ import (
 // that moves on with each of them (semantics part 7, "queue pass"). It is for one goroutine.
 type Pass struct{ w *world.World }
 
-// NewPass begins a pass on a World, which stays as it is.
-func NewPass(w *world.World) *Pass { return &Pass{w: w} }
+// New begins a pass on a World, which stays as it is.
+func New(w *world.World) *Pass { return &Pass{w: w} }
 
 // World is how the World stands after what was decided so far.
 func (p *Pass) World() *world.World { return p.w }
@@ -31,7 +34,16 @@ func (p *Pass) Decide(eval *structs.Evaluation, in search.Input) (*structs.Plan,
 
 // Plan decides and leaves the World as it is.
 func (p *Pass) Plan(eval *structs.Evaluation, in search.Input) (*structs.Plan, error) {
-	return Schedule(p.w, eval, in)
+	return decide.Schedule(p.w, eval, in)
+}
+
+// DecideRaise decides as decide.PlanRaise does, and goes on with what its plan does as done.
+func (p *Pass) DecideRaise(eval *structs.Evaluation, in search.Input, allocs []string) (*structs.Plan, error) {
+	plan, err := decide.PlanRaise(p.w, eval, in, allocs)
+	if err != nil {
+		return nil, err
+	}
+	return plan, p.Follow(plan)
 }
 
 // Follow goes on with what a plan does as done.
