@@ -259,3 +259,35 @@ func TestJudgeRefusesWhatCountsOnAStopThatIsKeptBack(t *testing.T) {
 	f(1000, 0, 3, 2)
 	f(3000, 3, 0, 0)
 }
+
+// TestJudgeRefusesReservedRoomOfAStopThatIsKeptBack: what was placed into the room of a stop that is kept back would otherwise use what a workflow has
+// reserved.
+func TestJudgeRefusesReservedRoomOfAStopThatIsKeptBack(t *testing.T) {
+	c := newCluster(t)
+	c.node("a")
+	c.node("b")
+	e := c.w.Edit()
+	scheduler.SetWorkflow(e, &structs.WorkflowClaim{
+		Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Posted: true, Parts: []structs.WorkflowPart{{NodeID: "a", CPU: 3000}},
+	})
+	c.w = e.World()
+	otherAlloc(c, "a", 1000)
+	batch := func(node, id string, mhz int64, previous string) *structs.PlacementBatch {
+		return &structs.PlacementBatch{
+			JobID: "j", Group: "g", Seed: id, Nodes: []structs.PlacedNode{{ID: node}}, Instances: []structs.Instance{{PreviousAllocation: previous}},
+			Resources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {Cpu: structs.AllocatedCpuResources{CpuShares: mhz}}}},
+		}
+	}
+	for _, f := range []struct {
+		elsewhere              int64 // MHz that the successor of what is stopped requests on the other node, of 4000
+		refused, placed, stops int
+	}{{4000, 0, 2, 1}, {4001, 2, 0, 0}} {
+		valid, refused, why, after := judge(c, &structs.Plan{
+			Stop:  []*structs.AllocStop{{AllocID: "other-a", DesiredStatus: structs.AllocDesiredStop}},
+			Place: []*structs.PlacementBatch{batch("a", "new", 1000, ""), batch("b", "to-b", f.elsewhere, "other-a")},
+		})
+		if len(refused) != f.refused || len(valid.Place) != f.placed || len(valid.Stop) != f.stops || after.Used("a").CPU != 1000 {
+			t.Errorf("%d MHz: refused %v (%s), %d placed, %d stopped, used %+v", f.elsewhere, refused, why, len(valid.Place), len(valid.Stop), after.Used("a"))
+		}
+	}
+}

@@ -256,14 +256,8 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 		id := structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal))
 		u := world.InstanceUse(batch, at.instance, id, common[at.batch])
 		s, _ = world.StateOf(j.e, node)
-		by := world.Taker{
-			RequestName: world.RequestName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, Ends: u.Ends, Entitled: u.Guaranteed(),
-			Recognised: standing.Recognised(world.Base(j.e), u),
-		}
-		if by.Borrows = u.Owner.Terms.BorrowsFrom(); u.Owner.Terms.Claim == structs.ClaimWorkflow {
-			by.Workflow = u.Owner.Terms.WorkflowKey()
-		}
-		if what := cmp.Or(s.LacksUse(u, &by), world.ClaimLacks(j.e, u), world.LicenseEdit{E: j.e}.Lacks(u, by.Recognised)); what != "" {
+		by := j.taker(u)
+		if what := cmp.Or(s.LacksUse(u, by), world.ClaimLacks(j.e, u), world.LicenseEdit{E: j.e}.Lacks(u, by.Recognised)); what != "" {
 			for _, id := range placed {
 				world.Release(j.e, id)
 			}
@@ -274,6 +268,18 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 		placed = append(placed, id)
 	}
 	j.taken = append(j.taken, placed...)
+}
+
+// taker returns who takes a usage.
+func (j *judgement) taker(u *world.Usage) *world.Taker {
+	t := &world.Taker{
+		RequestName: u.Owner.RequestName, Ends: u.Ends, Entitled: u.Guaranteed(), Recognised: standing.Recognised(world.Base(j.e), u),
+		Borrows: u.Owner.Terms.BorrowsFrom(),
+	}
+	if u.Owner.Terms.Claim == structs.ClaimWorkflow {
+		t.Workflow = u.Owner.Terms.WorkflowKey()
+	}
+	return t
 }
 
 // undoRefused takes back what the plan does on nodes that refused.
@@ -371,7 +377,11 @@ func (j *judgement) keepBack(id string) {
 	}
 	world.Release(j.e, id) // what it would keep while suspended
 	if s := world.StateToChange(j.e, u.NodeID); s.Capacity != nil && !j.refused[u.NodeID] {
-		if what := s.LacksUse(u, nil); what != "" {
+		var by *world.Taker
+		if len(j.byNode[u.NodeID]) > 0 { // what was placed there may have counted on its room, and would use what is reserved for others
+			by = j.taker(u)
+		}
+		if what := s.LacksUse(u, by); what != "" {
 			j.refuse(u.NodeID, what)
 			j.undo(u.NodeID)
 		}
