@@ -225,6 +225,8 @@ func (w *workflows) job(namespace string) *structs.Job {
 	switch {
 	case w.IntN(12) == 0:
 		j.Type, g.Count = structs.JobTypeSysBatch, 1
+	case w.IntN(5) == 0:
+		g.Gang = &structs.Gang{Min: 1 + w.IntN(g.Count)}
 	case w.IntN(2) == 0:
 		g.ReschedulePolicy = &structs.ReschedulePolicy{Attempts: new(0), Unlimited: new(false), Interval: new(time.Duration(0))}
 	}
