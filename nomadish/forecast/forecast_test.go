@@ -1,0 +1,103 @@
+package forecast
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestStarts: three jobs of one node start one after the other, and each waits for the one before.
+func TestStarts(t *testing.T) {
+	r := newReality(t)
+	r.nodes(1)
+	for i := range 3 {
+		r.submit(gpuJob(fmt.Sprint("j", i), 50, 1, 8, time.Duration(i+1)*time.Hour))
+		r.until(r.now.Add(time.Minute))
+	}
+	f := r.forecast(Options{})
+	if len(f.Requests) != 2 {
+		t.Fatalf("%d requests wait, not 2", len(f.Requests))
+	}
+	for i, want := range []time.Time{epoch.Add(time.Hour), epoch.Add(3 * time.Hour)} {
+		got := f.Requests[i]
+		if at := time.Unix(0, got.Latest.All); !at.Equal(want) || got.Latest.First != got.Latest.All || got.Latest.Unknown != "" {
+			t.Errorf("%s starts %s (%s), not %s", got.JobID, at.UTC(), got.Latest.Unknown, want)
+		}
+		if ends := got.Latest.WaitsFor; len(ends) != 1 || ends[0].Name != fmt.Sprintf("j%d.g[0]", i) || ends[0].Time != want.UnixNano() {
+			t.Errorf("%s waits for %+v", got.JobID, ends)
+		}
+	}
+}
+
+// TestHolds: what has no limit and no history holds its room.
+func TestHolds(t *testing.T) {
+	r := newReality(t)
+	r.nodes(1)
+	r.submit(gpuJob("endless", 50, 1, 8, 0))
+	r.until(r.now.Add(time.Minute))
+	r.submit(gpuJob("waits", 50, 1, 8, time.Hour))
+	r.until(r.now.Add(time.Minute))
+	f := r.forecast(Options{})
+	want := "not within 168h0m0s; endless.g[0] may hold their room: no max_run_duration and no finished run of their job or user"
+	if len(f.Requests) != 1 || f.Requests[0].Latest.All != 0 || f.Requests[0].Latest.Unknown != want {
+		t.Fatalf("%+v", f.Requests[0])
+	}
+}
+
+// plant submits jobs of several sizes, limits, bands, gangs and tenants.
+func plant(r *reality, rng *rand.Rand, n int) {
+	for _, name := range []string{"blue", "red"} {
+		r.put(&structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: name}})
+	}
+	r.put(&structs.VirtualClusterUpsertEntry{
+		VirtualCluster: &structs.VirtualCluster{Name: "red", Cells: []*structs.CellQuota{{Level: structs.LevelNode, Count: 2}}}, EvalSeed: r.newID(), Time: r.now.UnixNano(),
+	})
+	for i := range n {
+		count, gpus := 1+rng.IntN(3), []int{1, 1, 2, 4, 8}[rng.IntN(5)]
+		j := gpuJob(fmt.Sprintf("job-%03d", i), []int{20, 50, 50, 80}[rng.IntN(4)], count, gpus, time.Duration(60+rng.IntN(7200))*time.Second)
+		j.Namespace = []string{structs.DefaultNamespace, "blue", "red"}[rng.IntN(3)]
+		if rng.IntN(4) == 0 {
+			j.TaskGroups[0].Gang = &structs.Gang{}
+		}
+		r.submit(j)
+		if rng.IntN(3) == 0 {
+			r.until(r.now.Add(time.Duration(rng.IntN(60_000)) * time.Millisecond))
+		}
+	}
+	r.until(r.now.Add(time.Second))
+}
+
+// TestLatestIsWhatHappens: if all that runs takes all the time that it may, what waits in a queue of 200 jobs starts when the forecast states, to the second.
+func TestLatestIsWhatHappens(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := newReality(t)
+			r.nodes(8)
+			plant(r, rand.New(rand.NewPCG(seed, 1)), 200)
+			f, from := r.forecast(Options{}), r.now
+			if len(f.Requests) < 100 {
+				t.Fatalf("%d requests wait: too few to show anything", len(f.Requests))
+			}
+			r.until(time.Unix(0, f.Until))
+			wrong := 0
+			for _, q := range f.Requests {
+				starts := r.started(q, from)
+				if len(starts) < q.Missing || q.Latest.All == 0 {
+					t.Errorf("%s/%s: %d of %d started; %s", q.Namespace, q.JobID, len(starts), q.Missing, q.Latest.Unknown)
+					continue
+				}
+				first, all := starts[0].Sub(time.Unix(0, q.Latest.First)), starts[q.Missing-1].Sub(time.Unix(0, q.Latest.All))
+				if first.Abs() >= time.Second || all.Abs() >= time.Second {
+					wrong++
+					t.Logf("%s/%s: the first of %d started %s after what was forecast, the last %s", q.Namespace, q.JobID, q.Missing, first, all)
+				}
+			}
+			if wrong > 0 {
+				t.Errorf("%d of %d started at another time", wrong, len(f.Requests))
+			}
+		})
+	}
+}
