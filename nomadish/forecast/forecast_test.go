@@ -57,17 +57,26 @@ func plant(r *reality, rng *rand.Rand, n int) {
 	})
 	for i := range n {
 		count, gpus := 1+rng.IntN(3), []int{1, 1, 2, 4, 8}[rng.IntN(5)]
-		j := gpuJob(fmt.Sprintf("job-%03d", i), []int{20, 50, 50, 80}[rng.IntN(4)], count, gpus, time.Duration(60+rng.IntN(7200))*time.Second)
+		j := gpuJob(fmt.Sprintf("job-%03d", i), []int{20, 50, 50, 80}[rng.IntN(4)], count, gpus, time.Duration(60+rng.IntN(2400))*time.Second)
 		j.Namespace = []string{structs.DefaultNamespace, "blue", "red"}[rng.IntN(3)]
 		if rng.IntN(4) == 0 {
 			j.TaskGroups[0].Gang = &structs.Gang{}
 		}
 		r.submit(j)
 		if rng.IntN(3) == 0 {
-			r.until(r.now.Add(time.Duration(rng.IntN(60_000)) * time.Millisecond))
+			r.until(r.now.Add(time.Duration(rng.IntN(10_000)) * time.Millisecond))
 		}
 	}
 	r.until(r.now.Add(time.Second))
+}
+
+// last is when the last instance of a forecast starts.
+func last(f *structs.Forecast) time.Time {
+	end := f.Time
+	for _, q := range f.Requests {
+		end = max(end, q.Latest.All)
+	}
+	return time.Unix(0, end)
 }
 
 // TestLatestIsWhatHappens: if all that runs takes all the time that it may, what waits in a queue of 200 jobs starts when the forecast states, to the second.
@@ -75,13 +84,13 @@ func TestLatestIsWhatHappens(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := newReality(t)
-			r.nodes(8)
+			r.nodes(16)
 			plant(r, rand.New(rand.NewPCG(seed, 1)), 200)
 			f, from := r.forecast(Options{}), r.now
 			if len(f.Requests) < 100 {
 				t.Fatalf("%d requests wait: too few to show anything", len(f.Requests))
 			}
-			r.until(time.Unix(0, f.Until))
+			r.until(last(f).Add(time.Minute))
 			wrong := 0
 			for _, q := range f.Requests {
 				starts := r.started(q, from)

@@ -65,7 +65,7 @@ func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, err
 	l.broker = queue.New(queue.Options{NewID: newID, Clock: l, Logger: silent}, l, l.store.LatestIndex)
 	applier := plan.New(plan.Options{Gate: gate{l.broker, l}, EntryBytes: 64 << 20, Clock: l, Logger: silent}, l.store, l, l.broker)
 	l.worker = worker.New(worker.Options{Schedulers: jobTypes, NewID: newID, Typicals: typicals, Clock: l, Logger: silent}, calls{l}, l.store)
-	l.pass = worker.NewPass(worker.PassOptions{Explain: never, ExplainEach: never, NewID: newID, Typicals: typicals, Clock: l, Logger: silent}, l.broker, l.broker, nil, l.store)
+	l.pass = worker.NewPass(worker.PassOptions{ReserveFrom: now.Add(1), Explain: never, ExplainEach: never, NewID: newID, Typicals: typicals, Clock: l, Logger: silent}, l.broker, l.broker, nil, l.store)
 	l.edges = calendar.New(calendar.Options{NewID: newID, Clock: l, Logger: silent}, l.store, l)
 	l.evals = l.broker.Start(l.store)
 	l.plans = applier.Start(func(commit func()) { commit() })

@@ -27,12 +27,13 @@ type reality struct {
 	since  map[string]time.Time
 	starts map[groupKey][]time.Time
 	over   map[string]bool
+	gone   map[string]time.Time // when those end that were stopped
 }
 
 func newReality(t testing.TB) *reality {
 	r := &reality{
 		t: t, log: testcluster.New(1, state.Options{}), ends: map[string]time.Time{}, ran: map[string]time.Duration{}, since: map[string]time.Time{},
-		starts: map[groupKey][]time.Time{}, over: map[string]bool{},
+		starts: map[groupKey][]time.Time{}, over: map[string]bool{}, gone: map[string]time.Time{},
 	}
 	r.takes = func(a *structs.Allocation) time.Duration { return limitOf(a) }
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
@@ -91,6 +92,7 @@ func (r *reality) look(ctx context.Context) error {
 				r.report(a, structs.AllocClientComplete, true)
 				continue
 			}
+			r.gone[a.ID] = r.now.Add(a.Job.TaskGroups[0].Tasks[0].KillTimeout)
 			r.at(r.now.Add(a.Job.TaskGroups[0].Tasks[0].KillTimeout), func() { r.report(a, structs.AllocClientComplete, true) })
 		case a.Suspended() && a.ClientStatus == structs.AllocClientRunning:
 			r.ran[a.ID] += r.now.Sub(r.since[a.ID])
@@ -107,11 +109,13 @@ func (r *reality) look(ctx context.Context) error {
 	return nil
 }
 
-// begin starts an allocation, when those are gone that were stopped for it.
+// begin starts an allocation, when those are gone that were stopped and have its devices.
 func (r *reality) begin(a *structs.Allocation) {
 	from := r.now
-	if len(a.PreemptedAllocations) > 0 {
-		from = from.Add(structs.DefaultKillTimeout)
+	for _, o := range r.log.Store.Snapshot().AllocsByNode(nil, a.NodeID) {
+		if gone := r.gone[o.ID]; gone.After(from) && !o.ClientTerminal() && overlap(a, o) {
+			from = gone
+		}
 	}
 	r.since[a.ID] = from
 	took := r.takes(a)
@@ -131,6 +135,22 @@ func (r *reality) begin(a *structs.Allocation) {
 		r.report(a, structs.AllocClientRunning, false)
 	})
 	r.at(r.ends[a.ID], func() {})
+}
+
+// overlap reports whether two allocations have a device in common.
+func overlap(a, b *structs.Allocation) bool {
+	has := map[string]bool{}
+	for _, d := range a.AllocatedResources.Tasks["t"].Devices {
+		for _, id := range d.DeviceIDs {
+			has[id] = true
+		}
+	}
+	for _, d := range b.AllocatedResources.Tasks["t"].Devices {
+		if slices.ContainsFunc(d.DeviceIDs, func(id string) bool { return has[id] }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reality) report(a *structs.Allocation, status string, killed bool) {
