@@ -14,6 +14,8 @@ type Forecast struct {
 	Time     int64  // Unix nanoseconds: when it begins
 	Until    int64  // Unix nanoseconds: how far it looks
 	Requests []*RequestForecast
+	// NoReservations: more wait than get reservations in a forecast. Who needs much at once may start later than is stated, as others pass.
+	NoReservations bool `json:",omitempty" codec:",omitempty"`
 }
 
 // RequestForecast is the forecast of a group of which instances wait.

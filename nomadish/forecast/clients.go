@@ -231,12 +231,8 @@ func (e *event) stop() {
 	}
 }
 
-// startAt has an instance start at a time.
+// startAt has an instance start at a time: not before all is decided that is decided now, as it may have to leave at once.
 func (c *clients) startAt(in *instance, when time.Time) {
-	if !when.After(c.l.now) {
-		c.start(in)
-		return
-	}
 	in.next = c.l.at(when, func() { c.start(in) })
 }
 

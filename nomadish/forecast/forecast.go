@@ -12,6 +12,9 @@ import (
 // maxEntries is how many entries a forecast applies unless its options state otherwise.
 const maxEntries = 200_000
 
+// maxReserving is how many groups may wait for that they get reservations, unless its options state otherwise.
+const maxReserving = 1000
+
 // Options are how a forecast is made.
 type Options struct {
 	Now time.Time // when it begins; needed
@@ -19,6 +22,9 @@ type Options struct {
 	Horizon time.Duration
 	// Entries bounds the log entries that each of its two runs applies to its fork, and so its work (200,000).
 	Entries int
+	// Reserving bounds the groups that wait and get reservations (1,000). If more wait, those that there are stay, and none gets a new one: each would
+	// be decided every few minutes, and the forecast would take as long as all of these decisions.
+	Reserving int
 }
 
 // Run makes a forecast of the state that the store has now: when what waits starts. ctx bounds its time: what is not known when that ends is
@@ -33,10 +39,14 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	if o.Entries <= 0 {
 		o.Entries = maxEntries
 	}
+	if o.Reserving <= 0 {
+		o.Reserving = maxReserving
+	}
 	base, _ := store.Fork(1) // both runs begin with the same state, whatever is committed meanwhile
 	snap := base.Snapshot()
 	out := &structs.Forecast{Index: snap.Index(), Time: o.Now.UnixNano(), Until: o.Now.Add(o.Horizon).UnixNano()}
 	groups := waiting(snap, out.Time)
+	out.NoReservations = len(groups) > o.Reserving
 	past := historyOf(snap)
 	at, err := future(ctx, base, o, "latest", latest, groups)
 	if err != nil {
@@ -64,7 +74,11 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		}
 	}()
 	f := newFork(base, o.Entries)
-	l := newLeader(f.store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)))
+	reserveFrom := o.Now.Add(1)
+	if len(groups) > o.Reserving {
+		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
+	}
+	l := newLeader(f.store, f.apply, o.Now, reserveFrom, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)))
 	defer l.stop()
 	w := newWatch(l, groups)
 	c := newClients(l, lasting, w)

@@ -39,7 +39,7 @@ func newReality(t testing.TB) *reality {
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
 		return r.log.Apply(context.Background(), typ, payload)
 	}
-	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"))
+	r.leader = newLeader(r.log.Store, apply, epoch, epoch, ids("reality"))
 	t.Cleanup(r.stop)
 	return r
 }
