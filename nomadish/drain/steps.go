@@ -54,3 +54,6 @@ func (s *Steps) Step(ctx context.Context) {
 	next := s.d.look(ctx, s.store.Snapshot(), s.watch)
 	s.due, s.looks = s.d.clock.Now().Add(next), next > 0
 }
+
+// Again returns in how long Step has something to do though nothing has happened; false: it has not.
+func (s *Steps) Again() (time.Duration, bool) { return max(0, s.due.Sub(s.d.clock.Now())), s.looks }

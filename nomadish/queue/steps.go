@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -16,6 +17,7 @@ type Steps struct {
 	store  *state.Store
 	feed   *state.Feed
 	chores *chores
+	later  time.Duration // see Later
 }
 
 // Start fills the broker from the state.
@@ -47,9 +49,14 @@ func (s *Steps) Follow() bool {
 
 // Take is Dequeue without waiting; a nil evaluation: there is none to be taken now.
 func (s *Steps) Take(schedulers []string) (*structs.EvalDequeueReply, error) {
-	got, _, _, err := s.b.take(schedulers)
+	got, _, later, err := s.b.take(schedulers)
+	s.later = later
 	return got, err
 }
+
+// Later returns in how long an evaluation has waited for its gate for long enough, which the last call of Take did not return for that reason; 0:
+// there is none.
+func (s *Steps) Later() time.Duration { return s.later }
 
 // Chores commits what the broker wants to be changed, once; false: there was nothing. What
 // could not be committed is wanted still.

@@ -286,7 +286,7 @@ func (w *Writer) Commit(in *Import, index uint64) {
 	was := w.store.current.Load()
 	read, allocs := in.db.Txn(false), in.allocs.Commit()
 	w.store.publish(&view{
-		store: w.store, index: index, txn: read, allocs: allocs, past: in.past.Commit(), world: rebuild(read, allocs).World(),
+		store: w.store, index: index, db: in.db, txn: read, allocs: allocs, past: in.past.Commit(), world: rebuild(read, allocs).World(),
 		marks: in.marks, tallies: x.tallies, live: x.live, restored: in.Restored, pending: &pendingCount{},
 		superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	}, nil, nil, nil)

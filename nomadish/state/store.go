@@ -43,7 +43,8 @@ type Store struct {
 type view struct {
 	store      *Store
 	index      uint64
-	txn        *memdb.Txn // reading only
+	db         *memdb.MemDB // see Store.Fork
+	txn        *memdb.Txn   // reading only
 	allocs     *alloctable.Table
 	past       *historytable.Table
 	world      *scheduler.World
@@ -76,10 +77,32 @@ func New(opts Options) (*Store, *Writer) {
 	s := &Store{opts: opts, ring: ring.New[Change](opts.EventBuffer)}
 	w := &Writer{store: s, db: newDB()}
 	s.current.Store(&view{
-		store: s, txn: w.db.Txn(false), allocs: &alloctable.Table{}, past: &historytable.Table{}, world: scheduler.NewWorld(),
+		store: s, db: w.db, txn: w.db.Txn(false), allocs: &alloctable.Table{}, past: &historytable.Table{}, world: scheduler.NewWorld(),
 		marks: newMarks(), pending: &pendingCount{}, superseded: make(chan struct{}), abandoned: make(chan struct{}),
 	})
 	return s, w
+}
+
+// Fork returns a store that begins with the state of this one as it is now, and its only writer. What is written there is not seen here, nor the
+// reverse. It takes as good as no time: the two share all that neither has changed since.
+func (s *Store) Fork(eventBuffer int) (*Store, *Writer) {
+	s.publishing.RLock() // else the tables might be newer than the view of them
+	was := s.current.Load()
+	db := was.db.Snapshot()
+	s.publishing.RUnlock()
+	opts := s.opts
+	opts.EventBuffer = eventBuffer
+	fork := &Store{opts: opts, ring: ring.New[Change](eventBuffer)}
+	now := *was
+	now.store, now.db, now.txn = fork, db, db.Txn(false)
+	now.marks = newMarks()
+	for i := range now.marks {
+		now.marks[i].index = was.marks[i].index
+	}
+	now.pending, now.superseded, now.abandoned = &pendingCount{}, make(chan struct{}), make(chan struct{})
+	fork.current.Store(&now)
+	fork.fed.Store(now.index)
+	return fork, &Writer{store: fork, db: db}
 }
 
 func newDB() *memdb.MemDB {

@@ -207,7 +207,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 // finish shows what the entries of x have made.
 func (w *Writer) finish(x *txn) {
 	next := &view{
-		store: w.store, index: x.upTo, allocs: x.was.allocs, past: x.was.past, world: x.edit.World(),
+		store: w.store, index: x.upTo, db: w.db, allocs: x.was.allocs, past: x.was.past, world: x.edit.World(),
 		marks: x.marks, tallies: x.tallies, live: x.live,
 		restored: x.was.restored, pending: &pendingCount{}, superseded: make(chan struct{}), abandoned: x.was.abandoned,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -35,6 +36,9 @@ type PassOptions struct {
 	// counts, which are costly, of whatever evaluations (50 ms).
 	Explain     time.Duration
 	ExplainEach time.Duration
+	// ReserveFrom is until when no room is reserved for who has none already (not set: no time). A forecast begins with requests that the queue has
+	// tried: that it tries them once more must not give them reservations earlier than they would get them.
+	ReserveFrom time.Time
 	NewID       func() string // mints IDs; needed
 	Typicals    *Typicals     // of this server's workers; nil: its own
 	Clock       clock.Clock   // (the machine's)
@@ -196,10 +200,14 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.L
 		}
 	}()
 	e := lease.Eval
-	return pass.Decide(e, snap.EvalInput(e, &state.InputOptions{
-		Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), // a seed
+	in := snap.EvalInput(e, &state.InputOptions{
+		Now: p.opts.Clock.Now(), Seed: seedOf(e, 0),
 		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief, EntitledOnly: lease.EntitledOnly,
-	}))
+	})
+	if _, ever := in.Config.ReserveAfter(); ever && in.Now.Before(p.opts.ReserveFrom) {
+		in.Config.ReservationAfter = math.MaxInt64 // those that there are stay
+	}
+	return pass.Decide(e, in)
 }
 
 // leftOf returns how a request waits on; nil: it has all that it wants.

@@ -79,6 +79,6 @@ func (p *Pass) decideRaise(pass *scheduler.Pass, snap *state.Snapshot, lease *qu
 	}()
 	e := lease.Eval
 	return pass.DecideRaise(e, snap.EvalInput(e, &state.InputOptions{
-		Now: p.opts.Clock.Now(), Seed: seedOf(e.ID, int(snap.Index())), NewID: p.opts.NewID, Prepared: p.prepared, // a seed
+		Now: p.opts.Clock.Now(), Seed: seedOf(e, 0), NewID: p.opts.NewID, Prepared: p.prepared, // a seed
 	}), allocs)
 }

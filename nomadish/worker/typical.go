@@ -31,17 +31,21 @@ type Typicals struct {
 	version  int // of requests; 0: nothing was learned yet
 	index    uint64
 	at       time.Time
+	once     bool // what was learned first is used for ever
 }
 
 // NewTypicals makes one that has learned nothing.
 func NewTypicals() *Typicals { return &Typicals{} }
+
+// LearnOnce returns one that learns from the first state that it sees alone: for forecasts, whose jobs are those of that state.
+func LearnOnce() *Typicals { return &Typicals{once: true} }
 
 // learn returns what is typically requested, and a number that changes with it.
 func (t *Typicals) learn(snap *state.Snapshot, now time.Time) ([]structs.TypicalRequest, int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	index := snap.TableIndex(state.TableJobs)
-	if t.version == 0 || index > t.index && now.Sub(t.at) >= typicalEvery {
+	if t.version == 0 || !t.once && index > t.index && now.Sub(t.at) >= typicalEvery {
 		t.requests, t.index, t.at = typicalRequests(snap), index, now
 		t.version++
 	}

@@ -325,16 +325,16 @@ func (w *Worker) schedule(
 		}
 	}()
 	return scheduler.Schedule(world, eval, snap.EvalInput(eval, &state.InputOptions{
-		Now: w.opts.Clock.Now(), Seed: seedOf(eval.ID, round), NewID: w.opts.NewID, Typical: w.learned.typical, Prepared: w.prepared,
+		Now: w.opts.Clock.Now(), Seed: seedOf(eval, round), NewID: w.opts.NewID, Typical: w.learned.typical, Prepared: w.prepared,
 		EntitledOnly: entitledOnly,
 	}))
 }
 
-// seedOf is the same for the same evaluation and round, on whatever server.
-func seedOf(id string, round int) uint64 {
+// seedOf is the same for the evaluations of a job, on whatever server and at whatever index: a forecast decides as it will be decided.
+func seedOf(e *structs.Evaluation, round int) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(id))                                        // never fails
-	_, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(round))) // a small count
+	_, _ = h.Write([]byte(e.Namespace + "\x00" + e.JobID))            // never fails
+	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(round))) // never fails; a seed
 	return h.Sum64()
 }
 

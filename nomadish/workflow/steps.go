@@ -45,3 +45,14 @@ func (s *Steps) Step(ctx context.Context) {
 		s.due, s.last = s.d.reserve(ctx), now
 	}
 }
+
+// Again returns in how long Step has something to do though nothing has happened; false: it has not.
+func (s *Steps) Again() (time.Duration, bool) {
+	switch {
+	case s.due:
+		return max(0, s.last.Add(reserveEvery).Sub(s.d.opts.Clock.Now())), true
+	case len(s.open) > 0:
+		return retryAfter, true
+	}
+	return 0, false
+}

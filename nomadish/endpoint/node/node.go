@@ -419,7 +419,7 @@ func (e *Endpoint) updateAllocs(ctx context.Context, args *structs.ClientUpdateR
 		if job == nil || job.Stop {
 			continue
 		}
-		trigger := triggerOf(job, snap.AllocToDecide(u.ID), u)
+		trigger := structs.ReportTrigger(job, snap.AllocToDecide(u.ID), u)
 		if trigger == "" || trigger == structs.EvalTriggerAllocHealth && *u.DeploymentStatus.Healthy && !snap.OlderWait(job) {
 			continue // nothing waits for one more to be well
 		}
@@ -457,40 +457,10 @@ func (e *Endpoint) asFarAs(ctx context.Context, index uint64) (*state.Snapshot, 
 	return e.Router.Snapshot(), nil // a server whose state was set back will not come as far
 }
 
-// runs reports whether a report states no more than that an allocation runs, as most do: triggerOf need not look at it.
+// runs reports whether a report states no more than that an allocation runs, as most do: structs.ReportTrigger need not look at it.
 func runs(was string, now *structs.AllocClientUpdate) bool {
 	return now.ClientStatus == structs.AllocClientRunning && was != structs.AllocClientSuspended &&
 		(now.DeploymentStatus == nil || now.DeploymentStatus.Healthy == nil)
-}
-
-// triggerOf returns why a report triggers an evaluation of its job; empty: it does not.
-func triggerOf(job *structs.Job, was *structs.Allocation, now *structs.AllocClientUpdate) string {
-	batch := was.Job != nil && (was.Job.Type == structs.JobTypeBatch || was.Job.Type == structs.JobTypeSysBatch)
-	switch {
-	case was.ClientTerminal():
-		return ""
-	case now.ClientStatus == structs.AllocClientFailed && !was.ServerTerminal():
-		return structs.EvalTriggerAllocFailure
-	case now.ClientStatus == structs.AllocClientComplete && !was.ServerTerminal() && was.Job != nil && !batch:
-		return structs.EvalTriggerAllocFailure // a service that ends is started again
-	case now.ClientStatus == structs.AllocClientComplete && was.ServerTerminal() && batch && structs.EndedByThemselves(now.TaskStates):
-		return structs.EvalTriggerAllocStop // it was done before it could be stopped: nobody need stand for it
-	case now.ClientStatus == structs.AllocClientRunning && was.ClientStatus == structs.AllocClientSuspended && rolls(job, was.TaskGroup):
-		return structs.EvalTriggerAllocResume // the update of its group has waited for it
-	case now.DeploymentStatus != nil && now.DeploymentStatus.Healthy != nil && // last: one report may contain its end, too
-		(was.DeploymentStatus == nil || was.DeploymentStatus.Healthy == nil):
-		return structs.EvalTriggerAllocHealth
-	}
-	return ""
-}
-
-// rolls reports whether a group is updated a few instances at a time.
-func rolls(job *structs.Job, group string) bool {
-	if job == nil {
-		return false
-	}
-	g := job.LookupTaskGroup(group)
-	return g != nil && g.Update != nil && g.Update.MaxParallel != nil && *g.Update.MaxParallel > 0
 }
 
 func (e *Endpoint) events(ctx context.Context, args *structs.NodeEventsRequest) (*structs.WriteReply, error) {

@@ -1,0 +1,101 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// maxEntries is how many entries a forecast applies unless its options state otherwise.
+const maxEntries = 200_000
+
+// maxReserving is how many groups may wait for that they get reservations, unless its options state otherwise.
+const maxReserving = 1000
+
+// Options are how a forecast is made.
+type Options struct {
+	Now time.Time // when it begins; needed
+	// Horizon is how far it looks (structs.DefaultForecastHorizon).
+	Horizon time.Duration
+	// Entries bounds the log entries that each of its two runs applies to its fork, and so its work (200,000).
+	Entries int
+	// Reserving bounds the groups that wait and get reservations (1,000). If more wait, those that there are stay, and none gets a new one: each would
+	// be decided every few minutes, and the forecast would take as long as all of these decisions.
+	Reserving int
+}
+
+// Run makes a forecast of the state that the store has now: when what waits starts. ctx bounds its time: what is not known when that ends is
+// unknown. It returns an error if the horizon is beyond the limit, or if the parts of the leader fail on the fork.
+func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast, error) {
+	if o.Horizon == 0 {
+		o.Horizon = structs.DefaultForecastHorizon
+	}
+	if o.Horizon < 0 || o.Horizon > structs.MaxForecastHorizon {
+		return nil, structs.Errorf(structs.CodeBadRequest, "horizon %s: must be more than 0 and at most %s", o.Horizon, structs.MaxForecastHorizon)
+	}
+	if o.Entries <= 0 {
+		o.Entries = maxEntries
+	}
+	if o.Reserving <= 0 {
+		o.Reserving = maxReserving
+	}
+	base, _ := store.Fork(1) // both runs begin with the same state, whatever is committed meanwhile
+	snap := base.Snapshot()
+	out := &structs.Forecast{Index: snap.Index(), Time: o.Now.UnixNano(), Until: o.Now.Add(o.Horizon).UnixNano()}
+	groups := waiting(snap, out.Time)
+	out.NoReservations = len(groups) > o.Reserving
+	past := historyOf(snap)
+	at, err := future(ctx, base, o, "latest", latest, groups)
+	if err != nil {
+		return nil, err
+	}
+	then := at
+	if !past.empty() {
+		if then, err = future(ctx, base, o, "expected", past.lasting, groups); err != nil {
+			return nil, err
+		}
+	}
+	for i, g := range groups {
+		out.Requests = append(out.Requests, &structs.RequestForecast{
+			Namespace: g.job.Namespace, JobID: g.job.ID, Group: g.name, Missing: g.missing, Latest: at[i], Expected: then[i],
+		})
+	}
+	return out, nil
+}
+
+// future runs a fork of the state on until all groups have started, and returns when each does.
+func future(ctx context.Context, base *state.Store, o Options, mode string, lasting func(*instance, time.Duration) time.Duration, groups []group) (at []structs.StartForecast, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the future must not take the present with it
+			err = structs.Errorf(structs.CodeInternal, "the forecast panicked: %v", r)
+		}
+	}()
+	f := newFork(base, o.Entries)
+	reserveFrom := o.Now.Add(1)
+	if len(groups) > o.Reserving {
+		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
+	}
+	l := newLeader(f.store, f.apply, o.Now, reserveFrom, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)))
+	defer l.stop()
+	w := newWatch(l, groups)
+	c := newClients(l, lasting, w)
+	w.clients = c
+	end, why := o.Now.Add(o.Horizon), ""
+	for why == "" && w.open > 0 {
+		switch err := l.settle(ctx, c.follow); {
+		case f.spent():
+			why = fmt.Sprintf("the forecast ends after %d log entries, at %s", o.Entries, l.now.UTC().Format(time.RFC3339))
+		case ctx.Err() != nil:
+			why = fmt.Sprintf("the forecast ran out of time at %s", l.now.UTC().Format(time.RFC3339))
+		case err != nil:
+			return nil, fmt.Errorf("forecast: %w", err)
+		case w.open == 0:
+		case !l.advance(end):
+			why = fmt.Sprintf("not within %s", o.Horizon)
+		}
+	}
+	return w.results(why), nil
+}

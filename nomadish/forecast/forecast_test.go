@@ -1,0 +1,236 @@
+package forecast
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestStarts: three jobs of one node start one after the other, and each waits for the one before.
+func TestStarts(t *testing.T) {
+	r := newReality(t)
+	r.nodes(1)
+	for i := range 3 {
+		r.submit(gpuJob(fmt.Sprint("j", i), 50, 1, 8, time.Duration(i+1)*time.Hour))
+		r.until(r.now.Add(time.Minute))
+	}
+	f := r.forecast(Options{})
+	if len(f.Requests) != 2 {
+		t.Fatalf("%d requests wait, not 2", len(f.Requests))
+	}
+	for i, want := range []time.Time{epoch.Add(time.Hour), epoch.Add(3 * time.Hour)} {
+		got := f.Requests[i]
+		if at := time.Unix(0, got.Latest.All); !at.Equal(want) || got.Latest.First != got.Latest.All || got.Latest.Unknown != "" {
+			t.Errorf("%s starts %s (%s), not %s", got.JobID, at.UTC(), got.Latest.Unknown, want)
+		}
+		if ends := got.Latest.WaitsFor; len(ends) != 1 || ends[0].Name != fmt.Sprintf("j%d.g[0]", i) || ends[0].Time != want.UnixNano() {
+			t.Errorf("%s waits for %+v", got.JobID, ends)
+		}
+	}
+}
+
+// TestHolds: what has no limit and no history holds its room.
+func TestHolds(t *testing.T) {
+	r := newReality(t)
+	r.nodes(1)
+	r.submit(gpuJob("endless", 50, 1, 8, 0))
+	r.until(r.now.Add(time.Minute))
+	r.submit(gpuJob("waits", 50, 1, 8, time.Hour))
+	r.until(r.now.Add(time.Minute))
+	f := r.forecast(Options{})
+	want := "not within 168h0m0s; endless.g[0] may hold their room: no max_run_duration and no finished run of their job or user"
+	if len(f.Requests) != 1 || f.Requests[0].Latest.All != 0 || f.Requests[0].Latest.Unknown != want {
+		t.Fatalf("%+v", f.Requests[0])
+	}
+}
+
+// plant submits jobs of several sizes, limits, bands, gangs and tenants.
+func plant(r *reality, rng *rand.Rand, n int) {
+	for _, name := range []string{"blue", "red"} {
+		r.put(&structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: name}})
+	}
+	r.put(&structs.VirtualClusterUpsertEntry{
+		VirtualCluster: &structs.VirtualCluster{Name: "red", Cells: []*structs.CellQuota{{Level: structs.LevelNode, Count: 2}}}, EvalSeed: r.newID(), Time: r.now.UnixNano(),
+	})
+	for i := range n {
+		count, gpus := 1+rng.IntN(3), []int{1, 1, 2, 4, 8}[rng.IntN(5)]
+		j := gpuJob(fmt.Sprintf("job-%03d", i), []int{20, 50, 50, 80}[rng.IntN(4)], count, gpus, time.Duration(60+rng.IntN(2400))*time.Second)
+		j.Namespace = []string{structs.DefaultNamespace, "blue", "red"}[rng.IntN(3)]
+		if rng.IntN(4) == 0 {
+			j.TaskGroups[0].Gang = &structs.Gang{}
+		}
+		r.submit(j)
+		if rng.IntN(3) == 0 {
+			r.until(r.now.Add(time.Duration(rng.IntN(10_000)) * time.Millisecond))
+		}
+	}
+	r.until(r.now.Add(time.Second))
+}
+
+// last is when the last instance of a forecast starts.
+func last(f *structs.Forecast) time.Time {
+	end := f.Time
+	for _, q := range f.Requests {
+		end = max(end, q.Latest.All)
+	}
+	return time.Unix(0, end)
+}
+
+// TestLatestIsWhatHappens: if all that runs takes all the time that it may, what waits in a queue of 200 jobs starts when the forecast states, to the second.
+func TestLatestIsWhatHappens(t *testing.T) {
+	for seed := uint64(1); seed < 3; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := newReality(t)
+			r.nodes(16)
+			plant(r, rand.New(rand.NewPCG(seed, 1)), 200)
+			f, from := r.forecast(Options{}), r.now
+			if len(f.Requests) < 100 {
+				t.Fatalf("%d requests wait: too few to show anything", len(f.Requests))
+			}
+			r.until(last(f).Add(time.Minute))
+			wrong := 0
+			for _, q := range f.Requests {
+				starts := r.started(q, from)
+				if len(starts) < q.Missing || q.Latest.All == 0 {
+					t.Errorf("%s/%s: %d of %d started; %s", q.Namespace, q.JobID, len(starts), q.Missing, q.Latest.Unknown)
+					continue
+				}
+				first, all := starts[0].Sub(time.Unix(0, q.Latest.First)), starts[q.Missing-1].Sub(time.Unix(0, q.Latest.All))
+				if first.Abs() >= time.Second || all.Abs() >= time.Second {
+					wrong++
+					t.Logf("%s/%s: the first of %d started %s after what was forecast, the last %s", q.Namespace, q.JobID, q.Missing, first, all)
+				}
+			}
+			if wrong > 0 {
+				t.Errorf("%d of %d started at another time", wrong, len(f.Requests))
+			}
+		})
+	}
+}
+
+// TestEarlyEnds: where jobs end before their time limits, none starts later than the forecast states at the latest, but who was passed: those are named.
+func TestEarlyEnds(t *testing.T) {
+	r := newReality(t)
+	r.nodes(16)
+	rng := rand.New(rand.NewPCG(3, 1))
+	plant(r, rng, 120)
+	r.takes = func(a *structs.Allocation) time.Duration { return limitOf(a) * time.Duration(20+rng.IntN(80)) / 100 }
+	f, from := r.forecast(Options{}), r.now
+	r.until(last(f).Add(time.Hour))
+	late := 0
+	for _, q := range f.Requests {
+		starts := r.started(q, from)
+		if len(starts) < q.Missing {
+			t.Errorf("%s/%s: %d of %d started", q.Namespace, q.JobID, len(starts), q.Missing)
+			continue
+		}
+		if by := starts[q.Missing-1].Sub(time.Unix(0, q.Latest.All)); by >= time.Second {
+			late++
+			t.Logf("%s/%s: the last of %d started %s later than was stated, as others passed it in backfill or made instances of it leave", q.Namespace, q.JobID, q.Missing, by)
+		}
+	}
+	t.Logf("%d of %d started later", late, len(f.Requests))
+	if late > len(f.Requests)/5 {
+		t.Errorf("%d of %d started later", late, len(f.Requests))
+	}
+}
+
+// TestSameBytes: the same state gives the same forecast, also where it was restored from a snapshot.
+func TestSameBytes(t *testing.T) {
+	r := newReality(t)
+	r.nodes(16)
+	plant(r, rand.New(rand.NewPCG(5, 1)), 60)
+	want, err := json.Marshal(r.forecast(Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := testcluster.New(1, state.Options{})
+	restored.Restore(t, bytes.NewReader(r.log.Snapshot(t)))
+	for _, store := range []*state.Store{r.log.Store, restored.Store} {
+		f, err := Run(t.Context(), store, Options{Now: r.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(f); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("another forecast (%v):\n%.2000s\nnot\n%.2000s", err, got, want)
+		}
+	}
+}
+
+// TestStateIsAsItWas: a forecast changes nothing of the state that it is made of.
+func TestStateIsAsItWas(t *testing.T) {
+	r := newReality(t)
+	r.nodes(4)
+	plant(r, rand.New(rand.NewPCG(6, 1)), 20)
+	index, hash := r.log.Store.LatestIndex(), r.log.Store.Snapshot().Hash()
+	r.forecast(Options{})
+	if snap := r.log.Store.Snapshot(); snap.Index() != index || snap.Hash() != hash {
+		t.Error("the state has changed")
+	}
+}
+
+// TestExpected: who waits for a job that has run before is expected to start when that ends by the mean of its runs, and at the latest when its limit is over.
+func TestExpected(t *testing.T) {
+	r := newReality(t)
+	r.nodes(1)
+	by := &structs.Submitter{User: "ada"}
+	job := func(id string, limit time.Duration) *structs.Job {
+		j := gpuJob(id, 50, 1, 8, limit)
+		j.Submitter = by
+		return j
+	}
+	r.takes = func(*structs.Allocation) time.Duration { return 10 * time.Minute }
+	r.submit(job("done", time.Hour))
+	r.until(epoch.Add(20 * time.Minute))
+	r.submit(job("runs", time.Hour))
+	r.until(r.now.Add(time.Minute))
+	r.submit(job("waits", time.Hour))
+	r.until(r.now.Add(time.Minute))
+	f := r.forecast(Options{})
+	q := f.Of(structs.DefaultNamespace, "waits", "g")
+	if q == nil || q.Expected.All != epoch.Add(30*time.Minute).UnixNano() || q.Latest.All != epoch.Add(80*time.Minute).UnixNano() {
+		t.Fatalf("%+v", q)
+	}
+}
+
+// TestBounds: a horizon beyond the limit is refused, and a forecast ends when its budget or its time is spent.
+func TestBounds(t *testing.T) {
+	r := newReality(t)
+	r.nodes(1)
+	for i := range 4 {
+		r.submit(gpuJob(fmt.Sprint("j", i), 50, 1, 8, time.Hour))
+	}
+	r.until(r.now.Add(time.Minute))
+	for _, horizon := range []time.Duration{-time.Second, structs.MaxForecastHorizon + 1} {
+		if _, err := Run(t.Context(), r.log.Store, Options{Now: r.now, Horizon: horizon}); structs.CodeOf(err) != structs.CodeBadRequest {
+			t.Errorf("horizon %s: %v", horizon, err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for what, f := range map[string]func() (*structs.Forecast, error){
+		"not within 90m": func() (*structs.Forecast, error) {
+			return Run(t.Context(), r.log.Store, Options{Now: r.now, Horizon: 90 * time.Minute})
+		},
+		"the forecast ends after 4 log entries": func() (*structs.Forecast, error) {
+			return Run(t.Context(), r.log.Store, Options{Now: r.now, Entries: 4})
+		},
+		"the forecast ran out of time": func() (*structs.Forecast, error) { return Run(ended, r.log.Store, Options{Now: r.now}) },
+	} {
+		got, err := f()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if q := got.Requests[len(got.Requests)-1].Latest; q.All != 0 || len(q.Unknown) < len(what) || q.Unknown[:len(what)] != what {
+			t.Errorf("%s: %+v", what, q)
+		}
+	}
+}

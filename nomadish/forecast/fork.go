@@ -1,0 +1,43 @@
+package forecast
+
+import (
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// eventBuffer is how many changes a fork keeps for the parts, which follow each entry at once.
+const eventBuffer = 4096
+
+// fork is a private fork of a state, to which entries are applied as they are committed.
+type fork struct {
+	store   *state.Store
+	writer  *state.Writer
+	entries int // that may still be applied
+}
+
+func newFork(base *state.Store, entries int) *fork {
+	f := &fork{entries: entries}
+	f.store, f.writer = base.Fork(eventBuffer)
+	return f
+}
+
+// apply applies an entry to the fork. It returns an error if as many have been applied as may be.
+func (f *fork) apply(t structs.LogType, payload any) (uint64, error) {
+	if f.entries--; f.entries < 0 {
+		return 0, structs.Errorf(structs.CodeLimited, "the forecast has applied as many entries as it may")
+	}
+	index := f.store.LatestIndex() + 1
+	return index, f.writer.Apply(index, t, payload)
+}
+
+// spent reports whether an entry was refused as there were too many.
+func (f *fork) spent() bool { return f.entries < 0 }
+
+// ids returns a function that mints IDs from a text: always the same ones.
+func ids(text string) func() string {
+	n := 0
+	return func() string {
+		n++
+		return structs.DeriveID(text, uint64(n)) // not negative
+	}
+}

@@ -1,0 +1,203 @@
+package forecast
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/queueview"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// maxWaitsFor bounds the ends that are listed of what a group waits for.
+const maxWaitsFor = 8
+
+// group is a group of which instances wait.
+type group struct {
+	job     structs.NamespacedID
+	name    string
+	pool    string
+	missing int
+}
+
+// waiting returns the groups that wait at a time, by namespace, job and name.
+func waiting(snap *state.Snapshot, now int64) []group {
+	var list []group
+	for _, line := range queueview.Order(snap, now) {
+		list = append(list, group{line.Job.NamespacedID(), line.Group.Name, line.Pool(), line.Missing})
+	}
+	slices.SortFunc(list, func(a, b group) int {
+		return cmp.Or(strings.Compare(a.job.Namespace, b.job.Namespace), strings.Compare(a.job.ID, b.job.ID), strings.Compare(a.name, b.name))
+	})
+	return list
+}
+
+// groupKey names a group.
+type groupKey struct {
+	job   structs.NamespacedID
+	group string
+}
+
+// awaited is a group of which instances wait, as the run goes on.
+type awaited struct {
+	group
+	left  int // instances that have not started
+	first time.Time
+	all   time.Time // zero: some have not
+	ends  []ending  // whose room they got
+}
+
+// ending is when an instance freed its room.
+type ending struct {
+	at time.Time
+	in *instance
+}
+
+// watch sees when the groups that wait start, and by whose end.
+type watch struct {
+	l       *leader
+	clients *clients
+	groups  []*awaited
+	of      map[groupKey]*awaited
+	open    int // groups of which instances have not started
+	// freed is the last end on each node since the run began, and last that on any.
+	freed map[string]ending
+	last  ending
+}
+
+func newWatch(l *leader, groups []group) *watch {
+	w := &watch{l: l, of: map[groupKey]*awaited{}, open: len(groups), freed: map[string]ending{}}
+	for _, g := range groups {
+		a := &awaited{group: g, left: g.missing}
+		w.groups = append(w.groups, a)
+		w.of[groupKey{g.job, g.name}] = a
+	}
+	return w
+}
+
+// find returns the group of an instance, if it is awaited.
+func (w *watch) find(in *instance) *awaited {
+	a := w.of[groupKey{in.job, in.group}]
+	if a == nil || !a.all.IsZero() {
+		return nil
+	}
+	return a
+}
+
+// placed implements observer.
+func (w *watch) placed(in *instance) {
+	a := w.find(in)
+	if a == nil {
+		return
+	}
+	end, found := w.freed[in.node]
+	if !found && w.last.at.Equal(w.l.now) { // a license, a quota: it came free elsewhere
+		end, found = w.last, true
+	}
+	if found && !slices.ContainsFunc(a.ends, func(e ending) bool { return e.in == end.in }) {
+		a.ends = append(a.ends, end)
+	}
+}
+
+// starts implements observer.
+func (w *watch) starts(in *instance) {
+	a := w.find(in)
+	if a == nil {
+		return
+	}
+	if a.first.IsZero() {
+		a.first = in.started
+	}
+	if a.left--; a.left <= 0 {
+		a.all = in.started
+		w.open--
+	}
+}
+
+// ended implements observer.
+func (w *watch) ended(in *instance) {
+	w.last = ending{w.l.now, in}
+	w.freed[in.node] = w.last
+}
+
+// stopped implements observer.
+func (w *watch) stopped(in *instance) {
+	if a := w.find(in); a != nil && !in.started.IsZero() {
+		a.left++ // it waits again
+	}
+}
+
+// results returns when each group starts; why states why the run ended before some of them did.
+func (w *watch) results(why string) []structs.StartForecast {
+	out := make([]structs.StartForecast, len(w.groups))
+	holding := map[string]string{}
+	for i, a := range w.groups {
+		s := &out[i]
+		if !a.first.IsZero() {
+			s.First = a.first.UnixNano()
+		}
+		s.WaitsFor = w.waitsFor(a)
+		if !a.all.IsZero() {
+			s.All = a.all.UnixNano()
+			continue
+		}
+		text, known := holding[a.pool]
+		if !known {
+			text = w.holding(a.pool)
+			holding[a.pool] = text
+		}
+		s.Unknown = why
+		if text != "" {
+			s.Unknown += "; " + text
+		}
+	}
+	return out
+}
+
+// waitsFor returns the ends whose room a group got.
+func (w *watch) waitsFor(a *awaited) (list []structs.EndForecast) {
+	ends := a.ends // in the order of time
+	slices.SortStableFunc(ends, func(a, b ending) int { return a.at.Compare(b.at) })
+	if len(ends) > maxWaitsFor {
+		ends = append(slices.Clone(ends[:maxWaitsFor-1]), ends[len(ends)-1])
+	}
+	snap := w.l.store.Snapshot()
+	for _, e := range ends {
+		end := structs.EndForecast{Time: e.at.UnixNano(), Namespace: e.in.job.Namespace, JobID: e.in.job.ID}
+		if row := snap.AllocRow(e.in.id); row != nil {
+			whole := row.Whole()
+			end.Name, end.NodeName = whole.Name, whole.NodeName
+		}
+		list = append(list, end)
+	}
+	return list
+}
+
+// maxHolding bounds the instances that are named as holding their room.
+const maxHolding = 3
+
+// holding states what holds its room in a pool, as nobody knows when it ends; empty: nothing does.
+func (w *watch) holding(pool string) string {
+	snap := w.l.store.Snapshot()
+	var names []string
+	for _, in := range w.clients.endless { // order does not matter: sorted below
+		if node := snap.Node(nil, in.node); node == nil || cmp.Or(node.NodePool, structs.DefaultNodePool) != pool {
+			continue
+		}
+		if row := snap.AllocRow(in.id); row != nil {
+			names = append(names, row.Whole().Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	more := ""
+	if n := len(names) - maxHolding; n > 0 {
+		names, more = names[:maxHolding], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ") + more + " may hold their room: no max_run_duration and no finished run of their job or user"
+}
