@@ -222,6 +222,57 @@ func TestWorkflowLendMax(t *testing.T) {
 	w.wantPart(0, 3, 5)
 }
 
+// TestWorkflowRefusalExplained: who may not borrow learns why from the explanation of its job.
+func TestWorkflowRefusalExplained(t *testing.T) {
+	user := func(j *structs.Job) { j.Submitter = &structs.Submitter{User: "alice"} }
+	lends := func(l structs.WorkflowLend) *structs.WorkflowLend { l.To = "namespace:a"; return &l }
+	for _, c := range []struct {
+		lend  *structs.WorkflowLend
+		most  int64         // cores of lend_max
+		limit time.Duration // of the job
+		runs  int           // completed runs of its user, of an hour each
+		want  string
+	}{
+		{lend: nil, want: "which lends to nobody"},
+		{lend: &structs.WorkflowLend{To: "namespace:b"}, want: "which lends to namespace:b only, and this job is not of these"},
+		{lend: lends(structs.WorkflowLend{}), limit: time.Hour,
+			want: "which lends to namespace:a for the rest of its running stage only, at most 10m0s, and this job has a max_run_duration of 1h0m0s"},
+		{lend: lends(structs.WorkflowLend{}),
+			want: "which lends to namespace:a for the rest of its running stage only, at most 10m0s, and this job has no max_run_duration"},
+		{lend: lends(structs.WorkflowLend{History: true}), runs: 4, want: "no max_run_duration: of its user 4 completed runs are known, and at least 5 must be"},
+		{lend: lends(structs.WorkflowLend{History: true}), runs: 5, want: "no max_run_duration: 95 % of its user's completed runs took up to 1h0m0s"},
+		{lend: lends(structs.WorkflowLend{LendLonger: true}), most: 3, want: "which lends no more at once than lend_max states, cores = 3"},
+	} {
+		w := newWorkflows(t, 8, 0)
+		if c.lend != nil {
+			w.claim.Lend = []*structs.WorkflowLend{c.lend}
+		}
+		if c.most > 0 {
+			w.claim.LendMax = &structs.WorkflowResources{Cores: c.most}
+		}
+		w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/s0", Limit: 20 * time.Minute}}
+		w.set()
+		w.submit("", "wf/1/s0", 1, requests(50, 4000, 4000), func(j *structs.Job) {
+			j.TaskGroups[0].MaxRunDuration, j.Workflow = 20*time.Minute, &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "s"}
+		})
+		w.after(10 * time.Minute)
+		w.flood("a", 4, user, func(j *structs.Job) { j.TaskGroups[0].MaxRunDuration = c.limit })
+		in := scheduler.ExplainInput{Input: w.input()}
+		in.UserRuns = func(string) []time.Duration { return slices.Repeat([]time.Duration{time.Hour}, c.runs) }
+		x, err := scheduler.Explain(w.w, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range x.Group("g").Reasons {
+			got = append(got, r.Text)
+		}
+		if want := "what is free is reserved by workflow default/wf, "; !strings.Contains(strings.Join(got, "\n"), want) || !strings.Contains(strings.Join(got, "\n"), c.want) {
+			t.Errorf("%+v, limit %s: %q, want %q", c.lend, c.limit, got, c.want)
+		}
+	}
+}
+
 // TestWorkflowPending: a reservation that is pending keeps what comes free from others, and takes nothing from who runs.
 func TestWorkflowPending(t *testing.T) {
 	w := newWorkflows(t, 8, 0)

@@ -42,10 +42,18 @@ func (t Terms) MayBorrow(limit, left time.Duration, limited bool, history []time
 	if !limited || t.Longer {
 		return true
 	}
-	if limit <= 0 && t.History && len(history) >= minRuns {
-		limit = percentile95(history)
+	if limit <= 0 && t.History {
+		limit, _ = Usual(history)
 	}
 	return limit > 0 && limit <= left
+}
+
+// Usual returns how long a user's runs usually take, by those that have finished: the 95th percentile. Fewer than 5 do not count.
+func Usual(history []time.Duration) (usual time.Duration, counts bool) {
+	if len(history) < minRuns {
+		return 0, false
+	}
+	return percentile95(history), true
 }
 
 // percentile95 returns the least duration that at least 95 % of some runs did not exceed.

@@ -36,6 +36,8 @@ type survey struct {
 	drivers []string
 	// holding are the nodes of a system job that have their instance.
 	holding map[string]bool
+	// refusal states why the workflow of a key does not lend to the group.
+	refusal func(key string) string
 
 	refused map[string]*refusedSet // by what refuses them; looked up only
 	last    *refusedSet            // of the previous node, mostly
@@ -62,9 +64,9 @@ type shortNode struct {
 const setNodes = 64
 
 // newSurvey returns a new survey of all nodes.
-func newSurvey(find *search.Search, holding map[string]bool) *survey {
+func newSurvey(find *search.Search, holding map[string]bool, refusal func(key string) string) *survey {
 	x := &survey{
-		find: find, about: newNodeReasons(find), tally: map[reason]*structs.NodeReason{}, descriptions: map[string]map[string]int{},
+		find: find, refusal: refusal, about: newNodeReasons(find), tally: map[reason]*structs.NodeReason{}, descriptions: map[string]map[string]int{},
 		holding: holding, refused: map[string]*refusedSet{},
 	}
 	world.Flush(find.Edit)
@@ -360,7 +362,7 @@ func (x *survey) roomText(t *structs.NodeReason) string {
 		return fmt.Sprintf("there is no host network %q", t.Subject)
 	case structs.ReasonReserved:
 		if key, is := strings.CutPrefix(t.Subject, ofWorkflow); is {
-			return "what is free is reserved by workflow " + key + ", which does not lend it to this job now"
+			return "what is free is reserved by workflow " + key + ", " + x.refusal(key)
 		}
 		return "room is reserved for " + t.Subject + ", which has waited longer"
 	}

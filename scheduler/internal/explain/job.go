@@ -8,6 +8,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/judge"
+	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -217,7 +218,7 @@ func (x *explainer) survey(g *structs.TaskGroup) *survey {
 			}
 		}
 	}
-	return newSurvey(find, holding)
+	return newSurvey(find, holding, func(key string) string { return lend.Refusal(&x.in.Input, x.after, g, key) })
 }
 
 // count counts a group's allocations by state.

@@ -83,10 +83,18 @@ func lendsTo(w *world.World, to string, job *structs.Job) bool {
 func inTime(in *search.Input, w *world.World, c *structs.WorkflowClaim, l *structs.WorkflowLend, group *structs.TaskGroup) bool {
 	rest, limited := Rest(w, c, in.Now.UnixNano())
 	var runs []time.Duration
-	if by := in.Job.Submitter; limited && l.History && group.MaxRunDuration == 0 && by != nil && in.UserRuns != nil {
-		runs = in.UserRuns(by.User)
+	if limited && l.History && group.MaxRunDuration == 0 {
+		runs = userRuns(in)
 	}
 	return workflow.Terms{History: l.History, Longer: l.LendLonger}.MayBorrow(group.MaxRunDuration, time.Duration(rest), limited, runs)
+}
+
+// userRuns returns how long the latest completed runs of the job's user took.
+func userRuns(in *search.Input) []time.Duration {
+	if in.Job.Submitter == nil || in.UserRuns == nil {
+		return nil
+	}
+	return in.UserRuns(in.Job.Submitter.User)
 }
 
 // Rest returns what is left of the running stage of a workflow, in nanoseconds: the latest time limit of its jobs, of those that have not started

@@ -1,0 +1,100 @@
+package lend
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Refusal states why a workflow, named by its key, lends instances of a group no more of what idles of its reservation, as a clause that begins with "which".
+func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key string) string {
+	c := w.Workflow(key)
+	switch {
+	case c == nil:
+		return "which does not lend it to this job now"
+	case !c.Posted:
+		return "which waits for the rest of its reservation, and keeps what comes free"
+	case len(c.Lend) == 0:
+		return "which lends to nobody"
+	case c.Closed:
+		return "which lends nothing now, as a stage of it is about to start"
+	case in.Job.PerNode():
+		return "which lends nothing to system and sysbatch jobs"
+	}
+	i := slices.IndexFunc(c.Lend, func(l *structs.WorkflowLend) bool { return lendsTo(w, l.To, in.Job) })
+	if i < 0 {
+		var to []string
+		for _, l := range c.Lend {
+			to = append(to, l.To)
+		}
+		return "which lends to " + strings.Join(to, ", ") + " only, and this job is not of these"
+	}
+	if l := c.Lend[i]; !inTime(in, w, c, l, group) {
+		return tooLong(in, w, c, l, group)
+	}
+	return cmp.Or(atMost(w, c, search.NewRequest(in, group)), "which keeps it for jobs of its running stage")
+}
+
+// tooLong states why a job runs for too long to borrow by a lend block.
+func tooLong(in *search.Input, w *world.World, c *structs.WorkflowClaim, l *structs.WorkflowLend, group *structs.TaskGroup) string {
+	rest, _ := Rest(w, c, in.Now.UnixNano())
+	text := fmt.Sprintf("which lends to %s for the rest of its running stage only, at most %s, and this job ", l.To, time.Duration(rest).Round(time.Second))
+	if group.MaxRunDuration > 0 {
+		return text + fmt.Sprintf("has a max_run_duration of %s", group.MaxRunDuration)
+	}
+	text += "has no max_run_duration"
+	if !l.History {
+		return text
+	}
+	runs := userRuns(in)
+	if usual, counts := workflow.Usual(runs); counts {
+		return text + fmt.Sprintf(": 95 %% of its user's completed runs took up to %s", usual.Round(time.Second))
+	}
+	return text + fmt.Sprintf(": of its user %d completed runs are known, and at least 5 must be", len(runs))
+}
+
+// atMost states that no more is lent for lend_max; "": that is not why.
+func atMost(w *world.World, c *structs.WorkflowClaim, a *search.Request) string {
+	if c.LendMax == nil {
+		return ""
+	}
+	var lent structs.WorkflowResources // of all parts; CPU includes the MHz of whole cores
+	var mhz, cores int64
+	for _, t := range a.Group.Tasks {
+		if t.Resources != nil {
+			cores += int64(t.Resources.Cores)
+		}
+	}
+	for i := range c.Parts {
+		n, known := w.State(c.Parts[i].NodeID)
+		if !known || n.Capacity == nil {
+			continue
+		}
+		p, _ := n.Part(c.Key())
+		mhz = max(mhz, n.Capacity.MHzPerCore)
+		lent.CPU, lent.MemoryMB = lent.CPU+p.Lent.Amount.CPU, lent.MemoryMB+p.Lent.Amount.MemoryMB
+		lent.GPUs += int64(p.Lent.Devices)
+	}
+	most := c.LendMax
+	for _, of := range []struct {
+		what                   string
+		lent, requested, bound int64
+		stated                 int64 // as the workflow states the bound
+	}{
+		{"cores", lent.CPU, a.Amount.CPU + cores*mhz, most.Cores * mhz, most.Cores},
+		{"memory", lent.MemoryMB, a.Amount.MemoryMB, most.MemoryMB, most.MemoryMB},
+		{"gpus", lent.GPUs, int64(a.Reserved), most.GPUs, most.GPUs},
+	} {
+		if of.bound > 0 && of.requested > 0 && of.lent+of.requested > of.bound {
+			return fmt.Sprintf("which lends no more at once than lend_max states, %s = %d", of.what, of.stated)
+		}
+	}
+	return ""
+}
