@@ -33,7 +33,7 @@ func TestRuns(t *testing.T) {
 			continue
 		}
 		passed++
-		if trigger := triggerOf(job, was, now); trigger != "" {
+		if trigger := structs.ReportTrigger(job, was, now); trigger != "" {
 			t.Errorf("%s, desired %s, %+v, now %s, %+v: %s", was.ClientStatus, was.DesiredStatus, was.DeploymentStatus, now.ClientStatus, now.DeploymentStatus, trigger)
 		}
 	}
