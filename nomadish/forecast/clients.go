@@ -1,8 +1,10 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -22,6 +24,7 @@ const (
 // instance is an allocation on its node, as the model of clients has it.
 type instance struct {
 	id    string
+	name  string
 	job   structs.NamespacedID
 	group string
 	node  string
@@ -43,7 +46,7 @@ type kind struct {
 	batch  bool
 	limit  time.Duration // 0: none
 	kill   time.Duration // between the order to stop and the end
-	health time.Duration // after which the servers are told that an instance is healthy; 0: they are not
+	health time.Duration // after which an instance is reported to be healthy; 0: it is not reported
 	tasks  []string
 }
 
@@ -55,10 +58,21 @@ type clients struct {
 	leavers   map[string][]*instance // by node
 	silent    map[string]bool        // nodes whose client reports nothing
 	kinds     map[*structs.TaskGroup]*kind
-	reports   []*structs.AllocClientUpdate
+	reports   []report
 	endless   map[string]*instance // those that run and have no end
 	lasting   func(in *instance, ran time.Duration) time.Duration
 	see       observer
+}
+
+// report is what is to be reported of an instance.
+type report struct {
+	in *instance
+	*structs.AllocClientUpdate
+}
+
+// compareReports orders what is reported at the same time: by namespace and name, so that the IDs, which a forecast cannot know, make no difference.
+func compareReports(a, b report) int {
+	return cmp.Or(strings.Compare(a.in.job.Namespace, b.in.job.Namespace), strings.Compare(a.in.name, b.in.name))
 }
 
 // observer is who wants to know what becomes of instances.
@@ -148,7 +162,7 @@ func (c *clients) instanceOf(snap *state.Snapshot, row *state.AllocRow) *instanc
 	if is == nil {
 		return nil
 	}
-	in := &instance{id: row.ID(), job: id, group: row.Group(), node: row.NodeID(), is: is}
+	in := &instance{id: row.ID(), name: row.Whole().Name, job: id, group: row.Group(), node: row.NodeID(), is: is}
 	c.instances[in.id] = in
 	return in
 }
@@ -253,7 +267,7 @@ func (c *clients) healthy(in *instance) {
 	}
 	u := c.update(in, structs.AllocClientRunning)
 	u.DeploymentStatus = &structs.AllocDeploymentStatus{Healthy: new(true), Timestamp: c.l.now}
-	c.reports = append(c.reports, u)
+	c.reports = append(c.reports, report{in, u})
 }
 
 // runs has an instance run until its end.
@@ -274,7 +288,7 @@ func (c *clients) end(in *instance) {
 	if !in.is.batch {
 		u.ClientDescription = structs.DescMaxRunDuration // it is not begun anew
 	}
-	c.reports = append(c.reports, u)
+	c.reports = append(c.reports, report{in, u})
 	c.see.ended(in)
 	c.forget(in)
 }
@@ -298,7 +312,7 @@ func (c *clients) left(in *instance) {
 	for _, t := range u.TaskStates { // all get the same
 		t.Events = []*structs.TaskEvent{{Type: structs.TaskKilled}}
 	}
-	c.reports = append(c.reports, u)
+	c.reports = append(c.reports, report{in, u})
 	c.forget(in)
 }
 
@@ -314,7 +328,7 @@ func (c *clients) forget(in *instance) {
 
 // state reports an instance's state.
 func (c *clients) state(in *instance, status string) {
-	c.reports = append(c.reports, c.update(in, status))
+	c.reports = append(c.reports, report{in, c.update(in, status)})
 }
 
 func (c *clients) update(in *instance, status string) *structs.AllocClientUpdate {
@@ -337,7 +351,11 @@ func (c *clients) report(ctx context.Context) error {
 		return nil
 	}
 	snap, now := c.l.store.Snapshot(), c.l.now.UnixNano()
-	entry := &structs.AllocClientEntry{Time: now, Updates: c.reports}
+	slices.SortStableFunc(c.reports, compareReports)
+	entry := &structs.AllocClientEntry{Time: now}
+	for _, r := range c.reports {
+		entry.Updates = append(entry.Updates, r.AllocClientUpdate)
+	}
 	c.reports = nil
 	seen := map[structs.NamespacedID]bool{}
 	for _, u := range entry.Updates {

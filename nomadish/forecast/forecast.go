@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -42,7 +43,7 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	if o.Reserving <= 0 {
 		o.Reserving = maxReserving
 	}
-	base, _ := store.Fork(1) // both runs begin with the same state, whatever is committed meanwhile
+	base := fsm.NewFork(store, 1).Store // both runs begin with the same state, whatever is committed meanwhile
 	snap := base.Snapshot()
 	out := &structs.Forecast{Index: snap.Index(), Time: o.Now.UnixNano(), Until: o.Now.Add(o.Horizon).UnixNano()}
 	groups := waiting(snap, out.Time)
@@ -78,7 +79,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	if len(groups) > o.Reserving {
 		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
 	}
-	l := newLeader(f.store, f.apply, o.Now, reserveFrom, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)))
+	l := newLeader(f.Store, f.apply, o.Now, reserveFrom, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)))
 	defer l.stop()
 	w := newWatch(l, groups)
 	c := newClients(l, lasting, w)

@@ -86,7 +86,7 @@ func last(f *structs.Forecast) time.Time {
 
 // TestLatestIsWhatHappens: if all that runs takes all the time that it may, what waits in a queue of 200 jobs starts when the forecast states, to the second.
 func TestLatestIsWhatHappens(t *testing.T) {
-	for seed := uint64(1); seed < 3; seed++ {
+	for _, seed := range []uint64{0, 2} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := newReality(t)
 			r.nodes(16)
@@ -217,7 +217,7 @@ func TestBounds(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for what, f := range map[string]func() (*structs.Forecast, error){
-		"not within 90m": func() (*structs.Forecast, error) {
+		"not within 1h30m0s": func() (*structs.Forecast, error) {
 			return Run(t.Context(), r.log.Store, Options{Now: r.now, Horizon: 90 * time.Minute})
 		},
 		"the forecast ends after 4 log entries": func() (*structs.Forecast, error) {

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -8,17 +9,14 @@ import (
 // eventBuffer is how many changes a fork keeps for the parts, which follow each entry at once.
 const eventBuffer = 4096
 
-// fork is a private fork of a state, to which entries are applied as they are committed.
+// fork is a private fork of a state that applies so many entries at most.
 type fork struct {
-	store   *state.Store
-	writer  *state.Writer
+	*fsm.Fork
 	entries int // that may still be applied
 }
 
 func newFork(base *state.Store, entries int) *fork {
-	f := &fork{entries: entries}
-	f.store, f.writer = base.Fork(eventBuffer)
-	return f
+	return &fork{fsm.NewFork(base, eventBuffer), entries}
 }
 
 // apply applies an entry to the fork. It returns an error if as many have been applied as may be.
@@ -26,8 +24,7 @@ func (f *fork) apply(t structs.LogType, payload any) (uint64, error) {
 	if f.entries--; f.entries < 0 {
 		return 0, structs.Errorf(structs.CodeLimited, "the forecast has applied as many entries as it may")
 	}
-	index := f.store.LatestIndex() + 1
-	return index, f.writer.Apply(index, t, payload)
+	return f.Apply(t, payload)
 }
 
 // spent reports whether an entry was refused as there were too many.

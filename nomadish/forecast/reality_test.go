@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,10 +81,16 @@ func (r *reality) until(end time.Time) {
 // look has the clients do what the servers want, and report.
 func (r *reality) look(ctx context.Context) error {
 	snap := r.log.Store.Snapshot()
-	for a := range snap.Allocs(nil, structs.AllNamespaces, "", false) {
-		if a.ClientTerminal() || r.over[a.ID] {
-			continue
+	var allocs []*structs.Allocation
+	for row := range snap.AllocRows(nil, structs.AllNamespaces) {
+		if !row.ClientTerminal() && !r.over[row.ID()] {
+			allocs = append(allocs, snap.Alloc(nil, row.ID()))
 		}
+	}
+	slices.SortFunc(allocs, func(a, b *structs.Allocation) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, a := range allocs {
 		end, runs := r.ends[a.ID]
 		switch {
 		case a.ServerTerminal():

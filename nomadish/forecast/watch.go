@@ -166,10 +166,9 @@ func (w *watch) waitsFor(a *awaited) (list []structs.EndForecast) {
 	}
 	snap := w.l.store.Snapshot()
 	for _, e := range ends {
-		end := structs.EndForecast{Time: e.at.UnixNano(), Namespace: e.in.job.Namespace, JobID: e.in.job.ID}
-		if row := snap.AllocRow(e.in.id); row != nil {
-			whole := row.Whole()
-			end.Name, end.NodeName = whole.Name, whole.NodeName
+		end := structs.EndForecast{Time: e.at.UnixNano(), Namespace: e.in.job.Namespace, JobID: e.in.job.ID, Name: e.in.name}
+		if node := snap.Node(nil, e.in.node); node != nil {
+			end.NodeName = node.Name
 		}
 		list = append(list, end)
 	}
@@ -187,9 +186,7 @@ func (w *watch) holding(pool string) string {
 		if node := snap.Node(nil, in.node); node == nil || cmp.Or(node.NodePool, structs.DefaultNodePool) != pool {
 			continue
 		}
-		if row := snap.AllocRow(in.id); row != nil {
-			names = append(names, row.Whole().Name)
-		}
+		names = append(names, in.name)
 	}
 	if len(names) == 0 {
 		return ""
