@@ -61,7 +61,9 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 }
 
 // known reports whether all servers know an entry of a type.
-func (d *Driver) known(t structs.LogType) bool { return d.opts.Readable == nil || d.opts.Readable(t) == nil }
+func (d *Driver) known(t structs.LogType) bool {
+	return d.opts.Readable == nil || d.opts.Readable(t) == nil
+}
 
 // registers returns the stage of which an entry registers jobs, and which; -1: of none, or of several.
 func registers(entry *structs.WorkflowAdvanceEntry) (stage int, jobs []int) {
