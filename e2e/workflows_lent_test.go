@@ -68,9 +68,9 @@ func (w *lendingWorkflow) text(dir string) string {
 	return b.String() + "}\n"
 }
 
-// borrower returns a job of a namespace, of so many instances of a core that run until they are stopped.
-func borrower(namespace string, count int, reclaim string) string {
-	return fmt.Sprintf(`job "flood-%s" {
+// borrower returns a job of a name and a namespace, of so many instances of a core that run until they are stopped.
+func borrower(name, namespace string, count int, reclaim string) string {
+	return fmt.Sprintf(`job %q {
   namespace = %q
   type      = "batch"
   reclaim   = %q
@@ -88,7 +88,7 @@ func borrower(namespace string, count int, reclaim string) string {
     }
   }
 }
-`, namespace, namespace, reclaim, count)
+`, name, namespace, reclaim, count)
 }
 
 // seen returns why the workflow, as the API shows it, is not at a stage as it should be; nil: it is.
@@ -144,24 +144,30 @@ func lendsAndTakesBack(t *testing.T, a *agent, w *lendingWorkflow, reclaim strin
 	const rest = 12 // cores of the node
 	dir := a.dir
 	says(t, a, 0, "workflow run -detach "+a.job(w.name, w.text(dir)))
-	a.running(fmt.Sprintf("%s/1/j0-0", w.name), 1, 20*time.Second)
+	a.running(w.name+"/1/j0-0", 1, 20*time.Second)
 	if n := rest - w.reserved; n > 0 {
-		says(t, a, 0, "job run -detach "+a.job("rest", strings.Replace(borrower("default", n, reclaim), "flood-default", "rest", 1)))
+		says(t, a, 0, "job run -detach "+a.job("rest", borrower("rest", "default", n, reclaim)))
 		a.running("rest", n, 20*time.Second)
 	}
 	for i, to := range w.to {
-		says(t, a, 0, "job run -detach "+a.job("flood-"+to, borrower(to, w.flood[i], reclaim)))
+		says(t, a, 0, "job run -detach "+a.job(w.name+"-"+to, borrower(w.name+"-"+to, to, w.flood[i], reclaim)))
 	}
 	for i := range w.stages {
 		within(t, 20*time.Second, fmt.Sprintf("stage %d of workflow %s", i, w.name), func(ctx context.Context) error { return w.seen(ctx, a, i) })
+		// The jobs of a stage end one after another. What the first ones leave would be lent until the last one ends, and be taken back at once.
+		says(t, a, 0, "operator scheduler set-config -pause-eval-broker=true")
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s.%d", w.name, i)), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
+		if i+1 < len(w.stages) {
+			stageStarted(t, a, w.name, i+1)
+		}
+		says(t, a, 0, "operator scheduler set-config -pause-eval-broker=false")
 	}
 	until(t, a, "workflow status "+w.name, w.name+" run 1  complete")
 	for i, to := range w.to {
 		within(t, 20*time.Second, "all borrowers to run again", func(ctx context.Context) error {
-			allocs, _, err := a.api.Jobs().Allocations(ctx, "flood-"+to, true, &api.Query{Namespace: to})
+			allocs, _, err := a.api.Jobs().Allocations(ctx, w.name+"-"+to, true, &api.Query{Namespace: to})
 			n := 0
 			for _, alloc := range allocs {
 				if alloc.DesiredStatus == structs.AllocDesiredRun && alloc.ClientStatus == structs.AllocClientRunning {
@@ -176,7 +182,7 @@ func lendsAndTakesBack(t *testing.T, a *agent, w *lendingWorkflow, reclaim strin
 			}
 			return err
 		})
-		says(t, a, 0, "job stop -detach -purge -namespace "+to+" flood-"+to)
+		says(t, a, 0, "job stop -detach -purge -namespace "+to+" "+w.name+"-"+to)
 	}
 	if rest > w.reserved {
 		says(t, a, 0, "job stop -detach -purge rest")
