@@ -75,7 +75,7 @@ func workflowPlan() spec {
 		details: workflowFileDetails + "\n" +
 			"\n" +
 			"It shows whether the workflow would start at once, with its reservation on which nodes, or what is missing. -json-output and -t print the\n" +
-			"plan as the API returns it.",
+			"plan as the API returns it. It exits with 1 if what is missing does not come free, as the ready nodes could not hold the workflow if they were empty.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file workflowFile
 			file.flags(fs, "json")
@@ -95,6 +95,9 @@ func workflowPlan() spec {
 					return code
 				}
 				workflowReader{e}.printPlan(plan)
+				if plan.Never {
+					return e.fail(fmt.Errorf("workflow %q cannot run here: %s (`nomadish workflow run` would accept it, and it would wait until there is more)", plan.ID, plan.Missing))
+				}
 				return exitDone
 			}
 		},
@@ -121,6 +124,7 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 		append([]string{"Reserved", reserveText(p.Reserve), ""}, amountCells(p.Reserved)...))
 	ui.Table(e.out, rows)
 	switch {
+	case p.Never: // the error follows
 	case p.Missing != "":
 		e.printf("\nIt would wait for its reservation: %s.\n", p.Missing)
 	case p.Posted && len(p.Packing) > 0:

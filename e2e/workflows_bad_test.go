@@ -3,7 +3,7 @@ package e2e
 import "testing"
 
 // TestWorkflowBadInput: what a workflow states wrongly is refused with its place in the file and what is wrong about it. A stage larger than the cluster
-// waits when it is run, and `plan` says the same reason before.
+// is refused by `plan`, and waits with the same reason when it is run.
 func TestWorkflowBadInput(t *testing.T) {
 	t.Parallel()
 	a := startDev(t, "client {\n  cpu_total_compute = 4000\n  memory_total_mb = 4000\n}\n")
@@ -23,13 +23,12 @@ func TestWorkflowBadInput(t *testing.T) {
 		{"kind", "lend {\n to = \"team:x\"\n}\n" + stage(job("x", "")), "validate", `lend "team:x": to: must be a kind and a name, as in "group:interns"; the kinds are "user", "group", "project", "namespace" or "node_pool"`},
 		{"share", "lend {\n to = \"namespace:default\"\n share = -1\n}\n" + stage(job("x", "")), "validate", `lend "namespace:default": share: must be 0 to 1000000, not -1 (leave it out to lend in the order of the blocks)`},
 		{"license", stage("job \"x\" {\n" + group("1000", "licenses = { vcs = 1 }") + "}\n"), "plan", "resources: licenses: unknown license \"vcs\": this region has no licenses; `nomadish license apply` makes one"},
+		{"group", "lend {\n to = \"group:nosuchgroup\"\n}\n" + stage(job("x", "")), "plan", `workflow "group": lend "group:nosuchgroup": the servers' user database has no group "nosuchgroup" (correct the name`},
+		{"namespace", "lend {\n to = \"namespace:nowhere\"\n}\n" + stage(job("x", "")), "plan", `lend "namespace:nowhere": there is no namespace "nowhere"`},
+		{"project", "lend {\n to = \"project:none\"\n}\n" + stage(job("x", "")), "plan", `lend "project:none": there is no project "none"`},
 		{"service", stage(job("x", `type = "service"`)), "validate", `job "x": type: must be "batch" or "sysbatch", not "service"`},
 	} {
-		code := 1
-		if c.name == "large" { // the nodes of later may hold it
-			code = 0
-		}
-		says(t, a, code, "workflow "+c.line+" "+a.job(c.name, "workflow \""+c.name+"\" {\n"+c.text+"}\n"), c.want)
+		says(t, a, 1, "workflow "+c.line+" "+a.job(c.name, "workflow \""+c.name+"\" {\n"+c.text+"}\n"), c.want)
 	}
 	says(t, a, 0, "workflow run -detach "+a.dir+"/large.nomad.hcl")
 	until(t, a, "workflow status large", "large run 1  pending", "the nodes that are ready could not hold it if they were empty: 1000 MHz are missing")

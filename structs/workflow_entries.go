@@ -232,6 +232,9 @@ type WorkflowPlan struct {
 	// Posted reports that all of it is free now. Missing is what keeps it from being reserved.
 	Posted  bool
 	Missing string
+	// Never reports that what is missing does not come free: the ready nodes could not hold the workflow if they were empty, there are too few
+	// licenses, or what it is to reserve is too little for its stages.
+	Never bool `json:",omitempty" codec:",omitempty"`
 	// Alive is the number of a run that has not ended; 0: there is none.
 	Alive    int
 	Warnings string

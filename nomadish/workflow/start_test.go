@@ -277,6 +277,27 @@ func TestStageStartRefused(t *testing.T) {
 	}
 }
 
+// TestStageOneLendsNothingBefore: between the reservation and the start of the first stage nothing is lent, which would be taken back at once; while the
+// run is paused there it is.
+func TestStageOneLendsNothingBefore(t *testing.T) {
+	t.Parallel()
+	s := newStarted(t, []int64{8000}, []int{2000}, []int{8000})
+	s.steps.Step(context.Background()) // reserves
+	if run := s.run(); !run.Posted || run.State != structs.WorkflowPending {
+		t.Fatalf("the run is %s, posted %v", run.State, run.Posted)
+	}
+	if n := s.borrow(20, 500); n != 0 {
+		t.Errorf("%d borrow before the first stage", n)
+	}
+	s.Put(t, &structs.WorkflowStateEntry{Namespace: "default", ID: "chip", Action: structs.WorkflowActionPause, EvalSeed: "pause", Time: 5})
+	if n := s.borrow(20, 400); n == 0 {
+		t.Error("nobody borrows while the run is paused")
+	}
+	s.Put(t, &structs.WorkflowStateEntry{Namespace: "default", ID: "chip", Action: structs.WorkflowActionResume, EvalSeed: "resume", Time: 6})
+	s.step()
+	s.inOne(0)
+}
+
 // TestStageStartOlderServers: while a server does not know plans that start a stage, its jobs are registered and evaluated as others are.
 func TestStageStartOlderServers(t *testing.T) {
 	t.Parallel()

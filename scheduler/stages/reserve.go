@@ -40,7 +40,8 @@ func Choose(w *scheduler.World, r *structs.WorkflowRun, kept bool) scheduler.Wor
 // Reservation returns what was chosen for a run as a plan states it.
 func Reservation(r *structs.WorkflowRun, c scheduler.WorkflowChoice) *structs.WorkflowReservation {
 	return &structs.WorkflowReservation{
-		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Closed: c.Posted && r.Closed, Missing: c.Missing,
+		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Missing: c.Missing,
+		Closed: c.Posted && (r.Closed || r.State == structs.WorkflowPending), // nothing is lent until the first stage has what it needs
 	}
 }
 

@@ -196,6 +196,9 @@ func (e *Endpoint) admit(ctx context.Context, args *structs.WorkflowRunRequest) 
 	if e.Router.Snapshot().Namespaces().Get(nil, w.Namespace) == nil {
 		return "", structs.MissingNamespace(w.Namespace)
 	}
+	if err := e.checkLend(ctx, w); err != nil {
+		return "", err
+	}
 	var lines []string
 	for _, s := range w.Stages {
 		for _, j := range s.Jobs {
@@ -294,7 +297,7 @@ func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPla
 	}
 	key := structs.WorkflowKey(w.Namespace, w.ID)
 	c := scheduler.ChooseReservation(snap.World(), key, w.NodePool, stagesOf(run), w.Reserve, true)
-	plan.Packing, plan.Posted, plan.Missing, plan.Leaving = c.Parts, c.Posted, c.Missing, len(c.Stops)
+	plan.Packing, plan.Posted, plan.Missing, plan.Never, plan.Leaving = c.Parts, c.Posted, c.Missing, c.Never, len(c.Stops)
 	for i := range plan.Packing {
 		if n := snap.Node(nil, plan.Packing[i].NodeID); n != nil {
 			plan.Nodes = append(plan.Nodes, n.Name)

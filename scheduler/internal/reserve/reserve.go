@@ -30,6 +30,9 @@ type Choice struct {
 	Enlarged workflow.Amounts
 	// Missing says what is short; "": nothing is.
 	Missing string
+	// Never: what is short is not to come free: the ready nodes could not hold it if they were empty, there are too few licenses, or what is to be
+	// reserved is too little.
+	Never bool
 	// Stops are of those who leave for it, without a claim in cells of the workflow's namespace; Jobs are theirs, each once.
 	Stops []*structs.AllocStop
 	Jobs  []structs.NamespacedID
@@ -48,11 +51,11 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	}
 	want, err := rule.Amounts(totals)
 	if err != nil {
-		return Choice{Missing: err.Error()}
+		return Choice{Missing: err.Error(), Never: true}
 	}
 	licenses, err := licensesOf(w, key, stages, rule)
 	if err != nil || licenses.hopeless != "" {
-		return Choice{Missing: cmp.Or(licenses.hopeless, fmt.Sprint(err))}
+		return Choice{Missing: cmp.Or(licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
 	if out, ok := c.packInCells(instances, want); ok && licenses.missing == "" && rule.Check(out.Enlarged) == nil {
 		out.Licenses = licenses.of
@@ -61,7 +64,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	now := workflow.Pack(c.free, instances, want)
 	if now.Missing.IsZero() {
 		if err := rule.Check(now.Enlarged); err != nil {
-			return Choice{Missing: err.Error(), Enlarged: now.Enlarged}
+			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}
 		}
 		out := Choice{Parts: c.parts(now.Parts), Licenses: licenses.of, Posted: true, Enlarged: now.Enlarged}
 		if licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
@@ -76,7 +79,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Missing = "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
+		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
 		return out
 	}
 	if kept {

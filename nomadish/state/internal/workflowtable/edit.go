@@ -244,7 +244,7 @@ func (x Edit) setState(e *structs.WorkflowStateEntry) error {
 	now := was.Copy()
 	switch e.Action {
 	case structs.WorkflowActionPause:
-		now.State = structs.WorkflowPaused
+		now.State, now.Closed = structs.WorkflowPaused, false // what is reserved may be lent until it goes on
 	case structs.WorkflowActionResume:
 		if was.State == structs.WorkflowPaused {
 			now.State = structs.WorkflowRunning
