@@ -79,7 +79,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: " + text(later.Missing) + " are missing"
+		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: "+text(later.Missing)+" are missing"
 		return out
 	}
 	if kept {
