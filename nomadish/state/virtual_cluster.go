@@ -72,12 +72,12 @@ func (c claims) note(table, key string, was, now any) {
 	c.x.changes = append(c.x.changes, Change{Kind: kind, Key: key, Old: was, New: now, Type: c.x.event})
 }
 
-// evaluatePerNode makes evaluations of the system and sysbatch jobs of which something runs, so that no claim takes from it (semantics
+// evaluatePerNode makes evaluations of the system and sysbatch jobs of which something runs, or is being decided, so that no claim takes from it (semantics
 // part 0, rule 7): what was placed while nobody owned anything does not state what it is.
 func (c claims) evaluatePerNode() {
 	var jobs []*structs.Job
 	for j := range rows[structs.Job](c.x, false, TableJobs, byPerNode, byPerNode) {
-		if !j.Stop && c.x.tallyOf(j.Namespace, j.ID).Live > 0 {
+		if t := c.x.tallyOf(j.Namespace, j.ID); !j.Stop && t.Live+t.Open > 0 { // what is being decided may be placed without it
 			jobs = append(jobs, j)
 		}
 	}

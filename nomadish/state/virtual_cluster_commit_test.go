@@ -118,6 +118,23 @@ func TestSystemAtCommit(t *testing.T) {
 	}
 }
 
+// TestSystemWhileDecided: when cells are owned for the first time, a system job is evaluated of which nothing runs yet but an evaluation is open: what is
+// decided meanwhile does not state that it runs on every node.
+func TestSystemWhileDecided(t *testing.T) {
+	w := newWorld(t)
+	w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+	system := job("exporter")
+	system.Type = structs.JobTypeSystem
+	w.must(&structs.JobRegisterEntry{Job: system, Time: w.now(), Eval: &structs.Evaluation{
+		ID: "deciding", Namespace: structs.DefaultNamespace, JobID: "exporter", Type: structs.JobTypeSystem, Status: structs.EvalStatusPending,
+	}})
+	w.must(owns(structs.DefaultNamespace, cellsOf("gpu", 0, 1)))
+	list := w.store.Snapshot().EvalsByJob(nil, structs.DefaultNamespace, "exporter")
+	if len(list) != 2 {
+		t.Errorf("%d evaluations of the system job, want the one that is being decided and another", len(list))
+	}
+}
+
 // TestCellHandedOn: an allocation that takes a bound cell from another of its namespace uses it though a device there has turned bad since
 // it was bound, and it could not be bound anew. It does so where nothing changed since the plan was judged, and where something did.
 func TestCellHandedOn(t *testing.T) {
