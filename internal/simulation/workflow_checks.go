@@ -27,6 +27,7 @@ type passedOver struct {
 //
 //   - after every entry: what is reserved is what is used, lent and idle of it, and what is not used is there, free or with borrowers; nobody
 //     but the workflow of the highest rank keeps what comes free for long, and never two;
+//   - of those who leave for a stage that starts as one plan, none could have stayed;
 //   - no stage starts before those before it are over, and no job is registered while it runs;
 //   - when faults have stopped and all workflows have ended: nothing is reserved, and no job of theirs is left.
 
@@ -49,8 +50,10 @@ func (w *workflows) entry(r *replica, index uint64, e *entry) {
 	case *structs.PlanCommit:
 		for _, plan := range p.Plans {
 			if plan != nil && plan.Advance != nil {
-				w.starts++
 				advanced(plan.Advance)
+				if w.decided[plan.Advance.EvalSeed] == index-1 { // else what was decided of is gone
+					w.minimal(was, snap, plan)
+				}
 			}
 		}
 	case *structs.WorkflowDeleteEntry:
@@ -102,6 +105,40 @@ func (w *workflows) advanced(was *state.Snapshot, row *structs.WorkflowRun, e *s
 						before.Name, what, history(row))
 				}
 			}
+		}
+	}
+}
+
+// minimal looks at who has left for a stage that started as one plan: each is put back, by itself, where it was, and must find no room there.
+func (w *workflows) minimal(was, now *state.Snapshot, plan *structs.JudgedPlan) {
+	wanted, placed := 0, 0
+	row := now.Workflows(nil).Get(plan.Advance.Namespace, plan.Advance.ID)
+	for _, m := range plan.Advance.Jobs {
+		if m.Register {
+			if job := now.Job(nil, row.Namespace, row.Stages[m.Stage].Jobs[m.Job].JobID); job != nil && !job.PerNode() {
+				wanted += job.Instances()
+			}
+		}
+	}
+	for _, b := range plan.Place {
+		placed += len(b.Instances)
+	}
+	if placed < wanted {
+		return // what is not placed yet needs room, too
+	}
+	w.starts++
+	for _, st := range plan.Stop {
+		a := was.Alloc(nil, st.AllocID)
+		if a == nil || a.Terminal() || st.DesiredStatus != structs.AllocDesiredEvict {
+			continue // what is suspended keeps its memory: it is not known what else it would lack
+		}
+		w.left++
+		back := &structs.PlacementBatch{
+			Namespace: a.Namespace, JobID: a.JobID, JobVersion: a.JobVersion, Group: a.TaskGroup, Seed: "back", CreateTime: a.CreateTime,
+			Resources: a.AllocatedResources, Nodes: []structs.PlacedNode{{ID: a.NodeID}}, Instances: []structs.Instance{{}},
+		}
+		if _, refused, _ := scheduler.Judge(now.World().Edit(), &structs.Plan{Place: []*structs.PlacementBatch{back}}); len(refused) == 0 {
+			w.fail("workflow %s: allocation %s (%s) left for a stage beside which it had room\n    %s", row.ID, a.ID, a.Name, history(row))
 		}
 	}
 }

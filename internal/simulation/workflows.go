@@ -30,7 +30,10 @@ type workflows struct {
 	// was is the state before the last entry, passed when a workflow that is not the first was first seen to keep what comes free.
 	was    *state.Snapshot
 	passed *passedOver
-	starts int // of stages that were one plan
+	starts int // of stages that were one plan with all of their instances
+	left   int // for those
+	// decided is the state, by its index, that the start of a stage was decided on, by the seed of its evaluations.
+	decided map[string]uint64
 }
 
 // newWorkflows returns the workflows of a run: of three seeds out of eight. The others run as they did before there were any, those
@@ -39,7 +42,7 @@ func newWorkflows(s *sim) *workflows {
 	if rest := s.seed % 8; s.seed < 8 || rest > 1 && rest < 7 {
 		return nil
 	}
-	return &workflows{sim: s, runs: map[string]uint64{}}
+	return &workflows{sim: s, runs: map[string]uint64{}, decided: map[string]uint64{}}
 }
 
 // driver returns what moves workflows on while one leads; nil: there are none.
@@ -67,6 +70,9 @@ type planner struct{ *leader }
 // Submit implements workflow.Planner.
 func (p planner) Submit(ctx context.Context, plan *structs.Plan) (*structs.PlanResult, error) {
 	lost := structs.Errorf(structs.CodeNoLeader, "the plan was not decided in time")
+	if plan.Advance != nil {
+		p.workflows.decided[plan.Advance.EvalSeed] = plan.SnapshotIndex
+	}
 	later := func(wait time.Duration) {
 		late := copied(p.sim, plan)
 		p.after(wait, "plan of a workflow", p.r.id, func() {
