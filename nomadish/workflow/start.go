@@ -47,8 +47,10 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 	}
 	result, err := d.planner.Submit(ctx, plan)
 	switch {
-	case structs.CodeOf(err) == structs.CodeBadRequest: // the run has changed since
-		return true, nil
+	case structs.CodeOf(err) == structs.CodeBadRequest:
+		reclaimed(entry, stage, 0)
+		now := d.store.Snapshot().Workflows(nil).Get(r.Namespace, r.ID)
+		return now == nil || now.ModifyIndex != r.ModifyIndex, nil // else the jobs' own entry says what is wrong
 	case err != nil:
 		return false, err
 	case result.AllocIndex == 0:

@@ -39,7 +39,7 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 	if l := c.Lend[i]; !inTime(in, w, c, l, group) {
 		return tooLong(in, w, c, l, group)
 	}
-	return cmp.Or(atMost(w, c, search.NewRequest(in, group)), "which keeps it for jobs of its running stage")
+	return cmp.Or(atMost(w, c, search.NewRequest(in, group)), "which lends no more of it now: jobs of its running stage may still need it, or what idles is too little on each node")
 }
 
 // tooLong states why a job runs for too long to borrow by a lend block.
