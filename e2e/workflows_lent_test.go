@@ -130,9 +130,10 @@ func TestWorkflowsLend(t *testing.T) {
 			{[]int{2}, 2, []int{6}, 0}, {[]int{2, 3, 1}, 6, []int{2}, 4}, {[]int{5, 1}, 6, []int{2}, 0}, {[]int{8}, 8, []int{0}, 2},
 		}},
 		{"sum", "sum", []string{"a"}, nil, []int{10}, 10, []lentStage{{[]int{4}, 4, []int{6}, 0}, {[]int{6}, 6, []int{4}, 2}}},
-		{"alike", "sum", []string{"a", "b"}, []int{1, 1}, []int{4, 4}, 12, two},
+		{"alike", "sum", []string{"a", "b"}, []int{1, 1}, []int{6, 6}, 12, two},
+		{"unused", "sum", []string{"a", "b"}, []int{1, 1}, []int{9, 1}, 12, []lentStage{{[]int{4}, 4, []int{7, 1}, 0}, {[]int{8}, 8, []int{3, 1}, 4}}},
 		{"order", "sum", []string{"a", "b"}, nil, []int{4, 4}, 12, inOrder},
-		{"three", "sum", []string{"a", "b", "c"}, []int{2, 1, 1}, []int{3, 2, 2}, 10, []lentStage{{[]int{3}, 3, []int{3, 2, 2}, 0}, {[]int{7}, 7, []int{1, 1, 1}, 4}}},
+		{"three", "sum", []string{"a", "b", "c"}, []int{2, 1, 1}, []int{5, 3, 2}, 10, []lentStage{{[]int{3}, 3, []int{3, 2, 2}, 0}, {[]int{7}, 7, []int{1, 1, 1}, 4}}},
 	} {
 		lendsAndTakesBack(t, a, w, []string{structs.ReclaimRequeue, structs.ReclaimSuspend}[i%2])
 	}
@@ -149,9 +150,11 @@ func lendsAndTakesBack(t *testing.T, a *agent, w *lendingWorkflow, reclaim strin
 		says(t, a, 0, "job run -detach "+a.job("rest", borrower("rest", "default", n, reclaim)))
 		a.running("rest", n, 20*time.Second)
 	}
+	says(t, a, 0, "operator scheduler set-config -pause-eval-broker=true") // all of them want to borrow when the first one is decided
 	for i, to := range w.to {
 		says(t, a, 0, "job run -detach "+a.job(w.name+"-"+to, borrower(w.name+"-"+to, to, w.flood[i], reclaim)))
 	}
+	says(t, a, 0, "operator scheduler set-config -pause-eval-broker=false")
 	for i := range w.stages {
 		within(t, 20*time.Second, fmt.Sprintf("stage %d of workflow %s", i, w.name), func(ctx context.Context) error { return w.seen(ctx, a, i) })
 		// The jobs of a stage end one after another. What the first ones leave would be lent until the last one ends, and be taken back at once.

@@ -44,6 +44,7 @@ type cluster struct {
 	done *structs.Evaluation
 	// entitledOnly: evaluations are decided at the entitled positions of their requests.
 	entitledOnly bool
+	lendRound    int
 	// projects are those that there are, by name; pending is how many of their instances are, nil: not known.
 	projects map[string]*structs.ProjectNow
 	pending  func(project string) int
@@ -144,7 +145,7 @@ func (c *cluster) inputOf(own []*structs.Allocation) scheduler.Input {
 	ids := c.ids
 	return scheduler.Input{
 		Job: c.job, Allocs: own, Config: c.config, Now: c.now, Seed: c.seed, Annotate: true, SnapshotIndex: c.index,
-		Typical: c.typical, EntitledOnly: c.entitledOnly, Pending: c.pending, UserRuns: func(user string) []time.Duration { return c.took[user] },
+		Typical: c.typical, EntitledOnly: c.entitledOnly, LendRound: c.lendRound, Pending: c.pending, UserRuns: func(user string) []time.Duration { return c.took[user] },
 		NewID: func() string { ids++; return fmt.Sprintf("id-%06d", ids) },
 	}
 }

@@ -56,6 +56,11 @@ type WorkflowLoans = lend.Loans
 // WorkflowUse returns how a workflow's reservation is used; nil: it has none.
 func WorkflowUse(w *World, key string) *WorkflowLoans { return lend.LoansOf(w, key) }
 
+// LendsTo reports whether a workflow lends to a job, whatever its time limits are.
+func LendsTo(w *World, c *structs.WorkflowClaim, job *structs.Job) bool {
+	return lend.LendsTo(w, c, job)
+}
+
 // ReservedOn returns what workflows have reserved of a node, and how it is used; nil: nothing.
 func ReservedOn(w *World, nodeID string) []*structs.ReservedPart { return lend.PartsOn(w, nodeID) }
 

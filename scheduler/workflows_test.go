@@ -138,6 +138,48 @@ func TestWorkflowSharesBack(t *testing.T) {
 	}
 }
 
+// TestWorkflowLendsByShare: in the first round each has no more than its share, by largest remainder: three groups 2:1:1 with 7 lent get 3, 2, 2. In the second one
+// what nobody wanted is for those that have a share, and what is left in the third for the others. Without shares the first named comes first, and so on.
+func TestWorkflowLendsByShare(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		cores             int
+		shares, wants     []int
+		first, then, last []int // what each has after each round
+	}{
+		{"2:1:1", 7, []int{2, 1, 1}, []int{9, 9, 9}, []int{3, 2, 2}, []int{3, 2, 2}, []int{3, 2, 2}},
+		{"unused", 8, []int{1, 1}, []int{9, 1}, []int{4, 1}, []int{7, 1}, []int{7, 1}},
+		{"no share", 8, []int{1, 0, 1}, []int{3, 9, 3}, []int{3, 0, 3}, []int{3, 0, 3}, []int{3, 2, 3}},
+		{"in order", 8, []int{0, 0, 0}, []int{3, 3, 3}, []int{3, 0, 0}, []int{3, 3, 0}, []int{3, 3, 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var lend []*structs.WorkflowLend
+			for i, share := range c.shares {
+				lend = append(lend, &structs.WorkflowLend{To: "namespace:" + string(rune('a'+i)), Share: share})
+			}
+			w := newWorkflows(t, c.cores, 0, lend...)
+			for round, want := range [][]int{c.first, c.then, c.last} {
+				w.lendRound = round + 1
+				var got []int
+				for i := range c.shares {
+					namespace := string(rune('a' + i))
+					if round == 0 {
+						w.flood(namespace, c.wants[i])
+					} else {
+						w.again(namespace)
+					}
+				}
+				for i := range c.shares {
+					got = append(got, w.running("flood-"+string(rune('a'+i))))
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("round %d: %v run, want %v", round+1, got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestWorkflowBesideRoom: who borrowed counts as lent only while the node has no other room for it.
 func TestWorkflowBesideRoom(t *testing.T) {
 	w := newWorkflows(t, 10, 2, &structs.WorkflowLend{To: "namespace:a"})

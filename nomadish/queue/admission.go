@@ -27,4 +27,6 @@ type Lease struct {
 	Token string
 	// EntitledOnly: it has been leased at its entitled position, and nothing but what a claim holds is to be placed.
 	EntitledOnly bool
+	// LendRound is the round of lending by shares in which it is to be tried, from 1 on.
+	LendRound int
 }

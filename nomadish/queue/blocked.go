@@ -221,6 +221,9 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 		if b.freed.missed(e) || b.licenses.missed(requestKey.Licenses, e) || w.entitled && b.owners.missed(e, requestKey.Entitlement.Project()) {
 			b.open(w.group)
 		}
+		if !w.group.open { // a worker has tried it in the first round
+			b.tryLater(w.group, 1)
+		}
 		if !w.entitled {
 			b.expectDue(w, e.WaitUntil)
 		}
@@ -426,14 +429,16 @@ func (b *blocked) tryAll(pool string) {
 func (b *blocked) open(g *group) {
 	if !g.open && (!g.key.entitled || g.requestKey.Entitlement.Free(b.world(), 1) > 0) {
 		g.open = true
+		delete(b.gates.later, g)
 		b.refreshAll(g)
 	}
 }
 
-// tried marks a group, unless room came free that it has not been tried on.
-func (b *blocked) tried(g *group, index uint64, left *structs.Evaluation) {
+// tried marks a group that was tried in a round of lending, unless room came free that it has not been tried on.
+func (b *blocked) tried(g *group, index uint64, left *structs.Evaluation, round int) {
 	g.known = left
 	if g.freed <= index {
 		g.open = false
+		b.tryLater(g, round)
 	}
 }

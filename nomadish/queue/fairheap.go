@@ -1,5 +1,7 @@
 package queue
 
+import "slices"
+
 // tenant is whose an element of a fairHeap is: the shares that its order depends on are those of a namespace and of a user.
 type tenant struct{ namespace, user string }
 
@@ -134,4 +136,16 @@ func (h *fairHeap[T]) userShared(user string) {
 	default:
 		h.order.mend()
 	}
+}
+
+// some reports whether an element is as f states.
+func (h *fairHeap[T]) some(f func(T) bool) bool {
+	for _, n := range h.namespaces { // order does not matter
+		for _, u := range n.users { // nor here
+			if slices.ContainsFunc(u.list, f) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -20,13 +20,14 @@ type gates struct {
 	shares   map[string]*poolShares // those that were looked up, by pool; see shares.go
 	users    bool                   // a job that waits, or waited, has a user: only then is any looked up of users
 	world    func() *scheduler.World
-	keys     []readyKey           // of ready, as sortedReady returned them last
-	dequeued map[string]time.Time // by job type: when a worker last wanted one
-	wake     chan struct{}        // closed and replaced when something may be taken
-	gated    bool                 // something ready waits for a gate
-	raises   bool                 // something may be raised
-	opened   chan struct{}        // has a token when a gate may have opened
-	untried  chan struct{}        // has a token when there may be something for a queue pass
+	keys     []readyKey            // of ready, as sortedReady returned them last
+	dequeued map[string]time.Time  // by job type: when a worker last wanted one
+	wake     chan struct{}         // closed and replaced when something may be taken
+	gated    bool                  // something ready waits for a gate
+	raises   bool                  // something may be raised
+	later    map[*group]laterRound // the groups that are to be tried in a later round of lending
+	opened   chan struct{}         // has a token when a gate may have opened
+	untried  chan struct{}         // has a token when there may be something for a queue pass
 }
 
 func newGates(opts *Options, world func() *scheduler.World) *gates {
@@ -39,7 +40,7 @@ func newGates(opts *Options, world func() *scheduler.World) *gates {
 func (g *gates) clear() {
 	g.pools = map[string]*pool{}
 	g.ready = map[readyKey]*fairHeap[*item]{}
-	g.shares, g.users = map[string]*poolShares{}, false
+	g.shares, g.users, g.later = map[string]*poolShares{}, false, map[*group]laterRound{}
 }
 
 // pool is the queue of a node pool.
@@ -178,7 +179,7 @@ func (g *gates) ungate(it *item) {
 // moved is called when a gate may have opened.
 func (g *gates) moved(p *pool) {
 	g.letOn(p)
-	if p.open.len() > 0 || g.raises {
+	if p.open.len() > 0 || g.raises || len(g.later) > 0 {
 		g.poke()
 	}
 	select {

@@ -27,9 +27,12 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.enabled && !b.paused {
-		w := b.nextOpen()
+		w, round := b.nextOpen(), 1
 		if w == nil {
-			if w, _ = b.blocked.due.first(); w == nil {
+			w, _ = b.blocked.due.first()
+		}
+		if w == nil {
+			if w, round = b.nextLater(); w == nil {
 				return nil, false
 			}
 		}
@@ -47,7 +50,7 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
 		}
-		return b.leaseEntry(w), false
+		return b.leaseEntry(w, round), false
 	}
 	return nil, false
 }
@@ -71,8 +74,8 @@ func (b *Broker) nextOpen() (best *entry) {
 	return best
 }
 
-// leaseEntry leases a request to the pass: nothing else of its job is given out until it answers.
-func (b *Broker) leaseEntry(w *entry) *Lease {
+// leaseEntry leases a request to the pass, to be tried in a round of lending: nothing else of its job is given out until it answers.
+func (b *Broker) leaseEntry(w *entry, round int) *Lease {
 	b.blocked.due.remove(w)
 	w.stop()
 	if w.group != nil {
@@ -89,7 +92,7 @@ func (b *Broker) leaseEntry(w *entry) *Lease {
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.gates.enter(it)
-	return &Lease{Eval: w.eval, Token: it.token, EntitledOnly: w.entitled}
+	return &Lease{Eval: w.eval, Token: it.token, EntitledOnly: w.entitled, LendRound: round}
 }
 
 // itemOf finds what the pass has leased; nil: the lease has ended.
@@ -114,7 +117,7 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	w := it.entry
 	w.failures, w.refusals = 0, 0
 	if !w.gone {
-		b.blocked.tried(w.group, index, left)
+		b.blocked.tried(w.group, index, left, t.LendRound)
 		w.apart = false
 		w.entries.put(w)
 		b.blocked.refreshAll(w.group)
@@ -137,7 +140,7 @@ func (b *Broker) Planned(t *Lease, index uint64, left *structs.Evaluation, share
 	}
 	b.gates.setShares(it, shares)
 	if left != nil && !it.entry.gone {
-		b.blocked.tried(it.entry.group, index, left)
+		b.blocked.tried(it.entry.group, index, left, t.LendRound)
 		b.blocked.refreshAll(it.entry.group)
 	}
 }

@@ -87,11 +87,15 @@ func (b *blocked) reposition(snap *state.Snapshot, job structs.NamespacedID, req
 			continue
 		}
 		open, freed := w.group.open, w.group.freed
+		later, inLater := b.gates.later[w.group]
 		b.leave(w)
 		b.join(snap, w, requestKey)
-		if g := w.group; open && !g.open {
+		switch g := w.group; {
+		case open && !g.open:
 			g.freed = max(g.freed, freed)
 			b.open(g)
+		case inLater && !g.open:
+			b.tryLater(g, later.round-1)
 		}
 	}
 }

@@ -79,5 +79,5 @@ func (b *Broker) LeaseRaise(e *structs.Evaluation, owner string) *Lease {
 		b.gates.tidy(w.pool)
 		return nil
 	}
-	return b.leaseEntry(w)
+	return b.leaseEntry(w, 0)
 }

@@ -193,7 +193,11 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 		}
 	case state.KindNode: // see releases, as for what allocations free
 	case state.KindProject: // see projectsChanged
-	case state.KindVirtualCluster, state.KindExchange, state.KindWorkflow, state.KindLicense: // see ownerChanges
+	case state.KindWorkflow:
+		was, _ := c.Old.(*structs.WorkflowRun)
+		now, _ := c.New.(*structs.WorkflowRun)
+		b.lends(snap, was, now)
+	case state.KindVirtualCluster, state.KindExchange, state.KindLicense: // see ownerChanges
 	case state.KindNodePool: // which nodes are in it, they determine themselves
 	}
 }

@@ -202,7 +202,7 @@ func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.L
 	e := lease.Eval
 	in := snap.EvalInput(e, &state.InputOptions{
 		Now: p.opts.Clock.Now(), Seed: seedOf(e, 0),
-		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief, EntitledOnly: lease.EntitledOnly,
+		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief, EntitledOnly: lease.EntitledOnly, LendRound: lease.LendRound,
 	})
 	if _, ever := in.Config.ReserveAfter(); ever && in.Now.Before(p.opts.ReserveFrom) {
 		in.Config.ReservationAfter = math.MaxInt64 // those that there are stay

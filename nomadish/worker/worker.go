@@ -326,7 +326,7 @@ func (w *Worker) schedule(
 	}()
 	return scheduler.Schedule(world, eval, snap.EvalInput(eval, &state.InputOptions{
 		Now: w.opts.Clock.Now(), Seed: seedOf(eval, round), NewID: w.opts.NewID, Typical: w.learned.typical, Prepared: w.prepared,
-		EntitledOnly: entitledOnly,
+		EntitledOnly: entitledOnly, LendRound: 1, // the pass tries the later ones
 	}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/random"
@@ -207,11 +208,10 @@ type groupRun struct {
 	noSlot  []string              // why they use no slot of their project
 	onSlots *slotRun              // places those that do; nil: they use none
 	// beside reports whether a node has room beside its overflow slots, while any node may have; nil: these are used, too.
-	beside func(*world.NodeState) bool
-	lent   *loan // what idles of workflows' reservations; nil: nothing is lent to the group, or it is not known yet (see borrow)
-	loaned bool  // whether lent is known
-	// relicensed counts the instances for which others have returned licenses.
-	relicensed int
+	beside     func(*world.NodeState) bool
+	lent       *loan // what idles of workflows' reservations; nil: nothing is lent to the group, or it is not known yet (see borrow)
+	loaned     bool  // whether lent is known
+	relicensed int   // counts the instances for which others have returned licenses
 }
 
 func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
@@ -304,7 +304,7 @@ func (g *groupRun) place(p reconcile.Placement) bool {
 // lack notes an instance that found no free room. If the job may take from others that
 // is tried when all free room has been given.
 func (g *groupRun) lack(p reconcile.Placement) {
-	if g.s.mayReclaim() {
+	if g.s.mayReclaim() && (g.lent == nil || !lend.Later(g.lent.lenders)) {
 		g.short = append(g.short, p)
 		return
 	}

@@ -97,7 +97,7 @@ func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 	for i := range l.lenders {
 		of := &l.lenders[i]
 		run, edit := l.run(g, i), world.WorkflowEdit{E: g.search.Edit}
-		if run.lacksLicense() != "" {
+		if run.lacksLicense() != "" || !of.Offers(g.search.Edit, run.search.Request, g.s.Input.LendRound) {
 			continue
 		}
 		if g.lacksLicense() != "" { // where it would run otherwise, with a license that is lent

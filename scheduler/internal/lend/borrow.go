@@ -17,6 +17,7 @@ import (
 type Lender struct {
 	Claim *structs.WorkflowClaim
 	To    string
+	later bool // more is lent in a later round
 }
 
 // Lenders returns the workflows that lend to instances of a group, those of the highest priority first. A job borrows by the first lend block that
@@ -32,7 +33,7 @@ func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []
 		for _, l := range c.Lend {
 			if lendsTo(w, l.To, in.Job) {
 				if inTime(in, w, c, l, group) {
-					out = append(out, Lender{c, l.To})
+					out = append(out, Lender{Claim: c, To: l.To})
 				}
 				break
 			}
@@ -40,6 +41,11 @@ func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []
 	}
 	slices.SortStableFunc(out, func(a, b Lender) int { return cmp.Compare(b.Claim.Priority, a.Claim.Priority) })
 	return out
+}
+
+// LendsTo reports whether a workflow lends to a job, whatever its time limits are.
+func LendsTo(w *world.World, c *structs.WorkflowClaim, job *structs.Job) bool {
+	return c.Lends() && c.NodePool == job.NodePool && slices.ContainsFunc(c.Lend, func(l *structs.WorkflowLend) bool { return lendsTo(w, l.To, job) })
 }
 
 // LendersOf names the workflows that lend to a job, whatever its time limits are, each with the lend block, and with the job's user where that counts.

@@ -31,6 +31,8 @@ type Key struct {
 	Project string
 	// Licenses are the names of those that the groups request.
 	Licenses []string
+	// LendRounds is in how many rounds the groups are tried, in each of which more is lent to them (lend.Rounds).
+	LendRounds int
 	// recognised: of no project, or of one whose submission check the job passes: it may take from those that failed it.
 	recognised bool
 	// Entitlement is what the groups may claim of what their namespace owns.
@@ -74,6 +76,8 @@ func Of(
 	}
 	if world.Workflows(w).Len() > 0 { // whose reservation it uses, and who lends to it
 		k.Workflow, k.Lenders = job.Workflow, lend.LendersOf(w, job)
+		s.LendRounds = lend.Rounds(w, job)
+		k.LendRounds = s.LendRounds
 		s.any = s.any || job.Workflow != nil
 	}
 	if config.Preempts(job.Type) {
@@ -138,6 +142,7 @@ type jobKey struct {
 	Project                                       *slots.Submission    `json:",omitempty"` // nil: it is of none
 	Workflow                                      *structs.JobWorkflow `json:",omitempty"`
 	Lenders                                       []string             `json:",omitempty"`
+	LendRounds                                    int                  `json:",omitempty"`
 	Priority                                      int
 	Datacenters, Prefer                           []string
 	Constraints                                   []*structs.Constraint

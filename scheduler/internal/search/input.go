@@ -48,6 +48,9 @@ type Input struct {
 	EntitledOnly bool
 	// Assigned returns the node on which the next instance of a group is to use the reservation of its workflow, once for each; "", or nil for all: any.
 	Assigned func(group string) (nodeID string)
+	// LendRound is the round in which the request is tried, of those in which workflows lend by shares, from 1 on; 0: it may borrow whatever others
+	// have a share of.
+	LendRound int
 	// CountOnly: only the number that find no room is needed, not the placements.
 	CountOnly bool
 }

@@ -1,0 +1,69 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// lending stores a workflow of a namespace that lends to two users by shares, with its reservation posted.
+func (b *bed) lending() {
+	b.Helper()
+	b.Put(b, &structs.WorkflowRunEntry{Time: time.Now().UnixNano(), Workflow: &structs.Workflow{
+		Namespace: "default", ID: "wf", NodePool: structs.NodePoolDefault, Priority: 50, OnFailure: "stop", Reserve: structs.WorkflowReserve{Rule: structs.ReserveMax},
+		Lend:   []*structs.WorkflowLend{{To: "user:ann", Share: 1}, {To: "user:bob", Share: 1}},
+		Stages: []*structs.WorkflowStage{{Name: "s", Jobs: []*structs.WorkflowJob{{Name: "j", Job: jobOfUser("j", "", 4000)}}}},
+	}})
+	b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: time.Now().UnixNano(), Workflow: &structs.WorkflowReservation{
+		Namespace: "default", ID: "wf", Run: 1, Posted: true,
+	}}}})
+	// Nothing is lent until the first stage has started, unless it does not start.
+	b.Put(b, &structs.WorkflowStateEntry{Namespace: "default", ID: "wf", Action: "pause", EvalSeed: "seed", Time: time.Now().UnixNano()})
+}
+
+func jobOfUser(id, user string, cpu int) *structs.Job {
+	return &structs.Job{
+		ID: id, Name: id, Region: "global", Datacenters: []string{"*"}, Namespace: "default", Type: structs.JobTypeBatch, Priority: 50, NodePool: structs.NodePoolDefault, Submitter: &structs.Submitter{User: user},
+		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 2, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: cpu}}}}},
+	}
+}
+
+// TestLendRounds: what workflows lend to by shares is tried in a second round, once all that was registered before has been tried in the first one.
+func TestLendRounds(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("n", "c"))
+		for _, user := range []string{"ann", "bob"} {
+			b.Put(b, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: jobOfUser(user, user, 100)})
+			b.put(waits("waits-"+user, user))
+		}
+		if n := b.groups(); n != 1 {
+			b.Fatalf("%d groups of two that nobody lends to, want 1", n)
+		}
+		b.lending()
+		if n := b.groups(); n != 2 { // else who borrows no more speaks for the other
+			b.Fatalf("%d groups of two to whom a workflow lends by different blocks, want 2", n)
+		}
+		b.jobNeeding("ready", 100)
+		b.put(eval("ready", "ready", 20))
+		tried := func(round int, users ...string) {
+			b.Helper()
+			for _, user := range users {
+				l, _ := b.Next(b.Index())
+				if l == nil || l.Eval.JobID != user || l.LendRound != round {
+					b.Fatalf("next is %+v, want %s in round %d", l, user, round)
+				}
+				b.Tried(l, b.Index(), waits(l.Eval.ID, user))
+			}
+		}
+		tried(1, "ann", "bob")
+		if l, _ := b.Next(b.Index()); l != nil {
+			b.Fatalf("%s is tried in round %d while what was registered before has not been tried", l.Eval.JobID, l.LendRound)
+		}
+		b.done("ready", b.next("ready"))
+		tried(2, "ann", "bob")
+		if l, _ := b.Next(b.Index()); l != nil {
+			b.Fatalf("%s is tried in round %d, want no other round", l.Eval.JobID, l.LendRound)
+		}
+	})
+}

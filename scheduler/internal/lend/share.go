@@ -1,0 +1,139 @@
+package lend
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// Who borrows first must not have what others have a share of. So what waits is tried in rounds (semantics part 5): in the first one each lend block
+// gets no more than its share, and those that have no share get nothing; what nobody wanted then is for those that have a share, and what is left then
+// for the rest. Where no share is stated, the first named comes first, and each of the others one round later.
+
+// Rounds returns in how many rounds a job has to be tried until all that workflows lend has been offered to it; 1 where no workflow lends to it, or
+// nobody else has a share of what it may borrow.
+func Rounds(w *world.World, job *structs.Job) int {
+	rounds := 1
+	for _, c := range world.Workflows(w).All {
+		if !c.Lends() || c.NodePool != job.NodePool || len(c.Lend) < 2 {
+			continue
+		}
+		for i, l := range c.Lend {
+			if lendsTo(w, l.To, job) {
+				rounds = max(rounds, unbounded(c, i))
+				break
+			}
+		}
+	}
+	return rounds
+}
+
+// unbounded returns the first round in which a lend block is not bounded by its share.
+func unbounded(c *structs.WorkflowClaim, i int) int {
+	switch {
+	case len(c.Lend) < 2:
+		return 1
+	case !c.Shared():
+		return i + 1
+	case c.Lend[i].Share > 0:
+		return 2
+	}
+	return 3
+}
+
+// Offers reports whether one more instance may borrow in a round, in which only so much is lent to each. Whether it has room is not looked at.
+func (l *Lender) Offers(e *world.Edit, a *search.Request, round int) bool {
+	c, i := l.Claim, indexOf(l.Claim, l.To)
+	if round == 0 || round >= unbounded(c, i) {
+		return true
+	}
+	within := c.Shared() && c.Lend[i].Share > 0 && l.withinShare(e, a, i) && l.withinLicenses(e, a, i)
+	l.later = l.later || !within
+	return within
+}
+
+// Later reports whether a workflow may lend more in a later round. Then nobody is to leave for what waits.
+func Later(of []Lender) bool {
+	return slices.ContainsFunc(of, func(l Lender) bool { return l.later })
+}
+
+// withinShare reports whether a lend block has no more than its share of what is lent with one more instance, in devices if the instance needs some,
+// else in MHz. The share is rounded to whole instances by largest remainder.
+func (l *Lender) withinShare(e *world.Edit, a *search.Request, i int) bool {
+	c := l.Claim
+	var total, has, need int64
+	var mhz int64
+	for p := range c.Parts {
+		n, known := world.StateOf(e, c.Parts[p].NodeID)
+		if !known || n.Capacity == nil {
+			continue
+		}
+		needs := a.NeedsOn(n)
+		measure := func(h world.Resources) int64 {
+			if needs.Devices > 0 {
+				return int64(h.Devices)
+			}
+			return h.Amount.CPU
+		}
+		part, _ := n.Part(c.Key())
+		need, mhz = max(need, measure(needs)), max(mhz, n.Capacity.MHzPerCore)
+		total += measure(part.Lent) + measure(part.Idle)
+		for _, u := range n.Usages {
+			if t := &u.Owner.Terms; t.BorrowsFrom() == c.Key() && indexOf(c, t.LentTo()) == i {
+				has += measure(world.ResourcesOf(u))
+			}
+		}
+	}
+	most := int64(0)
+	if c.LendMax != nil {
+		if most = c.LendMax.Cores * mhz; a.Reserved > 0 {
+			most = c.LendMax.GPUs
+		}
+	}
+	return within(c, i, total, most, has, need)
+}
+
+// withinLicenses reports whether a lend block has no more than its share of each license that one more instance requests and the workflow has reserved.
+func (l *Lender) withinLicenses(e *world.Edit, a *search.Request, i int) bool {
+	c := l.Claim
+	for _, r := range a.Group.Licenses().List() {
+		book := world.Base(e).Licenses()
+		s := book.ShareOf(r.Name, c.Key())
+		if s.Total == 0 {
+			continue
+		}
+		has := int64(0)
+		for id, n := range book.Users(r.Name) {
+			u, counts := world.Usages(world.Base(e)).Get(id)
+			if id == "" || counts && u.Owner.Terms.BorrowsFrom() == c.Key() && indexOf(c, u.Owner.Terms.LentTo()) == i { // "": this plan places them
+				has += n
+			}
+		}
+		most := int64(0)
+		if c.LendMax != nil {
+			most = c.LendMax.Licenses[r.Name]
+		}
+		if !within(c, i, s.Lent+s.Idle, most, has, r.Count) {
+			return false
+		}
+	}
+	return true
+}
+
+// within reports whether a lend block that has so much may have what one more instance needs, of a total of which at most most (0: all) is lent.
+func within(c *structs.WorkflowClaim, i int, total, most, has, need int64) bool {
+	if need <= 0 {
+		return true
+	}
+	if most > 0 {
+		total = min(total, most)
+	}
+	shares := make([]int64, len(c.Lend))
+	for k := range c.Lend {
+		shares[k] = int64(c.Lend[k].Share)
+	}
+	return has+need <= need*workflow.Shares(total/need, shares)[i]
+}
