@@ -166,7 +166,9 @@ func (r workflowReader) print(w *structs.WorkflowStatus) {
 
 // workflowHints returns the commands that help with a workflow that does not go on by itself: one that is paused, has failed or was cancelled.
 func workflowHints(w *structs.WorkflowStatus) []string {
-	command := func(name string) string { return "`nomadish workflow " + name + " " + inNamespace(w.Namespace) + shellWord(w.ID) }
+	command := func(name string) string {
+		return "`nomadish workflow " + name + " " + inNamespace(w.Namespace) + shellWord(w.ID)
+	}
 	switch w.State {
 	case structs.WorkflowPaused:
 		return []string{command("resume") + "` lets it go on"}

@@ -114,3 +114,11 @@ func TestWorkflowHints(t *testing.T) {
 	f(structs.WorkflowCancelled, "`nomadish workflow retry -namespace team chip` runs it again from the first stage that is not complete")
 	f(structs.WorkflowFailed, "`nomadish workflow retry -namespace team chip` runs it again from the first stage that is not complete")
 }
+
+// TestWorkflowLogsOfEarlierRun: the ID of a job, such as one of an earlier run, is no workflow's name, and the error states the command that takes it.
+func TestWorkflowLogsOfEarlierRun(t *testing.T) {
+	f := newFake(t).on("GET /v1/workflows", []*structs.WorkflowStub{})
+	if got := f.run(t, "workflow", "logs", "chip/1/low", "low"); got.code != exitFailed || !strings.Contains(got.err, "`nomadish alloc logs -job chip/1/low`") {
+		t.Errorf("%+v", got)
+	}
+}

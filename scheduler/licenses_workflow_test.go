@@ -82,7 +82,9 @@ func TestLicensesReserved(t *testing.T) {
 	if n := w.running("a"); n != 10 {
 		t.Errorf("%d of the borrowers run again", n)
 	}
-	users := func() []structs.LicenseUser { return scheduler.LicenseUsers(w.w, &structs.License{Name: "vcs", Count: 10}).Users }
+	users := func() []structs.LicenseUser {
+		return scheduler.LicenseUsers(w.w, &structs.License{Name: "vcs", Count: 10}).Users
+	}
 	if got := users(); len(got) != 2 {
 		t.Errorf("%+v; want those who may borrow, and the others", got)
 	}
