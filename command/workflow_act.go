@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
@@ -136,6 +137,9 @@ func workflowLogs() spec {
 func (r workflowReader) jobID(ctx context.Context, workflow, job string) (string, error) {
 	e := r.e
 	id, err := r.named(ctx, workflow)
+	if err != nil && strings.Count(workflow, "/") == 2 {
+		return "", fmt.Errorf("%w; if %q is the ID of a job, `nomadish alloc logs -job %s` prints its logs", err, workflow, shellWord(workflow))
+	}
 	if err != nil {
 		return "", err
 	}

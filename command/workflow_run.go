@@ -244,6 +244,9 @@ func (m *workflowMonitor) follow(ctx context.Context) int {
 		m.report(w)
 		if w.EndTime != 0 {
 			m.line("Workflow %q is %s after %s", w.ID, w.State, durationText(time.Duration(w.EndTime-w.SubmitTime)))
+			for _, hint := range workflowHints(w) {
+				m.e.printf("%s\n", hint)
+			}
 			if w.State == structs.WorkflowComplete {
 				return exitDone
 			}
@@ -261,12 +264,15 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 		m.seen[key] = state
 		return was != state && (known || state != structs.StageWaiting)
 	}
-	if changed("", w.State) {
+	if changed("", w.State) && w.EndTime == 0 { // the end is printed last, by follow
 		m.line("Workflow is %s%s", w.State, reasonText(w.Missing))
 	}
 	for _, s := range w.Stages {
-		if s.Attempt == 0 && s.State == structs.StageComplete {
-			continue // of an earlier run
+		if s.State == structs.StageComplete && s.End < w.SubmitTime {
+			if changed("end "+s.Name, s.State) {
+				m.line("Stage %q: complete in an earlier run", s.Name)
+			}
+			continue
 		}
 		started := changed("stage "+s.Name, s.State+" "+strconv.Itoa(s.Attempt)) && s.State == structs.StageStarting
 		if started {

@@ -67,7 +67,7 @@ func workflowStatus() spec {
 		synopsis: "Show a workflow: its stages, its jobs and its reservation",
 		usage:    "[<workflow>]", example: "-watch chip", output: true,
 		details: "The workflow is given by its name or a prefix of it; without one, all are listed. Stages are drawn from left to right with their jobs: ✓ is\n" +
-			"complete, ▶ running, … registered and not running yet, ✗ failed.",
+			"complete, ▶ running, … registered and not running yet, ✗ failed or cancelled.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := staleFlag(fs)
 			watch := fs.Bool("watch", false, "show it again whenever it changes, until its run ends")
@@ -150,6 +150,9 @@ func (r workflowReader) print(w *structs.WorkflowStatus) {
 	for _, line := range drawWorkflow(w, e.now()) {
 		e.printf("%s\n", line)
 	}
+	for _, hint := range workflowHints(w) {
+		e.printf("%s\n", hint)
+	}
 	if len(w.Previous) == 0 {
 		return
 	}
@@ -159,6 +162,30 @@ func (r workflowReader) print(w *structs.WorkflowStatus) {
 		rows = append(rows, []string{strconv.Itoa(p.Run), p.State, strconv.Itoa(p.Stage + 1), ui.Time(p.SubmitTime), took(p.StartTime, p.EndTime, e.now())})
 	}
 	ui.Table(e.out, rows)
+}
+
+// workflowHints returns the commands that help with a workflow that does not go on by itself: one that is paused, has failed or was cancelled.
+func workflowHints(w *structs.WorkflowStatus) []string {
+	command := func(name string) string {
+		return "`nomadish workflow " + name + " " + inNamespace(w.Namespace) + shellWord(w.ID)
+	}
+	switch w.State {
+	case structs.WorkflowPaused:
+		return []string{command("resume") + "` lets it go on"}
+	case structs.WorkflowCancelled:
+		return []string{command("retry") + "` runs it again from the first stage that is not complete"}
+	case structs.WorkflowFailed:
+		retry := command("retry") + "` runs it again from the first stage that is not complete"
+		for _, s := range w.Stages {
+			for _, j := range s.Jobs {
+				if s.State == structs.StageFailed && j.State == structs.StageFailed {
+					return []string{command("logs -stderr") + " " + shellWord(j.Name) + "` prints the errors of job \"" + j.Name + "\", without -stderr its output", retry}
+				}
+			}
+		}
+		return []string{retry}
+	}
+	return nil
 }
 
 // drawWorkflow returns lines about a workflow: its state and reservation, the graph of its stages, and how far each is.

@@ -81,3 +81,44 @@ func TestWorkflowMonitor(t *testing.T) {
 		t.Errorf("have %q\nwant %q", lines, want)
 	}
 }
+
+// TestWorkflowMonitorRetry: what was complete in an earlier run is not printed as if it had just run, and the end of the run comes last.
+func TestWorkflowMonitorRetry(t *testing.T) {
+	w := drawn()
+	w.Run, w.State, w.SubmitTime, w.EndTime = 2, structs.WorkflowFailed, int64(60e9), int64(90e9)
+	w.Stages[0].End = int64(59e9)
+	w.Stages[1].State, w.Stages[1].End = structs.StageFailed, int64(90e9)
+	f := newFake(t).on("GET /v1/workflow/chip", w).on("GET /v1/workflows", []*structs.WorkflowStub{{ID: "chip", Namespace: "default"}}).
+		on("PUT /v1/workflow/chip/retry", structs.WorkflowRunReply{Run: 2})
+	got := f.run(t, "workflow", "retry", "chip")
+	if got.code != exitFailed || strings.Contains(got.out, `job "a"`) || strings.Contains(got.out, "Workflow is failed") {
+		t.Errorf("%+v", got)
+	}
+	wants(t, got.out, `Stage "synth": complete in an earlier run`, `Stage "place": failed after 30s`, `Workflow "chip" is failed after 30s`,
+		"`nomadish workflow logs -stderr chip c` prints the errors", "`nomadish workflow retry chip` runs it again")
+}
+
+// TestWorkflowHints: who sees a workflow that does not go on by itself sees the command that helps.
+func TestWorkflowHints(t *testing.T) {
+	f := func(state, want string) {
+		t.Helper()
+		w := drawn()
+		w.Namespace, w.State = "team", state
+		if got := strings.Join(workflowHints(w), "\n"); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+	}
+	f(structs.WorkflowRunning, "")
+	f(structs.WorkflowComplete, "")
+	f(structs.WorkflowPaused, "`nomadish workflow resume -namespace team chip` lets it go on")
+	f(structs.WorkflowCancelled, "`nomadish workflow retry -namespace team chip` runs it again from the first stage that is not complete")
+	f(structs.WorkflowFailed, "`nomadish workflow retry -namespace team chip` runs it again from the first stage that is not complete")
+}
+
+// TestWorkflowLogsOfEarlierRun: the ID of a job, such as one of an earlier run, is no workflow's name, and the error states the command that takes it.
+func TestWorkflowLogsOfEarlierRun(t *testing.T) {
+	f := newFake(t).on("GET /v1/workflows", []*structs.WorkflowStub{})
+	if got := f.run(t, "workflow", "logs", "chip/1/low", "low"); got.code != exitFailed || !strings.Contains(got.err, "`nomadish alloc logs -job chip/1/low`") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -33,6 +33,10 @@ func LicenseUsers(w *World, l *structs.License) *structs.LicenseStatus {
 		workflow, borrows string
 	}
 	at := map[userOf]int{}
+	reserving := map[string]bool{"": true} // an instance may have borrowed from a workflow that has ended: that is no longer where its licenses are from
+	for _, r := range out.Reservations {
+		reserving[structs.WorkflowKey(r.Namespace, r.Workflow)] = true
+	}
 	for id, n := range w.Licenses().Users(l.Name) {
 		u, counts := world.Usages(w).Get(id)
 		if !counts {
@@ -40,6 +44,12 @@ func LicenseUsers(w *World, l *structs.License) *structs.LicenseStatus {
 		}
 		of := userOf{
 			structs.RequestName{Namespace: u.Owner.Namespace, JobID: u.Owner.Job, Group: u.Owner.Group}, u.Owner.Terms.LicensesOf(), u.Owner.Terms.BorrowsFrom(),
+		}
+		if !reserving[of.workflow] {
+			of.workflow = ""
+		}
+		if !reserving[of.borrows] {
+			of.borrows = ""
 		}
 		i, known := at[of]
 		if !known {

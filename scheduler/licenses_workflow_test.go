@@ -82,6 +82,18 @@ func TestLicensesReserved(t *testing.T) {
 	if n := w.running("a"); n != 10 {
 		t.Errorf("%d of the borrowers run again", n)
 	}
+	users := func() []structs.LicenseUser {
+		return scheduler.LicenseUsers(w.w, &structs.License{Name: "vcs", Count: 10}).Users
+	}
+	if got := users(); len(got) != 2 {
+		t.Errorf("%+v; want those who may borrow, and the others", got)
+	}
+	e := w.w.Edit()
+	scheduler.DropWorkflow(e, "default/wf")
+	w.w = e.World()
+	if got := users(); len(got) != 1 || got[0].Borrows != "" || got[0].Count != 10 {
+		t.Errorf("%+v; want one user, as nothing is borrowed of a workflow that has ended", got)
+	}
 }
 
 // TestLicensesLent: who borrows, and how much, goes by the rules of lending.

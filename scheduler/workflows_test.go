@@ -312,6 +312,9 @@ func TestWorkflowRefusalExplained(t *testing.T) {
 		if want := "what is free is reserved by workflow default/wf, "; !strings.Contains(strings.Join(got, "\n"), want) || !strings.Contains(strings.Join(got, "\n"), c.want) {
 			t.Errorf("%+v, limit %s: %q, want %q", c.lend, c.limit, got, c.want)
 		}
+		if got := x.Group("g").Expected.Because; !strings.Contains(got, "workflows have reserved room") {
+			t.Errorf("%+v, limit %s: expected start: %q", c.lend, c.limit, got)
+		}
 	}
 }
 

@@ -165,6 +165,9 @@ func (x *explainer) unknown(sv *survey, endless int) string {
 	case sv.tally[reason{structs.ReasonOwned, world.LacksUnowned}] != nil:
 		return "the devices that are free are guaranteed to namespaces, which own them whatever ends"
 	case !fitsEmpty(sv):
+		if reservedHere(sv) {
+			return "workflows have reserved room of the nodes that it may use, and when their runs end is not known (`nomadish workflow list` shows them)"
+		}
 		return "none of the nodes that it may use has room for an instance, even when empty"
 	case endless > 0:
 		have := "have"
@@ -187,9 +190,7 @@ func fitsEmpty(sv *survey) bool {
 	tried := 0
 	for i := range sv.short {
 		n := sv.short[i].n
-		a := sv.find.Request
-		if free := n.Capacity.Amount; a.Amount.CPU > free.CPU || a.Amount.MemoryMB > free.MemoryMB || a.Amount.DiskMB > free.DiskMB ||
-			a.Need[world.DimCores] > int64(len(n.Capacity.Cores)) || a.Need[world.DimGPUs] > n.Capacity.WellDevices() {
+		if !sv.holds(n) {
 			continue
 		}
 		if tried++; tried > emptyTried {
@@ -200,6 +201,18 @@ func fitsEmpty(sv *survey) bool {
 		}
 	}
 	return false
+}
+
+// holds reports whether a node has as much as an instance requests, in use or not.
+func (x *survey) holds(n *world.NodeState) bool {
+	a, total := x.find.Request, n.Capacity.Amount
+	return a.Amount.CPU <= total.CPU && a.Amount.MemoryMB <= total.MemoryMB && a.Amount.DiskMB <= total.DiskMB &&
+		a.Need[world.DimCores] <= int64(len(n.Capacity.Cores)) && a.Need[world.DimGPUs] <= n.Capacity.WellDevices()
+}
+
+// reservedHere reports whether workflows have reserved room of a node that would hold an instance.
+func reservedHere(sv *survey) bool {
+	return slices.ContainsFunc(sv.short, func(s shortNode) bool { return len(s.n.Parts()) > 0 && sv.holds(s.n) })
 }
 
 // emptied is a node without allocations.

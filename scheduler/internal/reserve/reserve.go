@@ -221,11 +221,17 @@ func (c *chooser) parts(list []workflow.Part) (out []structs.WorkflowPart) {
 func text(a workflow.Amounts) string {
 	var list []string
 	for _, part := range []struct {
-		n    int64
-		what string
-	}{{a.Cores, "cores"}, {a.CPU, "MHz"}, {a.MemoryMB, "MiB of memory"}, {a.DiskMB, "MiB of disk"}, {a.Devices, "GPUs"}} {
-		if part.n > 0 {
-			list = append(list, fmt.Sprintf("%d %s", part.n, part.what))
+		n         int64
+		one, many string
+	}{
+		{a.Cores, "core", "cores"}, {a.CPU, "MHz", "MHz"}, {a.MemoryMB, "MiB of memory", "MiB of memory"}, {a.DiskMB, "MiB of disk", "MiB of disk"},
+		{a.Devices, "GPU", "GPUs"},
+	} {
+		switch {
+		case part.n == 1:
+			list = append(list, "1 "+part.one)
+		case part.n > 1:
+			list = append(list, fmt.Sprintf("%d %s", part.n, part.many))
 		}
 	}
 	return strings.Join(list, ", ")
