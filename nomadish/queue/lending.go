@@ -56,15 +56,15 @@ func (b *Broker) nextLater() (best *entry, round int) {
 }
 
 // lends takes in a change of a workflow. If it begins to lend, or ends, what waits of those whom it names is like no other that waits.
-func (b *Broker) lends(snap *state.Snapshot, was, now *structs.WorkflowRun) {
+func (b *blocked) lends(snap *state.Snapshot, was, now *structs.WorkflowRun) {
 	before, after := lending(was), lending(now)
 	if before != nil && after != nil || before == nil && after == nil { // whom it names stays as it is while it runs
 		return
 	}
 	claim := cmp.Or(before, after)
-	for id := range maps.Clone(b.blocked.ofJob) { // order does not matter: each has its own place
+	for id := range maps.Clone(b.ofJob) { // order does not matter: each has its own place
 		if job := snap.Job(nil, id.Namespace, id.ID); job != nil && scheduler.LendsTo(snap.World(), claim, job) {
-			b.blocked.reposition(snap, id, true)
+			b.reposition(snap, id, true)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func (b *Broker) changed(snap *state.Snapshot, c *state.Change) {
 	case state.KindWorkflow:
 		was, _ := c.Old.(*structs.WorkflowRun)
 		now, _ := c.New.(*structs.WorkflowRun)
-		b.lends(snap, was, now)
+		b.blocked.lends(snap, was, now)
 	case state.KindVirtualCluster, state.KindExchange, state.KindLicense: // see ownerChanges
 	case state.KindNodePool: // which nodes are in it, they determine themselves
 	}
