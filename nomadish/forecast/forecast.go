@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -26,6 +27,8 @@ type Options struct {
 	// Reserving bounds the groups that wait and get reservations (1,000). If more wait, those that there are stay, and none gets a new one: each would
 	// be decided every few minutes, and the forecast would take as long as all of these decisions.
 	Reserving int
+
+	record func(*watch) observer // returns what sees the run by time limits in place of its watch, and passes it on to that; nil: nothing does
 }
 
 // Run makes a forecast of the state that the store has now: when what waits starts. ctx bounds its time: what is not known when that ends is
@@ -79,10 +82,14 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	if len(groups) > o.Reserving {
 		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
 	}
-	l := newLeader(f.Store, f.apply, o.Now, reserveFrom, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)))
+	l := newLeader(f.Store, f.apply, o.Now, reserveFrom, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.LearnOnce())
 	defer l.stop()
 	w := newWatch(l, groups)
-	c := newClients(l, lasting, w)
+	var see observer = w
+	if o.record != nil && mode == "latest" {
+		see = o.record(w)
+	}
+	c := newClients(l, lasting, see)
 	w.clients = c
 	end, why := o.Now.Add(o.Horizon), ""
 	for why == "" && w.open > 0 {

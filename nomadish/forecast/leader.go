@@ -58,11 +58,10 @@ type offer struct {
 }
 
 // newLeader returns the parts of a leader. apply commits entries, which the store has when it returns; requests get no reservations before a time that
-// have none.
-func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now, reserveFrom time.Time, newID func() string) *leader {
+// have none. typicals are what the scheduler keeps room for: those that a leader has learned from the jobs that there are.
+func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now, reserveFrom time.Time, newID func() string, typicals *worker.Typicals) *leader {
 	l := &leader{timeline: timeline{now: now}, store: store, apply: apply, newID: newID, again: true}
 	silent := hclog.NewNullLogger()
-	typicals := worker.LearnOnce()
 	l.broker = queue.New(queue.Options{NewID: newID, Clock: l, Logger: silent}, l, l.store.LatestIndex)
 	applier := plan.New(plan.Options{Gate: gate{l.broker, l}, EntryBytes: 64 << 20, Clock: l, Logger: silent}, l.store, l, l.broker)
 	l.worker = worker.New(worker.Options{Schedulers: jobTypes, NewID: newID, Typicals: typicals, Clock: l, Logger: silent}, calls{l}, l.store)
