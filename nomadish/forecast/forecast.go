@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,15 +53,9 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	groups := waiting(snap, out.Time)
 	out.NoReservations = len(groups) > o.Reserving
 	past := historyOf(snap)
-	at, err := future(ctx, base, o, "latest", latest, groups)
+	at, then, err := both(ctx, base, o, past, groups)
 	if err != nil {
 		return nil, err
-	}
-	then := at
-	if !past.empty() {
-		if then, err = future(ctx, base, o, "expected", past.lasting, groups); err != nil {
-			return nil, err
-		}
 	}
 	for i, g := range groups {
 		out.Requests = append(out.Requests, &structs.RequestForecast{
@@ -68,6 +63,23 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 		})
 	}
 	return out, nil
+}
+
+// both runs the state on by time limits and, where there are finished runs, by these, beside each other.
+func both(ctx context.Context, base *state.Store, o Options, past *history, groups []group) (at, then []structs.StartForecast, err error) {
+	if past.empty() {
+		at, err = future(ctx, base, o, "latest", latest, groups)
+		return at, at, err
+	}
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		then, failed = future(ctx, base, o, "expected", past.lasting, groups)
+	}()
+	at, err = future(ctx, base, o, "latest", latest, groups)
+	<-done
+	return at, then, errors.Join(err, failed)
 }
 
 // future runs a fork of the state on until all groups have started, and returns when each does.
@@ -82,7 +94,9 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	if len(groups) > o.Reserving {
 		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
 	}
-	l := newLeader(f.Store, f.apply, o.Now, reserveFrom, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.LearnOnce())
+	l := newLeader(f.Store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.PassOptions{
+		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(),
+	})
 	defer l.stop()
 	w := newWatch(l, groups)
 	var see observer = w

@@ -43,7 +43,7 @@ func newReality(t testing.TB) *reality {
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
 		return r.log.Apply(context.Background(), typ, payload)
 	}
-	r.leader = newLeader(r.log.Store, apply, epoch, epoch, ids("reality"), worker.NewTypicals())
+	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{Explain: never, ExplainEach: never, Typicals: worker.NewTypicals()})
 	t.Cleanup(r.stop)
 	return r
 }
