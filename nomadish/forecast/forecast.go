@@ -2,11 +2,13 @@ package forecast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -26,6 +28,8 @@ type Options struct {
 	// Reserving bounds the groups that wait and get reservations (1,000). If more wait, those that there are stay, and none gets a new one: each would
 	// be decided every few minutes, and the forecast would take as long as all of these decisions.
 	Reserving int
+
+	record func(*watch) observer // returns what sees the run by time limits in place of its watch, and passes it on to that; nil: nothing does
 }
 
 // Run makes a forecast of the state that the store has now: when what waits starts. ctx bounds its time: what is not known when that ends is
@@ -49,15 +53,9 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	groups := waiting(snap, out.Time)
 	out.NoReservations = len(groups) > o.Reserving
 	past := historyOf(snap)
-	at, err := future(ctx, base, o, "latest", latest, groups)
+	at, then, err := both(ctx, base, o, past, groups)
 	if err != nil {
 		return nil, err
-	}
-	then := at
-	if !past.empty() {
-		if then, err = future(ctx, base, o, "expected", past.lasting, groups); err != nil {
-			return nil, err
-		}
 	}
 	for i, g := range groups {
 		out.Requests = append(out.Requests, &structs.RequestForecast{
@@ -65,6 +63,23 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 		})
 	}
 	return out, nil
+}
+
+// both runs the state on by time limits and, where there are finished runs, by these, beside each other.
+func both(ctx context.Context, base *state.Store, o Options, past *history, groups []group) (at, then []structs.StartForecast, err error) {
+	if past.empty() {
+		at, err = future(ctx, base, o, "latest", latest, groups)
+		return at, at, err
+	}
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		then, failed = future(ctx, base, o, "expected", past.lasting, groups)
+	}()
+	at, err = future(ctx, base, o, "latest", latest, groups)
+	<-done
+	return at, then, errors.Join(err, failed)
 }
 
 // future runs a fork of the state on until all groups have started, and returns when each does.
@@ -79,10 +94,16 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	if len(groups) > o.Reserving {
 		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
 	}
-	l := newLeader(f.Store, f.apply, o.Now, reserveFrom, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)))
+	l := newLeader(f.Store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.PassOptions{
+		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(),
+	})
 	defer l.stop()
 	w := newWatch(l, groups)
-	c := newClients(l, lasting, w)
+	var see observer = w
+	if o.record != nil && mode == "latest" {
+		see = o.record(w)
+	}
+	c := newClients(l, lasting, see)
 	w.clients = c
 	end, why := o.Now.Add(o.Horizon), ""
 	for why == "" && w.open > 0 {

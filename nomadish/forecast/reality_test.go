@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -22,25 +23,27 @@ type reality struct {
 	t   testing.TB
 	log *testcluster.Log
 	// takes returns how long an allocation runs if nobody stops it.
-	takes  func(a *structs.Allocation) time.Duration
-	ends   map[string]time.Time // of what runs, by allocation
-	ran    map[string]time.Duration
-	since  map[string]time.Time
-	starts map[groupKey][]time.Time
-	over   map[string]bool
-	gone   map[string]time.Time // when those end that were stopped
+	takes    func(a *structs.Allocation) time.Duration
+	ends     map[string]time.Time // of what runs, by allocation
+	ran      map[string]time.Duration
+	since    map[string]time.Time
+	starts   map[groupKey][]time.Time
+	over     map[string]bool
+	gone     map[string]time.Time // when those end that were stopped
+	stays    stays
+	reserved map[int64][]*structs.Reservation // by time, see lookAt
 }
 
 func newReality(t testing.TB) *reality {
 	r := &reality{
 		t: t, log: testcluster.New(1, state.Options{}), ends: map[string]time.Time{}, ran: map[string]time.Duration{}, since: map[string]time.Time{},
-		starts: map[groupKey][]time.Time{}, over: map[string]bool{}, gone: map[string]time.Time{},
+		starts: map[groupKey][]time.Time{}, over: map[string]bool{}, gone: map[string]time.Time{}, stays: stays{}, reserved: map[int64][]*structs.Reservation{},
 	}
 	r.takes = func(a *structs.Allocation) time.Duration { return limitOf(a) }
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
 		return r.log.Apply(context.Background(), typ, payload)
 	}
-	r.leader = newLeader(r.log.Store, apply, epoch, epoch, ids("reality"))
+	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{Explain: never, ExplainEach: never, Typicals: worker.NewTypicals()})
 	t.Cleanup(r.stop)
 	return r
 }
@@ -139,6 +142,7 @@ func (r *reality) begin(a *structs.Allocation) {
 			key := groupKey{structs.NamespacedID{Namespace: a.Namespace, ID: a.JobID}, a.TaskGroup}
 			r.starts[key] = append(r.starts[key], from)
 		}
+		r.stays.begin(a.Namespace+"/"+a.Name, a.NodeID, from)
 		r.report(a, structs.AllocClientRunning, false)
 	})
 	r.at(r.ends[a.ID], func() {})
@@ -164,6 +168,7 @@ func (r *reality) report(a *structs.Allocation, status string, killed bool) {
 	task := &structs.TaskState{State: structs.TaskStateRunning, StartedAt: r.since[a.ID]}
 	if structs.TerminalClientStatus(status) {
 		task.State, task.FinishedAt = structs.TaskStateDead, r.now
+		r.stays.end(a.Namespace+"/"+a.Name, r.now)
 	}
 	if killed {
 		task.Events = []*structs.TaskEvent{{Type: structs.TaskKilled}}

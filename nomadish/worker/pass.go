@@ -39,10 +39,13 @@ type PassOptions struct {
 	// ReserveFrom is until when no room is reserved for who has none already (not set: no time). A forecast begins with requests that the queue has
 	// tried: that it tries them once more must not give them reservations earlier than they would get them.
 	ReserveFrom time.Time
-	NewID       func() string // mints IDs; needed
-	Typicals    *Typicals     // of this server's workers; nil: its own
-	Clock       clock.Clock   // (the machine's)
-	Logger      hclog.Logger
+	// Unread: nobody reads in the state why an evaluation waits and until when, as it is a fork that is gone soon: a request of which nothing but that
+	// changes is not written.
+	Unread   bool
+	NewID    func() string // mints IDs; needed
+	Typicals *Typicals     // of this server's workers; nil: its own
+	Clock    clock.Clock   // (the machine's)
+	Logger   hclog.Logger
 }
 
 // Pass decides what waits for room, on the leader: woken when room came free or a request's
@@ -60,6 +63,8 @@ type Pass struct {
 	prepared *scheduler.Prepared
 	// explained is when it was last counted why a request waits.
 	explained time.Time
+	// dues are when evaluations are to be looked at that were not written, with Unread.
+	dues map[string]time.Time
 }
 
 // NewPass makes a pass; Run runs it.
@@ -85,7 +90,7 @@ func NewPass(opts PassOptions, requests queue.Requests, raises queue.Raises, pla
 	opts.Clock = clock.Or(opts.Clock)
 	return &Pass{
 		opts: opts, queue: requests, raises: raises, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock},
-		prepared: scheduler.NewPrepared(),
+		prepared: scheduler.NewPrepared(), dues: map[string]time.Time{},
 	}
 }
 
@@ -160,13 +165,14 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 	}
 	left := leftOf(plan)
 	switch {
-	case left != nil && idle(plan, lease.Eval, left):
+	case left != nil && p.idle(plan, lease.Eval, left):
 		if again := p.opts.Clock.Now().Add(p.opts.Explain); brief && (left.WaitUntil.IsZero() || again.Before(left.WaitUntil)) {
 			left.WaitUntil = again // to record why it waits now
 		}
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
 	}
+	delete(p.dues, lease.Eval.ID) // the plan states it
 	p.queue.Planned(lease, snap.Index(), left, pass.World())
 	plan.EvalToken = lease.Token
 	return plan
@@ -220,21 +226,38 @@ func leftOf(p *structs.Plan) *structs.Evaluation {
 	return nil
 }
 
-// idle reports whether a plan changes nothing that is stored.
-func idle(p *structs.Plan, was, left *structs.Evaluation) bool {
-	if len(p.Place)+len(p.Stop)+len(p.Update)+len(p.Reserve)+len(p.Unreserve)+len(p.Requests) > 0 || len(p.Evals) > 1 {
+// idle reports whether a plan changes nothing that is stored, or that is to be stored.
+func (p *Pass) idle(plan *structs.Plan, was, left *structs.Evaluation) bool {
+	if len(plan.Place)+len(plan.Stop)+len(plan.Update)+len(plan.Reserve)+len(plan.Unreserve)+len(plan.Requests) > 0 || len(plan.Evals) > 1 {
 		return false
+	}
+	if p.opts.Unread {
+		due, known := p.dues[was.ID]
+		if !known {
+			due = was.WaitUntil
+		}
+		if stays(due, left) {
+			left.WaitUntil = due
+		}
+		p.dues[was.ID] = left.WaitUntil
+		return maps.Equal(left.QueuedAllocations, was.QueuedAllocations)
 	}
 	if !alike(was.FailedTGAllocs, left.FailedTGAllocs) {
 		return false
 	}
-	due := was.WaitUntil // it stays, unless it has passed, or it is to be looked at earlier
-	later := due.IsZero() == left.WaitUntil.IsZero() && !left.WaitUntil.Before(due) && due.After(time.Unix(0, left.ModifyTime))
-	if due.IsZero() && left.WaitUntil.IsZero() || later {
-		left.WaitUntil = due
+	if stays(was.WaitUntil, left) {
+		left.WaitUntil = was.WaitUntil
 		return left.StatusDescription == was.StatusDescription && maps.Equal(left.QueuedAllocations, was.QueuedAllocations)
 	}
 	return false
+}
+
+// stays reports whether what waits on is to be looked at when it was due, unless that has passed, or it is to be looked at earlier.
+func stays(due time.Time, left *structs.Evaluation) bool {
+	if due.IsZero() || left.WaitUntil.IsZero() {
+		return due.IsZero() && left.WaitUntil.IsZero()
+	}
+	return !left.WaitUntil.Before(due) && due.After(time.Unix(0, left.ModifyTime))
 }
 
 // submit has plans committed and returns what became of them.
