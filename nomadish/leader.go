@@ -12,6 +12,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/calendar"
 	"github.com/nomadish/nomadish/nomadish/drain"
+	"github.com/nomadish/nomadish/nomadish/forecasts"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/plan"
@@ -39,6 +40,7 @@ type leaderParts struct {
 	collector      *gc.Collector
 	calendar       *calendar.Calendar
 	workflows      *workflow.Driver
+	forecasts      *forecasts.Service
 	peerReconciler *quorum.PeerReconciler
 
 	// defaults and autopilot are the configurations of a new cluster.
@@ -73,9 +75,9 @@ type members interface {
 	quorum.Leaver
 }
 
-func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, query quorum.Caller, typicals *worker.Typicals, seen heartbeat.Probers) *leaderParts {
+func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, query quorum.Caller, typicals *worker.Typicals, future *forecasts.Service, seen heartbeat.Probers) *leaderParts {
 	log := cfg.Logger
-	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
+	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), forecasts: future, defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
 	ready := cfg.Queue
 	ready.NewID, ready.Logger = NewID, log.Named("broker")
 	l.broker = queue.New(ready, node, store.LatestIndex)
@@ -158,6 +160,7 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { l.makeNodePools(ctx) })
 		wg.Go(func() { l.calendar.Run(ctx) })
 		wg.Go(func() { l.workflows.Run(ctx) })
+		wg.Go(func() { l.forecasts.Lead(ctx) })
 		if ctx.Err() == nil {
 			l.established.Store(term)
 			l.raft.Announce()

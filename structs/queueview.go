@@ -65,7 +65,17 @@ type QueueEntry struct {
 	// Reason is what holds it at most nodes, ReasonNodes how many those are; "": not known.
 	Reason      string
 	ReasonNodes int
+	// Forecast is when its group starts, as the last forecast of the server that answers has it; nil: it is not part of one yet.
+	Forecast    *QueueForecast `json:",omitempty" codec:",omitempty"`
 	ModifyIndex uint64
+}
+
+// QueueForecast is when all instances of a group that wait start, as a forecast has it.
+type QueueForecast struct {
+	Index    uint64 // of the state that the forecast is of
+	Expected int64  // Unix nanoseconds; 0: not known
+	Latest   int64  // Unix nanoseconds, if all that runs takes all the time that it may; 0: not known
+	Unknown  string `json:",omitempty" codec:",omitempty"` // why Latest is not known
 }
 
 // StateText returns how it stands, for people.

@@ -58,12 +58,13 @@ type offer struct {
 }
 
 // newLeader returns the parts of a leader. apply commits entries, which the store has when it returns; requests get no reservations before a time that
-// have none.
-func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now, reserveFrom time.Time, newID func() string) *leader {
+// have none. like are the options of the queue.
+func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now, reserveFrom time.Time, newID func() string, like queue.Options) *leader {
 	l := &leader{timeline: timeline{now: now}, store: store, apply: apply, newID: newID, again: true}
 	silent := hclog.NewNullLogger()
 	typicals := worker.LearnOnce()
-	l.broker = queue.New(queue.Options{NewID: newID, Clock: l, Logger: silent}, l, l.store.LatestIndex)
+	like.NewID, like.Clock, like.Logger = newID, l, silent
+	l.broker = queue.New(like, l, l.store.LatestIndex)
 	applier := plan.New(plan.Options{Gate: gate{l.broker, l}, EntryBytes: 64 << 20, Clock: l, Logger: silent}, l.store, l, l.broker)
 	l.worker = worker.New(worker.Options{Schedulers: jobTypes, NewID: newID, Typicals: typicals, Clock: l, Logger: silent}, calls{l}, l.store)
 	l.pass = worker.NewPass(worker.PassOptions{ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, NewID: newID, Typicals: typicals, Clock: l, Logger: silent}, l.broker, l.broker, nil, l.store)
