@@ -38,10 +38,9 @@ type leaderParts struct {
 	heartbeats     *heartbeat.Timers
 	drainer        *drain.Drainer
 	collector      *gc.Collector
-	calendar       *calendar.Calendar
-	workflows      *workflow.Driver
-	forecasts      *forecasts.Service
 	peerReconciler *quorum.PeerReconciler
+	// others are the parts that nothing else calls.
+	others []func(ctx context.Context)
 
 	// defaults and autopilot are the configurations of a new cluster.
 	defaults    structs.SchedulerConfiguration
@@ -77,7 +76,7 @@ type members interface {
 
 func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, query quorum.Caller, typicals *worker.Typicals, future *forecasts.Service, seen heartbeat.Probers) *leaderParts {
 	log := cfg.Logger
-	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), forecasts: future, defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
+	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
 	ready := cfg.Queue
 	ready.NewID, ready.Logger = NewID, log.Named("broker")
 	l.broker = queue.New(ready, node, store.LatestIndex)
@@ -90,8 +89,9 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool m
 	garbage := cfg.GC
 	garbage.Logger = log.Named("gc")
 	l.collector = gc.New(garbage, store, node)
-	l.calendar = calendar.New(calendar.Options{NewID: NewID, Logger: log.Named("calendar")}, store, node)
-	l.workflows = workflow.New(workflow.Options{NewID: NewID, Logger: log.Named("workflow"), Readable: node.Readable}, store, node, l.plans)
+	weeks := calendar.New(calendar.Options{NewID: NewID, Logger: log.Named("calendar")}, store, node)
+	flows := workflow.New(workflow.Options{NewID: NewID, Logger: log.Named("workflow"), Readable: node.Readable}, store, node, l.plans)
+	l.others = []func(context.Context){weeks.Run, flows.Run, future.Lead}
 	peers := cfg.Peers
 	peers.ID, peers.Name, peers.Region, peers.Logger = node.ID(), cfg.Name, cfg.Region, log.Named("servers")
 	peers.Cluster = func() string { return store.Snapshot().Cluster().ClusterID }
@@ -158,9 +158,9 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { queueview.Report(ctx, l.store) })
 		wg.Go(func() { l.makeSigningKey(ctx, isNew) })
 		wg.Go(func() { l.makeNodePools(ctx) })
-		wg.Go(func() { l.calendar.Run(ctx) })
-		wg.Go(func() { l.workflows.Run(ctx) })
-		wg.Go(func() { l.forecasts.Lead(ctx) })
+		for _, run := range l.others {
+			wg.Go(func() { run(ctx) })
+		}
 		if ctx.Err() == nil {
 			l.established.Store(term)
 			l.raft.Announce()

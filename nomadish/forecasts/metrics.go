@@ -76,7 +76,11 @@ func (s *Service) Metrics(b *telemetry.Batch) {
 		labels := telemetry.Labels("band", fmt.Sprintf("%d-%d", w.Band.Low, w.Band.High))
 		b.Add(groupsFamily, float64(w.Groups), labels)
 		b.Add(unknownFamily, float64(w.Unknown), labels)
-		b.Add(expectedFamily, w.Expected.Seconds(), labels)
-		b.Add(latestFamily, w.Latest.Seconds(), labels)
+		if w.Expected > 0 {
+			b.Add(expectedFamily, w.Expected.Seconds(), labels)
+		}
+		if w.Latest > 0 {
+			b.Add(latestFamily, w.Latest.Seconds(), labels)
+		}
 	}
 }

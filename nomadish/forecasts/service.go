@@ -58,7 +58,7 @@ type Service struct {
 	waits   []BandWait
 	moves   *moves
 	wanting int       // those who want forecasts all the time: the leader's parts, and readers of events
-	asked   time.Time // when one was wanted last
+	wanted  time.Time // when one was wanted last
 	rested  time.Time // none is made before
 	changed chan struct{}
 	poke    chan struct{}
@@ -139,7 +139,7 @@ func (s *Service) due() (wait time.Duration, of uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.opts.Clock.Now()
-	if s.wanting == 0 && (s.asked.IsZero() || now.Sub(s.asked) > wantedFor) {
+	if s.wanting == 0 && (s.wanted.IsZero() || now.Sub(s.wanted) > wantedFor) {
 		return longest, 0
 	}
 	if rest := s.rested.Sub(now); rest > 0 {
@@ -242,7 +242,7 @@ func (s *Service) Last() (f *structs.Forecast, why string) {
 
 // note takes note that a forecast is wanted. The lock is held.
 func (s *Service) note() {
-	s.asked = s.opts.Clock.Now()
+	s.wanted = s.opts.Clock.Now()
 	s.awake()
 }
 

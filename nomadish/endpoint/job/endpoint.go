@@ -36,7 +36,7 @@ type Deps struct {
 	// Forecast makes a forecast of a job as if it were registered by an entry now; nil: there are none.
 	Forecast func(ctx context.Context, entry *structs.JobRegisterEntry) (*structs.Forecast, error)
 	NewID    func() string
-	Now     func() time.Time
+	Now      func() time.Time
 	// Identity is who submits jobs; nil: no request is believed.
 	Identity *identity.Source
 }
