@@ -247,7 +247,7 @@ func showRemedies(p *printer, g *structs.GroupExplanation, verbose bool) {
 func showExpected(p *printer, g *structs.GroupExplanation, now time.Time) {
 	if f := g.Forecast; f != nil {
 		p.printf("\n")
-		for _, line := range forecastLines(f.RequestForecast, now) {
+		for _, line := range forecastLines(&f.RequestForecast, now) {
 			p.printf("%s\n", line)
 		}
 		p.printf("(%s)\n", forecastOfText(f.Index, f.Time, now))

@@ -163,7 +163,7 @@ type GroupExplanation struct {
 type GroupForecast struct {
 	Index uint64 // of the state that the forecast is of
 	Time  int64  // Unix nanoseconds: when it was made
-	*RequestForecast
+	RequestForecast
 }
 
 // Wait is something that holds a group as a whole.

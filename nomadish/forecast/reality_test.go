@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -40,7 +41,7 @@ func newReality(t testing.TB) *reality {
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
 		return r.log.Apply(context.Background(), typ, payload)
 	}
-	r.leader = newLeader(r.log.Store, apply, epoch, epoch, ids("reality"))
+	r.leader = newLeader(r.log.Store, apply, epoch, epoch, ids("reality"), queue.Options{})
 	t.Cleanup(r.stop)
 	return r
 }

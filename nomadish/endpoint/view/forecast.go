@@ -169,7 +169,7 @@ func (e *Endpoint) addForecast(x *structs.JobExplanation, job *structs.Job) {
 		r := partOf(f, job, g.Group)
 		switch {
 		case r != nil:
-			g.Forecast, g.Expected = &structs.GroupForecast{Index: f.Index, Time: f.Time, RequestForecast: r}, nil
+			g.Forecast, g.Expected = &structs.GroupForecast{Index: f.Index, Time: f.Time, RequestForecast: *r}, nil
 		case f != nil:
 			g.NoForecast = notYet(f)
 		default:
