@@ -23,6 +23,8 @@ const (
 	maxTime = 30 * time.Second
 	// maxGroups is how many groups may wait for a forecast to be made: its work and its memory grow with them.
 	maxGroups = 50_000
+	// runsBeside is how many goroutines make a forecast at most: one by time limits, one by finished runs.
+	runsBeside = 2
 	// leastRest is the least time between two forecasts.
 	leastRest = 250 * time.Millisecond
 	// wantedFor is for how long after a question a server that does not lead goes on with forecasts.
@@ -199,7 +201,7 @@ func (s *Service) renew(ctx context.Context) {
 	}
 	ended := s.opts.Clock.Now()
 	runTime.If(clock.IsMachine(s.opts.Clock)).Since(begun)
-	took := ended.Sub(begun) // one goroutine does it all: it is at least what the forecast took of a core
+	took := runsBeside * ended.Sub(begun) // at least what it took of a core
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rested = ended.Add(max(leastRest, time.Duration(float64(took)*100/s.opts.CPUPercent)))

@@ -33,7 +33,7 @@ func newSite(t *testing.T, o Options) *site {
 	o.On = true
 	o.Make = func(ctx context.Context, store *state.Store, o forecast.Options) (*structs.Forecast, error) {
 		s.made++
-		s.busy += s.took
+		s.busy += runsBeside * s.took
 		select {
 		case <-time.After(s.took):
 		case <-ctx.Done():
