@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/api"
@@ -148,4 +149,29 @@ func printSingle(p *printer, f *structs.Forecast, now time.Time) {
 			p.printf("  %s\n", line)
 		}
 	}
+}
+
+// projectWaits bounds the groups that are listed of what waits of a project.
+const projectWaits = 20
+
+// showProjectQueue prints when what waits of a project's jobs starts: the first of each node pool's queue.
+func showProjectQueue(ctx context.Context, e *env, project string) {
+	q := e.query()
+	q.Namespace, q.Filter, q.PerPage = structs.AllNamespaces, fmt.Sprintf("Project == %q", project), projectWaits
+	entries, meta, err := e.client.Queue(ctx, "", q)
+	entries = slices.DeleteFunc(entries, func(x *structs.QueueEntry) bool { return x.Project != project }) // an older server does not know it
+	if err != nil || len(entries) == 0 { // what was requested has been answered
+		return
+	}
+	rows := [][]string{{"Waiting Job", "Namespace", "Group", "Step", "Missing", "Expected", "Latest"}}
+	for _, x := range entries {
+		expected, latest := forecastCells(x.Forecast, e.now())
+		rows = append(rows, []string{x.JobID, x.Namespace, x.Group, ui.OrNone(x.Step), fmt.Sprintf("%d of %d", x.Missing, x.Wanted), expected, latest})
+	}
+	e.printf("\n")
+	ui.Table(e.out, rows)
+	if meta.NextToken != "" {
+		e.printf("and more: `nomadish queue -namespace '*' -filter %s`\n", shellWord(q.Filter))
+	}
+	printForecastOf(&e.printer, entries)
 }

@@ -49,6 +49,9 @@ type QueueEntry struct {
 	// namespaces of the same share, and within one, the lowest goes first. 0 of what is entitled, and where no job that waits has a user.
 	User      string `json:",omitempty"`
 	UserShare int    `json:",omitempty"`
+	// Project and Step are those of its job; "": it has none.
+	Project string `json:",omitempty" codec:",omitempty"`
+	Step    string `json:",omitempty" codec:",omitempty"`
 	// Class is what it will run as: guaranteed where its namespace's claims suffice for it, or its job wants nothing else.
 	Class   string
 	Missing int           // instances without a place
