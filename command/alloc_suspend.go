@@ -79,7 +79,7 @@ func (m *monitor) resuming(ctx context.Context, alloc, eval string) int {
 	}
 	if a.Suspended() {
 		if len(ev.FailedTGAllocs) > 0 {
-			m.failures(ev)
+			m.failures(ctx, ev)
 		}
 		m.line("Allocation %q stays suspended until there is room for it on node %q", short(a.ID, m.verbose), a.NodeName)
 		return exitIncomplete

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
@@ -32,7 +33,7 @@ func jobExplain() spec {
 				if done, code := e.formatted(x); done {
 					return code
 				}
-				showExplanation(&e.printer, x, *verbose)
+				showExplanation(&e.printer, x, *verbose, e.now())
 				return exitDone
 			}
 		},
@@ -45,7 +46,7 @@ const (
 	nodesShown    = 5
 )
 
-func showExplanation(p *printer, x *structs.JobExplanation, verbose bool) {
+func showExplanation(p *printer, x *structs.JobExplanation, verbose bool, now time.Time) {
 	p.printf("%s\n", p.style.Bold(fmt.Sprintf("Job %q (%s, %s, node pool %s)", x.JobID, x.Type, x.Status, x.NodePool)))
 	if x.Queue != nil {
 		p.printf("%s\n", queueSentence(x))
@@ -61,7 +62,7 @@ func showExplanation(p *printer, x *structs.JobExplanation, verbose bool) {
 		}
 		showReasons(p, g, verbose)
 		showRemedies(p, g, verbose)
-		showExpected(p, g)
+		showExpected(p, g, now)
 		showPlaced(p, g, verbose)
 	}
 }
@@ -243,7 +244,15 @@ func showRemedies(p *printer, g *structs.GroupExplanation, verbose bool) {
 	}
 }
 
-func showExpected(p *printer, g *structs.GroupExplanation) {
+func showExpected(p *printer, g *structs.GroupExplanation, now time.Time) {
+	if f := g.Forecast; f != nil {
+		p.printf("\n")
+		for _, line := range forecastLines(&f.RequestForecast, now) {
+			p.printf("%s\n", line)
+		}
+		p.printf("(%s)\n", forecastOfText(f.Index, f.Time, now))
+		return
+	}
 	x := g.Expected
 	if x == nil {
 		return
@@ -257,6 +266,9 @@ func showExpected(p *printer, g *structs.GroupExplanation) {
 		p.printf("\nExpected start: the first at %s; %s\n", ui.Time(x.First), x.Because)
 	default:
 		p.printf("\nExpected start: %s\n", x.Because)
+	}
+	if g.NoForecast != "" {
+		p.printf("(by what runs now, whoever waits before it; forecast: %s)\n", g.NoForecast)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -57,7 +58,7 @@ func jobPlan() spec {
 					return planRegions(ctx, e, &file, job, *diff, *verbose)
 				}
 				p := e.waiting("waiting for the server to plan the job")
-				reply, err := e.client.Jobs().Plan(ctx, &structs.JobPlanRequest{Job: job, Diff: *diff})
+				reply, err := e.client.Jobs().Plan(ctx, &structs.JobPlanRequest{Job: job, Diff: *diff, Forecast: true})
 				p.stop()
 				if err != nil {
 					e.fail(file.placed(err))
@@ -81,7 +82,7 @@ func planRegions(ctx context.Context, e *env, file *jobFile, job *structs.Job, d
 		if !formatted {
 			e.printf("%s\n", e.style.Bold(fmt.Sprintf("Region %q", name)))
 		}
-		reply, err := e.client.In(name).Jobs().Plan(ctx, &structs.JobPlanRequest{Job: job, Diff: diff})
+		reply, err := e.client.In(name).Jobs().Plan(ctx, &structs.JobPlanRequest{Job: job, Diff: diff, Forecast: true})
 		if err != nil {
 			e.fail(file.placed(err))
 			code = exitPlanError
@@ -126,6 +127,7 @@ func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) i
 			}
 		}
 	}
+	showPlanned(&e.printer, reply, e.now())
 	e.printf("\n")
 	showPreempted(&e.printer, reply.Annotations, verbose)
 	e.warn(reply.Warnings)
@@ -140,6 +142,18 @@ func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) i
 		"changed, another user has modified the job and the plan's results are\n" +
 		"potentially invalid.\n")
 	return planCode(reply.Annotations)
+}
+
+// showPlanned prints when a job starts of which something would wait.
+func showPlanned(p *printer, reply *structs.JobPlanReply, now time.Time) {
+	switch {
+	case len(reply.FailedTGAllocs) == 0:
+	case reply.Forecast != nil && len(reply.Forecast.Requests) > 0:
+		p.printf("- If it were registered now (as of index %d):\n", reply.Forecast.Index)
+		printSingle(p, reply.Forecast, now)
+	case reply.NoForecast != "":
+		p.printf("- When the rest starts is not known: %s\n", reply.NoForecast)
+	}
 }
 
 // planCode is 1 when something would be created, replaced or stopped.

@@ -196,6 +196,9 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 		ui.Table(e.out, evalRows(r.Evaluations, o.verbose))
 	}
 	showUnplaced(&e.printer, r)
+	if waits(r) {
+		showForecast(ctx, e, j.NamespacedID())
+	}
 	if text := e.preemptedText(ctx, preemptedFor(r.Allocations), j.Namespace); text != "" {
 		e.printf("\n%s\nIts allocations took the place of %s\n", e.style.Bold("Preemptions"), text)
 	}
@@ -205,6 +208,19 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 		return
 	}
 	ui.Table(e.out, allocRows(&e.printer, r.Allocations, o.verbose))
+}
+
+// waits reports whether instances of a job may be in the queue.
+func waits(r *jobReport) bool {
+	if r.Job.Stop || r.Summary == nil {
+		return false
+	}
+	for _, g := range r.Summary.Summary { // order does not matter: any one of them decides
+		if g.Queued > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // showSummary counts the instances of each group, each once. One that is suspended is

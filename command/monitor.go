@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func (m *monitor) eval(ctx context.Context, id string) int {
 		}
 		if len(ev.FailedTGAllocs) > 0 {
 			m.live.Clear()
-			m.failures(ev)
+			m.failures(ctx, ev)
 			code = exitIncomplete
 		}
 		id = ""
@@ -90,7 +91,7 @@ func (m *monitor) eval(ctx context.Context, id string) int {
 }
 
 // failures prints, for each group that was not placed, what kept it from which nodes.
-func (m *monitor) failures(ev *structs.Evaluation) {
+func (m *monitor) failures(ctx context.Context, ev *structs.Evaluation) {
 	m.line("Evaluation %q finished with status %q but failed to place all allocations:", short(ev.ID, m.verbose), ev.Status)
 	for _, group := range slices.Sorted(maps.Keys(ev.FailedTGAllocs)) {
 		metric := ev.FailedTGAllocs[group]
@@ -102,6 +103,20 @@ func (m *monitor) failures(ev *structs.Evaluation) {
 	m.e.printf("      %s\n", explainHint(ev.Namespace, ev.JobID))
 	if ev.BlockedEval != "" {
 		m.line("Evaluation %q waiting for additional capacity to place remainder", short(ev.BlockedEval, m.verbose))
+		m.forecast(ctx, ev)
+	}
+}
+
+// forecast prints when what waits of a job starts, by a forecast that is made of it now.
+func (m *monitor) forecast(ctx context.Context, ev *structs.Evaluation) {
+	f, err := m.e.client.Jobs().Forecast(ctx, ev.JobID, &api.Query{Namespace: ev.Namespace})
+	var failed *api.Error
+	switch {
+	case errors.As(err, &failed) && failed.Status == http.StatusTooManyRequests:
+		m.line("When it starts: %s", failed.Msg)
+	case err == nil && f != nil && len(f.Requests) > 0:
+		m.line("Forecast of index %d:", f.Index)
+		printSingle(&m.e.printer, f, m.e.now())
 	}
 }
 

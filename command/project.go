@@ -99,6 +99,7 @@ func projectStatus() spec {
 					return code
 				}
 				projectReader{e}.print(p)
+				showProjectQueue(ctx, e, p.Name)
 				return exitDone
 			}
 		},

@@ -19,7 +19,9 @@ func queueCmd() spec {
 		usage:    "", example: "-namespace '*' -node-pool gpu", output: true,
 		details: "Lists every group of a job that is not fully placed, with its position in the queue of its node pool. The priority shown is the\n" +
 			"effective priority: the job's own, plus a bonus that grows with the time the group waits and with each requeue; that of\n" +
-			"a job whose project has slots for it is higher by 100 (allocated_bonus). -verbose shows the parts.",
+			"a job whose project has slots for it is higher by 100 (allocated_bonus). -verbose shows the parts. Expected and Latest are when all of\n" +
+			"the missing instances have started, as the last forecast has it: if all runs as long as finished runs of its job or user took, and\n" +
+			"if all that runs takes all the time that it may.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			pool := fs.String("node-pool", "", "only the queue of a node `pool`")
 			job := fs.String("job", "", "only jobs whose ID begins with a `prefix`")
@@ -54,7 +56,8 @@ func queueCmd() spec {
 				case len(entries) == 0 && *token != "":
 					return e.fail(errNothingFollows(*token))
 				case len(entries) > 0:
-					ui.Table(e.out, queueRows(entries, e.namespace == structs.AllNamespaces, *verbose))
+					ui.Table(e.out, queueRows(entries, e.namespace == structs.AllNamespaces, *verbose, e.now()))
+					printForecastOf(&e.printer, entries)
 				default:
 					printNothingWaits(ctx, e, *pool, q)
 				}
@@ -152,11 +155,12 @@ var standingNames = [...]string{
 
 // queueRows is a table of the queue. Pools are shown where they differ, namespaces also where those of all are requested, users where there
 // are any that differ, standings where not all are normal.
-func queueRows(entries []*structs.QueueEntry, all, verbose bool) [][]string {
+func queueRows(entries []*structs.QueueEntry, all, verbose bool, now time.Time) [][]string {
 	first := entries[0]
 	pools := verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.NodePool != first.NodePool })
 	spaces := all || verbose || slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Namespace != first.Namespace })
 	users := slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.User != first.User || verbose && x.User != "" })
+	foreseen := slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Forecast != nil })
 	standings := slices.ContainsFunc(entries, func(x *structs.QueueEntry) bool { return x.Priority.Standing != structs.StandingNormal })
 	rows := [][]string{nil}
 	for i, x := range entries {
@@ -195,6 +199,11 @@ func queueRows(entries []*structs.QueueEntry, all, verbose bool) [][]string {
 		}
 		cell("Missing", fmt.Sprintf("%d of %d", x.Missing, x.Wanted))
 		cell("Waited", ui.Short(x.Waited))
+		if foreseen {
+			expected, latest := forecastCells(x.Forecast, now)
+			cell("Expected", expected)
+			cell("Latest", latest)
+		}
 		if verbose {
 			cell("Eval ID", ui.OrNone(x.EvalID))
 		}
@@ -203,6 +212,42 @@ func queueRows(entries []*structs.QueueEntry, all, verbose bool) [][]string {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// forecastCells are when all that waits of an entry has started, as is expected and at the latest.
+func forecastCells(f *structs.QueueForecast, now time.Time) (expected, latest string) {
+	if f == nil {
+		return "not yet", "not yet"
+	}
+	return clockTime(f.Expected, now), clockTime(f.Latest, now)
+}
+
+// printForecastOf prints which forecast the starts of a queue are of, and what "not yet" and "not known" stand for if they are there.
+func printForecastOf(p *printer, entries []*structs.QueueEntry) {
+	var of *structs.QueueForecast
+	newer, why := 0, ""
+	for _, x := range entries {
+		switch {
+		case x.Forecast == nil:
+			newer++
+		case of == nil:
+			of = x.Forecast
+		}
+		if x.Forecast != nil && x.Forecast.Latest == 0 && why == "" {
+			why = x.JobID + ": " + x.Forecast.Unknown
+		}
+	}
+	if of == nil {
+		return
+	}
+	p.printf("\nExpected and latest start of all of a group's missing instances, by the forecast of index %d", of.Index)
+	if newer > 0 {
+		p.printf("; what is newer is not yet part of it")
+	}
+	p.printf(".\n")
+	if why != "" {
+		p.printf("Not known: %s. `nomadish job explain <job>` states it for each.\n", why)
+	}
 }
 
 // priorityParts returns what an effective priority is made of: "83 = 60 + 3 waited + 2 x 10 requeued".

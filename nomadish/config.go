@@ -10,6 +10,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/client"
 	"github.com/nomadish/nomadish/nomadish/endpoint/job"
 	nodeendpoint "github.com/nomadish/nomadish/nomadish/endpoint/node"
+	"github.com/nomadish/nomadish/nomadish/forecasts"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/identity"
@@ -54,6 +55,7 @@ type Config struct {
 	Queue           queue.Options
 	Heartbeats      heartbeat.Options // of the nodes, and how gossip and sessions that report clients are believed
 	GC              gc.Options
+	Forecasts       forecasts.Options   // of the queue; those of the queue are Queue
 	Jobs            job.Config          // what jobs may be
 	Identity        identity.Options    // who is believed to send a request
 	Nodes           nodeendpoint.Config // what nodes may send

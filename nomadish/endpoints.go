@@ -53,7 +53,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 	limits, users := cfg.Nodes, identity.New(cfg.Identity)
 	limits.Datacenter = cfg.Datacenter
 	rpc.Register(s.mux,
-		job.New(cfg.Jobs, job.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, Typical: s.typicals.For, NewID: NewID, Now: time.Now, Identity: users}),
+		job.New(cfg.Jobs, job.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, Typical: s.typicals.For, Forecast: s.forecasts.IfRegistered, NewID: NewID, Now: time.Now, Identity: users}),
 		alloc.New(alloc.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
 		s.endpoints.evals,
 		nodeendpoint.New(limits, nodes),
@@ -69,7 +69,7 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		project.New(project.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now, Identity: users}),
 		workflowendpoint.New(workflowendpoint.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, NewID: NewID, Now: time.Now, Identity: users}),
 		license.New(license.Deps{Router: router, Applier: s.raft, Now: time.Now}),
-		view.New(view.Deps{Router: router, Typical: s.typicals.For, Now: time.Now}),
+		view.New(view.Deps{Router: router, Typical: s.typicals.For, Forecasts: s.forecasts, Now: time.Now}),
 	)
 }
 

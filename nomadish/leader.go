@@ -12,6 +12,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/calendar"
 	"github.com/nomadish/nomadish/nomadish/drain"
+	"github.com/nomadish/nomadish/nomadish/forecasts"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/plan"
@@ -37,9 +38,9 @@ type leaderParts struct {
 	heartbeats     *heartbeat.Timers
 	drainer        *drain.Drainer
 	collector      *gc.Collector
-	calendar       *calendar.Calendar
-	workflows      *workflow.Driver
 	peerReconciler *quorum.PeerReconciler
+	// others are the parts that nothing else calls.
+	others []func(ctx context.Context)
 
 	// defaults and autopilot are the configurations of a new cluster.
 	defaults    structs.SchedulerConfiguration
@@ -73,7 +74,7 @@ type members interface {
 	quorum.Leaver
 }
 
-func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, query quorum.Caller, typicals *worker.Typicals, seen heartbeat.Probers) *leaderParts {
+func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool members, query quorum.Caller, typicals *worker.Typicals, future *forecasts.Service, seen heartbeat.Probers) *leaderParts {
 	log := cfg.Logger
 	l := &leaderParts{interruptions: make(chan interruption), raft: node, store: store, logger: log.Named("leader"), defaults: cfg.DefaultSchedule, autopilot: cfg.Autopilot}
 	ready := cfg.Queue
@@ -88,8 +89,9 @@ func newLeaderParts(cfg *Config, store *state.Store, node *raftnode.Node, pool m
 	garbage := cfg.GC
 	garbage.Logger = log.Named("gc")
 	l.collector = gc.New(garbage, store, node)
-	l.calendar = calendar.New(calendar.Options{NewID: NewID, Logger: log.Named("calendar")}, store, node)
-	l.workflows = workflow.New(workflow.Options{NewID: NewID, Logger: log.Named("workflow"), Readable: node.Readable}, store, node, l.plans)
+	weeks := calendar.New(calendar.Options{NewID: NewID, Logger: log.Named("calendar")}, store, node)
+	flows := workflow.New(workflow.Options{NewID: NewID, Logger: log.Named("workflow"), Readable: node.Readable}, store, node, l.plans)
+	l.others = []func(context.Context){weeks.Run, flows.Run, future.Lead}
 	peers := cfg.Peers
 	peers.ID, peers.Name, peers.Region, peers.Logger = node.ID(), cfg.Name, cfg.Region, log.Named("servers")
 	peers.Cluster = func() string { return store.Snapshot().Cluster().ClusterID }
@@ -156,8 +158,9 @@ func (l *leaderParts) lead(ctx context.Context) (stop func()) {
 		wg.Go(func() { queueview.Report(ctx, l.store) })
 		wg.Go(func() { l.makeSigningKey(ctx, isNew) })
 		wg.Go(func() { l.makeNodePools(ctx) })
-		wg.Go(func() { l.calendar.Run(ctx) })
-		wg.Go(func() { l.workflows.Run(ctx) })
+		for _, run := range l.others {
+			wg.Go(func() { run(ctx) })
+		}
 		if ctx.Err() == nil {
 			l.established.Store(term)
 			l.raft.Announce()

@@ -25,6 +25,7 @@ var (
 func (s *Server) Metrics(b *telemetry.Batch) {
 	s.raft.Metrics(b)
 	b.Add(snapshotIndex, float64(s.store.LatestIndex()), nil)
+	s.forecasts.Metrics(b)
 	if s.IsLeader() {
 		b.Add(queueDepth, float64(s.leader.plans.Waiting()), nil)
 		snap := s.store.Snapshot()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/clientgossip"
+	"github.com/nomadish/nomadish/nomadish/forecasts"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/jobseries"
@@ -43,6 +44,7 @@ type Server struct {
 	leader    *leaderParts
 	typicals  *worker.Typicals
 	workers   *workers
+	forecasts *forecasts.Service
 	spool     *snapshot.Spool
 	series    jobseries.Series
 	owners    ownerseries.Series
@@ -94,6 +96,7 @@ func NewServer(cfg *Config) (*Server, error) {
 	s.wg.Go(func() { s.endpoints.router.WatchLeader(ctx) })
 	s.runClients(ctx)
 	s.wg.Go(func() { s.workers.run(ctx) })
+	s.wg.Go(func() { s.forecasts.Run(ctx) })
 	if err := s.findOthers(ctx); err != nil {
 		return nil, errors.Join(err, s.Shutdown())
 	}
@@ -156,8 +159,11 @@ func (s *Server) open() error {
 		ID: s.raft.ID(), Name: cfg.Name, Region: cfg.Region, Expect: cfg.Membership.Expect, Logger: cfg.Logger.Named("bootstrap"),
 		Cluster: func() string { return store.Snapshot().Cluster().ClusterID }, Namesakes: s.gossip.Namesakes,
 	}, s.raft, s.gossip, query, vote)
+	future := cfg.Forecasts
+	future.Queue, future.Logger = cfg.Queue, cfg.Logger.Named("forecast")
+	s.forecasts = forecasts.New(future, store)
 	seen := s.seeClients()
-	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, query, s.typicals, seen)
+	s.leader = newLeaderParts(cfg, store, s.raft, s.gossip, query, s.typicals, s.forecasts, seen)
 	s.clientKeys.Lead(s.leader.leading)
 	s.openEndpoints(s.raftServers())
 	s.clients.Notify(s.leader.heartbeats)

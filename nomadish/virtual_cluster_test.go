@@ -19,6 +19,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/job"
 	"github.com/nomadish/nomadish/nomadish/endpoint/namespace"
 	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
+	"github.com/nomadish/nomadish/nomadish/forecasts"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gossip"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
@@ -171,7 +172,7 @@ func (c *virtualCluster) start(i int) {
 		raftnode.Transport{Transport: end, WithPreVote: end, WithClose: end}, machine, func() raft.FSM { _, m := fresh(); return m })
 	c.must(err)
 	l := &virtualLife{Node: n, store: store, disk: disk}
-	l.leader = newLeaderParts(s.cfg, store, n, &virtualMembers{c}, &virtualCaller{c, s}, worker.NewTypicals(), nil)
+	l.leader = newLeaderParts(s.cfg, store, n, &virtualMembers{c}, &virtualCaller{c, s}, worker.NewTypicals(), forecasts.New(forecasts.Options{}, store), nil)
 	l.mux = s.endpoints(l)
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel

@@ -13,6 +13,7 @@ const (
 	TopicProject        = "Project"        // ours: projects, their calendars and flows
 	TopicWorkflow       = "Workflow"       // ours: workflows and their runs
 	TopicLicense        = "License"        // ours: how many there are of each license
+	TopicForecast       = "Forecast"       // ours: latest starts that moved
 	TopicOperator       = "Operator"
 	TopicQueue          = "Queue" // ours: requests that wait, are placed or taken back
 )
@@ -64,6 +65,8 @@ func EventPayload(name string) any {
 		return &CalendarEdit{}
 	case "SchedulerConfiguration":
 		return &SchedulerConfiguration{}
+	case "ForecastMove":
+		return &ForecastMove{}
 	case "Request":
 		return &PendingRequest{}
 	}

@@ -148,10 +148,22 @@ type GroupExplanation struct {
 	// first; those that place only a part come last.
 	Smallest []Remedy
 	Tries    int       `json:",omitempty"` // how many changes the scheduler has tried
-	Expected *Expected `json:",omitempty"`
+	Expected *Expected `json:",omitempty"` // by what runs now alone; nil where there is a forecast
+	// Forecast is when the missing instances start, as the last forecast of the server that answers has it, with the whole queue before them; nil: the
+	// group is not part of one.
+	Forecast *GroupForecast `json:",omitempty"`
+	// NoForecast states why it is not; "": it is, or nothing is missing.
+	NoForecast string `json:",omitempty"`
 	// On are the nodes that have instances; a job with very many names the first.
 	On      []PlacedOn
 	OnNodes int // how many nodes have some
+}
+
+// GroupForecast is a group's part of a forecast.
+type GroupForecast struct {
+	Index uint64 // of the state that the forecast is of
+	Time  int64  // Unix nanoseconds: when it was made
+	RequestForecast
 }
 
 // Wait is something that holds a group as a whole.

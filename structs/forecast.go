@@ -1,6 +1,11 @@
 package structs
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
 
 // DefaultForecastHorizon is how far a forecast looks, and MaxForecastHorizon how far it may.
 const (
@@ -8,12 +13,15 @@ const (
 	MaxForecastHorizon     = 90 * 24 * time.Hour
 )
 
+// DefaultForecastCPUPercent is the share of a core that a server's forecasts take in the background, in percent.
+const DefaultForecastCPUPercent = 5
+
 // Forecast states when what waits in the queue starts: what the scheduler will do with the state of an index if nothing comes but what is there.
 type Forecast struct {
-	Index    uint64 // of the state
-	Time     int64  // Unix nanoseconds: when it begins
-	Until    int64  // Unix nanoseconds: how far it looks
-	Requests []*RequestForecast
+	Index    uint64             // of the state
+	Time     int64              // Unix nanoseconds: when it begins
+	Until    int64              // Unix nanoseconds: how far it looks
+	Requests []*RequestForecast // by namespace, job and group
 	// NoReservations: more wait than get reservations in a forecast. Who needs much at once may start later than is stated, as others pass.
 	NoReservations bool `json:",omitempty" codec:",omitempty"`
 }
@@ -55,10 +63,50 @@ func (f *Forecast) Of(namespace, job, group string) *RequestForecast {
 	if f == nil {
 		return nil
 	}
-	for _, r := range f.Requests {
-		if r.Namespace == namespace && r.JobID == job && r.Group == group {
-			return r
-		}
+	i, found := slices.BinarySearchFunc(f.Requests, RequestName{namespace, job, group}, func(r *RequestForecast, o RequestName) int {
+		return cmp.Or(strings.Compare(r.Namespace, o.Namespace), strings.Compare(r.JobID, o.JobID), strings.Compare(r.Group, o.Group))
+	})
+	if !found {
+		return nil
 	}
-	return nil
+	return f.Requests[i]
+}
+
+// ForecastMove is a group whose latest start has moved between two forecasts.
+type ForecastMove struct {
+	Index    uint64 // of the state that the newer forecast is of
+	Time     int64  // Unix nanoseconds: when that was made
+	Was      int64  // Unix nanoseconds: when all of its instances started at the latest before; 0: it was not known
+	Forecast *RequestForecast
+}
+
+// Requests and answers about forecasts.
+type (
+	// ForecastRequest requests the last forecast of what waits, a page of it. A page has at most 1,000 groups.
+	ForecastRequest struct {
+		JobID string // only of this job; "": of all
+		// Horizon is how far it is to look: what starts later is answered as unknown. 0: as far as forecasts look here.
+		Horizon time.Duration
+		// Fresh requests a forecast of the newest state, of JobID alone: what is not known within 2 s is unknown.
+		Fresh bool
+		QueryOptions
+	}
+	// ForecastReply answers it.
+	ForecastReply struct {
+		Forecast *Forecast // nil: there is none
+		Why      string    // why there is none
+		// Newer are the groups that wait and came, or changed, after the state that the forecast is of: they are not yet part of it. The
+		// first 100 of them are listed, NewerCount is how many there are.
+		Newer      []RequestName
+		NewerCount int
+		QueryMeta
+	}
+)
+
+// ForecastAnswer is a ForecastReply as the HTTP API has it.
+type ForecastAnswer struct {
+	Forecast   *Forecast // null: there is none
+	Why        string    `json:",omitempty"`
+	Newer      []RequestName
+	NewerCount int
 }

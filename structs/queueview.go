@@ -49,6 +49,9 @@ type QueueEntry struct {
 	// namespaces of the same share, and within one, the lowest goes first. 0 of what is entitled, and where no job that waits has a user.
 	User      string `json:",omitempty"`
 	UserShare int    `json:",omitempty"`
+	// Project and Step are those of its job; "": it has none.
+	Project string `json:",omitempty" codec:",omitempty"`
+	Step    string `json:",omitempty" codec:",omitempty"`
 	// Class is what it will run as: guaranteed where its namespace's claims suffice for it, or its job wants nothing else.
 	Class   string
 	Missing int           // instances without a place
@@ -65,7 +68,17 @@ type QueueEntry struct {
 	// Reason is what holds it at most nodes, ReasonNodes how many those are; "": not known.
 	Reason      string
 	ReasonNodes int
+	// Forecast is when its group starts, as the last forecast of the server that answers has it; nil: it is not part of one yet.
+	Forecast    *QueueForecast `json:",omitempty" codec:",omitempty"`
 	ModifyIndex uint64
+}
+
+// QueueForecast is when all instances of a group that wait start, as a forecast has it.
+type QueueForecast struct {
+	Index    uint64 // of the state that the forecast is of
+	Expected int64  // Unix nanoseconds; 0: not known
+	Latest   int64  // Unix nanoseconds, if all that runs takes all the time that it may; 0: not known
+	Unknown  string `json:",omitempty" codec:",omitempty"` // why Latest is not known
 }
 
 // StateText returns how it stands, for people.

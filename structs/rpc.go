@@ -175,6 +175,7 @@ type (
 		Job            *Job
 		Diff           bool
 		PolicyOverride bool
+		Forecast       bool // requests when it would start if it were registered now, as far as that is known within 2 s
 		WriteRequest
 	}
 	// JobPlanReply is what a registration would do.
@@ -187,7 +188,10 @@ type (
 		NextPeriodicLaunch time.Time
 		Warnings           string
 		Submission         string `json:",omitempty" codec:",omitempty"` // as of a JobRegisterReply
-		Index              uint64
+		// Forecast is when what would wait of it starts, if that was requested; nil: it was not, or NoForecast states why it is not known.
+		Forecast   *Forecast `json:",omitempty" codec:",omitempty"`
+		NoForecast string    `json:",omitempty" codec:",omitempty"`
+		Index      uint64
 	}
 	// JobValidateReply lists what is wrong with a job.
 	JobValidateReply struct {

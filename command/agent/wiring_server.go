@@ -15,6 +15,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/clientgossip"
 	"github.com/nomadish/nomadish/nomadish/endpoint/job"
 	"github.com/nomadish/nomadish/nomadish/endpoint/node"
+	"github.com/nomadish/nomadish/nomadish/forecasts"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
 	"github.com/nomadish/nomadish/nomadish/identity"
@@ -47,6 +48,7 @@ func serverConfig(cfg *config.Config, logger hclog.Logger) (*nomadish.Config, er
 			Interval: s.JobGCInterval, Eval: s.EvalGCThreshold, BatchEval: s.BatchEvalGCThreshold, Job: s.JobGCThreshold,
 			Node: s.NodeGCThreshold, History: config.HistoryRetention,
 		},
+		Forecasts: forecasts.Options{On: s.Forecasts(), Horizon: s.Forecast.Horizon, CPUPercent: s.Forecast.CPUPercent},
 		Jobs:      job.Config{MaxCount: s.JobMaxCount, DefaultPriority: s.JobDefaultPriority, MaxPriority: s.JobMaxPriority},
 		Nodes:     node.Config{MaxRegistering: s.MaxRegistering, MaxMessage: int(limits.NodeMaxMessage), MaxRate: int(limits.NodeMaxRate)},
 		Autopilot: cfg.AutopilotConfig(),

@@ -21,5 +21,17 @@ func NewCount(name string) *Count {
 	return c
 }
 
-// Add adds to the counter.
-func (c *Count) Add(n int) { c.n.Add(uint64(max(0, n))) } // not negative
+// Add adds to the counter. It does nothing on nil.
+func (c *Count) Add(n int) {
+	if c != nil {
+		c.n.Add(uint64(max(0, n))) // not negative
+	}
+}
+
+// If returns the counter, or nil if nothing is to be counted.
+func (c *Count) If(wanted bool) *Count {
+	if !wanted {
+		return nil
+	}
+	return c
+}

@@ -59,6 +59,14 @@ func (t *Timer) Since(start time.Time) {
 	}
 }
 
+// If returns the timer, or nil if nothing is to be timed.
+func (t *Timer) If(wanted bool) *Timer {
+	if !wanted {
+		return nil
+	}
+	return t
+}
+
 func (t *Timer) observe(now time.Time, ms float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -78,8 +78,9 @@ const (
 	MethodScalingList = "Scaling.ListPolicies" // ScalingPolicyListRequest → ScalingPolicyListReply
 	MethodScalingGet  = "Scaling.GetPolicy"    // IDRequest → ScalingPolicyReply
 
-	MethodTopology = "Topology.Get" // TopologyRequest → TopologyReply
-	MethodQueue    = "Queue.List"   // QueueRequest → QueueReply
+	MethodTopology = "Topology.Get"   // TopologyRequest → TopologyReply
+	MethodQueue    = "Queue.List"     // QueueRequest → QueueReply
+	MethodForecast = "Queue.Forecast" // ForecastRequest → ForecastReply
 
 	MethodNodeRegister     = "Node.Register"     // NodeRegisterRequest → NodeUpdateReply
 	MethodNodeHeartbeat    = "Node.Heartbeat"    // NodeHeartbeatRequest → NodeUpdateReply

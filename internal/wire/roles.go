@@ -87,6 +87,7 @@ var methods = []Method{
 	{MethodHistoryList, forPeople},
 	{MethodTopology, forPeople},
 	{MethodQueue, forPeople},
+	{MethodForecast, forPeople},
 	{MethodJobRegister, forPeople},
 	{MethodJobDeregister, forPeople},
 	{MethodJobList, forPeople},

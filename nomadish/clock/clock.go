@@ -29,6 +29,12 @@ func Or(c Clock) Clock {
 	return c
 }
 
+// IsMachine reports whether c is the clock of the machine. In any other time nothing is counted or timed for the metrics: no server runs in it.
+func IsMachine(c Clock) bool {
+	_, is := c.(machine)
+	return is
+}
+
 type machine struct{}
 
 // Now implements Clock.

@@ -184,7 +184,7 @@ func (d *Drainer) commit(ctx context.Context, p *pass, done []string) error {
 		if _, err := d.apply.Apply(ctx, structs.LogAllocTransition, entry); err != nil {
 			return err
 		}
-		movesCount.Add(n)
+		movesCount.If(clock.IsMachine(d.clock)).Add(n)
 	}
 	for _, id := range done {
 		_, err := d.apply.Apply(ctx, structs.LogNodeDrain, &structs.NodeDrainEntry{

@@ -20,7 +20,7 @@ type Filter struct {
 // topics. An unknown topic is refused.
 func NewFilter(topics map[string][]string, namespace string) (*Filter, error) {
 	known := []string{structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool,
-		structs.TopicOperator, structs.TopicQueue, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicProject, structs.TopicWorkflow, structs.TopicLicense}
+		structs.TopicOperator, structs.TopicQueue, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicProject, structs.TopicWorkflow, structs.TopicLicense, structs.TopicForecast}
 	// Nomad's further topics exist, and are silent until what they are about does.
 	silent := []string{"Deployment", "ACLPolicy", "ACLToken", "ACLRole", "ACLAuthMethod", "ACLBindingRule",
 		"Service", "HostVolume", "CSIVolume", "CSIPlugin", "Variable"}
@@ -47,6 +47,24 @@ func (f *Filter) Events(c state.Changes) structs.Events {
 		}
 	}
 	return out
+}
+
+// Moves returns the chosen events of latest starts that forecasts moved.
+func (f *Filter) Moves(moves []*structs.ForecastMove, index uint64) structs.Events {
+	out := structs.Events{Index: index}
+	for _, m := range moves {
+		r := m.Forecast
+		ev := structs.Event{Topic: structs.TopicForecast, Type: "ForecastMoved", Key: r.JobID, Namespace: r.Namespace, Index: m.Index, Payload: map[string]any{"ForecastMove": m}}
+		if f.wants(&ev) {
+			out.Events = append(out.Events, ev)
+		}
+	}
+	return out
+}
+
+// Forecasts reports whether events of forecasts may be among the chosen.
+func (f *Filter) Forecasts() bool {
+	return f.topics[structs.TopicAll] != nil || f.topics[structs.TopicForecast] != nil
 }
 
 func (f *Filter) wants(ev *structs.Event) bool {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
@@ -30,6 +32,13 @@ type Options struct {
 	Reserving int
 
 	record func(*watch) observer // returns what sees the run by time limits in place of its watch, and passes it on to that; nil: nothing does
+	// Groups bounds the groups that may wait: beyond that no forecast is made, and the error has CodeLimited. 0: it does not.
+	Groups int
+	// Only requests the forecast of one job alone, which ends when that has started; nil: of all that waits.
+	Only  *structs.NamespacedID
+	Queue queue.Options // of the queue that the forecast is of: its times and limits
+
+	waiting int // groups that wait in all
 }
 
 // Run makes a forecast of the state that the store has now: when what waits starts. ctx bounds its time: what is not known when that ends is
@@ -51,7 +60,17 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	snap := base.Snapshot()
 	out := &structs.Forecast{Index: snap.Index(), Time: o.Now.UnixNano(), Until: o.Now.Add(o.Horizon).UnixNano()}
 	groups := waiting(snap, out.Time)
+	if o.Groups > 0 && len(groups) > o.Groups {
+		return nil, structs.Errorf(structs.CodeLimited, "%d groups of jobs wait: a forecast is made of at most %d", len(groups), o.Groups)
+	}
 	out.NoReservations = len(groups) > o.Reserving
+	o.waiting = len(groups)
+	if o.Only != nil {
+		groups = slices.DeleteFunc(groups, func(g group) bool { return g.job != *o.Only })
+	}
+	if len(groups) == 0 {
+		return out, nil
+	}
 	past := historyOf(snap)
 	at, then, err := both(ctx, base, o, past, groups)
 	if err != nil {
@@ -91,12 +110,12 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	}()
 	f := newFork(base, o.Entries)
 	reserveFrom := o.Now.Add(1)
-	if len(groups) > o.Reserving {
+	if o.waiting > o.Reserving {
 		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
 	}
 	l := newLeader(f.Store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.PassOptions{
 		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(),
-	})
+	}, o.Queue)
 	defer l.stop()
 	w := newWatch(l, groups)
 	var see observer = w

@@ -57,12 +57,13 @@ type offer struct {
 	learn func(result *structs.PlanResult, err error)
 }
 
-// newLeader returns the parts of a leader. apply commits entries, which the store has when it returns. The passes are as their options state, of which
-// those that all parts have in common are set here: the typicals are what the scheduler keeps room for.
-func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now time.Time, newID func() string, passes worker.PassOptions) *leader {
+// newLeader returns the parts of a leader. apply commits entries, which the store has when it returns. The passes and the queue are as their options
+// state, of which those that all parts have in common are set here: the typicals are what the scheduler keeps room for.
+func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now time.Time, newID func() string, passes worker.PassOptions, like queue.Options) *leader {
 	l := &leader{timeline: timeline{now: now}, store: store, apply: apply, newID: newID, again: true}
 	silent := hclog.NewNullLogger()
-	l.broker = queue.New(queue.Options{NewID: newID, Clock: l, Logger: silent}, l, l.store.LatestIndex)
+	like.NewID, like.Clock, like.Logger = newID, l, silent
+	l.broker = queue.New(like, l, l.store.LatestIndex)
 	applier := plan.New(plan.Options{Gate: gate{l.broker, l}, EntryBytes: 64 << 20, Clock: l, Logger: silent}, l.store, l, l.broker)
 	l.worker = worker.New(worker.Options{Schedulers: jobTypes, NewID: newID, Typicals: passes.Typicals, Clock: l, Logger: silent}, calls{l}, l.store)
 	passes.NewID, passes.Clock, passes.Logger = newID, l, silent

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
@@ -43,7 +44,7 @@ func newReality(t testing.TB) *reality {
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
 		return r.log.Apply(context.Background(), typ, payload)
 	}
-	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{Explain: never, ExplainEach: never, Typicals: worker.NewTypicals()})
+	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{Explain: never, ExplainEach: never, Typicals: worker.NewTypicals()}, queue.Options{})
 	t.Cleanup(r.stop)
 	return r
 }

@@ -80,7 +80,7 @@ func New(opts Options, store *state.Store, commit Committer, leases queue.Leases
 // result with a RefreshIndex means that a part was refused: decide again on a state
 // at least that new. When ctx ends first, the plan may still be committed.
 func (a *Applier) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
-	defer submitTime.Since(time.Now())
+	defer submitTime.If(clock.IsMachine(a.opts.Clock)).Since(time.Now())
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -391,9 +391,10 @@ func (p *pipeline) judge(j *judged) {
 		p.opts.Logger.Debug("plan refused", "eval", j.plan.EvalID, "job", j.plan.JobID, "nodes", len(j.refused), "reason", j.reason)
 	}
 	// Counted for accepted plans too: the mean of "refused" is the rate of refusals.
-	refusedCount.Add(refused)
-	nodeRejectedCount.Add(len(j.refused))
-	evaluateTime.Since(start)
+	real := clock.IsMachine(p.opts.Clock)
+	refusedCount.If(real).Add(refused)
+	nodeRejectedCount.If(real).Add(len(j.refused))
+	evaluateTime.If(real).Since(start)
 }
 
 // Share returns the share of a namespace with all that has been judged.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -24,7 +25,7 @@ type inFlightRound struct {
 // been committed, or could not be.
 func (f *inFlightRound) commit(ctx context.Context, a *Applier) {
 	defer close(f.committed)
-	defer applyTime.Since(time.Now())
+	defer applyTime.If(clock.IsMachine(a.opts.Clock)).Since(time.Now())
 	for _, parts := range pack(f.round.plans, a.opts.EntryBytes, known{a.store.Snapshot()}) {
 		f.commitEntry(ctx, a, parts)
 		for _, p := range parts {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/queue"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -93,7 +94,7 @@ func (p *pipeline) patience(verdict queue.Verdict) time.Duration {
 
 // sendBack answers a plan that would have overtaken others.
 func (p *pipeline) sendBack(j *judged) {
-	overtookCount.Add(1)
+	overtookCount.If(clock.IsMachine(p.opts.Clock)).Add(1)
 	j.unretain()
 	p.opts.Gate.SendBack(j.plan.EvalID, j.plan.EvalToken)
 	j.done <- answer{result: &structs.PlanResult{

@@ -310,7 +310,7 @@ func (b *Broker) take(schedulers []string) (got *structs.EvalDequeueReply, wake 
 	first.token, first.taken, first.seeds = b.opts.NewID(), b.now(), nil
 	b.gates.enter(first) // it may have waited for so long that it did not count any more
 	b.expect(first)
-	waitTime.Since(first.since)
+	waitTime.If(clock.IsMachine(b.opts.Clock)).Since(first.since)
 	got.Eval, got.Token, got.EntitledOnly = first.eval, first.token, first.rank.IsEntitled()
 	got.WaitIndex = max(first.eval.ModifyIndex, b.latest())
 	return got, nil, 0, nil
@@ -388,7 +388,7 @@ func (b *Broker) Nack(id, token string) error {
 	if err != nil {
 		return err
 	}
-	nackCount.Add(1)
+	nackCount.If(clock.IsMachine(b.opts.Clock)).Add(1)
 	b.handleReply(it, replyNack)
 	return nil
 }
@@ -408,8 +408,9 @@ func (b *Broker) handleReply(it *item, r reply) {
 // conclude takes an answered evaluation out, once the feed has reported what has become of it:
 // were it gone before what it leaves is there, others would overtake that.
 func (b *Broker) conclude(it *item) {
-	processTime.Since(it.taken)
-	responseTime.Since(it.since)
+	real := clock.IsMachine(b.opts.Clock)
+	processTime.If(real).Since(it.taken)
+	responseTime.If(real).Since(it.since)
 	fed := b.fed()
 	if b.seen >= fed {
 		b.finish(it)

@@ -145,6 +145,7 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 		State: structs.QueueWaiting, ReservedNodes: v.reserved[structs.PendingRequest{Namespace: a.Namespace, JobID: a.JobID, Group: a.Group}],
 		Suspended: v.suspended(l), ModifyIndex: a.ModifyIndex,
 	}
+	e.Project, e.Step = l.Job.Project, l.Job.Step
 	e.Share, e.User, e.UserShare = l.Rank.Share, l.Job.UserName(), l.Rank.UserShare
 	if l.Job.Class == structs.ClassGuaranteed { // it stands among the opportunistic ones while its claims do not suffice, but never runs as one
 		e.Class = structs.ClassGuaranteed

@@ -148,8 +148,9 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 		}
 	}
 	if tried > 0 {
-		passTime.Since(start)
-		triedCount.Add(tried)
+		real := clock.IsMachine(p.opts.Clock)
+		passTime.If(real).Since(start)
+		triedCount.If(real).Add(tried)
 	}
 	return out, again
 }

@@ -150,7 +150,7 @@ func (w *Worker) dequeue(ctx context.Context) (*structs.EvalDequeueReply, error)
 // answer reports to the broker how it went. That is tried even when ctx has ended, so that
 // the evaluation need not wait for its nack timeout.
 func (w *Worker) answer(ctx context.Context, got *structs.EvalDequeueReply, failed error) {
-	defer sendAckTime.Since(time.Now())
+	defer sendAckTime.If(clock.IsMachine(w.opts.Clock)).Since(time.Now())
 	id, send := got.Eval.ID, w.leader.Ack
 	if failed != nil {
 		send = w.leader.Nack
@@ -222,7 +222,7 @@ func (k *work) learn(ctx context.Context, result *structs.PlanResult, failed err
 	case result.RefreshIndex == 0:
 		return false, nil
 	}
-	planRefusedCount.Add(1)
+	planRefusedCount.If(clock.IsMachine(k.opts.Clock)).Add(1)
 	k.opts.Logger.Debug("plan refused; deciding again", "eval", k.got.Eval.ID, "job", k.got.Eval.JobID, "placed", result.Placed, "refused", result.Refused,
 		"reason", result.RefusedReason)
 	if k.left--; result.Placed > 0 {
@@ -306,7 +306,7 @@ func unplaced(p *structs.Plan) map[string]*structs.AllocMetric {
 }
 
 func (w *Worker) catchUp(ctx context.Context, index uint64) (*state.Snapshot, error) {
-	defer waitForIndexTime.Since(time.Now())
+	defer waitForIndexTime.If(clock.IsMachine(w.opts.Clock)).Since(time.Now())
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Catchup)
 	defer cancel()
 	return w.store.WaitIndex(ctx, index)
@@ -317,7 +317,7 @@ func (w *Worker) catchUp(ctx context.Context, index uint64) (*state.Snapshot, er
 func (w *Worker) schedule(
 	world *scheduler.World, snap *state.Snapshot, eval *structs.Evaluation, round int, entitledOnly bool,
 ) (plan *structs.Plan, err error) {
-	defer schedulerTimes[eval.Type].Since(time.Now())
+	defer schedulerTimes[eval.Type].If(clock.IsMachine(w.opts.Clock)).Since(time.Now())
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
@@ -351,7 +351,7 @@ func (w *Worker) giveUp(ctx context.Context, got *structs.EvalDequeueReply, trie
 		PreviousEval: done.ID, WaitUntil: now.Add(w.opts.Retry).UTC(), CreateTime: now.UnixNano(), ModifyTime: now.UnixNano(),
 	}
 	done.NextEval = next.ID
-	gaveUpCount.Add(1)
+	gaveUpCount.If(clock.IsMachine(w.opts.Clock)).Add(1)
 	if err := w.leader.Update(ctx, got.Eval.ID, got.Token, []*structs.Evaluation{done, next}); err != nil {
 		return fmt.Errorf("end an evaluation after %d plans: %w", tried, err)
 	}

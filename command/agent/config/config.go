@@ -140,6 +140,9 @@ type Server struct {
 	// Calendar (ours) seeds it, too: when weeks of projects' calendars begin.
 	Calendar Calendar `hcl:"calendar,block"`
 
+	// Forecast (ours) is how the server makes forecasts of the queue.
+	Forecast Forecast `hcl:"forecast,block"`
+
 	ClientIntroduction clientIntroduction   `hcl:"client_introduction,block"`
 	PlanRejection      planRejectionTracker `hcl:"plan_rejection_tracker,block"`
 	Search             search               `hcl:"search,block"`
@@ -288,6 +291,13 @@ type Scheduling struct {
 type Calendar struct {
 	TimeZone   string `hcl:"time_zone"`   // of the IANA database
 	WeekStarts string `hcl:"week_starts"` // a day and a time, as in "mon 00:00"
+}
+
+// Forecast configures forecasts of the queue: when what waits starts.
+type Forecast struct {
+	Enabled    *bool         `hcl:"enabled"`     // default: true
+	Horizon    time.Duration `hcl:"horizon"`     // how far they look; 0: 168h
+	CPUPercent float64       `hcl:"cpu_percent"` // of a core, in the background; 0: 5
 }
 
 // Client is the client's part.

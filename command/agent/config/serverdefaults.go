@@ -72,8 +72,13 @@ func (s *Server) WithDefaults() Server {
 	orDefault(&d.JobMaxCount, 50_000)
 	orDefault(&d.JobMaxPriority, structs.JobMaxPriority)
 	orDefault(&d.JobDefaultPriority, structs.JobDefaultPriority)
+	orDefault(&d.Forecast.Horizon, structs.DefaultForecastHorizon)
+	orDefault(&d.Forecast.CPUPercent, structs.DefaultForecastCPUPercent)
 	return d
 }
+
+// Forecasts reports whether the server makes forecasts of the queue.
+func (s *Server) Forecasts() bool { return s.Forecast.Enabled == nil || *s.Forecast.Enabled }
 
 // orDefault sets a setting to a value if it has none.
 func orDefault[T comparable](setting *T, value T) {

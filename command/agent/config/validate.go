@@ -310,6 +310,24 @@ func (k *checker) server() {
 		k.bad("server.job_max_size", " %q: must be a size in bytes such as 4MiB", s.JobMaxSize)
 	}
 	k.scheduling()
+	k.forecast()
+}
+
+// What `forecast` may state: how far a forecast looks at least, and the share of a core that it takes at most, in percent.
+const (
+	minForecastHorizon = time.Minute
+	maxForecastCPU     = 50
+)
+
+// forecast checks how the server makes forecasts of the queue.
+func (k *checker) forecast() {
+	f := &k.c.Server.Forecast
+	if f.Horizon != 0 && (f.Horizon < minForecastHorizon || f.Horizon > structs.MaxForecastHorizon) {
+		k.bad("server.forecast.horizon", " %s: must be from %s to %s (90 days)", f.Horizon, minForecastHorizon, structs.MaxForecastHorizon)
+	}
+	if f.CPUPercent < 0 || f.CPUPercent > maxForecastCPU {
+		k.bad("server.forecast.cpu_percent", " %g: must be above 0 and at most %d, of one core; enabled = false switches forecasts off", f.CPUPercent, maxForecastCPU)
+	}
 }
 
 // priorities checks the priorities that jobs have and may state. Nomad takes a job_max_priority of up to 32766; here no job's priority

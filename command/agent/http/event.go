@@ -12,7 +12,7 @@ import (
 // nothing comes, but they may be requested.
 var topics = []string{
 	structs.TopicAll, structs.TopicJob, structs.TopicEvaluation, structs.TopicAllocation, structs.TopicNode, structs.TopicNodePool, structs.TopicVirtualCluster, structs.TopicExchange, structs.TopicProject, structs.TopicWorkflow, structs.TopicLicense, structs.TopicOperator,
-	structs.TopicQueue,
+	structs.TopicQueue, structs.TopicForecast,
 	"Deployment", "NodeDrain", "Namespace", "Service", "ACLToken", "ACLPolicy", "ACLRole", "ACLAuthMethod",
 	"ACLBindingRule", "CSIVolume", "CSIPlugin", "HostVolume",
 }

@@ -141,6 +141,7 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/node/pool/default/nodes", "", wire.MethodNodePoolNodes)
 	f("GET", "/v1/node/pool/all/jobs", "", wire.MethodNodePoolJobs)
 	f("GET", "/v1/queue?node_pool=gpu&namespace=*", "", wire.MethodQueue)
+	f("GET", "/v1/forecast?job=a&horizon=24h", "", wire.MethodForecast)
 	f("GET", "/v1/agent/self", "", wire.MethodMembers)
 	f("GET", "/v1/agent/health", "", wire.MethodLeader)
 	f("GET", "/v1/agent/members", "", wire.MethodMembers)

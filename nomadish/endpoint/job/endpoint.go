@@ -33,8 +33,10 @@ type Deps struct {
 	// Typical returns what the policy least-fragmentation keeps room for when a job is planned;
 	// nil: it packs.
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
-	NewID   func() string
-	Now     func() time.Time
+	// Forecast makes a forecast of a job as if it were registered by an entry now; nil: there are none.
+	Forecast func(ctx context.Context, entry *structs.JobRegisterEntry) (*structs.Forecast, error)
+	NewID    func() string
+	Now      func() time.Time
 	// Identity is who submits jobs; nil: no request is believed.
 	Identity *identity.Source
 }

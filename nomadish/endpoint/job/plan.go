@@ -30,6 +30,33 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.JobPlanRequest) (*str
 	if warnings, err = e.identify(ctx, args.Job, args.User, warnings); err != nil {
 		return nil, err
 	}
+	entry := &structs.JobRegisterEntry{Job: args.Job.Copy(), Time: e.Now().UnixNano()}
+	reply, err := e.planned(ctx, args, warnings)
+	if err != nil || !args.Forecast {
+		return reply, err
+	}
+	e.addForecast(ctx, entry, reply)
+	return reply, ctx.Err()
+}
+
+// addForecast has a reply state when the job of an entry starts if it is registered now.
+func (e *Endpoint) addForecast(ctx context.Context, entry *structs.JobRegisterEntry, reply *structs.JobPlanReply) {
+	if e.Forecast == nil || entry.Job.IsPeriodic() || entry.Job.IsParameterized() {
+		reply.NoForecast = "a forecast is of jobs that run by themselves"
+		return
+	}
+	entry.Job.SubmitTime = entry.Time
+	entry.Eval = structs.NewEval(e.NewID(), entry.Job, structs.EvalTriggerJobRegister, entry.Time)
+	f, err := e.Forecast(ctx, entry)
+	if err != nil {
+		reply.NoForecast = err.Error()
+		return
+	}
+	reply.Forecast = f
+}
+
+// planned runs the scheduler on an admitted job.
+func (e *Endpoint) planned(ctx context.Context, args *structs.JobPlanRequest, warnings string) (*structs.JobPlanReply, error) {
 	select {
 	case e.planning <- struct{}{}:
 		defer func() { <-e.planning }()

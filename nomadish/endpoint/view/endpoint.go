@@ -3,6 +3,7 @@
 package view
 
 import (
+	"context"
 	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
@@ -19,7 +20,22 @@ type Deps struct {
 	// Typical returns what the policy least-fragmentation keeps room for when a job is explained;
 	// nil: it packs.
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
-	Now     func() time.Time
+	// Forecasts are those of the queue; nil: there are none.
+	Forecasts Forecasts
+	Now       func() time.Time
+}
+
+// Forecasts are the forecasts that this server makes of the queue.
+type Forecasts interface {
+	Horizon() time.Duration
+	// Last returns the last one, which must not be changed; nil: there is none, and why.
+	Last() (f *structs.Forecast, why string)
+	// Await waits until there is one of a state after an index, none can be made, or ctx ends.
+	Await(ctx context.Context, after uint64)
+	// Job makes one of a job alone, of the newest state.
+	Job(ctx context.Context, job structs.NamespacedID) (*structs.Forecast, error)
+	// Moved waits for latest starts that move after the forecast of an index; 0: from now on.
+	Moved(ctx context.Context, after uint64) (moves []*structs.ForecastMove, index uint64, err error)
 }
 
 // Endpoint answers the methods that look at the whole cluster.
@@ -32,6 +48,9 @@ type Endpoint struct {
 
 // New returns a new endpoint.
 func New(d Deps) *Endpoint {
+	if d.Forecasts == nil {
+		d.Forecasts = noForecasts{}
+	}
 	return &Endpoint{Deps: d, queue: queueview.NewReader(d.Now), explaining: make(chan struct{}, maxExplaining)}
 }
 
@@ -41,6 +60,7 @@ func (e *Endpoint) Methods() []rpc.Method {
 	return []rpc.Method{
 		{Name: wire.MethodTopology, Handler: rpc.Read(r, e.topology)},
 		{Name: wire.MethodQueue, Handler: rpc.Read(r, e.queueList)},
+		{Name: wire.MethodForecast, Handler: rpc.Read(r, e.forecast)},
 		{Name: wire.MethodJobExplain, Handler: rpc.Read(r, e.jobExplain)},
 		{Name: wire.MethodAllocExplain, Handler: rpc.Read(r, e.allocExplain)},
 		{Name: wire.MethodEventStream, Handler: r.Routed(false, wire.Streaming(e.eventStream))},

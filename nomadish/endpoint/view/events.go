@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"sync"
 
 	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/nomadish/events"
@@ -23,6 +24,14 @@ func (e *Endpoint) eventStream(ctx context.Context, args *structs.EventStreamReq
 	if err := send(codec.Given{V: &structs.Events{}}); err != nil {
 		return err
 	}
+	sent := sender{send: send}
+	if wanted.Forecasts() {
+		var moving sync.WaitGroup
+		defer moving.Wait()
+		followed, cancel := context.WithCancel(ctx)
+		defer cancel()
+		moving.Go(func() { e.sendMoves(followed, wanted, &sent) })
+	}
 	for {
 		changes, err := feed.Next(ctx)
 		if ctx.Err() != nil {
@@ -33,9 +42,40 @@ func (e *Endpoint) eventStream(ctx context.Context, args *structs.EventStreamReq
 				WithHint("it was read too slowly; open it again from the last index that you saw")
 		}
 		if out := wanted.Events(changes); len(out.Events) > 0 {
-			if err := send(codec.Given{V: &out}); err != nil { // what it points to the state never changes, nor does the stream's reader
+			if err := sent.events(&out); err != nil { // what it points to the state never changes, nor does the stream's reader
 				return err
 			}
+		}
+	}
+}
+
+// sender sends the events of several sources, those of one call together. It is safe for use by many goroutines.
+type sender struct {
+	mu   sync.Mutex
+	send func(any) error
+	last uint64 // the index of what was sent last
+}
+
+// events sends events. Their index is not before that of what was sent already: of a forecast, which is of an earlier state than the newest, it may be.
+func (s *sender) events(out *structs.Events) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = max(s.last, out.Index)
+	out.Index = s.last
+	return s.send(codec.Given{V: out})
+}
+
+// sendMoves sends events of latest starts that move, until ctx ends or the caller goes away. None is kept for later: a stream begins with the next.
+func (e *Endpoint) sendMoves(ctx context.Context, wanted *events.Filter, to *sender) {
+	index := uint64(0)
+	for {
+		moves, next, err := e.Forecasts.Moved(ctx, index)
+		if err != nil {
+			return
+		}
+		index = next
+		if out := wanted.Moves(moves, index); len(out.Events) > 0 && to.events(&out) != nil {
+			return // the stream's other source finds out that the caller went away
 		}
 	}
 }

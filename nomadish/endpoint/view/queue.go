@@ -31,10 +31,16 @@ func (e *Endpoint) queueList(ctx context.Context, args *structs.QueueRequest) (*
 			lines = queueview.From(lines, args.NextToken)
 		}
 		viewer := queueview.NewViewer(ws, snap, e.Now())
+		f, _ := e.Forecasts.Last()
 		var at *queueview.Line
 		reply.Entries, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, func(yield func(*structs.QueueEntry) bool) {
 			for _, at = range lines {
-				if queueview.Shows(at, args) && !yield(viewer.Entry(at)) {
+				if !queueview.Shows(at, args) {
+					continue
+				}
+				entry := viewer.Entry(at)
+				entry.Forecast = inQueue(f, at)
+				if !yield(entry) {
 					return
 				}
 			}

@@ -1,0 +1,184 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/queueview"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+const (
+	// maxForecastEntries bounds one page of a forecast: up to about 3 KiB each.
+	maxForecastEntries = 1000
+	// newerNamed bounds the groups that are named as not yet part of a forecast.
+	newerNamed = 100
+	// firstForecast is how long a question waits for a server's first forecast.
+	firstForecast = 2 * time.Second
+	// maxBlocked is how long a blocking query waits at most.
+	maxBlocked = 10 * time.Minute
+)
+
+// forecast returns the last forecast of this server, or makes one of a job. A blocking query waits for one of a state after its index.
+func (e *Endpoint) forecast(ctx context.Context, args *structs.ForecastRequest) (*structs.ForecastReply, error) {
+	most := e.Forecasts.Horizon()
+	if args.Horizon < 0 || args.Horizon > most {
+		return nil, structs.Errorf(structs.CodeBadRequest, "horizon %s: must be more than 0 and at most %s, which is how far forecasts look here (server.forecast.horizon)",
+			args.Horizon, most)
+	}
+	if args.Fresh && args.JobID == "" {
+		return nil, structs.Errorf(structs.CodeBadRequest, "fresh: a forecast of the newest state is of one job").WithHint("name it with job")
+	}
+	if args.PerPage == 0 || args.PerPage > maxForecastEntries {
+		args.PerPage = maxForecastEntries
+	}
+	reply := &structs.ForecastReply{}
+	f, why, err := e.forecastOf(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	args.MinQueryIndex = 0 // it was waited for
+	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(_ *state.WatchSet, snap *state.Snapshot) (uint64, error) {
+		if reply.Why = why; f == nil {
+			return 1, nil
+		}
+		shown := *f
+		shown.Requests, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, requestsOf(f, args), func(r *structs.RequestForecast) string {
+			return r.Namespace + "\x00" + r.JobID + "\x00" + r.Group
+		})
+		reply.Forecast = &shown
+		if err != nil || args.Fresh {
+			return f.Index, err
+		}
+		lines, err := e.queue.Lines(ctx, snap)
+		reply.Newer, reply.NewerCount = newer(f, lines, args)
+		return f.Index, err
+	})
+}
+
+// forecastOf returns the forecast that a request is answered from; nil: there is none, and why.
+func (e *Endpoint) forecastOf(ctx context.Context, args *structs.ForecastRequest) (f *structs.Forecast, why string, err error) {
+	if args.Fresh {
+		f, err = e.Forecasts.Job(ctx, structs.NamespacedID{Namespace: rpc.NamespaceOf(&args.QueryOptions), ID: args.JobID})
+		return f, "", err
+	}
+	wait := firstForecast
+	if args.MinQueryIndex > 0 {
+		if wait = args.MaxQueryTime; wait <= 0 || wait > maxBlocked {
+			wait = maxBlocked
+		}
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	e.Forecasts.Await(waiting, args.MinQueryIndex)
+	if ctx.Err() != nil {
+		return nil, "", ctx.Err()
+	}
+	f, why = e.Forecasts.Last()
+	return f, why, nil
+}
+
+// requestsOf walks what a request requests of a forecast.
+func requestsOf(f *structs.Forecast, args *structs.ForecastRequest) iter.Seq[*structs.RequestForecast] {
+	ns := rpc.NamespaceOf(&args.QueryOptions)
+	horizon := f.Time + int64(args.Horizon)
+	return func(yield func(*structs.RequestForecast) bool) {
+		all := f.Requests
+		if args.Reverse {
+			all = slices.Clone(all)
+			slices.Reverse(all)
+		}
+		for _, r := range all {
+			if ns != structs.AllNamespaces && ns != r.Namespace || args.JobID != "" && args.JobID != r.JobID {
+				continue
+			}
+			if args.Horizon > 0 {
+				r = &structs.RequestForecast{
+					Namespace: r.Namespace, JobID: r.JobID, Group: r.Group, Missing: r.Missing,
+					Expected: within(r.Expected, horizon, args.Horizon), Latest: within(r.Latest, horizon, args.Horizon),
+				}
+			}
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// within returns a start as a forecast has it that looks no further than a time.
+func within(s structs.StartForecast, end int64, horizon time.Duration) structs.StartForecast {
+	if s.First > end {
+		s.First = 0
+	}
+	if s.All > end {
+		s.All, s.Unknown = 0, fmt.Sprintf("not within %s", horizon)
+	}
+	s.WaitsFor = slices.DeleteFunc(slices.Clone(s.WaitsFor), func(x structs.EndForecast) bool { return x.Time > end })
+	return s
+}
+
+// newer returns the groups that wait and are not yet part of a forecast, the first of them by name, and how many there are.
+func newer(f *structs.Forecast, lines []*queueview.Line, args *structs.ForecastRequest) (list []structs.RequestName, n int) {
+	ns := rpc.NamespaceOf(&args.QueryOptions)
+	seen := map[structs.RequestName]bool{}
+	for _, l := range lines {
+		if ns != structs.AllNamespaces && ns != l.Job.Namespace || args.JobID != "" && args.JobID != l.Job.ID {
+			continue
+		}
+		name := structs.RequestName{Namespace: l.Job.Namespace, JobID: l.Job.ID, Group: l.Group.Name}
+		if seen[name] || partOf(f, l.Job, l.Group.Name) != nil {
+			continue
+		}
+		seen[name] = true
+		if n++; len(list) < newerNamed {
+			list = append(list, name)
+		}
+	}
+	return list, n
+}
+
+// partOf returns what a forecast states of a group; nil: it is not part of it, or of it is an earlier version of its job.
+func partOf(f *structs.Forecast, job *structs.Job, group string) *structs.RequestForecast {
+	if f == nil || job.JobModifyIndex > f.Index {
+		return nil
+	}
+	return f.Of(job.Namespace, job.ID, group)
+}
+
+// inQueue returns what a forecast states of a line of the queue; nil: nothing.
+func inQueue(f *structs.Forecast, l *queueview.Line) *structs.QueueForecast {
+	r := partOf(f, l.Job, l.Group.Name)
+	if r == nil {
+		return nil
+	}
+	return &structs.QueueForecast{Index: f.Index, Expected: r.Expected.All, Latest: r.Latest.All, Unknown: r.Latest.Unknown}
+}
+
+// addForecast has an explanation state when the groups that wait start, in place of what follows from what runs now alone.
+func (e *Endpoint) addForecast(x *structs.JobExplanation, job *structs.Job) {
+	f, why := e.Forecasts.Last()
+	for _, g := range x.Groups {
+		if g.Missing == 0 {
+			continue
+		}
+		r := partOf(f, job, g.Group)
+		switch {
+		case r != nil:
+			g.Forecast, g.Expected = &structs.GroupForecast{Index: f.Index, Time: f.Time, RequestForecast: *r}, nil
+		case f != nil:
+			g.NoForecast = notYet(f)
+		default:
+			g.NoForecast = why
+		}
+	}
+}
+
+// notYet states that something is newer than a forecast.
+func notYet(f *structs.Forecast) string {
+	return fmt.Sprintf("it is not part of a forecast yet: the last one is of index %d", f.Index)
+}

@@ -1,0 +1,261 @@
+package forecasts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/telemetry"
+	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/nomadish/forecast"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// site is a service on the state of a server, in virtual time.
+type site struct {
+	*testcluster.Log
+	*Service
+	t    *testing.T
+	made int           // forecasts
+	took time.Duration // that each takes
+	// result makes what a forecast states.
+	result func(now time.Time) []*structs.RequestForecast
+	busy   time.Duration // in all
+}
+
+func newSite(t *testing.T, o Options) *site {
+	s := &site{Log: testcluster.New(0, state.Options{EventBuffer: 16}), t: t, result: func(time.Time) []*structs.RequestForecast { return nil }}
+	s.commit()
+	o.On = true
+	o.Make = func(ctx context.Context, store *state.Store, o forecast.Options) (*structs.Forecast, error) {
+		s.made++
+		s.busy += runsBeside * s.took
+		select {
+		case <-time.After(s.took):
+		case <-ctx.Done():
+		}
+		return &structs.Forecast{Index: store.LatestIndex(), Time: o.Now.UnixNano(), Until: o.Now.Add(o.Horizon).UnixNano(), Requests: s.result(o.Now)}, nil
+	}
+	s.Service = New(o, s.Store)
+	return s
+}
+
+// commit moves the state on.
+func (s *site) commit() {
+	s.t.Helper()
+	s.Put(s.t, &structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: "other", Description: fmt.Sprint(s.Index())}})
+}
+
+// run runs the service until the test ends, leading or not.
+func (s *site) run(leads bool) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	s.t.Cleanup(cancel)
+	go s.Run(ctx)
+	if leads {
+		go s.Lead(ctx)
+	}
+	synctest.Wait()
+}
+
+// expect checks how many forecasts were made.
+func (s *site) expect(made int, when string) {
+	s.t.Helper()
+	synctest.Wait()
+	if s.made != made {
+		s.t.Fatalf("%s: %d forecasts were made, not %d", when, s.made, made)
+	}
+}
+
+// TestShareOfACore: however often the state moves, forecasts take the configured share of a core at most, and are not rarer than it allows.
+func TestShareOfACore(t *testing.T) {
+	for _, percent := range []float64{0, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t, Options{CPUPercent: percent})
+			s.took = 2 * time.Second
+			s.run(true)
+			begun := time.Now()
+			for range 3600 {
+				time.Sleep(time.Second)
+				s.commit()
+			}
+			if percent == 0 {
+				percent = structs.DefaultForecastCPUPercent
+			}
+			share := 100 * s.busy.Seconds() / time.Since(begun).Seconds()
+			if share > percent || share < percent*0.75 {
+				t.Errorf("forecasts took %.2f %% of a core, of %g that they may", share, percent)
+			}
+		})
+	}
+}
+
+// TestOnlyWhatIsWanted: a server that does not lead makes forecasts after a question alone, for a while; none is made where nothing has changed.
+func TestOnlyWhatIsWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{})
+		s.run(false)
+		time.Sleep(time.Hour)
+		s.expect(0, "nobody wants one")
+		if f, why := s.Last(); f != nil || why != "no forecast has been made yet" {
+			t.Errorf("%v, %q", f, why)
+		}
+		s.Await(t.Context(), 0)
+		s.expect(1, "one is wanted")
+		time.Sleep(time.Minute)
+		s.expect(1, "nothing has changed")
+		s.commit()
+		time.Sleep(time.Minute)
+		s.expect(2, "the state has moved")
+		if f, _ := s.Last(); f.Index != s.Index() {
+			t.Errorf("it is of index %d, the state has %d", f.Index, s.Index())
+		}
+		time.Sleep(wantedFor + 2*longest)
+		s.commit()
+		time.Sleep(time.Hour)
+		s.expect(2, "nobody has wanted one for long")
+	})
+}
+
+// TestOverdue: where a start that a forecast states passes and nothing happens, there is another one.
+func TestOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{})
+		s.result = func(now time.Time) []*structs.RequestForecast {
+			at := now.Add(7 * time.Minute).UnixNano()
+			return []*structs.RequestForecast{{JobID: "j", Group: "g", Expected: structs.StartForecast{First: at, All: at}}}
+		}
+		s.run(true)
+		time.Sleep(6*time.Minute + 59*time.Second)
+		s.expect(1, "it has not passed")
+		time.Sleep(2 * time.Second)
+		s.expect(2, "it has passed")
+	})
+}
+
+// TestEndsWithServer: a forecast that is being made ends with the server, and counts for nothing.
+func TestEndsWithServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{})
+		s.took = 25 * time.Second
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			s.Run(ctx)
+			close(ended)
+		}()
+		go s.Lead(ctx)
+		time.Sleep(time.Second)
+		s.expect(1, "it is being made")
+		cancel()
+		synctest.Wait()
+		select {
+		case <-ended:
+		default:
+			t.Error("the service goes on when its server has ended")
+		}
+		if f, _ := s.Last(); f != nil {
+			t.Errorf("half a forecast was kept: %+v", f)
+		}
+	})
+}
+
+// TestMoved: readers see latest starts that have moved by more than a tenth of the wait and a minute, of small moves their sum; and when one is not
+// known any more.
+func TestMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{})
+		base := time.Now().Add(100 * time.Minute)
+		latest := base
+		s.result = func(time.Time) []*structs.RequestForecast {
+			r := &structs.RequestForecast{Namespace: "default", JobID: "j", Group: "g"}
+			if !latest.IsZero() {
+				r.Latest.All = latest.UnixNano()
+			}
+			return []*structs.RequestForecast{r}
+		}
+		s.run(true)
+		var seen []string
+		go func() {
+			for index := uint64(0); ; {
+				moves, next, err := s.Moved(t.Context(), index)
+				if err != nil {
+					return
+				}
+				index = next
+				for _, m := range moves {
+					seen = append(seen, fmt.Sprint(m.Forecast.JobID, " ", m.Was > 0, " ", m.Forecast.Latest.All > 0))
+				}
+			}
+		}()
+		synctest.Wait()
+		for _, at := range []time.Time{base.Add(6 * time.Minute), base.Add(12 * time.Minute), base.Add(15 * time.Minute), {}, {}, base} {
+			latest = at
+			s.commit()
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if got := strings.Join(seen, ", "); got != "j true true, j true false, j false true" {
+			t.Errorf("moves: %s", got)
+		}
+	})
+}
+
+// TestIfRegistered: the forecast of a job that is not registered, on the real parts: nothing of it is written, counted or timed.
+func TestIfRegistered(t *testing.T) {
+	log := testcluster.New(0, state.Options{EventBuffer: 16})
+	node := testcluster.Node("n", 1000)
+	log.Put(t, &structs.NodeRegisterEntry{Node: node, Time: 1})
+	s := New(Options{On: true}, log.Store)
+	job := testcluster.Job("new", structs.JobTypeBatch, 1)
+	job.Priority, job.TaskGroups[0].Count, job.TaskGroups[0].MaxRunDuration = 50, 15, time.Hour // 10 have room
+	before, now := counted(t), time.Now()
+	f, err := s.IfRegistered(t.Context(), &structs.JobRegisterEntry{Job: job, Time: now.UnixNano(), Eval: testcluster.Eval("e", job, structs.EvalStatusPending)})
+	if err != nil || len(f.Requests) != 1 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	r := f.Requests[0]
+	if first, all := time.Unix(0, r.Latest.First).Sub(now), time.Unix(0, r.Latest.All).Sub(now); r.Missing != 15 || first > time.Minute || all < time.Hour || all > time.Hour+time.Minute {
+		t.Errorf("%d start after %s to %s: %s", r.Missing, first, all, r.Latest.Unknown)
+	}
+	if f.Index != log.Index() || log.Store.LatestIndex() != log.Index() || log.Store.Snapshot().Job(nil, job.Namespace, job.ID) != nil {
+		t.Errorf("the forecast is of index %d, the log has %d", f.Index, log.Index())
+	}
+	if after := counted(t); after != before {
+		t.Errorf("the forecast counts as work of the server:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// counted returns what the parts of a leader have counted and timed.
+func counted(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	if err := telemetry.NewHub(telemetry.Options{MaxSeries: 10}).WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, line := range strings.Split(b.String(), "\n") {
+		for _, part := range []string{"nomad_broker", "nomad_plan", "nomad_worker", "nomad_queue", "nomad_drain"} {
+			if strings.Contains(line, part) && !strings.HasPrefix(line, "#") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestSwitchedOff: without forecasts there is a reason.
+func TestSwitchedOff(t *testing.T) {
+	s := New(Options{}, testcluster.New(0, state.Options{}).Store)
+	s.Run(t.Context())
+	s.Await(t.Context(), 7)
+	if f, why := s.Last(); f != nil || !strings.Contains(why, "server.forecast.enabled") {
+		t.Errorf("%v, %q", f, why)
+	}
+	if _, err := s.Job(t.Context(), structs.NamespacedID{}); structs.CodeOf(err) != structs.CodeUnsupported {
+		t.Error(err)
+	}
+}
