@@ -47,7 +47,7 @@ type (
 		// After is how long after the beginning it is made.
 		After time.Duration `json:",omitempty"`
 		// User is who makes it, where the servers trust such a statement.
-		User string `json:",omitempty"`
+		User string `json:"-" codec:",omitempty"`
 		// Opportunistic, WhenFree and Force are those of `job run -opportunistic`, `vc apply -when-free` and `project apply -force`.
 		Opportunistic bool `json:",omitempty"`
 		WhenFree      bool `json:",omitempty"`
@@ -63,6 +63,8 @@ type (
 		Drain          *WhatIfDrain            `json:",omitempty"`
 		Lose           string                  `json:",omitempty"` // the name or ID of a node that is lost
 		Scheduler      *SchedulerConfiguration `json:",omitempty"` // it replaces the scheduler's configuration
+		// Absent are fields of Scheduler that the caller does not state: they stay as they are.
+		Absent []string `json:"-" codec:",omitempty"`
 	}
 
 	// WhatIfWeek is all the slots of a project in a week.

@@ -87,6 +87,7 @@ var methods = []Method{
 	{MethodHistoryList, forPeople},
 	{MethodTopology, forPeople},
 	{MethodQueue, forPeople},
+	{MethodWhatIf, forPeople},
 	{MethodJobRegister, forPeople},
 	{MethodJobDeregister, forPeople},
 	{MethodJobList, forPeople},

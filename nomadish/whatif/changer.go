@@ -99,7 +99,7 @@ func (c *Changer) Make(ctx context.Context, ch *structs.WhatIfChange) (warnings 
 		return "", c.lose(ctx, ch.Lose)
 	case ch.Scheduler != nil:
 		var reply structs.SchedulerSetReply
-		return "", c.mux.Local(ctx, wire.MethodSchedulerSet, &structs.SchedulerConfigRequest{Config: *ch.Scheduler, WriteRequest: write}, &reply)
+		return "", c.mux.Local(ctx, wire.MethodSchedulerSet, &structs.SchedulerConfigRequest{Config: *ch.Scheduler, Absent: ch.Absent, WriteRequest: write}, &reply)
 	}
 	return "", structs.Errorf(structs.CodeBadRequest, "the change states nothing that is to be changed").
 		WithHint("state one of Job, VirtualCluster, Project, Week, Flow, Workflow, AddNodes, Drain, Lose and Scheduler")
