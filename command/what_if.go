@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/nomadish/nomadish/command/report"
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/identity"
@@ -100,15 +98,15 @@ func (o *whatIfOptions) run(ctx context.Context, e *env, args []string) int {
 			return e.fail(err)
 		}
 	}
-	w, err := o.ask(ctx, e, offline, c.changes)
+	w, err := o.compute(ctx, e, offline, c.changes)
 	if err != nil {
 		return e.fail(c.refused(err))
 	}
 	return o.show(e, w)
 }
 
-// ask runs the what-if on the cluster, or here.
-func (o *whatIfOptions) ask(ctx context.Context, e *env, offline *savedState, changes []*structs.WhatIfChange) (*structs.WhatIf, error) {
+// compute runs the what-if on the cluster, or here.
+func (o *whatIfOptions) compute(ctx context.Context, e *env, offline *savedState, changes []*structs.WhatIfChange) (*structs.WhatIf, error) {
 	req := &structs.WhatIfRequest{Changes: changes, Horizon: o.horizon, Latest: o.latest, Seed: o.seed}
 	p := e.waiting("running both futures")
 	defer p.stop()
@@ -171,9 +169,8 @@ func openState(ctx context.Context, e *env, path string) (*savedState, error) {
 		from, err = snapshot.State(file, size)
 	}
 	if err == nil {
-		store, writer := state.New(state.Options{EventBuffer: 1})
-		s := &savedState{store: store, saved: info.Meta.Created, region: info.Meta.Region}
-		if err = fsm.New(writer, store, hclog.NewNullLogger()).Restore(io.NopCloser(from)); err == nil {
+		s := &savedState{saved: info.Meta.Created, region: info.Meta.Region}
+		if s.store, err = fsm.Restored(from); err == nil {
 			return s, nil
 		}
 	}
@@ -199,7 +196,7 @@ func tryChanges(ctx context.Context, e *env, changes ...*structs.WhatIfChange) i
 // tryFile is tryChanges for those of a file; refused puts the place in it before an error.
 func tryFile(ctx context.Context, e *env, changes []*structs.WhatIfChange, refused func(error) error) int {
 	o := &whatIfOptions{}
-	w, err := o.ask(ctx, e, nil, changes)
+	w, err := o.compute(ctx, e, nil, changes)
 	if err != nil {
 		return e.fail(refused(err))
 	}

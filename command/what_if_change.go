@@ -175,14 +175,14 @@ func (c *changeReader) nodes(s *statedChange) (changes []*structs.WhatIfChange, 
 	if err != nil || count < 1 {
 		return nil, fmt.Errorf("%q: how many nodes: write add-nodes:2:like=NODE or add-nodes:2:shape=FILE", s.text)
 	}
-	like, shape := s.options["like"], s.options["shape"]
+	like, layout := s.options["like"], s.options["shape"]
 	switch {
-	case (like == "") == (shape == ""):
+	case (like == "") == (layout == ""):
 		return nil, fmt.Errorf("%q: one of like=NODE and shape=FILE is needed", s.text)
 	case like != "":
 		return []*structs.WhatIfChange{{AddNodes: &structs.WhatIfNodes{Count: count, Like: like}}}, nil
 	}
-	nodes, err := tracefile.OpenNodes(shape)
+	nodes, err := tracefile.OpenNodes(layout)
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/nomadish/nomadish/internal/codec"
 	"github.com/nomadish/nomadish/internal/wire"
 	jobendpoint "github.com/nomadish/nomadish/nomadish/endpoint/job"
 	nodeendpoint "github.com/nomadish/nomadish/nomadish/endpoint/node"
@@ -189,10 +191,16 @@ func (c *Changer) addNodes(ctx context.Context, add *structs.WhatIfNodes) error 
 			return err
 		}
 	}
+	if add.Node != nil {
+		c.equip(model)
+	}
 	for range add.Count {
 		c.added++
 		var reply structs.NodeUpdateReply
-		n := another(model, fmt.Sprintf("%s-new-%d", model.Name, c.added), c.newID())
+		n, err := another(model, fmt.Sprintf("%s-new-%d", model.Name, c.added), c.newID())
+		if err != nil {
+			return err
+		}
 		if err := c.mux.Local(ctx, wire.MethodNodeRegister, &structs.NodeRegisterRequest{Node: n, WriteRequest: structs.WriteRequest{Region: c.region}}, &reply); err != nil {
 			return err
 		}
@@ -200,16 +208,46 @@ func (c *Changer) addNodes(ctx context.Context, add *structs.WhatIfNodes) error 
 	return nil
 }
 
+// equip gives a node the drivers of a node of the cluster, of its pool if it can be: a shape states none.
+func (c *Changer) equip(n *structs.Node) {
+	var like *structs.Node
+	for o := range c.store.Snapshot().Nodes(nil, "", false) {
+		if like == nil || o.NodePool == n.NodePool && like.NodePool != n.NodePool {
+			like = o
+		}
+	}
+	if like == nil {
+		return
+	}
+	n.Drivers = maps.Clone(like.Drivers)
+	n.Attributes = maps.Clone(n.Attributes)
+	if n.Attributes == nil {
+		n.Attributes = map[string]string{}
+	}
+	for name, value := range like.Attributes { // each by itself: the order cannot show
+		if strings.HasPrefix(name, "driver.") {
+			n.Attributes[name] = value
+		}
+	}
+}
+
 // another returns a node that is like one, with a name and an ID of its own, and so its devices.
-func another(model *structs.Node, name, id string) *structs.Node {
-	n := model.Copy()
+func another(model *structs.Node, name, id string) (*structs.Node, error) {
+	raw, err := codec.Encode(model) // the state's own is never changed, and Copy shares what is in it
+	n := &structs.Node{}
+	if err == nil {
+		err = codec.Decode(raw, n)
+	}
+	if err != nil {
+		return nil, structs.Errorf(structs.CodeInternal, "copy node %q: %w", model.Name, err)
+	}
 	n.ID, n.Name, n.SecretID = id, name, id
 	n.Status, n.StatusDescription, n.SchedulingEligibility = structs.NodeStatusReady, "", structs.NodeEligible
 	n.DrainStrategy, n.LastDrain, n.Events, n.KeptUntil = nil, nil, nil, 0
 	n.CreateIndex, n.ModifyIndex = 0, 0
 	r := n.NodeResources
 	if r == nil {
-		return n
+		return n, nil
 	}
 	called := map[string]string{}
 	for _, group := range r.Devices {
@@ -238,7 +276,7 @@ func another(model *structs.Node, name, id string) *structs.Node {
 			}
 		}
 	}
-	return n
+	return n, nil
 }
 
 // alone is a cluster of one server that leads itself.

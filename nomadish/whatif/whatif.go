@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/forecast"
+	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -28,7 +29,7 @@ func Run(ctx context.Context, store *state.Store, req *structs.WhatIfRequest, o 
 	if err := check(req, horizon); err != nil {
 		return nil, err
 	}
-	base, _ := store.Fork(1) // both futures begin with the same state, whatever is committed meanwhile
+	base := fsm.NewFork(store, 1).Store // both futures begin with the same state, whatever is committed meanwhile
 	index, until := base.LatestIndex(), o.Now.Add(horizon)
 	out := &structs.WhatIf{Index: index, Time: o.Now.UnixNano(), Latest: req.Latest, Seed: req.Seed}
 	open := func() *run {
