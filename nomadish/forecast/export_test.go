@@ -12,21 +12,24 @@ import (
 
 // What tests of packages that import this one need of its tests.
 
-// GPUJob is gpuJob.
-var GPUJob = gpuJob
+// The samples of these tests.
+var (
+	GPUJob  = gpuJob
+	GPUNode = gpuNode
+)
 
 // Reality is a reality for other packages.
 type Reality struct{ *reality }
 
-// NewReality returns a cluster of so many nodes in virtual time, with a planted queue of jobs, which the same seed makes the same.
-func NewReality(t testing.TB, nodes, jobs int, seed uint64) Reality {
+// NewReality returns a cluster of so many nodes in virtual time.
+func NewReality(t testing.TB, nodes int) Reality {
 	r := newReality(t)
 	r.nodes(nodes)
-	if jobs > 0 {
-		plant(r, rand.New(rand.NewPCG(seed, 1)), jobs)
-	}
 	return Reality{r}
 }
+
+// Plant submits so many jobs, which the same seed makes the same.
+func (r Reality) Plant(jobs int, seed uint64) { plant(r.reality, rand.New(rand.NewPCG(seed, 1)), jobs) }
 
 // Put commits an entry.
 func (r Reality) Put(payload any) { r.put(payload) }
