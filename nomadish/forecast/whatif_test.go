@@ -113,7 +113,9 @@ func TestCellsHalved(t *testing.T) {
 
 // TestBandsOn: jobs preempt those of lower bands.
 func TestBandsOn(t *testing.T) {
-	r := planted(t, 6)
+	r := forecast.NewReality(t, 5)
+	r.Put(&structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration()}) // which every cluster has
+	r.Plant(36, 6)
 	w := equal(t, r, one(func() *structs.WhatIfChange {
 		config := r.Store().Snapshot().SchedulerConfig(nil)
 		to := *config.Effective()
