@@ -1,8 +1,10 @@
 package whatif
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/forecast"
@@ -45,23 +47,30 @@ func Run(ctx context.Context, store *state.Store, req *structs.WhatIfRequest, o 
 		return nil, after.refused
 	}
 	// Each is run until nothing waits in it any more, and then both as far as the one that took longer.
-	for _, r := range []*run{before, after} {
-		if err := r.quiet(ctx, until); err != nil {
-			return nil, err
-		}
+	if err := both(before, after, func(r *run) error { return r.quiet(ctx, until) }); err != nil {
+		return nil, err
 	}
 	end := before.Now()
 	if after.Now().After(end) {
 		end = after.Now()
 	}
-	for _, r := range []*run{before, after} {
-		if err := r.until(ctx, end); err != nil {
-			return nil, err
-		}
+	if err := both(before, after, func(r *run) error { return r.until(ctx, end) }); err != nil {
+		return nil, err
 	}
 	out.Until = end.UnixNano()
 	compare(out, before, after)
 	return out, nil
+}
+
+// both does something with two runs, which share nothing that either changes, at once. It returns the error of the first that has one.
+func both(a, b *run, do func(r *run) error) error {
+	var errs [2]error
+	var wg sync.WaitGroup
+	for i, r := range []*run{a, b} {
+		wg.Go(func() { errs[i] = do(r) })
+	}
+	wg.Wait()
+	return cmp.Or(errs[0], errs[1])
 }
 
 // check returns an error if a request is beyond the limits.
