@@ -176,7 +176,7 @@ var writes = map[string]string{
 	"vc points": "team 3", "vc shift": "-level node -from 2026-12-01 -until 2026-12-02 -to 2026-12-03 -until-to 2026-12-04 team",
 	"vc offer": "-level node -from 2026-12-01 -until 2026-12-02 team", "vc bid": "-level node -points 3 -from 2026-12-01 -until 2026-12-02 team",
 	"project apply": "PROJECT", "project delete": "chip", "flow apply": "FLOW", "flow delete": "asic", "project calendar": "-type batch -slots 3 chip",
-	"what-if": "lose:gpu-1", "license apply": "-count 3 vcs", "license delete": "vcs",
+	"license apply": "-count 3 vcs", "license delete": "vcs",
 	"workflow run": "-detach WORKFLOW", "workflow plan": "WORKFLOW", "workflow pause": "chip", "workflow resume": "chip", "workflow cancel": "chip",
 	"workflow retry": "-detach chip", "workflow delete": "chip", "workflow logs": "chip nothing",
 	"node pool apply": "POOL", "node pool delete": "gpu",

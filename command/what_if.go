@@ -27,7 +27,6 @@ type whatIfOptions struct {
 	seed               uint64
 	user               string
 	vars, varFiles     listFlag
-	refused            func(error) error // puts the place in the file before an error; nil: nothing is put there
 	opportunistic      bool
 	whenFree, tolerant bool
 }

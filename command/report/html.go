@@ -21,7 +21,9 @@ var pageText string
 var styleText string
 
 // page is parsed when a report is written, not by every command.
-var page = sync.OnceValue(func() *template.Template { return template.Must(template.Must(template.New("page").Parse(pageText)).Parse(styleText)) })
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.Must(template.New("page").Parse(pageText)).Parse(styleText))
+})
 
 // view is what the page shows.
 type view struct {

@@ -103,8 +103,7 @@ func (c *Changer) Make(ctx context.Context, ch *structs.WhatIfChange) (warnings 
 		var reply structs.SchedulerSetReply
 		return "", c.mux.Local(ctx, wire.MethodSchedulerSet, &structs.SchedulerConfigRequest{Config: *ch.Scheduler, Absent: ch.Absent, WriteRequest: write}, &reply)
 	}
-	return "", structs.Errorf(structs.CodeBadRequest, "the change states nothing that is to be changed").
-		WithHint("state one of Job, VirtualCluster, Project, Week, Flow, Workflow, AddNodes, Drain, Lose and Scheduler")
+	return "", structs.Errorf(structs.CodeBadRequest, "the change states nothing that is to be changed")
 }
 
 // job registers a job, in this region alone.

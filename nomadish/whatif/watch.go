@@ -130,7 +130,7 @@ func (w *watch) look(now time.Time) error {
 }
 
 func (w *watch) changed(c *state.Change, now time.Time) {
-	switch c.Kind {
+	switch c.Kind { //nolint:exhaustive // the others say nothing of what is shown
 	case state.KindAlloc:
 		was, _ := c.Old.(*state.AllocRow)
 		is, _ := c.New.(*state.AllocRow)

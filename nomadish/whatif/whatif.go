@@ -92,6 +92,10 @@ func check(req *structs.WhatIfRequest, horizon time.Duration) error {
 		if ch.After < 0 || ch.After > horizon {
 			return structs.Errorf(structs.CodeBadRequest, "change %d: it is made after %s: must be within the horizon of %s", i+1, ch.After, horizon)
 		}
+		if n := stated(ch); n != 1 {
+			return structs.Errorf(structs.CodeBadRequest, "change %d: it states %d things that are to be changed, and not one", i+1, n).
+				WithHint("state one of Job, VirtualCluster, Project, Week, Flow, Workflow, AddNodes, Drain, Lose and Scheduler; several changes are a list")
+		}
 		if ch.AddNodes != nil {
 			nodes += max(0, ch.AddNodes.Count)
 		}
@@ -100,6 +104,19 @@ func check(req *structs.WhatIfRequest, horizon time.Duration) error {
 		return structs.Errorf(structs.CodeBadRequest, "%d nodes are added: at most %d are allowed", nodes, structs.MaxWhatIfNodes)
 	}
 	return nil
+}
+
+// stated returns how many things a change states that are to be changed.
+func stated(ch *structs.WhatIfChange) (n int) {
+	for _, is := range []bool{
+		ch.Job != nil, ch.VirtualCluster != nil, ch.Project != nil, ch.Week != nil, ch.Flow != nil, ch.Workflow != nil, ch.AddNodes != nil, ch.Drain != nil,
+		ch.Lose != "", ch.Scheduler != nil,
+	} {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 // run is a future with what was seen of it.

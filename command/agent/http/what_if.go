@@ -14,7 +14,9 @@ func whatIf(r *request) (any, error) {
 		return nil, err
 	}
 	var args structs.WhatIfRequest
-	var configs struct{ Changes []struct{ Scheduler json.RawMessage } }
+	var configs struct {
+		Changes []struct{ Scheduler json.RawMessage }
+	}
 	if err := decodeJSON(stated, &args); err != nil {
 		return nil, err
 	}
@@ -28,7 +30,7 @@ func whatIf(r *request) (any, error) {
 			continue
 		}
 		ch.User = user
-		if ch.Scheduler != nil {
+		if ch.Scheduler != nil && i < len(configs.Changes) {
 			config, missing, err := schedulerConfig(configs.Changes[i].Scheduler)
 			if err != nil {
 				return nil, err
