@@ -112,7 +112,7 @@ func (u *usage) drop(id string) {
 // alloc takes in an allocation as it is now; nil: it is gone.
 func (u *usage) alloc(id string, row *state.AllocRow) {
 	now := use{}
-	if row != nil && !row.ClientTerminal() {
+	if row != nil && !row.Terminal() { // what is being stopped others may have by now
 		now = useOf(row)
 	}
 	was := u.allocs[id]

@@ -24,6 +24,7 @@ func (k groupKey) compare(o groupKey) int {
 // waiter is a group of which instances wait, or waited.
 type waiter struct {
 	project string
+	spec    uint64 // the index of the job's version, as it was known first
 	waits   int // instances; 0: none waited, and what starts is begun anew
 	since   time.Time
 	starts  []time.Time // in the order of time
@@ -85,7 +86,7 @@ func newWatch(store *state.Store, now time.Time) *watch {
 	for r := range snap.Workflows(nil).List(structs.AllNamespaces, "", false) {
 		w.flow(r)
 	}
-	w.submitted(now)
+	w.submitted(now, true)
 	return w
 }
 
@@ -98,16 +99,21 @@ func (w *watch) of(k groupKey) (g *waiter, is bool) {
 	}
 	g = &waiter{}
 	if job := w.store.Snapshot().Job(nil, k.namespace, k.job); job != nil {
-		g.project = job.Project
+		g.project, g.spec = job.Project, job.JobModifyIndex
 	}
 	w.known[k] = g
 	return g, false
 }
 
-// submitted takes in what waits at a time, by evaluations that nobody has decided yet too.
-func (w *watch) submitted(now time.Time) {
+// submitted takes in what waits at a time, by evaluations that nobody has decided yet too. Of groups that ran before only those count whose job is
+// another one by now, or all at the beginning: others wait as they were taken, which is listed.
+func (w *watch) submitted(now time.Time, beginning bool) {
 	for _, line := range queueview.Order(w.store.Snapshot(), now.UnixNano()) {
-		g, _ := w.of(groupKey{line.Job.Namespace, line.Job.ID, line.Group.Name})
+		g, known := w.of(groupKey{line.Job.Namespace, line.Job.ID, line.Group.Name})
+		if known && g.waits == 0 && g.spec == line.Job.JobModifyIndex && !beginning {
+			continue
+		}
+		g.spec = line.Job.JobModifyIndex
 		if len(g.starts) == 0 && (g.waits == 0 || g.since.Equal(now)) {
 			g.since = now
 			g.waits = max(g.waits, line.Request.Missing) // a group may have two lines
@@ -236,11 +242,14 @@ func (w *watch) isBack(row *state.AllocRow, now time.Time) {
 
 // take notes that an instance is taken for somebody else.
 func (w *watch) take(row *state.AllocRow, now time.Time) {
+	a, snap := row.Whole(), w.store.Snapshot()
+	if _, away := w.back[a.Namespace+"/"+a.Name]; away { // it was placed, and did not run before it had to leave again
+		return
+	}
 	if len(w.taken) == maxTaken {
 		w.takenMore++
 		return
 	}
-	a, snap := row.Whole(), w.store.Snapshot()
 	t := structs.WhatIfTaken{
 		Time: now.UnixNano(), Namespace: a.Namespace, JobID: a.JobID, Name: a.Name, Suspended: row.Suspended(), For: a.DesiredDescription,
 	}

@@ -157,10 +157,10 @@ func (r *run) schedule(ctx context.Context, changes []*structs.WhatIfChange, rul
 		r.At(r.Now().Add(ch.After), func() {
 			r.pending--
 			apply(i)
-			r.submitted(r.Now())
+			r.submitted(r.Now(), false)
 		})
 	}
-	r.submitted(r.Now())
+	r.submitted(r.Now(), false)
 	return applied
 }
 

@@ -218,6 +218,40 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestTaken: a job that runs and is taken for another one is listed as taken, and not among those that wait, also where a change is made while it waits.
+func TestTaken(t *testing.T) {
+	l := testcluster.New(1, state.Options{})
+	config := structs.DefaultSchedulerConfiguration()
+	config.PreemptionConfig.BatchSchedulerEnabled = true
+	l.Put(t, &structs.SchedulerConfigEntry{Config: config})
+	l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node("node-0", 1000), Time: now.UnixNano(), EvalSeed: "e"})
+	job := func(id string, priority int) *structs.Job {
+		j := testcluster.Job(id, structs.JobTypeBatch, 1)
+		j.Priority, j.TaskGroups[0].MaxRunDuration, j.TaskGroups[0].Tasks[0].Resources.CPU = priority, time.Hour, 1000
+		return j
+	}
+	low := job("low", 20)
+	l.Put(t, &structs.JobRegisterEntry{Job: low, Time: now.UnixNano()})
+	batch := testcluster.Batch("low", "node-0", "seed", 1)
+	batch.Resources = &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {
+		Cpu: structs.AllocatedCpuResources{CpuShares: 1000}, Memory: structs.AllocatedMemoryResources{MemoryMB: 10},
+	}}}
+	l.Put(t, testcluster.Commit(&structs.JudgedPlan{Time: now.UnixNano(), Place: []*structs.PlacementBatch{batch}}))
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Latest: true, Changes: []*structs.WhatIfChange{
+		{Job: job("high", 90), After: time.Minute}, {Job: job("next", 90), After: 2 * time.Minute},
+	}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := now.Add(2*time.Hour + time.Minute).UnixNano()
+	if x := w.After.Taken; len(x) != 1 || x[0].Name != "low.g[0]" || x[0].For != "preempted by high.g[0]" || x[0].NodeName != "node-0" || x[0].Back < back {
+		t.Errorf("taken: %+v", x)
+	}
+	if len(w.Groups) != 2 || w.Groups[0].JobID != "high" || w.Groups[1].JobID != "next" || w.After.Mean.CPU > 1 {
+		t.Errorf("%+v, %+v; %+v", w.Groups[0], w.Groups[len(w.Groups)-1], w.After.Mean)
+	}
+}
+
 // TestShortfall: an owner lacks the cells of nodes that are lost.
 func TestShortfall(t *testing.T) {
 	w, err := Run(t.Context(), site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Lose: "node-0"}, {Lose: "node-1", After: time.Minute}}, Horizon: time.Hour}, Options{Now: now})
