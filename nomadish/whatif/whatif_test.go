@@ -237,6 +237,9 @@ func TestTaken(t *testing.T) {
 		Cpu: structs.AllocatedCpuResources{CpuShares: 1000}, Memory: structs.AllocatedMemoryResources{MemoryMB: 10},
 	}}}
 	l.Put(t, testcluster.Commit(&structs.JudgedPlan{Time: now.UnixNano(), Place: []*structs.PlacementBatch{batch}}))
+	l.Put(t, &structs.AllocClientEntry{Time: now.UnixNano(), Updates: []*structs.AllocClientUpdate{{
+		ID: testcluster.AllocID("seed", 0), NodeID: "node-0", ClientStatus: structs.AllocClientRunning,
+	}}})
 	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Latest: true, Changes: []*structs.WhatIfChange{
 		{Job: job("high", 90), After: time.Minute}, {Job: job("next", 90), After: 2 * time.Minute},
 	}}, Options{Now: now})
