@@ -25,7 +25,7 @@ func (k groupKey) compare(o groupKey) int {
 type waiter struct {
 	project string
 	spec    uint64 // the index of the job's version, as it was known first
-	waits   int // instances; 0: none waited, and what starts is begun anew
+	waits   int    // instances; 0: none waited, and what starts is begun anew
 	since   time.Time
 	starts  []time.Time // in the order of time
 }
