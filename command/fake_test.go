@@ -413,6 +413,7 @@ func cluster(t *testing.T) *fake {
 		on("GET /v1/namespace/team", teamNamespace()).
 		on("GET /v1/virtual-clusters", []*structs.VirtualClusterStatus{teamCluster()}).
 		on("GET /v1/virtual-cluster/team", teamCluster()).
+		on("PUT /v1/what-if", fullWhatIf()).
 		on("GET /v1/licenses", []*structs.LicenseStub{&licensed().LicenseStub}).
 		on("GET /v1/license/vcs", licensed()).
 		on("GET /v1/workflows", []*structs.WorkflowStub{{ID: "chip", Namespace: "default", Run: 1, State: structs.WorkflowRunning, Stage: 2, Stages: 3, StageName: "place", Priority: 70}}).

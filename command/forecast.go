@@ -160,7 +160,7 @@ func showProjectQueue(ctx context.Context, e *env, project string) {
 	q.Namespace, q.Filter, q.PerPage = structs.AllNamespaces, fmt.Sprintf("Project == %q", project), projectWaits
 	entries, meta, err := e.client.Queue(ctx, "", q)
 	entries = slices.DeleteFunc(entries, func(x *structs.QueueEntry) bool { return x.Project != project }) // an older server does not know it
-	if err != nil || len(entries) == 0 { // what was requested has been answered
+	if err != nil || len(entries) == 0 {                                                                   // what was requested has been answered
 		return
 	}
 	rows := [][]string{{"Waiting Job", "Namespace", "Group", "Step", "Missing", "Expected", "Latest"}}

@@ -32,6 +32,7 @@ func jobRun() spec {
 			priority := fs.Int("eval-priority", 0, "the evaluation's `priority`, if not the job's")
 			opportunistic := fs.Bool("opportunistic", false, "run what exceeds the virtual cluster of the namespace on idle resources; it may be reclaimed at any time")
 			user := fs.String("user", "", userUsage)
+			try := whatIfFlag(fs)
 			output := fs.Bool("output", false, "only print the job as JSON")
 			return func(ctx context.Context, e *env, args []string) int {
 				switch {
@@ -67,6 +68,9 @@ func jobRun() spec {
 					requests = append(requests, req)
 				}
 				e.client = e.client.As(*user)
+				if *try {
+					return tryJobs(ctx, e, files, *opportunistic)
+				}
 				return runJobs(ctx, e, files, requests, *detach, *verbose)
 			}
 		},

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -54,6 +55,7 @@ func nodeDrain() spec {
 			fs.StringVar(&o.message, "m", "", "a `message` to remember, as the drain's meta \"message\"")
 			fs.Var(&o.pairs, "meta", "something to remember of the drain, as `key=value`; repeatable")
 			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs")
+			try := whatIfFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				fs.Visit(func(f *flag.Flag) { o.deadlineSet = o.deadlineSet || f.Name == "deadline" })
 				if err := o.check(); err != nil {
@@ -62,6 +64,12 @@ func nodeDrain() spec {
 				id, guess, err := e.foundNode(ctx, args, o.self)
 				if err != nil {
 					return e.fail(err)
+				}
+				if *try {
+					if !o.enable {
+						return e.usage("-what-if goes with -enable only")
+					}
+					return tryChanges(ctx, e, &structs.WhatIfChange{Text: "drain:" + cmp.Or(args...), Drain: &structs.WhatIfDrain{Node: id, DrainSpec: *o.spec()}})
 				}
 				return drain(ctx, e, id, guess, &o)
 			}

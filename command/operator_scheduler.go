@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"strconv"
@@ -70,61 +71,49 @@ func switches(c *structs.SchedulerConfiguration) map[string]*bool {
 	}
 }
 
-func schedulerSetConfig() spec {
-	return spec{
-		synopsis: "Change the scheduler's configuration; options that are not set stay as they are",
-		usage:    "", example: "-scheduler-algorithm spread",
-		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			var wanted structs.SchedulerConfiguration
-			fs.StringVar(&wanted.SchedulerAlgorithm, "scheduler-algorithm", "", "`binpack` or spread; ends another policy")
-			own := ownFlags(fs)
-			fs.UintVar(&wanted.NodeLimitForFeasibilityChecks, "node-limit", 0, "how many `nodes` affinities and spreads score")
-			texts := map[string]string{
-				"memory-oversubscription": "tasks may use more memory than they reserve", "reject-job-registration": "refuse new jobs",
-				"pause-eval-broker": "pause the evaluation broker: nothing is scheduled", "keep-whole": "when resources are returned after a preemption, restore whole jobs first",
-				"preempt-system-scheduler":  "system jobs may preempt",
-				"preempt-service-scheduler": "service jobs may preempt", "preempt-batch-scheduler": "batch jobs may preempt",
-				"preempt-sysbatch-scheduler": "sysbatch jobs may preempt",
-			}
-			for name, at := range switches(&wanted) {
-				fs.BoolVar(at, name, false, texts[name]+": =true or =false")
-			}
-			check := fs.Int64("check-index", -1, "only if the configuration's modify index is `N`")
-			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("%q: the value of a switch is written after =, as -FLAG=%s", args[0], args[0])
-				}
-				return setSchedulerConfig(ctx, e, fs, &wanted, own, *check)
-			}
-		},
-	}
+// schedulerEdit is a change of the configuration as flags state it.
+type schedulerEdit struct {
+	fs     *flag.FlagSet
+	wanted structs.SchedulerConfiguration
+	own    map[string]setting
 }
 
-func setSchedulerConfig(
-	ctx context.Context, e *env, fs *flag.FlagSet, wanted *structs.SchedulerConfiguration, own map[string]setting, check int64,
-) int {
-	now, err := e.client.Operator().SchedulerConfig(ctx)
-	if err != nil {
-		return e.fail(err)
+// newSchedulerEdit adds the flags to a set.
+func newSchedulerEdit(fs *flag.FlagSet) *schedulerEdit {
+	s := &schedulerEdit{fs: fs}
+	fs.StringVar(&s.wanted.SchedulerAlgorithm, "scheduler-algorithm", "", "`binpack` or spread; ends another policy")
+	s.own = ownFlags(fs)
+	fs.UintVar(&s.wanted.NodeLimitForFeasibilityChecks, "node-limit", 0, "how many `nodes` affinities and spreads score")
+	texts := map[string]string{
+		"memory-oversubscription": "tasks may use more memory than they reserve", "reject-job-registration": "refuse new jobs",
+		"pause-eval-broker": "pause the evaluation broker: nothing is scheduled", "keep-whole": "when resources are returned after a preemption, restore whole jobs first",
+		"preempt-system-scheduler":  "system jobs may preempt",
+		"preempt-service-scheduler": "service jobs may preempt", "preempt-batch-scheduler": "batch jobs may preempt",
+		"preempt-sysbatch-scheduler": "sysbatch jobs may preempt",
 	}
-	if now == nil {
-		return e.fail(fmt.Errorf("the server returned no scheduler configuration"))
+	for name, at := range switches(&s.wanted) {
+		fs.BoolVar(at, name, false, texts[name]+": =true or =false")
 	}
-	if a, p := wanted.SchedulerAlgorithm, fs.Lookup("policy").Value.String(); a != "" && p != "" && p != "default" && p != a {
-		return e.usage("-scheduler-algorithm %s and -policy %s contradict each other: both set the order in which nodes are tried; use one of them", a, p)
+	return s
+}
+
+// apply writes what the flags state into a configuration. It returns an error if they state nothing, or what nobody can do.
+func (s *schedulerEdit) apply(now *structs.SchedulerConfiguration) error {
+	if a, p := s.wanted.SchedulerAlgorithm, s.fs.Lookup("policy").Value.String(); a != "" && p != "" && p != "default" && p != a {
+		return fmt.Errorf("-scheduler-algorithm %s and -policy %s contradict each other: both set the order in which nodes are tried; use one of them", a, p)
 	}
-	to, from, before := switches(now), switches(wanted), now.Slots.Copy()
+	to, from := switches(now), switches(&s.wanted)
 	changed, bad := false, error(nil)
-	fs.Visit(func(f *flag.Flag) {
+	s.fs.Visit(func(f *flag.Flag) {
 		switch {
 		case to[f.Name] != nil:
 			*to[f.Name] = *from[f.Name]
 		case f.Name == "scheduler-algorithm":
-			now.SchedulerAlgorithm, now.Policy = wanted.SchedulerAlgorithm, ""
+			now.SchedulerAlgorithm, now.Policy = s.wanted.SchedulerAlgorithm, ""
 		case f.Name == "node-limit":
-			now.NodeLimitForFeasibilityChecks = wanted.NodeLimitForFeasibilityChecks
-		case own[f.Name] != nil:
-			if wrong := own[f.Name](now, f.Value.String()); wrong != nil && bad == nil {
+			now.NodeLimitForFeasibilityChecks = s.wanted.NodeLimitForFeasibilityChecks
+		case s.own[f.Name] != nil:
+			if wrong := s.own[f.Name](now, f.Value.String()); wrong != nil && bad == nil {
 				bad = fmt.Errorf("-%s %q: %w", f.Name, f.Value, wrong)
 			}
 		default:
@@ -132,14 +121,45 @@ func setSchedulerConfig(
 		}
 		changed = true
 	})
-	if bad != nil {
-		return e.usage("%v", bad)
+	if bad == nil && !changed {
+		bad = errors.New("nothing to change is named")
 	}
-	if !changed {
-		return e.usage("nothing to change is named")
+	return bad
+}
+
+func schedulerSetConfig() spec {
+	return spec{
+		synopsis: "Change the scheduler's configuration; options that are not set stay as they are",
+		usage:    "", example: "-scheduler-algorithm spread",
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			edit := newSchedulerEdit(fs)
+			check := fs.Int64("check-index", -1, "only if the configuration's modify index is `N`")
+			try := whatIfFlag(fs)
+			return func(ctx context.Context, e *env, args []string) int {
+				if len(args) > 0 {
+					return e.usage("%q: the value of a switch is written after =, as -FLAG=%s", args[0], args[0])
+				}
+				return edit.set(ctx, e, *check, *try)
+			}
+		},
+	}
+}
+
+// set changes the cluster's configuration, or only shows what that would do.
+func (s *schedulerEdit) set(ctx context.Context, e *env, check int64, try bool) int {
+	now, err := currentScheduler(ctx, e)
+	if err != nil {
+		return e.fail(err)
+	}
+	before := now.Slots.Copy()
+	if err := s.apply(now); err != nil {
+		return e.usage("%v", err)
 	}
 	if err := now.Validate(); err != nil {
-		return e.fail(byFlag(fs, err))
+		return e.fail(byFlag(s.fs, err))
+	}
+	if try {
+		return tryChanges(ctx, e, &structs.WhatIfChange{Text: "scheduler configuration", Scheduler: now})
 	}
 	if check >= 0 {
 		now.ModifyIndex = uint64(check)
@@ -152,12 +172,21 @@ func setSchedulerConfig(
 		return e.fail(fmt.Errorf("the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"))
 	}
 	e.printf("Scheduler configuration updated!\n")
-	if fs.Lookup("slot").Value.String() != "" {
+	if s.fs.Lookup("slot").Value.String() != "" {
 		warnOfLostGPUs(before, now.Slots, e)
 		warnOfFittingSlots(ctx, e, now.Slots)
 	}
-	if stray := strayText(now); stray != "" && fs.Lookup("bands").Value.String() != "" {
+	if stray := strayText(now); stray != "" && s.fs.Lookup("bands").Value.String() != "" {
 		e.printf("No band names these priorities, which belong: %s\n", stray)
 	}
 	return exitDone
+}
+
+// currentScheduler returns the cluster's configuration.
+func currentScheduler(ctx context.Context, e *env) (*structs.SchedulerConfiguration, error) {
+	now, err := e.client.Operator().SchedulerConfig(ctx)
+	if err == nil && now == nil {
+		err = errors.New("the server returned no scheduler configuration")
+	}
+	return now, err
 }

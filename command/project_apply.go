@@ -31,6 +31,7 @@ func projectApply() spec {
 			isJSON := fs.Bool("json", false, "the file is JSON, not HCL: a project as the API has it with its weeks in Calendar, a list of some, or {\"Flows\": […], \"Projects\": […]}")
 			user, force := fs.String("user", "", editorUsage), fs.Bool("force", false, forceUsage)
 			check := fs.Int64("check-index", -1, "apply only if the project's modify index is `N` (0: it must be new)")
+			try := whatIfFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) != 1 || args[0] == "" {
 					return e.usage("one file is needed, %d given", len(args))
@@ -43,6 +44,9 @@ func projectApply() spec {
 					return e.usage("-check-index is of one project: apply them one by one")
 				}
 				e.client = e.client.As(*user)
+				if *try {
+					return tryFile(ctx, e, file.changes(args[0], *force), file.refused)
+				}
 				if err := file.applyFlows(ctx, e); err != nil {
 					return e.fail(file.refused(err))
 				}

@@ -17,6 +17,7 @@ var reads = []struct {
 	want []string // of what a person is shown
 }{
 	{"version", []string{VersionString()}},
+	{"what-if lose:gpu-1", []string{"Starts  later 1", "team/web  g      2", "60 s later", "team/web.g[0]  gpu-1", "preempted by other.g[0]", "Wait of project chip", "team, with"}},
 	{"license list", []string{"Name  Count  Used  Free  Reserved  Description", "vcs   10     7     3     0         Simulator"}},
 	{"license status vcs", []string{"Count       = 10", "Free        = 3", "owner = eda", "default    sim  g           2            6", "team       syn  g           1            1"}},
 	{"workflow list", []string{"chip  default    1    running  2 of 3 (place)  70"}},

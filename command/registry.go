@@ -22,6 +22,7 @@ func registry() commands {
 		"scaling policy list": scalingPolicyList,
 		"topology":            topologyCmd,
 		"queue":               queueCmd,
+		"what-if":             whatIfCmd,
 	}
 	for _, more := range []commands{workCommands(), nodeCommands(), projectCommands(), workflowCommands(), licenseCommands(), vcCommands(), clusterCommands(), fileCommands()} {
 		maps.Copy(all, more)

@@ -17,11 +17,13 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/snapshot"
 	"github.com/nomadish/nomadish/nomadish/endpoint/view"
 	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
+	whatifendpoint "github.com/nomadish/nomadish/nomadish/endpoint/whatif"
 	workflowendpoint "github.com/nomadish/nomadish/nomadish/endpoint/workflow"
 	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/membership"
 	"github.com/nomadish/nomadish/nomadish/raftnode"
 	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/whatif"
 )
 
 // endpoints answer the requests to this server: the router of all, and of the services those that do more than answer.
@@ -70,6 +72,9 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		workflowendpoint.New(workflowendpoint.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, NewID: NewID, Now: time.Now, Identity: users}),
 		license.New(license.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Forecasts: s.forecasts, Now: time.Now}),
+		whatifendpoint.New(whatifendpoint.Deps{
+			Router: router, Now: time.Now, Rules: whatif.Rules{Region: conf.Region, Jobs: cfg.Jobs, Nodes: limits, Identity: users, Cluster: servers},
+		}),
 	)
 }
 

@@ -15,8 +15,15 @@ import (
 //go:embed page.html
 var pageText string
 
+// styleText is the look of all pages.
+//
+//go:embed style.html
+var styleText string
+
 // page is parsed when a report is written, not by every command.
-var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.Must(template.New("page").Parse(pageText)).Parse(styleText))
+})
 
 // view is what the page shows.
 type view struct {

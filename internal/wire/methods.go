@@ -81,6 +81,7 @@ const (
 	MethodTopology = "Topology.Get"   // TopologyRequest → TopologyReply
 	MethodQueue    = "Queue.List"     // QueueRequest → QueueReply
 	MethodForecast = "Queue.Forecast" // ForecastRequest → ForecastReply
+	MethodWhatIf   = "Queue.WhatIf"   // WhatIfRequest → WhatIfReply; it changes nothing
 
 	MethodNodeRegister     = "Node.Register"     // NodeRegisterRequest → NodeUpdateReply
 	MethodNodeHeartbeat    = "Node.Heartbeat"    // NodeHeartbeatRequest → NodeUpdateReply

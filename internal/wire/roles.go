@@ -88,6 +88,7 @@ var methods = []Method{
 	{MethodTopology, forPeople},
 	{MethodQueue, forPeople},
 	{MethodForecast, forPeople},
+	{MethodWhatIf, forPeople},
 	{MethodJobRegister, forPeople},
 	{MethodJobDeregister, forPeople},
 	{MethodJobList, forPeople},

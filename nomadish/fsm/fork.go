@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"io"
+
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -23,4 +25,13 @@ func NewFork(of *state.Store, eventBuffer int) *Fork {
 func (f *Fork) Apply(t structs.LogType, payload any) (uint64, error) {
 	index := f.Store.LatestIndex() + 1
 	return index, f.writer.Apply(index, t, payload)
+}
+
+// Restored returns the state that a snapshot contains, which nobody writes to.
+func Restored(from io.Reader) (*state.Store, error) {
+	store, writer := state.New(state.Options{EventBuffer: 1})
+	if err := restore(from, writer); err != nil {
+		return nil, err
+	}
+	return store, nil
 }

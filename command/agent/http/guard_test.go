@@ -110,7 +110,7 @@ var reads = []string{
 	wire.MethodSchedulerGet, wire.MethodCheck, wire.MethodSnapshotSave, wire.MethodRaftConfig, wire.MethodAutopilotGet, wire.MethodAutopilotHealth,
 	wire.MethodJobList, wire.MethodJobGet, wire.MethodJobVersions, wire.MethodJobAllocs, wire.MethodJobEvals, wire.MethodJobSummary,
 	wire.MethodJobScaleStatus, wire.MethodJobSubmission, wire.MethodJobExplain, wire.MethodAllocList, wire.MethodAllocGet, wire.MethodAllocExplain,
-	wire.MethodEvalList, wire.MethodEvalCount, wire.MethodEvalGet, wire.MethodEvalAllocs, wire.MethodTopology, wire.MethodQueue, wire.MethodForecast,
+	wire.MethodEvalList, wire.MethodEvalCount, wire.MethodEvalGet, wire.MethodEvalAllocs, wire.MethodTopology, wire.MethodQueue, wire.MethodForecast, wire.MethodWhatIf,
 	wire.MethodNamespaceList, wire.MethodNamespaceGet, wire.MethodVirtualClusterList, wire.MethodVirtualClusterGet, wire.MethodExchangeList,
 	wire.MethodProjectList, wire.MethodProjectGet, wire.MethodProjectCalendar, wire.MethodProjectEdits, wire.MethodProjectReport, wire.MethodFlowList, wire.MethodFlowGet,
 	wire.MethodWorkflowList, wire.MethodWorkflowGet,

@@ -49,25 +49,12 @@ func schedulerConfigGet(r *request) (any, error) {
 
 func schedulerConfigSet(r *request) (any, error) {
 	args := structs.SchedulerConfigRequest{WriteRequest: r.write()}
-	standard := structs.DefaultSchedulerConfiguration() // of Nomad's fields: what is not stated is as in a new cluster
-	args.Config.NodeLimitForFeasibilityChecks = standard.NodeLimitForFeasibilityChecks
-	args.Config.PreemptionConfig = standard.PreemptionConfig
 	var stated json.RawMessage
-	if err := r.decode(&stated); err != nil {
-		return nil, err
+	err := r.decode(&stated)
+	if err == nil {
+		args.Config, args.Absent, err = schedulerConfig(stated)
 	}
-	if err := decodeJSON(stated, &args.Config); err != nil {
-		return nil, err
-	}
-	var err error
-	if args.Absent, err = absent(stated, structs.OwnSchedulerFields()); err != nil {
-		return nil, err
-	}
-	if args.Config.SchedulerAlgorithm == "" {
-		args.Config.SchedulerAlgorithm = structs.AlgorithmBinpack
-		args.Config.SetNodeOrder(args.Config.Policy)
-	}
-	if err := args.Config.Validate(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if r.query.Has("cas") {
@@ -82,6 +69,24 @@ func schedulerConfigSet(r *request) (any, error) {
 		return nil, err
 	}
 	return &reply, nil
+}
+
+// schedulerConfig reads a configuration of the scheduler, with the fields of ours that it does not state.
+func schedulerConfig(stated json.RawMessage) (config structs.SchedulerConfiguration, missing []string, err error) {
+	standard := structs.DefaultSchedulerConfiguration() // of Nomad's fields: what is not stated is as in a new cluster
+	config.NodeLimitForFeasibilityChecks = standard.NodeLimitForFeasibilityChecks
+	config.PreemptionConfig = standard.PreemptionConfig
+	if err := decodeJSON(stated, &config); err != nil {
+		return config, nil, err
+	}
+	if missing, err = absent(stated, structs.OwnSchedulerFields()); err != nil {
+		return config, nil, err
+	}
+	if config.SchedulerAlgorithm == "" {
+		config.SchedulerAlgorithm = structs.AlgorithmBinpack
+		config.SetNodeOrder(config.Policy)
+	}
+	return config, missing, config.Validate()
 }
 
 // absent returns those of names that a JSON object does not have, whatever their case.

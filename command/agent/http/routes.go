@@ -165,6 +165,7 @@ func nodeRoutes() []*route {
 		get("/v1/topology/node/*", topologyNode, wire.MethodTopology),
 		get("/v1/queue", queueList, wire.MethodQueue),
 		get("/v1/forecast", forecast, wire.MethodForecast),
+		put("/v1/what-if", whatIf, wire.MethodWhatIf),
 
 		put("/v1/node/pools", poolUpsert, wire.MethodNodePoolUpsert).with(poolList, wire.MethodNodePoolList, http.MethodGet),
 		put("/v1/node/pool/*", poolUpsert, wire.MethodNodePoolUpsert).with(poolGet, wire.MethodNodePoolGet, http.MethodGet).with(poolDelete, wire.MethodNodePoolDelete, http.MethodDelete),

@@ -30,6 +30,7 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodFlowGet] = structs.FlowReply{Flow: &structs.Flow{Name: "asic"}}
 	fk.answer[wire.MethodWorkflowGet] = structs.WorkflowGetReply{Workflow: &structs.WorkflowStatus{ID: "chip"}}
 	fk.answer[wire.MethodWorkflowPlan] = structs.WorkflowPlanReply{Plan: &structs.WorkflowPlan{ID: "chip"}}
+	fk.answer[wire.MethodWhatIf] = structs.WhatIfReply{WhatIf: &structs.WhatIf{}}
 	fk.answer[wire.MethodLicenseGet] = structs.LicenseReply{License: &structs.LicenseStatus{}}
 	fk.answer[wire.MethodNodePoolGet] = structs.NodePoolReply{NodePool: &structs.NodePool{Name: "default"}}
 	fk.answer[wire.MethodNodeGet] = structs.NodeReply{Node: &structs.Node{}}
@@ -142,6 +143,7 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/node/pool/all/jobs", "", wire.MethodNodePoolJobs)
 	f("GET", "/v1/queue?node_pool=gpu&namespace=*", "", wire.MethodQueue)
 	f("GET", "/v1/forecast?job=a&horizon=24h", "", wire.MethodForecast)
+	f("PUT", "/v1/what-if", `{"Changes":[{"Lose":"n1"},{"Scheduler":{"SchedulerAlgorithm":"spread"}}]}`, wire.MethodWhatIf)
 	f("GET", "/v1/agent/self", "", wire.MethodMembers)
 	f("GET", "/v1/agent/health", "", wire.MethodLeader)
 	f("GET", "/v1/agent/members", "", wire.MethodMembers)

@@ -1,0 +1,136 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+//go:embed whatif.html
+var whatIfText string
+
+var whatIfPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.Must(template.New("what-if").Parse(whatIfText)).Parse(styleText))
+})
+
+// whatIfView is what the page of a what-if shows.
+type whatIfView struct {
+	w       *structs.WhatIf
+	Changes []string
+	About   string
+	Rows    [][]string
+	Plots   []plotView
+	Tables  []tableView
+}
+
+// WhatIf writes the page of a what-if. The same what-if gives the same bytes.
+func WhatIf(to io.Writer, w *structs.WhatIf) error {
+	v := &whatIfView{w: w, Rows: WhatIfFigures(w)}
+	for _, c := range w.Changes {
+		v.Changes = append(v.Changes, fmt.Sprintf("%s, at %s", c.Text, stamp(c.Time)))
+	}
+	lasting := "as long as finished runs took, or its time limit"
+	if w.Latest {
+		lasting = "all the time that it may"
+	}
+	v.About = fmt.Sprintf("State of index %d, from %s to %s; all that runs takes %s.", w.Index, stamp(w.Time), stamp(w.Until), lasting)
+	v.plot("GPUs in use", "The part of all GPUs that is used.", percent, 1, func(u *structs.WhatIfUsage) float64 { return u.GPU })
+	v.plot("CPU in use", "The part of all CPU that is used.", percent, 1, func(u *structs.WhatIfUsage) float64 { return u.CPU })
+	v.plot("Instances that wait", "How many instances wait for a node.", number, 0, func(u *structs.WhatIfUsage) float64 { return u.Waiting })
+	v.plot("Fragmentation", "The part of all GPUs that is idle on nodes of which others are used.", percent, 0, func(u *structs.WhatIfUsage) float64 { return u.Fragmented })
+	v.tables()
+	return whatIfPage().Execute(to, v)
+}
+
+// stamp prints a time for people, the same everywhere.
+func stamp(nanos int64) string {
+	if nanos == 0 {
+		return "never"
+	}
+	return time.Unix(0, nanos).UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// plot adds a figure over time, of both futures.
+func (v *whatIfView) plot(title, text string, tick func(float64) string, most float64, get func(u *structs.WhatIfUsage) float64) {
+	p := plot{title: title, xName: "time from the beginning", yName: title, xTick: hours, yTick: tick, yMost: most, xSteps: hourSteps}
+	for i, f := range []*structs.WhatIfFuture{&v.w.Before, &v.w.After} {
+		l := line{name: []string{"without", "with"}[i], colour: i}
+		for k := range f.Usage {
+			l.x = append(l.x, float64(f.Usage[k].From-v.w.Time)/float64(time.Hour))
+			l.y = append(l.y, get(&f.Usage[k]))
+		}
+		p.lines = append(p.lines, l)
+	}
+	v.Plots = append(v.Plots, plotView{Title: title, Text: text, SVG: svg(p.svg()), Legend: true})
+}
+
+// WhatIfFigures returns the figures of both futures: what, without the changes, with them.
+func WhatIfFigures(w *structs.WhatIf) [][]string {
+	var rows [][]string
+	row := func(name string, get func(f *structs.WhatIfFuture) string) {
+		rows = append(rows, []string{name, get(&w.Before), get(&w.After)})
+	}
+	row("GPUs in use, mean", func(f *structs.WhatIfFuture) string { return percent(f.Mean.GPU) })
+	row("CPU in use, mean", func(f *structs.WhatIfFuture) string { return percent(f.Mean.CPU) })
+	row("Memory in use, mean", func(f *structs.WhatIfFuture) string { return percent(f.Mean.Memory) })
+	row("GPUs idle beside used ones", func(f *structs.WhatIfFuture) string { return percent(f.Mean.Fragmented) })
+	row("Instances that wait, mean", func(f *structs.WhatIfFuture) string { return strconv.FormatFloat(f.Mean.Waiting, 'f', 1, 64) })
+	row("Taken for others", func(f *structs.WhatIfFuture) string { return strconv.Itoa(len(f.Taken) + f.TakenMore) })
+	return rows
+}
+
+// tables adds what is listed.
+func (v *whatIfView) tables() {
+	starts := tableView{Title: "Starts", Head: []string{"job", "group", "without", "with", ""}, Open: true}
+	for _, g := range v.w.Groups {
+		starts.Rows = append(starts.Rows, []string{g.Namespace + "/" + g.JobID, g.Group, WhatIfStartText(g.Before, stamp), WhatIfStartText(g.After, stamp), WhatIfVerdict(g)})
+	}
+	taken := tableView{Title: "Taken with the changes", Head: []string{"instance", "node", "when", "how", "for what", "runs again"}, Open: true}
+	for _, t := range v.w.After.Taken {
+		how := "evicted"
+		if t.Suspended {
+			how = "suspended"
+		}
+		taken.Rows = append(taken.Rows, []string{t.Namespace + "/" + t.Name, t.NodeName, stamp(t.Time), how, t.For, stamp(t.Back)})
+	}
+	waits := tableView{Title: "Waits", Head: []string{"of", "", "instances", "started", "mean", "p95", "max"}}
+	for i, f := range []*structs.WhatIfFuture{&v.w.Before, &v.w.After} {
+		which := []string{"without", "with"}[i]
+		for _, kind := range []struct {
+			name string
+			list []structs.WhatIfWaits
+		}{{"namespace", f.Namespaces}, {"project", f.Projects}} {
+			for _, x := range kind.list {
+				waits.Rows = append(waits.Rows, []string{kind.name + " " + x.Of, which, strconv.Itoa(x.Waits), strconv.Itoa(x.Started), span(x.Mean.Seconds()), span(x.P95.Seconds()), span(x.Max.Seconds())})
+			}
+		}
+	}
+	v.Tables = append(v.Tables, starts, taken, waits)
+}
+
+// WhatIfStartText prints when the instances of a group start, with times as stamp prints them.
+func WhatIfStartText(s *structs.WhatIfStart, stamp func(int64) string) string {
+	switch {
+	case s == nil:
+		return "-"
+	case s.All == 0 && s.First == 0:
+		return "never"
+	case s.All == 0:
+		return "some never"
+	}
+	return stamp(s.All)
+}
+
+// WhatIfVerdict prints what the changes do to the start of a group.
+func WhatIfVerdict(g *structs.WhatIfGroup) string {
+	if g.Shift != 0 {
+		return span(g.Shift.Abs().Seconds()) + " " + g.Verdict
+	}
+	return g.Verdict
+}

@@ -1,0 +1,285 @@
+package command
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/command/tracefile"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// changeReader reads changes as a user states them on the command line.
+type changeReader struct {
+	o         *whatIfOptions
+	e         *env
+	begin     time.Time
+	scheduler func() (*structs.SchedulerConfiguration, error) // the configuration as it is
+	config    *structs.SchedulerConfiguration                 // with the changes so far; nil: there are none
+	changes   []*structs.WhatIfChange
+	places    []func(error) error // put the place in a file before an error
+}
+
+// changeKinds are the words that changes begin with.
+var changeKinds = []string{"job", "vc", "project", "workflow", "add-nodes", "drain", "lose", "config"}
+
+// statedChange is a change that was taken apart.
+type statedChange struct {
+	text, what string
+	options    map[string]string
+	after      time.Duration
+}
+
+// changeOptions are the options that a change may end with.
+var changeOptions = map[string][]string{"add-nodes": {"like", "shape"}, "drain": {"deadline"}}
+
+// read reads a change, of which a file may make several.
+func (c *changeReader) read(ctx context.Context, text string) error {
+	kind, rest, ok := strings.Cut(text, ":")
+	if !ok || rest == "" {
+		return fmt.Errorf("%q: a change is written as KIND:WHAT, such as drain:NODE; kinds are %s", text, strings.Join(changeKinds, ", "))
+	}
+	s, err := c.takeApart(text, kind, rest)
+	if err != nil {
+		return fmt.Errorf("%q: %w", text, err)
+	}
+	made, err := c.made(ctx, kind, s)
+	if err != nil {
+		return err
+	}
+	for _, ch := range made {
+		ch.Text, ch.After = text, s.after
+		c.changes = append(c.changes, ch)
+	}
+	return nil
+}
+
+// takeApart cuts the options off the end of a change.
+func (c *changeReader) takeApart(text, kind, rest string) (*statedChange, error) {
+	s := &statedChange{text: text, what: rest, options: map[string]string{}}
+	for {
+		at := c.lastOption(kind, s.what)
+		if at < 0 {
+			break
+		}
+		name, value, _ := strings.Cut(s.what[at+1:], "=")
+		if _, twice := s.options[name]; twice {
+			return nil, fmt.Errorf("%s is stated twice", name)
+		}
+		s.options[name], s.what = value, s.what[:at]
+	}
+	after, at := s.options["after"], s.options["at"]
+	var err error
+	switch {
+	case after != "" && at != "":
+		return nil, fmt.Errorf("after and at exclude each other")
+	case after != "":
+		s.after, err = time.ParseDuration(after)
+	case at != "":
+		s.after, err = c.until(at)
+	}
+	if err == nil && s.after < 0 {
+		err = fmt.Errorf("%s%s is before the what-if begins, at %s", after, at, c.begin.Format(time.RFC3339))
+	}
+	return s, err
+}
+
+// lastOption returns where the last option of a change begins, with its colon; -1: there is none.
+func (c *changeReader) lastOption(kind, text string) (at int) {
+	at = -1
+	for _, name := range append([]string{"after", "at"}, changeOptions[kind]...) {
+		at = max(at, strings.LastIndex(text, ":"+name+"="))
+	}
+	return at
+}
+
+// until returns how long it is until a time of the day, or a time.
+func (c *changeReader) until(text string) (time.Duration, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t.Sub(c.begin), nil
+	}
+	clock, err := time.Parse("15:04", text)
+	if err != nil {
+		return 0, fmt.Errorf("at=%s: write a time of the day as 15:04, or a time as 2026-12-01T15:04:00Z", text)
+	}
+	begin := c.begin.Local()
+	t := time.Date(begin.Year(), begin.Month(), begin.Day(), clock.Hour(), clock.Minute(), 0, 0, begin.Location())
+	if t.Before(begin) {
+		t = t.AddDate(0, 0, 1)
+	}
+	return t.Sub(begin), nil
+}
+
+// made returns the changes that a stated one makes.
+func (c *changeReader) made(ctx context.Context, kind string, s *statedChange) ([]*structs.WhatIfChange, error) {
+	one := func(ch *structs.WhatIfChange, err error) ([]*structs.WhatIfChange, error) {
+		return []*structs.WhatIfChange{ch}, err
+	}
+	isJSON := strings.HasSuffix(s.what, ".json")
+	file := jobFile{vars: c.o.vars, varFiles: c.o.varFiles, json: isJSON}
+	switch kind {
+	case "job":
+		job, _, err := file.read(ctx, c.e, []string{s.what})
+		if err != nil {
+			return nil, err
+		}
+		if ns := c.e.jobNamespace(); ns != "" {
+			job.Namespace = ns
+		}
+		c.places = append(c.places, file.placed)
+		return one(&structs.WhatIfChange{Job: job, Opportunistic: c.o.opportunistic}, nil)
+	case "workflow":
+		f := &workflowFile{jobFile: file}
+		w, err := f.load(ctx, c.e, []string{s.what})
+		c.places = append(c.places, f.refused)
+		return one(&structs.WhatIfChange{Workflow: w}, err)
+	case "vc":
+		f, err := readVirtualClusters(c.e.in, s.what, isJSON)
+		if err != nil {
+			return nil, err
+		}
+		c.places = append(c.places, f.placedChange)
+		return f.changes(s.what, c.o.whenFree), nil
+	case "project":
+		f, err := readProjects(c.e.in, s.what, languageOf(isJSON, projectJSON))
+		if err != nil {
+			return nil, err
+		}
+		c.places = append(c.places, f.refused)
+		return f.changes(s.what, c.o.tolerant), nil
+	case "add-nodes":
+		return c.nodes(s)
+	case "drain":
+		deadline, err := drainDeadline, error(nil)
+		if text := s.options["deadline"]; text != "" {
+			if deadline, err = time.ParseDuration(text); err != nil || deadline <= 0 {
+				return nil, fmt.Errorf("%q: deadline %q: write a duration of more than 0, such as 30m", s.text, text)
+			}
+		}
+		return one(&structs.WhatIfChange{Drain: &structs.WhatIfDrain{Node: s.what, DrainSpec: structs.DrainSpec{Deadline: deadline}}}, nil)
+	case "lose":
+		return one(&structs.WhatIfChange{Lose: s.what}, nil)
+	case "config":
+		return one(c.configured(s))
+	}
+	return nil, fmt.Errorf("%q: there is no change %q; kinds are %s", s.text, kind, strings.Join(changeKinds, ", "))
+}
+
+// nodes returns the nodes that are added.
+func (c *changeReader) nodes(s *statedChange) (changes []*structs.WhatIfChange, err error) {
+	count, err := strconv.Atoi(s.what)
+	if err != nil || count < 1 {
+		return nil, fmt.Errorf("%q: how many nodes: write add-nodes:2:like=NODE or add-nodes:2:shape=FILE", s.text)
+	}
+	like, layout := s.options["like"], s.options["shape"]
+	switch {
+	case (like == "") == (layout == ""):
+		return nil, fmt.Errorf("%q: one of like=NODE and shape=FILE is needed", s.text)
+	case like != "":
+		return []*structs.WhatIfChange{{AddNodes: &structs.WhatIfNodes{Count: count, Like: like}}}, nil
+	}
+	nodes, err := tracefile.OpenNodes(layout)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		name := n.Name[:max(0, strings.LastIndex(n.Name, "-"))] // the shape's
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		n.Name = name
+		changes = append(changes, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: count, Node: n}})
+	}
+	return changes, nil
+}
+
+// configured returns a change of the scheduler's configuration, on top of those before it.
+func (c *changeReader) configured(s *statedChange) (*structs.WhatIfChange, error) {
+	if c.config == nil {
+		now, err := c.scheduler()
+		if err != nil {
+			return nil, err
+		}
+		c.config = now
+	}
+	fs := flag.NewFlagSet("config", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	edit := newSchedulerEdit(fs)
+	name, value, ok := strings.Cut(s.what, "=")
+	if !ok {
+		return nil, fmt.Errorf("%q: write config:OPTION=VALUE, with an option of `nomadish operator scheduler set-config`", s.text)
+	}
+	names := []string{name}
+	if name == "preemption" {
+		names = []string{"preempt-system-scheduler", "preempt-service-scheduler", "preempt-batch-scheduler", "preempt-sysbatch-scheduler"}
+	}
+	for _, name := range names {
+		if fs.Lookup(name) == nil {
+			return nil, fmt.Errorf("%q: there is no option %q of the scheduler's configuration (`nomadish operator scheduler set-config -help` lists them)", s.text, name)
+		}
+		if err := fs.Set(name, value); err != nil {
+			return nil, fmt.Errorf("%q: %w", s.text, err)
+		}
+	}
+	if err := edit.apply(c.config); err != nil {
+		return nil, fmt.Errorf("%q: %w", s.text, err)
+	}
+	if err := c.config.Validate(); err != nil {
+		return nil, byFlag(fs, err)
+	}
+	config := *c.config
+	config.Slots = config.Slots.Copy()
+	return &structs.WhatIfChange{Scheduler: &config}, nil
+}
+
+// refused puts the place in the file before an error, if it is known.
+func (c *changeReader) refused(err error) error {
+	for _, place := range c.places {
+		if found := place(err); found.Error() != err.Error() {
+			return found
+		}
+	}
+	return err
+}
+
+// changes returns what applying the file changes.
+func (v *virtualClusterFile) changes(path string, whenFree bool) (changes []*structs.WhatIfChange) {
+	for _, vc := range v.clusters {
+		changes = append(changes, &structs.WhatIfChange{Text: "vc:" + path, VirtualCluster: vc, WhenFree: whenFree})
+	}
+	return changes
+}
+
+// placedChange is refused for whichever virtual cluster of the file an error names.
+func (v *virtualClusterFile) placedChange(err error) error {
+	for _, vc := range v.clusters {
+		if strings.Contains(err.Error(), strconv.Quote(vc.Name)) {
+			return v.refused(vc, err)
+		}
+	}
+	return err
+}
+
+// changes returns what applying the file changes.
+func (f *projectFile) changes(path string, force bool) (changes []*structs.WhatIfChange) {
+	add := func(ch *structs.WhatIfChange) {
+		ch.Text, ch.Force = "project:"+path, force
+		changes = append(changes, ch)
+	}
+	for _, flow := range f.flows {
+		add(&structs.WhatIfChange{Flow: flow})
+	}
+	for _, p := range f.projects {
+		add(&structs.WhatIfChange{Project: &p.Project})
+		for _, w := range p.Calendar {
+			add(&structs.WhatIfChange{Week: &structs.WhatIfWeek{Project: p.Name, Week: w.Week, Rows: w.Slots}})
+		}
+	}
+	return changes
+}

@@ -1,0 +1,45 @@
+package whatif
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/internal/wire"
+	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestWhatIf: a what-if is answered with the index of the state, commits nothing, and is refused while as many run as may.
+func TestWhatIf(t *testing.T) {
+	s := endpointtest.New(t, testcluster.Node(endpointtest.ID(1), 1000))
+	e := New(Deps{Router: s.Router, Now: time.Now})
+	mux := wire.NewMux(hclog.NewNullLogger(), 0)
+	rpc.Register(mux, e)
+	index, hash := s.Store.LatestIndex(), s.Store.Snapshot().Hash()
+	request := func(node string) (*structs.WhatIf, error) {
+		var reply structs.WhatIfReply
+		err := mux.Local(t.Context(), wire.MethodWhatIf, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Lose: node}}}, &reply)
+		return reply.WhatIf, err
+	}
+	w, err := request(endpointtest.ID(1))
+	if err != nil || w.Index != index || len(w.Changes) != 1 {
+		t.Fatalf("%v: %+v", err, w)
+	}
+	if _, err := request("nowhere"); structs.CodeOf(err) != structs.CodeNotFound {
+		t.Errorf("a node that is not there: %v", err)
+	}
+	if snap := s.Store.Snapshot(); snap.Index() != index || snap.Hash() != hash {
+		t.Errorf("the state was at index %d, and is at %d", index, snap.Index())
+	}
+	for range maxRunning {
+		e.running <- struct{}{}
+	}
+	if _, err := request(endpointtest.ID(1)); structs.CodeOf(err) != structs.CodeLimited || !strings.Contains(err.Error(), "2 what-ifs run on this server already") {
+		t.Errorf("one too many: %v", err)
+	}
+}

@@ -1,0 +1,118 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/fsm"
+	"github.com/nomadish/nomadish/nomadish/queue"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/worker"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// FutureOptions are how a future is run.
+type FutureOptions struct {
+	Now time.Time // when it begins; needed
+	// Entries bounds the log entries that are applied (200,000), and Reserving the groups that wait and get reservations (1,000).
+	Entries   int
+	Reserving int
+	// Expected: instances run as long as the finished runs of their job, or else of their user, did in the mean. Otherwise they take all the time that they may.
+	Expected bool
+	// IDs is what all IDs that the leader's parts mint derive from.
+	IDs string
+}
+
+// Future is a fork of a state in virtual time, with a leader and a model of clients, which its caller runs on step by step. It is for one
+// goroutine, and must be closed.
+type Future struct {
+	*leader
+	o       FutureOptions
+	fork    *fork
+	clients *clients
+	ended   string
+}
+
+// NewFuture returns a future of the state that a store has now.
+func NewFuture(base *state.Store, o FutureOptions) *Future {
+	if o.Entries <= 0 {
+		o.Entries = maxEntries
+	}
+	if o.Reserving <= 0 {
+		o.Reserving = maxReserving
+	}
+	base = fsm.NewFork(base, 1).Store
+	snap := base.Snapshot()
+	f := &Future{o: o, fork: newFork(base, o.Entries)}
+	reserveFrom := o.Now.Add(1)
+	if len(waiting(snap, o.Now.UnixNano())) > o.Reserving {
+		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
+	}
+	lasting := latest
+	if o.Expected {
+		if past := historyOf(snap); !past.empty() {
+			lasting = past.lasting
+		}
+	}
+	f.leader = newLeader(f.fork.Store, f.fork.apply, o.Now, ids(o.IDs), worker.PassOptions{
+		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(),
+	}, queue.Options{})
+	f.clients = newClients(f.leader, lasting, unseen{})
+	return f
+}
+
+// Store returns the state, which nobody but the future writes to.
+func (f *Future) Store() *state.Store { return f.fork.Store }
+
+// NewID mints an ID.
+func (f *Future) NewID() string { return f.newID() }
+
+// At has something done at a time of the future.
+func (f *Future) At(when time.Time, do func()) { f.at(when, do) }
+
+// Ended states why the future cannot be run on; empty: it can.
+func (f *Future) Ended() string { return f.ended }
+
+// Close ends the future.
+func (f *Future) Close() { f.stop() }
+
+// Run runs the future until a time, or until done reports true, which is called whenever nothing is left to be done at the time that it is. look is called
+// after every step, when the state may have changed. ctx bounds the time that it takes. It returns an error if a part of the leader fails.
+func (f *Future) Run(ctx context.Context, until time.Time, look func() error, done func() bool) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // the future must not take the present with it
+			err = structs.Errorf(structs.CodeInternal, "the future panicked: %v", r)
+		}
+	}()
+	step := func(ctx context.Context) error {
+		if err := f.clients.follow(ctx); err != nil {
+			return err
+		}
+		return look()
+	}
+	for f.ended == "" {
+		switch err := f.settle(ctx, step); {
+		case f.fork.spent():
+			f.ended = fmt.Sprintf("it ends after %d log entries, at %s", f.o.Entries, f.now.UTC().Format(time.RFC3339))
+		case ctx.Err() != nil:
+			f.ended = fmt.Sprintf("it ran out of time at %s", f.now.UTC().Format(time.RFC3339))
+		case err != nil:
+			return fmt.Errorf("run the future: %w", err)
+		case done():
+			return nil
+		case !f.advance(until):
+			f.now = until
+			return nil
+		}
+	}
+	return nil
+}
+
+// unseen is an observer that nothing is done by.
+type unseen struct{}
+
+func (unseen) placed(*instance)  {}
+func (unseen) starts(*instance)  {}
+func (unseen) ended(*instance)   {}
+func (unseen) stopped(*instance) {}

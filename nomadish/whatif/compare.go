@@ -1,0 +1,140 @@
+package whatif
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// compare lays two futures side by side.
+func compare(out *structs.WhatIf, before, after *run) {
+	keys := append(before.lines(), after.lines()...)
+	slices.SortFunc(keys, groupKey.compare)
+	out.Groups = []*structs.WhatIfGroup{}
+	for _, k := range slices.Compact(keys) {
+		out.Groups = append(out.Groups, compareGroup(k, before.known[k], after.known[k]))
+	}
+	from, to := time.Unix(0, out.Time), time.Unix(0, out.Until)
+	out.Before, out.After = before.future(from, to), after.future(from, to)
+}
+
+func compareGroup(k groupKey, was, is *waiter) *structs.WhatIfGroup {
+	g := &structs.WhatIfGroup{Namespace: k.namespace, JobID: k.job, Group: k.group, Before: startOf(was), After: startOf(is)}
+	for _, w := range []*waiter{was, is} {
+		if w != nil {
+			g.Project = w.project
+		}
+	}
+	switch b, a := g.Before, g.After; {
+	case b == nil:
+		g.Verdict = structs.WhatIfNew
+	case a == nil:
+		g.Verdict = structs.WhatIfGone
+	case b.All == 0 && a.All == 0:
+		g.Verdict = structs.WhatIfSame
+	case b.All == 0:
+		g.Verdict = structs.WhatIfStarts
+	case a.All == 0:
+		g.Verdict = structs.WhatIfNever
+	default:
+		g.Shift, g.Verdict = time.Duration(a.All-b.All), structs.WhatIfSame
+		if g.Shift < 0 {
+			g.Verdict = structs.WhatIfEarlier
+		} else if g.Shift > 0 {
+			g.Verdict = structs.WhatIfLater
+		}
+	}
+	return g
+}
+
+// startOf returns when a group starts; nil: nothing of it waits.
+func startOf(w *waiter) *structs.WhatIfStart {
+	if w == nil || w.waits == 0 {
+		return nil
+	}
+	s := &structs.WhatIfStart{Waits: w.waits, Since: w.since.UnixNano()}
+	if len(w.starts) > 0 {
+		s.First = w.starts[0].UnixNano()
+	}
+	if all := w.last(); !all.IsZero() {
+		s.All = all.UnixNano()
+	}
+	return s
+}
+
+// future returns what became of a future between two times.
+func (r *run) future(from, to time.Time) structs.WhatIfFuture {
+	f := structs.WhatIfFuture{
+		Ended: r.Ended(), Usage: r.usage.series(from, to), Mean: r.usage.mean(from, to), Taken: r.taken, TakenMore: r.takenMore, Shortfalls: r.lack.list(),
+	}
+	f.Namespaces, f.Projects = r.waits()
+	if f.Taken == nil {
+		f.Taken = []structs.WhatIfTaken{}
+	}
+	f.Workflows = []structs.WhatIfWorkflow{}
+	for w := range r.Store().Snapshot().Workflows(nil).List(structs.AllNamespaces, "", false) {
+		if !w.Alive() && w.EndTime < from.UnixNano() {
+			continue
+		}
+		line := structs.WhatIfWorkflow{Namespace: w.Namespace, ID: w.ID, Run: w.Run, State: w.State, Start: w.StartTime, End: w.EndTime, Stages: []structs.WhatIfStage{}}
+		for _, s := range w.Stages {
+			line.Stages = append(line.Stages, structs.WhatIfStage{Name: s.Name, State: s.State, Start: s.Start, End: s.End})
+		}
+		f.Workflows = append(f.Workflows, line)
+	}
+	return f
+}
+
+// waits returns how long instances waited, by namespace and by project.
+func (w *watch) waits() (namespaces, projects []structs.WhatIfWaits) {
+	byNamespace, byProject := map[string]*spread{}, map[string]*spread{}
+	for k, g := range w.known { // order does not matter: sorted below
+		if g.waits == 0 {
+			continue
+		}
+		add(byNamespace, k.namespace, g)
+		if g.project != "" {
+			add(byProject, g.project, g)
+		}
+	}
+	return listed(byNamespace), listed(byProject)
+}
+
+// spread is how long instances waited.
+type spread struct {
+	waits int
+	took  []time.Duration
+}
+
+func add(to map[string]*spread, name string, g *waiter) {
+	s := to[name]
+	if s == nil {
+		s = &spread{}
+		to[name] = s
+	}
+	s.waits += g.waits
+	for _, t := range g.starts[:min(len(g.starts), g.waits)] {
+		s.took = append(s.took, t.Sub(g.since))
+	}
+}
+
+func listed(of map[string]*spread) []structs.WhatIfWaits {
+	out := []structs.WhatIfWaits{}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		s := of[name]
+		w := structs.WhatIfWaits{Of: name, Waits: s.waits, Started: len(s.took)}
+		slices.Sort(s.took)
+		if n := len(s.took); n > 0 {
+			sum := 0.0
+			for _, d := range s.took {
+				sum += d.Seconds()
+			}
+			w.Mean = time.Duration(sum / float64(n) * 1e9).Round(time.Millisecond)
+			w.P95, w.Max = s.took[(95*n+99)/100-1], s.took[n-1]
+		}
+		out = append(out, w)
+	}
+	return out
+}

@@ -1,0 +1,287 @@
+package whatif
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/queueview"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// maxTaken bounds the instances that are listed as taken.
+const maxTaken = 1000
+
+// groupKey names a group.
+type groupKey struct{ namespace, job, group string }
+
+func (k groupKey) compare(o groupKey) int {
+	return cmp.Or(strings.Compare(k.namespace, o.namespace), strings.Compare(k.job, o.job), strings.Compare(k.group, o.group))
+}
+
+// waiter is a group of which instances wait, or waited.
+type waiter struct {
+	project string
+	spec    uint64 // the index of the job's version, as it was known first
+	waits   int    // instances; 0: none waited, and what starts is begun anew
+	since   time.Time
+	starts  []time.Time // in the order of time
+}
+
+// last returns when all instances that waited have started; zero: not all have.
+func (w *waiter) last() (t time.Time) {
+	if w.waits == 0 || len(w.starts) < w.waits {
+		return t
+	}
+	return w.starts[w.waits-1]
+}
+
+// watch sees what becomes of a future by the changes of its state.
+type watch struct {
+	store *state.Store
+	feed  *state.Feed
+	known map[groupKey]*waiter
+	usage *usage
+
+	missing map[string]int      // instances that wait, by the key of their request
+	lacking int                 // their sum
+	open    map[string]openWork // allocations that have not started, or are suspended for others
+	flows   map[string]bool     // workflows that have not ended
+
+	taken     []structs.WhatIfTaken
+	takenMore int
+	back      map[string]int // by instance, the line of taken that it is not back from
+	lack      *shortfalls
+}
+
+// openWork is what an allocation that does not run waits for.
+type openWork uint8
+
+const (
+	toStart openWork = iota + 1
+	toResume
+)
+
+func newWatch(store *state.Store, now time.Time) *watch {
+	snap := store.Snapshot()
+	w := &watch{
+		store: store, feed: store.Feed(snap.Index()), known: map[groupKey]*waiter{}, usage: newUsage(), missing: map[string]int{},
+		open: map[string]openWork{}, flows: map[string]bool{}, back: map[string]int{}, lack: newShortfalls(),
+	}
+	for n := range snap.Nodes(nil, "", false) {
+		w.usage.node(n)
+	}
+	for row := range snap.AllocRows(nil, structs.AllNamespaces) {
+		w.usage.alloc(row.ID(), row)
+		w.opened(row)
+		if !row.Terminal() {
+			w.of(groupKey{row.Namespace(), row.JobID().ID, row.Group()})
+		}
+	}
+	for r := range snap.Requests().Waiting(nil, structs.AllNamespaces) {
+		w.requested(requestKey(r), r.Missing)
+	}
+	for r := range snap.Workflows(nil).List(structs.AllNamespaces, "", false) {
+		w.flow(r)
+	}
+	w.submitted(now, true)
+	return w
+}
+
+func requestKey(r *structs.PendingRequest) string { return r.Namespace + "/" + r.JobID + "/" + r.Group }
+
+// of returns a group as it is known.
+func (w *watch) of(k groupKey) (g *waiter, is bool) {
+	if g = w.known[k]; g != nil {
+		return g, true
+	}
+	g = &waiter{}
+	if job := w.store.Snapshot().Job(nil, k.namespace, k.job); job != nil {
+		g.project, g.spec = job.Project, job.JobModifyIndex
+	}
+	w.known[k] = g
+	return g, false
+}
+
+// submitted takes in what waits at a time, by evaluations that nobody has decided yet too. Of groups that ran before only those count whose job is
+// another one by now, or all at the beginning: others wait as they were taken, which is listed.
+func (w *watch) submitted(now time.Time, beginning bool) {
+	for _, line := range queueview.Order(w.store.Snapshot(), now.UnixNano()) {
+		g, known := w.of(groupKey{line.Job.Namespace, line.Job.ID, line.Group.Name})
+		if known && g.waits == 0 && g.spec == line.Job.JobModifyIndex && !beginning {
+			continue
+		}
+		g.spec = line.Job.JobModifyIndex
+		if len(g.starts) == 0 && (g.waits == 0 || g.since.Equal(now)) {
+			g.since = now
+			g.waits = max(g.waits, line.Request.Missing) // a group may have two lines
+			g.project = line.Job.Project
+		}
+	}
+}
+
+// look takes in what has changed, at a time.
+func (w *watch) look(now time.Time) error {
+	for {
+		changes, found, err := w.feed.Poll()
+		if err != nil || !found {
+			return err
+		}
+		for i := range changes.Items {
+			w.changed(&changes.Items[i], now)
+		}
+	}
+}
+
+func (w *watch) changed(c *state.Change, now time.Time) {
+	switch c.Kind { //nolint:exhaustive // the others say nothing of what is shown
+	case state.KindAlloc:
+		was, _ := c.Old.(*state.AllocRow)
+		is, _ := c.New.(*state.AllocRow)
+		w.alloc(c.Key, was, is, now)
+	case state.KindNode:
+		if n, _ := c.New.(*structs.Node); n != nil {
+			w.usage.node(n)
+		} else {
+			w.usage.drop(c.Key)
+		}
+		w.lack.stale = true
+	case state.KindRequest:
+		r, _ := c.New.(*structs.PendingRequest)
+		if r == nil {
+			w.requested(c.Key, 0)
+			return
+		}
+		w.requested(c.Key, r.Missing)
+		if r.Missing > 0 {
+			if g, known := w.of(groupKey{r.Namespace, r.JobID, r.Group}); !known {
+				g.waits, g.since = r.Missing, now
+			}
+		}
+	case state.KindWorkflow:
+		if r, _ := c.New.(*structs.WorkflowRun); r != nil {
+			w.flow(r)
+		} else {
+			delete(w.flows, c.Key)
+		}
+	case state.KindVirtualCluster, state.KindExchange, state.KindProject:
+		w.lack.stale = true
+	}
+}
+
+func (w *watch) requested(key string, missing int) {
+	w.lacking += missing - w.missing[key]
+	w.missing[key] = missing
+	if missing == 0 {
+		delete(w.missing, key)
+	}
+}
+
+func (w *watch) flow(r *structs.WorkflowRun) {
+	key := r.Namespace + "/" + r.ID
+	if r.Alive() && r.State != structs.WorkflowPaused {
+		w.flows[key] = true
+	} else {
+		delete(w.flows, key)
+	}
+}
+
+// opened notes whether an allocation is still to start, or to be resumed.
+func (w *watch) opened(row *state.AllocRow) {
+	delete(w.open, row.ID())
+	switch {
+	case row.Terminal():
+	case row.Suspended() && row.Whole().SuspendedAt > 0:
+		w.open[row.ID()] = toResume
+	case row.ClientStatus() == structs.AllocClientPending:
+		w.open[row.ID()] = toStart
+	}
+}
+
+// alloc takes in what has become of an allocation.
+func (w *watch) alloc(id string, was, is *state.AllocRow, now time.Time) {
+	w.usage.alloc(id, is)
+	if is == nil {
+		delete(w.open, id)
+		return
+	}
+	w.opened(is)
+	key := groupKey{is.Namespace(), is.JobID().ID, is.Group()}
+	g, known := w.of(key)
+	if was == nil && !known { // it was placed before anybody saw it wait
+		g.since, g.waits = now, 1
+		if job := w.store.Snapshot().Job(nil, key.namespace, key.job); job != nil && job.LookupTaskGroup(key.group) != nil {
+			g.waits = job.LookupTaskGroup(key.group).Count
+		}
+	}
+	runs := is.ClientStatus() == structs.AllocClientRunning && !is.Stopped() && !is.Suspended()
+	if runs && (was == nil || was.ClientStatus() == structs.AllocClientPending) {
+		g.starts = append(g.starts, now)
+	}
+	if runs {
+		w.isBack(is, now)
+	}
+	if left := is.DesiredStatus() == structs.AllocDesiredEvict || is.Suspended(); left && was != nil && was.DesiredStatus() == structs.AllocDesiredRun {
+		w.take(is, now)
+	}
+}
+
+// isBack notes that an instance runs that was taken.
+func (w *watch) isBack(row *state.AllocRow, now time.Time) {
+	if len(w.back) == 0 {
+		return
+	}
+	name := row.Namespace() + "/" + row.Whole().Name
+	if i, was := w.back[name]; was {
+		w.taken[i].Back = now.UnixNano()
+		delete(w.back, name)
+	}
+}
+
+// take notes that an instance is taken for somebody else.
+func (w *watch) take(row *state.AllocRow, now time.Time) {
+	a, snap := row.Whole(), w.store.Snapshot()
+	if _, away := w.back[a.Namespace+"/"+a.Name]; away { // it was placed, and did not run before it had to leave again
+		return
+	}
+	if len(w.taken) == maxTaken {
+		w.takenMore++
+		return
+	}
+	t := structs.WhatIfTaken{
+		Time: now.UnixNano(), Namespace: a.Namespace, JobID: a.JobID, Name: a.Name, Suspended: row.Suspended(), For: a.DesiredDescription,
+	}
+	if n := snap.Node(nil, a.NodeID); n != nil {
+		t.NodeName = n.Name
+	}
+	if by := a.PreemptedByAllocation; by != "" { // an ID that nobody knows says nothing
+		t.For = strings.ReplaceAll(a.DesiredDescription, "allocation "+by, "an instance that is gone")
+		if other := snap.AllocRow(by); other != nil {
+			t.For = strings.ReplaceAll(a.DesiredDescription, "allocation "+by, other.Whole().Name)
+		}
+	}
+	w.back[a.Namespace+"/"+a.Name] = len(w.taken)
+	w.taken = append(w.taken, t)
+}
+
+// idle reports whether nothing waits, nothing is still to start or to be resumed, and no workflow runs.
+func (w *watch) idle() bool { return w.lacking == 0 && len(w.open) == 0 && len(w.flows) == 0 }
+
+// settled takes in how things stand when nothing is left to be done at a time.
+func (w *watch) settled(now time.Time) {
+	w.usage.settled(now, w.lacking)
+	w.lack.look(w.store.Snapshot(), now)
+}
+
+// lines returns the groups that waited, in order.
+func (w *watch) lines() (keys []groupKey) {
+	for k, g := range w.known { // order does not matter: sorted below
+		if g.waits > 0 {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, groupKey.compare)
+	return keys
+}

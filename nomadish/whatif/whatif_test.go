@@ -1,0 +1,273 @@
+package whatif
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/internal/wire"
+	jobendpoint "github.com/nomadish/nomadish/nomadish/endpoint/job"
+	nodeendpoint "github.com/nomadish/nomadish/nomadish/endpoint/node"
+	"github.com/nomadish/nomadish/nomadish/endpoint/operator"
+	"github.com/nomadish/nomadish/nomadish/endpoint/project"
+	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
+	"github.com/nomadish/nomadish/nomadish/endpoint/workflow"
+	"github.com/nomadish/nomadish/nomadish/rpc"
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// now is when each test begins, in week 2026-W09.
+var now = time.Date(2026, 2, 25, 0, 0, 0, 0, time.UTC)
+
+// site is a state with two nodes of four GPUs, a tenant that owns a node, and a job that waits.
+func site(t testing.TB) *testcluster.Log {
+	l := testcluster.New(1, state.Options{})
+	for i := range 2 {
+		n := testcluster.Node(fmt.Sprintf("node-%d", i), 10_000)
+		group := &structs.NodeDeviceResource{Vendor: "nvidia", Type: "gpu", Name: "H100"}
+		for g := range 4 {
+			group.Instances = append(group.Instances, &structs.NodeDevice{ID: fmt.Sprintf("%s-gpu-%d", n.ID, g), Healthy: true})
+		}
+		n.NodeResources.Devices = []*structs.NodeDeviceResource{group}
+		n.ComputeClass()
+		l.Put(t, &structs.NodeRegisterEntry{Node: n, Time: now.UnixNano(), EvalSeed: "e"})
+	}
+	l.Put(t, &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration()})
+	l.Put(t, &structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: "red"}})
+	l.Put(t, &structs.VirtualClusterUpsertEntry{
+		VirtualCluster: &structs.VirtualCluster{Name: "red", Cells: []*structs.CellQuota{{Level: structs.LevelNode, Count: 1}}}, EvalSeed: "v", Time: now.UnixNano(),
+	})
+	l.Put(t, &structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip"}, Time: now.UnixNano()})
+	for i := range 4 {
+		j := gpuJob(fmt.Sprint("job-", i), 4)
+		l.Put(t, &structs.JobRegisterEntry{Job: j, Eval: structs.NewEval(fmt.Sprint("eval-", i), j, structs.EvalTriggerJobRegister, now.UnixNano()), Time: now.UnixNano()})
+	}
+	return l
+}
+
+// gpuJob is a job of one instance that runs for an hour.
+func gpuJob(id string, gpus int) *structs.Job {
+	j := testcluster.Job(id, structs.JobTypeBatch, 1)
+	g := j.TaskGroups[0]
+	g.MaxRunDuration = time.Hour
+	g.Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: gpus}}
+	return j
+}
+
+func flowOf(jobs ...*structs.WorkflowJob) *structs.Workflow {
+	return &structs.Workflow{ID: "flow", Stages: []*structs.WorkflowStage{{Name: "s", Jobs: jobs}}}
+}
+
+// everything is a change of each kind.
+func everything() []*structs.WhatIfChange {
+	config := structs.DefaultSchedulerConfiguration()
+	config.PreemptionConfig.BatchSchedulerEnabled = true
+	return []*structs.WhatIfChange{
+		{Job: gpuJob("new", 2)}, {VirtualCluster: &structs.VirtualCluster{Name: "red"}}, {Project: &structs.Project{Name: "chip-b"}},
+		{Week: &structs.WhatIfWeek{Project: "chip", Week: "2026-W10", Rows: []structs.CalendarRow{}}}, {Flow: &structs.Flow{Name: "f", Steps: []string{"a"}}},
+		{Workflow: flowOf(&structs.WorkflowJob{Name: "a", Job: gpuJob("a", 1)})}, {AddNodes: &structs.WhatIfNodes{Count: 2, Like: "node-1"}},
+		{Drain: &structs.WhatIfDrain{Node: "node-0", DrainSpec: structs.DrainSpec{Deadline: time.Hour}}, After: 10 * time.Minute},
+		{Lose: "node-1", After: 20 * time.Minute}, {Scheduler: &config, After: 30 * time.Minute},
+	}
+}
+
+// TestNothingIsTouched: the state that a what-if begins with is as it was, whatever is changed.
+func TestNothingIsTouched(t *testing.T) {
+	l := site(t)
+	index, hash := l.Store.LatestIndex(), l.Store.Snapshot().Hash()
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: everything()}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snap := l.Store.Snapshot(); snap.Index() != index || snap.Hash() != hash {
+		t.Error("the state has changed")
+	}
+	if len(w.Changes) != 10 || w.Index != index || len(w.After.Workflows) != 1 || w.After.Workflows[0].State != structs.WorkflowComplete {
+		t.Errorf("%+v", w)
+	}
+}
+
+// TestSameBytes: the same state, changes and seed give the same bytes, also where the state was restored from a snapshot.
+func TestSameBytes(t *testing.T) {
+	l := site(t)
+	restored := testcluster.New(1, state.Options{})
+	restored.Restore(t, bytes.NewReader(l.Snapshot(t)))
+	var want []byte
+	for _, store := range []*state.Store{l.Store, l.Store, restored.Store} {
+		w, err := Run(t.Context(), store, &structs.WhatIfRequest{Changes: everything(), Seed: 7}, Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("another answer:\n%.2000s\nnot\n%.2000s", got, want)
+		}
+	}
+}
+
+// servers returns the methods as servers have them, over a log.
+func servers(l *testcluster.Log) *wire.Mux {
+	mux, silent, clock := wire.NewMux(hclog.NewNullLogger(), 0), hclog.NewNullLogger(), func() time.Time { return now }
+	router := rpc.New(rpc.Config{Region: structs.DefaultRegion}, rpc.Deps{Store: l.Store, Leadership: alone{}, Cluster: alone{}, Gossip: alone{}, Logger: silent})
+	id := func() string { return "00000001-0000-8000-8000-000000000000" }
+	rpc.Register(mux,
+		jobendpoint.New(jobendpoint.Config{}, jobendpoint.Deps{Router: router, Applier: l, Self: mux.Local, NewID: id, Now: clock}),
+		nodeendpoint.New(nodeendpoint.Config{}, nodeendpoint.Deps{Router: router, Applier: l, NewID: id, Now: clock, Logger: silent}),
+		operator.New(operator.Deps{Router: router, Applier: l, Now: clock}),
+		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: l, NewID: id, Now: clock}),
+		project.New(project.Deps{Router: router, Applier: l, NewID: id, Now: clock}),
+		workflow.New(workflow.Deps{Router: router, Applier: l, Self: mux.Local, NewID: id, Now: clock}),
+	)
+	return mux
+}
+
+// TestRefusedInTheSameWords: what the servers refuse when it is applied is refused with the same code and in the same words.
+func TestRefusedInTheSameWords(t *testing.T) {
+	l := site(t)
+	mux := servers(l)
+	f := func(method string, args any, ch *structs.WhatIfChange) {
+		t.Helper()
+		var reply structs.WriteReply
+		want := mux.Local(t.Context(), method, args, &reply)
+		_, got := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{ch}}, Options{Now: now})
+		if want == nil || got == nil || got.Error() != want.Error() || structs.CodeOf(got) != structs.CodeOf(want) {
+			t.Errorf("refused with %v, not with %v", got, want)
+		}
+	}
+	jobs := func(change func(j *structs.Job)) {
+		t.Helper()
+		j := gpuJob("bad", 1)
+		change(j)
+		f(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: j.Copy(), WriteRequest: structs.WriteRequest{Namespace: j.Namespace}}, &structs.WhatIfChange{Job: j})
+	}
+	jobs(func(j *structs.Job) { j.Namespace = "nowhere" })
+	jobs(func(j *structs.Job) { j.TaskGroups[0].Count = -1 })
+	jobs(func(j *structs.Job) { j.NodePool = "nowhere" })
+	jobs(func(j *structs.Job) { j.Class = structs.ClassGuaranteed })
+	for _, vc := range []*structs.VirtualCluster{
+		{Name: "red", Cells: []*structs.CellQuota{{Level: structs.LevelNode, Count: 3}}}, {Name: "red", Cells: []*structs.CellQuota{{Level: "floor", Count: 1}}}, {Name: "nowhere"},
+	} {
+		f(wire.MethodVirtualClusterUpsert, &structs.VirtualClusterUpsertRequest{VirtualCluster: vc}, &structs.WhatIfChange{VirtualCluster: vc})
+	}
+	p := &structs.Project{Name: "chip", Steps: []string{"a", "a"}}
+	f(wire.MethodProjectUpsert, &structs.ProjectUpsertRequest{Project: p}, &structs.WhatIfChange{Project: p})
+	for _, week := range []string{"2026-W01", "2026-W99", "2026-W10"} {
+		rows := []structs.CalendarRow{{Type: structs.SlotBatch, Count: 1000}}
+		f(wire.MethodProjectCalendarEdit, &structs.ProjectCalendarRequest{Project: "chip", Week: week, Rows: rows}, &structs.WhatIfChange{Week: &structs.WhatIfWeek{Project: "chip", Week: week, Rows: rows}})
+	}
+	for _, w := range []*structs.Workflow{
+		flowOf(), flowOf(&structs.WorkflowJob{Name: "a", DependsOn: []string{"a"}, Job: gpuJob("a", 1)}),
+		flowOf(&structs.WorkflowJob{Name: "a", Job: testcluster.Job("a", structs.JobTypeService, 1)}),
+	} {
+		f(wire.MethodWorkflowRun, &structs.WorkflowRunRequest{Workflow: w}, &structs.WhatIfChange{Workflow: w})
+	}
+	config := structs.DefaultSchedulerConfiguration()
+	config.Bands = []structs.PriorityBand{{Low: 50, High: 40}}
+	f(wire.MethodSchedulerSet, &structs.SchedulerConfigRequest{Config: config}, &structs.WhatIfChange{Scheduler: &config})
+	ada := structs.WriteRequest{Namespace: structs.DefaultNamespace, User: "ada"} // whom these servers do not trust to be
+	f(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: gpuJob("hers", 1), WriteRequest: ada}, &structs.WhatIfChange{Job: gpuJob("hers", 1), User: "ada"})
+}
+
+// TestLimits: what is beyond the limits of what-ifs is refused.
+func TestLimits(t *testing.T) {
+	l := site(t)
+	f := func(want string, horizon time.Duration, changes ...*structs.WhatIfChange) {
+		t.Helper()
+		_, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: changes, Horizon: horizon}, Options{Now: now})
+		if err == nil || !strings.Contains(err.Error(), want) || structs.CodeOf(err) == structs.CodeInternal {
+			t.Errorf("%v, not %q", err, want)
+		}
+	}
+	lose := &structs.WhatIfChange{Lose: "node-0"}
+	f("horizon 2160h0m0.000000001s: must be more than 0 and at most 2160h0m0s", structs.MaxForecastHorizon+1, lose)
+	f("horizon -1ns: must be", -1, lose)
+	f("a what-if needs at least one change", 0)
+	f("101 changes: at most 100 are allowed", 0, make([]*structs.WhatIfChange, 101)...)
+	f("change 2 is empty", 0, lose, nil)
+	f("change 1: it is made after 2h0m0s: must be within the horizon of 1h0m0s", time.Hour, &structs.WhatIfChange{Lose: "node-0", After: 2 * time.Hour})
+	f("change 1: it states 0 things that are to be changed, and not one", 0, &structs.WhatIfChange{})
+	f("change 2: it states 2 things that are to be changed, and not one", 0, lose, &structs.WhatIfChange{Lose: "node-0", Drain: &structs.WhatIfDrain{Node: "node-1"}})
+	f("12000 nodes are added: at most 10000 are allowed", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 6000, Like: "node-0"}}, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 6000, Like: "node-0"}})
+	f("add nodes: count 0: must be 1 to 10000", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Like: "node-0"}})
+	f("add nodes: one of Like and Node states", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1}})
+	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{Lose: "nowhere"})
+	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{Drain: &structs.WhatIfDrain{Node: "nowhere"}})
+	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Like: "nowhere"}})
+	f(`node "node": 2 nodes are called so or have such an ID`, 0, &structs.WhatIfChange{Lose: "node"})
+	f(`at 2026-02-25T01:00:00Z: node "nowhere": not found`, 0, &structs.WhatIfChange{Lose: "nowhere", After: time.Hour})
+}
+
+// TestBudget: a future that applies more log entries than it may states where it ends.
+func TestBudget(t *testing.T) {
+	w, err := Run(t.Context(), site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Lose: "node-0"}}}, Options{Now: now, Entries: 5})
+	if err != nil || !strings.HasPrefix(w.Before.Ended, "it ends after 5 log entries") || w.After.Ended == "" {
+		t.Fatalf("%v; %+v", err, w)
+	}
+}
+
+// TestTaken: a job that runs and is taken for another one is listed as taken, and not among those that wait, also where a change is made while it waits.
+func TestTaken(t *testing.T) {
+	l := testcluster.New(1, state.Options{})
+	config := structs.DefaultSchedulerConfiguration()
+	config.PreemptionConfig.BatchSchedulerEnabled = true
+	l.Put(t, &structs.SchedulerConfigEntry{Config: config})
+	l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node("node-0", 1000), Time: now.UnixNano(), EvalSeed: "e"})
+	job := func(id string, priority int) *structs.Job {
+		j := testcluster.Job(id, structs.JobTypeBatch, 1)
+		j.Priority, j.TaskGroups[0].MaxRunDuration, j.TaskGroups[0].Tasks[0].Resources.CPU = priority, time.Hour, 1000
+		return j
+	}
+	low := job("low", 20)
+	l.Put(t, &structs.JobRegisterEntry{Job: low, Time: now.UnixNano()})
+	batch := testcluster.Batch("low", "node-0", "seed", 1)
+	batch.Resources = &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {
+		Cpu: structs.AllocatedCpuResources{CpuShares: 1000}, Memory: structs.AllocatedMemoryResources{MemoryMB: 10},
+	}}}
+	l.Put(t, testcluster.Commit(&structs.JudgedPlan{Time: now.UnixNano(), Place: []*structs.PlacementBatch{batch}}))
+	l.Put(t, &structs.AllocClientEntry{Time: now.UnixNano(), Updates: []*structs.AllocClientUpdate{{
+		ID: testcluster.AllocID("seed", 0), NodeID: "node-0", ClientStatus: structs.AllocClientRunning,
+	}}})
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Latest: true, Changes: []*structs.WhatIfChange{
+		{Job: job("high", 90), After: time.Minute}, {Job: job("next", 90), After: 2 * time.Minute},
+	}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := now.Add(2*time.Hour + time.Minute).UnixNano()
+	if x := w.After.Taken; len(x) != 1 || x[0].Name != "low.g[0]" || x[0].For != "preempted by high.g[0]" || x[0].NodeName != "node-0" || x[0].Back < back {
+		t.Errorf("taken: %+v", x)
+	}
+	if len(w.Groups) != 2 || w.Groups[0].JobID != "high" || w.Groups[1].JobID != "next" || w.After.Mean.CPU > 1 {
+		t.Errorf("%+v, %+v; %+v", w.Groups[0], w.Groups[len(w.Groups)-1], w.After.Mean)
+	}
+}
+
+// TestShortfall: an owner lacks the cells of nodes that are lost.
+func TestShortfall(t *testing.T) {
+	w, err := Run(t.Context(), site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Lose: "node-0"}, {Lose: "node-1", After: time.Minute}}, Horizon: time.Hour}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := now.Add(time.Minute).UnixNano()
+	if s := w.After.Shortfalls; len(w.Before.Shortfalls) != 0 || len(s) != 1 || s[0].Owner != "red" || s[0].Cells != 1 || s[0].Level != structs.LevelNode || s[0].Time != at {
+		t.Errorf("%+v, without %+v", s, w.Before.Shortfalls)
+	}
+	for _, g := range w.Groups {
+		if g.JobID == "job-3" && (g.Verdict != structs.WhatIfNever || g.After.All != 0) {
+			t.Errorf("%+v", g)
+		}
+	}
+}
