@@ -78,7 +78,7 @@ func workflowPlan() spec {
 		usage:    "<file>", example: "chip.nomad.hcl",
 		details: workflowFileDetails + "\n" +
 			"\n" +
-			"It shows whether the workflow would start at once, with its reservation on which nodes, or what is missing. -json-output and -t print the\n" +
+			"It shows what would be lent at most during each stage, and whether the workflow would start at once, with its reservation on which nodes, or what is missing. -json-output and -t print the\n" +
 			"plan as the API returns it. It exits with 1 if what is missing does not come free, as the ready nodes could not hold the workflow if they were empty.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file workflowFile
@@ -127,6 +127,7 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 		append([]string{"All stages", "", ""}, amountCells(p.Sum)...),
 		append([]string{"Reserved", reserveText(p.Reserve), ""}, amountCells(p.Reserved)...))
 	ui.Table(e.out, rows)
+	r.printLends(p)
 	switch {
 	case p.Never: // the error follows
 	case p.Missing != "":
@@ -152,6 +153,19 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 	}
 	if p.Alive > 0 {
 		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end.\n", p.Alive, shellWord(p.ID))
+	}
+}
+
+// printLends prints what the stages of a plan would lend, if the workflow lends anything.
+func (r workflowReader) printLends(p *structs.WorkflowPlan) {
+	rows, any := [][]string{append([]string{"Lent during"}, amountColumns()...)}, false
+	for _, s := range p.Stages {
+		any = any || amountText(s.Lends) != amountText(structs.WorkflowResources{})
+		rows = append(rows, append([]string{s.Name}, amountCells(s.Lends)...))
+	}
+	if any {
+		r.e.printf("\n")
+		ui.Table(r.e.out, rows)
 	}
 }
 

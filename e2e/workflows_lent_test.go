@@ -144,7 +144,9 @@ func lendsAndTakesBack(t *testing.T, a *agent, w *lendingWorkflow, reclaim strin
 	t.Helper()
 	const rest = 12 // cores of the node
 	dir := a.dir
-	says(t, a, 0, "workflow run -detach "+a.job(w.name, w.text(dir)))
+	file := a.job(w.name, w.text(dir))
+	says(t, a, 0, "workflow plan "+file, "Lent during", fmt.Sprintf("%d MHz", 1000*(w.reserved-w.stages[0].used)))
+	says(t, a, 0, "workflow run -detach "+file)
 	a.running(w.name+"/1/j0-0", 1, 20*time.Second)
 	if n := rest - w.reserved; n > 0 {
 		says(t, a, 0, "job run -detach "+a.job("rest", borrower("rest", "default", n, reclaim)))

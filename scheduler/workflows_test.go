@@ -257,11 +257,13 @@ func TestWorkflowHistory(t *testing.T) {
 
 // TestWorkflowLendMax: no more is lent at once than lend_max states.
 func TestWorkflowLendMax(t *testing.T) {
-	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
-	w.claim.LendMax = &structs.WorkflowResources{Cores: 3}
-	w.set()
-	w.flood("a", 8)
-	w.wantPart(0, 3, 5)
+	for _, most := range []structs.WorkflowResources{{Cores: 3}, {CPU: 3000}, {Cores: 2, CPU: 1000}} {
+		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
+		w.claim.LendMax = &most
+		w.set()
+		w.flood("a", 8)
+		w.wantPart(0, 3, 5)
+	}
 }
 
 // TestWorkflowRefusalExplained: who may not borrow learns why from the explanation of its job.

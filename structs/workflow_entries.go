@@ -245,6 +245,8 @@ type WorkflowPlanStage struct {
 	Name  string
 	Jobs  []WorkflowPlanJob
 	Needs WorkflowResources
+	// Lends is how much of what is reserved would be lent at most while it runs.
+	Lends WorkflowResources
 }
 
 // WorkflowPlanJob is a job of a plan.
@@ -274,13 +276,40 @@ func (w *Workflow) Plan() (*WorkflowPlan, error) {
 	p := &WorkflowPlan{ID: w.ID, Namespace: w.Namespace, NodePool: w.NodePool, Reserve: w.Reserve}
 	p.Reserved, p.Max, p.Sum = w.Reservation(levels)
 	for _, l := range levels {
-		s := WorkflowPlanStage{Name: l.Name, Needs: l.Needs}
+		s := WorkflowPlanStage{Name: l.Name, Needs: l.Needs, Lends: w.lends(p.Reserved, l.Needs)}
 		for _, j := range l.Jobs {
 			s.Jobs = append(s.Jobs, WorkflowPlanJob{Name: j.Name, DependsOn: j.DependsOn, Instances: j.Job.Instances(), Needs: j.Needs()})
 		}
 		p.Stages = append(p.Stages, s)
 	}
 	return p, nil
+}
+
+// lends returns how much of a reservation is lent at most beside what a stage needs.
+func (w *Workflow) lends(reserved, needs WorkflowResources) (out WorkflowResources) {
+	if len(w.Lend) == 0 {
+		return out
+	}
+	var most WorkflowResources
+	if w.LendMax != nil {
+		most = *w.LendMax
+	}
+	idle := func(reserved, needs, most int64) int64 {
+		if n := max(0, reserved-needs); most == 0 || n < most {
+			return n
+		}
+		return most
+	}
+	out = WorkflowResources{
+		CPU: idle(reserved.CPU, needs.CPU, most.CPU), Cores: idle(reserved.Cores, needs.Cores, most.Cores),
+		MemoryMB: idle(reserved.MemoryMB, needs.MemoryMB, most.MemoryMB), GPUs: idle(reserved.GPUs, needs.GPUs, most.GPUs),
+	}
+	for name, n := range reserved.Licenses { // order does not matter: each by itself
+		if n = idle(n, needs.Licenses[name], most.Licenses[name]); n > 0 {
+			out.license(name, n)
+		}
+	}
+	return out
 }
 
 // Instances returns how many instances a job has; of a system or sysbatch job, which has as many as nodes fit, how many groups.

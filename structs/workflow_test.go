@@ -72,6 +72,30 @@ func TestWorkflowPlan(t *testing.T) {
 	f(WorkflowReserve{Amounts: &WorkflowResources{Cores: 10, Licenses: map[string]int64{"vcs": 5}}}, "10 cores, 2000 MiB, 5 vcs")
 }
 
+// TestWorkflowPlanLends: during each stage what it does not need is lent, no more than lend_max states, and nothing without a borrower.
+func TestWorkflowPlanLends(t *testing.T) {
+	w := workflowOf([]string{"a"}, []string{"b", "c"})
+	f := func(want string) {
+		t.Helper()
+		p, err := w.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range p.Stages {
+			got = append(got, fmt.Sprintf("%d cores, %d MiB, %d vcs", s.Lends.Cores, s.Lends.MemoryMB, s.Lends.Licenses["vcs"]))
+		}
+		if text := strings.Join(got, "; "); text != want {
+			t.Errorf("have %s, want %s", text, want)
+		}
+	}
+	f("0 cores, 0 MiB, 0 vcs; 0 cores, 0 MiB, 0 vcs")
+	w.Lend = []*WorkflowLend{{To: "user:ann"}}
+	f("4 cores, 200 MiB, 2 vcs; 0 cores, 0 MiB, 0 vcs")
+	w.LendMax = &WorkflowResources{Cores: 3, Licenses: map[string]int64{"vcs": 1}}
+	f("3 cores, 200 MiB, 1 vcs; 0 cores, 0 MiB, 0 vcs")
+}
+
 func TestWrongWorkflows(t *testing.T) {
 	f := func(want string, change func(w *Workflow), stages ...[]string) {
 		t.Helper()

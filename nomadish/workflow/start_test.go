@@ -310,3 +310,35 @@ func TestStageStartOlderServers(t *testing.T) {
 		t.Errorf("stage 1 is %s, %d started as one plan, its evaluations are %+v", run.Stages[0].State, len(s.starts), evals)
 	}
 }
+
+// TestStageWaitsForStopped: a run that is started again at once after it was cancelled starts no job while instances of the run before are being
+// stopped; it does not wait for a node that is down.
+func TestStageWaitsForStopped(t *testing.T) {
+	t.Parallel()
+	for _, down := range []bool{false, true} {
+		s := newStarted(t, []int64{8000, 8000}, []int{2000})
+		s.step()
+		old := s.Store.Snapshot().AllocsByJob(nil, "default", "chip/1/j0-0", true)[0]
+		report := func(status string) {
+			s.Put(t, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: old.ID, ClientStatus: status}}, Time: int64(s.Index())})
+		}
+		report(structs.AllocClientRunning)
+		s.Put(t, &structs.WorkflowStateEntry{Namespace: "default", ID: "chip", Action: structs.WorkflowActionCancel, EvalSeed: "cancel", Time: 5})
+		s.Put(t, &structs.WorkflowRunEntry{Namespace: "default", ID: "chip", From: "s0", Time: 6})
+		s.step()
+		if run := s.run(); run.Run != 2 || !run.Posted || run.State != structs.WorkflowPending {
+			t.Fatalf("while an instance is being stopped, run %d is %s, posted %v", run.Run, run.State, run.Posted)
+		}
+		if wait, again := s.steps.Again(); !again || wait != retryAfter {
+			t.Errorf("it is looked at again in %s, %v", wait, again)
+		}
+		if down {
+			s.Put(t, &structs.NodeStatusEntry{NodeIDs: []string{old.NodeID}, Status: structs.NodeStatusDown, Time: int64(s.Index())})
+		} else {
+			report(structs.AllocClientComplete)
+		}
+		if s.step(); s.run().State != structs.WorkflowRunning {
+			t.Errorf("its end was reported or its node is down (%v): run %d is %s", down, s.run().Run, s.run().State)
+		}
+	}
+}

@@ -165,7 +165,12 @@ func (d *Driver) look(ctx context.Context, at map[structs.NamespacedID]bool) (fa
 	}) {
 		for again := true; again && ctx.Err() == nil; {
 			var err error
-			if again, err = d.Step(ctx, id); err != nil && ctx.Err() == nil {
+			again, err = d.Step(ctx, id)
+			switch {
+			case err == nil || ctx.Err() != nil:
+			case errors.Is(err, errStopping): // the next change, such as their end, or a while later
+				failed = with(failed, id)
+			default:
 				d.opts.Logger.Error("move a workflow on; it will be tried again", "namespace", id.Namespace, "workflow", id.ID, "error", err)
 				failed = with(failed, id)
 			}
@@ -184,6 +189,9 @@ func (d *Driver) Step(ctx context.Context, id structs.NamespacedID) (again bool,
 	entry := stages.Next(r, func(job string) stages.Progress { return ProgressOf(snap, r.Namespace, job) })
 	if entry == nil {
 		return false, nil
+	}
+	if stage, _ := registers(entry); stage >= 0 && stopping(snap, r) {
+		return false, errStopping
 	}
 	entry.EvalSeed, entry.Time = d.opts.NewID(), d.opts.Clock.Now().UnixNano()
 	if placed, err := d.start(ctx, snap, r, entry); placed || err != nil {

@@ -380,7 +380,7 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resource
 			}
 		}
 		cores, devices := int64(all.Cores), int64(all.Devices)
-		bound(&all.Amount.CPU, most.Cores*mhz, lent.Amount.CPU)
+		bound(&all.Amount.CPU, most.Cores*mhz+most.CPU, lent.Amount.CPU)
 		bound(&cores, most.Cores, int64(lent.Cores))
 		bound(&all.Amount.MemoryMB, most.MemoryMB, lent.Amount.MemoryMB)
 		bound(&devices, most.GPUs, int64(lent.Devices))
