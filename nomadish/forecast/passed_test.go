@@ -66,12 +66,12 @@ func (r recorder) starts(in *instance) {
 }
 
 func (r recorder) ended(in *instance) {
-	r.stays.end(nameOf(in), r.l.now)
+	r.end(nameOf(in), r.l.now)
 	r.watch.ended(in)
 }
 
 func (r recorder) stopped(in *instance) {
-	r.stays.end(nameOf(in), r.l.now)
+	r.end(nameOf(in), r.l.now)
 	r.watch.stopped(in)
 }
 
