@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/structs"
@@ -33,6 +34,7 @@ func TestSubmitter(t *testing.T) {
 		t.Errorf("of root: %+v", s)
 	}
 	says(t, a, 0, "job status web", "Submitted By  = root (")
+	a.running("web", 1, 20*time.Second) // else the plan places it
 	says(t, a, 0, "job plan -user nobody-knows-me "+file, "Submitter", `user "nobody-knows-me" is not known`)
 	says(t, a, 1, "job run -detach -user ../x "+file, "letters, digits")
 
