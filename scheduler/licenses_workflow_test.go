@@ -96,6 +96,23 @@ func TestLicensesReserved(t *testing.T) {
 	}
 }
 
+// TestLicensesLentByShare: of 10 licenses a workflow lends 6 to two groups 1:1. In the first round each borrows 3, however many it wants, in the second
+// one what the other has not wanted.
+func TestLicensesLentByShare(t *testing.T) {
+	w := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:a", Share: 1}, &structs.WorkflowLend{To: "namespace:b", Share: 1})
+	w.others("others", "o", 4)
+	w.lendRound = 1
+	w.others("a", "a", 9)
+	w.others("b", "b", 1)
+	w.wantShare(0, 4, 2)
+	if a, b := w.running("a"), w.running("b"); a != 3 || b != 1 {
+		t.Fatalf("%d of a and %d of b run, want 3 and 1", a, b)
+	}
+	w.lendRound = 2
+	w.decide("a")
+	w.wantShare(0, 6, 0)
+}
+
 // TestLicensesLent: who borrows, and how much, goes by the rules of lending.
 func TestLicensesLent(t *testing.T) {
 	for _, c := range []struct {

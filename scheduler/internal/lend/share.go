@@ -105,11 +105,10 @@ func (l *Lender) withinLicenses(e *world.Edit, a *search.Request, i int) bool {
 		if s.Total == 0 {
 			continue
 		}
-		has := int64(0)
+		has := s.Lent // less what the other lend blocks have: who is placed by this plan is among no users yet
 		for id, n := range book.Users(r.Name) {
-			u, counts := world.Usages(world.Base(e)).Get(id)
-			if id == "" || counts && u.Owner.Terms.BorrowsFrom() == c.Key() && indexOf(c, u.Owner.Terms.LentTo()) == i { // "": this plan places them
-				has += n
+			if u, counts := world.Usages(world.Base(e)).Get(id); counts && u.Owner.Terms.BorrowsFrom() == c.Key() && indexOf(c, u.Owner.Terms.LentTo()) != i {
+				has -= n
 			}
 		}
 		most := int64(0)
