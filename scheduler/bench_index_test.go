@@ -49,7 +49,7 @@ func newIndex(fill string, nodes, dims, oneIn int) *index {
 		}
 		e := bucket.Entry[int]{ID: structs.DeriveID("node", uint64(i)), At: at, Value: i}
 		x.entries = append(x.entries, e)
-		x.Add(t, e.ID, e.At, i)
+		bucket.Add(t, &x.Index, e.ID, e.At, i)
 	}
 	return x
 }
@@ -98,7 +98,7 @@ func (x *index) need(fill string) (need bucket.Vector) {
 func (x *index) search(tb testing.TB, fill string, count int, goOn bool) (pages int, took time.Duration) {
 	var c bucket.Cursor[int]
 	if goOn {
-		c = x.Search(bucket.Query[int]{Need: x.need(fill)})
+		c = bucket.Search(&x.Index, bucket.Query[int]{Need: x.need(fill)})
 		if _, found := c.Next(&x.Index); !found {
 			tb.Fatal("nothing fits")
 		}
@@ -111,7 +111,7 @@ func (x *index) search(tb testing.TB, fill string, count int, goOn bool) (pages 
 	stop := stopwatch()
 	for i := range requests {
 		if !goOn {
-			c = x.Search(bucket.Query[int]{Need: requests[i]})
+			c = bucket.Search(&x.Index, bucket.Query[int]{Need: requests[i]})
 		}
 		if _, found := c.Next(&x.Index); !found {
 			tb.Fatal("nothing fits")
@@ -201,7 +201,7 @@ func updates(b *testing.B, row string, n int, snapshots bool) {
 				if snapshots {
 					kept, t = x.Index, bucket.NewToken()
 				}
-				x.Update(t, e.ID, e.At, to[i], e.Value)
+				bucket.Update(t, &x.Index, e.ID, e.At, to[i], e.Value)
 				e.At = to[i]
 			}
 			took = append(took, stop())

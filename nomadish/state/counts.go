@@ -6,6 +6,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/nomadish/state/internal/jobcount"
+	"github.com/nomadish/nomadish/scheduler/persist"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -90,9 +91,9 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 	c.Tally = jobcount.Tally{}
 	switch {
 	case !now.Zero():
-		x.tallies.Put(x.tok, k, &now)
+		persist.Put(x.tok, &x.tallies, k, &now)
 	case found:
-		x.tallies.Delete(x.tok, k)
+		persist.Delete(x.tok, &x.tallies, k)
 	}
 }
 

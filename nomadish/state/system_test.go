@@ -196,7 +196,7 @@ func TestReconcileMends(t *testing.T) {
 	}
 	damaged := *w.store.current.Load()
 	damaged.txn, damaged.superseded = txn.Snapshot(), make(chan struct{})
-	damaged.tallies.Put(persist.NewToken(), indexkey.HashJob("default", "web"), &jobcount.Tally{Namespace: "default", JobID: "web", Live: -1})
+	persist.Put(persist.NewToken(), &damaged.tallies, indexkey.HashJob("default", "web"), &jobcount.Tally{Namespace: "default", JobID: "web", Live: -1})
 	edit := damaged.world.Edit()
 	edit.DeleteNode("n")
 	damaged.world = edit.World()

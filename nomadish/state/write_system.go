@@ -221,7 +221,7 @@ func (x *txn) rebuildTallies() {
 	x.tallies, x.live, x.tok = persist.Tree[indexkey.Hashed, *jobcount.Tally]{}, liveOf(&x.allocs.Table), persist.NewToken()
 	all := tallies(x, &x.allocs.Table)
 	for _, id := range sortedIDs(all) {
-		x.tallies.Put(x.tok, indexkey.HashJob(id.Namespace, id.ID), all[id])
+		persist.Put(x.tok, &x.tallies, indexkey.HashJob(id.Namespace, id.ID), all[id])
 	}
 }
 

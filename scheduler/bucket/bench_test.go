@@ -19,7 +19,7 @@ func measure(b *testing.B, x *bucket.Index[int], q bucket.Query[int]) {
 	pages := 0
 	start := time.Now()
 	for b.Loop() {
-		c := x.Search(q)
+		c := bucket.Search(x, q)
 		found, _ = c.Next(x)
 		pages += c.Pages()
 	}
@@ -47,7 +47,7 @@ func BenchmarkSearchNext(b *testing.B) {
 	for _, w := range worlds {
 		for _, n := range sizes {
 			x, _ := w.build(n, w.order)
-			start := x.Search(bucket.Query[int]{Need: w.need})
+			start := bucket.Search(&x, bucket.Query[int]{Need: w.need})
 			start.Next(&x)
 			if again := start; !more(&again, &x) {
 				continue
@@ -129,7 +129,7 @@ func BenchmarkUpdate(b *testing.B) {
 						if snapshots {
 							t = bucket.NewToken()
 						}
-						x.Update(t, e.ID, e.At, to, e.Value)
+						bucket.Update(t, &x, e.ID, e.At, to, e.Value)
 						e.At = to
 					}
 				})

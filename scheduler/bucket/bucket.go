@@ -88,35 +88,35 @@ func (x *Index[V]) Len() int { return x.count }
 
 // Add puts an entry in; one of the same ID and coordinates is replaced. Pages
 // that the token does not own are copied; a nil token owns none. O(D log n).
-func (x *Index[V]) Add(t *Token, id string, at Vector, v V) {
-	x.widen(t, &at)
+func Add[V any](t *Token, x *Index[V], id string, at Vector, v V) {
+	widen(t, x, &at)
 	e := edit[V]{cfg: x.config(), token: t, width: x.width, at: at, value: v}
 	e.cfg.key(&e.to.key, &at, id)
-	x.put(&e)
+	put(x, &e)
 }
 
 // Remove takes an entry out. False: there is none of this ID and these
 // coordinates, and nothing changed. O(D log n).
-func (x *Index[V]) Remove(t *Token, id string, at Vector) bool {
+func Remove[V any](t *Token, x *Index[V], id string, at Vector) bool {
 	e := edit[V]{cfg: x.config(), token: t, width: x.width}
 	e.cfg.key(&e.from.key, &at, id)
-	return x.remove(&e)
+	return remove(x, &e)
 }
 
 // Update moves an entry from one availability to another, or replaces it where
 // it is when its coordinates stay the same. Where nothing stands at from, it
 // adds. O(D log n).
-func (x *Index[V]) Update(t *Token, id string, from, to Vector, v V) {
-	x.widen(t, &to)
+func Update[V any](t *Token, x *Index[V], id string, from, to Vector, v V) {
+	widen(t, x, &to)
 	e := edit[V]{cfg: x.config(), token: t, width: x.width, at: to, value: v}
 	e.cfg.key(&e.to.key, &to, id)
 	if !e.to.key.covers(e.cfg.order, &from) {
 		e.from.key.exactly(id, e.to.key.prefix)
 		e.cfg.keyIn(e.cfg.order, &e.from.key, &from)
 		e.aim(x.root)
-		x.remove(&e)
+		remove(x, &e)
 	}
-	x.put(&e)
+	put(x, &e)
 }
 
 // Max returns, for each dimension, the exact maximum over all entries; zeroes when
@@ -153,7 +153,7 @@ func (x *Index[V]) All(yield func(Entry[V]) bool) {
 // Vertices counts the vertices of the tree that the index stands for, and how
 // many of them are leaves: distinct prefixes of the entries' coordinates, and
 // distinct coordinates. The root counts, unless the index is empty. O(D n).
-func (x *Index[V]) Vertices() (all, leaves int) {
+func Vertices[V any](x *Index[V]) (all, leaves int) {
 	cfg := x.config()
 	var last []int64
 	for e := range x.All {
@@ -176,7 +176,7 @@ func (x *Index[V]) Vertices() (all, leaves int) {
 	return all, leaves
 }
 
-func (x *Index[V]) put(e *edit[V]) {
+func put[V any](x *Index[V], e *edit[V]) {
 	if x.root == nil {
 		x.root = newLeaf[V](e.token, x.width)
 	}
@@ -196,7 +196,7 @@ func (x *Index[V]) put(e *edit[V]) {
 	}
 }
 
-func (x *Index[V]) remove(e *edit[V]) bool {
+func remove[V any](x *Index[V], e *edit[V]) bool {
 	if x.root == nil {
 		return false
 	}
@@ -217,7 +217,7 @@ func (x *Index[V]) remove(e *edit[V]) bool {
 
 // widen adds to every page columns for the dimensions that the vector uses. It
 // copies all pages, which happens at most MaxDims times in the life of an index.
-func (x *Index[V]) widen(t *Token, at *Vector) {
+func widen[V any](t *Token, x *Index[V], at *Vector) {
 	width := MaxDims
 	for width > x.width && at[width-1] == 0 {
 		width--

@@ -9,7 +9,7 @@ import (
 // Check proves the invariants of the index, and names the first that does not
 // hold: all entries in order, separators between the pages, no empty or over-full
 // page, all leaves at one depth, sizes and maxima exact. O(D n).
-func (x *Index[V]) Check() error {
+func Check[V any](x *Index[V]) error {
 	if x.root == nil {
 		if x.count != 0 {
 			return fmt.Errorf("index without a page counts %d entries", x.count)

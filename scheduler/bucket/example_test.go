@@ -15,13 +15,13 @@ const (
 func Example() {
 	index := bucket.New[string](bucket.Config{Order: []int{vcores, gib}})
 	token := bucket.NewToken()
-	index.Add(token, "a", bucket.Vector{vcores: 4, gib: 4}, "rack 1")
-	index.Add(token, "b", bucket.Vector{vcores: 4, gib: 2}, "rack 1")
-	index.Add(token, "c", bucket.Vector{vcores: 3, gib: 5}, "rack 2")
+	bucket.Add(token, &index, "a", bucket.Vector{vcores: 4, gib: 4}, "rack 1")
+	bucket.Add(token, &index, "b", bucket.Vector{vcores: 4, gib: 2}, "rack 1")
+	bucket.Add(token, &index, "c", bucket.Vector{vcores: 3, gib: 5}, "rack 2")
 	snapshot := index
 
 	demand := bucket.Vector{vcores: 1, gib: 2}
-	cursor := index.Search(bucket.Query[string]{Need: demand, Policy: bucket.BestFit})
+	cursor := bucket.Search(&index, bucket.Query[string]{Need: demand, Policy: bucket.BestFit})
 	token = bucket.NewToken() // the snapshot is kept: its pages must not change
 	for range 2 {
 		node, _ := cursor.Next(&index)
@@ -29,7 +29,7 @@ func Example() {
 		left := node.At
 		left[vcores] -= demand[vcores]
 		left[gib] -= demand[gib]
-		index.Update(token, node.ID, node.At, left, node.Value)
+		bucket.Update(token, &index, node.ID, node.At, left, node.Value)
 	}
 	now, before := index.Max(), snapshot.Max()
 	fmt.Println("most left:", now[:2], "before:", before[:2])

@@ -21,7 +21,7 @@ func goldenIndex(grain bucket.Vector, only ...string) bucket.Index[int] {
 	x, t := bucket.New[int](bucket.Config{Order: []int{0, 1}, Granularity: grain}), bucket.NewToken()
 	for i, n := range golden {
 		if len(only) == 0 || slices.Contains(only, n.id) {
-			x.Add(t, n.id, bucket.Vector{n.vcore, n.memory}, i)
+			bucket.Add(t, &x, n.id, bucket.Vector{n.vcore, n.memory}, i)
 		}
 	}
 	return x
@@ -40,7 +40,7 @@ func goldenEntries(only ...string) []entry {
 // rest returns the IDs of all that a cursor still offers.
 func rest(x *bucket.Index[int], q bucket.Query[int]) string {
 	out := ""
-	c := x.Search(q)
+	c := bucket.Search(x, q)
 	for e, ok := c.Next(x); ok; e, ok = c.Next(x) {
 		out += e.ID
 	}
@@ -49,7 +49,7 @@ func rest(x *bucket.Index[int], q bucket.Query[int]) string {
 
 func TestGolden(t *testing.T) {
 	x := goldenIndex(bucket.Vector{1, 1})
-	if all, leaves := x.Vertices(); all != 17 || leaves != 11 {
+	if all, leaves := bucket.Vertices(&x); all != 17 || leaves != 11 {
 		t.Errorf("%d vertices, %d leaves; want 17, 11", all, leaves)
 	}
 	need, candidates := bucket.Vector{1, 2}, []string{"b", "c", "e", "f"}
@@ -69,7 +69,7 @@ func TestGolden(t *testing.T) {
 
 	// With granularity (2,3) e comes first in order, and the exact check refuses it.
 	coarse := goldenIndex(bucket.Vector{2, 3})
-	if _, leaves := coarse.Vertices(); leaves != 5 {
+	if _, leaves := bucket.Vertices(&coarse); leaves != 5 {
 		t.Errorf("%d leaves with granularity (2,3); want 5", leaves)
 	}
 	f(coarse, bucket.Query[int]{Policy: bucket.LeastFit, Candidates: named}, "cb")
@@ -120,12 +120,12 @@ func TestSnapshots(t *testing.T) {
 			n := &nodes[i]
 			switch (i + round) % 3 {
 			case 0:
-				x.Remove(token, n.ID, n.At)
+				bucket.Remove(token, &x, n.ID, n.At)
 			case 1:
-				x.Add(token, n.ID+"x", n.At, i)
+				bucket.Add(token, &x, n.ID+"x", n.At, i)
 			default:
 				to := with(n.At, cpu, n.At[cpu]/2)
-				x.Update(token, n.ID, n.At, to, -i)
+				bucket.Update(token, &x, n.ID, n.At, to, -i)
 				n.At = to
 			}
 		}
@@ -134,7 +134,7 @@ func TestSnapshots(t *testing.T) {
 		if got := digest(&k.index); got != k.digest {
 			t.Errorf("snapshot %d changed from %s to %s", i, k.digest, got)
 		}
-		if err := k.index.Check(); err != nil {
+		if err := bucket.Check(&k.index); err != nil {
 			t.Errorf("snapshot %d: %v", i, err)
 		}
 	}
@@ -148,12 +148,12 @@ func TestRandomIsUniform(t *testing.T) {
 		t.Helper()
 		x, token := bucket.New[int](bucket.Config{}), bucket.NewToken()
 		for i := range of {
-			x.Add(token, fmt.Sprintf("%05d", i*7919%10_007), bucket.Vector{int64(i % (of / fit)), 1}, i)
+			bucket.Add(token, &x, fmt.Sprintf("%05d", i*7919%10_007), bucket.Vector{int64(i % (of / fit)), 1}, i)
 		}
 		need := bucket.Vector{int64(of/fit) - 1}
 		counts := map[int]int{}
 		for seed := range draws {
-			c := x.Search(bucket.Query[int]{Need: need, Policy: bucket.Random, Seed: uint64(seed)})
+			c := bucket.Search(&x, bucket.Query[int]{Need: need, Policy: bucket.Random, Seed: uint64(seed)})
 			e, ok := c.Next(&x)
 			if !ok {
 				t.Fatal("nothing is drawn")
@@ -200,7 +200,7 @@ func TestPagesAreBounded(t *testing.T) {
 				for i := 0; i < n; i += n / 50 { // many requests of about this size
 					q := bucket.Query[int]{Need: w.need, Policy: bucket.Policy(policy)}
 					q.Need[cpu] -= nodes[i].At[cpu] % 500
-					c := x.Search(q)
+					c := bucket.Search(&x, q)
 					c.Next(&x)
 					pages += c.Pages()
 					if c.Pages() > limit {
@@ -226,14 +226,14 @@ func TestFollowingPages(t *testing.T) {
 		t.Fatal(w.name)
 	}
 	x, _ := w.build(10_000, w.order)
-	c := x.Search(bucket.Query[int]{Need: w.need})
+	c := bucket.Search(&x, bucket.Query[int]{Need: w.need})
 	offered := 0
 	for token := bucket.NewToken(); ; offered++ {
 		e, ok := c.Next(&x)
 		if !ok {
 			break
 		}
-		x.Update(token, e.ID, e.At, with(e.At, cpu, 0), e.Value)
+		bucket.Update(token, &x, e.ID, e.At, with(e.At, cpu, 0), e.Value)
 	}
 	if offered != 100 || c.Pages() > 1500 {
 		t.Errorf("%d offered with %d pages visited; want 100, at most 1500", offered, c.Pages())
@@ -246,10 +246,10 @@ func TestCursorInOlderIndex(t *testing.T) {
 	f := func(policy bucket.Policy, at int64, want bool) {
 		t.Helper()
 		x := bucket.New[int](bucket.Config{})
-		x.Add(nil, "a", bucket.Vector{}, 1)
+		bucket.Add(nil, &x, "a", bucket.Vector{}, 1)
 		older := x
-		x.Update(nil, "a", bucket.Vector{}, bucket.Vector{2: at}, 2)
-		c := x.Search(bucket.Query[int]{Policy: policy, Order: []int{2}})
+		bucket.Update(nil, &x, "a", bucket.Vector{}, bucket.Vector{2: at}, 2)
+		c := bucket.Search(&x, bucket.Query[int]{Policy: policy, Order: []int{2}})
 		if e, ok := c.Next(&x); !ok || e.Value != 2 {
 			t.Fatalf("%v, %t", e, ok)
 		}

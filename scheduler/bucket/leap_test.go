@@ -22,7 +22,7 @@ func TestLeap(t *testing.T) {
 				at[d] = rapid.Int64Range(-1, 5).Draw(t, "at")
 			}
 			e := entry{ID: fmt.Sprintf("n%03d", i), At: at, Value: i}
-			x.Add(token, e.ID, e.At, e.Value)
+			bucket.Add(token, &x, e.ID, e.At, e.Value)
 			o.entries = append(o.entries, e)
 		}
 		q := bucket.Query[int]{Policy: rapid.SampledFrom([]bucket.Policy{bucket.BestFit, bucket.LeastFit}).Draw(t, "policy")}
@@ -46,7 +46,7 @@ func TestLeap(t *testing.T) {
 				last = e
 			}
 		}
-		c := x.Search(q)
+		c := bucket.Search(&x, q)
 		for e, ok := c.Next(&x); ok; e, ok = c.Next(&x) {
 			have = append(have, e.ID)
 			c.Leap()
@@ -67,7 +67,7 @@ func TestOffer(t *testing.T) {
 			for d := range 3 {
 				at[d] = rapid.Int64Range(-1, 5).Draw(t, "at")
 			}
-			x.Add(token, fmt.Sprintf("n%03d", i), at, i)
+			bucket.Add(token, &x, fmt.Sprintf("n%03d", i), at, i)
 		}
 		q := bucket.Query[int]{Policy: rapid.SampledFrom([]bucket.Policy{bucket.BestFit, bucket.LeastFit, bucket.FirstFit}).Draw(t, "policy")}
 		q.Need[0], q.Need[2] = rapid.Int64Range(0, 3).Draw(t, "need"), rapid.Int64Range(0, 3).Draw(t, "need")
@@ -77,11 +77,11 @@ func TestOffer(t *testing.T) {
 		entries, taken := rapid.IntRange(0, 20).Draw(t, "entries offered"), rapid.IntRange(1, 5).Draw(t, "taken")
 		takes := rapid.SliceOfN(rapid.Bool(), entries, entries).Draw(t, "takes")
 		var have, want []bucket.Entry[int]
-		x.Offer(q, entries, taken, func(e bucket.Entry[int]) bool {
+		bucket.Offer(&x, q, entries, taken, func(e bucket.Entry[int]) bool {
 			have = append(have, e)
 			return takes[len(have)-1]
 		})
-		c, left := x.Search(q), taken
+		c, left := bucket.Search(&x, q), taken
 		for i := range entries {
 			e, ok := c.Next(&x)
 			if !ok {

@@ -151,7 +151,7 @@ func (m *machine) step() error {
 		m.index, m.oracle, m.token = s.index, s.oracle.clone(), bucket.NewToken()
 	case n < 13 || len(m.cursors) == 0:
 		q := m.query()
-		m.cursors = append(m.cursors, cursor{m.index.Search(q), m.oracle.search(q)})
+		m.cursors = append(m.cursors, cursor{bucket.Search(&m.index, q), m.oracle.search(q)})
 		if len(m.cursors) > 4 {
 			m.cursors = m.cursors[1:]
 		}
@@ -186,9 +186,9 @@ func (m *machine) change(id string, put bool) {
 	case at < 0 && put:
 		e := entry{ID: id, At: m.vector(), Value: m.counter}
 		m.oracle.entries = append(m.oracle.entries, e)
-		m.index.Add(token, id, e.At, e.Value)
+		bucket.Add(token, &m.index, id, e.At, e.Value)
 	case at < 0:
-		if m.index.Remove(token, id, m.vector()) {
+		if bucket.Remove(token, &m.index, id, m.vector()) {
 			panic("an entry was removed that is not there")
 		}
 	case put:
@@ -200,9 +200,9 @@ func (m *machine) change(id string, put bool) {
 			e.At[d] += int64(m.draw(3)) - 1
 		}
 		e.Value = m.counter
-		m.index.Update(token, id, from, e.At, e.Value)
+		bucket.Update(token, &m.index, id, from, e.At, e.Value)
 	default:
-		if !m.index.Remove(token, id, m.oracle.entries[at].At) {
+		if !bucket.Remove(token, &m.index, id, m.oracle.entries[at].At) {
 			panic("an entry was not removed")
 		}
 		m.oracle.entries[at] = m.oracle.entries[len(m.oracle.entries)-1]

@@ -64,7 +64,7 @@ func fits(at, need bucket.Vector) bool {
 
 // check compares the whole index with the oracle.
 func (o *oracle) check(x *bucket.Index[int]) error {
-	if err := x.Check(); err != nil {
+	if err := bucket.Check(x); err != nil {
 		return err
 	}
 	if x.Len() != len(o.entries) {

@@ -64,7 +64,7 @@ type Cursor[V any] struct {
 
 // Search prepares a query: it looks at no page. Sorts First and Candidates,
 // O(k log k); nothing else to be paid.
-func (x *Index[V]) Search(q Query[V]) Cursor[V] {
+func Search[V any](x *Index[V], q Query[V]) Cursor[V] {
 	cfg := x.config()
 	c := Cursor[V]{need: q.Need, policy: q.Policy, after: q.After, seed: q.Seed}
 	switch q.Policy {
@@ -203,9 +203,9 @@ func (c *Cursor[V]) Next(x *Index[V]) (Entry[V], bool) {
 // Offer returns what Next would give of a query that lists nothing, one after the other, and costs
 // less: nothing is looked for anew. It passes over what has the coordinates of an entry that take
 // took, and ends after so many entries, or so many taken.
-func (x *Index[V]) Offer(q Query[V], entries, taken int, take func(Entry[V]) bool) {
+func Offer[V any](x *Index[V], q Query[V], entries, taken int, take func(Entry[V]) bool) {
 	q.First, q.Candidates = nil, nil
-	c := x.Search(q)
+	c := Search(x, q)
 	if x.root == nil {
 		return
 	}

@@ -14,7 +14,7 @@ func (c *Cursor[V]) random(s *search[V]) (*page[V], int) {
 	for range randomTries {
 		p, i := s.rank(int64(c.draw(count)))
 		if s.filter.fits(&p.columns, 0, i) && c.fresh(p.ids[i]) {
-			c.given.Add(nil, p.ids[i], Vector{}, struct{}{})
+			Add(nil, &c.given, p.ids[i], Vector{}, struct{}{})
 			return p, i
 		}
 	}
@@ -30,18 +30,18 @@ func (c *Cursor[V]) random(s *search[V]) (*page[V], int) {
 		}
 	})
 	if leaf != nil {
-		c.given.Add(nil, leaf.ids[at], Vector{}, struct{}{})
+		Add(nil, &c.given, leaf.ids[at], Vector{}, struct{}{})
 	}
 	return leaf, at
 }
 
 // fresh reports whether an entry was not offered yet.
 func (c *Cursor[V]) fresh(id string) bool {
-	return !c.skipped(id) && !c.given.has(id)
+	return !c.skipped(id) && !has(&c.given, id)
 }
 
 // has reports whether an index ordered by ID holds one.
-func (x *Index[V]) has(id string) bool {
+func has[V any](x *Index[V], id string) bool {
 	p := x.root
 	if p == nil {
 		return false

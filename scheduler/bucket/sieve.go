@@ -17,7 +17,7 @@ func (t *Test) Met(at *Vector) bool {
 // Sieve counts for each test the entries that fail it and none before it, and visits those
 // that pass all, in order. A branch whose maxima fail the first test is only counted. O(n) at
 // worst, but for an entry that fails it costs a few comparisons.
-func (x *Index[V]) Sieve(tests []Test, visit func(Entry[V])) []int {
+func Sieve[V any](x *Index[V], tests []Test, visit func(Entry[V])) []int {
 	s := sieve[V]{tests: tests, width: x.width, failed: make([]int, len(tests)), visit: visit}
 	if x.root != nil {
 		s.page(x.root)

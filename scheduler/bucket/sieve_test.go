@@ -18,7 +18,7 @@ func TestSieve(t *testing.T) {
 		x := bucket.New[int](bucket.Config{Order: []int{cpu, memory}})
 		tok := bucket.NewToken()
 		for i := range rapid.IntRange(0, 120).Draw(t, "entries") {
-			x.Add(tok, fmt.Sprintf("n%03d", i), bucket.Vector{cpu: value.Draw(t, "cpu"), memory: value.Draw(t, "memory"), disk: value.Draw(t, "disk")}, i)
+			bucket.Add(tok, &x, fmt.Sprintf("n%03d", i), bucket.Vector{cpu: value.Draw(t, "cpu"), memory: value.Draw(t, "memory"), disk: value.Draw(t, "disk")}, i)
 		}
 		var tests []bucket.Test
 		for range rapid.IntRange(0, 4).Draw(t, "tests") {
@@ -39,7 +39,7 @@ func TestSieve(t *testing.T) {
 			}
 		}
 		visited := []int{}
-		got := x.Sieve(tests, func(e bucket.Entry[int]) { visited = append(visited, e.Value) })
+		got := bucket.Sieve(&x, tests, func(e bucket.Entry[int]) { visited = append(visited, e.Value) })
 		if !slices.Equal(got, want) || !slices.Equal(visited, left) {
 			t.Fatalf("%v fail and %v are visited, want %v and %v", got, visited, want, left)
 		}

@@ -17,14 +17,14 @@ func TestUpdateEmptiesPages(t *testing.T) {
 		want := &oracle{config: bucket.Config{Order: []int{0}}}
 		for i := range n { // in order: that leaves full pages
 			e := entry{ID: fmt.Sprintf("%04d", i), At: bucket.Vector{int64(i * 10)}, Value: i}
-			x.Add(token, e.ID, e.At, e.Value)
+			bucket.Add(token, &x, e.ID, e.At, e.Value)
 			want.entries = append(want.entries, e)
 		}
 		for i := first; i < last; i++ {
 			e := &want.entries[i]
 			from := e.At
 			e.At[0] += to
-			x.Update(token, e.ID, from, e.At, e.Value)
+			bucket.Update(token, &x, e.ID, from, e.At, e.Value)
 			if err := want.check(&x); err != nil {
 				t.Fatalf("%d to %d moved by %d: %v", first, i, to, err)
 			}
@@ -42,8 +42,8 @@ func TestUpdateEmptiesPages(t *testing.T) {
 func TestUpdateAdds(t *testing.T) {
 	x := bucket.New[int](bucket.Config{Order: []int{0}})
 	for i := range 100 {
-		x.Update(nil, fmt.Sprint(i), bucket.Vector{int64(i % 7)}, bucket.Vector{int64(i)}, i)
-		if err := x.Check(); err != nil || x.Len() != i+1 {
+		bucket.Update(nil, &x, fmt.Sprint(i), bucket.Vector{int64(i % 7)}, bucket.Vector{int64(i)}, i)
+		if err := bucket.Check(&x); err != nil || x.Len() != i+1 {
 			t.Fatalf("%d entries, want %d: %v", x.Len(), i+1, err)
 		}
 	}

@@ -113,7 +113,7 @@ func (w *world) build(n int, order []int) (bucket.Index[int], []entry) {
 	nodes := make([]entry, n)
 	for i := range nodes {
 		nodes[i] = entry{ID: uuid(rng, i), At: w.node(rng, i, n), Value: i}
-		x.Add(t, nodes[i].ID, nodes[i].At, i)
+		bucket.Add(t, &x, nodes[i].ID, nodes[i].At, i)
 	}
 	return x, nodes
 }

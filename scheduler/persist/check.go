@@ -7,7 +7,7 @@ import (
 
 // Check proves the invariants of the tree, and returns an error that names the first
 // that does not hold. O(n).
-func (t *Tree[K, V]) Check() error {
+func Check[K Key[K], V any](t *Tree[K, V]) error {
 	if t.root == nil {
 		if t.size != 0 {
 			return fmt.Errorf("tree without a page counts %d keys", t.size)

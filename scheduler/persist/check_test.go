@@ -9,13 +9,13 @@ func TestCheck(t *testing.T) {
 			var tr Tree[number, int]
 			tok := NewToken()
 			for i := range number(2 * treePage * treePage) {
-				tr.Put(tok, i, int(i))
+				Put(tok, &tr, i, int(i))
 			}
-			if err := tr.Check(); err != nil {
+			if err := Check(&tr); err != nil {
 				t.Errorf("a sound tree: %v", err)
 			}
 			breaks(&tr)
-			return tr.Check()
+			return Check(&tr)
 		}
 	}
 	vector := func(breaks func(*Vector[int])) func() error {

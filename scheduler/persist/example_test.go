@@ -15,13 +15,13 @@ func (n name) Compare(other name) int { return strings.Compare(string(n), string
 func Example() {
 	var nodes persist.Tree[name, string]
 	token := persist.NewToken()
-	nodes.Put(token, "n2", "ready")
-	nodes.Put(token, "n1", "ready")
+	persist.Put(token, &nodes, "n2", "ready")
+	persist.Put(token, &nodes, "n1", "ready")
 	snapshot := nodes
 
 	token = persist.NewToken() // the snapshot is kept: its pages must not change
-	nodes.Put(token, "n1", "down")
-	nodes.Delete(token, "n2")
+	persist.Put(token, &nodes, "n1", "down")
+	persist.Delete(token, &nodes, "n2")
 	show := func(what string, tree persist.Tree[name, string]) {
 		tree.Ascend(nil, func(id name, status string) bool {
 			fmt.Println(what, id, status)

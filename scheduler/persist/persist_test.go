@@ -20,7 +20,7 @@ type keptTree struct {
 }
 
 func (k *keptTree) agree(t *rapid.T) {
-	if err := k.tree.Check(); err != nil {
+	if err := Check(&k.tree); err != nil {
 		t.Fatal(err)
 	}
 	if k.tree.Len() != len(k.want) {
@@ -72,10 +72,10 @@ func TestTreeAgainstAMap(t *testing.T) {
 			for i := range n {
 				k := number((at + i*stride) % 5003) // small
 				if kind == "put" {
-					now.tree.Put(tok, k, step)
+					Put(tok, &now.tree, k, step)
 					now.want[k] = step
 				} else {
-					now.tree.Delete(tok, k)
+					Delete(tok, &now.tree, k)
 					delete(now.want, k)
 				}
 				if v, found := now.tree.Get(k); found != (kind == "put") || found && v != step {
@@ -95,7 +95,7 @@ func TestTreeAgainstAMap(t *testing.T) {
 func TestTreeOfGrowingKeys(t *testing.T) {
 	var tr Tree[number, struct{}]
 	for i := range number(32 * 32 * 32) {
-		tr.Put(NewToken(), i, struct{}{}) // each its own commit
+		Put(NewToken(), &tr, i, struct{}{}) // each its own commit
 	}
 	pages := 0
 	var count func(p *page[number, struct{}])
@@ -165,15 +165,15 @@ func TestTreeJoinsInnerPages(t *testing.T) {
 	var tr Tree[number, int]
 	tok := NewToken()
 	for i := range number(3 * inner) {
-		tr.Put(tok, 2*i, int(i))
+		Put(tok, &tr, 2*i, int(i))
 	}
 	drop := func(from, to int) {
 		for i := from; i < to; i++ {
-			tr.Delete(tok, number(2*i)) // small
+			Delete(tok, &tr, number(2*i)) // small
 		}
 	}
 	drop(inner, inner+leaf)
-	tr.Put(tok, 2*inner+1, -1)
+	Put(tok, &tr, 2*inner+1, -1)
 	drop(5*leaf, inner)
 	drop(inner+7*leaf, 2*inner)
 	if v, found := tr.Get(2*inner + 1); !found || v != -1 {

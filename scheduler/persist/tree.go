@@ -78,14 +78,14 @@ func (t *Tree[K, V]) Get(k K) (v V, found bool) {
 func (t *Tree[K, V]) Len() int { return t.size }
 
 // Put sets the value of a key, in pages that tok owns.
-func (t *Tree[K, V]) Put(tok *Token, k K, v V) {
+func Put[K Key[K], V any](tok *Token, t *Tree[K, V], k K, v V) {
 	if t.root == nil {
 		t.root = &page[K, V]{owner: tok, keys: []K{k}, vals: []V{v}}
 		t.size = 1
 		return
 	}
-	t.root = t.root.writable(tok)
-	right, added := t.root.put(tok, k, v, true)
+	t.root = writable(tok, t.root)
+	right, added := put(tok, t.root, k, v, true)
 	if right != nil {
 		left := t.root
 		t.root = &page[K, V]{owner: tok, keys: []K{left.keys[0], right.keys[0]}, kids: []*page[K, V]{left, right}}
@@ -96,7 +96,7 @@ func (t *Tree[K, V]) Put(tok *Token, k K, v V) {
 }
 
 // writable returns the page itself if tok owns it, or a copy that tok owns.
-func (p *page[K, V]) writable(tok *Token) *page[K, V] {
+func writable[K Key[K], V any](tok *Token, p *page[K, V]) *page[K, V] {
 	if p.owner == tok {
 		return p
 	}
@@ -117,25 +117,25 @@ func cloneWithRoom[T any](s []T) []T {
 // put sets a key in a page that tok owns; last states that nothing is to the right of
 // the page. It returns a new right neighbour if the page was full, and whether the key
 // was added.
-func (p *page[K, V]) put(tok *Token, k K, v V, last bool) (right *page[K, V], added bool) {
+func put[K Key[K], V any](tok *Token, p *page[K, V], k K, v V, last bool) (right *page[K, V], added bool) {
 	if p.kids == nil {
 		at, found := search(p.keys, k)
 		if found {
 			p.vals[at] = v
 			return nil, false
 		}
-		right, into, at := p.split(tok, at, last)
+		right, into, at := split(tok, p, at, last)
 		into.keys, into.vals = insert(into.keys, at, k), insert(into.vals, at, v)
 		return right, true
 	}
 	at := p.child(k)
-	kid := p.kids[at].writable(tok)
+	kid := writable(tok, p.kids[at])
 	p.kids[at] = kid
-	next, added := kid.put(tok, k, v, last && at == len(p.kids)-1)
+	next, added := put(tok, kid, k, v, last && at == len(p.kids)-1)
 	if next == nil {
 		return nil, added
 	}
-	right, into, at := p.split(tok, at+1, last)
+	right, into, at := split(tok, p, at+1, last)
 	into.keys, into.kids = insert(into.keys, at, next.keys[0]), insert(into.kids, at, next)
 	return right, added
 }
@@ -143,7 +143,7 @@ func (p *page[K, V]) put(tok *Token, k K, v V, last bool) (right *page[K, V], ad
 // split makes room for one more entry at an index. It returns the page that the entry
 // belongs into and its index there, and the right page if the page was split. A tree
 // that grows at its end is split there, so that its pages are full.
-func (p *page[K, V]) split(tok *Token, at int, last bool) (right, into *page[K, V], _ int) {
+func split[K Key[K], V any](tok *Token, p *page[K, V], at int, last bool) (right, into *page[K, V], _ int) {
 	if len(p.keys) < treePage {
 		return nil, p, at
 	}
@@ -179,20 +179,20 @@ func insert[T any](s []T, at int, v T) []T {
 	return s
 }
 
-// remove drops the entry at an index.
-func remove[T any](s []T, at int) []T {
+// drop drops the entry at an index.
+func drop[T any](s []T, at int) []T {
 	copy(s[at:], s[at+1:])
 	clear(s[len(s)-1:])
 	return s[:len(s)-1]
 }
 
 // Delete removes a key, which need not be there.
-func (t *Tree[K, V]) Delete(tok *Token, k K) {
+func Delete[K Key[K], V any](tok *Token, t *Tree[K, V], k K) {
 	if _, found := t.Get(k); !found {
 		return
 	}
-	t.root = t.root.writable(tok)
-	t.root.delete(tok, k)
+	t.root = writable(tok, t.root)
+	remove(tok, t.root, k)
 	for len(t.root.kids) == 1 {
 		t.root = t.root.kids[0]
 	}
@@ -202,31 +202,31 @@ func (t *Tree[K, V]) Delete(tok *Token, k K) {
 	t.size--
 }
 
-// delete removes a key that is there, in a page that tok owns.
-func (p *page[K, V]) delete(tok *Token, k K) {
+// remove removes a key that is there, in a page that tok owns.
+func remove[K Key[K], V any](tok *Token, p *page[K, V], k K) {
 	if p.kids == nil {
 		at, _ := search(p.keys, k)
-		p.keys, p.vals = remove(p.keys, at), remove(p.vals, at)
+		p.keys, p.vals = drop(p.keys, at), drop(p.vals, at)
 		return
 	}
 	at := p.child(k)
-	kid := p.kids[at].writable(tok)
+	kid := writable(tok, p.kids[at])
 	p.kids[at] = kid
-	kid.delete(tok, k)
+	remove(tok, kid, k)
 	switch {
 	case len(kid.keys) == 0:
-		p.keys, p.kids = remove(p.keys, at), remove(p.kids, at)
+		p.keys, p.kids = drop(p.keys, at), drop(p.kids, at)
 	case len(kid.keys) < treePage/4:
-		p.merge(tok, max(0, at-1))
+		merge(tok, p, max(0, at-1))
 	}
 }
 
 // merge makes one page of kid i and the next, if they leave room in it.
-func (p *page[K, V]) merge(tok *Token, i int) {
+func merge[K Key[K], V any](tok *Token, p *page[K, V], i int) {
 	if i+1 >= len(p.kids) || len(p.kids[i].keys)+len(p.kids[i+1].keys) > treePage*3/4 {
 		return
 	}
-	left, right := p.kids[i].writable(tok), p.kids[i+1]
+	left, right := writable(tok, p.kids[i]), p.kids[i+1]
 	from := len(left.keys)
 	left.keys = append(left.keys, right.keys...)
 	left.keys[from] = p.keys[i+1] // an inner page's first key may be out of date
@@ -235,7 +235,7 @@ func (p *page[K, V]) merge(tok *Token, i int) {
 	}
 	left.vals, left.kids = append(left.vals, right.vals...), append(left.kids, right.kids...)
 	p.kids[i] = left
-	p.keys, p.kids = remove(p.keys, i+1), remove(p.kids, i+1)
+	p.keys, p.kids = drop(p.keys, i+1), drop(p.kids, i+1)
 }
 
 // Ascend walks the entries in order, from a key on (nil: all), until yield returns

@@ -262,7 +262,7 @@ func (f *reclaimSearch) advance(c *reservedCursor) bool {
 	}
 	if !c.begun {
 		c.begun = true
-		c.cursor = set.Nodes.Search(bucket.Query[*world.NodeState]{Need: f.run.search.Request.Need, Policy: bucket.FirstFit})
+		c.cursor = bucket.Search(&set.Nodes, bucket.Query[*world.NodeState]{Need: f.run.search.Request.Need, Policy: bucket.FirstFit})
 	}
 	for {
 		e, ok := c.cursor.Next(&set.Nodes)

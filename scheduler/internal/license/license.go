@@ -68,7 +68,7 @@ func (b *Book) Set(tok *tree.Token, name string, count int64) *Book {
 	b = b.own(tok)
 	c := b.Of(name)
 	c.Exists, c.Count = true, count
-	b.counters.Put(tok, name, c)
+	tree.Put(tok, &b.counters, name, c)
 	return b
 }
 
@@ -84,10 +84,10 @@ func (b *Book) Drop(tok *tree.Token, name string) *Book {
 // put stores a counter, unless there is nothing to know of it.
 func (b *Book) put(tok *tree.Token, name string, c Counter) {
 	if c == (Counter{}) {
-		b.counters.Delete(tok, name)
+		tree.Delete(tok, &b.counters, name)
 		return
 	}
-	b.counters.Put(tok, name, c)
+	tree.Put(tok, &b.counters, name, c)
 }
 
 // Use counts what an allocation of a job uses, or (-1) counts it no more, and returns the book with that. An allocation without an ID is one that an
@@ -102,9 +102,9 @@ func (b *Book) Use(tok *tree.Token, alloc, job string, terms *structs.AllocTerms
 		switch {
 		case alloc == "":
 		case sign > 0:
-			b.users.Put(tok, user{r.Name, alloc}, r.Count)
+			tree.Put(tok, &b.users, user{r.Name, alloc}, r.Count)
 		default:
-			b.users.Delete(tok, user{r.Name, alloc})
+			tree.Delete(tok, &b.users, user{r.Name, alloc})
 		}
 	}
 	return b
@@ -164,13 +164,13 @@ func (b *Book) All(yield func(name string, c Counter) bool) {
 func (b *Book) Diff(o *Book) (out []string) {
 	tok := &tree.Token{}
 	b, o = b.own(tok), o.own(tok)
-	b.counters.Changes(&o.counters, func(x, y Counter) bool { return x == y }, func(c tree.Change[string, Counter]) {
+	tree.Changes(&b.counters, &o.counters, func(x, y Counter) bool { return x == y }, func(c tree.Change[string, Counter]) {
 		out = append(out, fmt.Sprintf("license %s: %+v, not %+v", c.Key, c.Is, c.Was))
 	})
-	b.users.Changes(&o.users, func(x, y int64) bool { return x == y }, func(c tree.Change[user, int64]) {
+	tree.Changes(&b.users, &o.users, func(x, y int64) bool { return x == y }, func(c tree.Change[user, int64]) {
 		out = append(out, fmt.Sprintf("license %s of allocation %s: %d, not %d", c.Key.license, c.Key.alloc, c.Is, c.Was))
 	})
-	b.shares.Changes(&o.shares, func(x, y share) bool { return x == y }, func(c tree.Change[shareKey, share]) {
+	tree.Changes(&b.shares, &o.shares, func(x, y share) bool { return x == y }, func(c tree.Change[shareKey, share]) {
 		out = append(out, fmt.Sprintf("license %s of workflow %s, job %q: %+v, not %+v", c.Key.license, c.Key.workflow, c.Key.job, c.Is, c.Was))
 	})
 	return out

@@ -73,10 +73,10 @@ func (b *Book) share(tok *tree.Token, license, job string, terms *structs.AllocT
 
 func (b *Book) putShare(tok *tree.Token, key shareKey, s share) {
 	if s == (share{}) {
-		b.shares.Delete(tok, key)
+		tree.Delete(tok, &b.shares, key)
 		return
 	}
-	b.shares.Put(tok, key, s)
+	tree.Put(tok, &b.shares, key, s)
 }
 
 // Reserve has a workflow's reservation count in place of the one that it had, and returns the book with that.
@@ -91,7 +91,7 @@ func (b *Book) Reserve(tok *tree.Token, c *structs.WorkflowClaim) *Book {
 		s.total, s.pending = r.Count, !c.Posted
 		b.putShare(tok, key, s)
 	}
-	b.claims.Put(tok, c.Key(), c)
+	tree.Put(tok, &b.claims, c.Key(), c)
 	return b
 }
 
@@ -108,7 +108,7 @@ func (b *Book) Release(tok *tree.Token, workflow string) *Book {
 		s.total, s.pending = 0, false
 		b.putShare(tok, key, s)
 	}
-	b.claims.Delete(tok, workflow)
+	tree.Delete(tok, &b.claims, workflow)
 	return b
 }
 

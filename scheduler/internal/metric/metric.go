@@ -131,7 +131,7 @@ func (x Explanation) Set(s *search.Search, c *world.NodeSet, fits func(*world.No
 		return
 	}
 	tests, lacking := s.Request.Tests()
-	counts := c.Nodes.Sieve(tests, func(e bucket.Entry[*world.NodeState]) { look(e.Value) })
+	counts := bucket.Sieve(&c.Nodes, tests, func(e bucket.Entry[*world.NodeState]) { look(e.Value) })
 	for id := range world.Reservations(world.Base(s.Edit)).All { // the index shows what is left of them for others
 		n, _ := world.NodeStates(world.Base(s.Edit)).Get(id)
 		if at := s.SetOf(n); at == "" || at != s.SetOf(c.Any()) {

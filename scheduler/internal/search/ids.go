@@ -158,7 +158,7 @@ func (s *Search) draw(avoid []string) (Found, bool) {
 	for range drawTries {
 		at, _ := slices.BinarySearch(ends, s.Random.Below(sum)+1)
 		set, _ := s.AllSets().Get(s.Sets[at].Name)
-		cursor := set.Nodes.Search(bucket.Query[*world.NodeState]{Policy: bucket.Random, Seed: s.Random.Next()})
+		cursor := bucket.Search(&set.Nodes, bucket.Query[*world.NodeState]{Policy: bucket.Random, Seed: s.Random.Next()})
 		e, ok := cursor.Next(&set.Nodes)
 		if !ok || slices.Contains(avoid, e.ID) {
 			continue

@@ -201,7 +201,7 @@ func (s *Search) weighOrder(c *SetCursor, set *world.NodeSet, q bucket.Query[*wo
 	if s.frag.t.scarce {
 		few *= weighScarce
 	}
-	set.Nodes.Offer(q, weighTries, few, func(e bucket.Entry[*world.NodeState]) bool { return s.add(c, e, avoid) })
+	bucket.Offer(&set.Nodes, q, weighTries, few, func(e bucket.Entry[*world.NodeState]) bool { return s.add(c, e, avoid) })
 }
 
 // add weighs a node and lists it; false: it does not fit.

@@ -103,7 +103,7 @@ func (s *Search) head(c *SetCursor, phase int, avoid []string) Found {
 	}
 	if !p.started {
 		p.started = true
-		p.cursor = set.Nodes.Search(s.query(&s.phases[phase]))
+		p.cursor = bucket.Search(&set.Nodes, s.query(&s.phases[phase]))
 	}
 	for {
 		e, ok := p.cursor.Next(&set.Nodes)
@@ -210,7 +210,7 @@ func (s *Search) walk(c *SetCursor, visit func(*world.NodeState) bool) {
 	if !known {
 		return
 	}
-	cursor := set.Nodes.Search(s.query(&anywhere[0]))
+	cursor := bucket.Search(&set.Nodes, s.query(&anywhere[0]))
 	for {
 		e, ok := cursor.Next(&set.Nodes)
 		if !ok || !visit(e.Value) {
@@ -226,7 +226,7 @@ func (s *Search) MostFirst(c *SetCursor, limit int, visit func(*world.NodeState)
 	if !known {
 		return
 	}
-	cursor := set.Nodes.Search(bucket.Query[*world.NodeState]{Policy: bucket.LeastFit})
+	cursor := bucket.Search(&set.Nodes, bucket.Query[*world.NodeState]{Policy: bucket.LeastFit})
 	for range limit {
 		e, ok := cursor.Next(&set.Nodes)
 		if !ok {

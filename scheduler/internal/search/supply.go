@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -76,7 +77,7 @@ func (t *Typical) measuresFor(e *world.Edit) *measures {
 		t.apart = t.measuresOf((&supply{}).follow(t, supplies), t.apart)
 		return t.apart
 	}
-	if t.measures == nil || !t.supply.of.Same(supplies) {
+	if t.measures == nil || !tree.Same(&t.supply.of, supplies) {
 		t.measures = t.measuresOf(t.supply.follow(t, supplies), t.measures)
 	}
 	return t.measures
@@ -96,7 +97,7 @@ func (s *supply) follow(t *Typical, now *world.Tree[string, *world.Supply]) []fl
 	if s.all == nil {
 		s.all, s.good = make([]int64, len(t.requests)), make([]int64, len(t.requests))
 	}
-	now.Changes(&s.of, func(a, b *world.Supply) bool { return a == b }, func(c world.Change[string, *world.Supply]) {
+	tree.Changes(now, &s.of, func(a, b *world.Supply) bool { return a == b }, func(c tree.Change[string, *world.Supply]) {
 		if c.Had {
 			s.add(t.usersOf(c.Key, c.Was.Node), c.Was.Devices, -1)
 		}

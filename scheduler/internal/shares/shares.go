@@ -134,10 +134,10 @@ func (s *Sums) Node(tok *tree.Token, pool string, a Amount, sign int64) {
 func put[K any](tok *tree.Token, sums *tree.Tree[K, sum], k K, a Amount, sign int64) {
 	s, _ := sums.Get(k)
 	if s.add(a, sign); s.of == 0 {
-		sums.Delete(tok, k)
+		tree.Delete(tok, sums, k)
 		return
 	}
-	sums.Put(tok, k, s)
+	tree.Put(tok, sums, k, s)
 }
 
 // Diff names what differs between two.
@@ -150,7 +150,7 @@ func (s *Sums) Diff(o *Sums) (out []string) {
 
 func differ[K any](out *[]string, a, b *tree.Tree[K, sum]) {
 	same := func(x, y sum) bool { return x == y }
-	a.Changes(b, same, func(c tree.Change[K, sum]) {
+	tree.Changes(a, b, same, func(c tree.Change[K, sum]) {
 		*out = append(*out, fmt.Sprintf("share %v: sum %+v, not %+v", c.Key, c.Is, c.Was))
 	})
 }

@@ -141,7 +141,7 @@ func (b *Book) projectOf(name string) *project {
 	default:
 		p = &project{owner: b.owner, spec: p.spec, account: p.account.Copy(), running: maps.Clone(p.running), instances: p.instances}
 	}
-	b.projects.Put(b.owner, name, p)
+	tree.Put(b.owner, &b.projects, name, p)
 	return p
 }
 
@@ -156,7 +156,7 @@ func (b *Book) nodeOf(id string) *node {
 	default:
 		n = &node{owner: b.owner, offer: n.offer, used: maps.Clone(n.used), list: slices.Clone(n.list)}
 	}
-	b.nodes.Put(b.owner, id, n)
+	tree.Put(b.owner, &b.nodes, id, n)
 	return n
 }
 
@@ -178,7 +178,7 @@ func (b *Book) SetProject(name string, to *slots.Project) (lost []string) {
 // forget drops a project of which nothing is left.
 func (b *Book) forget(name string, p *project) {
 	if p.spec == nil && p.account.Len() == 0 && len(p.running) == 0 {
-		b.projects.Delete(b.owner, name)
+		tree.Delete(b.owner, &b.projects, name)
 	}
 }
 
@@ -221,9 +221,9 @@ func (b *Book) count(o *Offer, sign int) {
 	}
 	k := speed{o.Pool, o.MHz}
 	if n, _ := b.speeds.Get(k); n+sign > 0 {
-		b.speeds.Put(b.owner, k, n+sign)
+		tree.Put(b.owner, &b.speeds, k, n+sign)
 	} else {
-		b.speeds.Delete(b.owner, k)
+		tree.Delete(b.owner, &b.speeds, k)
 	}
 }
 
@@ -234,7 +234,7 @@ func (b *Book) list(id string, n *node) {
 	}
 	for kind, stated := range n.offer.Slots { // each has its own place: the order cannot show
 		if left := stated - n.used[kind].Taken(); left > 0 {
-			b.left.Put(b.owner, leftKey{kind, left, id}, struct{}{})
+			tree.Put(b.owner, &b.left, leftKey{kind, left, id}, struct{}{})
 		}
 	}
 }
@@ -245,14 +245,14 @@ func (b *Book) unlist(id string, n *node) {
 	}
 	for kind, stated := range n.offer.Slots { // as above
 		if left := stated - n.used[kind].Taken(); left > 0 {
-			b.left.Delete(b.owner, leftKey{kind, left, id})
+			tree.Delete(b.owner, &b.left, leftKey{kind, left, id})
 		}
 	}
 }
 
 func (b *Book) forgetNode(id string, n *node) {
 	if n.offer == nil && len(n.list) == 0 {
-		b.nodes.Delete(b.owner, id)
+		tree.Delete(b.owner, &b.nodes, id)
 	}
 }
 
@@ -305,9 +305,9 @@ func (b *Book) add(u *Use) {
 		n.list = slices.Insert(n.list, at, u)
 	}
 	if u.Takeable {
-		b.among(u).Put(b.owner, b.keyOf(u), u)
+		tree.Put(b.owner, b.among(u), b.keyOf(u), u)
 		if u.Of != nil {
-			b.members.Put(b.owner, memberOf(u), u)
+			tree.Put(b.owner, &b.members, memberOf(u), u)
 		} else if !u.Suspended {
 			b.others++
 		}
@@ -317,9 +317,9 @@ func (b *Book) add(u *Use) {
 // Remove forgets an allocation that was added. It returns the IDs of those that no row holds then, as Add does.
 func (b *Book) Remove(u *Use) (lost []string) {
 	if u.Takeable {
-		b.among(u).Delete(b.owner, b.keyOf(u))
+		tree.Delete(b.owner, b.among(u), b.keyOf(u))
 		if u.Of != nil {
-			b.members.Delete(b.owner, memberOf(u))
+			tree.Delete(b.owner, &b.members, memberOf(u))
 		} else if !u.Suspended {
 			b.others--
 		}

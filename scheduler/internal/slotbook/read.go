@@ -231,7 +231,7 @@ func (b *Book) Diff(o *Book) (out []string) {
 }
 
 func differ[K, V any](out *[]string, noun string, a, b *tree.Tree[K, V], same func(x, y V) bool) {
-	a.Changes(b, same, func(c tree.Change[K, V]) {
+	tree.Changes(a, b, same, func(c tree.Change[K, V]) {
 		*out = append(*out, fmt.Sprintf("%s %v: differs", noun, c.Key))
 	})
 }

@@ -108,8 +108,8 @@ func (b *Book) recheck(name string, was, is *slots.Project) {
 		return m.project == name
 	})
 	for _, u := range moved {
-		b.among(u).Delete(b.owner, keyBy(u, was))
-		b.among(u).Put(b.owner, keyBy(u, is), u)
+		tree.Delete(b.owner, b.among(u), keyBy(u, was))
+		tree.Put(b.owner, b.among(u), keyBy(u, is), u)
 	}
 }
 

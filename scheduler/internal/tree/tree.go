@@ -22,6 +22,9 @@ const spare = 4
 // Tree is a persistent ordered map: a B+-tree whose pages are copied on the
 // first change by each token. The zero value is not usable: see New.
 // Get and Put cost O(log n); All, Ascend and Descend are in key order.
+//
+// What changes and compares trees are functions, not methods: the compiler makes all methods of all trees in every package that
+// knows of a World, and functions only where they are called.
 type Tree[K, V any] struct {
 	compare func(a, b K) int
 	root    *page[K, V]
@@ -75,7 +78,7 @@ func (t *Tree[K, V]) Get(k K) (v V, found bool) {
 }
 
 // own returns a page that the token may change.
-func (p *page[K, V]) own(tok *Token) *page[K, V] {
+func own[K, V any](tok *Token, p *page[K, V]) *page[K, V] {
 	if p.owner == tok {
 		return p
 	}
@@ -93,12 +96,12 @@ func (p *page[K, V]) own(tok *Token) *page[K, V] {
 }
 
 // Put sets the value of a key.
-func (t *Tree[K, V]) Put(tok *Token, k K, v V) {
+func Put[K, V any](tok *Token, t *Tree[K, V], k K, v V) {
 	if t.root == nil {
 		t.root = &page[K, V]{owner: tok}
 	}
-	t.root = t.root.own(tok)
-	if right := t.put(tok, t.root, k, v); right != nil {
+	t.root = own(tok, t.root)
+	if right := put(tok, t, t.root, k, v); right != nil {
 		left := t.root
 		t.root = &page[K, V]{
 			owner: tok, keys: []K{left.keys[0], right.keys[0]}, kids: []*page[K, V]{left, right},
@@ -108,7 +111,7 @@ func (t *Tree[K, V]) Put(tok *Token, k K, v V) {
 
 // put sets k below an owned page; a page that came to be over-full is split, and
 // its right half returned.
-func (t *Tree[K, V]) put(tok *Token, p *page[K, V], k K, v V) *page[K, V] {
+func put[K, V any](tok *Token, t *Tree[K, V], p *page[K, V], k K, v V) *page[K, V] {
 	if p.kids == nil {
 		at, found := t.find(p, k)
 		if found {
@@ -118,12 +121,12 @@ func (t *Tree[K, V]) put(tok *Token, p *page[K, V], k K, v V) *page[K, V] {
 		p.keys = slices.Insert(p.keys, at, k)
 		p.vals = slices.Insert(p.vals, at, v)
 		t.size++
-		return p.split(tok)
+		return split(tok, p)
 	}
 	at := t.child(p, k)
-	kid := p.kids[at].own(tok)
+	kid := own(tok, p.kids[at])
 	p.kids[at] = kid
-	right := t.put(tok, kid, k, v)
+	right := put(tok, t, kid, k, v)
 	if t.compare(k, p.keys[at]) < 0 {
 		p.keys[at] = k
 	}
@@ -132,10 +135,10 @@ func (t *Tree[K, V]) put(tok *Token, p *page[K, V], k K, v V) *page[K, V] {
 	}
 	p.keys = slices.Insert(p.keys, at+1, right.keys[0])
 	p.kids = slices.Insert(p.kids, at+1, right)
-	return p.split(tok)
+	return split(tok, p)
 }
 
-func (p *page[K, V]) split(tok *Token) *page[K, V] {
+func split[K, V any](tok *Token, p *page[K, V]) *page[K, V] {
 	if len(p.keys) <= pageMax {
 		return nil
 	}
@@ -156,12 +159,12 @@ func (p *page[K, V]) split(tok *Token) *page[K, V] {
 }
 
 // Delete forgets a key and reports whether it was there.
-func (t *Tree[K, V]) Delete(tok *Token, k K) bool {
+func Delete[K, V any](tok *Token, t *Tree[K, V], k K) bool {
 	if _, found := t.Get(k); !found {
 		return false
 	}
-	t.root = t.root.own(tok)
-	t.remove(tok, t.root, k)
+	t.root = own(tok, t.root)
+	remove(tok, t, t.root, k)
 	t.size--
 	for len(t.root.kids) == 1 {
 		t.root = t.root.kids[0]
@@ -174,7 +177,7 @@ func (t *Tree[K, V]) Delete(tok *Token, k K) bool {
 
 // remove forgets k, which is there, below an owned page. A page that came to be
 // empty goes; one that came to be small is merged with a neighbour that has room.
-func (t *Tree[K, V]) remove(tok *Token, p *page[K, V], k K) {
+func remove[K, V any](tok *Token, t *Tree[K, V], p *page[K, V], k K) {
 	if p.kids == nil {
 		at, _ := t.find(p, k)
 		p.keys = slices.Delete(p.keys, at, at+1)
@@ -182,11 +185,11 @@ func (t *Tree[K, V]) remove(tok *Token, p *page[K, V], k K) {
 		return
 	}
 	at := t.child(p, k)
-	kid := p.kids[at].own(tok)
+	kid := own(tok, p.kids[at])
 	p.kids[at] = kid
-	t.remove(tok, kid, k)
+	remove(tok, t, kid, k)
 	if len(kid.keys) == 0 {
-		p.drop(at)
+		drop(p, at)
 		return
 	}
 	if len(kid.keys) > pageMax/4 || len(p.kids) == 1 {
@@ -197,7 +200,7 @@ func (t *Tree[K, V]) remove(tok *Token, p *page[K, V], k K) {
 	if len(a.keys)+len(b.keys) > pageMax/2 {
 		return
 	}
-	a = a.own(tok)
+	a = own(tok, a)
 	p.kids[left] = a
 	a.keys = append(a.keys, b.keys...)
 	a.vals = append(a.vals, b.vals...)
@@ -206,10 +209,10 @@ func (t *Tree[K, V]) remove(tok *Token, p *page[K, V], k K) {
 		a.keys[len(a.kids)] = p.keys[left+1]
 		a.kids = append(a.kids, b.kids...)
 	}
-	p.drop(left + 1)
+	drop(p, left+1)
 }
 
-func (p *page[K, V]) drop(at int) {
+func drop[K, V any](p *page[K, V], at int) {
 	p.keys = slices.Delete(p.keys, at, at+1)
 	p.kids = slices.Delete(p.kids, at, at+1)
 }

@@ -74,11 +74,11 @@ func TestTreeIsAMap(t *testing.T) {
 			switch rapid.IntRange(0, 9).Draw(t, "op") {
 			case 0, 1, 2, 3, 4, 5:
 				v := rapid.Int().Draw(t, "value")
-				tr.Put(tok, k, v)
+				Put(tok, &tr, k, v)
 				model[k] = v
 			case 6, 7, 8:
 				_, was := model[k]
-				if tr.Delete(tok, k) != was {
+				if Delete(tok, &tr, k) != was {
 					t.Fatalf("delete of %d does not say %v", k, was)
 				}
 				delete(model, k)

@@ -10,12 +10,12 @@ type Change[K, V any] struct {
 
 // Same reports whether two trees are certainly equal, as nothing was changed of one that the other was not
 // copied from. It may return false where they are.
-func (t *Tree[K, V]) Same(o *Tree[K, V]) bool { return t.root == o.root && t.size == o.size }
+func Same[K, V any](t, o *Tree[K, V]) bool { return t.root == o.root && t.size == o.size }
 
-// Changes yields the keys at which a tree differs from an older one, in order; values are compared by
+// Changes yields the keys at which tree t differs from an older one, in order; values are compared by
 // same. Pages that the two share are passed over, so that it costs as much as was changed, not as much as
 // there is.
-func (t *Tree[K, V]) Changes(old *Tree[K, V], same func(a, b V) bool, yield func(Change[K, V])) {
+func Changes[K, V any](t, old *Tree[K, V], same func(a, b V) bool, yield func(Change[K, V])) {
 	was, is := walkOf(old), walkOf(t)
 	for {
 		x, y := was.top(), is.top()

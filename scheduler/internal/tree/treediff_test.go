@@ -25,19 +25,19 @@ func TestTreeChangesAreThoseOfTheMaps(t *testing.T) {
 			switch rapid.IntRange(0, 12).Draw(t, "op") {
 			case 0, 1, 2, 3, 4, 5, 6:
 				v := rapid.IntRange(0, 3).Draw(t, "value")
-				tr.Put(tok, k, v)
+				Put(tok, &tr, k, v)
 				model[k] = v
 			case 7, 8:
-				tr.Delete(tok, k)
+				Delete(tok, &tr, k)
 				delete(model, k)
 			case 9: // many at once: pages are split, and heights differ
 				for i := range rapid.IntRange(1, 150).Draw(t, "many") {
-					tr.Put(tok, k+i, i)
+					Put(tok, &tr, k+i, i)
 					model[k+i] = i
 				}
 			case 10:
 				for i := range rapid.IntRange(1, 150).Draw(t, "few") {
-					tr.Delete(tok, k+i)
+					Delete(tok, &tr, k+i)
 					delete(model, k+i)
 				}
 			default:
@@ -48,11 +48,11 @@ func TestTreeChangesAreThoseOfTheMaps(t *testing.T) {
 		all = append(all, kept{tr, model})
 		a, b := rapid.SampledFrom(all).Draw(t, "from"), rapid.SampledFrom(all).Draw(t, "to")
 		var got []Change[int, int]
-		b.tr.Changes(&a.tr, func(x, y int) bool { return x == y }, func(c Change[int, int]) { got = append(got, c) })
+		Changes(&b.tr, &a.tr, func(x, y int) bool { return x == y }, func(c Change[int, int]) { got = append(got, c) })
 		if want := changesOf(a.model, b.model); !slices.Equal(got, want) {
 			t.Fatalf("changes %v, want %v", got, want)
 		}
-		if a.tr.Same(&b.tr) && len(got) > 0 {
+		if Same(&a.tr, &b.tr) && len(got) > 0 {
 			t.Fatalf("the trees are the same, and %v differs", got)
 		}
 	})
@@ -83,18 +83,18 @@ func TestTreeChangesPassOverWhatIsShared(t *testing.T) {
 	compared := 0
 	tr := New[int, int](func(a, b int) int { compared++; return cmp.Compare(a, b) })
 	for k := range 10_000 {
-		tr.Put(&Token{}, k, k)
+		Put(&Token{}, &tr, k, k)
 	}
 	for _, change := range []func(tok *Token){
-		func(tok *Token) { tr.Put(tok, 5000, -1) },
-		func(tok *Token) { tr.Delete(tok, 7000) },
-		func(tok *Token) { tr.Put(tok, 10_001, 1) },
+		func(tok *Token) { Put(tok, &tr, 5000, -1) },
+		func(tok *Token) { Delete(tok, &tr, 7000) },
+		func(tok *Token) { Put(tok, &tr, 10_001, 1) },
 	} {
 		old := tr
 		change(&Token{})
 		compared = 0
 		found := 0
-		tr.Changes(&old, func(x, y int) bool { return x == y }, func(Change[int, int]) { found++ })
+		Changes(&tr, &old, func(x, y int) bool { return x == y }, func(Change[int, int]) { found++ })
 		if found != 1 || compared > 20*pageMax {
 			t.Errorf("%d changes were found by %d comparisons, want 1 by at most %d", found, compared, 20*pageMax)
 		}

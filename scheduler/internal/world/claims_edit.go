@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -82,7 +83,7 @@ func (l ledger) changeChain(key ChainKey, t *DeviceTree) *cells.Edit {
 	if err != nil {
 		return nil // a site level is named as one within nodes: nothing of it can be owned
 	}
-	c.chains.Put(l.e.tok, key, chain)
+	tree.Put(l.e.tok, &c.chains, key, chain)
 	ed := ChainEdit(l.e, key)
 	for _, q := range inOrder(&c.quotas) {
 		if k, ok := chain.KindOf(q.Level, q.Size); ok && q.Chain == key {
@@ -95,7 +96,7 @@ func (l ledger) changeChain(key ChainKey, t *DeviceTree) *cells.Edit {
 // dropChain forgets a chain that has no node any more.
 func (l ledger) dropChain(key ChainKey) {
 	delete(l.e.claims.open, key)
-	l.ownClaims().chains.Delete(l.e.tok, key)
+	tree.Delete(l.e.tok, &l.ownClaims().chains, key)
 }
 
 // markClaims notes that what is used of a node has changed.
@@ -170,15 +171,15 @@ func FlushClaims(e *Edit) {
 			continue
 		}
 		for _, r := range was {
-			c.rooms.Delete(e.tok, r)
+			tree.Delete(e.tok, &c.rooms, r)
 		}
 		for _, r := range rooms {
-			c.rooms.Put(e.tok, r, struct{}{})
+			tree.Put(e.tok, &c.rooms, r, struct{}{})
 		}
 		if len(rooms) == 0 {
-			c.on.Delete(e.tok, id)
+			tree.Delete(e.tok, &c.on, id)
 		} else {
-			c.on.Put(e.tok, id, rooms)
+			tree.Put(e.tok, &c.on, id, rooms)
 		}
 	}
 }
@@ -192,7 +193,7 @@ func (l ledger) closeChains() {
 	if len(l.e.claims.open) > 0 && l.e.w.claims != nil {
 		c := l.ownClaims()
 		for key, open := range l.e.claims.open { // each has its own place: the order cannot show
-			c.chains.Put(l.e.tok, key, open.Chain())
+			tree.Put(l.e.tok, &c.chains, key, open.Chain())
 		}
 	}
 	l.e.claims.open = nil
@@ -442,9 +443,9 @@ func (l ledger) addUses() {
 			list = slices.Delete(list, at, at+1)
 		}
 		if len(list) == 0 {
-			c.used.Delete(l.e.tok, u.owner)
+			tree.Delete(l.e.tok, &c.used, u.owner)
 		} else {
-			c.used.Put(l.e.tok, u.owner, list)
+			tree.Put(l.e.tok, &c.used, u.owner, list)
 		}
 	}
 	l.e.claims.uses = nil
@@ -548,7 +549,7 @@ func (l ledger) loseClaim(u *Usage) {
 	l.e.dismiss(u)
 	n.Take(o)
 	shareSums(l).use(n.Node, o, 1)
-	l.e.w.allocs.Put(l.e.tok, o.ID, o)
+	tree.Put(l.e.tok, &l.e.w.allocs, o.ID, o)
 	l.e.enlist(o)
 	l.e.claims.lost = append(l.e.claims.lost, u.ID)
 	l.markClaims(u.NodeID)

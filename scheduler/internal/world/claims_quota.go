@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/cells"
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -33,10 +34,10 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 		ledger{e}.pinAgain(owner, quotas, "") // no edit is admitted with such a pin, but time goes on: as when its node returns
 	}
 	if len(quotas) > 0 {
-		c.quotas.Put(e.tok, owner, slices.Clone(quotas))
+		tree.Put(e.tok, &c.quotas, owner, slices.Clone(quotas))
 		return
 	}
-	c.quotas.Delete(e.tok, owner)
+	tree.Delete(e.tok, &c.quotas, owner)
 	if c.quotas.Len() == 0 {
 		for _, u := range e.w.allocs.All {
 			if u.UsesCells() {
@@ -62,7 +63,7 @@ func (e *Edit) RestoreQuotas(all map[string][]Quota) {
 	e.from = nil
 	quotas := newTree[string, []Quota](strings.Compare)
 	for owner, list := range all { // each has its own place: the order cannot show
-		quotas.Put(e.tok, owner, slices.Clone(list))
+		tree.Put(e.tok, &quotas, owner, slices.Clone(list))
 	}
 	ledger{e}.buildClaims(&quotas)
 }
@@ -190,7 +191,7 @@ func (l ledger) buildClaims(quotas *Tree[string, []Quota]) {
 	c = l.ownClaims()
 	for _, u := range l.e.w.allocs.All {
 		if u.raisable() {
-			c.raisable.Put(l.e.tok, raiseKeyOf(u), u)
+			tree.Put(l.e.tok, &c.raisable, raiseKeyOf(u), u)
 		}
 	}
 }

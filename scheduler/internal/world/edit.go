@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -132,11 +133,11 @@ func Flush(e *Edit) {
 		s.Dirty = false
 		e.index(s)
 		if s.Node == nil && len(s.Usages) == 0 && s.Reservation == nil && len(s.parts) == 0 {
-			e.w.nodes.Delete(e.tok, s.ID)
+			tree.Delete(e.tok, &e.w.nodes, s.ID)
 			delete(e.over, s.ID)
 			continue
 		}
-		e.w.nodes.Put(e.tok, s.ID, s)
+		tree.Put(e.tok, &e.w.nodes, s.ID, s)
 	}
 	e.moved = e.moved[:0]
 }
@@ -162,22 +163,22 @@ func (e *Edit) index(s *NodeState) {
 func (e *Edit) move(sets *Tree[string, *NodeSet], from, to string, was, is bucket.Vector, s *NodeState) {
 	if from != "" && from == to {
 		set := e.set(sets, from)
-		set.Nodes.Update(e.tok, s.ID, was, is, s)
+		bucket.Update(e.tok, &set.Nodes, s.ID, was, is, s)
 		set.add(was, is)
 		return
 	}
 	e.w.members = e.tok
 	if from != "" {
 		set := e.set(sets, from)
-		set.Nodes.Remove(e.tok, s.ID, was)
+		bucket.Remove(e.tok, &set.Nodes, s.ID, was)
 		set.add(was, bucket.Vector{})
 		if set.Nodes.Len() == 0 {
-			sets.Delete(e.tok, from)
+			tree.Delete(e.tok, sets, from)
 		}
 	}
 	if to != "" {
 		set := e.set(sets, to)
-		set.Nodes.Add(e.tok, s.ID, is, s)
+		bucket.Add(e.tok, &set.Nodes, s.ID, is, s)
 		set.add(bucket.Vector{}, is)
 	}
 }
@@ -200,7 +201,7 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 	default:
 		c = &NodeSet{Owner: e.tok, Nodes: c.Nodes, Sum: c.Sum}
 	}
-	sets.Put(e.tok, name, c)
+	tree.Put(e.tok, sets, name, c)
 	return c
 }
 
@@ -246,7 +247,7 @@ func (e *Edit) UpsertNode(n *structs.Node) {
 func PutNode(e *Edit, n *structs.Node, has *Capacity) {
 	s := StateToChange(e, n.ID)
 	e.forgetName(s)
-	e.w.names.Put(e.tok, NodeName{n.Name, n.ID}, struct{}{})
+	tree.Put(e.tok, &e.w.names, NodeName{n.Name, n.ID}, struct{}{})
 	move := ledger{e}.beginMove(s, n, has)
 	shareSums{e}.node(s, n, has)
 	s.Node = n
@@ -257,7 +258,7 @@ func PutNode(e *Edit, n *structs.Node, has *Capacity) {
 
 func (e *Edit) forgetName(s *NodeState) {
 	if s.Node != nil {
-		e.w.names.Delete(e.tok, NodeName{s.Node.Name, s.Node.ID})
+		tree.Delete(e.tok, &e.w.names, NodeName{s.Node.Name, s.Node.ID})
 	}
 }
 
@@ -319,7 +320,7 @@ func Take(e *Edit, u *Usage) {
 	s.Take(u)
 	shareSums{e}.use(s.Node, u, 1)
 	ledger{e}.markUsage(u)
-	e.w.allocs.Put(e.tok, u.ID, u)
+	tree.Put(e.tok, &e.w.allocs, u.ID, u)
 	e.enlist(u)
 }
 
@@ -333,7 +334,7 @@ func Release(e *Edit, id string) *Usage {
 	s := StateToChange(e, old.NodeID)
 	s.Give(old)
 	shareSums{e}.use(s.Node, old, -1)
-	e.w.allocs.Delete(e.tok, id)
+	tree.Delete(e.tok, &e.w.allocs, id)
 	e.dismiss(old)
 	ledger{e}.markUsage(old)
 	return old

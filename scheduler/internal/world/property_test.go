@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -150,7 +151,7 @@ func (m *worldMachine) compare() {
 	}
 	for _, sets := range []*Tree[string, *NodeSet]{&m.w.classes, &m.w.families} {
 		for name, set := range sets.All {
-			if err := set.Nodes.Check(); err != nil {
+			if err := bucket.Check(&set.Nodes); err != nil {
 				m.t.Fatalf("index of %s: %v", name, err)
 			}
 		}
@@ -288,7 +289,7 @@ func (m *worldMachine) checkUsage() {
 		}
 	}
 	for key, set := range w.usages.All {
-		if err := set.Nodes.Check(); err != nil || set.Nodes.Len() != has[key] {
+		if err := bucket.Check(&set.Nodes); err != nil || set.Nodes.Len() != has[key] {
 			m.t.Fatalf("%d nodes are in set %+v, want %d (%v)", set.Nodes.Len(), key, has[key], err)
 		}
 		delete(has, key)

@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -55,12 +56,12 @@ func (e *Edit) Reserve(r *structs.Reservation) {
 // PutReservation keeps room on a node as a reservation states that a World has already.
 func PutReservation(e *Edit, h *Reservation) {
 	StateToChange(e, h.NodeID).Reservation = h
-	e.w.reservations.Put(e.tok, h.NodeID, h)
+	tree.Put(e.tok, &e.w.reservations, h.NodeID, h)
 }
 
 // Unreserve ends the reservation of a node, if there is one.
 func (e *Edit) Unreserve(nodeID string) {
-	if e.w.reservations.Delete(e.tok, nodeID) {
+	if tree.Delete(e.tok, &e.w.reservations, nodeID) {
 		StateToChange(e, nodeID).Reservation = nil
 	}
 }

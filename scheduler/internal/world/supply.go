@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -54,7 +55,7 @@ func (e *Edit) supply(s *NodeState) {
 		c := e.supplyToChange(was.Family, nil)
 		c.add(was, -1)
 		if c.nodes == 0 {
-			e.w.supply.Delete(e.tok, was.Family)
+			tree.Delete(e.tok, &e.w.supply, was.Family)
 		}
 	}
 	if is != nil {
@@ -81,7 +82,7 @@ func (e *Edit) supplyToChange(family string, first *structs.Node) *Supply {
 	default:
 		c = &Supply{owner: e.tok, Node: c.Node, nodes: c.nodes, Devices: slices.Clone(c.Devices)}
 	}
-	e.w.supply.Put(e.tok, family, c)
+	tree.Put(e.tok, &e.w.supply, family, c)
 	return c
 }
 

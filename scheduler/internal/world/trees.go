@@ -8,7 +8,4 @@ type Tree[K, V any] = tree.Tree[K, V]
 // Token identifies an edit: it may change the pages and nodes that it owns.
 type Token = tree.Token
 
-// Change is a key whose value differs between two trees.
-type Change[K, V any] = tree.Change[K, V]
-
 func newTree[K, V any](compare func(a, b K) int) Tree[K, V] { return tree.New[K, V](compare) }

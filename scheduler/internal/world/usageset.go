@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -95,10 +96,10 @@ func (w *World) GangRuns(g GangName) (runs bool) {
 // enlist keeps who is of a gang, may be raised, and uses slots.
 func (e *Edit) enlist(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
-		e.w.gangs.Put(e.tok, member{g, u.ID}, u)
+		tree.Put(e.tok, &e.w.gangs, member{g, u.ID}, u)
 	}
 	if u.raisable() && e.w.claims != nil {
-		ledger{e}.ownClaims().raisable.Put(e.tok, raiseKeyOf(u), u)
+		tree.Put(e.tok, &ledger{e}.ownClaims().raisable, raiseKeyOf(u), u)
 	}
 	SlotEdit{e}.enlist(u)
 	LicenseEdit{e}.use(u.ID, u, 1)
@@ -106,10 +107,10 @@ func (e *Edit) enlist(u *Usage) {
 
 func (e *Edit) dismiss(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
-		e.w.gangs.Delete(e.tok, member{g, u.ID})
+		tree.Delete(e.tok, &e.w.gangs, member{g, u.ID})
 	}
 	if u.raisable() && e.w.claims != nil {
-		ledger{e}.ownClaims().raisable.Delete(e.tok, raiseKeyOf(u))
+		tree.Delete(e.tok, &ledger{e}.ownClaims().raisable, raiseKeyOf(u))
 	}
 	SlotEdit{e}.dismiss(u)
 	LicenseEdit{e}.use(u.ID, u, -1)
@@ -165,20 +166,20 @@ func (e *Edit) indexUsage(s *NodeState) {
 	case kept && is != nil && was.equal(is):
 		for i := range was.At { // they have its newest state
 			at := &was.At[i]
-			e.usageSet(UsageKey{at.Priority, was.family}).Nodes.Update(e.tok, s.ID, at.At, at.At, s)
+			bucket.Update(e.tok, &e.usageSet(UsageKey{at.Priority, was.family}).Nodes, s.ID, at.At, at.At, s)
 		}
 		return
 	case kept:
 		e.unindexUsage(s.ID, was)
 	}
 	if is == nil {
-		e.w.places.Delete(e.tok, s.ID)
+		tree.Delete(e.tok, &e.w.places, s.ID)
 		return
 	}
 	for i := range is.At {
-		e.usageSet(UsageKey{is.At[i].Priority, is.family}).Nodes.Add(e.tok, s.ID, is.At[i].At, s)
+		bucket.Add(e.tok, &e.usageSet(UsageKey{is.At[i].Priority, is.family}).Nodes, s.ID, is.At[i].At, s)
 	}
-	e.w.places.Put(e.tok, s.ID, is)
+	tree.Put(e.tok, &e.w.places, s.ID, is)
 }
 
 // unindexUsage takes a node out of the sets. A set without nodes goes.
@@ -186,9 +187,9 @@ func (e *Edit) unindexUsage(id string, was *UsageRef) {
 	for i := range was.At {
 		key := UsageKey{was.At[i].Priority, was.family}
 		set := e.usageSet(key)
-		set.Nodes.Remove(e.tok, id, was.At[i].At)
+		bucket.Remove(e.tok, &set.Nodes, id, was.At[i].At)
 		if set.Nodes.Len() == 0 {
-			e.w.usages.Delete(e.tok, key)
+			tree.Delete(e.tok, &e.w.usages, key)
 		}
 	}
 }
@@ -204,7 +205,7 @@ func (e *Edit) usageSet(key UsageKey) *UsageSet {
 	default:
 		c = &UsageSet{owner: e.tok, Nodes: c.Nodes}
 	}
-	e.w.usages.Put(e.tok, key, c)
+	tree.Put(e.tok, &e.w.usages, key, c)
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -252,7 +253,7 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 		}
 		x.dropParts(key, had, keep)
 	}
-	e.w.workflows.Put(e.tok, key, c)
+	tree.Put(e.tok, &e.w.workflows, key, c)
 	if e.w.pending == key {
 		e.w.pending = ""
 	}
@@ -274,7 +275,7 @@ func (x WorkflowEdit) Drop(key string) {
 	}
 	x.dropParts(key, c.Parts, nil)
 	e.from, e.w.licenses = nil, e.w.licenses.Release(e.tok, key)
-	e.w.workflows.Delete(e.tok, key)
+	tree.Delete(e.tok, &e.w.workflows, key)
 	if e.w.pending == key {
 		e.w.pending = ""
 	}

@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -162,7 +163,7 @@ func (x WorkflowEdit) losePart(nodeID string, of *Usage) {
 		}
 	}
 	s.recount()
-	e.w.workflows.Put(e.tok, part.Workflow, &c)
+	tree.Put(e.tok, &e.w.workflows, part.Workflow, &c)
 	e.claims.lostParts = append(e.claims.lostParts, part.Workflow)
 }
 

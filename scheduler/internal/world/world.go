@@ -76,20 +76,14 @@ func compareNames(a, b NodeName) int {
 // New returns a World without nodes.
 func New() *World {
 	return &World{
-		nodes:        newTree[string, *NodeState](strings.Compare),
-		allocs:       newTree[string, *Usage](strings.Compare),
-		classes:      newTree[string, *NodeSet](strings.Compare),
-		families:     newTree[string, *NodeSet](strings.Compare),
-		supply:       newTree[string, *Supply](strings.Compare),
-		names:        newTree[NodeName, struct{}](compareNames),
-		reservations: newTree[string, *Reservation](strings.Compare),
-		workflows:    newTree[string, *structs.WorkflowClaim](strings.Compare),
-		gangs:        newTree[member, *Usage](compareMembers),
-		usages:       newTree[UsageKey, *UsageSet](compareUsageKeys),
-		places:       newTree[string, *UsageRef](strings.Compare),
-		shares:       shares.New(),
-		rules:        &rules{cycle: int64(structs.DefaultCycle), requeues: new(structs.DefaultMaxRequeues), index: indexConfig(&structs.SchedulerConfiguration{})},
-		sites:        (&structs.SchedulerConfiguration{}).SiteLevels(),
+		nodes: newTree[string, *NodeState](strings.Compare), names: newTree[NodeName, struct{}](compareNames),
+		classes: newTree[string, *NodeSet](strings.Compare), families: newTree[string, *NodeSet](strings.Compare),
+		supply: newTree[string, *Supply](strings.Compare), reservations: newTree[string, *Reservation](strings.Compare),
+		workflows: newTree[string, *structs.WorkflowClaim](strings.Compare), gangs: newTree[member, *Usage](compareMembers),
+		allocs: newTree[string, *Usage](strings.Compare), usages: newTree[UsageKey, *UsageSet](compareUsageKeys),
+		places: newTree[string, *UsageRef](strings.Compare), shares: shares.New(),
+		rules: &rules{cycle: int64(structs.DefaultCycle), requeues: new(structs.DefaultMaxRequeues), index: indexConfig(&structs.SchedulerConfiguration{})},
+		sites: (&structs.SchedulerConfiguration{}).SiteLevels(),
 	}
 }
 

@@ -84,9 +84,9 @@ func (e *Edit) Add(r *Row) {
 		e.join(kind, r, n)
 	}
 	if r.nonUUID() {
-		e.nonUUIDs.Put(e.tok, indexkey.Text(r.extra.id), n)
+		persist.Put(e.tok, &e.nonUUIDs, indexkey.Text(r.extra.id), n)
 	} else {
-		e.uuids.Put(e.tok, r.id, n)
+		persist.Put(e.tok, &e.uuids, r.id, n)
 	}
 	e.rows.Set(e.tok, uint32(n), r)
 }
@@ -108,7 +108,7 @@ func (e *Edit) take() (n rowRef) {
 		n = least
 		return false
 	})
-	e.free.Delete(e.tok, n)
+	persist.Delete(e.tok, &e.free, n)
 	return n
 }
 
@@ -119,12 +119,12 @@ func (e *Edit) Remove(r *Row) {
 		e.leave(kind, r.label(kind), n)
 	}
 	if r.nonUUID() {
-		e.nonUUIDs.Delete(e.tok, indexkey.Text(r.extra.id))
+		persist.Delete(e.tok, &e.nonUUIDs, indexkey.Text(r.extra.id))
 	} else {
-		e.uuids.Delete(e.tok, r.id)
+		persist.Delete(e.tok, &e.uuids, r.id)
 	}
 	e.rows.Set(e.tok, uint32(n), nil)
-	e.free.Put(e.tok, n, struct{}{})
+	persist.Put(e.tok, &e.free, n, struct{}{})
 }
 
 // group returns a group to change, made if need be.
@@ -143,14 +143,14 @@ func (e *Edit) group(kind GroupKind, key indexkey.Hashed) *group {
 		g = &group{owner: e.tok, node: g.node, rows: g.rows}
 	}
 	e.last[kind] = named{key, g}
-	e.groups[kind].Put(e.tok, key, g)
+	persist.Put(e.tok, &e.groups[kind], key, g)
 	e.touched = append(e.touched, GroupRef{kind, key.String()})
 	return g
 }
 
 func (e *Edit) join(kind GroupKind, r *Row, n rowRef) {
 	g := e.group(kind, r.label(kind))
-	g.rows.Put(e.tok, n, struct{}{})
+	persist.Put(e.tok, &g.rows, n, struct{}{})
 	if kind == ByNode {
 		g.node = r.node
 	}
@@ -158,9 +158,9 @@ func (e *Edit) join(kind GroupKind, r *Row, n rowRef) {
 
 func (e *Edit) leave(kind GroupKind, key indexkey.Hashed, n rowRef) {
 	g := e.group(kind, key)
-	g.rows.Delete(e.tok, n)
+	persist.Delete(e.tok, &g.rows, n)
 	if g.rows.Len() == 0 {
-		e.groups[kind].Delete(e.tok, key)
+		persist.Delete(e.tok, &e.groups[kind], key)
 		e.last[kind] = named{}
 	}
 }

@@ -148,21 +148,21 @@ func (e *Edit) Put(h *structs.HistoryRecord) {
 		e.forget(was)
 	}
 	if u, ok := indexkey.ParseUUID(h.AllocID); ok {
-		e.ids.Put(e.tok, u, h)
+		persist.Put(e.tok, &e.ids, u, h)
 	} else {
-		e.odd.Put(e.tok, indexkey.Text(h.AllocID), h)
+		persist.Put(e.tok, &e.odd, indexkey.Text(h.AllocID), h)
 	}
-	e.ages.Put(e.tok, ageOf(h), struct{}{})
+	persist.Put(e.tok, &e.ages, ageOf(h), struct{}{})
 	if r, ok := runOf(h); ok {
-		e.runs.Put(e.tok, r, struct{}{})
+		persist.Put(e.tok, &e.runs, r, struct{}{})
 	}
 }
 
 // forget takes a record out of the orders.
 func (e *Edit) forget(h *structs.HistoryRecord) {
-	e.ages.Delete(e.tok, ageOf(h))
+	persist.Delete(e.tok, &e.ages, ageOf(h))
 	if r, ok := runOf(h); ok {
-		e.runs.Delete(e.tok, r)
+		persist.Delete(e.tok, &e.runs, r)
 	}
 }
 
@@ -170,8 +170,8 @@ func (e *Edit) forget(h *structs.HistoryRecord) {
 func (e *Edit) Remove(h *structs.HistoryRecord) {
 	e.forget(h)
 	if u, ok := indexkey.ParseUUID(h.AllocID); ok {
-		e.ids.Delete(e.tok, u)
+		persist.Delete(e.tok, &e.ids, u)
 	} else {
-		e.odd.Delete(e.tok, indexkey.Text(h.AllocID))
+		persist.Delete(e.tok, &e.odd, indexkey.Text(h.AllocID))
 	}
 }

@@ -86,9 +86,9 @@ func addTo(t *persist.Tree[Class, structs.SlotLevels], tok *persist.Token, c Cla
 	}
 	was, _ := t.Get(c)
 	if now := was.Add(by); now == (structs.SlotLevels{}) {
-		t.Delete(tok, c)
+		persist.Delete(tok, t, c)
 	} else {
-		t.Put(tok, c, now)
+		persist.Put(tok, t, c, now)
 	}
 }
 
