@@ -10,21 +10,25 @@ import (
 )
 
 // BenchmarkWorkflows is, on nodes of 16 cores: ordinary evaluations of one instance each beside reservations of workflows that are posted, that lend to
-// the job's namespace or to another, against none; choosing a reservation; and starting a stage: the plan that has borrowers leave
-// and places all of its jobs.
+// the job's namespace or to another, and without any; beside compares these, measured in turn within one run. Then: choosing a reservation, and starting
+// a stage: the plan that has borrowers leave and places all of its jobs.
 func BenchmarkWorkflows(b *testing.B) {
 	nodes, workflows, stageJobs := 10_000, 500, 1000
 	if testing.Short() {
 		nodes, workflows, stageJobs = 500, 25, 50
 	}
-	for _, row := range []struct {
-		name  string
-		count int
-		to    string
-	}{{"none", 0, ""}, {"lend-to-others", workflows, "namespace:others"}, {"lend-to-all", workflows, "node_pool:default"}} {
-		w := workflowsWorld(nodes, row.count, 20, row.to)
-		b.Run(fmt.Sprintf("ordinary/%s/workflows=%d/nodes=%d", row.name, row.count, nodes), func(b *testing.B) {
-			newDecision(benchJob(structs.JobTypeBatch, 1), 1).measure(b, w, singles, "evaluation", 1)
+	job := newDecision(benchJob(structs.JobTypeBatch, 1), 1)
+	ordinary := func(name string, count int, w *scheduler.World) {
+		b.Run(fmt.Sprintf("ordinary/%s/workflows=%d/nodes=%d", name, count, nodes), func(b *testing.B) { job.measure(b, w, singles, "evaluation", 1) })
+	}
+	without := workflowsWorld(nodes, 0, 0, "")
+	ordinary("none", 0, without)
+	for _, row := range []struct{ name, to string }{{"lend-to-others", "namespace:others"}, {"lend-to-all", "node_pool:default"}} {
+		with := workflowsWorld(nodes, workflows, 20, row.to)
+		ordinary(row.name, workflows, with)
+		b.Run("beside/"+row.name, func(b *testing.B) {
+			sides := [2]*scheduler.World{without, with}
+			paired(b, "ratio", func(side int) float64 { return micros(job.round(b, sides[side], singles)) / singles })
 		})
 	}
 	benchReserve(b, nodes/10)
@@ -76,11 +80,16 @@ func benchReserve(b *testing.B, nodes int) {
 		stages = append(stages, workflowJobs(string(rune('a'+s)), nodes/5, func(i int) int { return 1 + (i*7+s)%8 }))
 	}
 	b.Run(fmt.Sprintf("reserve/stages=5/jobs=%d/nodes=%d", nodes/5, nodes), func(b *testing.B) {
+		var took []time.Duration
 		for b.Loop() {
-			if c := scheduler.ChooseReservation(w, "default/wf", structs.DefaultNodePool, stages, structs.WorkflowReserve{}, false); !c.Posted {
+			stop := stopwatch()
+			c := scheduler.ChooseReservation(w, "default/wf", structs.DefaultNodePool, stages, structs.WorkflowReserve{}, false)
+			if took = append(took, stop()); !c.Posted {
 				b.Fatal(c.Missing)
 			}
 		}
+		b.ReportMetric(micros(median(took))/1000, "ms/reservation")
+		b.ReportMetric(0, "ns/op") // the median says more
 	})
 }
 
@@ -99,28 +108,29 @@ func benchStage(b *testing.B, nodes, jobs int) {
 	plan, _ := flood.on(b, w)
 	w = commit(b, w, plan)
 	b.Run(fmt.Sprintf("stage/jobs=%d/nodes=%d", jobs, len(claim.Parts)), func(b *testing.B) {
-		var took time.Duration
+		var took []time.Duration
 		var start scheduler.StagePlan
 		list := make([]scheduler.StageJob, len(stage))
 		for i, j := range stage {
 			list[i] = scheduler.StageJob{Job: j, EvalID: structs.DeriveID("start", uint64(i))}
 		}
 		for b.Loop() {
-			from, minted := time.Now(), uint64(0)
+			now, minted := time.Unix(1_700_000_000, 0), uint64(0)
+			stop := stopwatch()
 			prepared := scheduler.NewPrepared()
-			start = scheduler.PlanStage(w, claim.Key(), list, from.UnixNano(), func(j *structs.Job) scheduler.Input {
+			start = scheduler.PlanStage(w, claim.Key(), list, now.UnixNano(), func(j *structs.Job) scheduler.Input {
 				return scheduler.Input{
-					Job: j, Config: structs.DefaultSchedulerConfiguration(), Now: from, Seed: 1, SnapshotIndex: 1, Prepared: prepared, Brief: true,
+					Job: j, Config: structs.DefaultSchedulerConfiguration(), Now: now, Seed: 1, SnapshotIndex: 1, Prepared: prepared, Brief: true,
 					NewID: func() string { minted++; return structs.DeriveID("new", minted) },
 				}
 			})
-			took += time.Since(from)
+			took = append(took, stop())
 		}
 		if n := countPlaced(&structs.Plan{Place: start.Place}); n != len(stage) {
 			b.Fatalf("%d of %d jobs are placed", n, len(stage))
 		}
 		b.ReportMetric(float64(len(start.Stops)), "leave")
-		b.ReportMetric(float64(took.Microseconds())/float64(b.N), "µs/plan")
-		b.ReportMetric(float64(took.Microseconds())/float64(b.N*len(stage)), "µs/job")
+		b.ReportMetric(micros(median(took))/1000, "ms/plan")
+		b.ReportMetric(0, "ns/op") // the median says more
 	})
 }

@@ -112,6 +112,11 @@ func decisions() []Row {
 		info("1 GPU, opportunistic, beside 100 virtual clusters", "Claims/opportunistic/(nodes=.*)", perEvaluation),
 		row("beside 100 virtual clusters ÷ without any, 10k nodes", "Claims/(beside)", "ratio", "", 1.2, 1.1),
 		row("growth 1k → 10k nodes of 100 virtual clusters", "Claims/growth/(.*)", "growth", "×8 to ×16 HiveD", 1.3, 1.2),
+		row("reserve for a workflow of five stages of 200 jobs, 1k nodes", "Workflows/reserve/(.*)", "ms/reservation", "not had", 50, 25),
+		row("beside 500 workflows that have reserved ÷ without any, 10k nodes", "Workflows/beside/(.*)", "ratio", "", 1.2, 1.1),
+		info("one instance beside workflows, and without any", "Workflows/ordinary/(.*)", perEvaluation),
+		info("start a stage of 1,000 jobs as one plan, borrowers leaving", "Workflows/stage/(.*)", "ms/plan"),
+		info("how many of them leave", "Workflows/stage/(.*)", "leave"),
 
 		info("least-fragmentation, many instances", "LeastFrag/many/(.*)", perPlacement),
 		info("least-fragmentation, one instance", "LeastFrag/one/(.*)", perEvaluation),

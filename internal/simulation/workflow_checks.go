@@ -109,38 +109,72 @@ func (w *workflows) advanced(was *state.Snapshot, row *structs.WorkflowRun, e *s
 	}
 }
 
-// minimal looks at who has left for a stage that started as one plan: each is put back, by itself, where it was, and must find no room there.
+// minimal looks at who has left for a stage that started as one plan: each is put back, by itself, where it was, and must find no room there beside the
+// stage. Of a stage that was not placed whole the rest is placed, too, if it is to be had with all of them gone.
 func (w *workflows) minimal(was, now *state.Snapshot, plan *structs.JudgedPlan) {
-	wanted, placed := 0, 0
+	placed := map[string]int{}
+	for _, b := range plan.Place {
+		placed[b.JobID] += len(b.Instances)
+	}
+	var rest []*structs.Job // that is not placed yet
 	row := now.Workflows(nil).Get(plan.Advance.Namespace, plan.Advance.ID)
 	for _, m := range plan.Advance.Jobs {
 		if m.Register {
-			if job := now.Job(nil, row.Namespace, row.Stages[m.Stage].Jobs[m.Job].JobID); job != nil && !job.PerNode() {
-				wanted += job.Instances()
+			job := now.Job(nil, row.Namespace, row.Stages[m.Stage].Jobs[m.Job].JobID)
+			if job != nil && !job.PerNode() && placed[job.ID] < job.Instances() {
+				rest = append(rest, job)
 			}
 		}
 	}
-	for _, b := range plan.Place {
-		placed += len(b.Instances)
+	if w.starts++; len(rest) > 0 && (len(plan.Stop) == 0 || !w.placesRest(now, now.World(), rest)) {
+		return // it waits for more than those who left
 	}
-	if placed < wanted {
-		return // what is not placed yet needs room, too
-	}
-	w.starts++
 	for _, st := range plan.Stop {
 		a := was.Alloc(nil, st.AllocID)
-		if a == nil || a.Terminal() || st.DesiredStatus != structs.AllocDesiredEvict {
-			continue // what is suspended keeps its memory: it is not known what else it would lack
+		if a == nil || a.Terminal() {
+			continue
 		}
 		w.left++
-		back := &structs.PlacementBatch{
+		stays := &structs.Plan{Place: []*structs.PlacementBatch{{
 			Namespace: a.Namespace, JobID: a.JobID, JobVersion: a.JobVersion, Group: a.TaskGroup, Seed: "back", CreateTime: a.CreateTime,
 			Resources: a.AllocatedResources, Nodes: []structs.PlacedNode{{ID: a.NodeID}}, Instances: []structs.Instance{{}},
+		}}}
+		if st.DesiredStatus == structs.AllocDesiredSuspend { // it keeps its memory, which is its own
+			stays.Stop = []*structs.AllocStop{{AllocID: a.ID, DesiredStatus: structs.AllocDesiredEvict}}
 		}
-		if _, refused, _ := scheduler.Judge(now.World().Edit(), &structs.Plan{Place: []*structs.PlacementBatch{back}}); len(refused) == 0 {
-			w.fail("workflow %s: allocation %s (%s) left for a stage beside which it had room\n    %s", row.ID, a.ID, a.Name, history(row))
+		edit := now.World().Edit()
+		if _, refused, _ := scheduler.Judge(edit, stays); len(refused) == 0 && w.placesRest(now, edit.World(), rest) {
+			w.fail("workflow %s: allocation %s (%s) left (%s) for a stage beside which it had room\n    %s", row.ID, a.ID, a.Name, st.DesiredStatus, history(row))
 		}
 	}
+}
+
+// placesRest reports whether jobs of a stage find room for all of their instances in the reservation, and nobody leaves for them.
+func (w *workflows) placesRest(now *state.Snapshot, world *scheduler.World, jobs []*structs.Job) bool {
+	for _, job := range jobs {
+		minted := 0
+		opts := &state.InputOptions{Now: epoch.Add(w.now), Seed: 1, NewID: func() string { minted++; return fmt.Sprintf("rest-%s-%d", job.ID, minted) }}
+		ev := &structs.Evaluation{
+			ID: "rest-" + job.ID, Namespace: job.Namespace, JobID: job.ID, Priority: job.Priority, Type: job.Type, Status: structs.EvalStatusPending,
+			TriggeredBy: structs.EvalTriggerJobRegister,
+		}
+		plan, err := scheduler.Schedule(world, ev, now.Input(job.NamespacedID(), job, now.AllocsToDecide(job.Namespace, job.ID), opts))
+		if err != nil || len(plan.Stop) > 0 {
+			return false
+		}
+		placed := 0
+		for _, b := range plan.Place {
+			if t := b.Resources.Shared.Terms; t != nil && t.Claim == structs.ClaimWorkflow {
+				placed += len(b.Instances)
+			}
+		}
+		edit := world.Edit()
+		if _, refused, _ := scheduler.Judge(edit, plan); len(refused) > 0 || placed < job.Instances() {
+			return false
+		}
+		world = edit.World()
+	}
+	return true
 }
 
 // goesOn returns what of a job that is over runs, or is to run; "": nothing. A sysbatch job that was not stopped may run again: on nodes that
@@ -340,6 +374,7 @@ func (w *workflows) reserved(snap *state.Snapshot) {
 	}
 	for _, id := range sortedKeys(parts) {
 		w.onNode(snap, id, parts[id], sums, over)
+		w.mhz(snap, id, parts[id], over)
 	}
 	for _, key := range sortedKeys(sums) {
 		u := scheduler.WorkflowUse(snap.World(), key)
@@ -359,6 +394,34 @@ func (w *workflows) reserved(snap *state.Snapshot) {
 			if reserved != used+lent+idle && !over[key] || used != sums[key][i] {
 				w.fail("workflow %s: %d %s are reserved; used are %d (by what runs: %d), lent %d, idle %d:%s", key, reserved, amountNames[i], used, sums[key][i], lent, idle, partakers(snap, key))
 			}
+		}
+	}
+}
+
+// mhz looks at what the scheduler counts of a node's MHz, those of whole cores included: apart, as what is lent or idle of cores may have been used without.
+func (w *workflows) mhz(snap *state.Snapshot, nodeID string, parts []part, over map[string]bool) {
+	node := snap.Node(nil, nodeID)
+	if node == nil {
+		return
+	}
+	perCore := node.NodeResources.Cpu.MHzPerCore()
+	all := func(r *structs.WorkflowResources) int64 { return r.CPU + r.Cores*perCore }
+	for _, r := range scheduler.ReservedOn(snap.World(), nodeID) {
+		at := slices.IndexFunc(parts, func(p part) bool { return p.key == structs.WorkflowKey(r.Namespace, r.Workflow) })
+		if r.Pending || at < 0 || over[parts[at].key] {
+			continue
+		}
+		var used int64
+		for _, a := range snap.AllocsByNode(nil, nodeID) {
+			if t := termsOf(a); t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == parts[at].key {
+				used += useOf(a)[0]
+			}
+		}
+		reserved, sum := all(&r.Reserved), all(&r.Used)+all(&r.Lent)+all(&r.Idle)
+		beyond := r.Lent.CPU == 0 && r.Lent.Cores > 0 || r.Idle.CPU == 0 && r.Idle.Cores > 0 // cores of which the MHz are used
+		if reserved != parts[at].total[0] || all(&r.Used) != used || sum < reserved || sum > reserved && !beyond {
+			w.fail("workflow %s: %d MHz of node %s are reserved (by its part: %d); used are %d (by what runs: %d), lent %d, idle %d:%s", parts[at].key, reserved, node.Name,
+				parts[at].total[0], all(&r.Used), used, all(&r.Lent), all(&r.Idle), onIt(snap, nodeID))
 		}
 	}
 }

@@ -61,13 +61,15 @@ type stated struct {
 
 func (c *stated) Now() time.Time { return c.now }
 
-// started is a cluster with a workflow.
+// started is a cluster with workflows, of which the test looks at one.
 type started struct {
 	*judged
 	t     testcluster.TB
+	id    string // of the workflow
 	steps *Steps
 	known bool // servers know plans that start a stage
 	clock *stated
+	newID func() string
 }
 
 // cores returns a job of so many instances of so many MHz each.
@@ -80,11 +82,12 @@ func cores(count, mhz int) *structs.Job {
 
 // newStarted returns a cluster of nodes of so many MHz, and a workflow whose stages have jobs of one instance each.
 func newStarted(t testcluster.TB, nodes []int64, stages ...[]int) *started {
-	s := &started{judged: &judged{Log: testcluster.New(10, state.Options{})}, t: t, known: true, clock: &stated{now: time.Unix(1000, 0)}}
-	for i, mhz := range nodes {
-		s.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node(fmt.Sprintf("node-%03d", i), mhz), Time: 1})
-	}
-	w := &structs.Workflow{ID: "chip", Lend: []*structs.WorkflowLend{{To: "node_pool:default", LendLonger: true}}}
+	return startedWith(t, nodes, lendingWorkflow("chip", 50, stages...))
+}
+
+// lendingWorkflow returns a workflow that lends to all, whose stages have jobs of one instance of so many MHz each.
+func lendingWorkflow(id string, priority int, stages ...[]int) *structs.Workflow {
+	w := &structs.Workflow{ID: id, Priority: priority, Lend: []*structs.WorkflowLend{{To: "node_pool:default", LendLonger: true}}}
 	for i, jobs := range stages {
 		stage := &structs.WorkflowStage{Name: fmt.Sprintf("s%d", i)}
 		for k, mhz := range jobs {
@@ -92,15 +95,37 @@ func newStarted(t testcluster.TB, nodes []int64, stages ...[]int) *started {
 		}
 		w.Stages = append(w.Stages, stage)
 	}
+	return w
+}
+
+// startedWith returns a cluster of nodes of so many MHz, and a workflow.
+func startedWith(t testcluster.TB, nodes []int64, w *structs.Workflow) *started {
+	s := &started{
+		judged: &judged{Log: testcluster.New(10, state.Options{})}, t: t, id: w.ID, known: true, clock: &stated{now: time.Unix(1000, 0)},
+		newID: testcluster.IDs("%08d-0000-0000-0000-000000000000"),
+	}
+	for i, mhz := range nodes {
+		s.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node(fmt.Sprintf("node-%03d", i), mhz), Time: 1})
+	}
+	s.runs(w)
+	s.leads()
+	return s
+}
+
+// runs has a workflow run.
+func (s *started) runs(w *structs.Workflow) {
 	w.Canonicalize()
-	s.Put(t, &structs.WorkflowRunEntry{Workflow: w, Time: 2})
-	s.steps = New(Options{NewID: testcluster.IDs("%08d-0000-0000-0000-000000000000"), Clock: s.clock, Readable: func(structs.LogType) error {
+	s.Put(s.t, &structs.WorkflowRunEntry{Workflow: w, Time: int64(s.Index())})
+}
+
+// leads has a leader that knows nothing but the state drive workflows from now on.
+func (s *started) leads() {
+	s.steps = New(Options{NewID: s.newID, Clock: s.clock, Readable: func(structs.LogType) error {
 		if s.known {
 			return nil
 		}
 		return errors.New("a server does not know it")
 	}}, s.Store, s.Log, s.judged).Start()
-	return s
 }
 
 // step moves the workflow on as far as it goes.
@@ -113,7 +138,7 @@ func (s *started) step() {
 }
 
 func (s *started) run() *structs.WorkflowRun {
-	return s.Store.Snapshot().Workflows(nil).Get("default", "chip")
+	return s.Store.Snapshot().Workflows(nil).Get("default", s.id)
 }
 
 // borrow has instances of others run in what is lent, as long as there is any.
@@ -123,16 +148,23 @@ func (s *started) borrow(count, mhz int) (placed int) {
 	job.TaskGroups[0].MaxRunDuration = time.Minute
 	job.Canonicalize()
 	s.Put(s.t, &structs.JobRegisterEntry{Job: job, Time: int64(s.Index())})
+	return s.decide(job.ID)
+}
+
+// decide has a job decided on as workers do, and returns how many of its instances are placed.
+func (s *started) decide(id string) (placed int) {
 	snap := s.Store.Snapshot()
-	job = snap.Job(nil, "default", job.ID)
-	ev := &structs.Evaluation{ID: fmt.Sprintf("flood-%d", s.Index()), Namespace: "default", JobID: job.ID, Priority: 50, Type: job.Type, Status: structs.EvalStatusPending}
-	plan, err := scheduler.Schedule(snap.World(), ev, snap.Input(job.NamespacedID(), job, nil, &state.InputOptions{
+	job := snap.Job(nil, "default", id)
+	ev := &structs.Evaluation{ID: fmt.Sprintf("%s-%d", id, s.Index()), Namespace: "default", JobID: id, Priority: 50, Type: job.Type, Status: structs.EvalStatusPending}
+	plan, err := scheduler.Schedule(snap.World(), ev, snap.Input(job.NamespacedID(), job, snap.AllocsToDecide("default", id), &state.InputOptions{
 		Now: s.clock.Now(), Seed: 1, NewID: testcluster.IDs(fmt.Sprint(s.Index()) + "-%d"),
 	}))
 	if err != nil {
 		s.t.Fatalf("%v", err)
 	}
-	s.Put(s.t, testcluster.Commit(&structs.JudgedPlan{EvalID: ev.ID, Place: plan.Place, Time: int64(s.Index())}))
+	if len(plan.Place)+len(plan.Stop) > 0 {
+		s.Put(s.t, testcluster.Commit(&structs.JudgedPlan{EvalID: ev.ID, Place: plan.Place, Stop: plan.Stop, Time: int64(s.Index())}))
+	}
 	for _, b := range plan.Place {
 		placed += len(b.Instances)
 	}

@@ -88,8 +88,8 @@ type Part struct {
 	// Devices are the IDs of the devices that it holds; none: any.
 	Devices []string
 	claims  *Usage // see ClaimsOf
-	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps beside all that is posted, which
-	// may be more than is free.
+	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps: of what is beside all that is posted
+	// that which is free, or would be if borrowers used nothing but what is posted.
 	Used, Lent, Idle Resources
 	// Beside is what borrowers use beside it, and would be lent if that was reserved.
 	Beside Resources
@@ -154,12 +154,12 @@ func (n *NodeState) recount() {
 			all, beside = all.Plus(p.Total.Less(p.Used)), beside.Less(p.Total)
 		}
 	}
-	over := all.Less(free)
+	over, keeps := all.Less(free), free
 	for i := range n.parts {
 		p := &n.parts[i]
 		left := p.Total.Less(p.Used)
 		if p.Pending { // what others have reserved comes free only with the end of their runs
-			p.Idle = left.Within(beside)
+			p.Idle = left.Within(beside).Within(keeps)
 			continue
 		}
 		p.Lent = over.Within(left).Within(borrowed[i])
@@ -168,6 +168,7 @@ func (n *NodeState) recount() {
 		}
 		over = over.Less(p.Lent)
 		p.Idle, p.Beside = left.Less(p.Lent), borrowed[i].Within(left).Less(p.Lent)
+		keeps = keeps.Less(p.Idle.Less(p.Beside))
 	}
 }
 
