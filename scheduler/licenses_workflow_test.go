@@ -291,6 +291,9 @@ func TestLicensesConserve(t *testing.T) {
 					j.Priority = rapid.SampledFrom([]int{20, 50, 90}).Draw(t, "priority")
 					j.Reclaim = rapid.SampledFrom([]string{"", structs.ReclaimSuspend}).Draw(t, "reclaim")
 					j.TaskGroups[0].Tasks[0].Resources.CPU = rapid.SampledFrom([]int{50, 2000}).Draw(t, "cpu")
+					if least := rapid.IntRange(0, j.TaskGroups[0].Count).Draw(t, "gang"); least > 0 {
+						gangOf(least)(j)
+					}
 				}))
 			case 4:
 				if jobs > 0 {
@@ -305,6 +308,7 @@ func TestLicensesConserve(t *testing.T) {
 				w.set()
 			}
 			w.licensesConserved()
+			w.gangsWhole()
 			w.conserved()
 		}
 		w.complete("s")
@@ -354,14 +358,21 @@ func (w *licensedWorkflow) startsMinimal(n int) {
 	start := scheduler.StartStage(w.w, "default/wf", scheduler.WorkflowStage{j}, w.now.UnixNano())
 	own, borrowed, others := w.uses()
 	free := 10 - own - borrowed - others
-	victims := map[string]int64{}
+	leave, victims := map[string][]string{}, map[string]int64{} // by who leaves together
+	borrowed := map[string]bool{}
 	for _, s := range start.Stops {
-		t := w.allocs[s.AllocID].AllocatedResources.Shared.Terms
-		if t.BorrowsFrom() != "default/wf" {
-			w.t.Fatalf("%s leaves, and has borrowed nothing", s.AllocID)
+		a := w.allocs[s.AllocID]
+		with := s.AllocID
+		if runs := w.running(a.JobID); a.AllocatedResources.Shared.Terms.Gang != "" && w.leaveOf(start.Stops, a.JobID) == runs+w.suspendedOf(a.JobID) {
+			with = a.JobID // all of its gang
 		}
-		for _, r := range t.Licenses.List() {
-			victims[s.AllocID] = r.Count
+		leave[with] = append(leave[with], s.AllocID)
+		borrowed[with] = borrowed[with] || a.AllocatedResources.Shared.Terms.BorrowsFrom() == "default/wf"
+		if a.Suspended() {
+			continue
+		}
+		for _, r := range a.AllocatedResources.Shared.Terms.Licenses.List() {
+			victims[with] += r.Count
 			free += r.Count
 		}
 	}
@@ -369,10 +380,54 @@ func (w *licensedWorkflow) startsMinimal(n int) {
 		w.t.Fatalf("%d are needed, and %d free when %v have left", n, free, victims)
 	}
 	part := w.part()
-	for _, id := range slices.Sorted(maps.Keys(victims)) {
-		onNode := w.allocs[id].NodeID == "n1" && part.Idle.Amount.CPU < 50
-		if !onNode && free-victims[id] >= int64(n) {
-			w.t.Fatalf("%d are needed, and %s could stay of %v", n, id, victims)
+	for _, with := range slices.Sorted(maps.Keys(leave)) {
+		if !borrowed[with] {
+			w.t.Fatalf("%s leaves, and has borrowed nothing", with)
+		}
+		onNode := part.Idle.Amount.CPU < 50 && slices.ContainsFunc(leave[with], func(id string) bool { return w.allocs[id].NodeID == "n1" })
+		if !onNode && free-victims[with] >= int64(n) {
+			w.t.Fatalf("%d are needed, and %s could stay of %v", n, with, victims)
+		}
+	}
+}
+
+// leaveOf counts the instances of a job among those that stop.
+func (w *licensedWorkflow) leaveOf(stops []*structs.AllocStop, job string) (n int) {
+	for _, s := range stops {
+		if w.allocs[s.AllocID].JobID == job {
+			n++
+		}
+	}
+	return n
+}
+
+// suspendedOf counts the suspended instances of a job.
+func (w *licensedWorkflow) suspendedOf(job string) (n int) {
+	for _, a := range w.allocs {
+		if a.JobID == job && !a.Terminal() && a.Suspended() {
+			n++
+		}
+	}
+	return n
+}
+
+// gangsWhole checks that of each gang as many run as must, or nobody. Those that have ended are not replaced: their work is done.
+func (w *licensedWorkflow) gangsWhole() {
+	w.t.Helper()
+	runs, done, least := map[string]int{}, map[string]int{}, map[string]int{}
+	for _, a := range w.allocs {
+		terms := a.AllocatedResources.Shared.Terms
+		switch {
+		case terms.Gang == "":
+		case a.ClientStatus == structs.AllocClientComplete:
+			done[a.JobID]++
+		case !a.Terminal() && !a.Suspended():
+			runs[a.JobID], least[a.JobID] = runs[a.JobID]+1, terms.GangMin
+		}
+	}
+	for job, n := range runs { // any: the order does not matter
+		if n+done[job] < least[job] {
+			w.t.Fatalf("%d members of the gang %s run and %d are done, of at least %d: %s", n, job, done[job], least[job], w.on())
 		}
 	}
 }

@@ -5,6 +5,7 @@ package amount
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
@@ -75,4 +76,26 @@ func Indexed(n *world.NodeState) Amount {
 // OfVector returns what an index shows.
 func OfVector(v bucket.Vector) Amount {
 	return Amount{v[world.DimGPUs], world.Vector{CPU: v[world.DimCPU], MemoryMB: v[world.DimMemory], DiskMB: v[world.DimDisk]}}
+}
+
+// LargestFirst returns the places of some amounts, those of the largest first.
+func LargestFirst(of []Amount) []int {
+	order := make([]int, len(of))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return Compare(of[b], of[a]) })
+	return order
+}
+
+// ReservedByClass adds up what requests have reserved, by the class of its node.
+func ReservedByClass(e *world.Edit) map[string]Amount {
+	reserved := map[string]Amount{}
+	for id, h := range world.Reservations(world.Base(e)).All {
+		if n, known := world.StateOf(e, id); known && n.Node != nil {
+			class := n.Node.ComputedClass
+			reserved[class] = reserved[class].Add(Amount{Devices: int64(h.Devices), Vector: h.Amount})
+		}
+	}
+	return reserved
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"cmp"
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
@@ -77,7 +78,7 @@ func (x *GangPlacer) tryClaims(d *feasible.Domain) *Trial {
 	for _, run := range t.runs {
 		t.claims = append(t.claims, run.claims())
 	}
-	for _, i := range x.largestFirst() {
+	for _, i := range amount.LargestFirst(x.requests) {
 		work := t.runs[i].work
 		for _, p := range work.Place[:work.First] {
 			if c := t.claims[i]; !c.place(p) && (!x.lowering || !c.placeOrLower(p)) {

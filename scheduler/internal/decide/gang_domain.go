@@ -2,7 +2,6 @@ package decide
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -50,7 +49,7 @@ func (x *GangPlacer) rooms(level structs.TopologyLevel) []*Room {
 	if strings.HasPrefix(level.Meta, "unique.") {
 		return nil // no two nodes share it
 	}
-	x.reserved = x.reservedByClass()
+	x.reserved = amount.ReservedByClass(x.base)
 	byValue := map[string]*Room{}
 	var out []*Room
 	for n, set := range x.sets() {
@@ -122,18 +121,6 @@ func (x *GangPlacer) bound(r *Room, class string, set usableSet) {
 	}
 }
 
-// reservedByClass adds up what is reserved.
-func (x *GangPlacer) reservedByClass() map[string]amount.Amount {
-	reserved := map[string]amount.Amount{}
-	for id, h := range world.Reservations(world.Base(x.base)).All {
-		if n, known := world.StateOf(x.base, id); known && n.Node != nil {
-			class := n.Node.ComputedClass
-			reserved[class] = reserved[class].Add(amount.Amount{Devices: int64(h.Devices), Vector: h.Amount})
-		}
-	}
-	return reserved
-}
-
 // count adds to a room what the nodes of a class have free, one by one.
 func (x *GangPlacer) count(r *Room, set usableSet) {
 	for n := range set.All {
@@ -188,38 +175,4 @@ func (x *GangPlacer) nodeRooms() []*Room {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.NodeID, b.NodeID))
 	})
 	return out
-}
-
-// joint is a group that requests on one node all that the gang's first members request,
-// so that one search finds the node for them, and a cell of a level below nodes.
-func (x *GangPlacer) joint(level string) *structs.TaskGroup {
-	all := &structs.TaskGroup{Name: x.gw.Works[0].Group.Name, EphemeralDisk: &structs.EphemeralDisk{}, Volumes: map[string]*structs.VolumeRequest{}}
-	for _, work := range x.gw.Works {
-		g := work.Group
-		if work.First == 0 {
-			continue
-		}
-		all.Constraints = append(all.Constraints, g.Constraints...)
-		if len(all.Candidates) == 0 { // where groups name others, those are tried that the first names
-			all.Candidates = g.Candidates
-		}
-		for name, v := range g.Volumes { // into a map: the order cannot show
-			all.Volumes[g.Name+"/"+name] = v
-		}
-		for i := range work.First {
-			all.Networks = append(all.Networks, g.Networks...)
-			if g.EphemeralDisk != nil {
-				all.EphemeralDisk.SizeMB += g.EphemeralDisk.SizeMB
-			}
-			for _, t := range g.Tasks {
-				one := *t
-				one.Name = fmt.Sprintf("%s/%d/%s", g.Name, i, t.Name)
-				all.Tasks = append(all.Tasks, &one)
-			}
-		}
-	}
-	if domain.KeptInCells(x.gw, level) {
-		domain.Gather(all.Tasks, level)
-	}
-	return all
 }

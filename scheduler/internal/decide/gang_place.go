@@ -12,7 +12,6 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/slot"
-	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
@@ -44,6 +43,8 @@ type GangPlacer struct {
 	// those that failed the submission check. See slots_gang.go.
 	onSlots *slot.Gang
 	leaving bool
+	// borrows: members that find no room, or too few licenses, borrow from workflows; later: more is lent to them in a later round. See gang_license.go.
+	borrows, later bool
 }
 
 // NewGangPlacer begins the placing of a gang on the edit of an evaluation.
@@ -72,30 +73,14 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	x := NewGangPlacer(s, gw)
-	if why := cmp.Or(x.enough(), x.gw.LacksLicense(x.base, s.Input.Job, standing.Of(s.World, s.Input.Job) == structs.StandingRecognised)); why != "" {
+	if why := x.enough(); why != "" {
 		x.explain(claim.Without{Withheld: []string{why}})
 		return nil
 	}
-	t, without := x.ofWorkflow()
-	if t == nil {
-		t, without = x.claim()
-	}
-	if t == nil {
-		var why []string
-		t, why = x.slots()
-		without.Reasons = append(without.Reasons, why...)
-	}
-	if t == nil && s.Input.EntitledOnly {
+	t, without := x.first()
+	if t == nil && s.Input.EntitledOnly && without.Withheld == nil {
 		entitledPosition{s}.leaveGang(gw)
 		return nil
-	}
-	if t == nil && without.Withheld == nil {
-		if t = x.Place(); t == nil {
-			t = x.ofFailed()
-		}
-		if t == nil {
-			t = x.reclaim()
-		}
 	}
 	if t != nil {
 		x.keep(t)
@@ -121,7 +106,7 @@ func (x *GangPlacer) Place() *Trial {
 	case site:
 		levels = levels[at:]
 	case domain.NodeLevel(x.s.World, want.Level):
-		for _, level := range x.levelsWithin(want) {
+		for _, level := range domain.LevelsWithin(x.gw, want) {
 			if t := x.onOneNode(level); t != nil {
 				return t
 			}
@@ -158,6 +143,9 @@ type Trial struct {
 	reclaim *gangReclaim
 	loss    preempt.Loss
 	before  *mark // to go back to; nil: nothing was taken from others without reclaim
+	// leave return licenses for it, and stops are theirs.
+	leave []*world.Usage
+	stops []*structs.AllocStop
 }
 
 // found is how many of a group found room.
@@ -183,13 +171,13 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 		t.before = &before
 	}
 	whole := true
-	for _, i := range x.largestFirst() {
+	for _, i := range amount.LargestFirst(x.requests) {
 		run := t.runs[i]
 		run.search.Rewind() // others have taken room since it was made
 		for _, p := range run.work.Place[:run.work.First] {
-			if f := run.seek(p); f != nil {
+			if f := x.seek(run, p); f != nil {
 				run.accept(p, f)
-			} else if (!x.leaving || !run.takeFailed(p)) && !t.makeRoom(x, run, p) {
+			} else if !x.lend(run, p) && (!x.leaving || !run.takeFailed(p)) && !t.makeRoom(x, run, p) {
 				whole, t.short = false, i
 				break
 			}
@@ -228,20 +216,10 @@ func (x *GangPlacer) newTrial(d *feasible.Domain) *Trial {
 	return t
 }
 
-// largestFirst returns the groups, those of the largest instances first.
-func (x *GangPlacer) largestFirst() []int {
-	order := make([]int, len(x.requests))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return amount.Compare(x.requests[b], x.requests[a]) })
-	return order
-}
-
 // all returns what the members of a trial were placed by: each group's run, with those by its kinds of cells.
 func (t *Trial) all() (runs []*groupRun) {
 	for i, run := range t.runs {
-		runs = append(runs, run)
+		runs = append(append(runs, run), run.lent.begun()...)
 		if t.claims != nil {
 			runs = append(runs, t.claims[i].all()...)
 		}
@@ -296,7 +274,7 @@ func (x *GangPlacer) onOneNode(level string) *Trial {
 		return x.leaveOneNode(level)
 	}
 	s := x.s
-	joint := x.joint(level)
+	joint := domain.Joint(x.gw, level)
 	find := search.New(x.base, search.NewRequest(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy())
 	var tried []string
 	for range MaxNodesTried {
@@ -340,6 +318,7 @@ func (x *GangPlacer) keep(t *Trial) {
 			placeMore(x.gw, run, claims, slots, p)
 		}
 	}
+	x.returned(t)
 	s.seat(x.gw, t.all(), nil)
 }
 
@@ -347,7 +326,7 @@ func (x *GangPlacer) keep(t *Trial) {
 // preferred is given up where it has no room.
 func placeMore(gw *reconcile.GangWork, run *groupRun, claims *claimRun, slots *slotRun, p reconcile.Placement) {
 	s, group := run.s, run.work.Group
-	if run.enough(p) || run.unlicensed(p) || (slots == nil || !slots.required) && claims.placeWider(gw.Spec.Topology, p) ||
+	if run.enough(p) || run.placeMoreUnlicensed(p, claims != nil && claims.required || slots != nil && slots.required) || (slots == nil || !slots.required) && claims.placeWider(gw.Spec.Topology, p) ||
 		(claims == nil || !claims.required) && slots.placeWider(gw.Spec.Topology, p) || run.leave() || !claims.mayDoWithout(p) || !slots.mayDoWithout(p) {
 		return
 	}
@@ -365,7 +344,9 @@ func placeMore(gw *reconcile.GangWork, run *groupRun, claims *claimRun, slots *s
 			return
 		}
 	}
-	run.fail(p)
+	if !run.borrow(p) {
+		run.fail(p)
+	}
 }
 
 // growGang places members of a gang that is up, beside those that stay.
@@ -438,7 +419,11 @@ func (s *Scheduler) beside(gw *reconcile.GangWork, live []*structs.Allocation) *
 		return domain.OfSite(n, level)
 	}
 	if domain.NodeLevel(s.World, want.Level) {
-		return s.besideOn(gw, n, live)
+		need := int64(0)
+		for _, work := range gw.Works {
+			need += amount.OfRequest(search.NewRequest(s.Input, work.Group)).Devices * int64(len(work.Place))
+		}
+		return domain.BesideOn(s.Edit, gw, s.fits.Matcher, need, n, live)
 	}
 	return nil
 }

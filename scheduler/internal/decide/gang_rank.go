@@ -17,7 +17,7 @@ func (s *Scheduler) seat(gw *reconcile.GangWork, runs []*groupRun, live []*struc
 	for _, a := range live {
 		if a.Gang != nil && !g.Taken(a.Gang.Rank) {
 			g.Give(a.Gang.Rank, gangrank.HostOf(s.World, a))
-			g.runs(a.NodeID, devicesOf(a))
+			g.runs(a.NodeID, domain.DevicesOf(a))
 		}
 	}
 	keeps := func(a *structs.Allocation) bool {

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
@@ -25,7 +26,7 @@ func (x *GangPlacer) ofWorkflow() (t *Trial, without claim.Without) {
 func (x *GangPlacer) tryOwn(own *structs.WorkflowClaim, d *feasible.Domain) *Trial {
 	t, before := x.newTrial(d), x.s.mark()
 	t.before = &before
-	for _, i := range x.largestFirst() {
+	for _, i := range amount.LargestFirst(x.requests) {
 		run := t.runs[i].in(own)
 		for _, p := range run.work.Place {
 			if !run.place(p) {

@@ -3,10 +3,10 @@ package decide
 import (
 	"slices"
 
-	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/licensetake"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -69,10 +69,7 @@ func (g *groupRun) placeUnlicensed(p reconcile.Placement, own *workflowRun, clai
 		}
 	}
 	if !enough && s.mayReclaim() {
-		leave = licensetake.FromBands(g.search.Edit, terms, g.search.Request.By.Recognised, func(u *world.Usage) bool {
-			_, gang := u.Owner.Gang()
-			return !gang && s.band(u) < r.below && !u.PerNode() && !s.protected(g.search.Edit, u, r.below) && g.mayLeave(u)
-		})
+		leave = r.licenses(terms.Licenses.List(), func() bool { return g.lacksLicense() != "" })
 	}
 	if (enough || len(leave) > 0) && r.instead(g, leave, func() bool {
 		if byClaim() {
@@ -96,40 +93,28 @@ func (g *groupRun) placeUnlicensed(p reconcile.Placement, own *workflowRun, clai
 	return false
 }
 
+// licenses returns who of lower bands leaves for some licenses, if they lack any; nil: all of them are too few.
+func (r *reclaimer) licenses(of []structs.RequestedLicense, lacks func() bool) []*world.Usage {
+	return licensetake.FromBands(r.e, of, lacks, func(u *world.Usage) bool {
+		own := u.Owner.Namespace == r.s.eval.Namespace && u.Owner.Job == r.s.eval.JobID
+		return r.s.band(u) < r.below && !u.PerNode() && !r.s.protected(r.e, u, r.below) && !own
+	})
+}
+
 // instead has some leave for the licenses that they return, if an instance of a group is placed then. It reports whether it was. What was taken for
 // others of the group before goes back as far as it can stay beside all of them.
 func (r *reclaimer) instead(g *groupRun, leave []*world.Usage, place func() bool) bool {
 	s := r.s
-	stops := make([]*structs.AllocStop, len(leave))
-	for i, u := range leave {
-		stops[i] = &structs.AllocStop{AllocID: u.ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue}
-		world.Release(r.e, u.ID)
-		if n, known := s.World.Node(u.NodeID); known && u.Owner.Terms.Reclaim == structs.ReclaimSuspend && feasible.NotSuspended(n, &u.Owner.Terms, len(u.Devices) > 0) == "" {
-			stops[i].DesiredStatus, stops[i].Reclaim, stops[i].SuspendedAt = structs.AllocDesiredSuspend, structs.ReclaimSuspend, s.Input.Now.UnixNano()
-			world.Take(r.e, u.Suspended())
-		}
-	}
+	stops := together.Stop(r.e, leave, s.Input.Now.UnixNano())
 	if !place() {
-		for _, u := range leave {
-			world.Release(r.e, u.ID)
-			world.Take(r.e, u)
-		}
+		together.Stay(r.e, leave)
 		return false
 	}
-	run := s.newest
-	by := structs.DeriveID(run.batch.Seed, uint64(run.batch.Instances[len(run.batch.Instances)-1].Ordinal))
-	for i, st := range stops {
-		if st.PreemptedBy, st.DesiredDescription = by, "preempted by allocation "+by+", which needs its license"; st.SuspendedAt == 0 {
-			st.RequeueReason = (&outcome{r: r}).reason(leave[i])
-		}
-		s.plan.Stop = append(s.plan.Stop, st)
-		s.reclaimed = append(s.reclaimed, &reclaimed{use: leave[i], stop: st, run: run, licenses: true})
-		run.work.Counts.Preemptions++
-	}
+	r.returned(s.newest, leave, stops)
 	g.relicensed++
 	edit, t := world.LicenseEdit{E: r.e}, g.search.Request.Resources.Shared.Terms
 	for _, d := range slices.Backward(s.reclaimed) {
-		if !d.licenses || d.run.work != g.work {
+		if !d.licenses || d.gang || d.run.work != g.work {
 			continue
 		}
 		edit.Reserve("", d.use.Owner.Job, &d.use.Owner.Terms, 1)
@@ -142,6 +127,21 @@ func (r *reclaimer) instead(g *groupRun, leave []*world.Usage, place func() bool
 		}
 	}
 	return true
+}
+
+// returned notes who leaves for the licenses that they return to the last instance of a run. Of a gang that leaves whole nobody stays after all.
+func (r *reclaimer) returned(run *groupRun, leave []*world.Usage, stops []*structs.AllocStop) {
+	s, by := r.s, structs.DeriveID(run.batch.Seed, uint64(run.batch.Instances[len(run.batch.Instances)-1].Ordinal))
+	for i, st := range stops {
+		if st.PreemptedBy, st.DesiredDescription = by, "preempted by allocation "+by+", which needs its license"; st.SuspendedAt == 0 {
+			st.RequeueReason = (&outcome{r: r}).reason(leave[i])
+		}
+		g, some := leave[i].Owner.Gang()
+		gone := some && !slices.ContainsFunc(world.GangMembers(r.e, g), func(u *world.Usage) bool { return !u.IsSuspended })
+		s.plan.Stop = append(s.plan.Stop, st)
+		s.reclaimed = append(s.reclaimed, &reclaimed{use: leave[i], stop: st, run: run, licenses: true, gang: gone})
+		run.work.Counts.Preemptions++
+	}
 }
 
 // overLicensed reports whether a usage that was there before would use licenses by now that others use or have reserved.

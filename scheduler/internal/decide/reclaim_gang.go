@@ -5,8 +5,10 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/amount"
+	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
@@ -30,7 +32,7 @@ func (x *GangPlacer) reclaim() *Trial {
 	defer func() { x.taking, x.compares, x.looked, x.failed = false, false, looked, failed }()
 	world.Flush(x.base)
 	x.taking = true
-	levels := x.priorities()
+	levels := room.PrioritiesBelow(world.Base(x.base), &x.s.Input.Config, x.s.Input.Job.Priority)
 	works := func(at int) bool {
 		x.most = levels[at]
 		t := x.Place()
@@ -56,18 +58,6 @@ func (x *GangPlacer) reclaim() *Trial {
 	}
 	x.most, x.compares = levels[high], true
 	return x.Place()
-}
-
-// priorities are those by which lower bands hold something, lowest first.
-func (x *GangPlacer) priorities() (list []int) {
-	below := x.s.Input.Config.Band(x.s.Input.Job.Priority)
-	list = world.UsagePriorities(world.Base(x.base))
-	for i, p := range list {
-		if x.s.Input.Config.Band(p) >= below {
-			return list[:i]
-		}
-	}
-	return list
 }
 
 // inDomains tries the domains of a level that may hold the gang. When others make room,
@@ -132,7 +122,7 @@ func (l *leastLoss) again() *Trial {
 // where others make room for all of them together.
 func (x *GangPlacer) makeRoomOnOne(level string) *Trial {
 	s := x.s
-	joint := x.joint(level)
+	joint := domain.Joint(x.gw, level)
 	run := &groupRun{
 		s: s, work: &reconcile.GroupWork{Group: joint},
 		search: search.New(x.base, search.NewRequest(s.Input, joint), feasible.NewFeasibility(s.Input.Job, joint, s.fits.Matcher), &s.Random, s.Input.Policy()),

@@ -259,7 +259,9 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	claims.batches()
 	slots.batches()
 	run.addBatch()
-	run.lent.batches()
+	for _, lent := range run.lent.begun() {
+		lent.addBatch()
+	}
 	c := work.Counts
 	if perNode && work.Group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
 		world.PutInto(&s.failed, work.Group.Name, s.why(run.search)) // no node fits it at all

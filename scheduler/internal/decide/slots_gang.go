@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"slices"
 	"time"
 
@@ -121,7 +122,7 @@ func (x *GangPlacer) trySlots(d *feasible.Domain) *Trial {
 	for _, run := range t.runs {
 		t.slots = append(t.slots, run.slots())
 	}
-	for _, i := range x.largestFirst() {
+	for _, i := range amount.LargestFirst(x.requests) {
 		work := t.runs[i].work
 		for n, p := range work.Place[:work.First] {
 			c := t.slots[i]

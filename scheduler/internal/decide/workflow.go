@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
@@ -134,13 +136,10 @@ func (l *loan) run(g *groupRun, i int) *groupRun {
 	return l.runs[i]
 }
 
-// batches adds what was placed to the plan.
-func (l *loan) batches() {
+// begun returns the runs that were begun.
+func (l *loan) begun() (list []*groupRun) {
 	if l != nil {
-		for _, r := range l.runs {
-			if r != nil {
-				r.addBatch()
-			}
-		}
+		list = slices.DeleteFunc(slices.Clone(l.runs), func(r *groupRun) bool { return r == nil })
 	}
+	return list
 }

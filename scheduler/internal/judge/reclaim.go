@@ -94,8 +94,8 @@ func (j *judgement) mayReclaim() {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is of a system or sysbatch job: no claim takes from it")
 			continue
 		}
-		if key := u.Owner.Terms.BorrowsFrom(); key != "" && key == own[s.PreemptedBy] {
-			continue // what was lent is taken back
+		if j.takesBack(own[s.PreemptedBy], u) {
+			continue
 		}
 		if (j.protected[s.AllocID] || u.Guaranteed() && entitled[s.PreemptedBy] != structs.ClaimCells) && !j.mayTakeOwn(u, s.PreemptedBy) {
 			j.refuseFor(s.PreemptedBy, "allocation "+structs.ShortID(s.AllocID)+" is guaranteed")
@@ -118,6 +118,13 @@ func (j *judgement) mayReclaim() {
 			j.stray = true
 		}
 	}
+}
+
+// takesBack reports whether a workflow takes back what it has lent to a usage, or to another member of its gang, with which it leaves.
+func (j *judgement) takesBack(workflow string, u *world.Usage) bool {
+	borrows := func(u *world.Usage) bool { return workflow != "" && u.Owner.Terms.BorrowsFrom() == workflow }
+	g, some := u.Owner.Gang()
+	return borrows(u) || some && !u.Guaranteed() && slices.ContainsFunc(j.gangs[g].victims, func(s *structs.AllocStop) bool { return borrows(j.freed[s.AllocID]) })
 }
 
 // entitled returns the claims of the newcomers that use any: bands do not restrict what these take. own are the workflows of those that use the

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -79,10 +80,27 @@ func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need w
 		gone = append(gone, u)
 	}
 	leave := map[string]bool{}
-	for _, u := range gone { // whoever left first is the first to stay
-		trial.Take(u)
-		if idle().Lacks(need) != "" {
-			trial.Give(u)
+	units := together.UnitsOf(e, gone)
+	here := func(of together.Unit, change func(*world.Usage)) { // a gang has members elsewhere, too
+		for _, u := range of {
+			if u.NodeID == n.ID {
+				change(u)
+			}
+		}
+	}
+	for _, of := range units {
+		here(of, func(u *world.Usage) {
+			if !slices.Contains(gone, u) { // it leaves with the rest of its gang
+				trial.Give(u)
+			}
+		})
+	}
+	for _, of := range units { // whoever left first is the first to stay
+		if here(of, trial.Take); idle().Lacks(need) == "" {
+			continue
+		}
+		here(of, trial.Give)
+		for _, u := range of {
 			leave[u.ID] = true
 		}
 	}

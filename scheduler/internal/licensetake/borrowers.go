@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/license"
+	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -29,14 +30,15 @@ func FromBorrowers(
 		}
 		enough = enough && t.left[r.Name] >= 0
 	}
-	for _, u := range slices.Backward(t.victims) {
-		if t.returns(u, -1); slices.ContainsFunc(needs, func(r structs.RequestedLicense) bool { return t.left[r.Name] < 0 && usesOf(u, r.Name) > 0 }) {
-			t.returns(u, 1)
+	units := t.units(leaving)
+	for i, of := range slices.Backward(units) {
+		if t.all(of, -1); slices.ContainsFunc(needs, func(r structs.RequestedLicense) bool { return t.left[r.Name] < 0 && uses(of, r.Name) }) {
+			t.all(of, 1)
 			continue
 		}
-		t.victims = slices.DeleteFunc(t.victims, func(v *world.Usage) bool { return v == u })
+		units = slices.Delete(units, i, i+1)
 	}
-	return t.victims, enough
+	return together.All(units), enough
 }
 
 // taking is the work of taking licenses back.
@@ -52,11 +54,38 @@ type taking struct {
 // returns counts what a usage returns, or (-1) does not return after all.
 func (t *taking) returns(u *world.Usage, sign int64) {
 	world.PutInto(&t.gone, u.ID, sign > 0)
+	if u.IsSuspended {
+		return
+	}
 	for _, r := range u.Owner.Terms.Licenses.List() {
 		if _, needed := t.left[r.Name]; needed {
 			t.left[r.Name] += sign * r.Count
 		}
 	}
+}
+
+// all counts what some return, or (-1) do not return after all.
+func (t *taking) all(of together.Unit, sign int64) {
+	for _, u := range of {
+		t.returns(u, sign)
+	}
+}
+
+// units returns those that were chosen by who leaves together, of gangs that cannot run on without them all others, too, without those that leave
+// anyway.
+func (t *taking) units(leaving []*world.Usage) (units []together.Unit) {
+	for _, of := range together.UnitsOf(t.w.Edit(), slices.Concat(leaving, t.victims)) {
+		of = slices.DeleteFunc(slices.Clone(of), func(u *world.Usage) bool { return slices.Contains(leaving, u) })
+		for _, u := range of {
+			if !t.gone[u.ID] { // with the rest of its gang
+				t.returns(u, 1)
+			}
+		}
+		if len(of) > 0 {
+			units = append(units, of)
+		}
+	}
+	return units
 }
 
 // of takes back what is lacking of one license, of which so much is needed, as far as it is lent.
@@ -83,6 +112,11 @@ func (t *taking) of(name string, needed int64) {
 		t.returns(byID[id], 1)
 		t.victims = append(t.victims, byID[id])
 	}
+}
+
+// uses reports whether one of some uses a license.
+func uses(of together.Unit, name string) bool {
+	return slices.ContainsFunc(of, func(u *world.Usage) bool { return usesOf(u, name) > 0 })
 }
 
 // usesOf returns how many of a license a usage uses.

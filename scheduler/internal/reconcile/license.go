@@ -26,3 +26,14 @@ func (gw *GangWork) LacksLicense(e *world.Edit, job *structs.Job, recognised boo
 	}
 	return ""
 }
+
+// Licenses returns what the gang's first members request of licenses, all together.
+func (gw *GangWork) Licenses() []structs.RequestedLicense {
+	var sum structs.WorkflowResources
+	for _, work := range gw.Works {
+		for _, l := range work.Group.Licenses().List() {
+			sum.Add(structs.WorkflowResources{Licenses: map[string]int64{l.Name: l.Count * int64(work.First)}})
+		}
+	}
+	return sum.LicenseList()
+}

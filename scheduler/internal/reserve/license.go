@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/licensetake"
+	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -61,31 +62,58 @@ func licensesFor(s Stage) (list []structs.RequestedLicense) {
 }
 
 // withLicenses returns who leaves a workflow's reservation for the jobs of a stage: those that leave the nodes for it, and just enough of those that
-// borrow licenses; none that could stay beside the rest. left is what each part has at hand beside the stage once the former have left. enough reports
-// that the stage has all its licenses then.
+// borrow licenses, with the rest of gangs that cannot run on without them; none that could stay beside the rest. left is what each part has at hand beside
+// the stage once the former have left. enough reports that the stage has all its licenses then.
 func (t *taking) withLicenses(s Stage, onNodes []*world.Usage, left []workflow.Amounts) (victims []*world.Usage, enough bool) {
 	needs := licensesFor(s)
-	more, enough := licensetake.FromBorrowers(t.w, t.claim, needs, onNodes)
-	if len(more) == 0 {
+	counted := slices.Clone(onNodes)
+	leaves := func(list []*world.Usage) {
+		for _, u := range list {
+			if p := t.partOf(u); p >= 0 && !slices.Contains(counted, u) {
+				left[p] = left[p].Plus(amounts(world.ResourcesOf(u)))
+			}
+		}
+		counted = append(counted, list...)
+	}
+	units := together.UnitsOf(t.e, onNodes)
+	gangs := slices.ContainsFunc(units, func(u together.Unit) bool { return len(u) > 1 })
+	leaves(together.All(units))
+	more, enough := licensetake.FromBorrowers(t.w, t.claim, needs, together.All(units))
+	if len(more) == 0 && !gangs {
 		return onNodes, enough
 	}
-	partOf := func(u *world.Usage) int {
-		return slices.IndexFunc(t.nodes, func(n *world.NodeState) bool { return n.ID == u.NodeID })
-	}
-	for _, u := range more {
-		if p := partOf(u); p >= 0 {
-			left[p] = left[p].Plus(amounts(world.ResourcesOf(u)))
+	leaves(more)
+	units = together.UnitsOf(t.e, slices.Concat(together.All(units), more))
+	for i, u := range slices.Backward(units) { // others may return enough of its node by now
+		others := slices.Delete(slices.Clone(units), i, i+1)
+		if t.fits(u, left) && suffice(t, needs, together.All(others), enough) {
+			for _, u := range u {
+				if p := t.partOf(u); p >= 0 {
+					left[p] = left[p].Minus(amounts(world.ResourcesOf(u)))
+				}
+			}
+			units = others
 		}
 	}
-	victims = slices.Concat(onNodes, more)
-	for _, u := range slices.Backward(onNodes) { // others may return enough of its node by now
-		p, others := partOf(u), slices.DeleteFunc(slices.Clone(victims), func(v *world.Usage) bool { return v == u })
-		if uses := amounts(world.ResourcesOf(u)); uses.Fits(left[p]) && suffice(t, needs, others, enough) {
-			left[p] = left[p].Minus(uses)
-			victims = others
+	return together.All(units), enough
+}
+
+// partOf returns the part of the reservation on the node of a usage; -1: there is none.
+func (t *taking) partOf(u *world.Usage) int {
+	return slices.IndexFunc(t.nodes, func(n *world.NodeState) bool { return n.ID == u.NodeID })
+}
+
+// fits reports whether those who leave together could stay beside what is left of the parts.
+func (t *taking) fits(unit together.Unit, left []workflow.Amounts) bool {
+	uses := make([]workflow.Amounts, len(left))
+	for _, u := range unit {
+		if p := t.partOf(u); p >= 0 {
+			if uses[p] = uses[p].Plus(amounts(world.ResourcesOf(u))); !uses[p].Fits(left[p]) {
+				return false
+			}
 		}
 	}
-	return victims, enough
+	return true
 }
 
 // suffice reports whether a stage has its licenses, as far as it can have them, if those leave.

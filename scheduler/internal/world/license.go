@@ -52,6 +52,6 @@ func (x LicenseEdit) LacksToReserve(was *structs.WorkflowClaim, of []structs.Req
 // Reserve counts what so many instances of a job will use by their terms.
 func (x LicenseEdit) Reserve(id, job string, t *structs.AllocTerms, instances int64) {
 	if t.Licenses != nil {
-		x.E.w.licenses = x.E.w.licenses.Use(x.E.tok, id, job, t, instances)
+		x.E.from, x.E.w.licenses = nil, x.E.w.licenses.Use(x.E.tok, id, job, t, instances)
 	}
 }
