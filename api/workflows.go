@@ -26,9 +26,14 @@ func (w Workflows) Run(ctx context.Context, workflow *structs.Workflow, check Ch
 	return reply, err
 }
 
-// Plan returns what a workflow would do, and changes nothing.
-func (w Workflows) Plan(ctx context.Context, workflow *structs.Workflow) (plan *structs.WorkflowPlan, err error) {
-	_, err = w.client.Put(ctx, "/v1/workflow/"+seg(workflow.ID)+"/plan", &Query{Namespace: workflow.Namespace}, workflow, &plan)
+// Plan returns what a workflow would do, and changes nothing. With forecast it states when its stages would start and end if it were run now, as far as
+// that is known within 2 s.
+func (w Workflows) Plan(ctx context.Context, workflow *structs.Workflow, forecast bool) (plan *structs.WorkflowPlan, err error) {
+	q := &Query{Namespace: workflow.Namespace}
+	if forecast {
+		q = q.with("forecast", "true")
+	}
+	_, err = w.client.Put(ctx, "/v1/workflow/"+seg(workflow.ID)+"/plan", q, workflow, &plan)
 	return plan, err
 }
 

@@ -78,7 +78,8 @@ func workflowPlan() spec {
 		usage:    "<file>", example: "chip.nomad.hcl",
 		details: workflowFileDetails + "\n" +
 			"\n" +
-			"It shows what would be lent at most during each stage, and whether the workflow would start at once, with its reservation on which nodes, or what is missing. -json-output and -t print the\n" +
+			"It shows what would be lent at most during each stage, and whether the workflow would start at once, with its reservation on which nodes, or what is missing,\n" +
+			"and when each stage would start and end if it were run now (docs/guides/when-and-what-if.md). -json-output and -t print the\n" +
 			"plan as the API returns it. It exits with 1 if what is missing does not come free, as the ready nodes could not hold the workflow if they were empty.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file workflowFile
@@ -91,7 +92,7 @@ func workflowPlan() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				plan, err := e.client.Workflows().Plan(ctx, w)
+				plan, err := e.client.Workflows().Plan(ctx, w, true)
 				if err != nil {
 					return e.fail(file.refused(err))
 				}
@@ -151,6 +152,7 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 			e.printf("%s without a claim in the cells of its namespace would leave.\n", plural(p.Leaving, "instance"))
 		}
 	}
+	printPlanForecast(&e.printer, p, e.now())
 	if p.Alive > 0 {
 		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end.\n", p.Alive, shellWord(p.ID))
 	}

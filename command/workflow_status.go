@@ -150,6 +150,9 @@ func (r workflowReader) print(w *structs.WorkflowStatus) {
 	for _, line := range drawWorkflow(w, e.now()) {
 		e.printf("%s\n", line)
 	}
+	for _, line := range workflowWaitLines(w, e.now()) {
+		e.printf("%s\n", line)
+	}
 	for _, hint := range workflowHints(w) {
 		e.printf("%s\n", hint)
 	}

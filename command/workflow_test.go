@@ -122,3 +122,36 @@ func TestWorkflowLogsOfEarlierRun(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestWorkflowForecast: when a workflow starts, in its status and in a plan.
+func TestWorkflowForecast(t *testing.T) {
+	at := func(minutes int64) int64 { return minutes * int64(time.Minute) }
+	clock := func(minutes int64) string { return clockTime(at(minutes), time.Unix(0, 0)) }
+	end := structs.EndForecast{Time: at(10), Namespace: "default", JobID: "fill", Name: "fill.g[3]", NodeName: "node-1"}
+	f := &structs.RunForecast{Index: 7, Time: at(1), WorkflowForecast: structs.WorkflowForecast{
+		Namespace: "default", ID: "chip", Run: 1,
+		Expected: structs.WorkflowStartForecast{Start: at(10), WaitsFor: []structs.EndForecast{end}, Stages: []structs.StageForecast{{Name: "a", Start: at(10), End: at(12)}, {Name: "b", Start: at(12), End: at(14)}}},
+		Latest:   structs.WorkflowStartForecast{Start: at(20), Unknown: "job b has no end", Stages: []structs.StageForecast{{Name: "a", Start: at(20), End: at(30)}, {Name: "b", Start: at(30)}}},
+	}}
+	end.Time = at(20)
+	f.Latest.WaitsFor = []structs.EndForecast{end}
+	got := strings.Join(workflowWaitLines(&structs.WorkflowStatus{Forecast: f}, time.Unix(0, 0)), "\n")
+	want := "Expected start: " + clock(10) + ", at the latest " + clock(20) + " (forecast of index 7, made at " + clock(1) + ")\n  when fill.g[3] on node-1 ends, " + clock(10) + ", at the latest " + clock(20)
+	if got != want {
+		t.Errorf("have\n%s\nwant\n%s", got, want)
+	}
+	if got := workflowWaitLines(&structs.WorkflowStatus{NoForecast: "there is none"}, time.Unix(0, 0)); len(got) != 1 || got[0] != "When it is expected to start is not known: there is none" {
+		t.Errorf("%q", got)
+	}
+	planned := func(p *structs.WorkflowPlan) string {
+		var out strings.Builder
+		printPlanForecast(&printer{out: &out}, p, time.Unix(0, 0))
+		return out.String()
+	}
+	wants(t, planned(&structs.WorkflowPlan{Forecast: f}), "If it were run now (as of index 7):", "  Expected start: "+clock(10), "At the Latest",
+		clock(12)+" to "+clock(14), "from "+clock(30), "Not known: job b has no end")
+	wants(t, planned(&structs.WorkflowPlan{NoForecast: "there is none"}), "When its stages would start is not known: there is none")
+	if got := planned(&structs.WorkflowPlan{NoForecast: "run 1 has not ended", Alive: 1}); got != "" {
+		t.Errorf("%q", got)
+	}
+}

@@ -22,6 +22,8 @@ type Forecast struct {
 	Time     int64              // Unix nanoseconds: when it begins
 	Until    int64              // Unix nanoseconds: how far it looks
 	Requests []*RequestForecast // by namespace, job and group
+	// Workflows are those that wait for their reservation, by namespace and ID.
+	Workflows []*WorkflowForecast `json:",omitempty" codec:",omitempty"`
 	// NoReservations: more wait than get reservations in a forecast. Who needs much at once may start later than is stated, as others pass.
 	NoReservations bool `json:",omitempty" codec:",omitempty"`
 }
@@ -49,6 +51,41 @@ type StartForecast struct {
 	WaitsFor []EndForecast `json:",omitempty" codec:",omitempty"`
 }
 
+// WorkflowForecast is the forecast of a run that waits for its reservation.
+type WorkflowForecast struct {
+	Namespace string
+	ID        string
+	Run       int
+	// Latest and Expected are as those of a RequestForecast.
+	Latest   WorkflowStartForecast
+	Expected WorkflowStartForecast
+}
+
+// WorkflowStartForecast is when a run starts.
+type WorkflowStartForecast struct {
+	Start int64 // Unix nanoseconds: its first stage, as soon as all is reserved; 0: not known
+	// Unknown states why Start is not known or, in a forecast of this workflow alone, when some stage starts or ends; empty: all of it is.
+	Unknown string `json:",omitempty" codec:",omitempty"`
+	// Stages are when each stage starts and ends, in order, in a forecast of this workflow alone; else they are empty.
+	Stages []StageForecast `json:",omitempty" codec:",omitempty"`
+	// WaitsFor are the ends of the allocations whose room it reserves, as those of a StartForecast.
+	WaitsFor []EndForecast `json:",omitempty" codec:",omitempty"`
+}
+
+// StageForecast is when a stage of a run starts and ends.
+type StageForecast struct {
+	Name  string
+	Start int64 // Unix nanoseconds; 0: not known
+	End   int64 // Unix nanoseconds; 0: not known
+}
+
+// RunForecast is a workflow's part of a forecast.
+type RunForecast struct {
+	Index uint64 // of the state that the forecast is of
+	Time  int64  // Unix nanoseconds: when that was made
+	WorkflowForecast
+}
+
 // EndForecast is when an allocation ends.
 type EndForecast struct {
 	Time      int64 // Unix nanoseconds
@@ -70,6 +107,19 @@ func (f *Forecast) Of(namespace, job, group string) *RequestForecast {
 		return nil
 	}
 	return f.Requests[i]
+}
+
+// OfWorkflow returns the forecast of a run of a workflow; nil: it is no part of it, as it does not wait for its reservation.
+func (f *Forecast) OfWorkflow(namespace, id string, run int) *RunForecast {
+	if f == nil {
+		return nil
+	}
+	for _, w := range f.Workflows {
+		if w.Namespace == namespace && w.ID == id && w.Run == run {
+			return &RunForecast{Index: f.Index, Time: f.Time, WorkflowForecast: *w}
+		}
+	}
+	return nil
 }
 
 // ForecastMove is a group whose latest start has moved between two forecasts.

@@ -84,6 +84,7 @@ type (
 		Workflow   *Workflow
 		CAS        bool
 		CheckIndex uint64
+		Forecast   bool // requests of a plan when the workflow would start if it were run now, as far as that is known within 2 s
 		WriteRequest
 	}
 	// WorkflowRunReply names the run that was started.
@@ -164,6 +165,11 @@ type WorkflowStatus struct {
 	LentTo   []WorkflowLoan
 	Stages   []WorkflowStageStatus
 
+	// Forecast is when a run starts that waits for its reservation, as the last forecast of the server that answers has it; nil: it does not wait, or
+	// NoForecast states why it is not known.
+	Forecast   *RunForecast `json:",omitempty" codec:",omitempty"`
+	NoForecast string       `json:",omitempty" codec:",omitempty"`
+
 	Submitter  *Submitter `json:",omitempty" codec:",omitempty"`
 	SubmitTime int64
 	StartTime  int64
@@ -238,6 +244,9 @@ type WorkflowPlan struct {
 	// Alive is the number of a run that has not ended; 0: there is none.
 	Alive    int
 	Warnings string
+	// Forecast is when its stages would start and end, if that was requested; nil: it was not, or NoForecast states why it is not known.
+	Forecast   *RunForecast `json:",omitempty" codec:",omitempty"`
+	NoForecast string       `json:",omitempty" codec:",omitempty"`
 }
 
 // WorkflowPlanStage is a stage of a plan.

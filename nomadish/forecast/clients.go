@@ -62,6 +62,7 @@ type clients struct {
 	endless   map[string]*instance // those that run and have no end
 	lasting   func(in *instance, ran time.Duration) time.Duration
 	see       observer
+	moved     func(*structs.WorkflowRun) // is called when a run of a workflow has changed; nil: nobody wants to know
 }
 
 // report is what is to be reported of an instance.
@@ -200,8 +201,13 @@ func (c *clients) follow(ctx context.Context) error {
 		}
 		snap := c.l.store.Snapshot()
 		for i := range changes.Items {
-			if changes.Items[i].Kind == state.KindAlloc {
-				c.changed(snap, &changes.Items[i])
+			switch x := &changes.Items[i]; x.Kind { //nolint:exhaustive // the others say nothing of what runs
+			case state.KindAlloc:
+				c.changed(snap, x)
+			case state.KindWorkflow:
+				if r, _ := x.New.(*structs.WorkflowRun); r != nil && c.moved != nil {
+					c.moved(r)
+				}
 			}
 		}
 	}

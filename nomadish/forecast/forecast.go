@@ -35,8 +35,10 @@ type Options struct {
 	// Groups bounds the groups that may wait: beyond that no forecast is made, and the error has CodeLimited. 0: it does not.
 	Groups int
 	// Only requests the forecast of one job alone, which ends when that has started; nil: of all that waits.
-	Only  *structs.NamespacedID
-	Queue queue.Options // of the queue that the forecast is of: its times and limits
+	Only *structs.NamespacedID
+	// Workflow requests the forecast of one workflow alone, which waits for its reservation: it ends when its run has; nil: of all that waits.
+	Workflow *structs.NamespacedID
+	Queue    queue.Options // of the queue that the forecast is of: its times and limits
 
 	waiting int // groups that wait in all
 }
@@ -59,50 +61,68 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	base := fsm.NewFork(store, 1).Store // both runs begin with the same state, whatever is committed meanwhile
 	snap := base.Snapshot()
 	out := &structs.Forecast{Index: snap.Index(), Time: o.Now.UnixNano(), Until: o.Now.Add(o.Horizon).UnixNano()}
-	groups := waiting(snap, out.Time)
+	groups, runs := waiting(snap, out.Time), runsWaiting(snap)
 	if o.Groups > 0 && len(groups) > o.Groups {
 		return nil, structs.Errorf(structs.CodeLimited, "%d groups of jobs wait: a forecast is made of at most %d", len(groups), o.Groups)
 	}
 	out.NoReservations = len(groups) > o.Reserving
 	o.waiting = len(groups)
-	if o.Only != nil {
-		groups = slices.DeleteFunc(groups, func(g group) bool { return g.job != *o.Only })
+	switch {
+	case o.Only != nil:
+		groups, runs = slices.DeleteFunc(groups, func(g group) bool { return g.job != *o.Only }), nil
+	case o.Workflow != nil:
+		groups, runs = nil, slices.DeleteFunc(runs, func(r *structs.WorkflowRun) bool { return r.NamespacedID() != *o.Workflow })
 	}
-	if len(groups) == 0 {
+	if len(groups)+len(runs) == 0 {
 		return out, nil
 	}
 	past := historyOf(snap)
-	at, then, err := both(ctx, base, o, past, groups)
+	at, then, err := both(ctx, base, o, past, awaits{groups, runs})
 	if err != nil {
 		return nil, err
 	}
 	for i, g := range groups {
 		out.Requests = append(out.Requests, &structs.RequestForecast{
-			Namespace: g.job.Namespace, JobID: g.job.ID, Group: g.name, Missing: g.missing, Latest: at[i], Expected: then[i],
+			Namespace: g.job.Namespace, JobID: g.job.ID, Group: g.name, Missing: g.missing, Latest: at.groups[i], Expected: then.groups[i],
 		})
+	}
+	for i, r := range runs {
+		out.Workflows = append(out.Workflows, &structs.WorkflowForecast{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Latest: at.runs[i], Expected: then.runs[i]})
 	}
 	return out, nil
 }
 
+// awaits is what a forecast is of.
+type awaits struct {
+	groups []group
+	runs   []*structs.WorkflowRun // that wait for their reservation
+}
+
+// starts is when all of it starts, in the same order.
+type starts struct {
+	groups []structs.StartForecast
+	runs   []structs.WorkflowStartForecast
+}
+
 // both runs the state on by time limits and, where there are finished runs, by these, beside each other.
-func both(ctx context.Context, base *state.Store, o Options, past *history, groups []group) (at, then []structs.StartForecast, err error) {
+func both(ctx context.Context, base *state.Store, o Options, past *history, of awaits) (at, then starts, err error) {
 	if past.empty() {
-		at, err = future(ctx, base, o, "latest", latest, groups)
+		at, err = future(ctx, base, o, "latest", latest, of)
 		return at, at, err
 	}
 	var failed error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		then, failed = future(ctx, base, o, "expected", past.lasting, groups)
+		then, failed = future(ctx, base, o, "expected", past.lasting, of)
 	}()
-	at, err = future(ctx, base, o, "latest", latest, groups)
+	at, err = future(ctx, base, o, "latest", latest, of)
 	<-done
 	return at, then, errors.Join(err, failed)
 }
 
-// future runs a fork of the state on until all groups have started, and returns when each does.
-func future(ctx context.Context, base *state.Store, o Options, mode string, lasting func(*instance, time.Duration) time.Duration, groups []group) (at []structs.StartForecast, err error) {
+// future runs a fork of the state on until all that waits has started, and returns when each does.
+func future(ctx context.Context, base *state.Store, o Options, mode string, lasting func(*instance, time.Duration) time.Duration, of awaits) (at starts, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the future must not take the present with it
 			err = structs.Errorf(structs.CodeInternal, "the forecast panicked: %v", r)
@@ -117,13 +137,14 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(),
 	}, o.Queue)
 	defer l.stop()
-	w := newWatch(l, groups)
+	w := newWatch(l, of.groups)
+	w.await(of.runs, o.Workflow != nil)
 	var see observer = w
 	if o.record != nil && mode == "latest" {
 		see = o.record(w)
 	}
 	c := newClients(l, lasting, see)
-	w.clients = c
+	w.clients, c.moved = c, w.moved
 	end, why := o.Now.Add(o.Horizon), ""
 	for why == "" && w.open > 0 {
 		switch err := l.settle(ctx, c.follow); {
@@ -132,11 +153,11 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		case ctx.Err() != nil:
 			why = fmt.Sprintf("the forecast ran out of time at %s", l.now.UTC().Format(time.RFC3339))
 		case err != nil:
-			return nil, fmt.Errorf("forecast: %w", err)
+			return at, fmt.Errorf("forecast: %w", err)
 		case w.open == 0:
 		case !l.advance(end):
 			why = fmt.Sprintf("not within %s", o.Horizon)
 		}
 	}
-	return w.results(why), nil
+	return starts{w.results(why), w.runResults(why)}, nil
 }

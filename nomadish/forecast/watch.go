@@ -66,6 +66,9 @@ type watch struct {
 	// freed is the last end on each node since the run began, and last that on any.
 	freed map[string]ending
 	last  ending
+
+	runs  map[structs.NamespacedID]*awaitedRun
+	order []*awaitedRun
 }
 
 func newWatch(l *leader, groups []group) *watch {
@@ -93,17 +96,26 @@ func (w *watch) placed(in *instance) {
 	if a == nil {
 		return
 	}
-	end, found := w.freed[in.node]
-	if !found && w.last.at.Equal(w.l.now) { // a license, a quota: it came free elsewhere
+	a.ends = w.freedFor(a.ends, in.node)
+}
+
+// freedFor returns ends with that whose room somebody gets who gets something of a node now.
+func (w *watch) freedFor(ends []ending, node string) []ending {
+	end, found := w.freed[node]
+	if !found && w.last.in != nil && w.last.at.Equal(w.l.now) { // a license, a quota: it came free elsewhere
 		end, found = w.last, true
 	}
-	if found && !slices.ContainsFunc(a.ends, func(e ending) bool { return e.in == end.in }) {
-		a.ends = append(a.ends, end)
+	if found && !slices.ContainsFunc(ends, func(e ending) bool { return e.in == end.in }) {
+		ends = append(ends, end)
 	}
+	return ends
 }
 
 // starts implements observer.
 func (w *watch) starts(in *instance) {
+	if of := in.is.job.Workflow; of != nil {
+		w.runStarts(structs.NamespacedID{Namespace: in.job.Namespace, ID: of.ID}, in)
+	}
 	a := w.find(in)
 	if a == nil {
 		return
@@ -139,7 +151,7 @@ func (w *watch) results(why string) []structs.StartForecast {
 		if !a.first.IsZero() {
 			s.First = a.first.UnixNano()
 		}
-		s.WaitsFor = w.waitsFor(a)
+		s.WaitsFor = w.waitsFor(a.ends)
 		if !a.all.IsZero() {
 			s.All = a.all.UnixNano()
 			continue
@@ -149,17 +161,21 @@ func (w *watch) results(why string) []structs.StartForecast {
 			text = w.holding(a.pool)
 			holding[a.pool] = text
 		}
-		s.Unknown = why
-		if text != "" {
-			s.Unknown += "; " + text
-		}
+		s.Unknown = joined(why, text)
 	}
 	return out
 }
 
-// waitsFor returns the ends whose room a group got.
-func (w *watch) waitsFor(a *awaited) (list []structs.EndForecast) {
-	ends := a.ends // in the order of time
+// joined joins reasons of which the second may be empty.
+func joined(why, more string) string {
+	if more == "" {
+		return why
+	}
+	return why + "; " + more
+}
+
+// waitsFor returns the ends whose room somebody got.
+func (w *watch) waitsFor(ends []ending) (list []structs.EndForecast) { // in the order of time
 	slices.SortStableFunc(ends, func(a, b ending) int { return a.at.Compare(b.at) })
 	if len(ends) > maxWaitsFor {
 		ends = append(slices.Clone(ends[:maxWaitsFor-1]), ends[len(ends)-1])

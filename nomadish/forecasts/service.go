@@ -160,12 +160,21 @@ func (s *Service) due() (wait time.Duration, of uint64) {
 func nextStart(f *structs.Forecast) (next int64) {
 	for _, r := range f.Requests {
 		for _, t := range [...]int64{r.Expected.First, r.Expected.All, r.Latest.First, r.Latest.All} {
-			if t > f.Time && (next == 0 || t < next) {
-				next = t
-			}
+			next = sooner(next, t, f.Time)
 		}
 	}
+	for _, w := range f.Workflows {
+		next = sooner(sooner(next, w.Expected.Start, f.Time), w.Latest.Start, f.Time)
+	}
 	return next
+}
+
+// sooner returns the earlier one of two times, of which the first may be unknown (0) and the second counts only after a time.
+func sooner(a, b, after int64) int64 {
+	if b > after && (a == 0 || b < a) {
+		return b
+	}
+	return a
 }
 
 // pause waits for a time, until the state has an index (0: whatever it does), until it is woken, or until ctx ends.

@@ -231,6 +231,37 @@ func TestIfRegistered(t *testing.T) {
 	}
 }
 
+// TestIfRun: the forecast of a workflow that is not run, until its last stage has ended: nothing of it is written.
+func TestIfRun(t *testing.T) {
+	log := testcluster.New(0, state.Options{EventBuffer: 16})
+	node := testcluster.Node("n", 1000)
+	node.NodePool = structs.NodePoolDefault
+	log.Put(t, &structs.NodeRegisterEntry{Node: node, Time: 1})
+	s := New(Options{On: true}, log.Store)
+	w := &structs.Workflow{Namespace: structs.DefaultNamespace, ID: "chip"}
+	for i := range 2 {
+		job := testcluster.Job(fmt.Sprint("j", i), structs.JobTypeBatch, 1)
+		job.TaskGroups[0].MaxRunDuration = time.Hour
+		w.Stages = append(w.Stages, &structs.WorkflowStage{Name: fmt.Sprint("s", i), Jobs: []*structs.WorkflowJob{{Name: job.ID, Job: job}}})
+	}
+	w.Canonicalize()
+	now := time.Now()
+	f, err := s.IfRun(t.Context(), &structs.WorkflowRunEntry{Workflow: w, Time: now.UnixNano()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := time.Unix(0, f.Latest.Stages[1].End).Sub(now); after < 2*time.Hour || after > 2*time.Hour+time.Minute || f.Latest.Unknown != "" {
+		t.Errorf("it ends after %s: %+v", after, f.Latest)
+	}
+	if snap := log.Store.Snapshot(); f.Index != log.Index() || snap.Index() != log.Index() || snap.Workflows(nil).Get(structs.DefaultNamespace, "chip") != nil {
+		t.Errorf("the forecast is of index %d, the log has %d", f.Index, log.Index())
+	}
+	log.Put(t, &structs.WorkflowRunEntry{Workflow: w, Time: now.UnixNano()})
+	if _, err := s.IfRun(t.Context(), &structs.WorkflowRunEntry{Workflow: w, Time: now.UnixNano()}); structs.CodeOf(err) != structs.CodeConflict {
+		t.Errorf("while a run has not ended: %v", err)
+	}
+}
+
 // counted returns what the parts of a leader have counted and timed.
 func counted(t *testing.T) string {
 	t.Helper()

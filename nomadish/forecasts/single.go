@@ -18,17 +18,34 @@ const singleBuffer = 256
 
 // Job makes a forecast of one job, of the newest state. What is not known within 2 s of time is unknown.
 func (s *Service) Job(ctx context.Context, job structs.NamespacedID) (*structs.Forecast, error) {
-	return s.one(ctx, job, nil)
+	return s.one(ctx, forecast.Options{Only: &job}, 0, nil)
 }
 
 // IfRegistered makes a forecast of a job as if it were registered now: of the newest state with the entry applied to it. It is bounded as Job is.
 func (s *Service) IfRegistered(ctx context.Context, entry *structs.JobRegisterEntry) (*structs.Forecast, error) {
 	e := *entry
 	e.Job = entry.Job.Copy() // the fork keeps it
-	return s.one(ctx, e.Job.NamespacedID(), &e)
+	job := e.Job.NamespacedID()
+	return s.one(ctx, forecast.Options{Only: &job}, structs.LogJobRegister, &e)
 }
 
-func (s *Service) one(ctx context.Context, job structs.NamespacedID, entry *structs.JobRegisterEntry) (*structs.Forecast, error) {
+// IfRun makes a forecast of a workflow as if it were run now by an entry that states it, until its last stage has ended. It is bounded as Job is.
+func (s *Service) IfRun(ctx context.Context, entry *structs.WorkflowRunEntry) (*structs.RunForecast, error) {
+	e := *entry
+	e.Workflow = entry.Workflow.Copy() // the fork keeps it
+	id := structs.NamespacedID{Namespace: e.Workflow.Namespace, ID: e.Workflow.ID}
+	f, err := s.one(ctx, forecast.Options{Workflow: &id}, structs.LogWorkflowRun, &e)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(f.Workflows) == 0:
+		return nil, structs.Errorf(structs.CodeInternal, "workflow %q: the forecast states nothing of it", id.ID)
+	}
+	return &structs.RunForecast{Index: f.Index, Time: f.Time, WorkflowForecast: *f.Workflows[0]}, nil
+}
+
+// one makes a forecast of what its options name, of the newest state, with an entry applied to it; nil: none is.
+func (s *Service) one(ctx context.Context, o forecast.Options, t structs.LogType, entry any) (*structs.Forecast, error) {
 	if !s.opts.On {
 		return nil, structs.Errorf(structs.CodeUnsupported, "this server makes no forecasts").WithHint("server.forecast.enabled switches them on")
 	}
@@ -46,25 +63,37 @@ func (s *Service) one(ctx context.Context, job structs.NamespacedID, entry *stru
 	fork := fsm.NewFork(s.store, singleBuffer)
 	index := fork.Store.LatestIndex()
 	if entry != nil {
-		if _, err := fork.Apply(structs.LogJobRegister, entry); err != nil {
+		if _, err := fork.Apply(t, entry); err != nil {
 			return nil, err
 		}
 	}
-	f, err := s.opts.Make(limited, fork.Store, forecast.Options{
-		Now: s.opts.Clock.Now(), Horizon: s.opts.Horizon, Groups: maxGroups, Queue: s.opts.Queue, Only: &job,
-	})
+	o.Now, o.Horizon, o.Groups, o.Queue = s.opts.Clock.Now(), s.opts.Horizon, maxGroups, s.opts.Queue
+	f, err := s.opts.Make(limited, fork.Store, o)
 	if err != nil {
 		return nil, err
 	}
 	f.Index = index
 	if limited.Err() != nil && ctx.Err() == nil {
-		for _, r := range f.Requests {
-			for _, at := range []*structs.StartForecast{&r.Expected, &r.Latest} {
-				if at.All == 0 {
-					at.Unknown = fmt.Sprintf("not known within %s of computing", singleTime)
-				}
+		outOfTime(f)
+	}
+	return f, nil
+}
+
+// outOfTime has a forecast state of what it does not know that there was no time for it.
+func outOfTime(f *structs.Forecast) {
+	why := fmt.Sprintf("not known within %s of computing", singleTime)
+	for _, r := range f.Requests {
+		for _, at := range []*structs.StartForecast{&r.Expected, &r.Latest} {
+			if at.All == 0 {
+				at.Unknown = why
 			}
 		}
 	}
-	return f, nil
+	for _, w := range f.Workflows {
+		for _, at := range []*structs.WorkflowStartForecast{&w.Expected, &w.Latest} {
+			if at.Unknown != "" {
+				at.Unknown = why
+			}
+		}
+	}
 }

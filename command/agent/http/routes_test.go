@@ -202,6 +202,7 @@ func TestRoutes(t *testing.T) {
 	f("PUT", "/v1/workflow/chip?cas=0", `{"Stages":[{"Name":"s"}]}`, wire.MethodWorkflowRun)
 	f("POST", "/v1/workflow/chip", `{"ID":"chip"}`, wire.MethodWorkflowRun)
 	f("PUT", "/v1/workflow/chip/plan", `{"Stages":[]}`, wire.MethodWorkflowPlan)
+	f("PUT", "/v1/workflow/chip/plan?forecast", `{"Stages":[]}`, wire.MethodWorkflowPlan)
 	f("PUT", "/v1/workflow/chip/pause", "", wire.MethodWorkflowPause)
 	f("PUT", "/v1/workflow/chip/resume", "", wire.MethodWorkflowResume)
 	f("PUT", "/v1/workflow/chip/cancel", "", wire.MethodWorkflowCancel)

@@ -68,6 +68,9 @@ func workflowPlan(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if args.Forecast, err = r.bool("forecast", false); err != nil {
+		return nil, err
+	}
 	var reply structs.WorkflowPlanReply
 	if err := r.change(wire.MethodWorkflowPlan, args, &reply, &reply.Index); err != nil {
 		return nil, err

@@ -48,6 +48,7 @@ func (e *Endpoint) forecast(ctx context.Context, args *structs.ForecastRequest) 
 			return 1, nil
 		}
 		shown := *f
+		shown.Workflows = workflowsOf(f, args)
 		shown.Requests, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, requestsOf(f, args), func(r *structs.RequestForecast) string {
 			return r.Namespace + "\x00" + r.JobID + "\x00" + r.Group
 		})
@@ -110,6 +111,40 @@ func requestsOf(f *structs.Forecast, args *structs.ForecastRequest) iter.Seq[*st
 	}
 }
 
+// workflowsOf returns what a request requests of the workflows of a forecast, with its first page.
+func workflowsOf(f *structs.Forecast, args *structs.ForecastRequest) (list []*structs.WorkflowForecast) {
+	if args.JobID != "" || args.NextToken != "" {
+		return nil
+	}
+	ns, horizon := rpc.NamespaceOf(&args.QueryOptions), f.Time+int64(args.Horizon)
+	for _, w := range f.Workflows {
+		if ns != structs.AllNamespaces && ns != w.Namespace || len(list) == maxForecastEntries {
+			continue
+		}
+		if args.Horizon > 0 {
+			near := *w
+			near.Expected, near.Latest = startsWithin(w.Expected, horizon, args.Horizon), startsWithin(w.Latest, horizon, args.Horizon)
+			w = &near
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// startsWithin returns the start of a workflow as a forecast has it that looks no further than a time.
+func startsWithin(s structs.WorkflowStartForecast, end int64, horizon time.Duration) structs.WorkflowStartForecast {
+	if s.Start > end {
+		s.Start, s.Unknown = 0, fmt.Sprintf("not within %s", horizon)
+	}
+	s.WaitsFor = endsWithin(s.WaitsFor, end)
+	return s
+}
+
+// endsWithin returns the ends that are not after a time.
+func endsWithin(ends []structs.EndForecast, end int64) []structs.EndForecast {
+	return slices.DeleteFunc(slices.Clone(ends), func(x structs.EndForecast) bool { return x.Time > end })
+}
+
 // within returns a start as a forecast has it that looks no further than a time.
 func within(s structs.StartForecast, end int64, horizon time.Duration) structs.StartForecast {
 	if s.First > end {
@@ -118,7 +153,7 @@ func within(s structs.StartForecast, end int64, horizon time.Duration) structs.S
 	if s.All > end {
 		s.All, s.Unknown = 0, fmt.Sprintf("not within %s", horizon)
 	}
-	s.WaitsFor = slices.DeleteFunc(slices.Clone(s.WaitsFor), func(x structs.EndForecast) bool { return x.Time > end })
+	s.WaitsFor = endsWithin(s.WaitsFor, end)
 	return s
 }
 

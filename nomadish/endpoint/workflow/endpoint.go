@@ -31,6 +31,8 @@ type Deps struct {
 	Now   func() time.Time
 	// Identity is who runs workflows; nil: no request is believed.
 	Identity *identity.Source
+	// Forecasts are when workflows start; nil: there are none.
+	Forecasts Forecasts
 }
 
 // Endpoint answers the methods of workflows.
@@ -40,6 +42,9 @@ type Endpoint struct{ Deps }
 func New(d Deps) *Endpoint {
 	if d.Identity == nil {
 		d.Identity = identity.New(identity.Options{})
+	}
+	if d.Forecasts == nil {
+		d.Forecasts = noForecasts{}
 	}
 	return &Endpoint{d}
 }
@@ -91,6 +96,7 @@ func (e *Endpoint) get(ctx context.Context, args *structs.IDRequest) (*structs.W
 		}
 		var index uint64
 		reply.Workflow, index = status(ws, snap, r)
+		e.addForecast(reply.Workflow)
 		return index, nil
 	})
 }
@@ -274,19 +280,26 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (
 	if err != nil {
 		return nil, err
 	}
+	submitter, warning, err := e.submitter(ctx, args.Workflow.ID, args.User)
+	if err != nil {
+		return nil, err
+	}
 	plan, err := args.Workflow.Plan()
 	if err != nil {
 		return nil, err
 	}
 	snap := e.Router.Snapshot()
-	plan.Warnings = warnings
+	plan.Warnings = strings.TrimSpace(warnings + "\n" + warning)
 	if r := snap.Workflows(nil).Get(plan.Namespace, plan.ID); r != nil && r.Alive() {
 		plan.Alive = r.Run
 	}
 	if err := packed(snap, args.Workflow, plan); err != nil {
 		return nil, err
 	}
-	return &structs.WorkflowPlanReply{Plan: plan, WriteMeta: structs.WriteMeta{Index: snap.Index()}}, nil
+	if args.Forecast {
+		e.planForecast(ctx, plan, &structs.WorkflowRunEntry{Workflow: args.Workflow, Submitter: submitter, Time: e.Now().UnixNano()})
+	}
+	return &structs.WorkflowPlanReply{Plan: plan, WriteMeta: structs.WriteMeta{Index: snap.Index()}}, ctx.Err()
 }
 
 // packed states in a plan how the reservation would lie on nodes now.

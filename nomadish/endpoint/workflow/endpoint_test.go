@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
 	"github.com/nomadish/nomadish/structs"
@@ -121,4 +122,59 @@ func stored(t *testing.T) *structs.Workflow {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// fixed is forecasts as a test states them.
+type fixed struct {
+	last *structs.Forecast
+	run  func(entry *structs.WorkflowRunEntry) (*structs.RunForecast, error)
+}
+
+func (f fixed) Last() (*structs.Forecast, string) { return f.last, "there is none" }
+func (f fixed) IfRun(_ context.Context, entry *structs.WorkflowRunEntry) (*structs.RunForecast, error) {
+	return f.run(entry)
+}
+
+// TestForecast: a plan states when the workflow would start if that is requested, and the status of one that waits when it does; or why that is not known.
+func TestForecast(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	of, refused := &structs.RunForecast{Index: 7}, error(nil)
+	made := 0
+	now := fixed{run: func(entry *structs.WorkflowRunEntry) (*structs.RunForecast, error) {
+		if made++; entry.Workflow.ID != "chip" || entry.Time == 0 {
+			t.Errorf("%+v", entry)
+		}
+		return of, refused
+	}}
+	e.Forecasts = now
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	f := func(requested bool, want *structs.RunForecast, why string) {
+		t.Helper()
+		reply, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip(), Forecast: requested})
+		if err != nil || reply.Plan.Forecast != want || reply.Plan.NoForecast != why {
+			t.Errorf("%+v %v", reply, err)
+		}
+	}
+	f(false, nil, "")
+	f(true, of, "")
+	of, refused = nil, structs.Errorf(structs.CodeLimited, "there is no time")
+	f(true, nil, "there is no time")
+	site.Put(&structs.WorkflowRunEntry{Workflow: stored(t), Time: 1})
+	f(true, nil, "run 1 has not ended")
+	if made != 2 {
+		t.Errorf("%d forecasts were made, not 2", made)
+	}
+	shown := func(last *structs.Forecast, index uint64, why string) {
+		t.Helper()
+		now.last = last
+		e.Forecasts = now
+		reply, err := e.get(t.Context(), &structs.IDRequest{ID: "chip"})
+		if err != nil || (reply.Workflow.Forecast != nil) != (index > 0) || index > 0 && reply.Workflow.Forecast.Index != index || reply.Workflow.NoForecast != why {
+			t.Errorf("%+v %v", reply.Workflow, err)
+		}
+	}
+	shown(nil, 0, "there is none")
+	shown(&structs.Forecast{Index: 3}, 0, "it is not part of a forecast yet: the last one is of index 3")
+	shown(&structs.Forecast{Index: 4, Workflows: []*structs.WorkflowForecast{{Namespace: "default", ID: "chip", Run: 1}}}, 4, "")
 }
