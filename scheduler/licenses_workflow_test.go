@@ -359,7 +359,7 @@ func (w *licensedWorkflow) startsMinimal(n int) {
 	own, borrowed, others := w.uses()
 	free := 10 - own - borrowed - others
 	leave, victims := map[string][]string{}, map[string]int64{} // by who leaves together
-	borrowed := map[string]bool{}
+	lent := map[string]bool{}
 	for _, s := range start.Stops {
 		a := w.allocs[s.AllocID]
 		with := s.AllocID
@@ -367,7 +367,7 @@ func (w *licensedWorkflow) startsMinimal(n int) {
 			with = a.JobID // all of its gang
 		}
 		leave[with] = append(leave[with], s.AllocID)
-		borrowed[with] = borrowed[with] || a.AllocatedResources.Shared.Terms.BorrowsFrom() == "default/wf"
+		lent[with] = lent[with] || a.AllocatedResources.Shared.Terms.BorrowsFrom() == "default/wf"
 		if a.Suspended() {
 			continue
 		}
@@ -381,7 +381,7 @@ func (w *licensedWorkflow) startsMinimal(n int) {
 	}
 	part := w.part()
 	for _, with := range slices.Sorted(maps.Keys(leave)) {
-		if !borrowed[with] {
+		if !lent[with] {
 			w.t.Fatalf("%s leaves, and has borrowed nothing", with)
 		}
 		onNode := part.Idle.Amount.CPU < 50 && slices.ContainsFunc(leave[with], func(id string) bool { return w.allocs[id].NodeID == "n1" })

@@ -297,13 +297,19 @@ func (s *SlotSettings) VolumeOfAll(r *NodeResources) (mhz, memoryMB int64) {
 
 // FittingSlots returns how many of a node's slots of each type may be given out: those that it offers, and no more than its cores and its memory hold, one
 // type after the other in the order of their names. A node that does not know its cores holds all.
-func (s *SlotSettings) FittingSlots(n *Node) map[string]int {
+func (s *SlotSettings) FittingSlots(n *Node) map[string]int { return s.SlotsBeside(n, 0, 0) }
+
+// SlotsBeside returns FittingSlots of a node beside so many MHz and MiB of it that are others'.
+func (s *SlotSettings) SlotsBeside(n *Node, mhz, memoryMB int64) map[string]int {
 	counts := map[string]int{}
 	if n.AddSlots(counts); n.NodeResources == nil || n.NodeResources.Cpu.TotalCpuCores == 0 {
 		return counts
 	}
 	r := n.NodeResources
-	cores, memory := int64(r.Cpu.TotalCpuCores), r.Memory.MemoryMB
+	cores, memory := int64(r.Cpu.TotalCpuCores), max(0, r.Memory.MemoryMB-memoryMB)
+	if each := r.Cpu.MHzPerCore(); mhz > 0 && each > 0 {
+		cores = max(0, cores-(mhz+each-1)/each)
+	}
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		t := s.TypeOf(name)
 		_, eachMemory := t.VolumeOn(r)

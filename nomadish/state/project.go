@@ -26,6 +26,7 @@ func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) err
 	return w.commit(index, at, event, seed, func(x *txn) error {
 		return projecttable.Edit{
 			Rows: x, Index: x.index, Now: x.now, Nodes: rows[structs.Node](x, false, TableNodes, byID), Slots: configOf(x).Slots,
+			Reserved:   projects{x}.reserved,
 			CellOfSlot: func(t structs.SlotType) (*structs.CellClaim, error) { return scheduler.CellOfSlot(x.edit.World(), t) },
 			Admit:      func(was, now *structs.ProjectWeek) error { return claims{x}.edit().AdmitWeek(was, now) },
 			Put:        x.put, Drop: x.drop,
@@ -45,6 +46,23 @@ type projects struct{ x *txn }
 // reads are those of the rows as they are.
 func (p projects) reads() Projects {
 	return Projects{Rows: p.x, Watch: func(string, <-chan struct{}) {}}
+}
+
+// reserved sums up what workflows have reserved of nodes, by the IDs of these.
+func (p projects) reserved() map[string]structs.WorkflowPart {
+	sums := map[string]structs.WorkflowPart{}
+	for run := range (Workflows{Rows: p.x, Watch: func(string, <-chan struct{}) {}}).Alive() {
+		if !run.Posted {
+			continue
+		}
+		for _, part := range run.Parts {
+			if sum := sums[part.NodeID]; !part.Lost {
+				sum.CPU, sum.MemoryMB = sum.CPU+part.CPU, sum.MemoryMB+part.MemoryMB
+				sums[part.NodeID] = sum
+			}
+		}
+	}
+	return sums
 }
 
 // claimsTime returns the time up to which what is owned has been moved on, in Unix nanoseconds. Which week it is follows from that, so that

@@ -111,6 +111,34 @@ func TestSlotCapacity(t *testing.T) {
 	w.must(weekEdit("board", 2, slots(90+cores)))
 }
 
+// TestSlotsBesideReservations: in the week that has begun no slots are given out of which workflows have reserved the room; in later ones they are, as
+// runs end. What is free beside the slots of a node may be reserved without that.
+func TestSlotsBesideReservations(t *testing.T) {
+	w := projectWorld(t)
+	j := job("j")
+	j.Type = structs.JobTypeBatch
+	wf := &structs.Workflow{ID: "wf", Stages: []*structs.WorkflowStage{{Name: "s", Jobs: []*structs.WorkflowJob{{Name: "j", Job: j}}}}}
+	wf.Canonicalize()
+	w.must(&structs.WorkflowRunEntry{Workflow: wf, Time: w.now()})
+	each := node("n0").NodeResources.Cpu
+	each.TotalCpuCores = 16
+	reserve := func(cores ...int64) {
+		r := &structs.WorkflowReservation{Namespace: structs.DefaultNamespace, ID: "wf", Run: 1, Posted: true}
+		for i, n := range cores {
+			r.Parts = append(r.Parts, structs.WorkflowPart{NodeID: fmt.Sprintf("n%d", i), CPU: n * each.MHzPerCore(), MemoryMB: 100})
+		}
+		w.plan(&structs.JudgedPlan{JudgedAt: w.index, Workflow: r})
+	}
+	reserve(4)
+	w.must(weekEdit("chip", 0, slots(100)))
+	w.must(weekEdit("chip", 0))
+	reserve(8, 8) // of each of these nodes 2 of the 10 slots
+	w.refusesWith(weekEdit("chip", 0, slots(97)), structs.CodeConflict,
+		"there are 100 slots, 0 of them are given to other projects, workflows have reserved the room of 4 until they end, and 97 are requested: 1 too many")
+	w.must(weekEdit("chip", 0, slots(96)))
+	w.must(weekEdit("chip", 1, slots(100)))
+}
+
 // TestFittingSlots: no more slots of a node may be given out than its cores and its memory hold, whether it states them or not.
 func TestFittingSlots(t *testing.T) {
 	w := newWorld(t)

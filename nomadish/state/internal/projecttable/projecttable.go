@@ -117,6 +117,8 @@ type Edit struct {
 	Nodes iter.Seq[*structs.Node]
 	// Slots is what the scheduler's configuration states about slots; nil: nothing.
 	Slots *structs.SlotSettings
+	// Reserved returns what workflows that have their reservations have reserved of nodes, summed up, by the IDs of the nodes.
+	Reserved func() map[string]structs.WorkflowPart
 	// CellOfSlot returns the quota cell that a slot of a type with GPUs is, without a count; nil: no node states such slots.
 	CellOfSlot func(t structs.SlotType) (*structs.CellClaim, error)
 	// Admit returns an error if a week gives out cells that others own. was is the week as it is stored; nil: it is not.

@@ -2,6 +2,7 @@ package projecttable
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +12,8 @@ import (
 
 // slotCapacity returns how many slots of each type may be given out: those that nodes offer and hold, down ones too, but not ineligible ones.
 // Types without any are among them if they are built in, or if the scheduler's configuration has them.
-func (x Edit) slotCapacity() map[string]int {
+// reserved is what workflows have reserved of nodes, by their IDs: what slots have room beside.
+func (x Edit) slotCapacity(reserved map[string]structs.WorkflowPart) map[string]int {
 	out := map[string]int{}
 	for _, t := range x.Slots.Effective().Types {
 		out[t.Name] = 0
@@ -26,7 +28,9 @@ func (x Edit) slotCapacity() map[string]int {
 			continue
 		}
 		var fit map[string]int
-		if r := n.NodeResources; r != nil && r.Slots == nil && len(r.Devices) == 0 {
+		if p, some := reserved[n.ID]; some {
+			fit = x.Slots.SlotsBeside(n, p.CPU, p.MemoryMB)
+		} else if r := n.NodeResources; r != nil && r.Slots == nil && len(r.Devices) == 0 {
 			kind := plain{r.Cpu.TotalCpuCores, r.Memory.MemoryMB}
 			if fit = alike[kind]; fit == nil {
 				fit = x.Slots.FittingSlots(n)
@@ -58,9 +62,16 @@ func (x Edit) givenSlots(week, but string) map[string]int {
 }
 
 // checkSlots returns an error if what a project is to have in a week exceeds what the nodes offer less what others have. Slots that it has
-// already stay allowed if the nodes have become too few: an edit that takes none of a type more is never refused for it.
+// already stay allowed if the nodes have become too few: an edit that takes none of a type more is never refused for it. In the week that has begun
+// nodes offer no slots where workflows have reserved the room; a later week begins, as far as is known, after their runs.
 func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
-	capacity := x.slotCapacity()
+	capacity, reserved := x.slotCapacity(nil), map[string]int{}
+	if now.From <= x.Now {
+		beside := x.slotCapacity(x.Reserved())
+		for name, count := range capacity { // each has its own place
+			reserved[name] = count - beside[name]
+		}
+	}
 	for i, r := range now.Rows {
 		if _, known := capacity[r.Type]; !known {
 			return structs.Errorf(structs.CodeBadRequest, "project %q: calendar %q: slots %d: type: no node has slots of type %q, nor does the scheduler's configuration", now.Project, now.Week, i+1, r.Type).
@@ -72,13 +83,18 @@ func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
 		before = structs.RowsTotal(was.Rows)
 	}
 	for _, name := range slices.Sorted(maps.Keys(total)) {
-		if excess := total[name] + others[name] - capacity[name]; excess > 0 && total[name] > before[name] {
+		if excess := total[name] + others[name] + reserved[name] - capacity[name]; excess > 0 && total[name] > before[name] {
 			hint := "state less, or take slots of that week from another project first"
 			if capacity[name] == 0 {
 				hint = "no eligible node offers slots of this type: state them in client { slots { … } } of the nodes' agents"
 			}
-			return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: type %q: there are %d slots, %d of them are given to other projects, and %d are requested: %d too many",
-				now.Project, now.Week, name, capacity[name], others[name], total[name], excess).
+			by := ""
+			if reserved[name] > 0 {
+				by = fmt.Sprintf(" workflows have reserved the room of %d until they end,", reserved[name])
+				hint = "state less until then: `nomadish workflow list` shows the workflows that run"
+			}
+			return structs.Errorf(structs.CodeConflict, "project %q: calendar %q: type %q: there are %d slots, %d of them are given to other projects,%s and %d are requested: %d too many",
+				now.Project, now.Week, name, capacity[name], others[name], by, total[name], excess).
 				WithHint("%s", hint)
 		}
 	}
