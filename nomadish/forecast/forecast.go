@@ -123,6 +123,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		see = o.record(w)
 	}
 	c := newClients(l, lasting, see)
+	c.terse = true
 	w.clients = c
 	end, why := o.Now.Add(o.Horizon), ""
 	for why == "" && w.open > 0 {
