@@ -103,7 +103,7 @@ func stageSpans(t *testing.T, a *agent, stages [][]string) (list []span, sizes [
 func TestNetWorkflowFlood(t *testing.T) {
 	t.Parallel()
 	const killTimeout, most = 500 * time.Millisecond, 3 // instances of a stage
-	stage := long(400*time.Millisecond, 40*time.Second)
+	stage := long(200*time.Millisecond, 40*time.Second)
 	a := startDev(t, fmt.Sprintf("client {\n  cpu_total_compute = %d\n  memory_total_mb = %d\n}\n", most*100, most*300))
 	const examples = "../examples/workflows/"
 	text, err := os.ReadFile(examples + "chip.nomad.hcl")
