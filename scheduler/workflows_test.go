@@ -149,6 +149,7 @@ func TestWorkflowLendsByShare(t *testing.T) {
 	}{
 		{"2:1:1", 7, []int{2, 1, 1}, []int{9, 9, 9}, []int{3, 2, 2}, []int{3, 2, 2}, []int{3, 2, 2}},
 		{"unused", 8, []int{1, 1}, []int{9, 1}, []int{4, 1}, []int{7, 1}, []int{7, 1}},
+		{"unused by one of three", 12, []int{2, 1, 1}, []int{12, 12, 1}, []int{6, 3, 1}, []int{7, 4, 1}, []int{7, 4, 1}},
 		{"no share", 8, []int{1, 0, 1}, []int{3, 9, 3}, []int{3, 0, 3}, []int{3, 0, 3}, []int{3, 2, 3}},
 		{"in order", 8, []int{0, 0, 0}, []int{3, 3, 3}, []int{3, 0, 0}, []int{3, 3, 0}, []int{3, 3, 2}},
 	} {
@@ -314,9 +315,35 @@ func TestWorkflowRefusalExplained(t *testing.T) {
 		if want := "what is free is reserved by workflow default/wf, "; !strings.Contains(strings.Join(got, "\n"), want) || !strings.Contains(strings.Join(got, "\n"), c.want) {
 			t.Errorf("%+v, limit %s: %q, want %q", c.lend, c.limit, got, c.want)
 		}
+		for _, wait := range x.Group("g").Waits {
+			if strings.Contains(wait.Text, "lent by workflow") {
+				t.Errorf("%+v: it is stated once more: %q", c.lend, wait.Text)
+			}
+		}
 		if got := x.Group("g").Expected.Because; !strings.Contains(got, "workflows have reserved room") {
 			t.Errorf("%+v, limit %s: expected start: %q", c.lend, c.limit, got)
 		}
+	}
+}
+
+// TestLendersExplained: whoever a lend block names learns why nothing is lent, also where nothing idles; nobody else learns of that workflow.
+func TestLendersExplained(t *testing.T) {
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
+	w.stage("s", 8)
+	for namespace, want := range map[string]bool{"a": true, "b": false} { // order does not matter: both wait
+		w.flood(namespace, 2)
+		text := "nothing is lent by workflow default/wf, of whose reservation nothing idles now: its own jobs and others that borrow use it"
+		if got := slices.ContainsFunc(w.explain().Group("g").Waits, func(r structs.Wait) bool { return r.Text == text }); got != want {
+			t.Errorf("namespace %s: %+v", namespace, w.explain().Group("g").Waits)
+		}
+	}
+	w.claim.Closed = true
+	w.set()
+	w.flood("a", 2)
+	if got := w.explain().Group("g").Waits; !slices.ContainsFunc(got, func(r structs.Wait) bool {
+		return strings.Contains(r.Text, "which lends nothing now, as a stage of it is about to start")
+	}) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -55,9 +55,9 @@ func (x *trial) step() string {
 		id := x.node()
 		delete(x.m.nodes, id)
 		x.m.bound = slices.DeleteFunc(x.m.bound, func(b Binding) bool { return b.Cell.Node == id })
-		x.e.DeleteNode(id)
-		x.dropMissing()
-		return "delete " + id
+		lost := x.e.DeleteNode(id)
+		x.drop(lost)
+		return fmt.Sprintf("delete %s, lost %v", id, lost)
 	case 3:
 		return x.give()
 	case 4:
@@ -86,16 +86,16 @@ func (x *trial) putNode() string {
 	}
 	x.m.nodes[n.ID] = n
 	lost := x.e.PutNode(n)
-	// What is lost is decided by the chain; that it had to be is seen by the invariants after the step.
-	for _, b := range lost {
-		x.m.bound = slices.DeleteFunc(x.m.bound, func(o Binding) bool { return o.Cell == b.Cell && o.Kind == b.Kind })
-	}
-	x.dropMissing()
+	x.drop(lost)
 	return fmt.Sprintf("put %+v, lost %v", n, lost)
 }
 
-// dropMissing forgets bindings of site cells that are not there any more.
-func (x *trial) dropMissing() {
+// drop forgets bindings that are lost with a change of a node, and those of site cells that are not there any more. What is lost is decided by the
+// chain; that it had to be is seen by the invariants after the step.
+func (x *trial) drop(lost []Binding) {
+	for _, b := range lost {
+		x.m.bound = slices.DeleteFunc(x.m.bound, func(o Binding) bool { return o.Cell == b.Cell && o.Kind == b.Kind })
+	}
 	there := map[string]bool{}
 	for _, p := range x.m.all() {
 		there[p.cell.Site] = true

@@ -139,8 +139,14 @@ func (x *GangPlacer) returned(t *Trial) {
 		r.only, r.why = map[string]bool{}, "reclaimed for workflow "+own.ID
 	}
 	r.returned(runs[at], t.leave, t.stops)
+	var placed []licensetake.Placed
+	for _, run := range runs {
+		if run.batch != nil {
+			placed = append(placed, licensetake.PlacedBy(run.batch, run.search.Request.By.Recognised))
+		}
+	}
 	for _, d := range slices.Backward(slices.Clone(x.s.reclaimed)) {
-		if d.licenses && !d.gang {
+		if d.licenses && !d.gang && licensetake.MayStay(x.s.Edit, d.use, placed) {
 			r.back(d)
 		}
 	}

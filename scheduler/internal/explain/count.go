@@ -338,6 +338,9 @@ func (x *survey) heard(t *structs.NodeReason) string {
 	return fmt.Sprintf("; %d of them report: %s", descriptions[most], most)
 }
 
+// reservedBy begins the text about room that a workflow has reserved, before the workflow's key.
+const reservedBy = "what is free is reserved by workflow "
+
 func (x *survey) roomText(t *structs.NodeReason) string {
 	switch t.Kind {
 	case structs.ReasonCPU:
@@ -362,7 +365,7 @@ func (x *survey) roomText(t *structs.NodeReason) string {
 		return fmt.Sprintf("there is no host network %q", t.Subject)
 	case structs.ReasonReserved:
 		if key, is := strings.CutPrefix(t.Subject, ofWorkflow); is {
-			return "what is free is reserved by workflow " + key + ", " + x.refusal(key)
+			return reservedBy + key + ", " + x.refusal(key)
 		}
 		return "room is reserved for " + t.Subject + ", which has waited longer"
 	}

@@ -192,6 +192,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	x.claims(out, left)
 	graceEnds := x.slots(out, left)
 	x.licenses(out, left)
+	x.lenders(out, left)
 	x.preemption(out, sv)
 	if out.Expected = x.expected(out, sv, left); graceEnds > 0 && (out.Expected.First == 0 || graceEnds < out.Expected.First) {
 		out.Expected = &structs.Expected{First: graceEnds, Because: "others leave for free slots of its project then; when all have room is not known"}

@@ -1,7 +1,6 @@
 package lend
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +38,29 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 	if l := c.Lend[i]; !inTime(in, w, c, l, group) {
 		return tooLong(in, w, c, l, group)
 	}
-	return cmp.Or(atMost(w, c, search.NewRequest(in, group)), "which lends no more of it now: jobs of its running stage may still need it, or what idles is too little on each node")
+	if why := atMost(w, c, search.NewRequest(in, group)); why != "" {
+		return why
+	}
+	if loans := LoansOf(w, key); loans == nil || isNothing(loans.Idle) {
+		return "of whose reservation nothing idles now: its own jobs and others that borrow use it"
+	}
+	return "which lends no more of it now: jobs of its running stage may still need it, or what idles is too little on each node"
+}
+
+// isNothing reports whether there is neither room for an instance nor a license.
+func isNothing(r structs.WorkflowResources) bool {
+	return r.CPU+r.Cores == 0 && r.GPUs == 0 && len(r.Licenses) == 0
+}
+
+// Named returns the keys of the workflows with lend blocks that name a job, whatever is lent now.
+func Named(w *world.World, job *structs.Job) (keys []string) {
+	for key, c := range world.Workflows(w).All {
+		own := job.Workflow != nil && job.Namespace == c.Namespace && job.Workflow.ID == c.ID
+		if !own && c.NodePool == job.NodePool && slices.ContainsFunc(c.Lend, func(l *structs.WorkflowLend) bool { return lendsTo(w, l.To, job) }) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // tooLong states why a job runs for too long to borrow by a lend block.

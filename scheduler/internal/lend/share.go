@@ -10,8 +10,9 @@ import (
 )
 
 // Who borrows first must not have what others have a share of. So what waits is tried in rounds (semantics part 5): in the first one each lend block
-// gets no more than its share, and those that have no share get nothing; what nobody wanted then is for those that have a share, and what is left then
-// for the rest. Where no share is stated, the first named comes first, and each of the others one round later.
+// gets no more than its share, and those that have no share get nothing. What nobody wanted then is for those that have a share: if more than one of them
+// may want it, in proportion to their shares first. What is left then is for the rest. Where no share is stated, the first named comes first, and each of
+// the others one round later.
 
 // Rounds returns in how many rounds a job has to be tried until all that workflows lend has been offered to it; 1 where no workflow lends to it, or
 // nobody else has a share of what it may borrow.
@@ -38,10 +39,19 @@ func unbounded(c *structs.WorkflowClaim, i int) int {
 		return 1
 	case !c.Shared():
 		return i + 1
-	case c.Lend[i].Share > 0:
-		return 2
 	}
-	return 3
+	shares := 0
+	for _, l := range c.Lend {
+		shares += min(1, l.Share)
+	}
+	first := 2
+	if shares > 2 { // at least two may want what a third has not wanted: the second round divides it
+		first = 3
+	}
+	if c.Lend[i].Share > 0 {
+		return first
+	}
+	return first + 1
 }
 
 // Offers reports whether one more instance may borrow in a round, in which only so much is lent to each. Whether it has room is not looked at.
@@ -50,7 +60,8 @@ func (l *Lender) Offers(e *world.Edit, a *search.Request, round int) bool {
 	if round == 0 || round >= unbounded(c, i) {
 		return true
 	}
-	within := c.Shared() && c.Lend[i].Share > 0 && l.withinShare(e, a, i) && l.withinLicenses(e, a, i)
+	d := division{c: c, round: round}
+	within := c.Shared() && c.Lend[i].Share > 0 && l.withinShare(e, a, i, d) && l.withinLicenses(e, a, i, d)
 	l.later = l.later || !within
 	return within
 }
@@ -62,9 +73,9 @@ func Later(of []Lender) bool {
 
 // withinShare reports whether a lend block has no more than its share of what is lent with one more instance, in devices if the instance needs some,
 // else in MHz. The share is rounded to whole instances by largest remainder.
-func (l *Lender) withinShare(e *world.Edit, a *search.Request, i int) bool {
-	c := l.Claim
-	var total, has, need int64
+func (l *Lender) withinShare(e *world.Edit, a *search.Request, i int, d division) bool {
+	c, has := l.Claim, make([]int64, len(l.Claim.Lend))
+	var total, need int64
 	var mhz int64
 	for p := range c.Parts {
 		n, known := world.StateOf(e, c.Parts[p].NodeID)
@@ -82,8 +93,8 @@ func (l *Lender) withinShare(e *world.Edit, a *search.Request, i int) bool {
 		need, mhz = max(need, measure(needs)), max(mhz, n.Capacity.MHzPerCore)
 		total += measure(part.Lent) + measure(part.Idle)
 		for _, u := range n.Usages {
-			if t := &u.Owner.Terms; t.BorrowsFrom() == c.Key() && indexOf(c, t.LentTo()) == i {
-				has += measure(world.ResourcesOf(u))
+			if t := &u.Owner.Terms; t.BorrowsFrom() == c.Key() {
+				has[indexOf(c, t.LentTo())] += measure(world.ResourcesOf(u))
 			}
 		}
 	}
@@ -93,11 +104,11 @@ func (l *Lender) withinShare(e *world.Edit, a *search.Request, i int) bool {
 			most = c.LendMax.GPUs
 		}
 	}
-	return within(c, i, total, most, has, need)
+	return d.within(i, total, most, has, need)
 }
 
 // withinLicenses reports whether a lend block has no more than its share of each license that one more instance requests and the workflow has reserved.
-func (l *Lender) withinLicenses(e *world.Edit, a *search.Request, i int) bool {
+func (l *Lender) withinLicenses(e *world.Edit, a *search.Request, i int, d division) bool {
 	c := l.Claim
 	for _, r := range a.Group.Licenses().List() {
 		book := world.Base(e).Licenses()
@@ -105,34 +116,59 @@ func (l *Lender) withinLicenses(e *world.Edit, a *search.Request, i int) bool {
 		if s.Total == 0 {
 			continue
 		}
-		has := s.Lent // less what the other lend blocks have: who is placed by this plan is among no users yet
+		has := make([]int64, len(c.Lend))
+		has[i] = s.Lent // less what the other lend blocks have: who is placed by this plan is among no users yet
 		for id, n := range book.Users(r.Name) {
-			if u, counts := world.Usages(world.Base(e)).Get(id); counts && u.Owner.Terms.BorrowsFrom() == c.Key() && indexOf(c, u.Owner.Terms.LentTo()) != i {
-				has -= n
+			u, counts := world.Usages(world.Base(e)).Get(id)
+			if !counts || u.Owner.Terms.BorrowsFrom() != c.Key() {
+				continue
+			}
+			if of := indexOf(c, u.Owner.Terms.LentTo()); of != i {
+				has[of] += n
+				has[i] -= n
 			}
 		}
 		most := int64(0)
 		if c.LendMax != nil {
 			most = c.LendMax.Licenses[r.Name]
 		}
-		if !within(c, i, s.Lent+s.Idle, most, has, r.Count) {
+		if !d.within(i, s.Lent+s.Idle, most, has, r.Count) {
 			return false
 		}
 	}
 	return true
 }
 
-// within reports whether a lend block that has so much may have what one more instance needs, of a total of which at most most (0: all) is lent.
-func within(c *structs.WorkflowClaim, i int, total, most, has, need int64) bool {
+// division divides what a workflow lends in a round that bounds each lend block.
+type division struct {
+	c     *structs.WorkflowClaim
+	round int
+}
+
+// within reports whether a lend block may have what one more instance needs beside what each of them has, of a total of which at most most (0: all) is
+// lent. After the first round a lend block that has less than its share has not wanted more.
+func (d division) within(i int, total, most int64, has []int64, need int64) bool {
 	if need <= 0 {
 		return true
 	}
 	if most > 0 {
 		total = min(total, most)
 	}
-	shares := make([]int64, len(c.Lend))
-	for k := range c.Lend {
-		shares[k] = int64(c.Lend[k].Share)
+	total /= need // instances
+	shares, lends := make([]int64, len(d.c.Lend)), make([]workflow.Lend, len(d.c.Lend))
+	for k, l := range d.c.Lend {
+		shares[k] = int64(l.Share)
 	}
-	return has+need <= need*workflow.Shares(total/need, shares)[i]
+	due := workflow.Shares(total, shares)
+	if d.round > 1 {
+		for k := range lends {
+			used := (has[k] + need - 1) / need
+			lends[k] = workflow.Lend{Share: shares[k], Used: used, Wants: total}
+			if k != i && used < due[k] {
+				lends[k].Wants = used
+			}
+		}
+		due = workflow.Due(total, lends)
+	}
+	return has[i]+need <= need*due[i]
 }
