@@ -83,9 +83,9 @@ func compareReports(a, b report) int {
 // observer is who wants to know what becomes of instances.
 type observer interface {
 	placed(in *instance)  // it was placed now
-	starts(in *instance)  // it starts now
+	starts(in *instance)  // it starts now, or goes on after it was suspended
 	ended(in *instance)   // its room comes free now
-	stopped(in *instance) // it was stopped by the servers before it ended
+	stopped(in *instance) // it was stopped by the servers before it ended, or suspended
 }
 
 // newClients returns the clients of the nodes of a state. lasting returns how long an instance runs in all that has run for a time; 0: without end.
@@ -238,6 +238,7 @@ func (c *clients) changed(snap *state.Snapshot, change *state.Change) {
 			c.leave(in, c.l.now)
 		}
 	case now.Suspended() && in.phase == running:
+		c.see.stopped(in)
 		in.next.stop()
 		in.ran += c.l.now.Sub(in.since)
 		in.phase = suspended
@@ -245,6 +246,7 @@ func (c *clients) changed(snap *state.Snapshot, change *state.Change) {
 		c.state(in, structs.AllocClientSuspended)
 	case !now.Suspended() && in.phase == suspended:
 		in.since = c.l.now
+		c.see.starts(in)
 		c.state(in, structs.AllocClientRunning)
 		c.runs(in)
 	}

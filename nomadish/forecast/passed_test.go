@@ -61,7 +61,7 @@ type recorder struct {
 func nameOf(in *instance) string { return in.job.Namespace + "/" + in.name }
 
 func (r recorder) starts(in *instance) {
-	r.begin(nameOf(in), in.node, in.started)
+	r.begin(nameOf(in), in.node, in.since)
 	r.watch.starts(in)
 }
 

@@ -139,10 +139,8 @@ func (r *reality) begin(a *structs.Allocation) {
 		if now.Terminal() || now.Suspended() {
 			return
 		}
-		if a.ClientStatus != structs.AllocClientSuspended {
-			key := groupKey{structs.NamespacedID{Namespace: a.Namespace, ID: a.JobID}, a.TaskGroup}
-			r.starts[key] = append(r.starts[key], from)
-		}
+		key := groupKey{structs.NamespacedID{Namespace: a.Namespace, ID: a.JobID}, a.TaskGroup}
+		r.starts[key] = append(r.starts[key], from)
 		r.stays.begin(a.Namespace+"/"+a.Name, a.NodeID, from)
 		r.report(a, structs.AllocClientRunning, false)
 	})

@@ -121,10 +121,10 @@ func (w *watch) starts(in *instance) {
 		return
 	}
 	if a.first.IsZero() {
-		a.first = in.started
+		a.first = in.since
 	}
 	if a.left--; a.left <= 0 {
-		a.all = in.started
+		a.all = in.since
 		w.open--
 	}
 }
@@ -137,7 +137,7 @@ func (w *watch) ended(in *instance) {
 
 // stopped implements observer.
 func (w *watch) stopped(in *instance) {
-	if a := w.find(in); a != nil && !in.started.IsZero() {
+	if a := w.find(in); a != nil && !in.started.IsZero() && in.phase != suspended {
 		a.left++ // it waits again
 	}
 }

@@ -45,10 +45,6 @@ func (w *WorkflowRow) validate(r *Row) error {
 		return fmt.Errorf("stage %d: must be 1 to %d", w.Stage, structs.MaxWorkflowStages)
 	case w.Reserve != "" && w.Reserve != structs.ReserveMax && w.Reserve != structs.ReserveSum:
 		return fmt.Errorf("reserve %q: must be %q or %q", w.Reserve, structs.ReserveMax, structs.ReserveSum)
-	case r.Gang:
-		return errors.New("gang: jobs of workflows are replayed without gangs")
-	case r.part():
-		return errors.New("share: jobs of workflows are replayed with whole GPUs")
 	case r.Duration == Forever:
 		return errors.New("duration: must be stated, as a stage ends with its jobs")
 	case r.MaxRun > 0 && r.MaxRun < r.Duration:
@@ -232,7 +228,11 @@ func (d workflowDriver) step(x *flow) error {
 		if entry == nil {
 			return nil
 		}
-		if err := d.takeBackFor(x, entry); err != nil {
+		places, err := d.start(x, entry)
+		if err == nil && places == nil {
+			err = d.takeBackFor(x, entry)
+		}
+		if err != nil {
 			return err
 		}
 		run, register, err := stages.Advance(x.run, entry, r.now)
@@ -249,6 +249,11 @@ func (d workflowDriver) step(x *flow) error {
 		}
 		for _, spec := range register {
 			d.register(x, spec)
+		}
+		for _, batch := range places {
+			if err := d.place(x.jobs[batch.JobID], batch); err != nil {
+				return err
+			}
 		}
 		if !run.Alive() {
 			r.flows.alive = slices.DeleteFunc(r.flows.alive, func(o *flow) bool { return o == x })
@@ -273,11 +278,14 @@ func (x *flow) progress(id string) stages.Progress {
 // register lets a job of a stage wait.
 func (d workflowDriver) register(x *flow, spec *structs.Job) {
 	r := d.r
-	from := x.rows[spec.ID[strings.LastIndexByte(spec.ID, '/')+1:]]
+	from := x.rows[x.nameOf(spec.ID)]
 	j := r.newJob(from.row, from.number, &flowJob{x, spec})
 	x.jobs[spec.ID] = j
 	r.queue.join(j)
 }
+
+// nameOf returns the name in the workflow of a job that it registers.
+func (x *flow) nameOf(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
 
 // flowJob is a job that a workflow registers.
 type flowJob struct {
@@ -309,13 +317,9 @@ func (d workflowDriver) takeBackFor(x *flow, entry *structs.WorkflowAdvanceEntry
 		if err != nil {
 			return err
 		}
-		for _, st := range start.Stops {
-			if err := r.takeBack(st); err != nil {
-				return err
-			}
+		if err := d.leave(entry, m.Stage, start.Stops); err != nil {
+			return err
 		}
-		m.Reclaimed = len(start.Stops)
-		r.flows.figures.takenBack += int64(len(start.Stops))
 	}
 	return nil
 }

@@ -135,8 +135,6 @@ func TestWorkflowsRefused(t *testing.T) {
 		`workflow "a b": must be`:                        {of(func(r *Row) { r.Workflow.Name = "a b" })},
 		`reserve "half": must be "max" or "sum"`:         {of(func(r *Row) { r.Workflow.Reserve = "half" })},
 		"stage 0: must be 1 to":                          {of(func(r *Row) { r.Workflow.Stage = 0 })},
-		"gang: jobs of workflows are replayed without":   {of(func(r *Row) { r.Gang = true })},
-		"share: jobs of workflows are replayed with":     {of(func(r *Row) { r.GPUs, r.Share = 1, 500 })},
 		"duration: must be stated":                       {of(func(r *Row) { r.Duration = Forever })},
 		"max_run_duration 5s: must not be less than the": {of(func(r *Row) { r.MaxRun = sec(5) })},
 	} {
@@ -186,6 +184,10 @@ func drawMix(t *rapid.T) (rows []Row) {
 			for range rapid.IntRange(1, 3).Draw(t, "jobs") {
 				row := stageRow(fmt.Sprint("w", i), at, stage+1, rapid.IntRange(0, 40).Draw(t, "duration"), cores()).with(limit)
 				row.Count, row.GPUs = rapid.IntRange(1, 2).Draw(t, "count"), rapid.IntRange(0, 1).Draw(t, "gpus")
+				row.Gang = rapid.Bool().Draw(t, "gang")
+				if row.GPUs == 1 {
+					row.Share = rapid.SampledFrom([]int{0, 300, 500}).Draw(t, "share")
+				}
 				row.Workflow.Reserve = rapid.SampledFrom([]string{"", structs.ReserveSum}).Draw(t, "reserve")
 				row.Workflow.Lend = rapid.SampledFrom([][]*structs.WorkflowLend{
 					nil, {{To: "namespace:a", LendLonger: true}}, {{To: "node_pool:default", LendLonger: true}}, {{To: "namespace:a", Share: 1}, {To: "namespace:b", Share: 2}},
@@ -197,7 +199,7 @@ func drawMix(t *rapid.T) (rows []Row) {
 	return rows
 }
 
-// Whatever comes, no stage of a workflow with a reservation on one node waits after the one before, every job ends once or its workflow never began, what is
+// Whatever comes, no stage of a workflow with a reservation waits after the one before, every job ends once or its workflow never began, what is
 // reserved is used, lent or idle, and a second replay gives the same.
 func TestWorkflowsProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -218,8 +220,7 @@ func TestWorkflowsProperties(t *testing.T) {
 			if c.Never == 0 && f.Final != (Amounts{}) {
 				t.Errorf("%s: in use in the end %+v", mode, f.Final)
 			}
-			// On several nodes the jobs of a stage, one after the other, may leave the last one no room on any of them.
-			if mode != ReservationsNone && nodes == 1 && w.StageWaits.Max != 0 {
+			if mode != ReservationsNone && w.StageWaits.Max != 0 {
 				t.Errorf("%s: stages waited %+v", mode, w.StageWaits)
 			}
 			for _, h := range []ReservedHours{w.CPU, w.GPU} {
