@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/forecast"
+	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/gc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler/trace"
@@ -100,8 +101,7 @@ func start(ctx context.Context, c *Config) (*backtest, error) {
 	b := &backtest{
 		c: c, jobs: map[structs.NamespacedID]*job{}, shares: map[string]int{}, on: map[string]map[string]*placed{}, figures: newFigures(),
 	}
-	store, _ := state.New(state.Options{EventBuffer: 1})
-	b.future = forecast.NewFuture(store, forecast.FutureOptions{
+	b.future = forecast.NewFuture(fsm.Empty(), forecast.FutureOptions{
 		Now: epoch, Entries: math.MaxInt, Lasting: b.lasting, See: b, IDs: "backtest " + strconv.FormatUint(c.Seed, 10),
 	})
 	b.gc = gc.New(gc.Options{Clock: b.future}, b.future.Store(), b.future)
