@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nomadish/nomadish/command/report"
 	"github.com/nomadish/nomadish/command/tracefile"
@@ -28,6 +29,8 @@ type simRunOptions struct {
 	policies, seeds, until                string
 	virtualClusters, sharing              string
 	reservations                          string
+	forecast, horizon, limits             string
+	forecastFrom, forecastUntil           string
 	drop                                  bool
 	sortRows, parallel                    int
 }
@@ -58,6 +61,7 @@ func simRun() spec {
 				" (default "+trace.SharingCells+")")
 			fs.StringVar(&o.reservations, "reservations", "", "`ways` in which workflows of the trace run, with commas: "+strings.Join(trace.Reservations(), ", ")+
 				" (default "+trace.ReservationsLend+")")
+			o.forecastFlags(fs)
 			fs.StringVar(&o.out, "out", "", "the `folder` for what is found")
 			fs.IntVar(&o.sortRows, "sort-rows", tracefile.DefaultSortRows, "how many `rows` are sorted in memory; a longer trace must be sorted by arrival")
 			fs.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "how many `replays` run at a time")
@@ -110,6 +114,10 @@ type simPlan struct {
 	sharings        []string
 	// reservations are how workflows run.
 	reservations []string
+	// every is the time between forecasts, and horizon how far they look; 0: there are none.
+	every, horizon time.Duration
+	// from and to are when forecasts are made, since the trace's start; to 0: to the end.
+	from, to time.Duration
 }
 
 // plan reads all that is named, and refuses what does not go together.
@@ -137,8 +145,12 @@ func (o *simRunOptions) plan() (*simPlan, error) {
 	if p.nodes, err = tracefile.OpenNodes(o.nodes); err != nil {
 		return nil, err
 	}
+	limits, err := parseLimits(o.limits)
+	if err != nil {
+		return nil, err
+	}
 	p.trace, err = tracefile.Open(o.trace, tracefile.Options{
-		Format: o.format, GPUsPerNode: tracefile.MostGPUs(p.nodes), SortRows: o.sortRows,
+		Format: o.format, GPUsPerNode: tracefile.MostGPUs(p.nodes), SortRows: o.sortRows, Limits: limits,
 	})
 	if err != nil {
 		return nil, err
@@ -149,7 +161,10 @@ func (o *simRunOptions) plan() (*simPlan, error) {
 	if err := p.readReservations(); err != nil {
 		return nil, err
 	}
-	return p, p.readSharing()
+	if err := p.readSharing(); err != nil {
+		return nil, err
+	}
+	return p, p.readForecast()
 }
 
 // together reads what depends on the trace, and refuses what does not go together.

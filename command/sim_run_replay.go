@@ -137,7 +137,7 @@ func (p *simPlan) notes() (out []string) {
 	if p.until > 0 {
 		out = append(out, "Ended when the demand for GPUs that arrived was "+strconv.FormatFloat(p.until*100, 'f', -1, 64)+" % of all.")
 	}
-	return append(out, p.sharingNotes()...)
+	return append(append(out, p.sharingNotes()...), p.forecastNotes()...)
 }
 
 // replay runs one.
@@ -159,6 +159,9 @@ func (p *simPlan) replay(ctx context.Context, x *simReplay, progress *replayProg
 		c.Scheduler.SetNodeOrder(x.policy)
 	}
 	x.figures, x.timing, x.err = trace.Run(c)
+	if x.err == nil && p.every > 0 {
+		x.figures.Forecasts, x.err = p.forecast(ctx, x, &c)
+	}
 	if x.err != nil {
 		x.err = fmt.Errorf("policy %s, seed %d: %w", x.name, x.seed, x.err)
 	}
@@ -187,14 +190,19 @@ func printPolicies(to *printer, r *report.Report) {
 	for _, line := range r.Meanings() {
 		to.printf("  %s\n", line)
 	}
-	if rows := r.WorkflowRows(); rows != nil {
+	further := func(rows [][]string, meanings func() []string) {
+		if rows == nil {
+			return
+		}
 		to.printf("\n")
 		ui.Table(to.out, rows)
 		to.printf("\n")
-		for _, line := range r.WorkflowMeanings() {
+		for _, line := range meanings() {
 			to.printf("  %s\n", line)
 		}
 	}
+	further(r.WorkflowRows(), r.WorkflowMeanings)
+	further(r.ForecastRows(), r.ForecastMeanings)
 }
 
 // timingRow is how fast one replay was.

@@ -158,6 +158,7 @@ func (c *lines) run(f *trace.Figures) {
 	}
 	c.tenants(f)
 	c.workflows(f)
+	c.forecasts(f)
 	for i := range f.OverTime {
 		c.sample("over time", number(f.OverTime[i].From), &f.OverTime[i])
 		c.put("over time", number(f.OverTime[i].From), "fragmentation", f.OverTime[i].Fragmentation)

@@ -212,6 +212,7 @@ func (v *view) timePlots() {
 	}
 	v.sharingPlots()
 	v.workflowPlots()
+	v.forecastPlots()
 	v.Plots = append(v.Plots,
 		plotView{"Waits by size", "From arrival until all instances had a place.",
 			svg(r.waitBars("Waits by size", func(f *trace.Figures) []trace.WaitFigures { return f.BySize })), false, true, nil},

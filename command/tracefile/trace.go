@@ -25,6 +25,8 @@ type Options struct {
 	// SortRows bounds the rows that are kept and sorted; 0: DefaultSortRows. Longer files
 	// must be sorted by arrival.
 	SortRows int
+	// Limits, not 0, has rows that state no time limit state so many times their duration, rounded up as RoundLimit does.
+	Limits float64
 
 	words map[string]string
 	sets  map[string][]string
@@ -205,6 +207,9 @@ func (t *Trace) each(r io.Reader, visit func(readRow) error) error {
 			return err
 		}
 		row, at := how.row(table, &o)
+		if row.MaxRun == 0 && o.Limits > 0 && row.Duration != trace.Forever {
+			row.MaxRun = RoundLimit(time.Duration(min(float64(trace.MaxTime), float64(row.Duration)*o.Limits)))
+		}
 		if table.err != nil {
 			return table.err
 		}

@@ -31,7 +31,8 @@ type Options struct {
 	// be decided every few minutes, and the forecast would take as long as all of these decisions.
 	Reserving int
 
-	record func(*watch) observer // returns what sees the run by time limits in place of its watch, and passes it on to that; nil: nothing does
+	// Stays, not nil, has where instances are when the forecast begins; the run by time limits notes there where they will be.
+	Stays Stays
 	// Groups bounds the groups that may wait: beyond that no forecast is made, and the error has CodeLimited. 0: it does not.
 	Groups int
 	// Only requests the forecast of one job alone, which ends when that has started; nil: of all that waits.
@@ -140,8 +141,8 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	w := newWatch(l, of.groups)
 	w.await(of.runs, o.Workflow != nil)
 	var see observer = w
-	if o.record != nil && mode == "latest" {
-		see = o.record(w)
+	if o.Stays != nil && mode == "latest" {
+		see = recorder{w, l, o.Stays}
 	}
 	c := newClients(l, lasting, see)
 	w.clients, c.moved, c.terse = c, w.moved, true

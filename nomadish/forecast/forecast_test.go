@@ -128,8 +128,8 @@ func TestEarlyEnds(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		plant(r, rng, 120)
 		r.takes = func(a *structs.Allocation) time.Duration { return limitOf(a) * time.Duration(20+rng.IntN(80)) / 100 }
-		told, places := r.stays.now(), r.places()
-		f, from := r.forecast(Options{record: func(w *watch) observer { return recorder{w, told} }}), r.now
+		told, places := present(r.stays), r.places()
+		f, from := r.forecast(Options{Stays: told}), r.now
 		r.lookAt(f)
 		r.until(last(f).Add(time.Hour))
 		late, count := 0, map[string]int{}

@@ -20,6 +20,11 @@ type FutureOptions struct {
 	Reserving int
 	// Expected: instances run as long as the finished runs of their job, or else of their user, did in the mean. Otherwise they take all the time that they may.
 	Expected bool
+	// Lasting, not nil, returns how long an instance of a group runs unless its time limit ends it before: the future is then a replay of what is known to
+	// have happened, in which the scheduler learns what is typically requested as time goes on.
+	Lasting func(job *structs.Job, group string) time.Duration
+	// See, not nil, sees where instances are.
+	See Observer
 	// IDs is what all IDs that the leader's parts mint derive from.
 	IDs string
 }
@@ -32,6 +37,22 @@ type Future struct {
 	fork    *fork
 	clients *clients
 	ended   string
+}
+
+// Observer sees where instances are.
+type Observer interface {
+	// Started is called when an instance starts.
+	Started(in Instance)
+	// Left is called when its room comes free, or when the servers stop it.
+	Left(in Instance)
+}
+
+// Instance is an instance on its node.
+type Instance struct {
+	Job   structs.NamespacedID
+	Group string
+	Name  string // job.group[index]
+	Node  string // its ID
 }
 
 // NewFuture returns a future of the state that a store has now.
@@ -55,10 +76,17 @@ func NewFuture(base *state.Store, o FutureOptions) *Future {
 			lasting = past.lasting
 		}
 	}
+	typicals, see := worker.LearnOnce(), observer(unseen{})
+	if o.Lasting != nil {
+		lasting, typicals = o.lasting, worker.NewTypicals()
+	}
+	if o.See != nil {
+		see = seen{o.See}
+	}
 	f.leader = newLeader(f.fork.Store, f.fork.apply, o.Now, ids(o.IDs), worker.PassOptions{
-		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(),
+		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: typicals,
 	}, queue.Options{})
-	f.clients = newClients(f.leader, lasting, unseen{})
+	f.clients = newClients(f.leader, lasting, see)
 	return f
 }
 
@@ -116,3 +144,22 @@ func (unseen) placed(*instance)  {}
 func (unseen) starts(*instance)  {}
 func (unseen) ended(*instance)   {}
 func (unseen) stopped(*instance) {}
+
+// lasting returns how long an instance runs, in all.
+func (o *FutureOptions) lasting(in *instance, ran time.Duration) time.Duration {
+	took := max(1, o.Lasting(in.is.job, in.group), ran)
+	if most := latest(in, ran); most > 0 {
+		return min(took, most)
+	}
+	return took
+}
+
+// seen is an observer that passes on where instances are.
+type seen struct{ Observer }
+
+func (s seen) instance(in *instance) Instance { return Instance{in.job, in.group, in.name, in.node} }
+
+func (s seen) placed(*instance)     {}
+func (s seen) starts(in *instance)  { s.Started(s.instance(in)) }
+func (s seen) ended(in *instance)   { s.Left(s.instance(in)) }
+func (s seen) stopped(in *instance) { s.Left(s.instance(in)) }

@@ -11,68 +11,15 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// stay is that an instance is on a node.
-type stay struct {
-	node     string
-	from, to time.Time // to: zero: it has not ended
-}
-
-func (s *stay) at(t time.Time) bool { return !s.from.After(t) && (s.to.IsZero() || s.to.After(t)) }
-
-// stays are those of instances, by namespace and name.
-type stays map[string][]stay
-
-// at returns where an instance is at a time; nil: nowhere.
-func (s stays) at(name string, t time.Time) *stay {
-	i := slices.IndexFunc(s[name], func(x stay) bool { return x.at(t) })
-	if i < 0 {
-		return nil
-	}
-	return &s[name][i]
-}
-
-// now returns those that are somewhere.
-func (s stays) now() stays {
-	out := stays{}
+// present returns those that are somewhere.
+func present(s Stays) Stays {
+	out := Stays{}
 	for name, list := range s { // each has its own place: the order cannot show
-		if is := list[len(list)-1]; is.to.IsZero() {
-			out[name] = []stay{is}
+		if is := list[len(list)-1]; is.To.IsZero() {
+			out[name] = []Stay{is}
 		}
 	}
 	return out
-}
-
-func (s stays) begin(name, node string, at time.Time) {
-	s[name] = append(s[name], stay{node: node, from: at})
-}
-
-func (s stays) end(name string, at time.Time) {
-	if list := s[name]; len(list) > 0 && list[len(list)-1].to.IsZero() {
-		list[len(list)-1].to = at
-	}
-}
-
-// recorder is a watch that records where instances are.
-type recorder struct {
-	*watch
-	stays
-}
-
-func nameOf(in *instance) string { return in.job.Namespace + "/" + in.name }
-
-func (r recorder) starts(in *instance) {
-	r.begin(nameOf(in), in.node, in.since)
-	r.watch.starts(in)
-}
-
-func (r recorder) ended(in *instance) {
-	r.end(nameOf(in), r.l.now)
-	r.watch.ended(in)
-}
-
-func (r recorder) stopped(in *instance) {
-	r.end(nameOf(in), r.l.now)
-	r.watch.stopped(in)
 }
 
 // Why a request starts later than was forecast at the latest.
@@ -108,29 +55,29 @@ func (v reasons) first() string {
 
 // judge finds out who is in the way of a request at the time when it was forecast to start: who is on a node of those on which it was to start then,
 // and was not to be there, and for whom these are reserved.
-func (r *reality) judge(q *structs.RequestForecast, forecast stays, from time.Time, places map[structs.NamespacedID]int) reasons {
+func (r *reality) judge(q *structs.RequestForecast, forecast Stays, from time.Time, places map[structs.NamespacedID]int) reasons {
 	at, mine := time.Unix(0, q.Latest.All), structs.NamespacedID{Namespace: q.Namespace, ID: q.JobID}
 	nodes := map[string]bool{}
 	for name, list := range forecast { // a set: the order cannot show
 		for _, s := range list {
-			nodes[s.node] = nodes[s.node] || jobOf(name) == mine
+			nodes[s.Node] = nodes[s.Node] || jobOf(name) == mine
 		}
 	}
 	out := reasons{}
 	for _, name := range slices.Sorted(maps.Keys(r.stays)) {
-		is, was, job := r.stays.at(name, at), forecast.at(name, at), jobOf(name)
-		if is == nil || !nodes[is.node] || job == mine || was != nil && was.node == is.node {
+		is, was, job := r.stays.At(name, at), forecast.At(name, at), jobOf(name)
+		if is == nil || !nodes[is.Node] || job == mine || was != nil && was.Node == is.Node {
 			continue
 		}
 		why := delayed
 		switch {
-		case places[job] == 0 && is.from.After(from):
+		case places[job] == 0 && is.From.After(from):
 			why = arrived
-		case places[job] > places[mine] && is.from.After(from):
+		case places[job] > places[mine] && is.From.After(from):
 			why = passed
 		case was != nil:
 			why = elsewhere
-		case slices.ContainsFunc(forecast[name], func(s stay) bool { return s.from.After(at) }):
+		case slices.ContainsFunc(forecast[name], func(s Stay) bool { return s.From.After(at) }):
 			why = unpassed
 		}
 		out[why] = append(out[why], name)

@@ -31,14 +31,14 @@ type reality struct {
 	starts   map[groupKey][]time.Time
 	over     map[string]bool
 	gone     map[string]time.Time // when those end that were stopped
-	stays    stays
+	stays    Stays
 	reserved map[int64][]*structs.Reservation // by time, see lookAt
 }
 
 func newReality(t testing.TB) *reality {
 	r := &reality{
 		t: t, log: testcluster.New(1, state.Options{}), ends: map[string]time.Time{}, ran: map[string]time.Duration{}, since: map[string]time.Time{},
-		starts: map[groupKey][]time.Time{}, over: map[string]bool{}, gone: map[string]time.Time{}, stays: stays{}, reserved: map[int64][]*structs.Reservation{},
+		starts: map[groupKey][]time.Time{}, over: map[string]bool{}, gone: map[string]time.Time{}, stays: Stays{}, reserved: map[int64][]*structs.Reservation{},
 	}
 	r.takes = func(a *structs.Allocation) time.Duration { return limitOf(a) }
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
@@ -141,7 +141,7 @@ func (r *reality) begin(a *structs.Allocation) {
 		}
 		key := groupKey{structs.NamespacedID{Namespace: a.Namespace, ID: a.JobID}, a.TaskGroup}
 		r.starts[key] = append(r.starts[key], from)
-		r.stays.begin(a.Namespace+"/"+a.Name, a.NodeID, from)
+		r.stays.Begin(a.Namespace+"/"+a.Name, a.NodeID, from)
 		r.report(a, structs.AllocClientRunning, false)
 	})
 	r.at(r.ends[a.ID], func() {})
@@ -167,7 +167,7 @@ func (r *reality) report(a *structs.Allocation, status string, killed bool) {
 	task := &structs.TaskState{State: structs.TaskStateRunning, StartedAt: r.since[a.ID]}
 	if structs.TerminalClientStatus(status) {
 		task.State, task.FinishedAt = structs.TaskStateDead, r.now
-		r.stays.end(a.Namespace+"/"+a.Name, r.now)
+		r.stays.End(a.Namespace+"/"+a.Name, r.now)
 	}
 	if killed {
 		task.Events = []*structs.TaskEvent{{Type: structs.TaskKilled}}

@@ -27,6 +27,12 @@ func (f *Fork) Apply(t structs.LogType, payload any) (uint64, error) {
 	return index, f.writer.Apply(index, t, payload)
 }
 
+// Empty returns a state of nothing, which nobody writes to.
+func Empty() *state.Store {
+	store, _ := state.New(state.Options{EventBuffer: 1})
+	return store
+}
+
 // Restored returns the state that a snapshot contains, which nobody writes to.
 func Restored(from io.Reader) (*state.Store, error) {
 	store, writer := state.New(state.Options{EventBuffer: 1})

@@ -37,6 +37,9 @@ type Figures struct {
 	// Workflows is what became of workflows; nil: the trace has none.
 	Workflows *WorkflowFigures `json:",omitempty"`
 
+	// Forecasts is how right forecasts were that were made during a replay by the parts of a leader; nil: none were.
+	Forecasts *ForecastFigures `json:",omitempty"`
+
 	// OverTime is how things stood, in the mode "time".
 	OverTime []Sample `json:",omitempty"`
 	// Arrived is what was allocated by how much had arrived, in the mode "drop".

@@ -1,9 +1,11 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -139,6 +141,15 @@ func (r *Row) key(band int) classKey {
 		k.count = r.Count
 	}
 	return k
+}
+
+// Job returns the job of a row as a job file would state it. number counts the rows from 1: names may repeat.
+func (r *Row) Job(number uint64) *structs.Job {
+	name := cmp.Or(r.Name, "row") + "-" + strconv.FormatUint(number, 10)
+	return &structs.Job{
+		Namespace: cmp.Or(r.Tenant, structs.DefaultNamespace), ID: name, Name: name, Type: structs.JobTypeBatch, Priority: priority(r),
+		NodePool: structs.DefaultNodePool, Reclaim: r.Reclaim, TaskGroups: r.groups(),
+	}
 }
 
 // DriverName is the driver of all tasks, which nodes must have.
