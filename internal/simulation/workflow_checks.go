@@ -417,11 +417,12 @@ func (w *workflows) mhz(snap *state.Snapshot, nodeID string, parts []part, over 
 				used += useOf(a)[0]
 			}
 		}
-		reserved, sum := all(&r.Reserved), all(&r.Used)+all(&r.Lent)+all(&r.Idle)
-		beyond := r.Lent.CPU == 0 && r.Lent.Cores > 0 || r.Idle.CPU == 0 && r.Idle.Cores > 0 // cores of which the MHz are used
-		if reserved != parts[at].total[0] || all(&r.Used) != used || sum < reserved || sum > reserved && !beyond {
+		total, reserved, sum := parts[at].total[0], all(&r.Reserved), all(&r.Used)+all(&r.Lent)+all(&r.Idle)
+		// Cores of which the MHz are used without, or are reserved elsewhere, count as if they had them.
+		beyond := func(r *structs.WorkflowResources) bool { return r.CPU == 0 && r.Cores > 0 }
+		if all(&r.Used) != used || reserved < total || reserved > total && !beyond(&r.Reserved) || sum < total || sum > total && !beyond(&r.Lent) && !beyond(&r.Idle) {
 			w.fail("workflow %s: %d MHz of node %s are reserved (by its part: %d); used are %d (by what runs: %d), lent %d, idle %d:%s", parts[at].key, reserved, node.Name,
-				parts[at].total[0], all(&r.Used), used, all(&r.Lent), all(&r.Idle), onIt(snap, nodeID))
+				total, all(&r.Used), used, all(&r.Lent), all(&r.Idle), onIt(snap, nodeID))
 		}
 	}
 }
