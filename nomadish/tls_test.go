@@ -112,6 +112,8 @@ func TestRolesOnRPC(t *testing.T) {
 	people := []try{
 		{wire.MethodJobList, &structs.ListRequest{}, &structs.JobListReply{}},
 		{wire.MethodNodeAllocs, &structs.IDRequest{ID: structs.FormatUUID([16]byte{}, 4)}, &structs.AllocsReply{}},
+		{wire.MethodForecast, &structs.ForecastRequest{}, &structs.ForecastReply{}},
+		{wire.MethodWhatIf, &structs.WhatIfRequest{}, &structs.WhatIfReply{}}, // for who may, it is refused as empty
 		{wire.MethodClientFSList, &structs.FSRequest{AllocID: structs.FormatUUID([16]byte{}, 4)}, &structs.FSListReply{}},
 	}
 	f := func(secure *wire.TLS, mayServe, far bool) {

@@ -1,0 +1,97 @@
+package view
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// stated is forecasts as a test states them, the next of which comes when somebody waits for it.
+type stated struct {
+	noForecasts
+	list []*structs.Forecast
+}
+
+func (s *stated) Last() (*structs.Forecast, string) { return s.list[0], "" }
+func (s *stated) Await(_ context.Context, after uint64) {
+	for len(s.list) > 1 && s.list[0].Index <= after {
+		s.list = s.list[1:]
+	}
+}
+
+// TestForecast: a forecast is read page by page, of a namespace, a job or all, no further than a horizon, and a blocking query gets the next one.
+func TestForecast(t *testing.T) {
+	t.Parallel()
+	hour := int64(time.Hour)
+	of := func(ns, job string, hours int64) *structs.RequestForecast {
+		at := structs.StartForecast{First: hours * hour, All: hours * hour, WaitsFor: []structs.EndForecast{{Time: hours * hour, Name: "fill.g[0]"}}}
+		return &structs.RequestForecast{Namespace: ns, JobID: job, Group: "g", Missing: 1, Latest: at, Expected: at}
+	}
+	flow := func(ns string, hours int64) *structs.WorkflowForecast {
+		at := structs.WorkflowStartForecast{Start: hours * hour}
+		return &structs.WorkflowForecast{Namespace: ns, ID: "flow", Run: 1, Latest: at, Expected: at}
+	}
+	s := newSite(t)
+	e := New(Deps{Router: s.Router, Now: time.Now, Forecasts: &stated{list: []*structs.Forecast{
+		{Index: 7, Requests: []*structs.RequestForecast{of("default", "a", 1), of("default", "b", 2), of("red", "c", 3)}, Workflows: []*structs.WorkflowForecast{flow("default", 2), flow("red", 2)}},
+		{Index: 9, Requests: []*structs.RequestForecast{of("default", "b", 2)}},
+	}}})
+	read := func(args structs.ForecastRequest) *structs.ForecastReply {
+		t.Helper()
+		reply, err := e.forecast(t.Context(), &args)
+		if err != nil || reply.Forecast == nil || reply.Index != reply.Forecast.Index {
+			t.Fatalf("%+v: %v", reply, err)
+		}
+		return reply
+	}
+	names := func(r *structs.ForecastReply) string {
+		var list []string
+		for _, q := range r.Forecast.Requests {
+			list = append(list, q.JobID)
+		}
+		for _, w := range r.Forecast.Workflows {
+			list = append(list, w.ID+" of "+w.Namespace)
+		}
+		return strings.Join(list, ", ")
+	}
+	f := func(want string, args structs.ForecastRequest) *structs.ForecastReply {
+		t.Helper()
+		r := read(args)
+		if got := names(r); got != want {
+			t.Errorf("%+v: %s, not %s", args, got, want)
+		}
+		return r
+	}
+	all := structs.QueryOptions{Namespace: structs.AllNamespaces}
+	f("a, b, flow of default", structs.ForecastRequest{})
+	f("a, b, c, flow of default, flow of red", structs.ForecastRequest{QueryOptions: all})
+	f("b", structs.ForecastRequest{JobID: "b"})
+	page := all
+	page.PerPage = 2
+	first := f("a, b, flow of default, flow of red", structs.ForecastRequest{QueryOptions: page})
+	page.NextToken = first.NextToken
+	if rest := f("c", structs.ForecastRequest{QueryOptions: page}); first.NextToken == "" || rest.NextToken != "" {
+		t.Errorf("next are %q and %q", first.NextToken, rest.NextToken)
+	}
+	near := f("a, b, flow of default", structs.ForecastRequest{Horizon: 90 * time.Minute})
+	a, b, w := near.Forecast.Requests[0].Latest, near.Forecast.Requests[1].Latest, near.Forecast.Workflows[0].Latest
+	if a.All != hour || b.All != 0 || b.Unknown != "not within 1h30m0s" || len(b.WaitsFor) != 0 || w.Start != 0 || w.Unknown != b.Unknown {
+		t.Errorf("%+v, %+v, %+v", a, b, w)
+	}
+	blocking := structs.ForecastRequest{QueryOptions: structs.QueryOptions{MinQueryIndex: 7}}
+	if next := f("b", blocking); next.Index != 9 {
+		t.Errorf("after index 7 comes %d", next.Index)
+	}
+	for want, args := range map[string]structs.ForecastRequest{
+		"must be more than 0 and at most":      {Horizon: structs.DefaultForecastHorizon + 1},
+		"horizon -1ns: must be more than 0":    {Horizon: -1},
+		"a forecast of the newest state is of": {Fresh: true},
+	} {
+		if _, err := e.forecast(t.Context(), &args); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, not %q", err, want)
+		}
+	}
+}
