@@ -44,7 +44,7 @@ func newReality(t testing.TB) *reality {
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
 		return r.log.Apply(context.Background(), typ, payload)
 	}
-	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{Explain: never, ExplainEach: never, Typicals: worker.NewTypicals()}, queue.Options{})
+	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{Typicals: worker.NewTypicals()}, queue.Options{})
 	t.Cleanup(r.stop)
 	return r
 }

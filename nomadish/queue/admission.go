@@ -1,6 +1,10 @@
 package queue
 
-import "github.com/nomadish/nomadish/structs"
+import (
+	"time"
+
+	"github.com/nomadish/nomadish/structs"
+)
 
 // Verdict reports whether the placements of a plan may be judged now (semantics part 7).
 type Verdict int
@@ -29,4 +33,8 @@ type Lease struct {
 	EntitledOnly bool
 	// LendRound is the round of lending by shares in which it is to be tried, from 1 on.
 	LendRound int
+	// Explain: nothing of it is to be decided. Why it waits is to be counted anew, as what it states has grown old.
+	Explain bool
+	// ExplainAt is when that is to be done next; zero: what it states suffices. The pass sets it before it calls Tried.
+	ExplainAt time.Time
 }

@@ -24,6 +24,7 @@ type blocked struct {
 	reserved     map[string]structs.NamespacedID // the jobs that rooms are reserved for, by node
 	reservations map[structs.NamespacedID]int    // counts those rooms
 	due          *heap[*entry]                   // those whose time has come
+	aged         *heap[*entry]                   // those of which it is to be counted anew why they wait
 	freed        freed
 	licenses     freedLicenses
 	owners       owners
@@ -58,8 +59,13 @@ type entry struct {
 	failures int    // decisions that came to nothing, one after the other
 	refusals int    // plans of it that were refused, one after the other
 	timer    clock.Timer
-	inGroup  int
-	inDue    int
+	due      time.Time // when it is to be decided whatever was freed; zero: never
+	// explainAt is when it is to be counted anew why it waits; zero: never. explains is the timer of that.
+	explainAt time.Time
+	explains  clock.Timer
+	inGroup   int
+	inDue     int
+	inAged    int
 }
 
 func (e *entry) key() entryKey { return entryKey{e.eval.ID, e.entitled} }
@@ -153,7 +159,8 @@ func (b *blocked) clear() {
 		gates: b.gates, config: b.config, latest: b.latest, world: b.world, after: b.after, owners: newOwners(),
 		of: map[entryKey]*entry{}, ofJob: map[structs.NamespacedID]map[entryKey]*entry{}, groups: map[groupKey]*group{},
 		reserved: map[string]structs.NamespacedID{}, reservations: map[structs.NamespacedID]int{}, freed: newFreed(), licenses: freedLicenses{},
-		due: &heap[*entry]{before: within, index: func(e *entry) *int { return &e.inDue }},
+		due:  &heap[*entry]{before: within, index: func(e *entry) *int { return &e.inDue }},
+		aged: &heap[*entry]{before: within, index: func(e *entry) *int { return &e.inAged }},
 	}
 }
 
@@ -161,6 +168,7 @@ func (b *blocked) clear() {
 func (b *blocked) stop() {
 	for _, w := range b.of { // order does not matter: all are stopped
 		w.stop()
+		w.explained()
 	}
 }
 
@@ -211,6 +219,8 @@ func (b *blocked) refreshed(p *pool) {
 // block lets an evaluation wait for room, or until the time comes when it is to be
 // decided again all the same. It takes the place of an older state of itself.
 func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
+	was := b.of[entryKey{eval: e.ID}]
+	round := b.roundOf(was)
 	b.unblock(e.ID)
 	requestKey := b.requestKeyOf(snap, e)
 	for _, w := range []*entry{{eval: e}, {eval: e, entitled: true}} {
@@ -221,8 +231,8 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 		if b.freed.missed(e) || b.licenses.missed(requestKey.Licenses, e) || w.entitled && b.owners.missed(e, requestKey.Entitlement.Project()) {
 			b.open(w.group)
 		}
-		if !w.group.open { // a worker has tried it in the first round
-			b.tryLater(w.group, 1)
+		if _, pending := b.gates.later[w.group]; !w.group.open && (was == nil || !pending) {
+			b.tryLater(w.group, round)
 		}
 		if !w.entitled {
 			b.expectDue(w, e.WaitUntil)
@@ -311,6 +321,15 @@ func (e *entry) stop() {
 	}
 }
 
+// explained has it be counted no more why it waits, until that is expected again.
+func (e *entry) explained() {
+	if e.explains != nil {
+		e.explains.Stop()
+		e.explains = nil
+	}
+	e.explainAt = time.Time{}
+}
+
 func jobOf(r *structs.Reservation) structs.NamespacedID {
 	return structs.NamespacedID{ID: r.JobID, Namespace: r.Namespace}
 }
@@ -335,7 +354,9 @@ func (b *blocked) unblock(id string) {
 func (b *blocked) drop(w *entry) {
 	w.gone = true
 	w.stop()
+	w.explained()
 	b.due.remove(w)
+	b.aged.remove(w)
 	delete(b.of, w.key())
 	if of := b.ofJob[w.eval.Job()]; len(of) > 1 {
 		delete(of, w.key())
@@ -348,7 +369,7 @@ func (b *blocked) drop(w *entry) {
 // expectDue has a request decided at a time, whatever was freed.
 func (b *blocked) expectDue(w *entry, at time.Time) {
 	w.stop()
-	if at.IsZero() {
+	if w.due = at; at.IsZero() {
 		return
 	}
 	b.after(&w.timer, max(0, at.Sub(b.gates.opts.Clock.Now())), func() {
@@ -356,6 +377,22 @@ func (b *blocked) expectDue(w *entry, at time.Time) {
 		if twin := b.of[entryKey{w.eval.ID, true}]; twin != nil { // at the rank that it has then
 			b.open(twin.group)
 		}
+		b.gates.poke()
+	})
+}
+
+// expectExplain has it counted at a time why a request waits, whatever was freed.
+func (b *blocked) expectExplain(w *entry, at time.Time) {
+	if at.Equal(w.explainAt) {
+		return
+	}
+	w.explained()
+	b.aged.remove(w)
+	if w.explainAt = at; at.IsZero() {
+		return
+	}
+	b.after(&w.explains, max(0, at.Sub(b.gates.opts.Clock.Now())), func() {
+		b.aged.put(w)
 		b.gates.poke()
 	})
 }

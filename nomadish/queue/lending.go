@@ -29,6 +29,18 @@ func (b *blocked) tryLater(g *group, round int) {
 	b.gates.poke()
 }
 
+// roundOf returns the round of lending in which a blocked evaluation was tried last that is there anew. nil: it was not there, so a worker has tried it
+// in the first.
+func (b *blocked) roundOf(was *entry) int {
+	if was == nil || was.group.open {
+		return 1
+	}
+	if next, pending := b.gates.later[was.group]; pending {
+		return next.round - 1
+	}
+	return max(1, was.group.requestKey.LendRounds)
+}
+
 // nextLater returns the first entry that is to be tried in the earliest of the later rounds, of all pools in which nothing is pending that must be tried
 // before it; nil: there is none.
 func (b *Broker) nextLater() (best *entry, round int) {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -32,9 +33,10 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 			w, _ = b.blocked.due.first()
 		}
 		if w == nil {
-			if w, round = b.nextLater(); w == nil {
-				return nil, false
-			}
+			w, round = b.nextLater()
+		}
+		if w == nil {
+			return b.leaseAged(index)
 		}
 		l := b.serial[w.eval.Job()]
 		switch {
@@ -51,6 +53,26 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 			return nil, true
 		}
 		return b.leaseEntry(w, round), false
+	}
+	return nil, false
+}
+
+// leaseAged leases the first request of which it is to be counted anew why it waits, once nothing is to be decided. nil: there is none; or, with again
+// set, none on so old a state. What is to be decided soon, or is being decided, is explained with that.
+func (b *Broker) leaseAged(index uint64) (lease *Lease, again bool) {
+	for w, some := b.blocked.aged.first(); some; w, some = b.blocked.aged.first() {
+		if w.apart || w.group.open || b.serial[w.eval.Job()] != nil {
+			b.blocked.aged.remove(w)
+			w.explainAt = time.Time{}
+			continue
+		}
+		if w.after > index || w.eval.ModifyIndex > index || b.gates.outranks(w) {
+			return nil, true
+		}
+		b.blocked.aged.remove(w)
+		lease = b.leaseEntry(w, 1)
+		lease.Explain = true
+		return lease, false
 	}
 	return nil, false
 }
@@ -92,7 +114,7 @@ func (b *Broker) leaseEntry(w *entry, round int) *Lease {
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.gates.enter(it)
-	return &Lease{Eval: w.eval, Token: it.token, EntitledOnly: w.entitled, LendRound: round}
+	return &Lease{Eval: w.eval, Token: it.token, EntitledOnly: w.entitled, LendRound: round, ExplainAt: w.explainAt}
 }
 
 // itemOf finds what the pass has leased; nil: the lease has ended.
@@ -106,7 +128,7 @@ func (b *Broker) itemOf(t *Lease) *item {
 
 // Tried records that nothing comes of a request on the state of index: it waits on as it did,
 // and so do those that are like it. left states what can help it, and when it is to be
-// looked at again all the same.
+// looked at again all the same. Of one that was leased to be explained nothing is recorded but when that is to be done next.
 func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,14 +139,21 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	w := it.entry
 	w.failures, w.refusals = 0, 0
 	if !w.gone {
-		b.blocked.tried(w.group, index, left, t.LendRound)
+		due := w.due
+		if !t.Explain {
+			b.blocked.tried(w.group, index, left, t.LendRound)
+			due = left.WaitUntil
+		}
 		w.apart = false
 		w.entries.put(w)
 		b.blocked.refreshAll(w.group)
 		if !w.entitled {
-			b.blocked.expectDue(w, left.WaitUntil)
+			b.blocked.expectDue(w, due)
+			b.blocked.expectExplain(w, t.ExplainAt)
 		}
-		b.blocked.dueBehind(w)
+		if !t.Explain {
+			b.blocked.dueBehind(w)
+		}
 	}
 	b.finish(it)
 }
@@ -139,7 +168,7 @@ func (b *Broker) Planned(t *Lease, index uint64, left *structs.Evaluation, share
 		return
 	}
 	b.gates.setShares(it, shares)
-	if left != nil && !it.entry.gone {
+	if left != nil && !it.entry.gone && !t.Explain {
 		b.blocked.tried(it.entry.group, index, left, t.LendRound)
 		b.blocked.refreshAll(it.entry.group)
 	}

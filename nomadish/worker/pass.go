@@ -31,9 +31,8 @@ type Submitter interface {
 type PassOptions struct {
 	Plans  int           // plans of one pass (512)
 	Length time.Duration // a pass with plans goes on for no longer (50 ms)
-	// Explain is how old an evaluation's explanation of why it waits may grow before it is
-	// counted again when it is tried (5 s). ExplainEach is the least time between two such
-	// counts, which are costly, of whatever evaluations (50 ms).
+	// Explain is how old an evaluation's explanation of why it waits may grow before it is counted again once it was tried (5 s). ExplainEach is the least
+	// time between two such counts, which are costly, of whatever evaluations (50 ms). They change nothing but what evaluations state.
 	Explain     time.Duration
 	ExplainEach time.Duration
 	// ReserveFrom is until when no room is reserved for who has none already (not set: no time). A forecast begins with requests that the queue has
@@ -61,8 +60,8 @@ type Pass struct {
 	// learned is for Run's goroutine.
 	learned  learner
 	prepared *scheduler.Prepared
-	// explained is when it was last counted why a request waits.
-	explained time.Time
+	// explained is when it was last counted why a request waits, explains the last time for which that is expected.
+	explained, explains time.Time
 	// dues are when evaluations are to be looked at that were not written, with Unread.
 	dues map[string]time.Time
 }
@@ -157,6 +156,9 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 
 // try decides one request; nil: nothing comes of it.
 func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease) *structs.Plan {
+	if lease.Explain {
+		return p.explain(pass, snap, lease)
+	}
 	brief := lease.EntitledOnly || p.brief(lease.Eval)
 	plan, err := p.decide(pass, snap, lease, brief)
 	if err != nil {
@@ -165,11 +167,8 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 		return nil
 	}
 	left := leftOf(plan)
-	switch {
-	case left != nil && p.idle(plan, lease.Eval, left):
-		if again := p.opts.Clock.Now().Add(p.opts.Explain); brief && (left.WaitUntil.IsZero() || again.Before(left.WaitUntil)) {
-			left.WaitUntil = again // to record why it waits now
-		}
+	if left != nil && p.idle(plan, lease.Eval, left) {
+		lease.ExplainAt = p.explainAt(lease, brief)
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
 	}
@@ -182,12 +181,61 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 // brief reports whether why an evaluation waits need not be counted now.
 func (p *Pass) brief(e *structs.Evaluation) bool {
 	now := p.opts.Clock.Now()
-	if e.SnapshotIndex > 0 && now.Sub(time.Unix(0, e.ModifyTime)) < p.opts.Explain || // else only what is entitled of it was looked at
+	if p.opts.Unread || e.SnapshotIndex > 0 && now.Sub(time.Unix(0, e.ModifyTime)) < p.opts.Explain || // else only what is entitled of it was looked at
 		now.Sub(p.explained) < p.opts.ExplainEach {
 		return true
 	}
 	p.explained = now
 	return false
+}
+
+// explainAt returns when it is to be counted anew why a request waits that was tried; zero: it was counted now.
+func (p *Pass) explainAt(lease *queue.Lease, brief bool) time.Time {
+	now := p.opts.Clock.Now()
+	switch {
+	case !brief || p.opts.Unread || lease.EntitledOnly:
+		return time.Time{}
+	case lease.ExplainAt.After(now):
+		return lease.ExplainAt
+	}
+	at := now.Add(p.opts.Explain)
+	if next := p.explains.Add(p.opts.ExplainEach); next.After(at) {
+		at = next
+	}
+	p.explains = at
+	return at
+}
+
+// explain counts why a request waits, and changes nothing else: not when it is to be decided, nor what is reserved for it. nil: it is as is stated.
+func (p *Pass) explain(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease) *structs.Plan {
+	now, was := p.opts.Clock.Now(), lease.Eval
+	if now.Sub(p.explained) < p.opts.ExplainEach {
+		lease.ExplainAt = p.explainAt(lease, true)
+		p.queue.Tried(lease, snap.Index(), was)
+		return nil
+	}
+	p.explained, lease.ExplainAt = now, time.Time{}
+	plan, err := p.guarded(func() (*structs.Plan, error) {
+		in := p.input(snap, lease, false)
+		in.Config.ReservationAfter = math.MaxInt64
+		return pass.Plan(was, in)
+	})
+	if err != nil {
+		p.opts.Logger.Error("why a request waits could not be counted", "eval", was.ID, "job", was.JobID, "error", err)
+		p.queue.Tried(lease, snap.Index(), was)
+		return nil
+	}
+	left := leftOf(plan)
+	if left == nil || !maps.Equal(left.QueuedAllocations, was.QueuedAllocations) || alike(left.FailedTGAllocs, was.FailedTGAllocs) {
+		p.queue.Tried(lease, snap.Index(), was)
+		return nil
+	}
+	left.WaitUntil, left.StatusDescription = was.WaitUntil, was.StatusDescription
+	p.queue.Planned(lease, snap.Index(), left, pass.World())
+	return &structs.Plan{
+		EvalID: plan.EvalID, EvalToken: lease.Token, Namespace: plan.Namespace, JobID: plan.JobID, JobVersion: plan.JobVersion, Priority: plan.Priority,
+		SnapshotIndex: plan.SnapshotIndex, FailedTGAllocs: plan.FailedTGAllocs, Evals: []*structs.Evaluation{left},
+	}
 }
 
 // alike reports whether two have the same explanation of why groups wait.
@@ -198,23 +246,34 @@ func alike(a, b map[string]*structs.AllocMetric) bool {
 	})
 }
 
-// decide calls the scheduler; its panic becomes an error.
-func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease, brief bool) (plan *structs.Plan, err error) {
+// decide calls the scheduler, and goes on with what its plan does as done; a panic becomes an error.
+func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease, brief bool) (*structs.Plan, error) {
+	return p.guarded(func() (*structs.Plan, error) {
+		in := p.input(snap, lease, brief)
+		if _, ever := in.Config.ReserveAfter(); ever && in.Now.Before(p.opts.ReserveFrom) {
+			in.Config.ReservationAfter = math.MaxInt64 // those that there are stay
+		}
+		return pass.Decide(lease.Eval, in)
+	})
+}
+
+// guarded makes a panic of the scheduler an error.
+func (p *Pass) guarded(decide func() (*structs.Plan, error)) (plan *structs.Plan, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
 			p.prepared = scheduler.NewPrepared() // the old one may have been left half done
 		}
 	}()
-	e := lease.Eval
-	in := snap.EvalInput(e, &state.InputOptions{
-		Now: p.opts.Clock.Now(), Seed: seedOf(e, 0),
+	return decide()
+}
+
+// input returns what the scheduler needs to know of a request.
+func (p *Pass) input(snap *state.Snapshot, lease *queue.Lease, brief bool) scheduler.Input {
+	return snap.EvalInput(lease.Eval, &state.InputOptions{
+		Now: p.opts.Clock.Now(), Seed: seedOf(lease.Eval, 0),
 		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief, EntitledOnly: lease.EntitledOnly, LendRound: lease.LendRound,
 	})
-	if _, ever := in.Config.ReserveAfter(); ever && in.Now.Before(p.opts.ReserveFrom) {
-		in.Config.ReservationAfter = math.MaxInt64 // those that there are stay
-	}
-	return pass.Decide(e, in)
 }
 
 // leftOf returns how a request waits on; nil: it has all that it wants.
@@ -243,14 +302,12 @@ func (p *Pass) idle(plan *structs.Plan, was, left *structs.Evaluation) bool {
 		p.dues[was.ID] = left.WaitUntil
 		return maps.Equal(left.QueuedAllocations, was.QueuedAllocations)
 	}
-	if !alike(was.FailedTGAllocs, left.FailedTGAllocs) {
+	if !stays(was.WaitUntil, left) {
 		return false
 	}
-	if stays(was.WaitUntil, left) {
-		left.WaitUntil = was.WaitUntil
-		return left.StatusDescription == was.StatusDescription && maps.Equal(left.QueuedAllocations, was.QueuedAllocations)
-	}
-	return false
+	left.WaitUntil = was.WaitUntil // also if something else is to be stated: that must not move it
+	return alike(was.FailedTGAllocs, left.FailedTGAllocs) && left.StatusDescription == was.StatusDescription &&
+		maps.Equal(left.QueuedAllocations, was.QueuedAllocations)
 }
 
 // stays reports whether what waits on is to be looked at when it was due, unless that has passed, or it is to be looked at earlier.
