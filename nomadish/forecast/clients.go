@@ -48,6 +48,8 @@ type kind struct {
 	kill   time.Duration // between the order to stop and the end
 	health time.Duration // after which an instance is reported to be healthy; 0: it is not reported
 	tasks  []string
+	// unseen: no part of a leader decides by whether an instance that has been placed runs already.
+	unseen bool
 }
 
 // clients are the clients of all nodes, as a model.
@@ -63,6 +65,8 @@ type clients struct {
 	lasting   func(in *instance, ran time.Duration) time.Duration
 	see       observer
 	moved     func(*structs.WorkflowRun) // is called when a run of a workflow has changed; nil: nobody wants to know
+	// terse: nobody but the leader's parts reads the state. Starts that none of them decides by are not reported: they are a third of all that is written.
+	terse bool
 }
 
 // report is what is to be reported of an instance.
@@ -185,6 +189,7 @@ func (c *clients) kindOf(job *structs.Job, group string) *kind {
 	if u := g.Update; !is.batch && u != nil && u.MinHealthyTime != nil {
 		is.health = max(time.Nanosecond, *u.MinHealthyTime)
 	}
+	is.unseen = is.batch && g.Gang == nil && g.Disconnect == nil && job.Workflow == nil && is.health == 0
 	c.kinds[g] = is
 	return is
 }
@@ -259,7 +264,9 @@ func (c *clients) startAt(in *instance, when time.Time) {
 func (c *clients) start(in *instance) {
 	in.started, in.since = c.l.now, c.l.now
 	c.see.starts(in)
-	c.state(in, structs.AllocClientRunning)
+	if !c.terse || !in.is.unseen {
+		c.state(in, structs.AllocClientRunning)
+	}
 	if in.is.health > 0 {
 		c.l.at(c.l.now.Add(in.is.health), func() { c.healthy(in) })
 	}

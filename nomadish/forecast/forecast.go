@@ -144,7 +144,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		see = o.record(w)
 	}
 	c := newClients(l, lasting, see)
-	w.clients, c.moved = c, w.moved
+	w.clients, c.moved, c.terse = c, w.moved, true
 	end, why := o.Now.Add(o.Horizon), ""
 	for why == "" && w.open > 0 {
 		switch err := l.settle(ctx, c.follow); {

@@ -78,11 +78,11 @@ func (r recorder) stopped(in *instance) {
 // Why a request starts later than was forecast at the latest.
 const (
 	arrived   = "who came and ranks higher has its room"
-	overtaken = "who was to start after it, though it ranks higher, has its room"
-	passed    = "who passed it in backfill has its room"
-	delayed   = "who was to have ended has its room, as it started later, too"
-	elsewhere = "who was to start elsewhere has its room"
-	reserved  = "its room is reserved for"
+	passed    = "who ranks lower passed it in backfill and has its room"
+	unpassed  = "who ranks higher has its room, and it was to pass that in backfill"
+	reserved  = "its room is reserved for who ranks higher, and it was to pass that in backfill"
+	delayed   = "who ranks higher and was to have ended has its room, as it started later, too"
+	elsewhere = "who ranks higher and was to start elsewhere has its room"
 )
 
 // reasons are names of who is in the way of a request, by why.
@@ -96,9 +96,9 @@ func (v reasons) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// first is the strongest of the reasons: who is newly before a request, else what follows from that.
+// first is the strongest of the reasons: who is newly before a request, or passed it, or was not passed by it; else what follows from that for others.
 func (v reasons) first() string {
-	for _, why := range []string{arrived, passed, overtaken, reserved, delayed, elsewhere} {
+	for _, why := range []string{arrived, passed, unpassed, reserved, delayed, elsewhere} {
 		if v[why] != nil {
 			return why
 		}
@@ -123,22 +123,28 @@ func (r *reality) judge(q *structs.RequestForecast, forecast stays, from time.Ti
 			continue
 		}
 		why := delayed
-		switch later := slices.ContainsFunc(forecast[name], func(s stay) bool { return s.from.After(at) }); {
-		case was != nil:
-			why = elsewhere
+		switch {
 		case places[job] == 0 && is.from.After(from):
 			why = arrived
-		case later && places[job] < places[mine]:
-			why = overtaken
-		case later:
+		case places[job] > places[mine] && is.from.After(from):
 			why = passed
+		case was != nil:
+			why = elsewhere
+		case slices.ContainsFunc(forecast[name], func(s stay) bool { return s.from.After(at) }):
+			why = unpassed
 		}
 		out[why] = append(out[why], name)
 	}
 	for _, h := range r.reserved[at.UnixNano()] {
-		if job := (structs.NamespacedID{Namespace: h.Namespace, ID: h.JobID}); job != mine && nodes[h.NodeID] {
-			out[reserved] = append(out[reserved], job.Namespace+"/"+job.ID)
+		job := structs.NamespacedID{Namespace: h.Namespace, ID: h.JobID}
+		if job == mine || !nodes[h.NodeID] {
+			continue
 		}
+		why := reserved
+		if places[job] > places[mine] {
+			why = passed
+		}
+		out[why] = append(out[why], job.Namespace+"/"+job.ID)
 	}
 	return out
 }

@@ -20,13 +20,19 @@ type event struct {
 	at  time.Time
 	seq uint64
 	do  func() // nil: it was stopped, or done
+	// in is the list that it is in, place its place there. What is stopped leaves it at once: most is, long before its time.
+	in    *events
+	place int
 }
 
 // Stop implements clock.Timer.
 func (e *event) Stop() bool {
-	was := e.do != nil
+	if e.do == nil {
+		return false
+	}
 	e.do = nil
-	return was
+	heap.Remove(e.in, e.place)
+	return true
 }
 
 // Now implements clock.Clock.
@@ -41,26 +47,22 @@ func (t *timeline) at(when time.Time, do func()) *event {
 		when = t.now
 	}
 	t.seq++
-	e := &event{at: when, seq: t.seq, do: do}
+	e := &event{at: when, seq: t.seq, do: do, in: &t.todo}
 	heap.Push(&t.todo, e)
 	return e
 }
 
 // advance moves the time on to what is to be done next, and does all that is due then. It returns false if there is nothing, or not before the end.
 func (t *timeline) advance(end time.Time) bool {
-	for len(t.todo) > 0 && t.todo[0].do == nil {
-		heap.Pop(&t.todo)
-	}
 	if len(t.todo) == 0 || t.todo[0].at.After(end) {
 		return false
 	}
 	t.now = t.todo[0].at
 	for len(t.todo) > 0 && !t.todo[0].at.After(t.now) {
 		e := heap.Pop(&t.todo).(*event) // the heap contains nothing else
-		if do := e.do; do != nil {
-			e.do = nil
-			do()
-		}
+		do := e.do
+		e.do = nil
+		do()
 	}
 	return true
 }
@@ -89,10 +91,17 @@ func (h events) Less(i, j int) bool {
 	}
 	return h[i].seq < h[j].seq
 }
-func (h events) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h events) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
 
 // Push implements heap.Interface.
-func (h *events) Push(x any) { *h = append(*h, x.(*event)) } // the heap contains nothing else
+func (h *events) Push(x any) {
+	e := x.(*event) // the heap contains nothing else
+	e.place = len(*h)
+	*h = append(*h, e)
+}
 
 // Pop implements heap.Interface.
 func (h *events) Pop() any {

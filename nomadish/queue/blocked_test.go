@@ -171,6 +171,44 @@ func TestBlockedUntil(t *testing.T) {
 	})
 }
 
+// TestExplained: a request that is to be explained is leased for that when its time has come, and nothing is to be decided. When it is to be decided again
+// stays as it was, and so does what it has been tried on.
+func TestExplained(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		e := blockedEval("1", "a", b.store.LatestIndex())
+		e.WaitUntil = time.Now().Add(time.Minute)
+		b.put(e)
+		b.register(node("n", "small"))
+		lease := b.lease("1")
+		lease.ExplainAt = time.Now().Add(5 * time.Second)
+		b.Tried(lease, b.store.LatestIndex(), e)
+		b.lease("")
+		time.Sleep(6 * time.Second)
+		lease = b.lease("1")
+		if !lease.Explain {
+			b.Fatal("it is to be decided, though nothing came free and its time has not come")
+		}
+		lease.ExplainAt = time.Now().Add(5 * time.Second)
+		later := e.Copy()
+		later.WaitUntil = time.Now().Add(time.Hour)
+		b.Tried(lease, b.store.LatestIndex(), later)
+		b.lease("")
+		b.register(node("m", "small")) // what is decided is explained with it
+		if lease = b.lease("1"); lease.Explain {
+			b.Fatal("a node came, and it is to be explained alone")
+		}
+		lease.ExplainAt = time.Time{}
+		b.Tried(lease, b.store.LatestIndex(), e)
+		time.Sleep(30 * time.Second)
+		b.lease("")
+		time.Sleep(30 * time.Second)
+		if lease = b.lease("1"); lease.Explain {
+			b.Fatal("its time has come, and it is to be explained alone")
+		}
+	})
+}
+
 // TestBlockedOneOfAJob: the newest blocked evaluation of a job stands for all.
 func TestBlockedOneOfAJob(t *testing.T) {
 	run(t, func(b *bed) {
