@@ -48,8 +48,8 @@ type kind struct {
 	kill   time.Duration // between the order to stop and the end
 	health time.Duration // after which an instance is reported to be healthy; 0: it is not reported
 	tasks  []string
-	// unseen: no part of a leader decides by whether an instance that has been placed runs already.
-	unseen bool
+	// startUnread: no part of a leader decides by whether an instance that has been placed runs already.
+	startUnread bool
 }
 
 // clients are the clients of all nodes, as a model.
@@ -189,7 +189,7 @@ func (c *clients) kindOf(job *structs.Job, group string) *kind {
 	if u := g.Update; !is.batch && u != nil && u.MinHealthyTime != nil {
 		is.health = max(time.Nanosecond, *u.MinHealthyTime)
 	}
-	is.unseen = is.batch && g.Gang == nil && g.Disconnect == nil && job.Workflow == nil && is.health == 0
+	is.startUnread = is.batch && g.Gang == nil && g.Disconnect == nil && job.Workflow == nil && is.health == 0
 	c.kinds[g] = is
 	return is
 }
@@ -266,7 +266,7 @@ func (c *clients) startAt(in *instance, when time.Time) {
 func (c *clients) start(in *instance) {
 	in.started, in.since = c.l.now, c.l.now
 	c.see.starts(in)
-	if !c.terse || !in.is.unseen {
+	if !c.terse || !in.is.startUnread {
 		c.state(in, structs.AllocClientRunning)
 	}
 	if in.is.health > 0 {

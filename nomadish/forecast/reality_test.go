@@ -44,7 +44,9 @@ func newReality(t testing.TB) *reality {
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
 		return r.log.Apply(context.Background(), typ, payload)
 	}
-	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{Typicals: worker.NewTypicals()}, queue.Options{})
+	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{
+		Explain: 20 * time.Second, ExplainEach: time.Second, Typicals: worker.NewTypicals(), // each costs as much as many decisions: rarer than in earnest
+	}, queue.Options{})
 	t.Cleanup(r.stop)
 	return r
 }
