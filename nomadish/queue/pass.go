@@ -36,7 +36,14 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 			w, round = b.nextLater()
 		}
 		if w == nil {
-			return b.leaseAged(index)
+			w = b.blocked.firstAged(func(job structs.NamespacedID) bool { return b.serial[job] != nil })
+			if w == nil || w.after > index || w.eval.ModifyIndex > index || b.gates.outranks(w) {
+				return nil, w != nil
+			}
+			b.blocked.aged.remove(w)
+			lease = b.leaseEntry(w, 1)
+			lease.Explain = true
+			return lease, false
 		}
 		l := b.serial[w.eval.Job()]
 		switch {
@@ -57,24 +64,17 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 	return nil, false
 }
 
-// leaseAged leases the first request of which it is to be counted anew why it waits, once nothing is to be decided. nil: there is none; or, with again
-// set, none on so old a state. What is to be decided soon, or is being decided, is explained with that.
-func (b *Broker) leaseAged(index uint64) (lease *Lease, again bool) {
-	for w, some := b.blocked.aged.first(); some; w, some = b.blocked.aged.first() {
-		if w.apart || w.group.open || b.serial[w.eval.Job()] != nil {
-			b.blocked.aged.remove(w)
-			w.explainAt = time.Time{}
-			continue
+// firstAged returns the first request of which it is to be counted anew why it waits; nil: there is none. What is to be decided soon, or is being decided,
+// is explained with that.
+func (b *blocked) firstAged(decided func(job structs.NamespacedID) bool) *entry {
+	for w, some := b.aged.first(); some; w, some = b.aged.first() {
+		if !w.apart && !w.group.open && !decided(w.eval.Job()) {
+			return w
 		}
-		if w.after > index || w.eval.ModifyIndex > index || b.gates.outranks(w) {
-			return nil, true
-		}
-		b.blocked.aged.remove(w)
-		lease = b.leaseEntry(w, 1)
-		lease.Explain = true
-		return lease, false
+		b.aged.remove(w)
+		w.explainAt = time.Time{}
 	}
-	return nil, false
+	return nil
 }
 
 // nextOpen is the first that must be tried of all pools in which nothing pending goes

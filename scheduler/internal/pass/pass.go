@@ -14,15 +14,12 @@ import (
 
 // Pass decides requests that wait, one after the other in the order of their ranks, on one World
 // that moves on with each of them (semantics part 7, "queue pass"). It is for one goroutine.
-type Pass struct {
-	base, w *world.World
-	pages   *world.Token // of the index pages that its own Worlds have beside the first: each of them ends with the next
-}
+type Pass struct{ w *world.World }
 
 // New begins a pass on a World, which stays as it is.
-func New(w *world.World) *Pass { return &Pass{base: w, w: w, pages: &world.Token{}} }
+func New(w *world.World) *Pass { return &Pass{w: w} }
 
-// World is how the World stands after what was decided so far. It must not be read any more once something else has been decided.
+// World is how the World stands after what was decided so far.
 func (p *Pass) World() *world.World { return p.w }
 
 // Decide decides an evaluation as Schedule does, and goes on with what its plan does as
@@ -55,8 +52,6 @@ func (p *Pass) Follow(plan *structs.Plan) error {
 		return nil
 	}
 	edit := p.w.Edit()
-	world.Replace(edit, p.pages)
-	p.w = p.base // unless the plan holds: what it has changed of the pages cannot be taken back
 	if _, refused, why := judge.Judge(edit, plan); len(refused) > 0 {
 		return fmt.Errorf("the plan of evaluation %s is invalid on the world that it was made for: %s", plan.EvalID, why)
 	}

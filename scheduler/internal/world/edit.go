@@ -1,7 +1,6 @@
 package world
 
 import (
-	"cmp"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -11,37 +10,37 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Edit is a private, mutable form of a World: what log entries that are applied together, one judged plan or one evaluation changes. It is for one
-// goroutine. Abandoning it costs nothing.
+// Edit is a private, mutable form of a World: what log entries that are applied
+// together, one judged plan or one evaluation changes. It is for one goroutine. Abandoning it costs
+// nothing.
 type Edit struct {
 	w   World
 	tok *Token
 	// from is the World that was begun with, or was given last, while nothing of it has been changed.
 	from *World
-	// over are the states that this edit has made, by node ID. The World has them, and the indexes have them at their places, only after flush: an
-	// evaluation that places many needs neither, and throws the edit away.
+	// over are the states that this edit has made, by node ID. The World has them, and
+	// the indexes have them at their places, only after flush: an evaluation that
+	// places many needs neither, and throws the edit away.
 	over map[string]*NodeState
 	// moved are those of them that were changed since the last flush.
 	moved []*NodeState
-	// owed is what the last search took of a node, and was not taken yet: most evaluations end with one placement, and their edit is thrown away.
+	// owed is what the last search took of a node, and was not taken yet: most
+	// evaluations end with one placement, and their edit is thrown away.
 	owed     *Usage
 	owedNode string
 	of       *Owner // of the allocation last upserted
 	claims   claimsEdit
-	pages    *Token // see Replace; nil: the edit's own
-	placed   int    // instances of projects that an evaluation has placed
+	placed   int // instances of projects that an evaluation has placed
 }
 
 // Begin begins an edit of a World in memory that the caller has, with a token of its own.
 func Begin(e *Edit, w *World, tok *Token) { *e = Edit{w: *w, tok: tok} }
 
-// Replace has an edit change those pages of the indexes in place that have this token: for who reads no World any more but the newest.
-func Replace(e *Edit, pages *Token) { e.pages = pages }
-
 // Base is the World as the edit has it so far: its nodes and sets are up to date after flush, all else always.
 func Base(e *Edit) *World { return &e.w }
 
-// MovedMembers reports whether this edit has changed which nodes are in which class and family, and may go on doing so.
+// MovedMembers reports whether this edit has changed which nodes are in which class and family, and
+// may go on doing so.
 func MovedMembers(e *Edit) bool { return e.w.members == e.tok }
 
 // Owns reports whether a set of nodes was made by this edit, which may change it again.
@@ -61,8 +60,9 @@ func (e *Edit) settle() {
 	}
 }
 
-// World ends the edit and returns its result. The Edit may still be used: what it changes then is seen by Worlds taken later only. If nothing has
-// changed, it is the same World as before.
+// World ends the edit and returns its result. The Edit may still be used: what
+// it changes then is seen by Worlds taken later only. If nothing has changed, it is
+// the same World as before.
 func (e *Edit) World() *World {
 	if e.from != nil {
 		return e.from
@@ -163,7 +163,7 @@ func (e *Edit) index(s *NodeState) {
 func (e *Edit) move(sets *Tree[string, *NodeSet], from, to string, was, is bucket.Vector, s *NodeState) {
 	if from != "" && from == to {
 		set := e.set(sets, from)
-		bucket.Update(cmp.Or(e.pages, e.tok), &set.Nodes, s.ID, was, is, s)
+		bucket.Update(e.tok, &set.Nodes, s.ID, was, is, s)
 		set.add(was, is)
 		return
 	}

@@ -68,7 +68,7 @@ func (x Edit) checkSlots(was, now *structs.ProjectWeek) error {
 	capacity, reserved := x.slotCapacity(nil), map[string]int{}
 	if now.From <= x.Now {
 		beside := x.slotCapacity(x.Reserved())
-		for name, count := range capacity { // each has its own place
+		for name, count := range capacity { // order does not matter: each has its own place
 			reserved[name] = count - beside[name]
 		}
 	}
