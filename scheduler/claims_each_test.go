@@ -106,15 +106,15 @@ func TestOneInstanceOneClaim(t *testing.T) {
 	}
 	for i, r := range rows {
 		if x.submit(r.project, r.id, r.count, r.changes...); i > 0 {
-			x.workflows.decide("states") // whatever claim has taken its place
+			x.decide("states") // whatever claim has taken its place
 		}
 	}
 	check()
 
 	// What idles of the reservation is lent, to nobody but its borrowers, and the next stage's instances use it again.
 	x.ends("wf/1/more", 1)
-	x.workflows.decide("late")
-	x.workflows.decide("borrows")
+	x.decide("late")
+	x.decide("borrows")
 	lent := rows[10].want
 	rows[8].want, rows[10].want = "", lent+"; 2: "+borrows
 	check()

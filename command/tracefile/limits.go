@@ -21,5 +21,5 @@ func RoundLimit(need time.Duration) time.Duration {
 		}
 	}
 	last := roundLimits[len(roundLimits)-1]
-	return min(trace.MaxTime, (need+last-1)/last*last)
+	return min(trace.MaxTime, (need + last - 1).Truncate(last))
 }

@@ -20,7 +20,6 @@ type figures struct {
 	first, all                       accuracy
 	late                             []trace.LateStart
 	days                             []*day
-	stated                           int64
 }
 
 // accuracy adds up how right forecasts were.

@@ -232,7 +232,7 @@ func TestLeaderLostAtEveryEntry(t *testing.T) {
 			s := newLossy(named{t, where}, f, n)
 			s.plays()
 			want := structs.WorkflowComplete
-			if last := s.run().State == structs.WorkflowComplete && n == undisturbed.entries; f.action == structs.WorkflowActionCancel && !(last && f.unanswered) {
+			if last := s.run().State == structs.WorkflowComplete && n == undisturbed.entries; f.action == structs.WorkflowActionCancel && (!last || !f.unanswered) {
 				want = structs.WorkflowCancelled
 			}
 			s.check(want)

@@ -2,9 +2,9 @@ package decide
 
 import (
 	"cmp"
-	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"

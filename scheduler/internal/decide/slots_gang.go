@@ -1,10 +1,10 @@
 package decide
 
 import (
-	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"slices"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
