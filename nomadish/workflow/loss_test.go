@@ -143,13 +143,27 @@ func (s *lossy) works() {
 	}
 }
 
-// reports has the client run what is to run, and in the next round end those of the workflow. What is to stop ends.
+// reports has the client run what is to run, and end one instance of the workflow that runs: the first job of a stage is the last to end. What is to stop ends.
 func (s *lossy) reports() {
 	e := &structs.AllocClientEntry{Time: int64(s.Index())}
-	for a := range s.Store.Snapshot().Allocs(nil, "default", "", false) {
+	all := slices.Collect(s.Store.Snapshot().Allocs(nil, "default", "", false))
+	ends, starting := "", false
+	for _, a := range all {
+		switch {
+		case a.JobID == lossFlood || a.Terminal():
+		case a.ClientStatus == structs.AllocClientPending:
+			starting = true
+		default:
+			ends = max(ends, a.JobID)
+		}
+	}
+	if starting {
+		ends = ""
+	}
+	for _, a := range all {
 		u := &structs.AllocClientUpdate{ID: a.ID, ClientStatus: structs.AllocClientComplete}
 		switch {
-		case a.ClientTerminal(), a.ClientStatus == structs.AllocClientRunning && !a.ServerTerminal() && a.JobID == lossFlood:
+		case a.ClientTerminal(), a.ClientStatus == structs.AllocClientRunning && !a.ServerTerminal() && a.JobID != ends:
 			continue
 		case a.ServerTerminal():
 		case a.ClientStatus == structs.AllocClientPending:
@@ -186,8 +200,8 @@ func (s *lossy) check(want string) {
 		for _, j := range stage.Jobs {
 			allocs := snap.AllocsByJob(nil, r.Namespace, j.JobID, true)
 			job := snap.Job(nil, r.Namespace, j.JobID)
-			if job != nil && job.Status != structs.JobStatusDead {
-				s.t.Fatalf("job %s is %s", j.JobID, job.Status)
+			if job != nil && (job.Status != structs.JobStatusDead || job.CreateIndex <= over) {
+				s.t.Fatalf("job %s is %s, registered at %d, and the stage before ended at %d", j.JobID, job.Status, job.CreateIndex, over)
 			}
 			if n := len(allocs); n > j.Attempt || want == structs.WorkflowComplete && n != j.Attempt {
 				s.t.Fatalf("job %s has %d allocations for %d attempts", j.JobID, n, j.Attempt)
