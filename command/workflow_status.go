@@ -198,6 +198,9 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 		head += fmt.Sprintf("  reserved %s   used %s  lent %s  idle %s", amountText(w.Reserved), amountText(w.Used), amountText(w.Lent), amountText(w.Idle))
 	}
 	lines := []string{head + reasonText(w.Missing)}
+	if text := stoppingText(w); text != "" {
+		lines = append(lines, text)
+	}
 	lines = append(lines, drawStages(w, now)...)
 	lines = append(lines, progressLines(w, now)...)
 	if w.Posted && len(w.LentTo) > 0 {
@@ -211,6 +214,14 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 		lines = append(lines, "Lent: "+strings.Join(to, ", ")+"   taken back: "+strings.Join(back, ", "))
 	}
 	return lines
+}
+
+// stoppingText states that jobs wait for instances of earlier ones, which are being stopped; "": they do not.
+func stoppingText(w *structs.WorkflowStatus) string {
+	if len(w.Stopping) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Waits for %s of earlier jobs of the workflow to stop: `nomadish alloc status %s`", plural(len(w.Stopping), "instance"), structs.ShortID(w.Stopping[0]))
 }
 
 // amountText describes amounts, most important first.

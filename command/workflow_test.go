@@ -40,6 +40,11 @@ chip run 1  running  stage 2 of 3
 synth [a ✓ 50s] ── place [b ▶ 40s, c ✗ 1.5s (attempt 2), d …] ── route [e, f]
 synth [####################] 2 of 2 instances complete  complete 50s
 place [####----------------] 1 of 5 instances complete, 2 failed  running 40s (attempt 2)`)
+	w.Stopping = []string{"11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"}
+	if got := drawWorkflow(w, time.Unix(100, 0))[1]; got != "Waits for 2 instances of earlier jobs of the workflow to stop: `nomadish alloc status 11111111`" {
+		t.Errorf("have %s", got)
+	}
+	w.Stopping = nil
 	w.Posted, w.Reserved, w.Used, w.Lent = true, structs.WorkflowResources{Cores: 8}, structs.WorkflowResources{Cores: 6}, structs.WorkflowResources{Cores: 2}
 	one := structs.WorkflowResources{Cores: 1}
 	w.LentTo = []structs.WorkflowLoan{{To: "group:interns", Share: 1, Due: one, Amount: one}, {To: "project:regress", Share: 1, Due: one, Amount: one}}

@@ -155,6 +155,8 @@ type WorkflowStatus struct {
 	// Stage is the number of the stage that runs or comes next, from 1.
 	Stage   int
 	Missing string
+	// Stopping are the IDs of instances that were stopped, of earlier jobs of the workflow, for whose end the jobs that come next wait.
+	Stopping []string `json:",omitempty" codec:",omitempty"`
 	// Posted reports that the reservation is held, in Parts. Used, Lent and Idle add up to Reserved.
 	Posted   bool
 	Parts    []WorkflowPart

@@ -132,6 +132,12 @@ func (r *WorkflowRun) Active() *WorkflowRunStage {
 	return nil
 }
 
+// Awaits reports whether jobs come next of a run that is not paused: of the stage that it has come to, as far as they were not started.
+func (r *WorkflowRun) Awaits() bool {
+	return r.Alive() && r.State != WorkflowPaused && r.Stage < len(r.Stages) &&
+		slices.ContainsFunc(r.Stages[r.Stage].Jobs, func(j WorkflowRunJob) bool { return j.State == StageWaiting })
+}
+
 // StartRun returns a run of a canonical workflow, from the stage of an index on. The jobs of the stages before count as complete.
 func StartRun(w *Workflow, run, from int) (*WorkflowRun, error) {
 	levels, err := w.Levels()

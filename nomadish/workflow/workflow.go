@@ -190,8 +190,10 @@ func (d *Driver) Step(ctx context.Context, id structs.NamespacedID) (again bool,
 	if entry == nil {
 		return false, nil
 	}
-	if stage, _ := registers(entry); stage >= 0 && stopping(snap, r) {
-		return false, errStopping
+	if stage, _ := registers(entry); stage >= 0 {
+		if waits, _ := snap.StoppingOf(nil, r); len(waits) > 0 {
+			return false, errStopping
+		}
 	}
 	entry.EvalSeed, entry.Time = d.opts.NewID(), d.opts.Clock.Now().UnixNano()
 	if placed, err := d.start(ctx, snap, r, entry); placed || err != nil {

@@ -117,6 +117,11 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
+	if r.Awaits() {
+		var changed uint64
+		s.Stopping, changed = snap.StoppingOf(ws, r)
+		index = max(index, changed)
+	}
 	jobs := w.Jobs()
 	for _, stage := range r.Stages {
 		line := structs.WorkflowStageStatus{
