@@ -1,11 +1,14 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +27,7 @@ type whatIfView struct {
 	w       *structs.WhatIf
 	Changes []string
 	About   string
+	Ended   []string // why a future is not complete
 	Rows    [][]string
 	Plots   []plotView
 	Tables  []tableView
@@ -40,6 +44,11 @@ func WhatIf(to io.Writer, w *structs.WhatIf) error {
 		lasting = "all the time that it may"
 	}
 	v.About = fmt.Sprintf("State of index %d, from %s to %s; all that runs takes %s.", w.Index, stamp(w.Time), stamp(w.Until), lasting)
+	for i, f := range v.futures() {
+		if f.Ended != "" {
+			v.Ended = append(v.Ended, fmt.Sprintf("The future %s the changes is not complete: %s.", without[i], f.Ended))
+		}
+	}
 	v.plot("GPUs in use", "The part of all GPUs that is used.", percent, 1, func(u *structs.WhatIfUsage) float64 { return u.GPU })
 	v.plot("CPU in use", "The part of all CPU that is used.", percent, 1, func(u *structs.WhatIfUsage) float64 { return u.CPU })
 	v.plot("Instances that wait", "How many instances wait for a node.", number, 0, func(u *structs.WhatIfUsage) float64 { return u.Waiting })
@@ -58,9 +67,12 @@ func stamp(nanos int64) string {
 
 // plot adds a figure over time, of both futures.
 func (v *whatIfView) plot(title, text string, tick func(float64) string, most float64, get func(u *structs.WhatIfUsage) float64) {
+	if !v.uses(get) {
+		return // nodes without GPUs
+	}
 	p := plot{title: title, xName: "time from the beginning", yName: title, xTick: hours, yTick: tick, yMost: most, xSteps: hourSteps}
-	for i, f := range []*structs.WhatIfFuture{&v.w.Before, &v.w.After} {
-		l := line{name: []string{"without", "with"}[i], colour: i}
+	for i, f := range v.futures() {
+		l := line{name: without[i], colour: i}
 		for k := range f.Usage {
 			l.x = append(l.x, float64(f.Usage[k].From-v.w.Time)/float64(time.Hour))
 			l.y = append(l.y, get(&f.Usage[k]))
@@ -99,9 +111,9 @@ func (v *whatIfView) tables() {
 		}
 		taken.Rows = append(taken.Rows, []string{t.Namespace + "/" + t.Name, t.NodeName, stamp(t.Time), how, t.For, stamp(t.Back)})
 	}
-	waits := tableView{Title: "Waits", Head: []string{"of", "", "instances", "started", "mean", "p95", "max"}}
-	for i, f := range []*structs.WhatIfFuture{&v.w.Before, &v.w.After} {
-		which := []string{"without", "with"}[i]
+	waits := tableView{Title: "Waits", Head: []string{"of", "", "instances", "started", "mean", "p95", "max"}, Open: true}
+	for i, f := range v.futures() {
+		which := without[i]
 		for _, kind := range []struct {
 			name string
 			list []structs.WhatIfWaits
@@ -111,7 +123,48 @@ func (v *whatIfView) tables() {
 			}
 		}
 	}
-	v.Tables = append(v.Tables, starts, taken, waits)
+	v.Tables = append(v.Tables, starts, v.workflows(), taken, v.shortfalls(), waits)
+	v.Tables = slices.DeleteFunc(v.Tables, func(t tableView) bool { return len(t.Rows) == 0 })
+}
+
+// without names both futures.
+var without = [2]string{"without", "with"}
+
+// futures returns both.
+func (v *whatIfView) futures() []*structs.WhatIfFuture {
+	return []*structs.WhatIfFuture{&v.w.Before, &v.w.After}
+}
+
+// uses reports whether a figure is anything but 0 at any time.
+func (v *whatIfView) uses(get func(u *structs.WhatIfUsage) float64) bool {
+	return slices.ContainsFunc(v.futures(), func(f *structs.WhatIfFuture) bool {
+		return slices.ContainsFunc(f.Usage, func(u structs.WhatIfUsage) bool { return get(&u) != 0 })
+	})
+}
+
+// workflows lists when the stages of workflows start and end.
+func (v *whatIfView) workflows() tableView {
+	t := tableView{Title: "Workflows", Head: []string{"workflow", "stage", "", "starts", "ends"}, Open: true}
+	for i, f := range v.futures() {
+		for _, w := range f.Workflows {
+			for _, s := range w.Stages {
+				t.Rows = append(t.Rows, []string{w.Namespace + "/" + w.ID, s.Name, without[i], stamp(s.Start), stamp(s.End)})
+			}
+		}
+	}
+	return t
+}
+
+// shortfalls lists what owners of claims lack at worst.
+func (v *whatIfView) shortfalls() tableView {
+	t := tableView{Title: "Shortfalls of what is owned, at worst", Head: []string{"owner", "of", "", "cells that there are not", "cells that are not given yet", "instances that wait", "since"}, Open: true}
+	for i, f := range v.futures() {
+		for _, s := range f.Shortfalls {
+			of := cmp.Or(strings.TrimSpace(s.Kind+" "+s.Level), "slots and cells")
+			t.Rows = append(t.Rows, []string{s.Owner, of, without[i], strconv.Itoa(s.Cells), strconv.Itoa(s.Waiting), strconv.Itoa(s.Instances), stamp(s.Time)})
+		}
+	}
+	return t
 }
 
 // WhatIfStartText prints when the instances of a group start, with times as stamp prints them.
