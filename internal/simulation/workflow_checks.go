@@ -109,8 +109,37 @@ func (w *workflows) advanced(was *state.Snapshot, row *structs.WorkflowRun, e *s
 	}
 }
 
+// putBack returns a plan that puts an instance that a plan stopped back where it was, with all of its gang if nobody of that runs on.
+func putBack(was, now *state.Snapshot, plan *structs.JudgedPlan, a *structs.Allocation) *structs.Plan {
+	back := &structs.Plan{AllAtOnce: true}
+	gang := termsOf(a).Gang
+	with := func(o *structs.Allocation) bool {
+		return o.Namespace == a.Namespace && o.JobID == a.JobID && gang != "" && termsOf(o).Gang == gang
+	}
+	for _, o := range now.AllocsByJob(nil, a.Namespace, a.JobID, true) {
+		if gang != "" && with(o) && !o.Terminal() && !o.Suspended() {
+			gang = ""
+		}
+	}
+	for _, st := range plan.Stop {
+		o := was.Alloc(nil, st.AllocID)
+		if o == nil || o.Terminal() || o.ID != a.ID && !with(o) {
+			continue
+		}
+		if st.DesiredStatus == structs.AllocDesiredSuspend { // it keeps its memory, which is its own
+			back.Stop = append(back.Stop, &structs.AllocStop{AllocID: o.ID, DesiredStatus: structs.AllocDesiredEvict})
+		}
+		back.Place = append(back.Place, &structs.PlacementBatch{
+			Namespace: o.Namespace, JobID: o.JobID, JobVersion: o.JobVersion, Group: o.TaskGroup, Seed: "back " + o.ID, CreateTime: o.CreateTime,
+			Resources: o.AllocatedResources, Nodes: []structs.PlacedNode{{ID: o.NodeID}}, Instances: []structs.Instance{{}},
+		})
+	}
+	return back
+}
+
 // minimal looks at who has left for a stage that started as one plan: each is put back, by itself, where it was, and must find no room there beside the
-// stage. Of a stage that was not placed whole the rest is placed, too, if it is to be had with all of them gone.
+// stage; of a gang that has left whole all are put back together. Of a stage that was not placed whole the rest is placed, too, if it is to be had with
+// all of them gone.
 func (w *workflows) minimal(was, now *state.Snapshot, plan *structs.JudgedPlan) {
 	placed := map[string]int{}
 	for _, b := range plan.Place {
@@ -135,15 +164,8 @@ func (w *workflows) minimal(was, now *state.Snapshot, plan *structs.JudgedPlan) 
 			continue
 		}
 		w.left++
-		stays := &structs.Plan{Place: []*structs.PlacementBatch{{
-			Namespace: a.Namespace, JobID: a.JobID, JobVersion: a.JobVersion, Group: a.TaskGroup, Seed: "back", CreateTime: a.CreateTime,
-			Resources: a.AllocatedResources, Nodes: []structs.PlacedNode{{ID: a.NodeID}}, Instances: []structs.Instance{{}},
-		}}}
-		if st.DesiredStatus == structs.AllocDesiredSuspend { // it keeps its memory, which is its own
-			stays.Stop = []*structs.AllocStop{{AllocID: a.ID, DesiredStatus: structs.AllocDesiredEvict}}
-		}
 		edit := now.World().Edit()
-		if _, refused, _ := scheduler.Judge(edit, stays); len(refused) == 0 && w.placesRest(now, edit.World(), rest) {
+		if _, refused, _ := scheduler.Judge(edit, putBack(was, now, plan, a)); len(refused) == 0 && w.placesRest(now, edit.World(), rest) {
 			w.fail("workflow %s: allocation %s (%s) left (%s) for a stage beside which it had room\n    %s", row.ID, a.ID, a.Name, st.DesiredStatus, history(row))
 		}
 	}
