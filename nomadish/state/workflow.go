@@ -1,8 +1,6 @@
 package state
 
 import (
-	"strings"
-
 	"github.com/nomadish/nomadish/nomadish/state/internal/workflowtable"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -14,28 +12,6 @@ type Workflows = workflowtable.Reads
 // Workflows returns the reads of workflows, watched by ws.
 func (s *Snapshot) Workflows(ws *WatchSet) Workflows {
 	return Workflows{Rows: s.v.txn, Watch: func(table string, changed <-chan struct{}) { ws.add(s.v, table, changed) }}
-}
-
-// StoppingOf returns the IDs of the instances of jobs of a workflow that were stopped and may still be running: of a run that was cancelled, or of a job
-// that somebody has stopped. What is registered meanwhile might run beside them, and use the same files. An end that may never be reported is
-// not waited for: on nodes that are down or disconnected, and of instances that no client has reported to run. index is that at which any of them last
-// changed.
-func (s *Snapshot) StoppingOf(ws *WatchSet, r *structs.WorkflowRun) (allocs []string, index uint64) {
-	for job := range s.Jobs(ws, r.Namespace, r.ID+"/", false) {
-		if !job.Stop || job.Workflow == nil || job.Workflow.ID != r.ID || !strings.HasPrefix(job.ID, r.ID+"/") {
-			continue
-		}
-		for _, a := range s.AllocsByJob(ws, job.Namespace, job.ID, true) {
-			index = max(index, a.ModifyIndex)
-			if a.ClientTerminal() || a.ClientStatus == structs.AllocClientPending || a.ClientStatus == structs.AllocClientUnknown {
-				continue
-			}
-			if n := s.Node(ws, a.NodeID); n != nil && n.Status == structs.NodeStatusReady {
-				allocs = append(allocs, a.ID)
-			}
-		}
-	}
-	return allocs, index
 }
 
 // NextVersion returns the version that a job gets if it is registered anew.

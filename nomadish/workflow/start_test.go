@@ -360,7 +360,7 @@ func TestStageWaitsForStopped(t *testing.T) {
 		s.step()
 		if run := s.run(); run.Run != 2 || !run.Posted || run.State != structs.WorkflowPending {
 			t.Fatalf("while an instance is being stopped, run %d is %s, posted %v", run.Run, run.State, run.Posted)
-		} else if waits, _ := s.Store.Snapshot().StoppingOf(nil, run); !run.Awaits() || len(waits) != 1 || waits[0] != old.ID {
+		} else if waits, _ := Stopping(s.Store.Snapshot(), nil, run); !run.Awaits() || len(waits) != 1 || waits[0] != old.ID {
 			t.Errorf("it waits %v, for %v", run.Awaits(), waits)
 		}
 		if wait, again := s.steps.Again(); !again || wait != retryAfter {

@@ -191,7 +191,7 @@ func (d *Driver) Step(ctx context.Context, id structs.NamespacedID) (again bool,
 		return false, nil
 	}
 	if stage, _ := registers(entry); stage >= 0 {
-		if waits, _ := snap.StoppingOf(nil, r); len(waits) > 0 {
+		if waits, _ := Stopping(snap, nil, r); len(waits) > 0 {
 			return false, errStopping
 		}
 	}

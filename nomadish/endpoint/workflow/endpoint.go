@@ -14,6 +14,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/identity"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
+	driver "github.com/nomadish/nomadish/nomadish/workflow"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -119,7 +120,7 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 	}
 	if r.Awaits() {
 		var changed uint64
-		s.Stopping, changed = snap.StoppingOf(ws, r)
+		s.Stopping, changed = driver.Stopping(snap, ws, r)
 		index = max(index, changed)
 	}
 	jobs := w.Jobs()
