@@ -207,7 +207,9 @@ func (w *workflows) draw(namespace, id string) *structs.Workflow {
 		if shared {
 			l.Share = 1 + w.IntN(3)
 		}
-		f.Lend = append(f.Lend, l)
+		if w.tenants.has(name) { // else it would be refused
+			f.Lend = append(f.Lend, l)
+		}
 	}
 	if w.IntN(4) == 0 {
 		f.LendMax = &structs.WorkflowResources{Cores: w.Int64N(4), MemoryMB: w.Int64N(8000), GPUs: w.Int64N(2)}
