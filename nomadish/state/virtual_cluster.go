@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/claimcheck"
 	"github.com/nomadish/nomadish/nomadish/state/internal/claimtable"
@@ -117,6 +118,9 @@ func (c claims) settle() {
 	c.writeLost()
 	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) && !x.tables.has(TableClaimsTime) && !x.tables.has(projecttable.Weeks) || !claimtable.AnyWaits(x) {
 		return
+	}
+	if x.seed == "" { // the entry makes no evaluations by itself, as one by which an instance ends: what it lets in has jobs evaluated all the same
+		x.seed, x.minted = "virtual-clusters@"+strconv.FormatUint(x.index, 10), 0
 	}
 	c.edit().TryPending()
 	x.edit.RetryPins()

@@ -118,6 +118,51 @@ func TestSystemAtCommit(t *testing.T) {
 	}
 }
 
+// TestWaitingEditIsAdmitted: where an instance that ends lets an edit in that waited, the owner's jobs are evaluated, and the system jobs, as nobody
+// owned any cells before. The entry by which it ends makes no evaluations of its own.
+func TestWaitingEditIsAdmitted(t *testing.T) {
+	for what, end := range map[string]func(w *world, id string){
+		"a report": func(w *world, id string) { w.report(structs.AllocClientComplete, id) },
+		"a plan": func(w *world, id string) {
+			w.plan(&structs.JudgedPlan{EvalID: "e2", JudgedAt: w.index, Stop: []*structs.AllocStop{{
+				AllocID: id, DesiredStatus: structs.AllocDesiredStop, ClientStatus: structs.AllocClientComplete,
+			}}})
+		},
+	} {
+		w := newWorld(t)
+		w.must(&structs.NodeRegisterEntry{Node: gpuNode("n", "r1"), Time: w.now()})
+		var first []*structs.PlacementBatch
+		for _, id := range []string{"agent", "exporter", "web"} {
+			j, b := job(id), batch(id, 0, "n", id, 1)
+			b.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7}
+			if id != "web" {
+				j.Type = structs.JobTypeSystem
+			}
+			w.register(j)
+			first = append(first, b)
+		}
+		gpu := claimBatch("agent", "n", "agent", "n-gpu-0", "node")
+		gpu.Resources.Shared.Terms = &structs.AllocTerms{Priority: 7, PerNode: true} // since somebody owned cells before
+		first[0] = gpu
+		w.plan(&structs.JudgedPlan{EvalID: "e1", JudgedAt: w.index, Place: first})
+		edit := owns(structs.DefaultNamespace, cellsOf("node", 0, 1))
+		edit.WhenFree = true
+		if w.must(edit).VirtualClusters(nil).Get(structs.DefaultNamespace).Pending == nil {
+			t.Fatal("a system instance has a GPU of the one node, and the edit does not wait")
+		}
+		end(w, structs.DeriveID("agent", 0))
+		if given := w.given(structs.DefaultNamespace, "node"); given != 1 {
+			t.Fatalf("%s: %d nodes are owned", what, given)
+		}
+		for _, id := range []string{"exporter", "web"} {
+			list := w.store.Snapshot().EvalsByJob(nil, structs.DefaultNamespace, id)
+			if len(list) != 1 || list[0].TriggeredBy != structs.EvalTriggerVirtualCluster || list[0].Status != structs.EvalStatusPending {
+				t.Errorf("%s: evaluations of %s: %d, want one of what the namespace owns", what, id, len(list))
+			}
+		}
+	}
+}
+
 // TestSystemWhileDecided: when cells are owned for the first time, a system job is evaluated of which nothing runs yet but an evaluation is open: what is
 // decided meanwhile does not state that it runs on every node.
 func TestSystemWhileDecided(t *testing.T) {
