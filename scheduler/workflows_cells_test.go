@@ -98,7 +98,7 @@ func (x *gpuWorkflows) post(claim *structs.WorkflowClaim, c scheduler.WorkflowCh
 	}
 	for _, s := range judged.Stop {
 		a := *x.allocs[s.AllocID]
-		a.DesiredStatus, a.DesiredDescription = s.DesiredStatus, s.DesiredDescription
+		a.DesiredStatus, a.DesiredDescription, a.SuspendedAt = s.DesiredStatus, s.DesiredDescription, s.SuspendedAt
 		x.allocs[a.ID] = &a
 	}
 	x.workflows.workflows[claim.Key()] = scheduler.WorkflowClaimOf(e, claim.Key())
