@@ -220,6 +220,39 @@ func TestReservationByBandsOfGPUs(t *testing.T) {
 	x.checkWorld()
 }
 
+// TestReservationByBandsOfLicenses: licenses are taken from lower bands as rooms are, wherever they are used; who leaves for either is not taken from for the
+// other.
+func TestReservationByBandsOfLicenses(t *testing.T) {
+	for _, c := range []struct {
+		cores, licenses int
+		want            map[string]int
+	}{
+		{1, 2, map[string]int{}}, {1, 5, map[string]int{"elsewhere": 2, "here": 1}}, {5, 2, map[string]int{"here": 3}}, {5, 5, map[string]int{"here": 3}},
+		{3, 7, map[string]int{"here": 3, "elsewhere": 2}}, {1, 10, map[string]int{"here": 6, "elsewhere": 2}}, {1, 11, nil},
+	} {
+		x := newBandWorkflows(t, 8, 8)
+		l := &licenses{x.projects}
+		l.set("vcs", 10)
+		uses := func(n int64) func(*other) {
+			return func(o *other) {
+				o.terms.Licenses = &structs.LicenseTerms{Requests: []structs.RequestedLicense{{Name: "vcs", Count: n}}}
+			}
+		}
+		x.filled("n1", "here", 10, 6, 1, uses(1))
+		x.filled("n2", "elsewhere", 5, 2, 1, uses(1))
+		x.filled("n2", "own", 50, 6, 1)
+		job := stagesOf([]int{c.cores})
+		job[0][0].TaskGroups[0].Tasks[0].Resources.Licenses = vcs(c.licenses)
+		choice, why := x.preempts(job...)
+		if choice.Posted != (c.want != nil) || choice.Posted && why != "" {
+			t.Fatalf("%+v: posted %v: %s", c, choice.Posted, why)
+		}
+		if got := x.left(choice); !maps.Equal(got, c.want) {
+			t.Errorf("%d cores, %d licenses: %v leave, want %v", c.cores, c.licenses, got, c.want)
+		}
+	}
+}
+
 // TestJudgeChecksReservationByBands: nobody leaves for a reservation by bands who must not any more when it is committed.
 func TestJudgeChecksReservationByBands(t *testing.T) {
 	for want, change := range map[string]func(x *gpuWorkflows, c *scheduler.WorkflowChoice){

@@ -38,13 +38,14 @@ type preemption struct {
 	// losing are the nodes that somebody can leave then, those first that the fewest would; emptied is what may be reserved of each node without them.
 	losing  []int
 	emptied []world.Resources
+	leavers []leaver
 }
 
 // failedRank is in place of the priority of who fails the submission check: below all others.
 const failedRank = 0
 
-// fromBands packs stages where instances of lower bands leave; false: they are not enough, or may not be taken from.
-func (c *chooser) fromBands(stages [][]workflow.Instance, want workflow.Amounts, bands Bands) (out Choice, ok bool) {
+// fromBands packs stages, with licenses beside, where instances of lower bands leave; false: they are not enough, or may not be taken from.
+func (c *chooser) fromBands(stages [][]workflow.Instance, want workflow.Amounts, licenses []structs.RequestedLicense, bands Bands) (out Choice, ok bool) {
 	if bands.Config == nil {
 		return out, false
 	}
@@ -72,9 +73,14 @@ func (c *chooser) fromBands(stages [][]workflow.Instance, want workflow.Amounts,
 	if !packed.Missing.IsZero() {
 		return out, false
 	}
-	out = Choice{Posted: true, Preempts: true, Enlarged: packed.Enlarged, Parts: c.parts(packed.Parts)}
-	ok = p.nameParts(packed.Parts, out.Parts) && p.stop(packed.Parts, &out)
-	return out, ok
+	out = Choice{Posted: true, Preempts: true, Enlarged: packed.Enlarged, Parts: c.parts(packed.Parts), Licenses: licenses}
+	if !p.nameParts(packed.Parts, out.Parts) || !p.stop(packed.Parts, out.Parts) || !p.takeLicenses(licenses, out.Parts) {
+		return out, false
+	}
+	for _, l := range p.leavers {
+		out.stop(l.use, l.stop)
+	}
+	return out, true
 }
 
 // first returns the least number below high of which something is true that is true of all above it, or high.
@@ -208,12 +214,12 @@ func (p *preemption) nameParts(list []workflow.Part, parts []structs.WorkflowPar
 	return true
 }
 
-// stop adds to a choice who leaves for its parts: just enough (part 3). It reports whether they are.
-func (p *preemption) stop(list []workflow.Part, out *Choice) bool {
+// stop finds who leaves for parts: just enough (part 3). It reports whether they are.
+func (p *preemption) stop(list []workflow.Part, parts []structs.WorkflowPart) bool {
 	rooms := &room.Rooms{}
 	want := preempt.Request{Below: preempt.EveryBand, KeepWhole: p.bands.Config.KeepWhole, Partial: preempt.PartialNone}
 	for k := range list {
-		rooms.AddPart(p.nodes[list[k].Node], func(n *world.NodeState) bool { return p.holds(n, &out.Parts[k]) })
+		rooms.AddPart(p.nodes[list[k].Node], func(n *world.NodeState) bool { return p.holds(n, &parts[k]) })
 		want.Want = append(want.Want, 1)
 	}
 	of := room.NewRequests(p.e, rooms, room.Taker{
@@ -235,7 +241,7 @@ func (p *preemption) stop(list []workflow.Part, out *Choice) bool {
 	for i := range result.Taken {
 		t := &result.Taken[i]
 		u := rooms.Usage(of.List[t.Allocated].Victims[t.Victim].ID)
-		out.stop(u, p.stopOf(u, t, of.Requeued[t.Allocated]))
+		p.leavers = append(p.leavers, leaver{u, p.stopOf(u, t, of.Requeued[t.Allocated])})
 	}
 	return true
 }

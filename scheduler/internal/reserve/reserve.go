@@ -73,11 +73,8 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 			return out
 		}
 	}
-	if licenses.missing == "" {
-		if out, ok := c.fromBands(instances, want, bands); ok && rule.Check(out.Enlarged) == nil {
-			out.Licenses = licenses.of
-			return out
-		}
+	if out, ok := c.fromBands(instances, want, licenses.of, bands); ok && rule.Check(out.Enlarged) == nil {
+		return out
 	}
 	out, later := Choice{Missing: missingText(now.Missing, licenses.missing)}, now
 	if !now.Missing.IsZero() {
