@@ -30,7 +30,7 @@ func (p *preemption) takeLicenses(of []structs.RequestedLicense, parts []structs
 	more := licensetake.FromBands(e, of, func() bool { return p.lacks(e, of) }, func(u *world.Usage) bool {
 		g, some := u.Owner.Gang()
 		_, may := p.rank(u)
-		return may && !gone[u.ID] && !(some && gangs[g])
+		return may && !gone[u.ID] && (!some || !gangs[g])
 	})
 	for _, u := range more {
 		returnLicenses(e, u)
