@@ -151,6 +151,9 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 		if p.Leaving > 0 {
 			e.printf("%s without a claim in the cells of its namespace would leave.\n", plural(p.Leaving, "instance"))
 		}
+		if p.Preempted > 0 {
+			e.printf("%s of lower bands or standing would be preempted.\n", plural(p.Preempted, "instance"))
+		}
 	}
 	printPlanForecast(&e.printer, p, e.now())
 	if p.Alive > 0 {

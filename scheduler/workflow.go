@@ -37,9 +37,18 @@ type WorkflowStage = reserve.Stage
 // WorkflowChoice is what a workflow reserves.
 type WorkflowChoice = reserve.Choice
 
-// ChooseReservation returns what the workflow of a key and a node pool reserves for its stages (docs/semantics.md, part 5). kept reports that another
-// workflow keeps what comes free.
+// WorkflowBands are from whom a workflow may take what it reserves.
+type WorkflowBands = reserve.Bands
+
+// ChooseReservation returns what the workflow of a key and a node pool reserves for its stages if it takes from no lower band (docs/semantics.md, part 5).
+// kept reports that another workflow keeps what comes free.
 func ChooseReservation(w *World, key, pool string, stages []WorkflowStage, rule structs.WorkflowReserve, kept bool) WorkflowChoice {
+	return ReserveOrPreempt(w, key, pool, stages, rule, kept, WorkflowBands{})
+}
+
+// ReserveOrPreempt is ChooseReservation for a workflow that takes what is not free from lower bands, where the scheduler's configuration lets batch jobs
+// preempt, and from those that fail the submission check.
+func ReserveOrPreempt(w *World, key, pool string, stages []WorkflowStage, rule structs.WorkflowReserve, kept bool, bands WorkflowBands) WorkflowChoice {
 	r := workflow.Reserve{Sum: rule.Rule == structs.ReserveSum}
 	if a := rule.Amounts; a != nil {
 		r.Stated = workflow.Amounts{CPU: a.CPU, Cores: a.Cores, MemoryMB: a.MemoryMB, Devices: a.GPUs}
@@ -47,7 +56,7 @@ func ChooseReservation(w *World, key, pool string, stages []WorkflowStage, rule 
 			r.Licenses = append(r.Licenses, workflow.License{Name: l.Name, Count: l.Count})
 		}
 	}
-	return reserve.Choose(w, key, pool, stages, r, kept)
+	return reserve.Choose(w, key, pool, stages, r, kept, bands)
 }
 
 // WorkflowLoans is how a workflow's reservation is used.

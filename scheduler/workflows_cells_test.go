@@ -85,7 +85,7 @@ func (x *gpuWorkflows) post(claim *structs.WorkflowClaim, c scheduler.WorkflowCh
 	e := x.w.Edit()
 	judged, _, why := scheduler.Judge(e, &structs.Plan{
 		Namespace: claim.Namespace, JobID: claim.ID, Stop: c.Stops, AllAtOnce: len(c.Stops) > 0,
-		Workflow: &structs.WorkflowReservation{Namespace: claim.Namespace, ID: claim.ID, Run: 1, Posted: true, Parts: c.Parts},
+		Workflow: &structs.WorkflowReservation{Namespace: claim.Namespace, ID: claim.ID, Run: 1, Posted: true, Parts: c.Parts, Licenses: c.Licenses},
 	})
 	if judged.Workflow == nil {
 		if len(judged.Stop) > 0 {
@@ -98,7 +98,7 @@ func (x *gpuWorkflows) post(claim *structs.WorkflowClaim, c scheduler.WorkflowCh
 	}
 	for _, s := range judged.Stop {
 		a := *x.allocs[s.AllocID]
-		a.DesiredStatus, a.DesiredDescription = s.DesiredStatus, s.DesiredDescription
+		a.DesiredStatus, a.DesiredDescription, a.SuspendedAt = s.DesiredStatus, s.DesiredDescription, s.SuspendedAt
 		x.allocs[a.ID] = &a
 	}
 	x.workflows.workflows[claim.Key()] = scheduler.WorkflowClaimOf(e, claim.Key())

@@ -236,7 +236,9 @@ type WorkflowPlan struct {
 	Packing []WorkflowPart
 	// Leaving counts the instances without a claim that would leave the cells of its namespace for it.
 	Leaving int `json:",omitempty"`
-	Nodes   []string
+	// Preempted counts the instances of lower bands, and of jobs that fail the submission check, that would leave for it.
+	Preempted int `json:",omitempty" codec:",omitempty"`
+	Nodes     []string
 	// Posted reports that all of it is free now. Missing is what keeps it from being reserved.
 	Posted  bool
 	Missing string

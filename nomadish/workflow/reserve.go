@@ -48,8 +48,9 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		}
 		return true
 	}
+	config := snap.SchedulerConfig(nil)
 	for i, r := range list[:min(len(list), maxReserving)] {
-		c := stages.Choose(snap.World(), r, i > 0)
+		c := stages.Choose(snap.World(), &config, r, i > 0, d.opts.Clock.Now().UnixNano())
 		if stages.Same(r, stages.Reservation(r, c)) {
 			continue
 		}

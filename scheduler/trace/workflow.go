@@ -364,7 +364,8 @@ func (d workflowDriver) reserveWorkflows() (posted bool, err error) {
 		}
 		again := false
 		for i, x := range list[:min(len(list), maxReserving)] {
-			to := stages.Reservation(x.run, stages.Choose(r.world, x.run, i > 0)) // nobody leaves for it: traces with workflows have no virtual clusters
+			// Nobody leaves for it: traces with workflows have no virtual clusters, and it takes from no lower bands here.
+			to := stages.Reservation(x.run, stages.Choose(r.world, nil, x.run, i > 0, r.now))
 			if stages.Same(x.run, to) {
 				continue
 			}

@@ -299,7 +299,7 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (
 	if r := snap.Workflows(nil).Get(plan.Namespace, plan.ID); r != nil && r.Alive() {
 		plan.Alive = r.Run
 	}
-	if err := packed(snap, args.Workflow, plan); err != nil {
+	if err := packed(snap, args.Workflow, plan, e.Now().UnixNano()); err != nil {
 		return nil, err
 	}
 	if args.Forecast {
@@ -308,15 +308,19 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (
 	return &structs.WorkflowPlanReply{Plan: plan, WriteMeta: structs.WriteMeta{Index: snap.Index()}}, ctx.Err()
 }
 
-// packed states in a plan how the reservation would lie on nodes now.
-func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPlan) error {
+// packed states in a plan how the reservation would lie on nodes at a time, now.
+func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPlan, now int64) error {
 	run, err := structs.StartRun(w, 1, 0)
 	if err != nil {
 		return err
 	}
-	key := structs.WorkflowKey(w.Namespace, w.ID)
-	c := scheduler.ChooseReservation(snap.World(), key, w.NodePool, stagesOf(run), w.Reserve, true)
-	plan.Packing, plan.Posted, plan.Missing, plan.Never, plan.Leaving = c.Parts, c.Posted, c.Missing, c.Never, len(c.Stops)
+	key, config := structs.WorkflowKey(w.Namespace, w.ID), snap.SchedulerConfig(nil)
+	c := scheduler.ReserveOrPreempt(snap.World(), key, w.NodePool, stagesOf(run), w.Reserve, true,
+		scheduler.WorkflowBands{Config: &config, Priority: w.Priority, Now: now})
+	plan.Packing, plan.Posted, plan.Missing, plan.Never = c.Parts, c.Posted, c.Missing, c.Never
+	if plan.Leaving = len(c.Stops); c.Preempts {
+		plan.Leaving, plan.Preempted = 0, plan.Leaving
+	}
 	for i := range plan.Packing {
 		if n := snap.Node(nil, plan.Packing[i].NodeID); n != nil {
 			plan.Nodes = append(plan.Nodes, n.Name)

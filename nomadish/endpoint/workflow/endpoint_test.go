@@ -135,6 +135,29 @@ func (f fixed) IfRun(_ context.Context, entry *structs.WorkflowRunEntry) (*struc
 	return f.run(entry)
 }
 
+// TestPlanPreempts: a plan counts whom the reservation would preempt, where batch jobs preempt; else it would wait.
+func TestPlanPreempts(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	low := testcluster.Batch("low", "n", "seed", 4)
+	low.Resources = &structs.AllocatedResources{
+		Tasks:  map[string]*structs.AllocatedTaskResources{"t": {Cpu: structs.AllocatedCpuResources{CpuShares: 2500}}},
+		Shared: structs.AllocatedSharedResources{Terms: &structs.AllocTerms{Priority: 10}},
+	}
+	site.Put(&structs.JobRegisterEntry{Job: testcluster.Job("low", structs.JobTypeBatch, 4), Time: 1})
+	site.Put(testcluster.Place("", 1, low))
+	for _, on := range []bool{false, true} {
+		config := structs.DefaultSchedulerConfiguration()
+		config.PreemptionConfig.BatchSchedulerEnabled = on
+		site.Put(&structs.SchedulerConfigEntry{Config: config, Time: 1})
+		reply, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()})
+		if err != nil || reply.Plan.Posted != on || (reply.Plan.Preempted == 1) != on || reply.Plan.Leaving != 0 || (reply.Plan.Missing == "") != on {
+			t.Errorf("preemption %v: %+v %v", on, reply.Plan, err)
+		}
+	}
+}
+
 // TestForecast: a plan states when the workflow would start if that is requested, and the status of one that waits when it does; or why that is not known.
 func TestForecast(t *testing.T) {
 	t.Parallel()

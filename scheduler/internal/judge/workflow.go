@@ -1,7 +1,10 @@
 package judge
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/scheduler/internal/reservable"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -16,11 +19,15 @@ func (j *judgement) reserveWorkflow() {
 	if j.plan.AllAtOnce && len(j.refusedNodes) > 0 {
 		return // nothing holds
 	}
+	was := world.WorkflowEdit{E: j.e}.Claim(r.Key())
 	now, lack := reservable.As(j.e, r)
 	for _, s := range j.plan.Stop {
 		if u := j.freed[s.AllocID]; u != nil && u.Guaranteed() && lack == "" {
 			lack = "allocation " + structs.ShortID(s.AllocID) + " is guaranteed"
 		}
+	}
+	if lack == "" && r.Posted && !was.Posted {
+		lack = j.mayNotLeave(was, r)
 	}
 	if lack != "" {
 		if j.plan.AllAtOnce { // nobody leaves for nothing
@@ -34,4 +41,49 @@ func (j *judgement) reserveWorkflow() {
 	}
 	world.WorkflowEdit{E: j.e}.Set(now)
 	j.workflow = r
+}
+
+// mayNotLeave returns why somebody whom the plan stops must not leave for a reservation that is made; "": all may.
+func (j *judgement) mayNotLeave(c *structs.WorkflowClaim, r *structs.WorkflowReservation) string {
+	rules := world.Rules(world.Base(j.e))
+	for _, s := range j.plan.Stop {
+		u := j.freed[s.AllocID]
+		if u == nil || j.leavesCells(u, r) || standing.HasFailed(world.Base(j.e), u) {
+			continue
+		}
+		allocation := "allocation " + structs.ShortID(s.AllocID)
+		switch {
+		case u.PerNode():
+			return allocation + " is of a system or sysbatch job: no claim takes from it"
+		case rules.Band(u.Owner.Terms.Priority) >= rules.Band(c.Priority):
+			return allocation + " is of no lower band"
+		case u.Immune(rules):
+			return allocation + " was requeued too often to be preempted by bands"
+		}
+		if g, some := u.Owner.Gang(); some && !j.wholeOrGone(&takenGang{name: g, victims: j.ofGang(g)}) {
+			return "the gang of " + allocation + " would be left in part"
+		}
+	}
+	return ""
+}
+
+// leavesCells reports whether a usage, or another of its gang, leaves a node of which a reservation is in cells: whoever has no claim leaves these.
+func (j *judgement) leavesCells(u *world.Usage, r *structs.WorkflowReservation) bool {
+	inCells := func(u *world.Usage) bool {
+		return u != nil && slices.ContainsFunc(r.Parts, func(p structs.WorkflowPart) bool { return p.NodeID == u.NodeID && p.CellLevel != "" })
+	}
+	g, some := u.Owner.Gang()
+	return inCells(u) || some && slices.ContainsFunc(j.ofGang(g), func(s *structs.AllocStop) bool { return inCells(j.freed[s.AllocID]) })
+}
+
+// ofGang returns those of a gang whom the plan stops.
+func (j *judgement) ofGang(g world.GangName) (list []*structs.AllocStop) {
+	for _, s := range j.plan.Stop {
+		if u := j.freed[s.AllocID]; u != nil {
+			if of, some := u.Owner.Gang(); some && of == g {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
 }

@@ -30,7 +30,7 @@ func (o *ownCells) has(t *world.DeviceTree, device int) bool {
 
 // owned returns what the workflow's namespace may use of its cells on each node, by the node's place in the list.
 func (c *chooser) owned() map[int]*ownCells {
-	owner, _, _ := strings.Cut(c.key, "/")
+	owner := c.namespace()
 	if !c.w.Owns(owner) {
 		return nil
 	}
@@ -155,6 +155,12 @@ func (c *chooser) packInCells(stages [][]workflow.Instance, want workflow.Amount
 func (c *chooser) workflow() string {
 	_, id, _ := strings.Cut(c.key, "/")
 	return id
+}
+
+// namespace is that of the workflow that reserves.
+func (c *chooser) namespace() string {
+	namespace, _, _ := strings.Cut(c.key, "/")
+	return namespace
 }
 
 // entitledTo returns what the workflow may reserve of a node with cells of its namespace: their devices with these devices' share of the node, if those
@@ -289,14 +295,19 @@ func (o *Choice) leave(w *world.World, list []*world.Usage, id string) {
 			if slices.ContainsFunc(o.Stops, func(s *structs.AllocStop) bool { return s.AllocID == u.ID }) {
 				continue
 			}
-			o.Stops = append(o.Stops, &structs.AllocStop{
+			o.stop(u, &structs.AllocStop{
 				AllocID: u.ID, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue,
 				RequeueReason: "reclaimed for the reservation of workflow " + id, DesiredDescription: "reclaimed for the reservation of workflow " + id,
 			})
-			job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
-			if !slices.Contains(o.Jobs, job) {
-				o.Jobs = append(o.Jobs, job)
-			}
 		}
+	}
+}
+
+// stop adds one that leaves for the reservation.
+func (o *Choice) stop(u *world.Usage, st *structs.AllocStop) {
+	o.Stops = append(o.Stops, st)
+	job := structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job}
+	if !slices.Contains(o.Jobs, job) {
+		o.Jobs = append(o.Jobs, job)
 	}
 }

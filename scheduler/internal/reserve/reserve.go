@@ -33,14 +33,16 @@ type Choice struct {
 	// Never: what is short is not to come free: the ready nodes could not hold it if they were empty, there are too few licenses, or what is to be
 	// reserved is too little.
 	Never bool
-	// Stops are of those who leave for it, without a claim in cells of the workflow's namespace; Jobs are theirs, each once.
-	Stops []*structs.AllocStop
-	Jobs  []structs.NamespacedID
+	// Stops are of those who leave for it, without a claim in cells of the workflow's namespace, or if it Preempts of lower bands; Jobs are theirs, each
+	// once.
+	Stops    []*structs.AllocStop
+	Jobs     []structs.NamespacedID
+	Preempts bool
 }
 
 // Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
-// if it cannot have all at once.
-func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool) Choice {
+// if it cannot have all at once. bands are from whom it takes what is not free.
+func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
 	c := chooser{w: w, e: w.Edit(), key: key, pool: pool}
 	c.list()
 	instances := make([][]workflow.Instance, len(stages))
@@ -70,6 +72,9 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		if licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
 			return out
 		}
+	}
+	if out, ok := c.fromBands(instances, want, licenses.of, bands); ok && rule.Check(out.Enlarged) == nil {
+		return out
 	}
 	out, later := Choice{Missing: missingText(now.Missing, licenses.missing)}, now
 	if !now.Missing.IsZero() {

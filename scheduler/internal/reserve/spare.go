@@ -75,8 +75,11 @@ func (c *chooser) isSpare(i int) func(*world.DeviceTree, int) bool {
 }
 
 // spareOn counts the devices of a node that may be reserved beside what is owned, and those of them that are free.
-func (c *chooser) spareOn(i int) (all, free int) {
-	n, is := c.nodes[i], c.isSpare(i)
+func (c *chooser) spareOn(i int) (all, free int) { return c.spareWhere(i, c.nodes[i]) }
+
+// spareWhere counts them on a node that is as n is.
+func (c *chooser) spareWhere(i int, n *world.NodeState) (all, free int) {
+	is := c.isSpare(i)
 	for at, t := range n.Capacity.Trees {
 		for d := range t.IDs {
 			if (is == nil || is(t, d)) && !slices.Contains(t.Sick, d) && !n.Bars(t.IDs[d], &world.Taker{Borrows: c.key}) {

@@ -24,6 +24,7 @@ type node struct {
 	trial *world.NodeState // else: a copy that the planner changes
 	m     *feasible.Matcher
 	rng   *random.Numbers
+	part  func(trial *world.NodeState) bool // in place of requests: see AddPart
 }
 
 // victim is one allocation that may be taken from.
@@ -62,6 +63,12 @@ func (r *Rooms) Add(n *world.NodeState, requests []*search.Request, fixed bool) 
 		room.trial = n.Own(&world.Token{})
 	}
 	r.list = append(r.list, room)
+}
+
+// AddPart adds a node that is to have room for a part of a reservation, which is its one newcomer. fits reports whether there is room on the node as it
+// would be.
+func (r *Rooms) AddPart(n *world.NodeState, fits func(*world.NodeState) bool) {
+	r.list = append(r.list, &node{node: n, trial: world.TrialOf(n), part: fits})
 }
 
 // AddVictim adds an allocation that may be taken from, with its room (below zero: none), and returns its number for the planner.
@@ -128,7 +135,12 @@ func isTaken(n *world.NodeState, u *world.Usage) bool {
 func (r *Rooms) Fits(room int) int { return r.list[room].fits() }
 
 func (r *node) fits() int {
-	if r.plain {
+	switch {
+	case r.part != nil && r.part(r.trial):
+		return 1
+	case r.part != nil:
+		return 0
+	case r.plain:
 		return r.sums()
 	}
 	var grants []*world.Usage
