@@ -1,6 +1,7 @@
 package command
 
 import (
+	"flag"
 	"maps"
 	"os"
 	"slices"
@@ -14,19 +15,61 @@ const nomadPage = "../docs/reference/nomad.md"
 
 // The page for users of Nomad says what the tables say.
 func TestNomadPage(t *testing.T) {
-	want := reference.Page(missingCommands(), flagsWithoutEffect())
+	isPage(t, nomadPage, reference.Page(missingCommands(), flagsWithoutEffect()))
+}
+
+// The page of commands and the manual page say what the commands' help says.
+func TestCommandPages(t *testing.T) {
+	commands, general := helpOfAll()
+	isPage(t, "../docs/reference/commands.md", reference.CommandsPage(commands, general))
+	isPage(t, "../docs/reference/nomadish.1", reference.ManualPage(commands, general))
+}
+
+// isPage compares the file with what it is to be, or writes it.
+func isPage(t *testing.T, file, want string) {
+	t.Helper()
 	if *rewrite {
-		if err := os.WriteFile(nomadPage, []byte(want), 0o644); err != nil { // a page for everybody
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { // a page for everybody
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(nomadPage)
+	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is stale: run `make docs`", nomadPage)
+		t.Errorf("%s is stale: run `make docs`", file)
 	}
+}
+
+// helpOfAll has all commands but those that stand for others, sorted, and the options of every one that calls an agent.
+func helpOfAll() (commands []reference.Command, general []reference.Option) {
+	all := specs()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if hidden(name) {
+			continue
+		}
+		s := all[name]
+		r := &runner{name: name, spec: s}
+		c := reference.Command{Name: name, Synopsis: s.synopsis}
+		if s.raw != nil {
+			c.Help = r.Help()
+		} else {
+			c.Usage, c.Details, c.Example, c.Calls = strings.TrimSpace("[options] "+s.usage), s.details, s.example, !s.local
+			c.Options = optionsOf(r)
+		}
+		commands = append(commands, c)
+	}
+	return commands, optionsOf(&runner{})
+}
+
+func optionsOf(r *runner) (options []reference.Option) {
+	fs, _ := r.flags(&env{})
+	fs.VisitAll(func(f *flag.Flag) {
+		argument, text := flag.UnquoteUsage(f)
+		options = append(options, reference.Option{Name: f.Name, Argument: argument, Text: text + defaultText(f.DefValue)})
+	})
+	return options
 }
 
 // missingCommands are Nomad's that are not there yet.
