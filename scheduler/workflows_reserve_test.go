@@ -113,6 +113,29 @@ func TestStageTakesBack(t *testing.T) {
 	}
 }
 
+// TestReservationWaitsForWorkflowsBesideProjects: what other workflows have reserved comes free with the end of their runs, also where there are projects.
+func TestReservationWaitsForWorkflowsBesideProjects(t *testing.T) {
+	for _, given := range []int{0, 2} {
+		w := &workflows{projects: newProjects(t)}
+		w.slotNode("n1", 8)
+		w.gives("chip", given)
+		e := w.w.Edit()
+		other := &structs.WorkflowClaim{Namespace: "default", ID: "other", Run: 1, NodePool: "default", Priority: 50, Posted: true}
+		other.Parts = []structs.WorkflowPart{{NodeID: "n1", CPU: 6000, MemoryMB: 6000}}
+		scheduler.SetWorkflow(e, other)
+		w.w = e.World()
+		choose := func(cores int) scheduler.WorkflowChoice {
+			return scheduler.ChooseReservation(w.w, "default/wf", "default", stagesOf([]int{cores}), structs.WorkflowReserve{Rule: structs.ReserveMax}, false)
+		}
+		if c := choose(8 - given); c.Posted || c.Never || coresOf(c.Parts)["n1"] != int64(8-given) {
+			t.Errorf("%d slots given: %+v", given, c)
+		}
+		if c := choose(9 - given); !c.Never {
+			t.Errorf("%d slots given, one core more: %+v", given, c)
+		}
+	}
+}
+
 // TestReservationBesideSlots: a reservation takes none of the slots that are given to projects this week, whoever uses their room now, and neither when
 // it is chosen nor when it is committed.
 func TestReservationBesideSlots(t *testing.T) {

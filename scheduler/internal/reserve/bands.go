@@ -185,7 +185,7 @@ func (p *preemption) amounts(losing int) []workflow.Amounts {
 	for _, i := range p.losing[:losing] {
 		list[i] = p.emptied[i]
 	}
-	return p.besideSlots(list)
+	return p.besideSlots(list, false)
 }
 
 // freeOf returns what may be reserved of a node that is as n is.

@@ -127,7 +127,7 @@ func (c *chooser) packInCells(stages [][]workflow.Instance, want workflow.Amount
 			room[i] = world.Resources{}
 		}
 	}
-	packed := workflow.Pack(c.besideSlots(room), stages, want)
+	packed := workflow.Pack(c.besideSlots(room, false), stages, want)
 	if !packed.Missing.IsZero() {
 		return out, false
 	}

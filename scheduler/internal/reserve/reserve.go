@@ -144,13 +144,13 @@ func (c *chooser) list() {
 		}
 		beside = append(beside, most)
 	}
-	c.free, c.beside, c.empty = c.besideSlots(free), c.besideSlots(beside), c.besideSlots(empty)
+	c.free, c.beside, c.empty = c.besideSlots(free, false), c.besideSlots(beside, false), c.besideSlots(empty, true)
 }
 
 // besideSlots returns what may be reserved of so much of each node without what is given to projects. The slots that are not given are taken where most is
-// free: there the largest jobs have room.
-func (c *chooser) besideSlots(of []world.Resources) (out []workflow.Amounts) {
-	room := slotroom.Of(c.w, c.key)
+// free: there the largest jobs have room. alone: what other workflows have reserved is in it.
+func (c *chooser) besideSlots(of []world.Resources, alone bool) (out []workflow.Amounts) {
+	room := slotroom.Of(c.w, c.key, alone)
 	if room != nil {
 		order := make([]int, len(of))
 		for i := range order {

@@ -19,16 +19,17 @@ import (
 type Room struct {
 	w     *world.World
 	key   string         // of the workflow that would reserve: its own parts do not count
+	alone bool           // no other workflow's parts count, either
 	spare map[string]int // by type; less than 0: so many that were given have no room
 }
 
-// Of counts the room beside all reservations but that of the workflow of a key.
-func Of(w *world.World, key string) *Room {
+// Of counts the room beside all reservations but that of the workflow of a key; alone: as if no other workflow had reserved anything.
+func Of(w *world.World, key string, alone bool) *Room {
 	book := w.Slots()
 	if book == nil {
 		return nil
 	}
-	r := &Room{w: w, key: key, spare: map[string]int{}}
+	r := &Room{w: w, key: key, alone: alone, spare: map[string]int{}}
 	for _, name := range book.Projects() {
 		account := book.Account(name)
 		for _, kind := range account.Types() {
@@ -82,17 +83,20 @@ func (r *Room) beside(n *world.NodeState) world.Vector {
 	}
 	room := n.Capacity.Amount
 	for _, u := range n.Usages {
-		if (u.Guaranteed() || u.PerNode()) && u.Owner.Terms.WorkflowKey() != r.key {
+		if u.PerNode() || u.Guaranteed() && !r.ignores(u.Owner.Terms.WorkflowKey()) {
 			room = room.Minus(u.Amount)
 		}
 	}
 	for _, p := range n.Parts() {
-		if !p.Pending && p.Workflow != r.key {
+		if !p.Pending && !r.ignores(p.Workflow) {
 			room = room.Minus(p.Total.Less(p.Used).Amount)
 		}
 	}
 	return world.Vector{CPU: max(0, room.CPU), MemoryMB: max(0, room.MemoryMB), DiskMB: max(0, room.DiskMB)}
 }
+
+// ignores reports whether what the workflow of a key has reserved and uses is not counted; "": none's.
+func (r *Room) ignores(key string) bool { return key != "" && (r.alone || key == r.key) }
 
 // Reservable returns what of an amount of a node may be reserved, and counts the slots that are lost so.
 func (r *Room) Reservable(n *world.NodeState, amount world.Resources) world.Resources {
@@ -116,7 +120,7 @@ func Lacks(w *world.World, c *structs.WorkflowClaim) string {
 	if !c.Posted || was != nil && was.Posted && structs.PartsEqual(was.Parts, c.Parts) {
 		return ""
 	}
-	r := Of(w, c.Key())
+	r := Of(w, c.Key(), false)
 	if r == nil {
 		return ""
 	}
