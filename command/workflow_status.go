@@ -209,7 +209,9 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 			to = append(to, fmt.Sprintf("%s %s of %s", l.To, amountText(l.Amount), amountText(l.Due)))
 		}
 		for _, s := range w.Stages[:min(w.Stage, len(w.Stages))] {
-			back = append(back, strconv.Itoa(s.Reclaimed))
+			if s.Start != 0 {
+				back = append(back, strconv.Itoa(s.Reclaimed))
+			}
 		}
 		lines = append(lines, "Lent: "+strings.Join(to, ", ")+"   taken back: "+strings.Join(back, ", "))
 	}

@@ -264,6 +264,9 @@ func TestWorkflowLendMax(t *testing.T) {
 		w.set()
 		w.flood("a", 8)
 		w.wantPart(0, 3, 5)
+		if to := scheduler.WorkflowUse(w.w, "default/wf").To[0]; to.Due.CPU+1000*to.Due.Cores != 3000 {
+			t.Errorf("lend_max %+v: %+v may be lent", most, to.Due)
+		}
 	}
 }
 

@@ -22,10 +22,14 @@ func (l *Loans) licenses(w *world.World, c *structs.WorkflowClaim) {
 		}{{&l.Reserved, s.Total}, {&l.Used, s.Used}, {&l.Lent, s.Lent}, {&l.Idle, s.Idle}} {
 			addLicense(of.into, r.Name, of.amount)
 		}
-		due := workflow.Shares(s.Lent+s.Idle, shares)
+		most := s.Lent + s.Idle
+		if c.LendMax != nil && c.LendMax.Licenses[r.Name] > 0 {
+			most = min(most, c.LendMax.Licenses[r.Name])
+		}
+		due := workflow.Shares(most, shares)
 		for i := range l.To {
 			if !c.Shared() {
-				due[i] = s.Lent + s.Idle
+				due[i] = most
 			}
 			addLicense(&l.To[i].Due, r.Name, due[i])
 		}

@@ -24,10 +24,14 @@ func LoansOf(w *world.World, key string) *Loans {
 	for i, l := range c.Lend {
 		out.To[i].To, out.To[i].Share = l.To, l.Share
 	}
+	var mhz int64 // of a core
 	for i := range c.Parts {
 		n, known := w.State(c.Parts[i].NodeID)
 		if !known {
 			continue
+		}
+		if n.Capacity != nil {
+			mhz = max(mhz, n.Capacity.MHzPerCore)
 		}
 		p, _ := n.Part(key)
 		add(&out.Reserved, n, p.Total)
@@ -43,7 +47,7 @@ func LoansOf(w *world.World, key string) *Loans {
 		}
 	}
 	out.licenses(w, c)
-	out.due(c)
+	out.due(c, mhz)
 	return out
 }
 
@@ -68,14 +72,13 @@ func PartsOn(w *world.World, nodeID string) (out []*structs.ReservedPart) {
 	return out
 }
 
-// due states what each lend block would have by its share; without shares, all that may be lent.
-func (l *Loans) due(c *structs.WorkflowClaim) {
+// due states what each lend block would have by its share; without shares, all that may be lent. mhz is what a core has.
+func (l *Loans) due(c *structs.WorkflowClaim, mhz int64) {
 	shares := make([]int64, len(c.Lend))
 	for i := range c.Lend {
 		shares[i] = int64(c.Lend[i].Share)
 	}
-	each := func(of func(*structs.WorkflowResources) *int64) {
-		total := *of(&l.Lent) + *of(&l.Idle)
+	each := func(total int64, of func(*structs.WorkflowResources) *int64) {
 		parts := workflow.Shares(total, shares)
 		for i := range l.To {
 			if *of(&l.To[i].Due) = total; c.Shared() {
@@ -83,10 +86,31 @@ func (l *Loans) due(c *structs.WorkflowClaim) {
 			}
 		}
 	}
-	each(func(r *structs.WorkflowResources) *int64 { return &r.CPU })
-	each(func(r *structs.WorkflowResources) *int64 { return &r.Cores })
-	each(func(r *structs.WorkflowResources) *int64 { return &r.MemoryMB })
-	each(func(r *structs.WorkflowResources) *int64 { return &r.GPUs })
+	a, b := &l.Lent, &l.Idle
+	most := atMostLent(c, structs.WorkflowResources{CPU: a.CPU + b.CPU, Cores: a.Cores + b.Cores, MemoryMB: a.MemoryMB + b.MemoryMB, GPUs: a.GPUs + b.GPUs}, mhz)
+	each(most.CPU, func(r *structs.WorkflowResources) *int64 { return &r.CPU })
+	each(most.Cores, func(r *structs.WorkflowResources) *int64 { return &r.Cores })
+	each(most.MemoryMB, func(r *structs.WorkflowResources) *int64 { return &r.MemoryMB })
+	each(most.GPUs, func(r *structs.WorkflowResources) *int64 { return &r.GPUs })
+}
+
+// atMostLent returns what of an amount is lent at most, by lend_max.
+func atMostLent(c *structs.WorkflowClaim, of structs.WorkflowResources, mhz int64) structs.WorkflowResources {
+	most := c.LendMax
+	if most == nil {
+		return of
+	}
+	bound := func(amount *int64, stated, most int64) {
+		if stated > 0 {
+			*amount = min(*amount, max(0, most))
+		}
+	}
+	bound(&of.Cores, most.Cores, most.Cores)
+	// MHz are those beside whole cores, and are bounded together with these.
+	bound(&of.CPU, most.Cores+most.CPU, most.Cores*mhz+most.CPU-of.Cores*mhz)
+	bound(&of.MemoryMB, most.MemoryMB, most.MemoryMB)
+	bound(&of.GPUs, most.GPUs, most.GPUs)
+	return of
 }
 
 // add adds an amount of a node to resources, whose MHz are those of tasks that request no whole cores.
