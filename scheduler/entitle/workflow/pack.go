@@ -19,6 +19,8 @@ type Packing struct {
 	Enlarged Amounts
 	// Missing is what the nodes would need to have free beside what they have, where it is needed: zero if all is packed.
 	Missing Amounts
+	// Apart: it is missing only because gangs have to be in one domain, see [PackGangs].
+	Apart bool
 }
 
 // Pack chooses what a reservation takes of nodes that have this free, so that each stage packs into it by itself. It reserves

@@ -104,7 +104,7 @@ func (c *chooser) treeOf(i int, key world.ChainKey) *world.DeviceTree {
 
 // packInCells packs stages of which the devices are in cells of the workflow's namespace, and returns who leaves for them; false: the cells do not hold
 // them.
-func (c *chooser) packInCells(stages [][]workflow.Instance, want workflow.Amounts) (out Choice, ok bool) {
+func (c *chooser) packInCells(stages [][]workflow.Instance, gangs workflow.Gangs, want workflow.Amounts) (out Choice, ok bool) {
 	var total workflow.Amounts
 	for _, s := range stages {
 		total = total.Max(workflow.Total(s))
@@ -127,7 +127,7 @@ func (c *chooser) packInCells(stages [][]workflow.Instance, want workflow.Amount
 			room[i] = world.Resources{}
 		}
 	}
-	packed := workflow.Pack(c.besideSlots(room), stages, want)
+	packed := workflow.PackGangs(c.besideSlots(room), stages, gangs, want)
 	if !packed.Missing.IsZero() {
 		return out, false
 	}

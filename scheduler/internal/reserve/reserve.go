@@ -55,15 +55,16 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if err != nil {
 		return Choice{Missing: err.Error(), Never: true}
 	}
+	gangs := c.gangs(stages)
 	licenses, err := licensesOf(w, key, stages, rule)
 	if err != nil || licenses.hopeless != "" {
 		return Choice{Missing: cmp.Or(licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
-	if out, ok := c.packInCells(instances, want); ok && licenses.missing == "" && rule.Check(out.Enlarged) == nil {
+	if out, ok := c.packInCells(instances, gangs, want); ok && licenses.missing == "" && rule.Check(out.Enlarged) == nil {
 		out.Licenses = licenses.of
 		return out
 	}
-	now := workflow.Pack(c.free, instances, want)
+	now := workflow.PackGangs(c.free, instances, gangs, want)
 	if now.Missing.IsZero() {
 		if err := rule.Check(now.Enlarged); err != nil {
 			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}
@@ -76,15 +77,15 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if out, ok := c.fromBands(instances, want, licenses.of, bands); ok && rule.Check(out.Enlarged) == nil {
 		return out
 	}
-	out, later := Choice{Missing: missingText(now.Missing, licenses.missing)}, now
+	out, later := Choice{Missing: missingText(now, licenses.missing)}, now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
-		if later = workflow.Pack(c.beside, instances, want); !later.Missing.IsZero() {
-			later = workflow.Pack(c.empty, instances, want)
+		if later = workflow.PackGangs(c.beside, instances, gangs, want); !later.Missing.IsZero() {
+			later = workflow.PackGangs(c.empty, instances, gangs, want)
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: "+text(later.Missing)+" are missing"
+		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: "+text(later.Missing)+apart(later)+" are missing"
 		return out
 	}
 	if kept {
