@@ -158,6 +158,8 @@ type chooser struct {
 	order  []int     // of the gangs, the largest first
 	// at is the domain of each gang, as far as it is chosen, or -1.
 	at []int
+	// filled is how many sixteenths of a domain's room several gangs of a stage fill at most.
+	filled int64
 }
 
 // level is the domains of a level.
@@ -173,7 +175,7 @@ type level struct {
 func newChooser(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) *chooser {
 	c := &chooser{
 		nodes: nodes, stages: stages, gangs: gangs, want: want, wanted: scaleOf(want), scale: scaleOf(total(nodes)),
-		levels: make([]level, len(gangs.Levels)), needs: make([]Amounts, len(gangs.List)), at: make([]int, len(gangs.List)),
+		levels: make([]level, len(gangs.Levels)), needs: make([]Amounts, len(gangs.List)), at: make([]int, len(gangs.List)), filled: 16,
 	}
 	for l, domains := range gangs.Levels {
 		of := &c.levels[l]
@@ -209,7 +211,18 @@ func search[T any](c *chooser, try func(at []int) T, better func(a, b *T) bool, 
 	ranks := make([]int, len(c.gangs.List))
 	c.choose(ranks)
 	best := try(c.at)
-	for rank, trials, more := 1, 1, true; more; rank++ {
+	trials, filled := 1, c.filled
+	for _, c.filled = range []int64{15, 14, 12, 8} { // what is packed too closely by amounts may not pack by instances
+		if c.choose(ranks); enough(&best) {
+			return best
+		}
+		trials++
+		if r := try(c.at); better(&r, &best) {
+			best, filled = r, c.filled
+		}
+	}
+	c.filled = filled
+	for rank, more := 1, true; more; rank++ {
 		more = false
 		for _, g := range c.order {
 			if trials == maxChoices || enough(&best) {
@@ -286,7 +299,11 @@ func (c *chooser) best(g int, tried []int, room bool) int {
 	var keys [3]float64 // the less the better, the first counts most
 	for d := range l.nodes {
 		all := l.taken[gang.Stage][d].Plus(c.needs[g])
-		short := all.Lacking(l.room[d])
+		most := l.room[d]
+		if !l.taken[gang.Stage][d].IsZero() {
+			most = sixteenths(most, c.filled)
+		}
+		short := all.Lacking(most)
 		if room && !short.IsZero() || len(l.nodes[d]) == 0 || slices.Contains(tried, d) {
 			continue
 		}
@@ -358,4 +375,12 @@ func (c *chooser) kept(at []int) [][]Instance {
 		}
 	}
 	return out
+}
+
+// sixteenths returns so many sixteenths of amounts.
+func sixteenths(a Amounts, n int64) Amounts {
+	if n == 16 {
+		return a
+	}
+	return Amounts{a.CPU / 16 * n, a.MemoryMB / 16 * n, a.DiskMB / 16 * n, a.Cores * n / 16, a.Devices * n / 16}
 }

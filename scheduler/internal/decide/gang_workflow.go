@@ -1,8 +1,6 @@
 package decide
 
 import (
-	"maps"
-
 	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
@@ -15,9 +13,7 @@ import (
 // if that is required.
 func (x *GangPlacer) ofWorkflow() (t *Trial, without claim.Without) {
 	if own := feasible.OwnWorkflow(x.s.World, x.s.Input.Job); own != nil {
-		assigned := x.s.Input.Assigned // each try uses it up
-		for _, d := range domain.OfParts(x.base, x.s.Input, x.gw, own) {
-			x.s.Input.Assigned = maps.Clone(assigned)
+		for d := range domain.OfParts(x.base, x.s.Input, x.gw, own) {
 			if t = x.tryOwn(own, d); t != nil {
 				break
 			}

@@ -4,6 +4,8 @@ package domain
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/devicetree"
@@ -38,8 +40,19 @@ func At(e *world.Edit, gw *reconcile.GangWork, id, level string) []*feasible.Dom
 }
 
 // OfParts returns the domains, one after the other, under which a gang may be in the reservation of its workflow, that of the node which is assigned to
-// its next instance first; nil is anywhere.
-func OfParts(e *world.Edit, in *search.Input, gw *reconcile.GangWork, own *structs.WorkflowClaim) (list []*feasible.Domain) {
+// its next instance first; nil is anywhere. With each, the input's assigned nodes are as they were, since a try uses them up.
+func OfParts(e *world.Edit, in *search.Input, gw *reconcile.GangWork, own *structs.WorkflowClaim) iter.Seq[*feasible.Domain] {
+	assigned := in.Assigned
+	return func(yield func(*feasible.Domain) bool) {
+		for _, d := range ofParts(e, in, gw, own) {
+			if in.Assigned = maps.Clone(assigned); !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+func ofParts(e *world.Edit, in *search.Input, gw *reconcile.GangWork, own *structs.WorkflowClaim) (list []*feasible.Domain) {
 	want := gw.Spec.Topology
 	if want == nil {
 		return []*feasible.Domain{nil}
