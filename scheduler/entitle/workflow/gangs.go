@@ -1,13 +1,9 @@
 package workflow
 
-import "slices"
-
-// maxChoices bounds how many domains are tried for a gang, and how many choices of domains for all gangs together: the first nearly always does.
-const maxChoices = 16
-
-// maxBeside bounds how many instances are packed to see whether a gang fits into a domain beside others. Where there are more, their amounts decide, and
-// in the end whether all stages pack.
-const maxBeside = 256
+import (
+	"cmp"
+	"slices"
+)
 
 // Gang is instances of a stage that have to be in one domain of a level, as in one rack or on one node.
 type Gang struct {
@@ -45,342 +41,253 @@ func (g Gangs) of(stage int, nodes []int) (out Gangs) {
 	return out
 }
 
-// PackGangs is [Pack] for stages with gangs: each stage packs into the parts with all members of each gang in one domain, as [TakeBackGangs] finds it.
-//
-// Where a gang goes is chosen before the instances are packed: the gang with the largest needs first, into the domain that has room for all of it beside
-// those of its stage that were chosen before, and of which least is added to what gangs of other stages need there; of equal ones into the one that
-// covers most of what is wanted, then the smallest. If something is missing so, or the reservation is enlarged, a few other choices are tried, and the
-// best is taken.
-func PackGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) Packing {
-	anywhere := Pack(nodes, stages, want)
-	for i := range stages {
-		want = want.Max(Total(stages[i]))
-	}
-	if len(gangs.List) == 0 || !want.Fits(total(nodes)) {
-		return anywhere
-	}
-	c := newChooser(nodes, stages, gangs, want)
-	try := func(at []int) Packing {
-		p := Pack(nodes, c.kept(at), want)
-		if p.Missing.IsZero() {
-			p.Missing = doNotPack(p.Parts, stages, gangs)
-		}
-		p.Apart = !p.Missing.IsZero()
-		return p
-	}
-	better := func(a, b *Packing) bool {
-		if a.Apart || b.Apart {
-			return !a.Apart && b.Apart
-		}
-		return a.Enlarged.size(&c.scale) < b.Enlarged.size(&c.scale)
-	}
-	best := search(c, try, better, func(p *Packing) bool { return !p.Apart && p.Enlarged.Fits(anywhere.Enlarged) })
-	if best.Apart && !anywhere.Missing.IsZero() {
-		return anywhere // it is missing wherever gangs are
-	}
-	return best
+// Impossible reports that one of the gangs has no room in any domain of its level, by itself, on nodes that have this free, so that no order of packing
+// helps: all of it is more than the domain has, or one member more than any node of it, or as many members as it has do not fit if all need as little as
+// the least of them does.
+func (g Gangs) Impossible(nodes []Amounts, stages [][]Instance) bool {
+	areas := g.areas()
+	return slices.ContainsFunc(g.List, func(gang Gang) bool {
+		return !slices.ContainsFunc(areas[gang.Level].nodes, func(domain []int) bool { return mayHold(nodes, domain, stages[gang.Stage], gang.Members) })
+	})
 }
 
-// doNotPack returns what the largest stages need that do not pack into parts with their gangs kept together.
-func doNotPack(parts []Part, stages [][]Instance, gangs Gangs) (missing Amounts) {
-	amounts, nodes := make([]Amounts, len(parts)), make([]int, len(parts))
-	for i, part := range parts {
-		amounts[i], nodes[i] = part.Amounts, part.Node
+// mayHold reports whether the nodes of a domain could hold some instances, as far as sums and numbers say.
+func mayHold(nodes []Amounts, domain []int, stage []Instance, members []int) bool {
+	needs, least := Amounts{}, stage[members[0]].Needs
+	for _, m := range members {
+		needs, least = needs.Plus(stage[m].Needs), least.Min(stage[m].Needs)
 	}
-	for s, stage := range stages {
-		of := gangs.of(s, nodes)
-		if len(of.List) == 0 {
-			continue // it packs, as Pack has found
+	var room Amounts
+	count, has := int64(0), make([]bool, len(members))
+	for _, n := range domain {
+		usable := false
+		for k, m := range members {
+			if stage[m].Needs.Fits(nodes[n]) && stage[m].mayUse(n) {
+				has[k], usable = true, true
+			}
 		}
-		if _, ok := fitGangs(amounts, onParts(stage, nodes), of); !ok {
-			missing = missing.Max(Total(stage))
+		if usable {
+			room, count = room.Plus(nodes[n]), count+least.times(&nodes[n], int64(len(members)))
 		}
 	}
-	return missing
+	return needs.Fits(room) && count >= int64(len(members)) && !slices.Contains(has, false)
 }
 
-// fitGangs returns the domain of each gang of a stage by which the stage fits into parts; false: none is found.
-func fitGangs(parts []Amounts, stage []Instance, gangs Gangs) (at []int, ok bool) {
-	type result struct {
-		at   []int
-		fits bool
+// times returns how often an amount is in another one, most at most.
+func (a *Amounts) times(in *Amounts, most int64) int64 {
+	for r := range resources {
+		if n := a.of(r); n > 0 {
+			most = min(most, in.of(r)/n)
+		}
 	}
-	c := newChooser(parts, [][]Instance{stage}, gangs, Total(stage))
-	r := search(c, func(at []int) result {
-		_, fits := fit(parts, c.kept(at)[0])
-		return result{at, fits}
-	}, func(a, b *result) bool { return a.fits && !b.fits }, func(r *result) bool { return r.fits })
-	return r.at, r.fits
+	return max(0, most)
 }
 
-// TakeBackGangs is [TakeBack] for a stage with gangs, whose members are assigned to parts in one domain. If the stage fits into what is at hand so, nobody
-// leaves; else, of a few choices of the domains, the one is taken with which the fewest leave.
-func TakeBackGangs(parts []PartState, stage []Instance, gangs Gangs, shares []int64) Reclaim {
+// areas is the domains of a level, in the order of their first nodes.
+type areas struct {
+	of    []int   // the area of each node, or -1
+	nodes [][]int // of each area
+}
+
+// areas returns the domains of each level.
+func (g Gangs) areas() (list []areas) {
+	for _, domains := range g.Levels {
+		list = append(list, areasOf(domains))
+	}
+	return list
+}
+
+func areasOf(domains []int) (a areas) {
+	a.of = make([]int, len(domains))
+	number := map[int]int{} // looked up only
+	for node, d := range domains {
+		if a.of[node] = -1; d < 0 {
+			continue
+		}
+		area, known := number[d]
+		if !known {
+			area = len(a.nodes)
+			number[d], a.nodes = area, append(a.nodes, nil)
+		}
+		a.of[node], a.nodes[area] = area, append(a.nodes[area], node)
+	}
+	return a
+}
+
+// unit is what is packed as one: an instance, or all members of a gang.
+type unit struct {
+	members []int // of a gang the largest first
+	level   int   // -1: no gang
+	needs   Amounts
+	largest float64 // dominant share of the largest member
+	size    float64 // of all members
+}
+
+// ranking is an order in which units are packed.
+type ranking int
+
+const (
+	byLargest    ranking = iota // those with the largest member first, then those that need most
+	byTotal                     // those that need most first
+	gangsByTotal                // gangs first, those that need most first
+)
+
+var rankings = []ranking{byLargest, gangsByTotal, byTotal}
+
+// unitsOf returns a stage with its gangs as units, in an order; equal ones as they are named.
+func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
+	sum := scaleOf(Total(stage))
+	in := make([]bool, len(stage))
+	for _, g := range gangs {
+		u := unit{members: slices.Clone(g.Members), level: g.Level}
+		share := func(m int) float64 { return stage[m].Needs.dominant(&sum) }
+		slices.SortStableFunc(u.members, func(a, b int) int { return cmp.Compare(share(b), share(a)) })
+		for _, m := range u.members {
+			in[m], u.needs = true, u.needs.Plus(stage[m].Needs)
+		}
+		u.largest, u.size = share(u.members[0]), u.needs.dominant(&sum)
+		list = append(list, u)
+	}
+	for i := range stage {
+		if !in[i] {
+			share := stage[i].Needs.dominant(&sum)
+			list = append(list, unit{members: []int{i}, level: -1, needs: stage[i].Needs, largest: share, size: share})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b unit) int {
+		first := 0
+		switch by {
+		case byLargest:
+			first = cmp.Compare(b.largest, a.largest)
+		case gangsByTotal:
+			first = cmp.Compare(min(0, b.level), min(0, a.level))
+		}
+		return cmp.Or(first, cmp.Compare(b.size, a.size), cmp.Compare(a.members[0], b.members[0]))
+	})
+	return list
+}
+
+// fitGangs is fit for a stage with gangs: it assigns all members of each to parts in one domain, by several orders, into the first domain that has room or into
+// the one with the least room. The first that it tries is what [PackGangs] does.
+func fitGangs(parts []Amounts, stage []Instance, gangs Gangs) ([]int, bool) {
 	if len(gangs.List) == 0 {
-		return TakeBack(parts, stage, shares)
+		return fit(parts, stage)
 	}
-	idle, whole := make([]Amounts, len(parts)), make([]Amounts, len(parts))
+	if !Total(stage).Fits(total(parts)) {
+		return nil, false
+	}
+	f := gangFitting{parts: parts, stage: stage, assigned: make([]int, len(stage)), all: make([]int, len(parts)), levels: gangs.areas()}
 	for p := range parts {
-		whole[p] = parts[p].most()
-		idle[p] = parts[p].Idle.Min(whole[p])
+		f.all[p], f.most = p, f.most.Max(parts[p])
 	}
-	stages := [][]Instance{stage}
-	c := newChooser(whole, stages, gangs, Total(stage))
-	try := func(at []int) Reclaim { return TakeBack(parts, c.kept(at)[0], shares) }
-	if at, ok := fitGangs(idle, stage, gangs); ok {
-		return try(at)
-	}
-	better := func(a, b *Reclaim) bool {
-		if a.Complete != b.Complete {
-			return a.Complete
-		}
-		return len(a.Victims) < len(b.Victims)
-	}
-	best := search(c, try, better, func(r *Reclaim) bool { return r.Complete && len(r.Victims) <= 1 })
-	if at, ok := fitGangs(whole, stage, gangs); ok { // by which it was reserved
-		if r := try(at); better(&r, &best) {
-			return r
-		}
-	}
-	return best
-}
-
-// chooser is the work of choosing the domain of each gang.
-type chooser struct {
-	nodes  []Amounts
-	stages [][]Instance
-	gangs  Gangs
-	want   Amounts
-	wanted scale // of want
-	scale  scale // of all nodes
-	levels []level
-	needs  []Amounts // of each gang
-	order  []int     // of the gangs, the largest first
-	// at is the domain of each gang, as far as it is chosen, or -1.
-	at []int
-	// filled is how many sixteenths of a domain's room several gangs of a stage fill at most.
-	filled int64
-}
-
-// level is the domains of a level.
-type level struct {
-	nodes [][]int   // of each domain
-	room  []Amounts // of each domain
-	sizes []float64
-	// taken is what gangs of each stage take of each domain, most the most of any stage.
-	taken [][]Amounts
-	most  []Amounts
-}
-
-func newChooser(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) *chooser {
-	c := &chooser{
-		nodes: nodes, stages: stages, gangs: gangs, want: want, wanted: scaleOf(want), scale: scaleOf(total(nodes)),
-		levels: make([]level, len(gangs.Levels)), needs: make([]Amounts, len(gangs.List)), at: make([]int, len(gangs.List)), filled: 16,
-	}
-	for l, domains := range gangs.Levels {
-		of := &c.levels[l]
-		for node, d := range domains {
-			if d < 0 {
-				continue
-			}
-			for len(of.nodes) <= d {
-				of.nodes, of.room = append(of.nodes, nil), append(of.room, Amounts{})
-			}
-			of.nodes[d], of.room[d] = append(of.nodes[d], node), of.room[d].Plus(nodes[node].Max(Amounts{}))
-		}
-		of.taken, of.most, of.sizes = make([][]Amounts, len(stages)), make([]Amounts, len(of.nodes)), make([]float64, len(of.nodes))
-		for s := range of.taken {
-			of.taken[s] = make([]Amounts, len(of.nodes))
-		}
-		for d := range of.sizes {
-			of.sizes[d] = of.room[d].size(&c.scale)
-		}
-	}
-	for g, gang := range gangs.List {
-		for _, m := range gang.Members {
-			c.needs[g] = c.needs[g].Plus(stages[gang.Stage][m].Needs)
-		}
-	}
-	c.order = descending(len(c.needs), func(g int) float64 { return c.needs[g].dominant(&c.scale) })
-	return c
-}
-
-// search tries choices of domains until one is enough, maxChoices at most, and returns the best: the one that seems best, then with one gang after the
-// other in the domain that seems second best for it, and so on.
-func search[T any](c *chooser, try func(at []int) T, better func(a, b *T) bool, enough func(*T) bool) T {
-	ranks := make([]int, len(c.gangs.List))
-	c.choose(ranks)
-	best := try(c.at)
-	trials, filled := 1, c.filled
-	for _, c.filled = range []int64{15, 14, 12, 8} { // what is packed too closely by amounts may not pack by instances
-		if c.choose(ranks); enough(&best) {
-			return best
-		}
-		trials++
-		if r := try(c.at); better(&r, &best) {
-			best, filled = r, c.filled
-		}
-	}
-	c.filled = filled
-	for rank, more := 1, true; more; rank++ {
-		more = false
-		for _, g := range c.order {
-			if trials == maxChoices || enough(&best) {
-				return best
-			}
-			before := ranks[g]
-			ranks[g] = rank
-			if !c.choose(ranks) {
-				ranks[g] = before
-				continue
-			}
-			more = true
-			trials++
-			if r := try(c.at); better(&r, &best) {
-				best = r
-			} else {
-				ranks[g] = before
+	f.scale = scaleOf(f.most)
+	for _, tight := range []bool{false, true} {
+		for _, by := range rankings {
+			if f.fit(unitsOf(stage, gangs.List, by), tight) {
+				return f.assigned, true
 			}
 		}
 	}
-	return best
+	return nil, false
 }
 
-// choose chooses the domain of each gang: the best in which it fits, or a later one by its rank. It reports whether there are as many.
-func (c *chooser) choose(ranks []int) (enough bool) {
-	c.at = make([]int, len(c.at)) // results keep the one before
-	for g := range c.at {
-		c.at[g] = -1
-	}
-	for l := range c.levels {
-		clear(c.levels[l].most)
-		for s := range c.levels[l].taken {
-			clear(c.levels[l].taken[s])
-		}
-	}
-	enough = true
-	for _, g := range c.order {
-		d, found := c.domain(g, ranks[g])
-		enough = enough && (found || ranks[g] == 0)
-		if c.at[g] = d; d >= 0 {
-			c.take(g, d)
-		}
-	}
-	return enough
+// gangFitting is the work of assigning a stage with gangs to parts.
+type gangFitting struct {
+	parts    []Amounts
+	stage    []Instance
+	most     Amounts // the most of any part
+	scale    scale   // of that
+	all      []int   // the parts
+	levels   []areas
+	left     []Amounts   // of each part
+	sums     [][]Amounts // of each level, what is left in each area
+	assigned []int
 }
 
-// domain returns the domain of a rank among those in which a gang fits; if there are fewer, false and another one, or -1 if there is none at all.
-func (c *chooser) domain(g, rank int) (domain int, found bool) {
-	var tried []int
-	for domain = -1; len(tried) < maxChoices; {
-		d := c.best(g, tried, true)
-		if d < 0 {
-			break
+// fit assigns units in an order. tight has them where the least is left, instead of where there is room first.
+func (f *gangFitting) fit(units []unit, tight bool) bool {
+	f.left, f.sums = slices.Clone(f.parts), make([][]Amounts, len(f.levels))
+	for l := range f.levels {
+		f.sums[l] = sumsOf(f.levels[l].nodes, f.left)
+	}
+	return !slices.ContainsFunc(units, func(u unit) bool { return !f.place(&u, tight) })
+}
+
+// sumsOf returns what all nodes of each area have.
+func sumsOf(areas [][]int, of []Amounts) []Amounts {
+	sums := make([]Amounts, len(areas))
+	for a, nodes := range areas {
+		for _, n := range nodes {
+			sums[a] = sums[a].Plus(of[n])
 		}
-		tried = append(tried, d)
-		if c.fits(g, d) {
-			if domain = d; rank == 0 {
-				return d, true
+	}
+	return sums
+}
+
+// place assigns a unit; false: it fits nowhere.
+func (f *gangFitting) place(u *unit, tight bool) bool {
+	if u.level < 0 {
+		return f.within(u, f.all, tight)
+	}
+	l := u.level
+	if !tight {
+		for a := range f.sums[l] {
+			if u.needs.Fits(f.sums[l][a]) && f.within(u, f.levels[l].nodes[a], false) {
+				return true
 			}
-			rank--
+		}
+		return false
+	}
+	var list []int
+	for a := range f.sums[l] {
+		if u.needs.Fits(f.sums[l][a]) {
+			list = append(list, a)
 		}
 	}
-	if domain < 0 {
-		domain = c.best(g, nil, false)
-	}
-	return domain, false
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(f.sums[l][a].size(&f.scale), f.sums[l][b].size(&f.scale)) })
+	return slices.ContainsFunc(list, func(a int) bool { return f.within(u, f.levels[l].nodes[a], true) })
 }
 
-// best returns the domain that seems best for a gang, of those that were not tried: one with room for what it needs, if that is required. -1: there is
-// none.
-func (c *chooser) best(g int, tried []int, room bool) int {
-	gang, best := &c.gangs.List[g], -1
-	l := &c.levels[gang.Level]
-	var keys [3]float64 // the less the better, the first counts most
-	for d := range l.nodes {
-		all := l.taken[gang.Stage][d].Plus(c.needs[g])
-		most := l.room[d]
-		if !l.taken[gang.Stage][d].IsZero() {
-			most = sixteenths(most, c.filled)
+// within assigns a unit to some of the parts, or to none.
+func (f *gangFitting) within(u *unit, parts []int, tight bool) bool {
+	for k, m := range u.members {
+		p := f.part(&f.stage[m], parts, tight)
+		if p < 0 {
+			for _, m := range u.members[:k] {
+				f.assign(f.assigned[m], Amounts{}.Minus(f.stage[m].Needs))
+			}
+			return false
 		}
-		short := all.Lacking(most)
-		if room && !short.IsZero() || len(l.nodes[d]) == 0 || slices.Contains(tried, d) {
+		f.assigned[m] = p
+		f.assign(p, f.stage[m].Needs)
+	}
+	return true
+}
+
+// part returns the part for an instance among some, or -1.
+func (f *gangFitting) part(i *Instance, parts []int, tight bool) int {
+	best, least := -1, 0.0
+	for _, p := range parts {
+		if !i.Needs.Fits(f.left[p]) || !i.mayUse(p) {
 			continue
 		}
-		more := all.Lacking(l.most[d])
-		of := [3]float64{more.size(&c.scale), -l.room[d].covers(&c.want, &c.wanted), l.sizes[d]}
-		if !room {
-			of[0] = short.size(&c.scale)
+		if !tight {
+			return p
 		}
-		if best < 0 || slices.Compare(of[:], keys[:]) < 0 {
-			best, keys = d, of
+		rest := f.left[p].Minus(i.Needs)
+		if size := rest.size(&f.scale); best < 0 || size < least {
+			best, least = p, size
 		}
 	}
 	return best
 }
 
-// fits reports whether a gang fits into a domain beside those of its stage and level that are there.
-func (c *chooser) fits(g, domain int) bool {
-	gang := &c.gangs.List[g]
-	var side []Instance
-	add := func(of *Gang) {
-		for _, m := range of.Members {
-			side = append(side, c.stages[gang.Stage][m])
+// assign takes some amounts of what is left of a part, and of the areas in which it is.
+func (f *gangFitting) assign(part int, needs Amounts) {
+	f.left[part] = f.left[part].Minus(needs)
+	for l := range f.levels {
+		if a := f.levels[l].of[part]; a >= 0 {
+			f.sums[l][a] = f.sums[l][a].Minus(needs)
 		}
 	}
-	for i := range c.gangs.List {
-		if of := &c.gangs.List[i]; of.Stage == gang.Stage && of.Level == gang.Level && c.at[i] == domain {
-			add(of)
-		}
-	}
-	add(gang)
-	if len(side) > maxBeside {
-		return true
-	}
-	nodes := c.levels[gang.Level].nodes[domain]
-	room := make([]Amounts, len(nodes))
-	for i, node := range nodes {
-		room[i] = c.nodes[node]
-	}
-	return Packs(room, onParts(side, nodes))
-}
-
-// take notes that a gang is in a domain, and in those of other levels in which this one is.
-func (c *chooser) take(g, domain int) {
-	gang := &c.gangs.List[g]
-	nodes := c.levels[gang.Level].nodes[domain]
-	for l, domains := range c.gangs.Levels {
-		in := domains[nodes[0]]
-		if in < 0 || slices.ContainsFunc(nodes, func(node int) bool { return domains[node] != in }) {
-			continue
-		}
-		of := &c.levels[l]
-		of.taken[gang.Stage][in] = of.taken[gang.Stage][in].Plus(c.needs[g])
-		of.most[in] = of.most[in].Max(of.taken[gang.Stage][in])
-	}
-}
-
-// kept returns the stages with the gangs' members kept in their domains.
-func (c *chooser) kept(at []int) [][]Instance {
-	out := slices.Clone(c.stages)
-	cloned := make([]bool, len(out))
-	for g, gang := range c.gangs.List {
-		if s := gang.Stage; !cloned[s] {
-			out[s], cloned[s] = slices.Clone(out[s]), true
-		}
-		domains := c.gangs.Levels[gang.Level]
-		for _, m := range gang.Members {
-			of := c.stages[gang.Stage][m]
-			out[gang.Stage][m].MayUse = func(node int) bool { return domains[node] == at[g] && at[g] >= 0 && of.mayUse(node) }
-		}
-	}
-	return out
-}
-
-// sixteenths returns so many sixteenths of amounts.
-func sixteenths(a Amounts, n int64) Amounts {
-	if n == 16 {
-		return a
-	}
-	return Amounts{a.CPU / 16 * n, a.MemoryMB / 16 * n, a.DiskMB / 16 * n, a.Cores * n / 16, a.Devices * n / 16}
 }
