@@ -20,17 +20,9 @@ type Gangs struct {
 	List   []Gang
 }
 
-// of returns the gangs of one stage, as if it were the only one, on parts that are on nodes.
-func (g Gangs) of(stage int, nodes []int) (out Gangs) {
-	for _, gang := range g.List {
-		if gang.Stage == stage {
-			gang.Stage = 0
-			out.List = append(out.List, gang)
-		}
-	}
-	if len(out.List) == 0 {
-		return out
-	}
+// on returns the gangs on parts that are on nodes.
+func (g Gangs) on(nodes []int) Gangs {
+	out := Gangs{List: g.List}
 	for _, domains := range g.Levels {
 		on := make([]int, len(nodes))
 		for part, node := range nodes {
@@ -168,7 +160,7 @@ func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
 }
 
 // fitGangs is fit for a stage with gangs: it assigns all members of each to parts in one domain, by several orders, into the first domain that has room or into
-// the one with the least room. The first that it tries is what [PackGangs] does.
+// the one with the least room. The first of each order is what [PackGangs] does.
 func fitGangs(parts []Amounts, stage []Instance, gangs Gangs) ([]int, bool) {
 	if len(gangs.List) == 0 {
 		return fit(parts, stage)
@@ -176,11 +168,8 @@ func fitGangs(parts []Amounts, stage []Instance, gangs Gangs) ([]int, bool) {
 	if !Total(stage).Fits(total(parts)) {
 		return nil, false
 	}
-	f := gangFitting{parts: parts, stage: stage, assigned: make([]int, len(stage)), all: make([]int, len(parts)), levels: gangs.areas()}
-	for p := range parts {
-		f.all[p], f.most = p, f.most.Max(parts[p])
-	}
-	f.scale = scaleOf(f.most)
+	f := newGangFitting(parts, gangs)
+	f.stage, f.assigned = stage, make([]int, len(stage))
 	for _, tight := range []bool{false, true} {
 		for _, by := range rankings {
 			if f.fit(unitsOf(stage, gangs.List, by), tight) {
@@ -191,13 +180,22 @@ func fitGangs(parts []Amounts, stage []Instance, gangs Gangs) ([]int, bool) {
 	return nil, false
 }
 
+func newGangFitting(parts []Amounts, gangs Gangs) *gangFitting {
+	f := &gangFitting{parts: parts, all: make([]int, len(parts)), levels: gangs.areas()}
+	var most Amounts
+	for p := range parts {
+		f.all[p], most = p, most.Max(parts[p])
+	}
+	f.scale = scaleOf(most)
+	return f
+}
+
 // gangFitting is the work of assigning a stage with gangs to parts.
 type gangFitting struct {
 	parts    []Amounts
 	stage    []Instance
-	most     Amounts // the most of any part
-	scale    scale   // of that
-	all      []int   // the parts
+	scale    scale // of the most that any part has
+	all      []int // the parts
 	levels   []areas
 	left     []Amounts   // of each part
 	sums     [][]Amounts // of each level, what is left in each area

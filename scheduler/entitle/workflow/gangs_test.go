@@ -33,6 +33,19 @@ func drawGangs(t *rapid.T, n int, stages [][]Instance) (out Gangs) {
 	return out
 }
 
+// of returns the gangs of one stage, as if it were the only one, on parts that are on nodes.
+func (g Gangs) of(stage int, nodes []int) (out Gangs) {
+	out = g.on(nodes)
+	out.List = nil
+	for _, gang := range g.List {
+		if gang.Stage == stage {
+			gang.Stage = 0
+			out.List = append(out.List, gang)
+		}
+	}
+	return out
+}
+
 // existsTogether reports whether a stage fits into amounts with its gangs in one domain each, by trying everything.
 func existsTogether(left []Amounts, stage []Instance, gangs Gangs) bool {
 	if len(gangs.List) == 0 {

@@ -19,42 +19,60 @@ func PackGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) 
 	if len(gangs.List) == 0 || !want.Fits(total(nodes)) {
 		return Pack(nodes, stages, want)
 	}
-	scale := scaleOf(want)
+	scale := scaleOf(total(nodes))
+	enlarged := func(p *Packing) float64 { return p.Enlarged.dominant(&scale) }
 	var best Packing
-	for trial, by := range rankings {
-		for _, largest := range []bool{false, true} {
-			got := packGangs(nodes, stages, gangs, want, by, largest)
-			enlarged := got.Enlarged.dominant(&scale)
-			first := trial == 0 && !largest
-			if first || best.Apart && !got.Apart || best.Apart == got.Apart && enlarged < best.Enlarged.dominant(&scale) {
-				best = got
-			}
-			if !got.Apart && enlarged <= fewEnlarged {
-				return best
-			}
-			if !first || !got.Apart {
-				continue
-			}
-			if anywhere := Pack(nodes, stages, want); !anywhere.Missing.IsZero() {
-				return anywhere // it is missing wherever gangs are
-			}
+	for trial, by := range trials(stages) {
+		got := packGangs(nodes, stages, gangs, want, by)
+		if trial == 0 || best.Apart && !got.Apart || best.Apart == got.Apart && enlarged(&got) < enlarged(&best) {
+			best = got
+		}
+		if !got.Apart && enlarged(&got) <= fewEnlarged*want.dominant(&scale) {
+			return best
+		}
+	}
+	if best.Apart {
+		if anywhere := Pack(nodes, stages, want); !anywhere.Missing.IsZero() {
+			return anywhere // it is missing wherever gangs are
 		}
 	}
 	return best
 }
 
-// fewEnlarged is by which fraction of what is wanted a reservation may be enlarged before other orders are tried.
+// manyInstances is of how many instances the stages are packed in fewer orders, since each takes long.
+const manyInstances = 1000
+
+// trial is an order in which gangs are packed. Of the domains that cover as much the largest is opened, or the smallest.
+type trial struct {
+	by      ranking
+	largest bool
+}
+
+// trials returns the orders that are tried, one after the other.
+func trials(stages [][]Instance) []trial {
+	count := 0
+	for _, stage := range stages {
+		count += len(stage)
+	}
+	list := []trial{{by: byLargest}, {by: gangsByTotal}}
+	if count > manyInstances {
+		return list
+	}
+	return append(list, trial{byLargest, true}, trial{gangsByTotal, true}, trial{byTotal, false}, trial{byTotal, true})
+}
+
+// fewEnlarged is by which fraction of its share of the nodes a reservation may be enlarged before other orders are tried.
 const fewEnlarged = 1. / 16
 
-// packGangs packs stages with gangs, in one order. largest opens the largest domain of those that cover as much, instead of the smallest.
-func packGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts, by ranking, largest bool) Packing {
-	p := gangPacker{packer: newPacker(nodes, stages, want), gangs: gangs, largest: largest, units: make([][]unit, len(stages))}
+// packGangs packs stages with gangs, in one order.
+func packGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts, by trial) Packing {
+	p := gangPacker{packer: newPacker(nodes, stages, want), gangs: gangs, largest: by.largest, units: make([][]unit, len(stages))}
 	lists := make([][]Gang, len(stages))
 	for _, g := range gangs.List {
 		lists[g.Stage] = append(lists[g.Stage], g)
 	}
 	for s := range stages {
-		p.units[s] = unitsOf(stages[s], lists[s], by)
+		p.units[s] = unitsOf(stages[s], lists[s], by.by)
 	}
 	clamped := make([]Amounts, len(nodes))
 	for n := range nodes {
@@ -69,11 +87,7 @@ func packGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts, 
 		p.pack(s)
 	}
 	p.grow()
-	p.repairBy(func(s int) bool {
-		amounts, nodes := p.lists()
-		_, ok := fitGangs(amounts, onParts(stages[s], nodes), gangs.of(s, nodes))
-		return ok
-	}, p.pack)
+	p.repairBy(p.packs, p.pack)
 	out := p.result()
 	out.Apart = !out.Missing.IsZero()
 	return out
@@ -86,8 +100,12 @@ type gangPacker struct {
 	units   [][]unit // of each stage
 	largest bool
 	levels  []gangLevel
-	seen    int      // how many of the parts are in the levels
-	changes []change // of the gang that is tried
+	seen    int // how many of the parts are in the levels
+	// fitted is the work of fitting stages into the parts as they were when so much was reserved, on the nodes.
+	fitted   *gangFitting
+	fittedTo Amounts
+	nodes    []int
+	changes  []change // of the gang that is tried
 }
 
 // gangLevel is the domains of a level.
@@ -128,6 +146,16 @@ func (p *gangPacker) pack(s int) {
 			p.assign(at, instance)
 		}
 	}
+}
+
+// packs reports whether a stage packs into the parts in the order in which it was packed.
+func (p *gangPacker) packs(s int) bool {
+	if p.fitted == nil || p.fittedTo != p.reserved {
+		amounts, nodes := p.lists()
+		p.fitted, p.fittedTo, p.nodes = newGangFitting(amounts, p.gangs.on(nodes)), p.reserved, nodes
+	}
+	p.fitted.stage, p.fitted.assigned = onParts(p.stages[s], p.nodes), make([]int, len(p.stages[s]))
+	return p.fitted.fit(p.units[s], false)
 }
 
 // register has the levels know parts that were opened.

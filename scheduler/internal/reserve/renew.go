@@ -50,7 +50,7 @@ func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
 	if len(lost) == 0 {
 		return out
 	}
-	if of, ok := x.packInCells([][]workflow.Instance{lost}, workflow.Gangs{}, workflow.Amounts{}); ok {
+	if of, ok := x.packInCells(&request{stages: [][]workflow.Instance{lost}}); ok {
 		of.Parts, of.Licenses = slices.Concat(kept, of.Parts), c.Licenses
 		return of
 	}

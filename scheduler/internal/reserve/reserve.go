@@ -45,53 +45,78 @@ type Choice struct {
 func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
 	c := chooser{w: w, e: w.Edit(), key: key, pool: pool}
 	c.list()
-	instances := make([][]workflow.Instance, len(stages))
+	r := request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, kept: kept, bands: bands}
 	totals := make([]workflow.Amounts, len(stages))
 	for i, s := range stages {
-		instances[i] = c.instances(s)
-		totals[i] = workflow.Total(instances[i])
+		r.stages[i] = c.instances(s)
+		totals[i] = workflow.Total(r.stages[i])
 	}
-	want, err := rule.Amounts(totals)
-	if err != nil {
+	var err error
+	if r.want, err = rule.Amounts(totals); err != nil {
 		return Choice{Missing: err.Error(), Never: true}
 	}
-	gangs := c.gangs(stages)
-	licenses, err := licensesOf(w, key, stages, rule)
-	if err != nil || licenses.hopeless != "" {
-		return Choice{Missing: cmp.Or(licenses.hopeless, fmt.Sprint(err)), Never: true}
+	if r.licenses, err = licensesOf(w, key, stages, rule); err != nil || r.licenses.hopeless != "" {
+		return Choice{Missing: cmp.Or(r.licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
-	if out, ok := c.packInCells(instances, gangs, want); ok && licenses.missing == "" && rule.Check(out.Enlarged) == nil {
-		out.Licenses = licenses.of
+	out := c.choose(&r)
+	if out.Never && len(r.gangs.List) > 0 && !r.gangs.Impossible(c.empty, r.stages) {
+		// That no room was found for the gangs together is no proof that there is none. By nodes, all that they need is reserved at least, and one that
+		// has no room beside the others waits in its stage until they end.
+		r.gangs = workflow.Gangs{}
+		return c.choose(&r)
+	}
+	return out
+}
+
+// request is what a workflow is to reserve.
+type request struct {
+	stages   [][]workflow.Instance
+	gangs    workflow.Gangs
+	want     workflow.Amounts
+	licenses licenses
+	rule     workflow.Reserve
+	kept     bool
+	bands    Bands
+}
+
+// pack packs the stages into what may be reserved of each node.
+func (r *request) pack(nodes []workflow.Amounts) workflow.Packing {
+	return workflow.PackGangs(nodes, r.stages, r.gangs, r.want)
+}
+
+func (c *chooser) choose(r *request) Choice {
+	if out, ok := c.packInCells(r); ok && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
+		out.Licenses = r.licenses.of
 		return out
 	}
-	now := workflow.PackGangs(c.free, instances, gangs, want)
+	now := r.pack(c.free)
 	if now.Missing.IsZero() {
-		if err := rule.Check(now.Enlarged); err != nil {
+		if err := r.rule.Check(now.Enlarged); err != nil {
 			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}
 		}
-		out := Choice{Parts: c.parts(now.Parts), Licenses: licenses.of, Posted: true, Enlarged: now.Enlarged}
-		if licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
+		out := Choice{Parts: c.parts(now.Parts), Licenses: r.licenses.of, Posted: true, Enlarged: now.Enlarged}
+		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
 			return out
 		}
 	}
-	if out, ok := c.fromBands(instances, want, licenses.of, bands); ok && rule.Check(out.Enlarged) == nil {
+	if out, ok := c.fromBands(r); ok && r.rule.Check(out.Enlarged) == nil {
 		return out
 	}
-	out, later := Choice{Missing: missingText(now, licenses.missing)}, now
+	out, later := Choice{Missing: missingText(now, r.licenses.missing)}, now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
-		if later = workflow.PackGangs(c.beside, instances, gangs, want); !later.Missing.IsZero() {
-			later = workflow.PackGangs(c.empty, instances, gangs, want)
+		if later = r.pack(c.beside); !later.Missing.IsZero() {
+			later = r.pack(c.empty)
 		}
 	}
 	if !later.Missing.IsZero() {
 		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: "+text(later.Missing)+apart(later)+" are missing"
 		return out
 	}
-	if kept {
+	if r.kept {
 		return out
 	}
-	out.Parts, out.Licenses, out.Enlarged = c.parts(later.Parts), licenses.of, later.Enlarged
+	out.Parts, out.Licenses, out.Enlarged = c.parts(later.Parts), r.licenses.of, later.Enlarged
 	return out
 }
 
