@@ -71,6 +71,38 @@ func TestReservationTopology(t *testing.T) {
 	}
 }
 
+// TestReservationTopologyBeside: gangs of a stage that each have room in a rack, but not all of them beside each other, are no reason never to start: what they
+// need is reserved, and some of them wait in the stage.
+func TestReservationTopologyBeside(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.rackNodes(4, 4, 4, 4)
+	stage := scheduler.WorkflowStage{gangUnder("a", "rack", 5, 1), gangUnder("b", "rack", 5, 1), gangUnder("c", "rack", 5, 1)}
+	c := w.choose(stage)
+	if racks := racksOf(c.Parts); !c.Posted || c.Never || racks["r1"]+racks["r2"] < 15 {
+		t.Fatalf("reserved: %+v", c)
+	}
+	w.claim = &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true, Parts: c.Parts}
+	w.set()
+	start := scheduler.StartStage(w.w, "default/wf", stage, w.now.UnixNano())
+	if !start.Lacking || strings.Count(strings.Join(start.Nodes, " "), "r") != 10 {
+		t.Errorf("started: %+v", start)
+	}
+}
+
+// TestReservationTopologyByBands: a workflow takes from lower bands where its gangs have what they require: in one rack, also if as much is free in two.
+func TestReservationTopologyByBands(t *testing.T) {
+	x := newBandWorkflows(t)
+	x.rackNodes(4, 4, 4, 4)
+	for _, node := range []string{"r1-1", "r1-2", "r2-1", "r2-2"} {
+		x.filled(node, "low", 10, 2, 1)
+	}
+	x.filled("r1-2", "same", 60, 1, 1)
+	c, why := x.preempts(scheduler.WorkflowStage{gangUnder("a", "rack", 4, 2)})
+	if !c.Posted || why != "" || racksOf(c.Parts)["r2"] != 8 || len(racksOf(c.Parts)) != 1 || x.left(c)["low"] != 4 {
+		t.Errorf("reserved: %+v; %s", c, why)
+	}
+}
+
 // TestStageTopology: a stage of gangs of which a rack is required starts whole in what was reserved for it, each gang in one rack, and just as many leave
 // as have to.
 func TestStageTopology(t *testing.T) {

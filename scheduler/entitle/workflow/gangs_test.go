@@ -194,3 +194,69 @@ func TestPackGangsChooses(t *testing.T) {
 		}
 	}
 }
+
+// gangsOfFour returns 1,000 nodes of so much in 50 racks, and five stages of so many gangs of four of one to eight cores, that require a rack.
+func gangsOfFour(each int64, gangs int) (nodes []Amounts, stages [][]Instance, of Gangs) {
+	rack := make([]int, 1000)
+	for i := range rack {
+		rack[i], nodes = i/20, append(nodes, Amounts{CPU: each, MemoryMB: each, DiskMB: 1e6})
+	}
+	of.Levels, stages = [][]int{rack}, make([][]Instance, 5)
+	for s := range stages {
+		for g := range gangs {
+			gang, n := Gang{Stage: s}, int64(1+(g*7+s)%8)
+			for range 4 {
+				gang.Members = append(gang.Members, len(stages[s]))
+				stages[s] = append(stages[s], Instance{Needs: Amounts{CPU: n, MemoryMB: n, DiskMB: 1}})
+			}
+			of.List = append(of.List, gang)
+		}
+	}
+	return nodes, stages, of
+}
+
+// Many gangs are found the room that there is: nearly all of the nodes too, if these are no larger than need be.
+func TestPackManyGangs(t *testing.T) {
+	for _, c := range []struct {
+		gangs int
+		each  int64
+	}{{50, 12}, {200, 12}, {200, 4}, {600, 12}} {
+		nodes, stages, gangs := gangsOfFour(c.each, c.gangs)
+		got := PackGangs(nodes, stages, gangs, Amounts{})
+		if c.each == 4 {
+			if !got.Apart && got.Missing.IsZero() || !gangs.Impossible(nodes, stages) {
+				t.Errorf("%d gangs on nodes of %d: %+v", c.gangs, c.each, got)
+			}
+			continue
+		}
+		reserved := Amounts{}
+		for _, p := range got.Parts {
+			reserved = reserved.Plus(p.Amounts)
+		}
+		if !got.Missing.IsZero() || got.Enlarged.CPU*20 > reserved.CPU || gangs.Impossible(nodes, stages) {
+			t.Errorf("%d gangs on nodes of %d: %+v are missing, enlarged by %+v of %+v", c.gangs, c.each, got.Missing, got.Enlarged, reserved)
+		}
+	}
+}
+
+// TestImpossibleProperty: what is said to be impossible is.
+func TestImpossibleProperty(t *testing.T) {
+	impossible, together := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.SliceOfN(drawAmounts(12), 1, 5).Draw(t, "nodes")
+		stage := drawStage(5, len(nodes)).Draw(t, "stage")
+		gangs := drawGangs(t, len(nodes), [][]Instance{stage})
+		there := existsTogether(nodes, stage, gangs)
+		if there {
+			together++
+		}
+		if gangs.Impossible(nodes, [][]Instance{stage}) {
+			if impossible++; there {
+				t.Fatalf("%+v packs into %+v with %+v", stage, nodes, gangs)
+			}
+		}
+	})
+	if impossible == 0 || together == 0 {
+		t.Errorf("%d are impossible, %d pack", impossible, together)
+	}
+}
