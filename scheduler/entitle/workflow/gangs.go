@@ -153,6 +153,7 @@ func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
 			first = cmp.Compare(b.largest, a.largest)
 		case gangsByTotal:
 			first = cmp.Compare(min(0, b.level), min(0, a.level))
+		case byTotal:
 		}
 		return cmp.Or(first, cmp.Compare(b.size, a.size), cmp.Compare(a.members[0], b.members[0]))
 	})

@@ -156,7 +156,7 @@ func (t *taking) place(units []unit, packed []int) bool {
 				of := t.levels[units[u].level].of
 				instance.MayUse = func(p int) bool { return of[p] == area && t.stage[i].mayUse(p) }
 			}
-			part := -1
+			var part int
 			if packed == nil {
 				part = t.choose(&instance)
 			} else {
