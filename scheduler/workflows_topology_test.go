@@ -72,20 +72,49 @@ func TestReservationTopology(t *testing.T) {
 }
 
 // TestReservationTopologyBeside: gangs of a stage that each have room in a rack, but not all of them beside each other, are no reason never to start: what they
-// need is reserved, and some of them wait in the stage.
+// need is reserved, each has room in a rack by itself, and some of them wait in the stage.
 func TestReservationTopologyBeside(t *testing.T) {
 	w := &workflows{projects: newProjects(t)}
-	w.rackNodes(4, 4, 4, 4)
-	stage := scheduler.WorkflowStage{gangUnder("a", "rack", 5, 1), gangUnder("b", "rack", 5, 1), gangUnder("c", "rack", 5, 1)}
+	w.rackNodes(6, 6, 4, 4, 4, 4)
+	large, small := gangUnder("a", "rack", 12, 1), gangUnder("b", "rack", 6, 1)
+	stage := scheduler.WorkflowStage{gangUnder("c", "rack", 5, 1), large, small}
 	c := w.choose(stage)
-	if racks := racksOf(c.Parts); !c.Posted || c.Never || racks["r1"]+racks["r2"] < 15 {
+	if racks := racksOf(c.Parts); !c.Posted || len(racks) < 3 {
+		t.Fatalf("that have room beside each other: %+v", c)
+	}
+	stage = scheduler.WorkflowStage{gangUnder("c", "rack", 5, 1), gangUnder("d", "rack", 5, 1), large, small}
+	c = w.choose(stage)
+	if racks := racksOf(c.Parts); !c.Posted || c.Never || racks["r1"] != 12 || racks["r2"]+racks["r3"] < 16 {
 		t.Fatalf("reserved: %+v", c)
 	}
 	w.claim = &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true, Parts: c.Parts}
 	w.set()
+	for _, j := range stage {
+		if one := scheduler.StartStage(w.w, "default/wf", scheduler.WorkflowStage{j}, w.now.UnixNano()); one.Lacking {
+			t.Errorf("%s alone: %+v", j.ID, one)
+		}
+	}
 	start := scheduler.StartStage(w.w, "default/wf", stage, w.now.UnixNano())
-	if !start.Lacking || strings.Count(strings.Join(start.Nodes, " "), "r") != 10 {
-		t.Errorf("started: %+v", start)
+	if n := strings.Count(strings.Join(start.Nodes, " "), "r"); !start.Lacking || n != 12+6+5 {
+		t.Errorf("%d are started: %+v", n, start)
+	}
+}
+
+// TestReservationTopologyStated: what is stated to be reserved is too little if a gang has no room in it, and is refused with what is missing.
+func TestReservationTopologyStated(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.rackNodes(4, 4, 4, 4)
+	on := func(id, rack string) *structs.Job {
+		j := schedtest.Job(structs.JobTypeBatch, 1, requests(50, 4000, 4000), ofStage, func(j *structs.Job) { j.ID = "wf/1/" + id })
+		j.Constraints = append(j.Constraints, &structs.Constraint{LTarget: "${meta.rack}", RTarget: rack, Operand: "="})
+		return j
+	}
+	stages := []scheduler.WorkflowStage{{gangUnder("a", "rack", 2, 4)}, {on("b", "r1"), on("c", "r2")}}
+	for cpu, posted := range map[int64]bool{8000: false, 12000: true} {
+		c := scheduler.ChooseReservation(w.w, "default/wf", "default", stages, structs.WorkflowReserve{Amounts: &structs.WorkflowResources{CPU: cpu, MemoryMB: 16000}}, false)
+		if c.Posted != posted || c.Never == posted {
+			t.Errorf("%d MHz: %+v", cpu, c)
+		}
 	}
 }
 

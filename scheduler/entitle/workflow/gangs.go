@@ -33,6 +33,22 @@ func (g Gangs) on(nodes []int) Gangs {
 	return out
 }
 
+// Alone returns the stages without gangs, and after them each gang as a stage of its own: what these pack into holds each stage by its instances, and each gang
+// in one domain by itself.
+func (g Gangs) Alone(stages [][]Instance) ([][]Instance, Gangs) {
+	alone := Gangs{Levels: g.Levels}
+	list := slices.Clone(stages)
+	for _, gang := range g.List {
+		own := Gang{Stage: len(list), Level: gang.Level}
+		var members []Instance
+		for _, m := range gang.Members {
+			own.Members, members = append(own.Members, len(members)), append(members, stages[gang.Stage][m])
+		}
+		list, alone.List = append(list, members), append(alone.List, own)
+	}
+	return list, alone
+}
+
 // Impossible reports that one of the gangs has no room in any domain of its level, by itself, on nodes that have this free, so that no order of packing
 // helps: all of it is more than the domain has, or one member more than any node of it, or as many members as it has do not fit if all need as little as
 // the least of them does.

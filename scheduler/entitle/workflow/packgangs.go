@@ -22,12 +22,13 @@ func PackGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) 
 	scale := scaleOf(total(nodes))
 	enlarged := func(p *Packing) float64 { return p.Enlarged.dominant(&scale) }
 	var best Packing
-	for trial, by := range trials(stages) {
+	list, enough := trials(stages)
+	for trial, by := range list {
 		got := packGangs(nodes, stages, gangs, want, by)
 		if trial == 0 || best.Apart && !got.Apart || best.Apart == got.Apart && enlarged(&got) < enlarged(&best) {
 			best = got
 		}
-		if !got.Apart && enlarged(&got) <= fewEnlarged*want.dominant(&scale) {
+		if !got.Apart && enlarged(&got) <= enough*want.dominant(&scale) {
 			return best
 		}
 	}
@@ -39,8 +40,12 @@ func PackGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) 
 	return best
 }
 
-// manyInstances is of how many instances the stages are packed in fewer orders, since each takes long.
-const manyInstances = 1000
+// manyInstances is of how many instances the stages are packed in fewer orders, since each takes long: then the reservation may be enlarged by the fraction
+// fewEnlarged of its share of the nodes before a second one is tried.
+const (
+	manyInstances = 1000
+	fewEnlarged   = 1. / 16
+)
 
 // trial is an order in which gangs are packed. Of the domains that cover as much the largest is opened, or the smallest.
 type trial struct {
@@ -48,21 +53,18 @@ type trial struct {
 	largest bool
 }
 
-// trials returns the orders that are tried, one after the other.
-func trials(stages [][]Instance) []trial {
+// trials returns the orders that are tried, one after the other, until the reservation is enlarged by enough of its share of the nodes at most.
+func trials(stages [][]Instance) (list []trial, enough float64) {
 	count := 0
 	for _, stage := range stages {
 		count += len(stage)
 	}
-	list := []trial{{by: byLargest}, {by: gangsByTotal}}
+	list = []trial{{by: byLargest}, {by: gangsByTotal}}
 	if count > manyInstances {
-		return list
+		return list, fewEnlarged
 	}
-	return append(list, trial{byLargest, true}, trial{gangsByTotal, true}, trial{byTotal, false}, trial{byTotal, true})
+	return append(list, trial{byLargest, true}, trial{gangsByTotal, true}, trial{byTotal, false}, trial{byTotal, true}), 0
 }
-
-// fewEnlarged is by which fraction of its share of the nodes a reservation may be enlarged before other orders are tried.
-const fewEnlarged = 1. / 16
 
 // packGangs packs stages with gangs, in one order.
 func packGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts, by trial) Packing {

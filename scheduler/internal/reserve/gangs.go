@@ -75,8 +75,8 @@ func (c *chooser) level(name string, known map[string]int, of *workflow.Gangs) i
 	return known[name]
 }
 
-// apart says where something is missing, if there is room for it, but not where it is needed.
-func apart(of workflow.Packing) string {
+// where says where something is missing, if there is room for it, but not where it is needed.
+func where(of workflow.Packing) string {
 	if !of.Apart {
 		return ""
 	}

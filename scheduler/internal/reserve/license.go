@@ -126,7 +126,7 @@ func suffice(t *taking, needs []structs.RequestedLicense, leave []*world.Usage, 
 func missingText(of workflow.Packing, licenses string) string {
 	nodes := ""
 	if !of.Missing.IsZero() {
-		nodes = text(of.Missing) + apart(of)
+		nodes = text(of.Missing) + where(of)
 	}
 	if nodes != "" && licenses != "" {
 		nodes += ", "

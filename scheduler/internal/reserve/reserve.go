@@ -58,12 +58,20 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if r.licenses, err = licensesOf(w, key, stages, rule); err != nil || r.licenses.hopeless != "" {
 		return Choice{Missing: cmp.Or(r.licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
-	out := c.choose(&r)
-	if out.Never && len(r.gangs.List) > 0 && !r.gangs.Impossible(c.empty, r.stages) {
-		// That no room was found for the gangs together is no proof that there is none. By nodes, all that they need is reserved at least, and one that
-		// has no room beside the others waits in its stage until they end.
+	out, apart := c.choose(&r)
+	if !apart || r.gangs.Impossible(c.empty, r.stages) {
+		return out
+	}
+	// That no room was found for the gangs together is no proof that there is none. By nodes all that they need is reserved at least, and in one cell what each needs
+	// by itself: one that has no room beside the others waits in its stage until they end.
+	alone := r
+	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
+	if by, _ := c.choose(&alone); !by.Never {
+		return by
+	}
+	if out.Enlarged.IsZero() { // else what is to be reserved is too little, as it states
 		r.gangs = workflow.Gangs{}
-		return c.choose(&r)
+		out, _ = c.choose(&r)
 	}
 	return out
 }
@@ -84,25 +92,27 @@ func (r *request) pack(nodes []workflow.Amounts) workflow.Packing {
 	return workflow.PackGangs(nodes, r.stages, r.gangs, r.want)
 }
 
-func (c *chooser) choose(r *request) Choice {
+// choose returns what is reserved. apart reports that it is never to be had only because of the gangs, as far as packing finds.
+func (c *chooser) choose(r *request) (out Choice, apart bool) {
 	if out, ok := c.packInCells(r); ok && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
 		out.Licenses = r.licenses.of
-		return out
+		return out, false
 	}
 	now := r.pack(c.free)
 	if now.Missing.IsZero() {
 		if err := r.rule.Check(now.Enlarged); err != nil {
-			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}
+			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}, len(r.gangs.List) > 0
 		}
 		out := Choice{Parts: c.parts(now.Parts), Licenses: r.licenses.of, Posted: true, Enlarged: now.Enlarged}
 		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
-			return out
+			return out, false
 		}
 	}
 	if out, ok := c.fromBands(r); ok && r.rule.Check(out.Enlarged) == nil {
-		return out
+		return out, false
 	}
-	out, later := Choice{Missing: missingText(now, r.licenses.missing)}, now
+	out.Missing = missingText(now, r.licenses.missing)
+	later := now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
 		if later = r.pack(c.beside); !later.Missing.IsZero() {
@@ -110,14 +120,14 @@ func (c *chooser) choose(r *request) Choice {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: "+text(later.Missing)+apart(later)+" are missing"
-		return out
+		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: "+text(later.Missing)+where(later)+" are missing"
+		return out, later.Apart
 	}
 	if r.kept {
-		return out
+		return out, false
 	}
 	out.Parts, out.Licenses, out.Enlarged = c.parts(later.Parts), r.licenses.of, later.Enlarged
-	return out
+	return out, false
 }
 
 // chooser is the work of choosing.
