@@ -51,7 +51,7 @@ func TestReservationTopology(t *testing.T) {
 	if c := w.choose(rack, node); !c.Posted || len(c.Parts) != 2 || racksOf(c.Parts)["r1"]+racksOf(c.Parts)["r2"] != 8 || len(racksOf(c.Parts)) != 1 {
 		t.Errorf("on free nodes: %+v", c)
 	}
-	if c := w.choose(scheduler.WorkflowStage{gangUnder("a", "rack", 5, 2)}); c.Posted || !c.Never || !strings.Contains(c.Missing, "required levels of topology") {
+	if c := w.choose(scheduler.WorkflowStage{gangUnder("a", "rack", 5, 2)}); c.Posted || !c.Never || !strings.Contains(c.Missing, `room for a gang of job "wf/1/a" in one cell of level "rack"`) {
 		t.Errorf("more than a rack has: %+v", c)
 	}
 	if c := w.choose(scheduler.WorkflowStage{gangUnder("b", structs.LevelNode, 3, 2)}); c.Posted || !c.Never {
@@ -71,32 +71,34 @@ func TestReservationTopology(t *testing.T) {
 	}
 }
 
-// TestReservationTopologyBeside: gangs of a stage that each have room in a rack, but not all of them beside each other, are no reason never to start: what they
-// need is reserved, each has room in a rack by itself, and some of them wait in the stage.
+// oneUnder returns a job of a stage of the workflow, of one instance of so many cores in a rack.
+func oneUnder(id, rack string, cores int) *structs.Job {
+	j := schedtest.Job(structs.JobTypeBatch, 1, requests(50, 1000*cores, 1000*cores), ofStage, func(j *structs.Job) { j.ID = "wf/1/" + id })
+	j.Constraints = append(j.Constraints, &structs.Constraint{LTarget: "${meta.rack}", RTarget: rack, Operand: "="})
+	return j
+}
+
+// TestReservationTopologyBeside: a gang that has room in a rack, but not beside the rest of its stage, is no reason never to start: what it needs is reserved, in
+// one rack, and it waits in the stage.
 func TestReservationTopologyBeside(t *testing.T) {
 	w := &workflows{projects: newProjects(t)}
-	w.rackNodes(6, 6, 4, 4, 4, 4)
-	large, small := gangUnder("a", "rack", 12, 1), gangUnder("b", "rack", 6, 1)
-	stage := scheduler.WorkflowStage{gangUnder("c", "rack", 5, 1), large, small}
+	w.rackNodes(4, 1, 4, 1, 4, 1)
+	gang := gangUnder("gang", "rack", 5, 1)
+	stage := scheduler.WorkflowStage{oneUnder("a", "r1", 1), oneUnder("b", "r2", 1), oneUnder("c", "r3", 1), gang}
 	c := w.choose(stage)
-	if racks := racksOf(c.Parts); !c.Posted || len(racks) < 3 {
-		t.Fatalf("that have room beside each other: %+v", c)
-	}
-	stage = scheduler.WorkflowStage{gangUnder("c", "rack", 5, 1), gangUnder("d", "rack", 5, 1), large, small}
-	c = w.choose(stage)
-	if racks := racksOf(c.Parts); !c.Posted || c.Never || racks["r1"] != 12 || racks["r2"]+racks["r3"] < 16 {
+	if !c.Posted || c.Never {
 		t.Fatalf("reserved: %+v", c)
 	}
 	w.claim = &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true, Parts: c.Parts}
 	w.set()
-	for _, j := range stage {
-		if one := scheduler.StartStage(w.w, "default/wf", scheduler.WorkflowStage{j}, w.now.UnixNano()); one.Lacking {
-			t.Errorf("%s alone: %+v", j.ID, one)
-		}
+	if alone := scheduler.StartStage(w.w, "default/wf", scheduler.WorkflowStage{gang}, w.now.UnixNano()); alone.Lacking {
+		t.Errorf("the gang alone: %+v in %+v", alone, c.Parts)
 	}
-	start := scheduler.StartStage(w.w, "default/wf", stage, w.now.UnixNano())
-	if n := strings.Count(strings.Join(start.Nodes, " "), "r"); !start.Lacking || n != 12+6+5 {
-		t.Errorf("%d are started: %+v", n, start)
+	if without := scheduler.StartStage(w.w, "default/wf", stage[:3], w.now.UnixNano()); without.Lacking {
+		t.Errorf("without the gang: %+v in %+v", without, c.Parts)
+	}
+	if all := scheduler.StartStage(w.w, "default/wf", stage, w.now.UnixNano()); !all.Lacking {
+		t.Errorf("all: %+v in %+v", all, c.Parts)
 	}
 }
 
@@ -104,12 +106,7 @@ func TestReservationTopologyBeside(t *testing.T) {
 func TestReservationTopologyStated(t *testing.T) {
 	w := &workflows{projects: newProjects(t)}
 	w.rackNodes(4, 4, 4, 4)
-	on := func(id, rack string) *structs.Job {
-		j := schedtest.Job(structs.JobTypeBatch, 1, requests(50, 4000, 4000), ofStage, func(j *structs.Job) { j.ID = "wf/1/" + id })
-		j.Constraints = append(j.Constraints, &structs.Constraint{LTarget: "${meta.rack}", RTarget: rack, Operand: "="})
-		return j
-	}
-	stages := []scheduler.WorkflowStage{{gangUnder("a", "rack", 2, 4)}, {on("b", "r1"), on("c", "r2")}}
+	stages := []scheduler.WorkflowStage{{gangUnder("a", "rack", 2, 4)}, {oneUnder("b", "r1", 4), oneUnder("c", "r2", 4)}}
 	for cpu, posted := range map[int64]bool{8000: false, 12000: true} {
 		c := scheduler.ChooseReservation(w.w, "default/wf", "default", stages, structs.WorkflowReserve{Amounts: &structs.WorkflowResources{CPU: cpu, MemoryMB: 16000}}, false)
 		if c.Posted != posted || c.Never == posted {

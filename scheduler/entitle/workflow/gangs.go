@@ -10,6 +10,7 @@ type Gang struct {
 	Stage   int   // its index
 	Members []int // indexes of the stage's instances
 	Level   int   // index of [Gangs.Levels]
+	Name    string
 }
 
 // Gangs is the gangs of the stages of a workflow that require a level of topology.
@@ -39,7 +40,7 @@ func (g Gangs) Alone(stages [][]Instance) ([][]Instance, Gangs) {
 	alone := Gangs{Levels: g.Levels}
 	list := slices.Clone(stages)
 	for _, gang := range g.List {
-		own := Gang{Stage: len(list), Level: gang.Level}
+		own := Gang{Stage: len(list), Level: gang.Level, Name: gang.Name}
 		var members []Instance
 		for _, m := range gang.Members {
 			own.Members, members = append(own.Members, len(members)), append(members, stages[gang.Stage][m])
@@ -49,14 +50,18 @@ func (g Gangs) Alone(stages [][]Instance) ([][]Instance, Gangs) {
 	return list, alone
 }
 
-// Impossible reports that one of the gangs has no room in any domain of its level, by itself, on nodes that have this free, so that no order of packing
+// Impossible returns the first of the gangs that has no room in any domain of its level, by itself, on nodes that have this free, so that no order of packing
 // helps: all of it is more than the domain has, or one member more than any node of it, or as many members as it has do not fit if all need as little as
-// the least of them does.
-func (g Gangs) Impossible(nodes []Amounts, stages [][]Instance) bool {
+// the least of them does. nil: none is known to.
+func (g Gangs) Impossible(nodes []Amounts, stages [][]Instance) *Gang {
 	areas := g.areas()
-	return slices.ContainsFunc(g.List, func(gang Gang) bool {
-		return !slices.ContainsFunc(areas[gang.Level].nodes, func(domain []int) bool { return mayHold(nodes, domain, stages[gang.Stage], gang.Members) })
-	})
+	for i := range g.List {
+		gang := &g.List[i]
+		if !slices.ContainsFunc(areas[gang.Level].nodes, func(domain []int) bool { return mayHold(nodes, domain, stages[gang.Stage], gang.Members) }) {
+			return gang
+		}
+	}
+	return nil
 }
 
 // mayHold reports whether the nodes of a domain could hold some instances, as far as sums and numbers say.

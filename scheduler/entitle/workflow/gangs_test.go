@@ -221,7 +221,7 @@ func TestPackManyGangs(t *testing.T) {
 		nodes, stages, gangs := gangsOfFour(c.each, c.gangs)
 		got := PackGangs(nodes, stages, gangs, Amounts{})
 		if c.each == 4 {
-			if !got.Apart && got.Missing.IsZero() || !gangs.Impossible(nodes, stages) {
+			if !got.Apart && got.Missing.IsZero() || gangs.Impossible(nodes, stages) == nil {
 				t.Errorf("%d gangs on nodes of %d: %+v", c.gangs, c.each, got)
 			}
 			continue
@@ -236,7 +236,7 @@ func TestPackManyGangs(t *testing.T) {
 			}
 		}
 		reserved := total(parts)
-		if !got.Missing.IsZero() || got.Enlarged.CPU*20 > reserved.CPU || gangs.Impossible(nodes, stages) {
+		if !got.Missing.IsZero() || got.Enlarged.CPU*20 > reserved.CPU || gangs.Impossible(nodes, stages) != nil {
 			t.Errorf("%d gangs on nodes of %d: %+v are missing, enlarged by %+v of %+v", c.gangs, c.each, got.Missing, got.Enlarged, reserved)
 		}
 	}
@@ -253,7 +253,7 @@ func TestImpossibleProperty(t *testing.T) {
 		if there {
 			together++
 		}
-		if gangs.Impossible(nodes, [][]Instance{stage}) {
+		if gangs.Impossible(nodes, [][]Instance{stage}) != nil {
 			if impossible++; there {
 				t.Fatalf("%+v packs into %+v with %+v", stage, nodes, gangs)
 			}

@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
@@ -31,7 +32,9 @@ func (c *chooser) gangs(stages []Stage) (out workflow.Gangs) {
 				if !known {
 					i = len(out.List)
 					at[gang] = i
-					out.List = append(out.List, workflow.Gang{Stage: s, Level: c.level(gang.Topology.Level, levels, &out)})
+					out.List = append(out.List, workflow.Gang{
+						Stage: s, Level: c.level(gang.Topology.Level, levels, &out), Name: fmt.Sprintf("a gang of job %q in one cell of level %q", job.ID, gang.Topology.Level),
+					})
 				}
 				for m := first; m < next; m++ {
 					out.List[i].Members = append(out.List[i].Members, m)

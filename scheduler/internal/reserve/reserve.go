@@ -59,7 +59,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		return Choice{Missing: cmp.Or(r.licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
 	out, apart := c.choose(&r)
-	if !apart || r.gangs.Impossible(c.empty, r.stages) {
+	if !apart {
 		return out
 	}
 	// That no room was found for the gangs together is no proof that there is none. By nodes all that they need is reserved at least, and in one cell what each needs
@@ -75,6 +75,9 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	}
 	return out
 }
+
+// neverText says of what it is followed by that it is not to come free.
+const neverText = "the nodes that are ready could not hold it if they were empty: "
 
 // request is what a workflow is to reserve.
 type request struct {
@@ -107,6 +110,9 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
 			return out, false
 		}
+	} else if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
+		out.Never, out.Missing = true, neverText+"there is not enough room for "+gang.Name
+		return out, false
 	}
 	if out, ok := c.fromBands(r); ok && r.rule.Check(out.Enlarged) == nil {
 		return out, false
@@ -120,7 +126,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: "+text(later.Missing)+where(later)+" are missing"
+		out.Never, out.Missing = true, neverText+text(later.Missing)+where(later)+" are missing"
 		return out, later.Apart
 	}
 	if r.kept {
