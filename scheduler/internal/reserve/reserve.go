@@ -76,7 +76,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	return out
 }
 
-// neverText says of what it is followed by that it is not to come free.
+// neverText comes before what is not to come free.
 const neverText = "the nodes that are ready could not hold it if they were empty: "
 
 // request is what a workflow is to reserve.
