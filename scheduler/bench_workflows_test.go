@@ -73,24 +73,41 @@ func workflowJobs(stage string, count int, cores func(i int) int) (out scheduler
 	return out
 }
 
+// benchReserve chooses the reservation for five stages, also with as many gangs of four, for each of which a rack is required.
 func benchReserve(b *testing.B, nodes int) {
 	w := workflowsWorld(nodes, 0, 0, "")
-	var stages []scheduler.WorkflowStage
-	for s := range 5 {
-		stages = append(stages, workflowJobs(string(rune('a'+s)), nodes/5, func(i int) int { return 1 + (i*7+s)%8 }))
+	e := w.Edit()
+	for i := range nodes {
+		n := slotNodeOf(fmt.Sprintf("node-%06d", i), 16)
+		n.Meta["rack"] = fmt.Sprintf("r%d", i/20)
+		n.ComputeClass()
+		e.UpsertNode(n)
 	}
-	b.Run(fmt.Sprintf("reserve/stages=5/jobs=%d/nodes=%d", nodes/5, nodes), func(b *testing.B) {
-		var took []time.Duration
-		for b.Loop() {
-			stop := stopwatch()
-			c := scheduler.ChooseReservation(w, "default/wf", structs.DefaultNodePool, stages, structs.WorkflowReserve{}, false)
-			if took = append(took, stop()); !c.Posted {
-				b.Fatal(c.Missing)
+	w = e.World()
+	for _, gang := range []int{1, 4} {
+		var stages []scheduler.WorkflowStage
+		for s := range 5 {
+			stage := workflowJobs(string(rune('a'+s)), nodes/5, func(i int) int { return 1 + (i*7+s)%8 })
+			for _, j := range stage {
+				if g := j.TaskGroups[0]; gang > 1 {
+					g.Count, g.Gang, g.Topology = gang, &structs.Gang{}, &structs.TopologyConstraint{Level: "rack", Required: true}
+				}
 			}
+			stages = append(stages, stage)
 		}
-		b.ReportMetric(micros(median(took))/1000, "ms/reservation")
-		b.ReportMetric(0, "ns/op") // the median says more
-	})
+		b.Run(fmt.Sprintf("reserve/stages=5/jobs=%d/gang=%d/nodes=%d", nodes/5, gang, nodes), func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				stop := stopwatch()
+				c := scheduler.ChooseReservation(w, "default/wf", structs.DefaultNodePool, stages, structs.WorkflowReserve{}, false)
+				if took = append(took, stop()); !c.Posted {
+					b.Fatal(c.Missing)
+				}
+			}
+			b.ReportMetric(micros(median(took))/1000, "ms/reservation")
+			b.ReportMetric(0, "ns/op") // the median says more
+		})
+	}
 }
 
 func benchStage(b *testing.B, nodes, jobs int) {

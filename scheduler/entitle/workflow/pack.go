@@ -19,6 +19,8 @@ type Packing struct {
 	Enlarged Amounts
 	// Missing is what the nodes would need to have free beside what they have, where it is needed: zero if all is packed.
 	Missing Amounts
+	// Apart: it is missing only because gangs have to be in one domain, see [PackGangs].
+	Apart bool
 }
 
 // Pack chooses what a reservation takes of nodes that have this free, so that each stage packs into it by itself. It reserves
@@ -30,23 +32,8 @@ type Packing struct {
 // Then the parts grow where their nodes have room until all that is wanted is reserved, and further parts are opened for
 // the rest, on nodes that an instance may use.
 func Pack(nodes []Amounts, stages [][]Instance, want Amounts) Packing {
-	p := packer{free: nodes, stages: stages, partOf: make([]int, len(nodes)), sizes: make([]float64, len(nodes))}
-	var most, all Amounts
-	for n, free := range nodes {
-		p.partOf[n] = -1
-		most, all = most.Max(free), all.Plus(free)
-	}
-	p.most, p.total = scaleOf(most), scaleOf(all)
-	for n, free := range nodes {
-		p.sizes[n] = free.size(&p.most)
-	}
-	p.want = want.Max(Amounts{})
-	totals := make([]Amounts, len(stages))
-	for s := range stages {
-		totals[s] = Total(stages[s])
-		p.want = p.want.Max(totals[s])
-	}
-	for _, s := range descending(len(stages), func(s int) float64 { return totals[s].dominant(&p.total) }) {
+	p := newPacker(nodes, stages, want)
+	for _, s := range p.order() {
 		p.pack(stages[s])
 	}
 	p.grow()
@@ -54,9 +41,37 @@ func Pack(nodes []Amounts, stages [][]Instance, want Amounts) Packing {
 	return p.result()
 }
 
+func newPacker(nodes []Amounts, stages [][]Instance, want Amounts) packer {
+	p := packer{free: nodes, stages: stages, partOf: make([]int, len(nodes)), sizes: make([]float64, len(nodes)), all: make([]int, 0, len(nodes))}
+	var most, all Amounts
+	for n, free := range nodes {
+		p.partOf[n], p.all = -1, append(p.all, n)
+		most, all = most.Max(free), all.Plus(free)
+	}
+	p.most, p.total = scaleOf(most), scaleOf(all)
+	for n, free := range nodes {
+		p.sizes[n] = free.size(&p.most)
+	}
+	p.want = want.Max(Amounts{})
+	for s := range stages {
+		p.want = p.want.Max(Total(stages[s]))
+	}
+	return p
+}
+
+// order returns the stages' indexes, the largest first.
+func (p *packer) order() []int {
+	totals := make([]Amounts, len(p.stages))
+	for s := range p.stages {
+		totals[s] = Total(p.stages[s])
+	}
+	return descending(len(totals), func(s int) float64 { return totals[s].dominant(&p.total) })
+}
+
 // packer is the work of packing stages. Parts may be larger than what is free of their nodes: that is missing.
 type packer struct {
 	free        []Amounts
+	all         []int // the nodes
 	stages      [][]Instance
 	sizes       []float64 // of the nodes, in fractions of the largest
 	most, total scale     // of what is free: on one node, on all
@@ -81,10 +96,17 @@ func (p *packer) pack(stage []Instance) {
 
 // place packs one instance.
 func (p *packer) place(i *Instance) {
+	if at := p.find(i); at >= 0 {
+		p.add(at, i.Needs.Lacking(p.left[at]))
+		p.left[at] = p.left[at].Minus(i.Needs)
+	}
+}
+
+// find returns the part for one instance, opened if need be; -1: it may use no node.
+func (p *packer) find(i *Instance) int {
 	for at := range p.left {
 		if i.Needs.Fits(p.left[at]) && i.mayUse(p.parts[at].Node) {
-			p.left[at] = p.left[at].Minus(i.Needs)
-			return
+			return at
 		}
 	}
 	node := p.enlarge(i)
@@ -96,11 +118,9 @@ func (p *packer) place(i *Instance) {
 	}
 	if node < 0 {
 		p.homeless = p.homeless.Plus(i.Needs)
-		return
+		return -1
 	}
-	at := p.part(node)
-	p.add(at, i.Needs.Lacking(p.left[at]))
-	p.left[at] = p.left[at].Minus(i.Needs)
+	return p.part(node)
 }
 
 // part returns the index of a node's part, which it opens if there is none.
@@ -137,10 +157,15 @@ func (p *packer) enlarge(i *Instance) int {
 // open returns the node for a new part that has room for some amounts and covers most of what is not reserved yet; of equal ones the
 // smallest. It returns -1 if there is none.
 func (p *packer) open(needs Amounts, mayUse func(node int) bool) int {
+	return p.openOf(needs, p.all, mayUse)
+}
+
+// openOf does so among some nodes.
+func (p *packer) openOf(needs Amounts, of []int, mayUse func(node int) bool) int {
 	rest := p.want.Lacking(p.reserved).Max(needs)
 	scale := scaleOf(rest)
 	best, covers, least := -1, 0.0, 0.0
-	for n := range p.free {
+	for _, n := range of {
 		if p.partOf[n] >= 0 || !needs.Fits(p.free[n]) {
 			continue
 		}
@@ -157,9 +182,12 @@ func (p *packer) open(needs Amounts, mayUse func(node int) bool) int {
 }
 
 // nearest returns the node that would need least beside what it has free to take an instance, or -1 if it may use none.
-func (p *packer) nearest(i *Instance) int {
+func (p *packer) nearest(i *Instance) int { return p.nearestOf(i, p.all) }
+
+// nearestOf does so among some nodes.
+func (p *packer) nearestOf(i *Instance, of []int) int {
 	node, least := -1, 0.0
-	for n := range p.free {
+	for _, n := range of {
 		if !i.mayUse(n) {
 			continue
 		}
@@ -207,14 +235,19 @@ func (p *packer) usable(node int) bool {
 // repair packs stages once more that do not pack into the parts as they have become: a decreasing fit may fail in larger parts
 // although it succeeded in smaller ones. [Packs] is what decides, since it is what placing the stage later relies on.
 func (p *packer) repair() {
+	p.repairBy(func(s int) bool { return p.packs(p.stages[s]) }, func(s int) { p.pack(p.stages[s]) })
+}
+
+// repairBy does so by what reports whether a stage packs, and what packs it.
+func (p *packer) repairBy(packs func(s int) bool, pack func(s int)) {
 	for range maxRepairs {
 		if !p.missing().IsZero() {
 			return
 		}
 		failed := false
-		for _, stage := range p.stages {
-			if !p.packs(stage) {
-				p.pack(stage)
+		for s := range p.stages {
+			if !packs(s) {
+				pack(s)
 				failed = true
 			}
 		}
@@ -222,8 +255,8 @@ func (p *packer) repair() {
 			return
 		}
 	}
-	for _, stage := range p.stages {
-		if !p.packs(stage) {
+	for s, stage := range p.stages {
+		if !packs(s) {
 			p.homeless = p.homeless.Max(Total(stage))
 		}
 	}
@@ -231,11 +264,17 @@ func (p *packer) repair() {
 
 // packs reports whether a stage packs into the parts.
 func (p *packer) packs(stage []Instance) bool {
-	amounts, nodes := make([]Amounts, len(p.parts)), make([]int, len(p.parts))
+	amounts, nodes := p.lists()
+	return Packs(amounts, onParts(stage, nodes))
+}
+
+// lists returns what each part has, and the node on which it is.
+func (p *packer) lists() (amounts []Amounts, nodes []int) {
+	amounts, nodes = make([]Amounts, len(p.parts)), make([]int, len(p.parts))
 	for i, part := range p.parts {
 		amounts[i], nodes[i] = part.Amounts, part.Node
 	}
-	return Packs(amounts, onParts(stage, nodes))
+	return amounts, nodes
 }
 
 // onParts returns a stage whose instances' nodes are given as parts, of which each is on one of the nodes.

@@ -53,6 +53,12 @@ type Reclaim struct {
 // Amounts are compared in the one resource of which most is missing in the whole reservation. A license is taken back as one
 // part with one resource.
 func TakeBack(parts []PartState, stage []Instance, shares []int64) Reclaim {
+	return TakeBackGangs(parts, stage, Gangs{}, shares)
+}
+
+// TakeBackGangs is [TakeBack] for a stage with gangs, whose members are assigned to parts in one domain: to that where least is lacking at hand, of those
+// that have room. If a gang has room in none, none of its members is assigned.
+func TakeBackGangs(parts []PartState, stage []Instance, gangs Gangs, shares []int64) Reclaim {
 	idle, whole := make([]Amounts, len(parts)), make([]Amounts, len(parts))
 	var sum, atHand Amounts
 	for p := range parts {
@@ -60,19 +66,19 @@ func TakeBack(parts []PartState, stage []Instance, shares []int64) Reclaim {
 		idle[p] = parts[p].Idle.Min(whole[p])
 		sum, atHand = sum.Plus(whole[p]), atHand.Plus(idle[p])
 	}
-	if assigned, ok := fit(idle, stage); ok {
+	if assigned, ok := fitGangs(idle, stage, gangs); ok {
 		return Reclaim{Assigned: assigned, Complete: true}
 	}
 	needs := Total(stage)
-	t := taking{parts: parts, stage: stage, sum: sum, scale: scaleOf(sum)}
+	t := taking{parts: parts, stage: stage, sum: sum, scale: scaleOf(sum), levels: gangs.areas()}
 	t.start(needs.Lacking(atHand), needs, shares)
-	order := largestFirst(stage)
-	if complete := t.place(order, nil); complete {
+	units := unitsOf(stage, gangs.List, byLargest)
+	if complete := t.place(units, nil); complete {
 		return t.result(true)
 	}
-	if packed, ok := fit(whole, stage); ok {
+	if packed, ok := fitGangs(whole, stage, gangs); ok {
 		t.start(needs.Lacking(atHand), needs, shares)
-		return t.result(t.place(order, packed))
+		return t.result(t.place(units, packed))
 	}
 	return t.result(false)
 }
@@ -84,6 +90,7 @@ type choice struct{ part, borrower int }
 type taking struct {
 	parts    []PartState
 	stage    []Instance
+	levels   []areas   // of which gangs are kept in one domain
 	sum      Amounts   // of all parts
 	scale    scale     // of that
 	left     []Amounts // at hand in each part beside the instances that are placed
@@ -129,34 +136,90 @@ func scarcest(lacks, total, sum Amounts) int {
 	return scarce
 }
 
-// place places the instances in an order, into the parts of packed, or wherever the fewest borrowers leave. It reports whether all
-// are placed.
-func (t *taking) place(order, packed []int) bool {
+// place places the units in an order, into the parts of packed, or wherever the fewest borrowers leave. It reports whether all are placed.
+func (t *taking) place(units []unit, packed []int) bool {
 	complete := true
-	for _, i := range order {
-		instance := &t.stage[i]
-		var part int
-		if packed == nil {
-			part = t.choose(instance)
-		} else {
-			part = packed[i]
-			t.try(part, instance.Needs, len(t.parts[part].Borrowers))
-			t.best, t.trial = t.trial, t.best
-			t.rollBack(t.best)
+	for u := range units {
+		area := -1
+		if units[u].level >= 0 && packed == nil {
+			if area = t.area(&units[u]); area < 0 {
+				for _, m := range units[u].members {
+					t.assigned[m] = -1
+				}
+				complete = false
+				continue
+			}
 		}
-		t.assigned[i] = part
-		if part < 0 {
-			complete = false
-			continue
+		for _, i := range units[u].members {
+			instance := t.stage[i]
+			if area >= 0 {
+				of := t.levels[units[u].level].of
+				instance.MayUse = func(p int) bool { return of[p] == area && t.stage[i].mayUse(p) }
+			}
+			var part int
+			if packed == nil {
+				part = t.choose(&instance)
+			} else {
+				part = packed[i]
+				t.try(part, instance.Needs, len(t.parts[part].Borrowers))
+				t.best, t.trial = t.trial, t.best
+				t.rollBack(t.best)
+			}
+			t.put(i, part)
+			complete = complete && part >= 0
 		}
-		t.quota.need(t.lacking(part, instance.Needs))
-		for _, c := range t.best {
-			t.take(c)
-			t.victims = append(t.victims, c)
-		}
-		t.left[part], t.most[part] = t.left[part].Minus(instance.Needs), t.most[part].Minus(instance.Needs)
 	}
 	return complete
+}
+
+// put assigns an instance to a part that those of t.best leave; -1: to none.
+func (t *taking) put(i, part int) {
+	if t.assigned[i] = part; part < 0 {
+		return
+	}
+	needs := t.stage[i].Needs
+	t.quota.need(t.lacking(part, needs))
+	for _, c := range t.best {
+		t.take(c)
+		t.victims = append(t.victims, c)
+	}
+	t.left[part], t.most[part] = t.left[part].Minus(needs), t.most[part].Minus(needs)
+}
+
+// area returns the area in which a gang lacks least of what is at hand, of those that have room for it if all borrowers leave; -1: none has.
+func (t *taking) area(u *unit) int {
+	of := &t.levels[u.level]
+	short := make([]float64, len(of.nodes))
+	var list []int
+	for a, parts := range of.nodes {
+		var left, most Amounts
+		for _, p := range parts {
+			left, most = left.Plus(t.left[p].Min(t.most[p])), most.Plus(t.left[p].Plus(t.lent[p]).Min(t.most[p]))
+		}
+		if u.needs.Fits(most) {
+			lacks := u.needs.Lacking(left)
+			list, short[a] = append(list, a), lacks.size(&t.scale)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(short[a], short[b]) })
+	at := slices.IndexFunc(list, func(a int) bool { return t.holds(u, of.nodes[a]) })
+	if at < 0 {
+		return -1
+	}
+	return list[at]
+}
+
+// holds reports whether a gang fits into some parts if all borrowers leave.
+func (t *taking) holds(u *unit, parts []int) bool {
+	room := make([]Amounts, len(parts))
+	for k, p := range parts {
+		room[k] = t.left[p].Plus(t.lent[p]).Min(t.most[p])
+	}
+	members := make([]Instance, len(u.members))
+	for k, m := range u.members {
+		members[k] = t.stage[m]
+	}
+	return Packs(room, onParts(members, parts))
 }
 
 // lacking returns how much of the scarce resource a part has too little for an instance.

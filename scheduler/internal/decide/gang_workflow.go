@@ -13,7 +13,7 @@ import (
 // if that is required.
 func (x *GangPlacer) ofWorkflow() (t *Trial, without claim.Without) {
 	if own := feasible.OwnWorkflow(x.s.World, x.s.Input.Job); own != nil {
-		for _, d := range domain.OfParts(x.base, &x.s.Input.Config, x.gw, own) {
+		for d := range domain.OfParts(x.base, x.s.Input, x.gw, own) {
 			if t = x.tryOwn(own, d); t != nil {
 				break
 			}

@@ -4,11 +4,14 @@ package domain
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/devicetree"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -36,25 +39,56 @@ func At(e *world.Edit, gw *reconcile.GangWork, id, level string) []*feasible.Dom
 	return []*feasible.Domain{OfNode(n.Node)}
 }
 
-// OfParts returns the domains, one after the other, under which a gang may be in the reservation of its workflow; nil is anywhere.
-func OfParts(e *world.Edit, config *structs.SchedulerConfiguration, gw *reconcile.GangWork, own *structs.WorkflowClaim) (list []*feasible.Domain) {
+// OfParts returns the domains, one after the other, under which a gang may be in the reservation of its workflow, that of the node which is assigned to
+// its next instance first; nil is anywhere. With each, the input's assigned nodes are as they were, since a try uses them up.
+func OfParts(e *world.Edit, in *search.Input, gw *reconcile.GangWork, own *structs.WorkflowClaim) iter.Seq[*feasible.Domain] {
+	assigned := in.Assigned
+	return func(yield func(*feasible.Domain) bool) {
+		for _, d := range ofParts(e, in, gw, own) {
+			if in.Assigned = maps.Clone(assigned); !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+func ofParts(e *world.Edit, in *search.Input, gw *reconcile.GangWork, own *structs.WorkflowClaim) (list []*feasible.Domain) {
 	want := gw.Spec.Topology
 	if want == nil {
 		return []*feasible.Domain{nil}
 	}
-	level, _, site := SiteLevel(config, want.Level)
-	for i := range own.Parts {
-		id := own.Parts[i].NodeID
-		if n, known := world.StateOf(e, id); !site {
+	level, _, site := SiteLevel(&in.Config, want.Level)
+	for _, id := range assignedFirst(in, gw, own) {
+		n, known := world.StateOf(e, id)
+		switch {
+		case !site:
 			list = append(list, At(e, gw, id, want.Level)...)
-		} else if known && n.Node != nil {
-			list = append(list, OfSite(n.Node, level))
+		case known && n.Node != nil:
+			d := OfSite(n.Node, level)
+			if !slices.ContainsFunc(list, func(o *feasible.Domain) bool { return o.Value == d.Value }) {
+				list = append(list, d)
+			}
 		}
 	}
 	if !want.Required {
 		list = append(list, nil)
 	}
 	return list
+}
+
+// assignedFirst returns the nodes of a reservation in its order, after that which is assigned to the next instance of a gang.
+func assignedFirst(in *search.Input, gw *reconcile.GangWork, own *structs.WorkflowClaim) (nodes []string) {
+	for i := range own.Parts {
+		nodes = append(nodes, own.Parts[i].NodeID)
+	}
+	for _, work := range gw.Works {
+		if of := in.Assigned[work.Group.Name]; len(of) > 0 {
+			if at := slices.Index(nodes, of[0]); at >= 0 {
+				return slices.Insert(slices.Delete(nodes, at, at+1), 0, of[0])
+			}
+		}
+	}
+	return nodes
 }
 
 // NewCell makes the domain of a cell within a node.

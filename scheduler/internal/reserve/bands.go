@@ -45,11 +45,11 @@ type preemption struct {
 const failedRank = 0
 
 // fromBands packs stages, with licenses beside, where instances of lower bands leave; false: they are not enough, or may not be taken from.
-func (c *chooser) fromBands(stages [][]workflow.Instance, want workflow.Amounts, licenses []structs.RequestedLicense, bands Bands) (out Choice, ok bool) {
-	if bands.Config == nil {
+func (c *chooser) fromBands(r *request) (out Choice, ok bool) {
+	if r.bands.Config == nil {
 		return out, false
 	}
-	p := &preemption{chooser: c, bands: bands}
+	p := &preemption{chooser: c, bands: r.bands}
 	levels := p.levels()
 	if len(levels) == 0 {
 		return out, false
@@ -57,7 +57,7 @@ func (c *chooser) fromBands(stages [][]workflow.Instance, want workflow.Amounts,
 	for i, n := range p.nodes {
 		p.asIs = append(p.asIs, p.freeOf(i, n))
 	}
-	pack := func(losing int) workflow.Packing { return workflow.Pack(p.amounts(losing), stages, want) }
+	pack := func(losing int) workflow.Packing { return r.pack(p.amounts(losing)) }
 	works := func(most int) bool {
 		p.upTo(most)
 		return pack(len(p.losing)).Missing.IsZero()
@@ -73,8 +73,8 @@ func (c *chooser) fromBands(stages [][]workflow.Instance, want workflow.Amounts,
 	if !packed.Missing.IsZero() {
 		return out, false
 	}
-	out = Choice{Posted: true, Preempts: true, Enlarged: packed.Enlarged, Parts: c.parts(packed.Parts), Licenses: licenses}
-	if !p.nameParts(packed.Parts, out.Parts) || !p.stop(packed.Parts, out.Parts) || !p.takeLicenses(licenses, out.Parts) {
+	out = Choice{Posted: true, Preempts: true, Enlarged: packed.Enlarged, Parts: c.parts(packed.Parts), Licenses: r.licenses.of}
+	if !p.nameParts(packed.Parts, out.Parts) || !p.stop(packed.Parts, out.Parts) || !p.takeLicenses(r.licenses.of, out.Parts) {
 		return out, false
 	}
 	for _, l := range p.leavers {

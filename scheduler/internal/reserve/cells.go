@@ -104,12 +104,12 @@ func (c *chooser) treeOf(i int, key world.ChainKey) *world.DeviceTree {
 
 // packInCells packs stages of which the devices are in cells of the workflow's namespace, and returns who leaves for them; false: the cells do not hold
 // them.
-func (c *chooser) packInCells(stages [][]workflow.Instance, want workflow.Amounts) (out Choice, ok bool) {
+func (c *chooser) packInCells(r *request) (out Choice, ok bool) {
 	var total workflow.Amounts
-	for _, s := range stages {
+	for _, s := range r.stages {
 		total = total.Max(workflow.Total(s))
 	}
-	if total.Max(want).Devices == 0 {
+	if total.Max(r.want).Devices == 0 {
 		return out, false
 	}
 	own := c.owned()
@@ -127,7 +127,7 @@ func (c *chooser) packInCells(stages [][]workflow.Instance, want workflow.Amount
 			room[i] = world.Resources{}
 		}
 	}
-	packed := workflow.Pack(c.besideSlots(room, false), stages, want)
+	packed := r.pack(c.besideSlots(room, false))
 	if !packed.Missing.IsZero() {
 		return out, false
 	}

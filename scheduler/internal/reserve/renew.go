@@ -9,6 +9,18 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+// nearTo returns which nodes are under the same cells of all levels above nodes as one that is lost. There gangs of the stages, which are not known here,
+// have what they require as before. All are, if it is not known any more.
+func (c *chooser) nearTo(id string) func(int) bool {
+	lost, known := c.w.Node(id)
+	if !known {
+		return nil
+	}
+	return func(i int) bool {
+		return !slices.ContainsFunc(c.w.SiteLevels(), func(l structs.TopologyLevel) bool { return lost.Meta[l.Meta] != c.nodes[i].Node.Meta[l.Meta] })
+	}
+}
+
 // Renew returns the reservation of a workflow with what was lost of it, as nodes are not ready any more, on other nodes, if all of that is free (part
 // 5, "A lost node's part is reserved anew"); else as it is, with what is missing.
 func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
@@ -20,7 +32,7 @@ func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
 		at[n.ID] = i
 	}
 	var kept []structs.WorkflowPart
-	var lost []workflow.Instance
+	var lost, near []workflow.Instance
 	var names []string
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
@@ -28,6 +40,7 @@ func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
 			lost = append(lost, workflow.Instance{Needs: workflow.Amounts{
 				CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Cores: int64(p.Cores), Devices: int64(p.Devices),
 			}})
+			near = append(near, workflow.Instance{Needs: lost[len(lost)-1].Needs, MayUse: x.nearTo(p.NodeID)})
 			names = append(names, structs.ShortID(p.NodeID))
 			continue
 		}
@@ -37,11 +50,14 @@ func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
 	if len(lost) == 0 {
 		return out
 	}
-	if of, ok := x.packInCells([][]workflow.Instance{lost}, workflow.Amounts{}); ok {
+	if of, ok := x.packInCells(&request{stages: [][]workflow.Instance{lost}}); ok {
 		of.Parts, of.Licenses = slices.Concat(kept, of.Parts), c.Licenses
 		return of
 	}
-	packed := workflow.Pack(x.free, [][]workflow.Instance{lost}, workflow.Amounts{})
+	packed := workflow.Pack(x.free, [][]workflow.Instance{near}, workflow.Amounts{})
+	if !packed.Missing.IsZero() {
+		packed = workflow.Pack(x.free, [][]workflow.Instance{lost}, workflow.Amounts{})
+	}
 	if !packed.Missing.IsZero() {
 		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and nowhere is so much free: " + text(packed.Missing) + " are missing"
 		return out

@@ -45,53 +45,95 @@ type Choice struct {
 func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
 	c := chooser{w: w, e: w.Edit(), key: key, pool: pool}
 	c.list()
-	instances := make([][]workflow.Instance, len(stages))
+	r := request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, kept: kept, bands: bands}
 	totals := make([]workflow.Amounts, len(stages))
 	for i, s := range stages {
-		instances[i] = c.instances(s)
-		totals[i] = workflow.Total(instances[i])
+		r.stages[i] = c.instances(s)
+		totals[i] = workflow.Total(r.stages[i])
 	}
-	want, err := rule.Amounts(totals)
-	if err != nil {
+	var err error
+	if r.want, err = rule.Amounts(totals); err != nil {
 		return Choice{Missing: err.Error(), Never: true}
 	}
-	licenses, err := licensesOf(w, key, stages, rule)
-	if err != nil || licenses.hopeless != "" {
-		return Choice{Missing: cmp.Or(licenses.hopeless, fmt.Sprint(err)), Never: true}
+	if r.licenses, err = licensesOf(w, key, stages, rule); err != nil || r.licenses.hopeless != "" {
+		return Choice{Missing: cmp.Or(r.licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
-	if out, ok := c.packInCells(instances, want); ok && licenses.missing == "" && rule.Check(out.Enlarged) == nil {
-		out.Licenses = licenses.of
+	out, apart := c.choose(&r)
+	if !apart {
 		return out
 	}
-	now := workflow.Pack(c.free, instances, want)
+	// That no room was found for the gangs together is no proof that there is none. By nodes all that they need is reserved at least, and in one cell what each needs
+	// by itself: one that has no room beside the others waits in its stage until they end.
+	alone := r
+	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
+	if by, _ := c.choose(&alone); !by.Never {
+		return by
+	}
+	if out.Enlarged.IsZero() { // else what is to be reserved is too little, as it states
+		r.gangs = workflow.Gangs{}
+		out, _ = c.choose(&r)
+	}
+	return out
+}
+
+// neverText comes before what is not to come free.
+const neverText = "the nodes that are ready could not hold it if they were empty: "
+
+// request is what a workflow is to reserve.
+type request struct {
+	stages   [][]workflow.Instance
+	gangs    workflow.Gangs
+	want     workflow.Amounts
+	licenses licenses
+	rule     workflow.Reserve
+	kept     bool
+	bands    Bands
+}
+
+// pack packs the stages into what may be reserved of each node.
+func (r *request) pack(nodes []workflow.Amounts) workflow.Packing {
+	return workflow.PackGangs(nodes, r.stages, r.gangs, r.want)
+}
+
+// choose returns what is reserved. apart reports that it is never to be had only because of the gangs, as far as packing finds.
+func (c *chooser) choose(r *request) (out Choice, apart bool) {
+	if out, ok := c.packInCells(r); ok && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
+		out.Licenses = r.licenses.of
+		return out, false
+	}
+	now := r.pack(c.free)
 	if now.Missing.IsZero() {
-		if err := rule.Check(now.Enlarged); err != nil {
-			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}
+		if err := r.rule.Check(now.Enlarged); err != nil {
+			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}, len(r.gangs.List) > 0
 		}
-		out := Choice{Parts: c.parts(now.Parts), Licenses: licenses.of, Posted: true, Enlarged: now.Enlarged}
-		if licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
-			return out
+		out := Choice{Parts: c.parts(now.Parts), Licenses: r.licenses.of, Posted: true, Enlarged: now.Enlarged}
+		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
+			return out, false
 		}
+	} else if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
+		out.Never, out.Missing = true, neverText+"there is not enough room for "+gang.Name
+		return out, false
 	}
-	if out, ok := c.fromBands(instances, want, licenses.of, bands); ok && rule.Check(out.Enlarged) == nil {
-		return out
+	if out, ok := c.fromBands(r); ok && r.rule.Check(out.Enlarged) == nil {
+		return out, false
 	}
-	out, later := Choice{Missing: missingText(now.Missing, licenses.missing)}, now
+	out.Missing = missingText(now, r.licenses.missing)
+	later := now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
-		if later = workflow.Pack(c.beside, instances, want); !later.Missing.IsZero() {
-			later = workflow.Pack(c.empty, instances, want)
+		if later = r.pack(c.beside); !later.Missing.IsZero() {
+			later = r.pack(c.empty)
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, "the nodes that are ready could not hold it if they were empty: "+text(later.Missing)+" are missing"
-		return out
+		out.Never, out.Missing = true, neverText+text(later.Missing)+where(later)+" are missing"
+		return out, later.Apart
 	}
-	if kept {
-		return out
+	if r.kept {
+		return out, false
 	}
-	out.Parts, out.Licenses, out.Enlarged = c.parts(later.Parts), licenses.of, later.Enlarged
-	return out
+	out.Parts, out.Licenses, out.Enlarged = c.parts(later.Parts), r.licenses.of, later.Enlarged
+	return out, false
 }
 
 // chooser is the work of choosing.

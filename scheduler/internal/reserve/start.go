@@ -19,7 +19,7 @@ type Start struct {
 	// Lacking reports that the stage does not fit into the reservation: the rest runs as what has no claim.
 	Lacking bool
 	// Nodes are those that the instances of the stage are assigned to, in the order of the jobs, their groups and their counts, without those of
-	// sysbatch jobs; "": it does not fit.
+	// sysbatch jobs; "": it does not fit. Those of a gang are under one cell of the level above nodes, or on the one node, that it requires.
 	Nodes []string
 }
 
@@ -32,7 +32,7 @@ func TakeBack(w *world.World, c *structs.WorkflowClaim, s Stage, now int64) (out
 	for i, l := range c.Lend {
 		shares[i] = int64(l.Share)
 	}
-	reclaim := workflow.TakeBack(parts, stage, shares)
+	reclaim := workflow.TakeBackGangs(parts, stage, t.gangs([]Stage{s}), shares)
 	out.Lacking = !reclaim.Complete
 	t.needs = make([]workflow.Amounts, len(parts))
 	out.Nodes = make([]string, len(stage))

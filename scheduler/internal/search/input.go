@@ -46,8 +46,8 @@ type Input struct {
 	// EntitledOnly: only instances that a claim of the job's namespace holds are placed. The others wait for the other position of
 	// their request in the queue.
 	EntitledOnly bool
-	// Assigned returns the node on which the next instance of a group is to use the reservation of its workflow, once for each; "", or nil for all: any.
-	Assigned func(group string) (nodeID string)
+	// Assigned are the nodes on which the instances of each group are to use the reservation of their workflow, that of the next one first; none: any.
+	Assigned map[string][]string
 	// LendRound is the round in which the request is tried, of those in which workflows lend by shares, from 1 on; 0: it may borrow whatever others
 	// have a share of.
 	LendRound int
@@ -55,12 +55,14 @@ type Input struct {
 	CountOnly bool
 }
 
-// NodeOf returns the node that is assigned to the next instance of a group; "": none is.
+// NodeOf returns the node that is assigned to the next instance of a group, and goes on to the one after; "": none is.
 func (in *Input) NodeOf(group string) string {
-	if in.Assigned == nil {
+	of := in.Assigned[group]
+	if len(of) == 0 {
 		return ""
 	}
-	return in.Assigned(group)
+	in.Assigned[group] = of[1:]
+	return of[0]
 }
 
 // PendingSince returns when a group's request began to wait, in Unix nanoseconds; begins if it has not waited yet.

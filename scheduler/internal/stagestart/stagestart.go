@@ -80,18 +80,11 @@ func (j *Job) place(moving *pass.Pass, in search.Input, nodes []string) []*struc
 	return plan.Place
 }
 
-// assigned returns what gives each instance of a job's groups the node that it is assigned to.
-func assigned(job *structs.Job, nodes []string) func(group string) string {
+// assigned returns the nodes that the instances of a job are assigned to, by their groups.
+func assigned(job *structs.Job, nodes []string) map[string][]string {
 	byGroup := map[string][]string{}
 	for _, g := range job.TaskGroups {
 		byGroup[g.Name], nodes = nodes[:g.Count], nodes[g.Count:]
 	}
-	return func(group string) string {
-		of := byGroup[group]
-		if len(of) == 0 {
-			return ""
-		}
-		byGroup[group] = of[1:]
-		return of[0]
-	}
+	return byGroup
 }

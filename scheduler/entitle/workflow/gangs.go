@@ -1,0 +1,313 @@
+package workflow
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Gang is instances of a stage that have to be in one domain of a level, as in one rack or on one node.
+type Gang struct {
+	Stage   int   // its index
+	Members []int // indexes of the stage's instances
+	Level   int   // index of [Gangs.Levels]
+	Name    string
+}
+
+// Gangs is the gangs of the stages of a workflow that require a level of topology.
+type Gangs struct {
+	// Levels is, of each level, the domain of each node, by the node's index in what is packed into; -1: the node is in none. Domains are numbered
+	// from 0.
+	Levels [][]int
+	List   []Gang
+}
+
+// on returns the gangs on parts that are on nodes.
+func (g Gangs) on(nodes []int) Gangs {
+	out := Gangs{List: g.List}
+	for _, domains := range g.Levels {
+		on := make([]int, len(nodes))
+		for part, node := range nodes {
+			on[part] = domains[node]
+		}
+		out.Levels = append(out.Levels, on)
+	}
+	return out
+}
+
+// Alone returns the stages without gangs, and after them each gang as a stage of its own: what these pack into holds each stage by its instances, and each gang
+// in one domain by itself.
+func (g Gangs) Alone(stages [][]Instance) ([][]Instance, Gangs) {
+	alone := Gangs{Levels: g.Levels}
+	list := slices.Clone(stages)
+	for _, gang := range g.List {
+		own := Gang{Stage: len(list), Level: gang.Level, Name: gang.Name}
+		var members []Instance
+		for _, m := range gang.Members {
+			own.Members, members = append(own.Members, len(members)), append(members, stages[gang.Stage][m])
+		}
+		list, alone.List = append(list, members), append(alone.List, own)
+	}
+	return list, alone
+}
+
+// Impossible returns the first of the gangs that has no room in any domain of its level, by itself, on nodes that have this free, so that no order of packing
+// helps: all of it is more than the domain has, or one member more than any node of it, or as many members as it has do not fit if all need as little as
+// the least of them does. nil: none is known to.
+func (g Gangs) Impossible(nodes []Amounts, stages [][]Instance) *Gang {
+	areas := g.areas()
+	for i := range g.List {
+		gang := &g.List[i]
+		if !slices.ContainsFunc(areas[gang.Level].nodes, func(domain []int) bool { return mayHold(nodes, domain, stages[gang.Stage], gang.Members) }) {
+			return gang
+		}
+	}
+	return nil
+}
+
+// mayHold reports whether the nodes of a domain could hold some instances, as far as sums and numbers say.
+func mayHold(nodes []Amounts, domain []int, stage []Instance, members []int) bool {
+	needs, least := Amounts{}, stage[members[0]].Needs
+	for _, m := range members {
+		needs, least = needs.Plus(stage[m].Needs), least.Min(stage[m].Needs)
+	}
+	var room Amounts
+	count, has := int64(0), make([]bool, len(members))
+	for _, n := range domain {
+		usable := false
+		for k, m := range members {
+			if stage[m].Needs.Fits(nodes[n]) && stage[m].mayUse(n) {
+				has[k], usable = true, true
+			}
+		}
+		if usable {
+			room, count = room.Plus(nodes[n]), count+least.times(&nodes[n], int64(len(members)))
+		}
+	}
+	return needs.Fits(room) && count >= int64(len(members)) && !slices.Contains(has, false)
+}
+
+// times returns how often an amount is in another one, most at most.
+func (a *Amounts) times(in *Amounts, most int64) int64 {
+	for r := range resources {
+		if n := a.of(r); n > 0 {
+			most = min(most, in.of(r)/n)
+		}
+	}
+	return max(0, most)
+}
+
+// areas is the domains of a level, in the order of their first nodes.
+type areas struct {
+	of    []int   // the area of each node, or -1
+	nodes [][]int // of each area
+}
+
+// areas returns the domains of each level.
+func (g Gangs) areas() (list []areas) {
+	for _, domains := range g.Levels {
+		list = append(list, areasOf(domains))
+	}
+	return list
+}
+
+func areasOf(domains []int) (a areas) {
+	a.of = make([]int, len(domains))
+	number := map[int]int{} // looked up only
+	for node, d := range domains {
+		if a.of[node] = -1; d < 0 {
+			continue
+		}
+		area, known := number[d]
+		if !known {
+			area = len(a.nodes)
+			number[d], a.nodes = area, append(a.nodes, nil)
+		}
+		a.of[node], a.nodes[area] = area, append(a.nodes[area], node)
+	}
+	return a
+}
+
+// unit is what is packed as one: an instance, or all members of a gang.
+type unit struct {
+	members []int // of a gang the largest first
+	level   int   // -1: no gang
+	needs   Amounts
+	largest float64 // dominant share of the largest member
+	size    float64 // of all members
+}
+
+// ranking is an order in which units are packed.
+type ranking int
+
+const (
+	byLargest    ranking = iota // those with the largest member first, then those that need most
+	byTotal                     // those that need most first
+	gangsByTotal                // gangs first, those that need most first
+)
+
+var rankings = []ranking{byLargest, gangsByTotal, byTotal}
+
+// unitsOf returns a stage with its gangs as units, in an order; equal ones as they are named.
+func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
+	sum := scaleOf(Total(stage))
+	in := make([]bool, len(stage))
+	for _, g := range gangs {
+		u := unit{members: slices.Clone(g.Members), level: g.Level}
+		share := func(m int) float64 { return stage[m].Needs.dominant(&sum) }
+		slices.SortStableFunc(u.members, func(a, b int) int { return cmp.Compare(share(b), share(a)) })
+		for _, m := range u.members {
+			in[m], u.needs = true, u.needs.Plus(stage[m].Needs)
+		}
+		u.largest, u.size = share(u.members[0]), u.needs.dominant(&sum)
+		list = append(list, u)
+	}
+	for i := range stage {
+		if !in[i] {
+			share := stage[i].Needs.dominant(&sum)
+			list = append(list, unit{members: []int{i}, level: -1, needs: stage[i].Needs, largest: share, size: share})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b unit) int {
+		first := 0
+		switch by {
+		case byLargest:
+			first = cmp.Compare(b.largest, a.largest)
+		case gangsByTotal:
+			first = cmp.Compare(min(0, b.level), min(0, a.level))
+		case byTotal:
+		}
+		return cmp.Or(first, cmp.Compare(b.size, a.size), cmp.Compare(a.members[0], b.members[0]))
+	})
+	return list
+}
+
+// fitGangs is fit for a stage with gangs: it assigns all members of each to parts in one domain, by several orders, into the first domain that has room or into
+// the one with the least room. The first of each order is what [PackGangs] does.
+func fitGangs(parts []Amounts, stage []Instance, gangs Gangs) ([]int, bool) {
+	if len(gangs.List) == 0 {
+		return fit(parts, stage)
+	}
+	if !Total(stage).Fits(total(parts)) {
+		return nil, false
+	}
+	f := newGangFitting(parts, gangs)
+	f.stage, f.assigned = stage, make([]int, len(stage))
+	for _, tight := range []bool{false, true} {
+		for _, by := range rankings {
+			if f.fit(unitsOf(stage, gangs.List, by), tight) {
+				return f.assigned, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func newGangFitting(parts []Amounts, gangs Gangs) *gangFitting {
+	f := &gangFitting{parts: parts, all: make([]int, len(parts)), levels: gangs.areas()}
+	var most Amounts
+	for p := range parts {
+		f.all[p], most = p, most.Max(parts[p])
+	}
+	f.scale = scaleOf(most)
+	return f
+}
+
+// gangFitting is the work of assigning a stage with gangs to parts.
+type gangFitting struct {
+	parts    []Amounts
+	stage    []Instance
+	scale    scale // of the most that any part has
+	all      []int // the parts
+	levels   []areas
+	left     []Amounts   // of each part
+	sums     [][]Amounts // of each level, what is left in each area
+	assigned []int
+}
+
+// fit assigns units in an order. tight has them where the least is left, instead of where there is room first.
+func (f *gangFitting) fit(units []unit, tight bool) bool {
+	f.left, f.sums = slices.Clone(f.parts), make([][]Amounts, len(f.levels))
+	for l := range f.levels {
+		f.sums[l] = sumsOf(f.levels[l].nodes, f.left)
+	}
+	return !slices.ContainsFunc(units, func(u unit) bool { return !f.place(&u, tight) })
+}
+
+// sumsOf returns what all nodes of each area have.
+func sumsOf(areas [][]int, of []Amounts) []Amounts {
+	sums := make([]Amounts, len(areas))
+	for a, nodes := range areas {
+		for _, n := range nodes {
+			sums[a] = sums[a].Plus(of[n])
+		}
+	}
+	return sums
+}
+
+// place assigns a unit; false: it fits nowhere.
+func (f *gangFitting) place(u *unit, tight bool) bool {
+	if u.level < 0 {
+		return f.within(u, f.all, tight)
+	}
+	l := u.level
+	if !tight {
+		for a := range f.sums[l] {
+			if u.needs.Fits(f.sums[l][a]) && f.within(u, f.levels[l].nodes[a], false) {
+				return true
+			}
+		}
+		return false
+	}
+	var list []int
+	for a := range f.sums[l] {
+		if u.needs.Fits(f.sums[l][a]) {
+			list = append(list, a)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(f.sums[l][a].size(&f.scale), f.sums[l][b].size(&f.scale)) })
+	return slices.ContainsFunc(list, func(a int) bool { return f.within(u, f.levels[l].nodes[a], true) })
+}
+
+// within assigns a unit to some of the parts, or to none.
+func (f *gangFitting) within(u *unit, parts []int, tight bool) bool {
+	for k, m := range u.members {
+		p := f.part(&f.stage[m], parts, tight)
+		if p < 0 {
+			for _, m := range u.members[:k] {
+				f.assign(f.assigned[m], Amounts{}.Minus(f.stage[m].Needs))
+			}
+			return false
+		}
+		f.assigned[m] = p
+		f.assign(p, f.stage[m].Needs)
+	}
+	return true
+}
+
+// part returns the part for an instance among some, or -1.
+func (f *gangFitting) part(i *Instance, parts []int, tight bool) int {
+	best, least := -1, 0.0
+	for _, p := range parts {
+		if !i.Needs.Fits(f.left[p]) || !i.mayUse(p) {
+			continue
+		}
+		if !tight {
+			return p
+		}
+		rest := f.left[p].Minus(i.Needs)
+		if size := rest.size(&f.scale); best < 0 || size < least {
+			best, least = p, size
+		}
+	}
+	return best
+}
+
+// assign takes some amounts of what is left of a part, and of the areas in which it is.
+func (f *gangFitting) assign(part int, needs Amounts) {
+	f.left[part] = f.left[part].Minus(needs)
+	for l := range f.levels {
+		if a := f.levels[l].of[part]; a >= 0 {
+			f.sums[l][a] = f.sums[l][a].Minus(needs)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package workflow
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawGangs returns gangs of some instances of stages on n nodes: of two levels, nodes and pairs of nodes, of which the last node is in none.
+func drawGangs(t *rapid.T, n int, stages [][]Instance) (out Gangs) {
+	out.Levels = make([][]int, 2)
+	for node := range n {
+		pair := node / 2
+		if node == n-1 {
+			pair = -1
+		}
+		out.Levels[0], out.Levels[1] = append(out.Levels[0], node), append(out.Levels[1], pair)
+	}
+	for s, stage := range stages {
+		for next := 0; next < len(stage); {
+			last := min(next+rapid.IntRange(1, 3).Draw(t, "members"), len(stage))
+			if rapid.Bool().Draw(t, "gang") {
+				gang := Gang{Stage: s, Level: rapid.IntRange(0, 1).Draw(t, "level")}
+				for ; next < last; next++ {
+					gang.Members = append(gang.Members, next)
+				}
+				out.List = append(out.List, gang)
+			}
+			next = max(next, last)
+		}
+	}
+	return out
+}
+
+// of returns the gangs of one stage, as if it were the only one, on parts that are on nodes.
+func (g Gangs) of(stage int, nodes []int) (out Gangs) {
+	out = g.on(nodes)
+	out.List = nil
+	for _, gang := range g.List {
+		if gang.Stage == stage {
+			gang.Stage = 0
+			out.List = append(out.List, gang)
+		}
+	}
+	return out
+}
+
+// existsTogether reports whether a stage fits into amounts with its gangs in one domain each, by trying everything.
+func existsTogether(left []Amounts, stage []Instance, gangs Gangs) bool {
+	if len(gangs.List) == 0 {
+		return exists(left, stage)
+	}
+	gang, rest := gangs.List[0], Gangs{gangs.Levels, gangs.List[1:]}
+	domains := gangs.Levels[gang.Level]
+	for _, d := range slices.Compact(slices.Sorted(slices.Values(domains))) {
+		kept := slices.Clone(stage)
+		for _, m := range gang.Members {
+			may := stage[m].mayUse
+			kept[m].MayUse = func(node int) bool { return domains[node] == d && may(node) }
+		}
+		if d >= 0 && existsTogether(left, kept, rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// Stages pack with their gangs together, and whoever borrows what they pack into leaves so that they are together.
+func TestPackGangsProperty(t *testing.T) {
+	packed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.SliceOfN(drawAmounts(12), 1, 5).Draw(t, "nodes")
+		stages := rapid.SliceOfN(drawStage(4, len(nodes)), 1, 3).Draw(t, "stages")
+		for _, stage := range stages {
+			for i := range stage { // what needs nothing is never missing
+				stage[i].Needs.MemoryMB++
+			}
+		}
+		gangs := drawGangs(t, len(nodes), stages)
+		got := PackGangs(nodes, stages, gangs, Amounts{})
+		if !got.Missing.IsZero() {
+			return
+		}
+		packed++
+		amounts, on := make([]Amounts, len(got.Parts)), make([]int, len(got.Parts))
+		for i, p := range got.Parts {
+			if amounts[i], on[i] = p.Amounts, p.Node; !p.Amounts.Fits(nodes[p.Node]) {
+				t.Fatalf("part %+v", p)
+			}
+		}
+		for s, stage := range stages {
+			stage, of := onParts(stage, on), gangs.of(s, on)
+			if !existsTogether(amounts, stage, of) {
+				t.Fatalf("stage %d does not pack into %+v", s, got)
+			}
+			parts := make([]PartState, len(amounts))
+			for p := range parts {
+				if all := amounts[p]; rapid.Bool().Draw(t, "lent") {
+					parts[p].Borrowers = []Borrower{{ID: string(rune('a' + p)), Uses: all}}
+				} else {
+					parts[p].Idle = all
+				}
+			}
+			checkTogether(t, parts, stage, of, TakeBackGangs(parts, stage, of, nil))
+		}
+	})
+	if packed == 0 {
+		t.Error("nothing was packed")
+	}
+}
+
+// checkTogether checks that all of a stage is assigned, each gang to one domain, and that it has room when the victims have left.
+func checkTogether(t *rapid.T, parts []PartState, stage []Instance, gangs Gangs, r Reclaim) {
+	if !r.Complete {
+		t.Fatalf("not all are assigned: %+v", r)
+	}
+	left := make([]Amounts, len(parts))
+	for p := range parts {
+		left[p] = parts[p].Idle
+		for _, b := range parts[p].Borrowers {
+			if slices.Contains(r.Victims, b.ID) {
+				left[p] = left[p].Plus(b.Uses)
+			}
+		}
+	}
+	for i, p := range r.Assigned {
+		if left[p] = left[p].Minus(stage[i].Needs); !stage[i].mayUse(p) || !(Amounts{}).Fits(left[p]) {
+			t.Fatalf("instance %d is assigned to part %d: %+v", i, p, r)
+		}
+	}
+	for _, g := range gangs.List {
+		domain := gangs.Levels[g.Level][r.Assigned[g.Members[0]]]
+		if domain < 0 || slices.ContainsFunc(g.Members, func(m int) bool { return gangs.Levels[g.Level][r.Assigned[m]] != domain }) {
+			t.Fatalf("gang %+v is assigned to %v", g, r.Assigned)
+		}
+	}
+}
+
+// Nearly all stages that fit with their gangs together are found to.
+func TestFitGangsProperty(t *testing.T) {
+	there, missed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(drawAmounts(12), 1, 5).Draw(t, "parts")
+		stage := drawStage(6, len(parts)).Draw(t, "stage")
+		gangs := drawGangs(t, len(parts), [][]Instance{stage})
+		_, ok := fitGangs(parts, stage, gangs)
+		if existsTogether(parts, stage, gangs) {
+			there++
+			if !ok {
+				missed++
+			}
+		} else if ok {
+			t.Fatalf("%+v does not fit into %+v with %+v", stage, parts, gangs)
+		}
+	})
+	if there == 0 || missed*20 > there {
+		t.Errorf("%d of %d that fit were not found", missed, there)
+	}
+}
+
+// What gangs of several stages need is reserved in one domain, where others of a stage leave them room, without enlarging the reservation.
+func TestPackGangsChooses(t *testing.T) {
+	racks := [][]int{{0, 0, 1, 1}}
+	gang := func(stage int, members ...int) Gang { return Gang{Stage: stage, Members: members} }
+	for _, c := range []struct {
+		name   string
+		nodes  []int64
+		stages [][]Instance
+		gangs  []Gang
+		want   []int64 // of each node; nil: it is missing
+	}{
+		{"half of the room in each rack", []int64{2, 2, 2, 2}, [][]Instance{stageOf(2, 2, 2)}, []Gang{gang(0, 0, 1, 2)}, nil},
+		{"room in the second rack", []int64{3, 1, 2, 4}, [][]Instance{stageOf(2, 2, 2)}, []Gang{gang(0, 0, 1, 2)}, []int64{0, 0, 2, 4}},
+		{"two stages share a rack", []int64{4, 4, 4, 4}, [][]Instance{stageOf(2, 2), stageOf(4, 4)}, []Gang{gang(0, 0, 1), gang(1, 0, 1)}, []int64{4, 4, 0, 0}},
+		{"two gangs of a stage", []int64{3, 3, 4, 4}, [][]Instance{stageOf(3, 3, 4, 4)}, []Gang{gang(0, 0, 1), gang(0, 2, 3)}, []int64{3, 3, 4, 4}},
+		{"another fits into the first rack only", []int64{8, 0, 2, 2}, [][]Instance{stageOf(2, 2, 8)}, []Gang{gang(0, 0, 1)}, []int64{8, 0, 2, 2}},
+		{"enlarged least", []int64{4, 4, 4, 5}, [][]Instance{stageOf(4, 4), stageOf(5, 3)}, []Gang{gang(0, 0, 1)}, []int64{0, 0, 4, 5}},
+	} {
+		var nodes []Amounts
+		for _, n := range c.nodes {
+			nodes = append(nodes, cores(n))
+		}
+		got := PackGangs(nodes, c.stages, Gangs{racks, c.gangs}, Amounts{})
+		of := make([]int64, len(nodes))
+		for _, p := range got.Parts {
+			of[p.Node] = p.Amounts.Cores
+		}
+		if c.want == nil && !got.Apart || c.want != nil && (!got.Missing.IsZero() || !slices.Equal(of, c.want)) {
+			t.Errorf("%s: %v of %+v, want %v", c.name, of, got, c.want)
+		}
+	}
+}
+
+// gangsOfFour returns 1,000 nodes of so much in 50 racks, and five stages of so many gangs of four of one to eight cores, that require a rack.
+func gangsOfFour(each int64, gangs int) (nodes []Amounts, stages [][]Instance, of Gangs) {
+	rack := make([]int, 1000)
+	for i := range rack {
+		rack[i], nodes = i/20, append(nodes, Amounts{CPU: each, MemoryMB: each, DiskMB: 1e6})
+	}
+	of.Levels, stages = [][]int{rack}, make([][]Instance, 5)
+	for s := range stages {
+		for g := range gangs {
+			gang, n := Gang{Stage: s}, int64(1+(g*7+s)%8)
+			for range 4 {
+				gang.Members = append(gang.Members, len(stages[s]))
+				stages[s] = append(stages[s], Instance{Needs: Amounts{CPU: n, MemoryMB: n, DiskMB: 1}})
+			}
+			of.List = append(of.List, gang)
+		}
+	}
+	return nodes, stages, of
+}
+
+// Many gangs are found the room that there is: nearly all of the nodes too, if these are no larger than need be.
+func TestPackManyGangs(t *testing.T) {
+	for _, c := range []struct {
+		gangs int
+		each  int64
+	}{{50, 12}, {200, 12}, {200, 4}, {600, 12}} {
+		nodes, stages, gangs := gangsOfFour(c.each, c.gangs)
+		got := PackGangs(nodes, stages, gangs, Amounts{})
+		if c.each == 4 {
+			if !got.Apart && got.Missing.IsZero() || gangs.Impossible(nodes, stages) == nil {
+				t.Errorf("%d gangs on nodes of %d: %+v", c.gangs, c.each, got)
+			}
+			continue
+		}
+		parts, on := make([]Amounts, len(got.Parts)), make([]int, len(got.Parts))
+		for i, p := range got.Parts {
+			parts[i], on[i] = p.Amounts, p.Node
+		}
+		for s := range stages {
+			if _, ok := fitGangs(parts, stages[s], gangs.of(s, on)); !ok {
+				t.Errorf("%d gangs on nodes of %d: stage %d does not pack", c.gangs, c.each, s)
+			}
+		}
+		reserved := total(parts)
+		if !got.Missing.IsZero() || got.Enlarged.CPU*20 > reserved.CPU || gangs.Impossible(nodes, stages) != nil {
+			t.Errorf("%d gangs on nodes of %d: %+v are missing, enlarged by %+v of %+v", c.gangs, c.each, got.Missing, got.Enlarged, reserved)
+		}
+	}
+}
+
+// TestImpossibleProperty: what is said to be impossible is.
+func TestImpossibleProperty(t *testing.T) {
+	impossible, together := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.SliceOfN(drawAmounts(12), 1, 5).Draw(t, "nodes")
+		stage := drawStage(5, len(nodes)).Draw(t, "stage")
+		gangs := drawGangs(t, len(nodes), [][]Instance{stage})
+		there := existsTogether(nodes, stage, gangs)
+		if there {
+			together++
+		}
+		if gangs.Impossible(nodes, [][]Instance{stage}) != nil {
+			if impossible++; there {
+				t.Fatalf("%+v packs into %+v with %+v", stage, nodes, gangs)
+			}
+		}
+	})
+	if impossible == 0 || together == 0 {
+		t.Errorf("%d are impossible, %d pack", impossible, together)
+	}
+}

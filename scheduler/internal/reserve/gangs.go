@@ -1,0 +1,87 @@
+package reserve
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// gangs returns the gangs of the stages' jobs that require a level of topology: all members of each are reserved under one cell of a level above nodes,
+// or on one node. Their members are by places in what instances returns. Levels within nodes count as the node: a part of a reservation is an amount.
+func (c *chooser) gangs(stages []Stage) (out workflow.Gangs) {
+	levels := map[string]int{} // looked up only
+	for s, stage := range stages {
+		next := 0
+		for _, job := range stage {
+			if job.PerNode() {
+				continue
+			}
+			gangs := feasible.GangsOf(job)
+			at := map[*feasible.Gang]int{} // looked up only
+			for _, g := range job.TaskGroups {
+				first := next
+				next += g.Count
+				gang := gangs[g.Name]
+				if gang == nil || gang.Topology == nil || !gang.Topology.Required || g.Count == 0 {
+					continue
+				}
+				i, known := at[gang]
+				if !known {
+					i = len(out.List)
+					at[gang] = i
+					out.List = append(out.List, workflow.Gang{
+						Stage: s, Level: c.level(gang.Topology.Level, levels, &out), Name: fmt.Sprintf("a gang of job %q in one cell of level %q", job.ID, gang.Topology.Level),
+					})
+				}
+				for m := first; m < next; m++ {
+					out.List[i].Members = append(out.List[i].Members, m)
+				}
+			}
+		}
+	}
+	if node, some := levels[structs.LevelNode]; some { // one instance is on one node anyway
+		out.List = slices.DeleteFunc(out.List, func(g workflow.Gang) bool { return g.Level == node && len(g.Members) == 1 })
+	}
+	return out
+}
+
+// level returns the index of a level among those of gangs, to which it is added if need be.
+func (c *chooser) level(name string, known map[string]int, of *workflow.Gangs) int {
+	at := slices.IndexFunc(c.w.SiteLevels(), func(l structs.TopologyLevel) bool { return l.Name == name })
+	if at < 0 {
+		name = structs.LevelNode
+	}
+	if i, is := known[name]; is {
+		return i
+	}
+	known[name] = len(of.Levels)
+	domains, numbers := make([]int, len(c.nodes)), map[string]int{}
+	for i, n := range c.nodes {
+		value := n.ID
+		if at >= 0 {
+			value = n.Node.Meta[c.w.SiteLevels()[at].Meta]
+		}
+		if domains[i] = -1; value == "" {
+			continue
+		}
+		number, is := numbers[value]
+		if !is {
+			number = len(numbers)
+			numbers[value] = number
+		}
+		domains[i] = number
+	}
+	of.Levels = append(of.Levels, domains)
+	return known[name]
+}
+
+// where says where something is missing, if there is room for it, but not where it is needed.
+func where(of workflow.Packing) string {
+	if !of.Apart {
+		return ""
+	}
+	return " where the stages' jobs have their required levels of topology"
+}
