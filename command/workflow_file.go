@@ -66,6 +66,9 @@ func workflowFromJSON(path string, src []byte) (*structs.Workflow, error) {
 	if err := w.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if err := w.CheckSubmitted(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	return w, nil
 }
 

@@ -69,7 +69,10 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		namespace.New(namespace.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
 		project.New(project.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now, Identity: users}),
-		workflowendpoint.New(workflowendpoint.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, NewID: NewID, Now: time.Now, Identity: users, Forecasts: s.forecasts}),
+		workflowendpoint.New(workflowendpoint.Deps{
+			Router: router, Applier: s.raft, Self: s.mux.Local, NewID: NewID, Now: time.Now, Identity: users, Forecasts: s.forecasts,
+			DefaultPriority: cfg.Jobs.DefaultPriority, MaxPriority: cfg.Jobs.MaxPriority,
+		}),
 		license.New(license.Deps{Router: router, Applier: s.raft, Now: time.Now}),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Forecasts: s.forecasts, Now: time.Now}),
 		whatifendpoint.New(whatifendpoint.Deps{

@@ -27,7 +27,7 @@ func (w *Workflow) Levels() ([]WorkflowLevel, error) {
 	jobs := w.Jobs()
 	var out []WorkflowLevel
 	for i, s := range w.Stages {
-		l := leveller{jobs: jobs, stageOf: stageOf, stage: i, level: map[string]int{}}
+		l := leveller{jobs: jobs, stageOf: stageOf, stage: i, level: map[string]int{}, onPath: map[string]bool{}}
 		most := 0
 		for _, j := range s.Jobs {
 			level, err := l.of(j)
@@ -60,6 +60,7 @@ type leveller struct {
 	stage   int
 	level   map[string]int // of jobs that are done
 	path    []string       // the jobs that lead to the one that is being looked at, each depending on the next
+	onPath  map[string]bool
 }
 
 // of returns the level of a job of the stage.
@@ -67,10 +68,10 @@ func (l *leveller) of(j *WorkflowJob) (int, error) {
 	if level, done := l.level[j.Name]; done {
 		return level, nil
 	}
-	if at := slices.Index(l.path, j.Name); at >= 0 {
-		return 0, drawCycle(append(slices.Clone(l.path[at:]), j.Name))
+	if l.onPath[j.Name] {
+		return 0, drawCycle(append(slices.Clone(l.path[slices.Index(l.path, j.Name):]), j.Name))
 	}
-	l.path = append(l.path, j.Name)
+	l.path, l.onPath[j.Name] = append(l.path, j.Name), true
 	level := 0
 	for _, name := range j.DependsOn {
 		switch {
@@ -84,7 +85,7 @@ func (l *leveller) of(j *WorkflowJob) (int, error) {
 			level = max(level, before+1)
 		}
 	}
-	l.path = l.path[:len(l.path)-1]
+	l.path, l.onPath[j.Name] = l.path[:len(l.path)-1], false
 	l.level[j.Name] = level
 	return level, nil
 }

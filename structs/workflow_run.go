@@ -3,6 +3,8 @@ package structs
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // States of a workflow.
@@ -104,6 +106,15 @@ type JobWorkflow struct {
 	Run     int
 	Stage   string
 	Attempt int
+}
+
+// SplitWorkflowJobID returns what the ID of a job of a run is made of; false: it is none.
+func SplitWorkflowJobID(id string) (workflow string, run int, job string, ok bool) {
+	workflow, rest, _ := strings.Cut(id, "/")
+	number, job, _ := strings.Cut(rest, "/")
+	run, err := strconv.Atoi(number)
+	ok = err == nil && run > 0 && ValidWorkflowName(workflow) && ValidWorkflowName(job)
+	return workflow, run, job, ok
 }
 
 // WorkflowJobID returns the ID of a job of a run.

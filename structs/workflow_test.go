@@ -52,6 +52,51 @@ func TestWorkflowLevels(t *testing.T) {
 	f("s0=a s1-1=c s1-2=b", []string{"a"}, []string{"b:a,c", "c:a"})
 }
 
+// TestLargeWorkflow: the largest workflows are validated in the time of a request, which is minutes if something is compared with everything.
+func TestLargeWorkflow(t *testing.T) {
+	w := workflowOf([]string{"a"})
+	w.Reserve = WorkflowReserve{Amounts: &WorkflowResources{Licenses: map[string]int64{}}}
+	needs := map[string]int{}
+	for i := range MaxLicenses {
+		name := fmt.Sprintf("license-%05d", i)
+		needs[name], w.Reserve.Amounts.Licenses[name] = 1, 5
+	}
+	w.Stages[0].Jobs[0].Job.TaskGroups[0].Tasks[0].Resources.Licenses = needs
+	if err := w.Validate(); err != nil {
+		t.Error(err)
+	}
+	var chain []string
+	for i := range MaxWorkflowJobs {
+		chain = append(chain, fmt.Sprintf("j%d:j%d", i, i+1))
+	}
+	chain[MaxWorkflowJobs-1] = fmt.Sprintf("j%d", MaxWorkflowJobs-1)
+	if err := workflowOf(chain).Validate(); err == nil || !strings.Contains(err.Error(), "it has 10000 stages, at most 256 are allowed") {
+		t.Error(err)
+	}
+}
+
+// TestWorkflowsAsSubmitted: what has no meaning is refused when it is submitted, and accepted of what is stored.
+func TestWorkflowsAsSubmitted(t *testing.T) {
+	f := func(change func(*Workflow), want string) {
+		t.Helper()
+		w := workflowOf([]string{"a"})
+		change(w)
+		w.Canonicalize()
+		if err := w.Validate(); err != nil {
+			t.Errorf("stored: %v", err)
+		}
+		if err := w.CheckSubmitted(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("submitted: %v, want %q", err, want)
+		}
+	}
+	f(func(*Workflow) {}, "")
+	f(func(w *Workflow) { w.LendMax = &WorkflowResources{CPU: 100} }, "")
+	f(func(w *Workflow) { w.LendMax = &WorkflowResources{} }, "lend_max: it states no amount")
+	f(func(w *Workflow) { w.Reserve = WorkflowReserve{Amounts: &WorkflowResources{}} }, "reserve: it states no amount")
+	f(func(w *Workflow) { w.LendMax = &WorkflowResources{Licenses: map[string]int64{"vcs": 0}, Cores: 2} }, "lend_max: licenses: vcs: must be at least 1")
+	f(func(w *Workflow) { w.Stages[0].Jobs[0].Job.Class = ClassOpportunistic }, "is not opportunistic")
+}
+
 // TestWorkflowPlan: what is reserved is of each resource what the largest stage needs, what all need, or what is stated.
 func TestWorkflowPlan(t *testing.T) {
 	w := workflowOf([]string{"a"}, []string{"b", "c"})

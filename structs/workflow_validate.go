@@ -52,6 +52,44 @@ func (w *Workflow) Validate() error {
 	return w.validateReserve(bad, levels)
 }
 
+// CheckSubmitted returns an error of CodeBadRequest if the workflow states what has no meaning. It is for workflows that are submitted: what is in the log
+// or in a snapshot was accepted, maybe by an earlier version. The workflow must be valid.
+func (w *Workflow) CheckSubmitted() error {
+	bad := workflowError(func(format string, args ...any) *Error { return Errorf(CodeBadRequest, format, args...) }).in("workflow", w.ID)
+	if err := checkStated(bad, "lend_max", w.LendMax); err != nil {
+		return err
+	}
+	if err := checkStated(bad, "reserve", w.Reserve.Amounts); err != nil {
+		return err
+	}
+	for _, s := range w.Stages {
+		for _, j := range s.Jobs {
+			if j.Job.Class == ClassOpportunistic {
+				return bad.in("stage", s.Name).in("job", j.Name)("class: a job of a workflow uses what the workflow has reserved, and is not opportunistic").
+					WithHint("leave it out, or run the job beside the workflow")
+			}
+		}
+	}
+	return nil
+}
+
+// checkStated returns an error if amounts state nothing: an amount of 0 is as if it was left out.
+func checkStated(bad workflowError, field string, r *WorkflowResources) error {
+	if r == nil {
+		return nil
+	}
+	stated := false
+	for _, l := range r.lines() {
+		if stated = stated || l.amount > 0; l.amount == 0 && strings.HasPrefix(l.name, "licenses: ") {
+			return bad("%s: %s: must be at least 1", field, clip(l.name)).WithHint("leave it out where none is to be stated")
+		}
+	}
+	if !stated {
+		return bad("%s: it states no amount, and 0 is none", field).WithHint("state at least one, such as { cores = 4 }, or leave %s out", field)
+	}
+	return nil
+}
+
 func (w *Workflow) validateHead(bad workflowError) error {
 	switch {
 	case !ValidWorkflowName(w.ID):
@@ -219,13 +257,15 @@ func (w *Workflow) validateReserve(bad workflowError, levels []WorkflowLevel) er
 	if err := checkAmounts(bad, "reserve", r.Amounts); err != nil {
 		return err
 	}
+	stated := map[string]int64{}
+	for _, have := range r.Amounts.lines() {
+		stated[have.name] = have.amount
+	}
 	for _, l := range levels {
 		for _, need := range l.Needs.lines() {
-			for _, have := range r.Amounts.lines() {
-				if have.name == need.name && have.amount > 0 && have.amount < need.amount {
-					return bad("reserve: %s: %d are less than the %d that stage %q needs", have.name, have.amount, need.amount, l.Name).
-						WithHint("raise it, or write reserve = \"max\"")
-				}
+			if have := stated[need.name]; have > 0 && have < need.amount {
+				return bad("reserve: %s: %d are less than the %d that stage %q needs", clip(need.name), have, need.amount, l.Name).
+					WithHint("raise it, or write reserve = \"max\"")
 			}
 		}
 	}

@@ -94,6 +94,9 @@ func ParseWorkflow(filename string, src []byte, opts Options, read func(path str
 	if err := out.Validate(); err != nil {
 		return nil, result.Placed(err)
 	}
+	if err := out.CheckSubmitted(); err != nil {
+		return nil, result.Placed(err)
+	}
 	return result, nil
 }
 
@@ -181,7 +184,9 @@ func (w *workflowReader) amounts(field string, value any) *structs.WorkflowResou
 			w.addf(w.path, field, "unknown amount %q; known are %s", name, strings.Join(amountNames(), ", "))
 			continue
 		}
-		*into = w.amount(field, name, amount)
+		if *into = w.amount(field, name, amount); *into == 0 {
+			w.addf(w.path, field, "%s: must be at least 1; leave it out where none is to be stated", name)
+		}
 	}
 	return out
 }

@@ -19,6 +19,8 @@ func (e *Endpoint) identify(ctx context.Context, job *structs.Job, name, warning
 	job.Submitter, job.Submission, job.Workflow = nil, "", nil
 	if old := e.Router.Snapshot().Job(nil, job.Namespace, job.ID); old != nil {
 		job.Workflow = old.Workflow // a job of a workflow stays one, such as when it is reverted
+	} else if err := e.freeOfWorkflows(job); err != nil {
+		return "", err
 	}
 	if name == "" {
 		return warnings, nil
@@ -40,6 +42,20 @@ func (e *Endpoint) identify(ctx context.Context, job *structs.Job, name, warning
 	}
 	job.Submitter = submitter
 	return warnings, nil
+}
+
+// freeOfWorkflows returns an error if a new job has the ID of one that a run of a workflow is to register.
+func (e *Endpoint) freeOfWorkflows(job *structs.Job) error {
+	id, number, name, ok := structs.SplitWorkflowJobID(job.ID)
+	if !ok {
+		return nil
+	}
+	r := e.Router.Snapshot().Workflows(nil).Get(job.Namespace, id)
+	if r == nil || !r.Alive() || r.Run != number || r.Workflow.Jobs()[name] == nil {
+		return nil
+	}
+	return structs.Errorf(structs.CodeConflict, "job %q: run %d of workflow %q registers a job of this ID when its stage starts", job.ID, number, id).
+		WithHint("choose another ID")
 }
 
 // checkSubmission returns what the submission check finds of a job now, and the warnings with its own.

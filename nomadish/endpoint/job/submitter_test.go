@@ -85,3 +85,25 @@ func TestSubmitterChangesNothingThatRuns(t *testing.T) {
 		t.Errorf("changed %v, of its group %v", now.SpecChanged(old), structs.JobGroupChange(old, now, old.TaskGroups[0].Name))
 	}
 }
+
+// TestJobsOfWorkflowsAreTheirs: nobody else registers a job of the ID that a later stage of a run registers.
+func TestJobsOfWorkflowsAreTheirs(t *testing.T) {
+	s := newSite(t)
+	s.Endpoint = New(Config{}, Deps{
+		Router: s.Router, Applier: applied{s}, Now: time.Now, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) },
+		Identity: identity.New(identity.Options{}),
+	})
+	w := &structs.Workflow{ID: "chip", Stages: []*structs.WorkflowStage{{Name: "s", Jobs: []*structs.WorkflowJob{{Name: "a", Job: &structs.Job{
+		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}}}},
+	}}}}}}
+	w.Canonicalize()
+	s.Put(&structs.WorkflowRunEntry{Workflow: w, Time: 1})
+	for id, refused := range map[string]bool{"chip/1/a": true, "chip/1/b": false, "chip/2/a": false, "other/1/a": false, "chip/1": false} {
+		job := endpointtest.Job(id, 64)
+		job.Namespace = structs.DefaultNamespace
+		_, err := s.register(t.Context(), &structs.JobRegisterRequest{Job: job})
+		if got := structs.CodeOf(err) == structs.CodeConflict; got != refused || err != nil && !strings.Contains(err.Error(), "run 1 of workflow") {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}

@@ -30,6 +30,8 @@ type Deps struct {
 	Self  func(ctx context.Context, method string, args, reply any) error
 	NewID func() string
 	Now   func() time.Time
+	// DefaultPriority is the priority of a workflow that states none; 0: 50. MaxPriority is the highest that one may state; 0: 100.
+	DefaultPriority, MaxPriority int
 	// Identity is who runs workflows; nil: no request is believed.
 	Identity *identity.Source
 	// Forecasts are when workflows start; nil: there are none.
@@ -198,9 +200,19 @@ func (e *Endpoint) admit(ctx context.Context, args *structs.WorkflowRunRequest) 
 			}
 		}
 	}
+	if w.Priority == 0 {
+		w.Priority = e.DefaultPriority
+	}
 	w.Canonicalize()
 	if err := w.Validate(); err != nil {
 		return "", err
+	}
+	if err := w.CheckSubmitted(); err != nil {
+		return "", err
+	}
+	if e.MaxPriority > 0 && w.Priority > e.MaxPriority {
+		return "", structs.Errorf(structs.CodeBadRequest, "workflow %q: priority %d: the servers of this region allow at most %d (job_max_priority)",
+			w.ID, w.Priority, e.MaxPriority)
 	}
 	if err := w.UnknownLicenses(e.Router.Snapshot().Licenses().Names()); err != nil {
 		return "", err
@@ -361,17 +373,38 @@ func (e *Endpoint) retry(ctx context.Context, args *structs.WorkflowRetryRequest
 	if from == "" {
 		from = firstOpen(r)
 	}
-	submitter, warning, err := e.submitter(ctx, r.ID, args.User)
-	if err != nil {
-		return nil, err
-	}
 	if r.StageIndex(from) < 0 {
 		return nil, structs.Errorf(structs.CodeBadRequest, "workflow %q: it has no stage %q", r.ID, structs.Clip(from, structs.MaxUserBytes)).
 			WithHint("its stages are %s", stageNames(r))
 	}
+	if err := mayBegin(r, from); err != nil {
+		return nil, err
+	}
+	// What is run again is what is stored, by the rules of today.
+	warnings, err := e.admit(ctx, &structs.WorkflowRunRequest{Workflow: r.Workflow.Copy()})
+	if err != nil {
+		return nil, err
+	}
+	submitter, warning, err := e.submitter(ctx, r.ID, args.User)
+	if err != nil {
+		return nil, err
+	}
+	warning = strings.TrimPrefix(warnings+"\n"+warning, "\n")
 	return e.started(ctx, r.Namespace, r.ID, warning, &structs.WorkflowRunEntry{
 		Namespace: r.Namespace, ID: r.ID, From: from, Submitter: submitter, CAS: true, CheckIndex: r.ModifyIndex, Time: e.Now().UnixNano(),
 	})
+}
+
+// mayBegin returns an error if a stage cannot be the first that is run again, as one before it has not ended: what that should have done is not there. With
+// on_failure = "continue" a failed stage has ended.
+func mayBegin(r *structs.WorkflowRun, from string) error {
+	for _, s := range r.Stages[:r.StageIndex(from)] {
+		if s.State != structs.StageComplete && !(s.State == structs.StageFailed && r.Workflow.OnFailure == structs.OnFailureContinue) {
+			return structs.Errorf(structs.CodeBadRequest, "workflow %q: stage %q cannot be the first that is run again: stage %q before it is not complete",
+				r.ID, from, s.Name).WithHint("begin with that one: `nomadish workflow retry -stage %s %s`", s.Name, r.ID)
+		}
+	}
+	return nil
 }
 
 // firstOpen returns the first stage of a run that is not complete; of one that is complete, its first stage.

@@ -113,6 +113,49 @@ func TestWrongRequests(t *testing.T) {
 	}
 }
 
+// TestPriorities: a workflow has the region's default priority if it states none, and no more than the highest that jobs may state.
+func TestPriorities(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	e.DefaultPriority, e.MaxPriority = 20, 60
+	w := chip()
+	w.Priority = 61
+	if _, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: w}); err == nil || !strings.Contains(err.Error(), "allow at most 60 (job_max_priority)") {
+		t.Errorf("more than the maximum: %v", err)
+	}
+	if _, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()}); err != nil {
+		t.Fatal(err)
+	}
+	if row := site.Store.Snapshot().Workflows(nil).Get("default", "chip"); row.Workflow.Priority != 20 || row.Workflow.Stages[0].Jobs[0].Job.Priority != 20 {
+		t.Errorf("the priority is %d", row.Workflow.Priority)
+	}
+}
+
+// TestRetryIsAdmitted: a retry is admitted as a run is, and begins with no stage that waits for another one.
+func TestRetryIsAdmitted(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	site.Put(&structs.WorkflowRunEntry{Workflow: stored(t), Time: 1})
+	if _, err := e.act(t.Context(), structs.WorkflowActionCancel, &structs.WorkflowActionRequest{ID: "chip"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip", Stage: "place"})
+	if structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), `stage "synth" before it is not complete`) {
+		t.Errorf("from the second stage: %v", err)
+	}
+	c := structs.DefaultSchedulerConfiguration()
+	c.RejectJobRegistration = true
+	site.Log.Put(t, &structs.SchedulerConfigEntry{Config: c, Time: 1})
+	if _, err := e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"}); structs.CodeOf(err) != structs.CodeForbidden {
+		t.Errorf("while registration is switched off: %v", err)
+	}
+	c.RejectJobRegistration = false
+	site.Log.Put(t, &structs.SchedulerConfigEntry{Config: c, Time: 1})
+	if _, err := e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"}); err != nil {
+		t.Error(err)
+	}
+}
+
 // stored returns a workflow that may be stored as it is.
 func stored(t *testing.T) *structs.Workflow {
 	w := chip()
