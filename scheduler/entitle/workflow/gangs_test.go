@@ -192,9 +192,9 @@ func TestPackGangsChooses(t *testing.T) {
 	}
 }
 
-// gangsOfFour returns 1,000 nodes of so much in 50 racks, and five stages of so many gangs of four of one to eight cores, that require a rack.
-func gangsOfFour(each int64, gangs int) (nodes []Amounts, stages [][]Instance, of Gangs) {
-	rack := make([]int, 1000)
+// gangsOfFour returns so many nodes of so much in racks of 20, and five stages of so many gangs of four of one to eight cores, that require a rack.
+func gangsOfFour(count int, each int64, gangs int) (nodes []Amounts, stages [][]Instance, of Gangs) {
+	rack := make([]int, count)
 	for i := range rack {
 		rack[i], nodes = i/20, append(nodes, Amounts{CPU: each, MemoryMB: each, DiskMB: 1e6})
 	}
@@ -212,17 +212,18 @@ func gangsOfFour(each int64, gangs int) (nodes []Amounts, stages [][]Instance, o
 	return nodes, stages, of
 }
 
-// Many gangs are found the room that there is: nearly all of the nodes too, if these are no larger than need be.
+// Many gangs are found the room that there is, also where they need nine tenths of it.
 func TestPackManyGangs(t *testing.T) {
 	for _, c := range []struct {
-		gangs int
+		nodes int
 		each  int64
-	}{{50, 12}, {200, 12}, {200, 4}, {600, 12}} {
-		nodes, stages, gangs := gangsOfFour(c.each, c.gangs)
+		gangs int
+	}{{1000, 12, 50}, {1000, 12, 200}, {100, 12, 60}, {100, 4, 20}} {
+		nodes, stages, gangs := gangsOfFour(c.nodes, c.each, c.gangs)
 		got := PackGangs(nodes, stages, gangs, Amounts{})
 		if c.each == 4 {
 			if !got.Apart && got.Missing.IsZero() || gangs.Impossible(nodes, stages) == nil {
-				t.Errorf("%d gangs on nodes of %d: %+v", c.gangs, c.each, got)
+				t.Errorf("%d gangs on %d nodes of %d: %+v", c.gangs, c.nodes, c.each, got)
 			}
 			continue
 		}
@@ -232,12 +233,12 @@ func TestPackManyGangs(t *testing.T) {
 		}
 		for s := range stages {
 			if _, ok := fitGangs(parts, stages[s], gangs.of(s, on)); !ok {
-				t.Errorf("%d gangs on nodes of %d: stage %d does not pack", c.gangs, c.each, s)
+				t.Errorf("%d gangs on %d nodes of %d: stage %d does not pack", c.gangs, c.nodes, c.each, s)
 			}
 		}
 		reserved := total(parts)
 		if !got.Missing.IsZero() || got.Enlarged.CPU*20 > reserved.CPU || gangs.Impossible(nodes, stages) != nil {
-			t.Errorf("%d gangs on nodes of %d: %+v are missing, enlarged by %+v of %+v", c.gangs, c.each, got.Missing, got.Enlarged, reserved)
+			t.Errorf("%d gangs on %d nodes of %d: %+v are missing, enlarged by %+v of %+v", c.gangs, c.nodes, c.each, got.Missing, got.Enlarged, reserved)
 		}
 	}
 }
