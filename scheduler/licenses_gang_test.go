@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nomadish/nomadish/scheduler"
@@ -71,6 +72,24 @@ func TestLicensesTakenBackFromGangs(t *testing.T) {
 		}
 		w.licensesConserved()
 	}
+}
+
+// TestLicensesOfSuspendedGang: a member above min that was requeued waits while the rest of its gang is suspended, and comes with it.
+func TestLicensesOfSuspendedGang(t *testing.T) {
+	w := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:a"})
+	w.submit("", "j", 4, licensed(vcs(2), gangOf(3), func(j *structs.Job) { j.Namespace, j.Reclaim = "a", structs.ReclaimSuspend }))
+	w.starts("s1", 4)
+	w.wantOn("j, j, j, wf/1/s1") // the fourth was requeued
+	w.complete("s1")
+	w.starts("s2", 6)
+	w.decide("j")
+	w.wantOn("j suspended, j suspended, j suspended, wf/1/s2") // 4 licenses are free, for two of three
+	if why := w.waits(); !strings.Contains(why, "others of its gang have no room") {
+		t.Errorf("%q", why)
+	}
+	w.complete("s2")
+	w.decide("j")
+	w.wantOn("j, j, j, j")
 }
 
 // TestLicensesOfBandsAndGangs: a higher band takes licenses from a gang of a lower one, as many as that can do without or all; and a gang takes them for all

@@ -55,16 +55,13 @@ func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool 
 // wakeGang lets the members of a gang go on one by one while enough of each of its
 // groups run, else all together: a gang goes on whole or not at all.
 func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
-	begun, whole := len(s.plan.Update), true
-	for i, work := range gw.Works {
-		up := len(work.Done) + s.awake(work.Group.Name)
+	begun := len(s.plan.Update)
+	for _, work := range gw.Works {
 		for _, a := range work.Resume {
-			if s.wake(work, a) {
-				up++
-			}
+			s.wake(work, a)
 		}
-		whole = whole && (len(work.Resume) == 0 || up >= gw.Spec.Groups[i].Min)
 	}
+	whole := !s.asleep(gw)
 	if !whole {
 		s.pause(begun, gw.Works, resume.LacksGang)
 	}
@@ -77,14 +74,29 @@ func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
 	}
 }
 
-// awake counts the running members of a group.
-func (s *Scheduler) awake(group string) (n int) {
-	for _, a := range s.Live {
-		if a.TaskGroup == group && !a.Suspended() {
-			n++
+// asleep reports whether too few members of a gang that is up run without those that stay suspended: nothing of it goes on, or is placed, alone then.
+// Those that were lost are not waited for, so that a gang which goes on without them (on_loss) does so.
+func (s *Scheduler) asleep(gw *reconcile.GangWork) bool {
+	goesOn := map[string]bool{}
+	for _, up := range s.plan.Update {
+		goesOn[up.AllocID] = up.Resume
+	}
+	for i, work := range gw.Works {
+		up, there := len(work.Done), len(work.Done)
+		for _, a := range s.Live {
+			if a.TaskGroup != work.Group.Name {
+				continue
+			}
+			there++
+			if !a.Suspended() || goesOn[a.ID] {
+				up++
+			}
+		}
+		if up < min(gw.Spec.Groups[i].Min, there) {
+			return true
 		}
 	}
-	return n
+	return false
 }
 
 // pause takes back the resumings among the plan's updates from one on.
