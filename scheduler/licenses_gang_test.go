@@ -124,3 +124,13 @@ func TestLicensesOfBandsAndGangs(t *testing.T) {
 		}
 	}
 }
+
+// TestLicensesOfGangGoneSince: a member that a gang ran on without stays gone when the rest of it has left for another instance.
+func TestLicensesOfGangGoneSince(t *testing.T) {
+	w := newLicensedWorkflow(t)
+	w.config.PreemptionConfig.BatchSchedulerEnabled = true
+	w.configure()
+	w.others("a", "a", 3, gangOf(2), func(j *structs.Job) { j.Priority = 20 })
+	w.others("c", "c", 3, func(j *structs.Job) { j.Priority = 50 })
+	w.wantOn("c, c, c")
+}

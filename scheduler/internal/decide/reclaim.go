@@ -251,8 +251,11 @@ func (r *reclaimer) putBack(node string) {
 	}
 }
 
-// back returns what was preempted to one that still fits in place.
+// back returns what was preempted to one that still fits in place. A member of a gang that has left whole since stays gone.
 func (r *reclaimer) back(d *reclaimed) {
+	if r.gone(d.use) {
+		return
+	}
 	world.Release(r.e, d.use.ID)
 	if n, _ := world.StateOf(r.e, d.use.NodeID); mayHaveBack(r.e, n, d.use) {
 		world.Take(r.e, d.use)
@@ -260,6 +263,12 @@ func (r *reclaimer) back(d *reclaimed) {
 	} else if d.stop.DesiredStatus == structs.AllocDesiredSuspend {
 		world.Take(r.e, d.use.Suspended())
 	}
+}
+
+// gone reports whether a usage is of a gang of which nobody runs.
+func (r *reclaimer) gone(u *world.Usage) bool {
+	g, some := u.Owner.Gang()
+	return some && !slices.ContainsFunc(world.GangMembers(r.e, g), func(u *world.Usage) bool { return !u.IsSuspended })
 }
 
 // putBackAll returns what was preempted where replaced allocations have left room since.
