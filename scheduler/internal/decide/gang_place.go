@@ -69,7 +69,7 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	if !gw.Whole {
-		if s.asleep(gw) {
+		if gw.Suspended(s.Live, s.plan.Update) {
 			entitledPosition{s}.leaveGang(gw, "its gang is suspended")
 		} else {
 			s.growGang(gw)

@@ -137,7 +137,7 @@ func (r *reclaimer) returned(run *groupRun, leave []*world.Usage, stops []*struc
 			st.RequeueReason = (&outcome{r: r}).reason(leave[i])
 		}
 		s.plan.Stop = append(s.plan.Stop, st)
-		s.reclaimed = append(s.reclaimed, &reclaimed{use: leave[i], stop: st, run: run, licenses: true, gang: r.gone(leave[i])})
+		s.reclaimed = append(s.reclaimed, &reclaimed{use: leave[i], stop: st, run: run, licenses: true, gang: together.Gone(r.e, leave[i])})
 		run.work.Counts.Preemptions++
 	}
 }

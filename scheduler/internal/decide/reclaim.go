@@ -6,6 +6,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
@@ -253,7 +254,7 @@ func (r *reclaimer) putBack(node string) {
 
 // back returns what was preempted to one that still fits in place. A member of a gang that has left whole since stays gone.
 func (r *reclaimer) back(d *reclaimed) {
-	if r.gone(d.use) {
+	if together.Gone(r.e, d.use) {
 		return
 	}
 	world.Release(r.e, d.use.ID)
@@ -263,12 +264,6 @@ func (r *reclaimer) back(d *reclaimed) {
 	} else if d.stop.DesiredStatus == structs.AllocDesiredSuspend {
 		world.Take(r.e, d.use.Suspended())
 	}
-}
-
-// gone reports whether a usage is of a gang of which nobody runs.
-func (r *reclaimer) gone(u *world.Usage) bool {
-	g, some := u.Owner.Gang()
-	return some && !slices.ContainsFunc(world.GangMembers(r.e, g), func(u *world.Usage) bool { return !u.IsSuspended })
 }
 
 // putBackAll returns what was preempted where replaced allocations have left room since.

@@ -61,7 +61,7 @@ func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
 			s.wake(work, a)
 		}
 	}
-	whole := !s.asleep(gw)
+	whole := !gw.Suspended(s.Live, s.plan.Update)
 	if !whole {
 		s.pause(begun, gw.Works, resume.LacksGang)
 	}
@@ -72,31 +72,6 @@ func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
 			break
 		}
 	}
-}
-
-// asleep reports whether too few members of a gang that is up run without those that stay suspended: nothing of it goes on, or is placed, alone then.
-// Those that were lost are not waited for, so that a gang which goes on without them (on_loss) does so.
-func (s *Scheduler) asleep(gw *reconcile.GangWork) bool {
-	goesOn := map[string]bool{}
-	for _, up := range s.plan.Update {
-		goesOn[up.AllocID] = up.Resume
-	}
-	for i, work := range gw.Works {
-		up, there := len(work.Done), len(work.Done)
-		for _, a := range s.Live {
-			if a.TaskGroup != work.Group.Name {
-				continue
-			}
-			there++
-			if !a.Suspended() || goesOn[a.ID] {
-				up++
-			}
-		}
-		if up < min(gw.Spec.Groups[i].Min, there) {
-			return true
-		}
-	}
-	return false
 }
 
 // pause takes back the resumings among the plan's updates from one on.

@@ -43,7 +43,7 @@ type Choice struct {
 // Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
 // if it cannot have all at once. bands are from whom it takes what is not free.
 func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
-	c := chooser{w: w, e: w.Edit(), key: key, pool: pool}
+	c := chooser{w: w, e: w.Edit(), key: key, pool: pool, bands: bands}
 	c.list()
 	instances := make([][]workflow.Instance, len(stages))
 	totals := make([]workflow.Amounts, len(stages))
@@ -73,7 +73,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 			return out
 		}
 	}
-	if out, ok := c.fromBands(instances, want, licenses.of, bands); ok && rule.Check(out.Enlarged) == nil {
+	if out, ok := c.fromBands(instances, want, licenses.of); ok && rule.Check(out.Enlarged) == nil {
 		return out
 	}
 	out, later := Choice{Missing: missingText(now.Missing, licenses.missing)}, now
@@ -99,6 +99,7 @@ type chooser struct {
 	w         *world.World
 	e         *world.Edit
 	key, pool string
+	bands     Bands
 	nodes     []*world.NodeState
 	// free is what may be reserved of each node now, beside what might be if no allocation of others were there, empty what might be if no other workflow
 	// ran, either.
@@ -129,7 +130,7 @@ func (c *chooser) list() {
 		free = append(free, freed)
 		most := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
 		for _, u := range n.Usages {
-			if u.PerNode() || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
+			if c.bands.perNode(u) || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
 				most = most.Less(world.ResourcesOf(u))
 			}
 		}
