@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/nomadish/nomadish/scheduler"
@@ -73,6 +74,24 @@ func TestLicensesTakenBackFromGangs(t *testing.T) {
 	}
 }
 
+// TestLicensesOfSuspendedGang: a member above min that was requeued waits while the rest of its gang is suspended, and comes with it.
+func TestLicensesOfSuspendedGang(t *testing.T) {
+	w := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:a"})
+	w.submit("", "j", 4, licensed(vcs(2), gangOf(3), func(j *structs.Job) { j.Namespace, j.Reclaim = "a", structs.ReclaimSuspend }))
+	w.starts("s1", 4)
+	w.wantOn("j, j, j, wf/1/s1") // the fourth was requeued
+	w.complete("s1")
+	w.starts("s2", 6)
+	w.decide("j")
+	w.wantOn("j suspended, j suspended, j suspended, wf/1/s2") // 4 licenses are free, for two of three
+	if why := w.waits(); !strings.Contains(why, "others of its gang have no room") {
+		t.Errorf("%q", why)
+	}
+	w.complete("s2")
+	w.decide("j")
+	w.wantOn("j, j, j, j")
+}
+
 // TestLicensesOfBandsAndGangs: a higher band takes licenses from a gang of a lower one, as many as that can do without or all; and a gang takes them for all
 // of its first members, or none.
 func TestLicensesOfBandsAndGangs(t *testing.T) {
@@ -104,4 +123,14 @@ func TestLicensesOfBandsAndGangs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLicensesOfGangGoneSince: a member that a gang ran on without stays gone when the rest of it has left for another instance.
+func TestLicensesOfGangGoneSince(t *testing.T) {
+	w := newLicensedWorkflow(t)
+	w.config.PreemptionConfig.BatchSchedulerEnabled = true
+	w.configure()
+	w.others("a", "a", 3, gangOf(2), func(j *structs.Job) { j.Priority = 20 })
+	w.others("c", "c", 3, func(j *structs.Job) { j.Priority = 50 })
+	w.wantOn("c, c, c")
 }

@@ -419,7 +419,7 @@ func (w *licensedWorkflow) gangsWhole() {
 		terms := a.AllocatedResources.Shared.Terms
 		switch {
 		case terms.Gang == "":
-		case a.ClientStatus == structs.AllocClientComplete:
+		case a.ClientStatus == structs.AllocClientComplete && !a.ServerTerminal():
 			done[a.JobID]++
 		case !a.Terminal() && !a.Suspended():
 			runs[a.JobID], least[a.JobID] = runs[a.JobID]+1, terms.GangMin

@@ -112,10 +112,11 @@ func LostParts(w *World, key string) []string {
 }
 
 // RenewReservation returns the reservation of the workflow of a key with its lost parts on other nodes, or what is missing of it; false: it has none.
-func RenewReservation(w *World, key string) (c WorkflowChoice, has bool) {
+// bands are from whom it takes for them what is not free.
+func RenewReservation(w *World, key string, bands WorkflowBands) (c WorkflowChoice, has bool) {
 	is := w.Workflow(key)
 	if is == nil || !is.Posted {
 		return c, false
 	}
-	return reserve.Renew(w, is), true
+	return reserve.Renew(w, is, bands), true
 }

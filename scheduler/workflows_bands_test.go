@@ -34,7 +34,7 @@ func (x *gpuWorkflows) preempts(stages ...scheduler.WorkflowStage) (scheduler.Wo
 	x.w = e.World()
 	x.workflows.workflows[claim.Key()] = claim
 	c := scheduler.ReserveOrPreempt(x.w, claim.Key(), "default", stages, structs.WorkflowReserve{Rule: structs.ReserveMax}, false,
-		scheduler.WorkflowBands{Config: &x.config, Priority: claim.Priority, Now: x.now.UnixNano()})
+		x.bands())
 	if !c.Posted {
 		if len(c.Stops) > 0 {
 			x.t.Fatalf("%d leave for a reservation that waits", len(c.Stops))
@@ -42,6 +42,13 @@ func (x *gpuWorkflows) preempts(stages ...scheduler.WorkflowStage) (scheduler.Wo
 		return c, c.Missing
 	}
 	return c, x.post(claim, c)
+}
+
+// bands are from whom a workflow of priority 60 takes; jobs whose names begin with "system" are system jobs, of which what is placed does not say so.
+func (x *gpuWorkflows) bands() scheduler.WorkflowBands {
+	return scheduler.WorkflowBands{Config: &x.config, Priority: 60, Now: x.now.UnixNano(), PerNode: func(job structs.NamespacedID) bool {
+		return strings.HasPrefix(job.ID, "system")
+	}}
 }
 
 // left counts who leaves for a choice, by job.
@@ -89,8 +96,13 @@ func TestReservationByBands(t *testing.T) {
 			x.config.PreemptionConfig.BatchSchedulerEnabled = false
 			x.configure()
 		}, []int{1}, nil},
-		"its own band": {func(x *gpuWorkflows) { x.filled("n1", "own", 41, 8, 1) }, []int{1}, nil},
-		"not enough":   {func(x *gpuWorkflows) { x.filled("n1", "low", 10, 4, 1); x.filled("n1", "own", 41, 4, 1) }, []int{5}, nil},
+		"its own band":         {func(x *gpuWorkflows) { x.filled("n1", "own", 41, 8, 1) }, []int{1}, nil},
+		"not enough":           {func(x *gpuWorkflows) { x.filled("n1", "low", 10, 4, 1); x.filled("n1", "own", 41, 4, 1) }, []int{5}, nil},
+		"not from system jobs": {func(x *gpuWorkflows) { x.filled("n1", "system", 5, 4, 1); x.filled("n1", "low", 10, 4, 1) }, []int{4}, map[string]int{"low": 4}},
+		"not though they hold the rest": {func(x *gpuWorkflows) {
+			x.filled("n1", "system", 5, 1, 1)
+			x.filled("n1", "low", 10, 7, 1)
+		}, []int{8}, nil},
 		"requeued too often": {func(x *gpuWorkflows) {
 			ids := x.filled("n1", "low", 10, 8, 1)
 			x.client(func(a *structs.Allocation) bool { return a.ID != ids[0] }, func(a *structs.Allocation) { a.Requeues = structs.DefaultMaxRequeues })
@@ -161,6 +173,43 @@ func TestReservationByBandsLosesLeast(t *testing.T) {
 		}
 		if got := x.left(choice); !maps.Equal(got, c.want) {
 			t.Errorf("for %v leave %v, want %v", c.need, got, c.want)
+		}
+	}
+}
+
+// TestReservationRenewedByBands: the part that was lost with a node is taken from lower bands too, of nodes that have no part; nobody else leaves, and
+// nobody but of lower bands.
+func TestReservationRenewedByBands(t *testing.T) {
+	for _, c := range []struct {
+		priority int // of who runs on the third node
+		want     map[string]int
+	}{{10, map[string]int{"third": 4}}, {50, nil}} {
+		x := newBandWorkflows(t, 8, 8, 8)
+		x.filled("n3", "third", c.priority, 8, 1)
+		if choice, why := x.preempts(stagesOf([]int{6, 4})...); why != "" || len(choice.Parts) != 2 || len(choice.Stops) > 0 {
+			t.Fatalf("%s: %+v", why, choice)
+		}
+		claim := x.w.Workflow("default/wf")
+		lost := claim.Parts[slices.IndexFunc(claim.Parts, func(p structs.WorkflowPart) bool { return p.CPU == 4000 })].NodeID
+		kept := map[string]string{"n1": "n2", "n2": "n1"}[lost]
+		x.filled(kept, "beside", 5, 2, 1)
+		x.changeNode(lost, down)
+		r, _ := scheduler.RenewReservation(x.w, claim.Key(), x.bands())
+		if got := x.left(r); !maps.Equal(got, c.want) || (r.Missing == "") != (c.want != nil) {
+			t.Fatalf("of priority %d: %v leave, want %v: %+v", c.priority, got, c.want, r)
+		}
+		if c.want == nil {
+			continue
+		}
+		bands := x.config.Bands
+		for _, one := range []bool{true, false} { // there is one band by the time it is committed
+			if x.config.Bands = bands; one {
+				x.config.Bands = []structs.PriorityBand{{Low: 1, High: 100}}
+			}
+			x.configure()
+			if why := x.post(claim, r); (why != "") != one || coresOf(r.Parts)[kept] != 6 || coresOf(r.Parts)["n3"] != 4 {
+				t.Errorf("one band: %v: %q: %+v", one, why, r.Parts)
+			}
 		}
 	}
 }

@@ -166,7 +166,7 @@ func TestReservationInCells(t *testing.T) {
 	if lost := scheduler.LostParts(x.w, "default/wf"); len(lost) != 1 || x.claims("wf/1/s0") != "1 " {
 		t.Errorf("without cells %v is lost of the reservation, and its job runs as %q", lost, x.claims("wf/1/s0"))
 	}
-	if r, _ := scheduler.RenewReservation(x.w, "default/wf"); !strings.Contains(r.Missing, "8 GPUs") {
+	if r, _ := scheduler.RenewReservation(x.w, "default/wf", scheduler.WorkflowBands{}); !strings.Contains(r.Missing, "8 GPUs") {
 		t.Errorf("renewed: %+v", r)
 	}
 	x.owns("a", "node", 2)
@@ -190,7 +190,7 @@ func TestReservationRenewedInCells(t *testing.T) {
 	x.workflows.workflows[claim.Key()] = &claim
 	x.lose(e)
 	x.changeNode(claim.Parts[0].NodeID, down)
-	r, _ := scheduler.RenewReservation(x.w, "default/wf")
+	r, _ := scheduler.RenewReservation(x.w, "default/wf", scheduler.WorkflowBands{})
 	if r.Missing != "" || len(r.Parts) != 1 || r.Parts[0].NodeID == claim.Parts[0].NodeID || r.Parts[0].CellLevel != "node" || !slices.Equal(r.Licenses, claim.Licenses) {
 		t.Errorf("renewed: %+v", r)
 	}
@@ -385,7 +385,7 @@ func TestReservationsKeepCells(t *testing.T) {
 				}
 			case 6:
 				key := structs.WorkflowKey(ns, "wf")
-				if c, has := scheduler.RenewReservation(x.w, key); has && c.Missing == "" {
+				if c, has := scheduler.RenewReservation(x.w, key, scheduler.WorkflowBands{}); has && c.Missing == "" {
 					if why := x.post(x.w.Workflow(key), c); why != "" {
 						t.Fatalf("what was chosen to renew does not hold: %s", why)
 					}

@@ -74,12 +74,12 @@ func TestReservationRenewed(t *testing.T) {
 		t.Fatalf("lost: %v", lost)
 	}
 	w.changeNode("n2", down)
-	r, _ := scheduler.RenewReservation(w.w, "default/wf")
+	r, _ := scheduler.RenewReservation(w.w, "default/wf", scheduler.WorkflowBands{})
 	if got := coresOf(r.Parts); !r.Posted || r.Missing != "" || got["n1"] != 4 || got["n2"] != 0 || got["n1"]+got["n3"] != 8 {
 		t.Errorf("renewed: %+v", r)
 	}
 	w.changeNode("n3", down)
-	if r, _ := scheduler.RenewReservation(w.w, "default/wf"); r.Missing == "" || coresOf(r.Parts)["n2"] != 4 {
+	if r, _ := scheduler.RenewReservation(w.w, "default/wf", scheduler.WorkflowBands{}); r.Missing == "" || coresOf(r.Parts)["n2"] != 4 {
 		t.Errorf("with no other node: %+v", r)
 	}
 }

@@ -183,7 +183,7 @@ func TestRenewedInRack(t *testing.T) {
 	w.set()
 	for _, want := range []string{"r1-2", "r2"} {
 		w.changeNode(w.claim.Parts[0].NodeID, down)
-		r, _ := scheduler.RenewReservation(w.w, "default/wf")
+		r, _ := scheduler.RenewReservation(w.w, "default/wf", scheduler.WorkflowBands{})
 		if len(r.Parts) != 1 || r.Missing != "" || want == "r1-2" && r.Parts[0].NodeID != want || want != "r1-2" && r.Parts[0].NodeID[:2] == "r1" {
 			t.Errorf("renewed: %+v, want it on %s", r, want)
 		}

@@ -99,6 +99,11 @@ func (s *Snapshot) ScalingJobs(ws *WatchSet) iter.Seq[*structs.Job] {
 	return many[structs.Job](s.v, ws, false, TableJobs, byScaling, byScaling)
 }
 
+// JobsPerNode walks the system and sysbatch jobs that are not stopped, without those that only make others.
+func (s *Snapshot) JobsPerNode(ws *WatchSet) iter.Seq[*structs.Job] {
+	return many[structs.Job](s.v, ws, false, TableJobs, byPerNode, byPerNode)
+}
+
 // JobSummary counts a job's allocations; nil if there is no such job.
 func (s *Snapshot) JobSummary(ws *WatchSet, ns, id string) *structs.JobSummary {
 	return one[structs.JobSummary](s.v, ws, TableSummaries, byID, ns, id)

@@ -47,3 +47,24 @@ func TestReservesFromBands(t *testing.T) {
 		}
 	}
 }
+
+// TestReservesNotFromSystemJobs: a workflow takes nothing from instances of system jobs, though nobody owns cells, so that what is placed does not say what
+// it is.
+func TestReservesNotFromSystemJobs(t *testing.T) {
+	t.Parallel()
+	s := startedWith(t, []int64{8000}, lendingWorkflow("chip", 60, []int{6000}))
+	config := structs.DefaultSchedulerConfiguration()
+	config.PreemptionConfig.BatchSchedulerEnabled = true
+	s.Put(t, &structs.SchedulerConfigEntry{Config: config, Time: 1})
+	low := cores(1, 4000)
+	low.ID, low.Priority, low.Type = "low", 10, structs.JobTypeSystem
+	low.Canonicalize()
+	s.Put(t, &structs.JobRegisterEntry{Job: low, Time: int64(s.Index())})
+	if n := s.decide("low"); n != 1 {
+		t.Fatalf("%d run", n)
+	}
+	s.step()
+	if run := s.run(); run.Posted || run.Missing == "" {
+		t.Fatalf("posted %v, %q", run.Posted, run.Missing)
+	}
+}

@@ -48,9 +48,9 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		}
 		return true
 	}
-	config := snap.SchedulerConfig(nil)
+	bands := BandsAt(snap, d.opts.Clock.Now())
 	for i, r := range list[:min(len(list), maxReserving)] {
-		c := stages.Choose(snap.World(), &config, r, i > 0, d.opts.Clock.Now().UnixNano())
+		c := stages.Choose(snap.World(), r, i > 0, bands)
 		if stages.Same(r, stages.Reservation(r, c)) {
 			continue
 		}
@@ -63,11 +63,21 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		if !r.Posted || len(scheduler.LostParts(snap.World(), key)) == 0 && r.Missing == "" {
 			continue
 		}
-		if c, has := scheduler.RenewReservation(snap.World(), key); has && !stages.Same(r, stages.Reservation(r, c)) {
+		bands.Priority = r.Workflow.Priority
+		if c, has := scheduler.RenewReservation(snap.World(), key, bands); has && !stages.Same(r, stages.Reservation(r, c)) {
 			again = d.submit(ctx, snap, r, c) || again
 		}
 	}
 	return again
+}
+
+// BandsAt returns from whom workflows take what they reserve as of a time. Their priority is left out.
+func BandsAt(snap *state.Snapshot, now time.Time) scheduler.WorkflowBands {
+	config, perNode := snap.SchedulerConfig(nil), map[structs.NamespacedID]bool{}
+	for j := range snap.JobsPerNode(nil) {
+		perNode[structs.NamespacedID{Namespace: j.Namespace, ID: j.ID}] = true
+	}
+	return scheduler.WorkflowBands{Config: &config, Now: now.UnixNano(), PerNode: func(id structs.NamespacedID) bool { return perNode[id] }}
 }
 
 // submit has a reservation judged and committed, with those who leave for it, and reports whether that failed.

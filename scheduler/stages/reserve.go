@@ -28,14 +28,14 @@ func Compare(a, b *structs.WorkflowRun) int {
 		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID, b.ID))
 }
 
-// Choose returns what a run reserves, as of a time in Unix nanoseconds, for the stages that are still to come. kept reports that another workflow keeps what
-// comes free. config is the scheduler's, by which it takes from lower bands; nil: it takes from nobody.
-func Choose(w *scheduler.World, config *structs.SchedulerConfiguration, r *structs.WorkflowRun, kept bool, now int64) scheduler.WorkflowChoice {
+// Choose returns what a run reserves for the stages that are still to come. kept reports that another workflow keeps what
+// comes free. bands are from whom it takes what is not free, whatever priority they state.
+func Choose(w *scheduler.World, r *structs.WorkflowRun, kept bool, bands scheduler.WorkflowBands) scheduler.WorkflowChoice {
 	var stages []scheduler.WorkflowStage
 	for i := r.Stage; i < len(r.Stages); i++ {
 		stages = append(stages, JobsOf(r, i, nil))
 	}
-	bands := scheduler.WorkflowBands{Config: config, Priority: r.Workflow.Priority, Now: now}
+	bands.Priority = r.Workflow.Priority
 	return scheduler.ReserveOrPreempt(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept, bands)
 }
 

@@ -355,6 +355,7 @@ const maxReserving = 16
 // reserveWorkflows reserves for the workflows that wait for it as far as it can be had now. It reports whether one of them got all.
 func (d workflowDriver) reserveWorkflows() (posted bool, err error) {
 	r := d.r
+	bands := scheduler.WorkflowBands{Config: &r.config, Now: r.now} // traces have no system jobs
 	for {
 		list := r.flows.waiting()
 		if keeps := r.world.PendingWorkflow(); keeps != nil && (len(list) == 0 || keeps.Key() != list[0].key()) {
@@ -364,14 +365,22 @@ func (d workflowDriver) reserveWorkflows() (posted bool, err error) {
 		}
 		again := false
 		for i, x := range list[:min(len(list), maxReserving)] {
-			// Nobody leaves for it: traces with workflows have no virtual clusters, and it takes from no lower bands here.
-			to := stages.Reservation(x.run, stages.Choose(r.world, nil, x.run, i > 0, r.now))
+			c := stages.Choose(r.world, x.run, i > 0, bands)
+			to := stages.Reservation(x.run, c)
 			if stages.Same(x.run, to) {
 				continue
 			}
-			holds, err := d.commit(x, &structs.Plan{Workflow: to})
+			holds, err := d.commit(x, &structs.Plan{Priority: x.run.Workflow.Priority, Workflow: to, Stop: c.Stops, AllAtOnce: len(c.Stops) > 0})
 			if err != nil {
 				return false, err
+			}
+			for _, st := range c.Stops {
+				if !holds {
+					break
+				}
+				if err := r.takeBack(st); err != nil {
+					return false, err
+				}
 			}
 			if again = holds && to.Posted; again {
 				x.changed, posted = true, true

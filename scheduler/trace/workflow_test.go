@@ -84,6 +84,26 @@ func TestWorkflowsGolden(t *testing.T) {
 	}
 }
 
+// Where batch jobs preempt, a workflow takes what it reserves from lower bands, which run again after it; where they do not, it waits for them.
+func TestWorkflowsPreempt(t *testing.T) {
+	rows := []Row{
+		coreRow(0, 50, 4).with(func(r *Row) { r.Name, r.Priority = "low", 10 }), coreRow(0, 30, 4).with(func(r *Row) { r.Name, r.Priority = "same", 60 }),
+		stageRow("w", 5, 1, 20, 4).with(func(r *Row) { r.Priority = 60 }),
+	}
+	for _, bands := range []bool{false, true} {
+		p := replayOf(machines(1, 8000, 100_000, 0), rows...)
+		p.c.Reservations, p.c.Scheduler.PreemptionConfig.BatchSchedulerEnabled = ReservationsLend, bands
+		f := p.run(t)
+		want := [3]int{30, 50, 0}
+		if bands {
+			want = [3]int{5, 75, 1}
+		}
+		if got := [3]int{p.at["w1"], int(f.Span.End), int(f.Counts.Requeued)}; got != want || f.Counts.Completed != 3 {
+			t.Errorf("bands %v: the workflow started, all ended, requeued: %v, want %v; %d completed", bands, got, want, f.Counts.Completed)
+		}
+	}
+}
+
 func near(a, b float64) bool { return a > b*0.999-1e-6 && a < b*1.001+1e-6 }
 
 // Who borrows is decided by the lend blocks and by time limits.

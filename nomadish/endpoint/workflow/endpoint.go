@@ -311,7 +311,7 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (
 	if r := snap.Workflows(nil).Get(plan.Namespace, plan.ID); r != nil && r.Alive() {
 		plan.Alive = r.Run
 	}
-	if err := packed(snap, args.Workflow, plan, e.Now().UnixNano()); err != nil {
+	if err := packed(snap, args.Workflow, plan, e.Now()); err != nil {
 		return nil, err
 	}
 	if args.Forecast {
@@ -321,14 +321,14 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (
 }
 
 // packed states in a plan how the reservation would lie on nodes at a time, now.
-func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPlan, now int64) error {
+func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPlan, now time.Time) error {
 	run, err := structs.StartRun(w, 1, 0)
 	if err != nil {
 		return err
 	}
-	key, config := structs.WorkflowKey(w.Namespace, w.ID), snap.SchedulerConfig(nil)
-	c := scheduler.ReserveOrPreempt(snap.World(), key, w.NodePool, stagesOf(run), w.Reserve, true,
-		scheduler.WorkflowBands{Config: &config, Priority: w.Priority, Now: now})
+	bands := driver.BandsAt(snap, now)
+	bands.Priority = w.Priority
+	c := scheduler.ReserveOrPreempt(snap.World(), structs.WorkflowKey(w.Namespace, w.ID), w.NodePool, stagesOf(run), w.Reserve, true, bands)
 	plan.Packing, plan.Posted, plan.Missing, plan.Never = c.Parts, c.Posted, c.Missing, c.Never
 	if plan.Leaving = len(c.Stops); c.Preempts {
 		plan.Leaving, plan.Preempted = 0, plan.Leaving

@@ -39,12 +39,12 @@ func (t entitledPosition) wait(work *reconcile.GroupWork, instances int, reasons
 	m.CoalescedFailures += instances
 }
 
-// leaveGang has a gang wait for the other position of its request.
-func (t entitledPosition) leaveGang(gw *reconcile.GangWork) {
+// leaveGang has a gang wait for the other position of its request, or for what the reasons say.
+func (t entitledPosition) leaveGang(gw *reconcile.GangWork, reasons ...string) {
 	for _, work := range gw.Works {
 		world.PutInto(&t.s.queued, work.Group.Name, 0)
 		if n := len(work.Place) + len(work.Update); n > 0 {
-			t.wait(work, n)
+			t.wait(work, n, reasons...)
 		}
 	}
 }

@@ -69,7 +69,11 @@ func (s *Scheduler) placeGang(gw *reconcile.GangWork) []reconcile.Later {
 		return nil
 	}
 	if !gw.Whole {
-		s.growGang(gw)
+		if gw.Suspended(s.Live, s.plan.Update) {
+			entitledPosition{s}.leaveGang(gw, "its gang is suspended")
+		} else {
+			s.growGang(gw)
+		}
 		return nil
 	}
 	x := NewGangPlacer(s, gw)

@@ -136,10 +136,8 @@ func (r *reclaimer) returned(run *groupRun, leave []*world.Usage, stops []*struc
 		if st.PreemptedBy, st.DesiredDescription = by, "preempted by allocation "+by+", which needs its license"; st.SuspendedAt == 0 {
 			st.RequeueReason = (&outcome{r: r}).reason(leave[i])
 		}
-		g, some := leave[i].Owner.Gang()
-		gone := some && !slices.ContainsFunc(world.GangMembers(r.e, g), func(u *world.Usage) bool { return !u.IsSuspended })
 		s.plan.Stop = append(s.plan.Stop, st)
-		s.reclaimed = append(s.reclaimed, &reclaimed{use: leave[i], stop: st, run: run, licenses: true, gang: gone})
+		s.reclaimed = append(s.reclaimed, &reclaimed{use: leave[i], stop: st, run: run, licenses: true, gang: together.Gone(r.e, leave[i])})
 		run.work.Counts.Preemptions++
 	}
 }

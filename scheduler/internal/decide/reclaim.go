@@ -6,6 +6,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
 	"github.com/nomadish/nomadish/structs"
@@ -251,8 +252,11 @@ func (r *reclaimer) putBack(node string) {
 	}
 }
 
-// back returns what was preempted to one that still fits in place.
+// back returns what was preempted to one that still fits in place. A member of a gang that has left whole since stays gone.
 func (r *reclaimer) back(d *reclaimed) {
+	if together.Gone(r.e, d.use) {
+		return
+	}
 	world.Release(r.e, d.use.ID)
 	if n, _ := world.StateOf(r.e, d.use.NodeID); mayHaveBack(r.e, n, d.use) {
 		world.Take(r.e, d.use)

@@ -55,16 +55,13 @@ func (s *Scheduler) wake(work *reconcile.GroupWork, a *structs.Allocation) bool 
 // wakeGang lets the members of a gang go on one by one while enough of each of its
 // groups run, else all together: a gang goes on whole or not at all.
 func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
-	begun, whole := len(s.plan.Update), true
-	for i, work := range gw.Works {
-		up := len(work.Done) + s.awake(work.Group.Name)
+	begun := len(s.plan.Update)
+	for _, work := range gw.Works {
 		for _, a := range work.Resume {
-			if s.wake(work, a) {
-				up++
-			}
+			s.wake(work, a)
 		}
-		whole = whole && (len(work.Resume) == 0 || up >= gw.Spec.Groups[i].Min)
 	}
+	whole := !gw.Suspended(s.Live, s.plan.Update)
 	if !whole {
 		s.pause(begun, gw.Works, resume.LacksGang)
 	}
@@ -75,16 +72,6 @@ func (s *Scheduler) wakeGang(gw *reconcile.GangWork) {
 			break
 		}
 	}
-}
-
-// awake counts the running members of a group.
-func (s *Scheduler) awake(group string) (n int) {
-	for _, a := range s.Live {
-		if a.TaskGroup == group && !a.Suspended() {
-			n++
-		}
-	}
-	return n
 }
 
 // pause takes back the resumings among the plan's updates from one on.

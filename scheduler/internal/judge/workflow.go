@@ -26,7 +26,7 @@ func (j *judgement) reserveWorkflow() {
 			lack = "allocation " + structs.ShortID(s.AllocID) + " is guaranteed"
 		}
 	}
-	if lack == "" && r.Posted && !was.Posted {
+	if lack == "" && r.Posted && (!was.Posted || !structs.PartsEqual(was.Parts, r.Parts)) { // else who borrows of it leaves
 		lack = j.mayNotLeave(was, r)
 	}
 	if lack != "" {

@@ -25,14 +25,21 @@ type Bands struct {
 	Config   *structs.SchedulerConfiguration
 	Priority int   // the workflow's
 	Now      int64 // in Unix nanoseconds: when those are suspended that leave so
+	// PerNode reports whether a job is a system or sysbatch job, which no claim takes from (part 0, rule 7); nil: only what is placed says so, which it
+	// does where somebody owns cells.
+	PerNode func(structs.NamespacedID) bool
+}
+
+// perNode reports whether a usage is of a system or sysbatch job.
+func (b *Bands) perNode(u *world.Usage) bool {
+	return u.PerNode() || b.PerNode != nil && b.PerNode(structs.NamespacedID{Namespace: u.Owner.Namespace, ID: u.Owner.Job})
 }
 
 // preemption is the work of taking from lower bands.
 type preemption struct {
 	*chooser
-	bands Bands
-	asIs  []world.Resources // what may be reserved of each node as it is
-	most  int               // the highest priority that is taken from
+	asIs []world.Resources // what may be reserved of each node as it is
+	most int               // the highest priority that is taken from
 	// leave are those of each gang that can leave then.
 	leave map[world.GangName]map[string]bool
 	// losing are the nodes that somebody can leave then, those first that the fewest would; emptied is what may be reserved of each node without them.
@@ -46,10 +53,10 @@ const failedRank = 0
 
 // fromBands packs stages, with licenses beside, where instances of lower bands leave; false: they are not enough, or may not be taken from.
 func (c *chooser) fromBands(r *request) (out Choice, ok bool) {
-	if r.bands.Config == nil {
+	if c.bands.Config == nil {
 		return out, false
 	}
-	p := &preemption{chooser: c, bands: r.bands}
+	p := &preemption{chooser: c}
 	levels := p.levels()
 	if len(levels) == 0 {
 		return out, false
@@ -100,7 +107,7 @@ func first(high int, is func(int) bool) int {
 func (p *preemption) rank(u *world.Usage) (rank int, may bool) {
 	config := p.bands.Config
 	switch {
-	case !mayLeave(u):
+	case !p.mayLeave(u):
 		return 0, false
 	case standing.HasFailed(p.w, u):
 		return failedRank, true
@@ -117,7 +124,10 @@ func (p *preemption) may(u *world.Usage) bool {
 
 // levels returns by which priorities usages of the nodes may be taken from, lowest first.
 func (p *preemption) levels() (list []int) {
-	for _, n := range p.nodes {
+	for i, n := range p.nodes {
+		if p.taken[i] {
+			continue
+		}
 		for _, u := range n.Usages {
 			if rank, may := p.rank(u); may && !slices.Contains(list, rank) {
 				list = append(list, rank)
@@ -172,7 +182,7 @@ func (p *preemption) upTo(most int) {
 	loss := make([]int, len(p.nodes))
 	for i := range p.nodes {
 		var n *world.NodeState
-		if n, loss[i] = p.without(i); loss[i] > 0 {
+		if n, loss[i] = p.without(i); loss[i] > 0 && !p.taken[i] {
 			p.losing, p.emptied[i] = append(p.losing, i), p.freeOf(i, n)
 		}
 	}
@@ -190,6 +200,9 @@ func (p *preemption) amounts(losing int) []workflow.Amounts {
 
 // freeOf returns what may be reserved of a node that is as n is.
 func (p *preemption) freeOf(i int, n *world.NodeState) world.Resources {
+	if p.taken[i] {
+		return world.Resources{}
+	}
 	free := reservable.Free(n, p.key)
 	if len(n.Capacity.Trees) > 0 {
 		_, now := p.spareWhere(i, n)

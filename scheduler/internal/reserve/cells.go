@@ -169,7 +169,7 @@ func (c *chooser) entitledTo(n *world.NodeState, is *ownCells) world.Resources {
 	free := reservable.Free(n, c.key)
 	empty := world.TrialOf(n)
 	for _, u := range slices.Clone(n.Usages) {
-		if mayLeave(u) {
+		if c.mayLeave(u) {
 			empty.Give(u)
 		}
 	}
@@ -185,7 +185,7 @@ func (c *chooser) entitledTo(n *world.NodeState, is *ownCells) world.Resources {
 }
 
 // mayLeave reports whether a usage has no claim, so that it leaves for one.
-func mayLeave(u *world.Usage) bool { return !u.Guaranteed() && !u.PerNode() }
+func (c *chooser) mayLeave(u *world.Usage) bool { return !u.Guaranteed() && !c.bands.perNode(u) }
 
 // name chooses so many devices of a node among those allowed: free ones if there are as many, in as few cells as can be.
 func (c *chooser) name(i, count int, allowed func(*world.DeviceTree, int) bool) (ids []string) {
@@ -195,7 +195,7 @@ func (c *chooser) name(i, count int, allowed func(*world.DeviceTree, int) bool) 
 	}
 	empty := world.TrialOf(n)
 	for _, u := range slices.Clone(n.Usages) {
-		if mayLeave(u) {
+		if c.mayLeave(u) {
 			empty.Give(u)
 		}
 	}
@@ -249,7 +249,7 @@ func (c *chooser) leaving(n *world.NodeState, p *structs.WorkflowPart) (list []*
 	must, others := []*world.Usage{}, []*world.Usage{}
 	for _, u := range n.Usages {
 		switch {
-		case !mayLeave(u):
+		case !c.mayLeave(u):
 		case slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return slices.Contains(p.DeviceIDs, d.ID) }):
 			must = append(must, u)
 		default:

@@ -21,11 +21,11 @@ func (c *chooser) nearTo(id string) func(int) bool {
 	}
 }
 
-// Renew returns the reservation of a workflow with what was lost of it, as nodes are not ready any more, on other nodes, if all of that is free (part
-// 5, "A lost node's part is reserved anew"); else as it is, with what is missing.
-func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
+// Renew returns the reservation of a workflow with what was lost of it, as nodes are not ready any more, on other nodes, if all of that is free, or is
+// where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is, with what is missing.
+func Renew(w *world.World, c *structs.WorkflowClaim, bands Bands) Choice {
 	out := Choice{Posted: true, Parts: c.Parts, Licenses: c.Licenses}
-	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, taken: map[int]bool{}}
+	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}}
 	x.list()
 	at := map[string]int{}
 	for i, n := range x.nodes {
@@ -54,19 +54,24 @@ func Renew(w *world.World, c *structs.WorkflowClaim) Choice {
 		of.Parts, of.Licenses = slices.Concat(kept, of.Parts), c.Licenses
 		return of
 	}
-	packed := workflow.Pack(x.free, [][]workflow.Instance{near}, workflow.Amounts{})
+	packed, why := workflow.Pack(x.free, [][]workflow.Instance{near}, workflow.Amounts{}), ""
 	if !packed.Missing.IsZero() {
 		packed = workflow.Pack(x.free, [][]workflow.Instance{lost}, workflow.Amounts{})
 	}
-	if !packed.Missing.IsZero() {
-		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and nowhere is so much free: " + text(packed.Missing) + " are missing"
-		return out
+	if packed.Missing.IsZero() {
+		parts := x.parts(packed.Parts)
+		if x.nameParts(packed.Parts, parts) {
+			out.Parts = slices.Concat(kept, parts)
+			return out
+		}
+		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
+	} else {
+		why = "nowhere is so much free: " + text(packed.Missing) + " are missing"
 	}
-	parts := x.parts(packed.Parts)
-	if !x.nameParts(packed.Parts, parts) {
-		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and nowhere are as many GPUs free beside those that are guaranteed to others"
-		return out
+	if of, ok := x.fromBands(&request{stages: [][]workflow.Instance{lost}}); ok {
+		of.Parts, of.Licenses = slices.Concat(kept, of.Parts), c.Licenses
+		return of
 	}
-	out.Parts = slices.Concat(kept, parts)
+	out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and " + why
 	return out
 }

@@ -43,9 +43,9 @@ type Choice struct {
 // Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
 // if it cannot have all at once. bands are from whom it takes what is not free.
 func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
-	c := chooser{w: w, e: w.Edit(), key: key, pool: pool}
+	c := chooser{w: w, e: w.Edit(), key: key, pool: pool, bands: bands}
 	c.list()
-	r := request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, kept: kept, bands: bands}
+	r := request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, kept: kept}
 	totals := make([]workflow.Amounts, len(stages))
 	for i, s := range stages {
 		r.stages[i] = c.instances(s)
@@ -87,7 +87,6 @@ type request struct {
 	licenses licenses
 	rule     workflow.Reserve
 	kept     bool
-	bands    Bands
 }
 
 // pack packs the stages into what may be reserved of each node.
@@ -141,6 +140,7 @@ type chooser struct {
 	w         *world.World
 	e         *world.Edit
 	key, pool string
+	bands     Bands
 	nodes     []*world.NodeState
 	// free is what may be reserved of each node now, beside what might be if no allocation of others were there, empty what might be if no other workflow
 	// ran, either.
@@ -171,7 +171,7 @@ func (c *chooser) list() {
 		free = append(free, freed)
 		most := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
 		for _, u := range n.Usages {
-			if u.PerNode() || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
+			if c.bands.perNode(u) || u.Guaranteed() && u.Owner.Terms.Claim != structs.ClaimWorkflow {
 				most = most.Less(world.ResourcesOf(u))
 			}
 		}

@@ -91,6 +91,12 @@ func maySuspend(e *world.Edit, u *world.Usage) bool {
 	return known && !u.IsSuspended && u.Owner.Terms.Reclaim == structs.ReclaimSuspend && feasible.NotSuspended(n.Node, &u.Owner.Terms, len(u.Devices) > 0) == ""
 }
 
+// Gone reports whether a usage is of a gang of which nobody runs.
+func Gone(e *world.Edit, u *world.Usage) bool {
+	g, some := u.Owner.Gang()
+	return some && !slices.ContainsFunc(world.GangMembers(e, g), func(m *world.Usage) bool { return !m.IsSuspended })
+}
+
 // Stay has those stay on an edit that were to leave it.
 func Stay(e *world.Edit, leave []*world.Usage) {
 	for _, u := range leave {
