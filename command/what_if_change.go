@@ -53,9 +53,31 @@ func (c *changeReader) read(ctx context.Context, text string) error {
 	}
 	for _, ch := range made {
 		ch.Text, ch.After = text, s.after
-		c.changes = append(c.changes, ch)
 	}
+	c.changes = append(c.changes, named(made)...)
 	return nil
+}
+
+// named has the changes of a file that makes several state which each is.
+func named(changes []*structs.WhatIfChange) []*structs.WhatIfChange {
+	if len(changes) < 2 {
+		return changes
+	}
+	for _, ch := range changes {
+		switch {
+		case ch.VirtualCluster != nil:
+			ch.Text += " (" + ch.VirtualCluster.Name + ")"
+		case ch.Project != nil:
+			ch.Text += " (project " + ch.Project.Name + ")"
+		case ch.Week != nil:
+			ch.Text += " (week " + ch.Week.Week + " of project " + ch.Week.Project + ")"
+		case ch.Flow != nil:
+			ch.Text += " (flow " + ch.Flow.Name + ")"
+		case ch.AddNodes != nil && ch.AddNodes.Node != nil:
+			ch.Text += " (" + ch.AddNodes.Node.Name + ")"
+		}
+	}
+	return changes
 }
 
 // takeApart cuts the options off the end of a change.
@@ -129,6 +151,9 @@ func (c *changeReader) made(ctx context.Context, kind string, s *statedChange) (
 		}
 		if ns := c.e.jobNamespace(); ns != "" {
 			job.Namespace = ns
+		}
+		if job.Namespace == structs.AllNamespaces {
+			return nil, fmt.Errorf("%q: namespace %q: a job lives in one namespace; what-if shows those of all without -namespace", s.text, job.Namespace)
 		}
 		c.places = append(c.places, file.placed)
 		return one(&structs.WhatIfChange{Job: job, Opportunistic: c.o.opportunistic}, nil)
@@ -224,7 +249,7 @@ func (c *changeReader) configured(s *statedChange) (*structs.WhatIfChange, error
 			return nil, fmt.Errorf("%q: there is no option %q of the scheduler's configuration (`nomadish operator scheduler set-config -help` lists them)", s.text, name)
 		}
 		if err := fs.Set(name, value); err != nil {
-			return nil, fmt.Errorf("%q: %w", s.text, err)
+			return nil, fmt.Errorf("%q: %s cannot be %q: %w (`nomadish operator scheduler set-config -help` states what it takes)", s.text, name, value, err)
 		}
 	}
 	if err := edit.apply(c.config); err != nil {
@@ -253,7 +278,7 @@ func (v *virtualClusterFile) changes(path string, whenFree bool) (changes []*str
 	for _, vc := range v.clusters {
 		changes = append(changes, &structs.WhatIfChange{Text: "vc:" + path, VirtualCluster: vc, WhenFree: whenFree})
 	}
-	return changes
+	return named(changes)
 }
 
 // placedChange is refused for whichever virtual cluster of the file an error names.
@@ -281,5 +306,5 @@ func (f *projectFile) changes(path string, force bool) (changes []*structs.WhatI
 			add(&structs.WhatIfChange{Week: &structs.WhatIfWeek{Project: p.Name, Week: w.Week, Rows: w.Slots}})
 		}
 	}
-	return changes
+	return named(changes)
 }
