@@ -54,6 +54,7 @@ type watch struct {
 	missing map[string]int      // instances that wait, by the key of their request
 	lacking int                 // their sum
 	open    map[string]openWork // allocations that have not started, or are suspended for others
+	waiting map[string]bool     // those of the latter that were suspended at the beginning: they wait, and start when they go on
 	flows   map[string]bool     // workflows that have not ended
 
 	taken     departures // for others
@@ -80,7 +81,7 @@ func newWatch(store *state.Store, now time.Time) *watch {
 	snap := store.Snapshot()
 	w := &watch{
 		store: store, feed: store.Feed(snap.Index()), known: map[groupKey]*waiter{}, usage: newUsage(), missing: map[string]int{},
-		open: map[string]openWork{}, flows: map[string]bool{}, back: map[string]departure{}, lack: newShortfalls(),
+		open: map[string]openWork{}, waiting: map[string]bool{}, flows: map[string]bool{}, back: map[string]departure{}, lack: newShortfalls(),
 	}
 	for n := range snap.Nodes(nil, "", false) {
 		w.usage.node(n)
@@ -88,6 +89,9 @@ func newWatch(store *state.Store, now time.Time) *watch {
 	for row := range snap.AllocRows(nil, structs.AllNamespaces) {
 		w.usage.alloc(row.ID(), row)
 		w.opened(row)
+		if w.open[row.ID()] == toResume {
+			w.waiting[row.ID()] = true
+		}
 		if !row.Terminal() {
 			w.of(groupKey{row.Namespace(), row.JobID().ID, row.Group()})
 		}
@@ -229,7 +233,8 @@ func (w *watch) alloc(id string, was, is *state.AllocRow, now time.Time) {
 		}
 	}
 	runs := is.ClientStatus() == structs.AllocClientRunning && !is.Stopped() && !is.Suspended()
-	if runs && (was == nil || was.ClientStatus() == structs.AllocClientPending) {
+	if runs && (was == nil || was.ClientStatus() == structs.AllocClientPending || w.waiting[id]) {
+		delete(w.waiting, id)
 		g.starts = append(g.starts, now)
 	}
 	if runs {

@@ -225,16 +225,24 @@ func fullNode(t *testing.T) *testcluster.Log {
 	config.PreemptionConfig.BatchSchedulerEnabled = true
 	l.Put(t, &structs.SchedulerConfigEntry{Config: config})
 	l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node("node-0", 1000), Time: now.UnixNano(), EvalSeed: "e"})
-	l.Put(t, &structs.JobRegisterEntry{Job: fullJob("low", 20), Time: now.UnixNano()})
-	batch := testcluster.Batch("low", "node-0", "seed", 1)
+	fill(t, l, "low", 20)
+	return l
+}
+
+// fill has a job run that fills the node, and returns the ID of its allocation.
+func fill(t *testing.T, l *testcluster.Log, job string, priority int) string {
+	l.Put(t, &structs.JobRegisterEntry{Job: fullJob(job, priority), Time: now.UnixNano()})
+	batch := testcluster.Batch(job, "node-0", job, 1)
 	batch.Resources = &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {
 		Cpu: structs.AllocatedCpuResources{CpuShares: 1000}, Memory: structs.AllocatedMemoryResources{MemoryMB: 10},
 	}}}
 	l.Put(t, testcluster.Commit(&structs.JudgedPlan{Time: now.UnixNano(), Place: []*structs.PlacementBatch{batch}}))
-	l.Put(t, &structs.AllocClientEntry{Time: now.UnixNano(), Updates: []*structs.AllocClientUpdate{{
-		ID: testcluster.AllocID("seed", 0), NodeID: "node-0", ClientStatus: structs.AllocClientRunning,
-	}}})
-	return l
+	reports(t, l, testcluster.AllocID(job, 0), structs.AllocClientRunning)
+	return testcluster.AllocID(job, 0)
+}
+
+func reports(t *testing.T, l *testcluster.Log, alloc, status string) {
+	l.Put(t, &structs.AllocClientEntry{Time: now.UnixNano(), Updates: []*structs.AllocClientUpdate{{ID: alloc, NodeID: "node-0", ClientStatus: status}}})
 }
 
 // fullJob is a job that fills that node for an hour.
@@ -258,6 +266,37 @@ func TestTaken(t *testing.T) {
 	}
 	if len(w.After.Displaced) != 0 || len(w.Groups) != 2 || w.Groups[0].JobID != "high" || w.Groups[1].JobID != "next" || w.After.Mean.CPU > 1 {
 		t.Errorf("%+v, %+v; %+v", w.Groups[0], w.Groups[len(w.Groups)-1], w.After.Mean)
+	}
+}
+
+// TestSuspendedGoOn: an instance that is suspended for another when the what-if begins waits, and starts when it goes on.
+func TestSuspendedGoOn(t *testing.T) {
+	l := fullNode(t)
+	low := testcluster.AllocID("low", 0)
+	l.Put(t, testcluster.Commit(&structs.JudgedPlan{Time: now.UnixNano(), Stop: []*structs.AllocStop{{
+		AllocID: low, DesiredStatus: structs.AllocDesiredSuspend, DesiredDescription: "preempted", SuspendedAt: now.UnixNano(),
+	}}}))
+	reports(t, l, low, structs.AllocClientSuspended)
+	fill(t, l, "high", 90)
+	job := l.Store.Snapshot().Job(nil, structs.DefaultNamespace, "low")
+	blocked := structs.NewEval("eval", job, structs.EvalTriggerPreemption, now.UnixNano())
+	blocked.Status, blocked.QueuedAllocations = structs.EvalStatusBlocked, map[string]int{"g": 1}
+	l.Put(t, testcluster.Commit(&structs.JudgedPlan{
+		EvalID: blocked.ID, Time: now.UnixNano(), Evals: []*structs.Evaluation{blocked},
+		Requests: []*structs.RequestUpdate{{Namespace: job.Namespace, JobID: job.ID, Group: "g", Missing: 1, Since: now.UnixNano(), EvalID: blocked.ID}},
+	}))
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Horizon: 2 * time.Hour, Changes: []*structs.WhatIfChange{{Lose: "node-0", After: time.Minute}}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Groups) != 1 {
+		t.Fatalf("%d groups wait", len(w.Groups))
+	}
+	if w.Groups[0].JobID != "low" || w.Groups[0].Verdict != structs.WhatIfNever || w.Groups[0].Before.All != now.Add(time.Hour).UnixNano() {
+		t.Errorf("%+v: %+v", w.Groups, w.Groups[0].Before)
+	}
+	if n := w.Before.Namespaces; len(n) != 1 || n[0].Started != 1 {
+		t.Errorf("waits: %+v", n)
 	}
 }
 
