@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,12 @@ type statedChange struct {
 
 // changeOptions are the options that a change may end with.
 var changeOptions = map[string][]string{"add-nodes": {"like", "shape"}, "drain": {"deadline"}}
+
+// optionForm is the form of an option at the end of a change.
+var optionForm = regexp.MustCompile(`:([a-z_-]+)=[^:/.]*$`)
+
+// optionsOf returns the options that changes of a kind may end with.
+func optionsOf(kind string) []string { return append([]string{"after", "at"}, changeOptions[kind]...) }
 
 // read reads a change, of which a file may make several.
 func (c *changeReader) read(ctx context.Context, text string) error {
@@ -94,6 +101,9 @@ func (c *changeReader) takeApart(text, kind, rest string) (*statedChange, error)
 		}
 		s.options[name], s.what = value, s.what[:at]
 	}
+	if m := optionForm.FindStringSubmatch(s.what); m != nil && kind != "config" {
+		return nil, fmt.Errorf("there is no option %q; a change of kind %s may end with %s", m[1], kind, strings.Join(optionsOf(kind), ", "))
+	}
 	after, at := s.options["after"], s.options["at"]
 	var err error
 	switch {
@@ -113,7 +123,7 @@ func (c *changeReader) takeApart(text, kind, rest string) (*statedChange, error)
 // lastOption returns where the last option of a change begins, with its colon; -1: there is none.
 func (c *changeReader) lastOption(kind, text string) (at int) {
 	at = -1
-	for _, name := range append([]string{"after", "at"}, changeOptions[kind]...) {
+	for _, name := range optionsOf(kind) {
 		at = max(at, strings.LastIndex(text, ":"+name+"="))
 	}
 	return at
