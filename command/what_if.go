@@ -130,7 +130,7 @@ func (o *whatIfOptions) show(e *env, w *structs.WhatIf) int {
 	if done, code := e.formatted(w); done {
 		return code
 	}
-	(&whatIfPrinter{env: e, w: w, all: o.all}).print()
+	(&whatIfPrinter{printer: &e.printer, w: w, all: o.all}).print()
 	if o.report != "" {
 		e.printf("\nThe plots are in %s\n", o.report)
 	}

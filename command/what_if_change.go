@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +38,12 @@ type statedChange struct {
 // changeOptions are the options that a change may end with.
 var changeOptions = map[string][]string{"add-nodes": {"like", "shape"}, "drain": {"deadline"}}
 
+// optionForm is the form of an option at the end of a change.
+var optionForm = regexp.MustCompile(`:([a-z_-]+)=[^:/.]*$`)
+
+// optionsOf returns the options that changes of a kind may end with.
+func optionsOf(kind string) []string { return append([]string{"after", "at"}, changeOptions[kind]...) }
+
 // read reads a change, of which a file may make several.
 func (c *changeReader) read(ctx context.Context, text string) error {
 	kind, rest, ok := strings.Cut(text, ":")
@@ -53,9 +60,31 @@ func (c *changeReader) read(ctx context.Context, text string) error {
 	}
 	for _, ch := range made {
 		ch.Text, ch.After = text, s.after
-		c.changes = append(c.changes, ch)
 	}
+	c.changes = append(c.changes, named(made)...)
 	return nil
+}
+
+// named has the changes of a file that makes several state which each is.
+func named(changes []*structs.WhatIfChange) []*structs.WhatIfChange {
+	if len(changes) < 2 {
+		return changes
+	}
+	for _, ch := range changes {
+		switch {
+		case ch.VirtualCluster != nil:
+			ch.Text += " (" + ch.VirtualCluster.Name + ")"
+		case ch.Project != nil:
+			ch.Text += " (project " + ch.Project.Name + ")"
+		case ch.Week != nil:
+			ch.Text += " (week " + ch.Week.Week + " of project " + ch.Week.Project + ")"
+		case ch.Flow != nil:
+			ch.Text += " (flow " + ch.Flow.Name + ")"
+		case ch.AddNodes != nil && ch.AddNodes.Node != nil:
+			ch.Text += " (" + ch.AddNodes.Node.Name + ")"
+		}
+	}
+	return changes
 }
 
 // takeApart cuts the options off the end of a change.
@@ -71,6 +100,9 @@ func (c *changeReader) takeApart(text, kind, rest string) (*statedChange, error)
 			return nil, fmt.Errorf("%s is stated twice", name)
 		}
 		s.options[name], s.what = value, s.what[:at]
+	}
+	if m := optionForm.FindStringSubmatch(s.what); m != nil && kind != "config" {
+		return nil, fmt.Errorf("there is no option %q; a change of kind %s may end with %s", m[1], kind, strings.Join(optionsOf(kind), ", "))
 	}
 	after, at := s.options["after"], s.options["at"]
 	var err error
@@ -91,7 +123,7 @@ func (c *changeReader) takeApart(text, kind, rest string) (*statedChange, error)
 // lastOption returns where the last option of a change begins, with its colon; -1: there is none.
 func (c *changeReader) lastOption(kind, text string) (at int) {
 	at = -1
-	for _, name := range append([]string{"after", "at"}, changeOptions[kind]...) {
+	for _, name := range optionsOf(kind) {
 		at = max(at, strings.LastIndex(text, ":"+name+"="))
 	}
 	return at
@@ -129,6 +161,9 @@ func (c *changeReader) made(ctx context.Context, kind string, s *statedChange) (
 		}
 		if ns := c.e.jobNamespace(); ns != "" {
 			job.Namespace = ns
+		}
+		if job.Namespace == structs.AllNamespaces {
+			return nil, fmt.Errorf("%q: namespace %q: a job lives in one namespace; what-if shows those of all without -namespace", s.text, job.Namespace)
 		}
 		c.places = append(c.places, file.placed)
 		return one(&structs.WhatIfChange{Job: job, Opportunistic: c.o.opportunistic}, nil)
@@ -224,7 +259,7 @@ func (c *changeReader) configured(s *statedChange) (*structs.WhatIfChange, error
 			return nil, fmt.Errorf("%q: there is no option %q of the scheduler's configuration (`nomadish operator scheduler set-config -help` lists them)", s.text, name)
 		}
 		if err := fs.Set(name, value); err != nil {
-			return nil, fmt.Errorf("%q: %w", s.text, err)
+			return nil, fmt.Errorf("%q: %s cannot be %q: %w (`nomadish operator scheduler set-config -help` states what it takes)", s.text, name, value, err)
 		}
 	}
 	if err := edit.apply(c.config); err != nil {
@@ -253,7 +288,7 @@ func (v *virtualClusterFile) changes(path string, whenFree bool) (changes []*str
 	for _, vc := range v.clusters {
 		changes = append(changes, &structs.WhatIfChange{Text: "vc:" + path, VirtualCluster: vc, WhenFree: whenFree})
 	}
-	return changes
+	return named(changes)
 }
 
 // placedChange is refused for whichever virtual cluster of the file an error names.
@@ -281,5 +316,5 @@ func (f *projectFile) changes(path string, force bool) (changes []*structs.WhatI
 			add(&structs.WhatIfChange{Week: &structs.WhatIfWeek{Project: p.Name, Week: w.Week, Rows: w.Slots}})
 		}
 	}
-	return changes
+	return named(changes)
 }

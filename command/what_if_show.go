@@ -21,7 +21,7 @@ const (
 
 // whatIfPrinter prints a what-if for people.
 type whatIfPrinter struct {
-	*env
+	*printer
 	w   *structs.WhatIf
 	all bool
 }
@@ -128,29 +128,38 @@ func changed(g *structs.WhatIfGroup) time.Duration {
 	return g.Shift.Abs()
 }
 
+// taken lists the instances that leave their nodes with the changes: for others, and as their nodes are lost or drained.
 func (p *whatIfPrinter) taken() {
-	list := p.w.After.Taken
-	if len(list) == 0 {
-		return
-	}
-	p.printf("\n%s\n", p.style.Bold(fmt.Sprintf("Taken for others with the changes: %d (without: %d)",
-		len(list)+p.w.After.TakenMore, len(p.w.Before.Taken)+p.w.Before.TakenMore)))
-	rows := [][]string{{"Instance", "Node", "When", "How", "For", "Runs again"}}
-	if !p.all {
-		list = list[:min(len(list), shownTaken)]
-	}
-	for _, t := range list {
-		how, back := "evicted", "never"
+	before, after := &p.w.Before, &p.w.After
+	departures(p, "Taken for others", after.Taken, after.TakenMore, len(before.Taken)+before.TakenMore, []string{"How", "For"}, func(t *structs.WhatIfTaken) []string {
+		how := "evicted"
 		if t.Suspended {
 			how = "suspended"
 		}
-		if t.Back > 0 {
-			back = p.stamp(t.Back)
-		}
-		rows = append(rows, []string{jobOf(t.Namespace, t.Name), t.NodeName, p.stamp(t.Time), how, t.For, back})
+		return []string{how, t.For}
+	})
+	departures(p, "Displaced", after.Displaced, after.DisplacedMore, len(before.Displaced)+before.DisplacedMore, []string{"Node Is"}, func(t *structs.WhatIfTaken) []string {
+		return []string{t.For}
+	})
+}
+
+// departures lists some of them, of which more are not in the list.
+func departures(p *whatIfPrinter, title string, list []structs.WhatIfTaken, more, without int, head []string, why func(*structs.WhatIfTaken) []string) {
+	if len(list) == 0 {
+		return
+	}
+	p.printf("\n%s\n", p.style.Bold(fmt.Sprintf("%s with the changes: %d (without: %d)", title, len(list)+more, without)))
+	rows := [][]string{slices.Concat([]string{"Instance", "Node", "When"}, head, []string{"Runs again"})}
+	if !p.all {
+		more += max(0, len(list)-shownTaken)
+		list = list[:min(len(list), shownTaken)]
+	}
+	for i := range list {
+		t := &list[i]
+		rows = append(rows, slices.Concat([]string{jobOf(t.Namespace, t.Name), t.NodeName, p.stamp(t.Time)}, why(t), []string{p.timeOrNever(t.Back)}))
 	}
 	ui.Table(p.out, rows)
-	if more := len(p.w.After.Taken) + p.w.After.TakenMore - len(list); more > 0 {
+	if more > 0 {
 		p.printf("%d more; -all lists up to 1,000.\n", more)
 	}
 }
@@ -256,7 +265,7 @@ func (p *whatIfPrinter) shortfalls() {
 	for i, f := range []*structs.WhatIfFuture{&p.w.Before, &p.w.After} {
 		for _, s := range f.Shortfalls {
 			rows = append(rows, []string{
-				s.Owner + ", " + []string{"without", "with"}[i], ui.OrNone(s.Kind + " " + s.Level), p.stamp(s.Time), strconv.Itoa(s.Cells), strconv.Itoa(s.Waiting), strconv.Itoa(s.Instances),
+				s.Owner + ", " + []string{"without", "with"}[i], report.WhatIfLacks(&s), p.stamp(s.Time), strconv.Itoa(s.Cells), strconv.Itoa(s.Waiting), strconv.Itoa(s.Instances),
 			})
 		}
 	}

@@ -266,7 +266,7 @@ func (m *workflowMonitor) follow(ctx context.Context) int {
 		}
 		m.report(w)
 		if w.EndTime != 0 {
-			m.line("Workflow %q is %s after %s", w.ID, w.State, durationText(time.Duration(w.EndTime-w.SubmitTime)))
+			m.line("Workflow %q %s after %s", w.ID, becameText(w.State), durationText(time.Duration(w.EndTime-w.SubmitTime)))
 			for _, hint := range workflowHints(w) {
 				m.e.printf("%s\n", hint)
 			}
@@ -278,6 +278,17 @@ func (m *workflowMonitor) follow(ctx context.Context) int {
 		m.live.Draw(drawWorkflow(w, m.e.now()))
 		q.Index, q.Wait = meta.Index, 5*time.Second
 	}
+}
+
+// becameText returns the verb of a sentence about a workflow, or a job of it, that has come into a state.
+func becameText(state string) string {
+	switch state {
+	case structs.WorkflowFailed:
+		return "failed"
+	case structs.WorkflowCancelled:
+		return "was cancelled"
+	}
+	return "is " + state
 }
 
 // report prints what has another state than before.
@@ -303,7 +314,7 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 		}
 		for _, j := range s.Jobs {
 			if j.State != structs.StageStarting && changed("job "+j.Name, j.State+" "+strconv.Itoa(j.Attempt)) && j.Attempt > 0 {
-				m.line("Stage %q: job %q is %s%s", s.Name, j.Name, j.State, attemptText(j.Attempt))
+				m.line("Stage %q: job %q %s%s", s.Name, j.Name, becameText(j.State), attemptText(j.Attempt))
 			}
 		}
 		if !started && s.End > 0 && changed("end "+s.Name, s.State+" "+strconv.Itoa(s.Attempt)) {

@@ -80,7 +80,7 @@ func TestWorkflowMonitor(t *testing.T) {
 	}
 	want := []string{
 		"Workflow is running", `Stage "synth": job "a" is complete`, `Stage "synth": complete after 50s`,
-		`Stage "place": job "b" is running`, `Stage "place": job "c" is failed (attempt 2)`,
+		`Stage "place": job "b" is running`, `Stage "place": job "c" failed (attempt 2)`,
 	}
 	if strings.Join(lines, "|") != strings.Join(want, "|") {
 		t.Errorf("have %q\nwant %q", lines, want)
@@ -99,7 +99,7 @@ func TestWorkflowMonitorRetry(t *testing.T) {
 	if got.code != exitFailed || strings.Contains(got.out, `job "a"`) || strings.Contains(got.out, "Workflow is failed") {
 		t.Errorf("%+v", got)
 	}
-	wants(t, got.out, `Stage "synth": complete in an earlier run`, `Stage "place": failed after 30s`, `Workflow "chip" is failed after 30s`,
+	wants(t, got.out, `Stage "synth": complete in an earlier run`, `Stage "place": failed after 30s`, `Workflow "chip" failed after 30s`,
 		"`nomadish workflow logs -stderr chip c` prints the errors", "`nomadish workflow retry chip` runs it again")
 }
 

@@ -96,6 +96,30 @@ func TestLicensesReserved(t *testing.T) {
 	}
 }
 
+// TestLicensesReservedExplained: an explanation states what workflows have reserved of a license, and a count that would do: what comes beside a
+// reservation that is lent is reserved first.
+func TestLicensesReservedExplained(t *testing.T) {
+	for _, posted := range []bool{true, false} {
+		w := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:interns"})
+		w.others("interns", "a", 10)
+		reserved := "; workflow default/wf has reserved 6, of which it uses 0 and lends 6"
+		if !posted {
+			w.claim.Posted, reserved = false, "; workflow default/wf, which waits for its reservation, is to have 6"
+			w.set()
+		}
+		w.others("others", "c", 2)
+		x := w.explain().Group("g")
+		if !slices.ContainsFunc(x.Waits, func(w structs.Wait) bool {
+			return w.Kind == structs.ReasonLicense && strings.HasSuffix(w.Text, reserved)
+		}) {
+			t.Errorf("%+v; want %q", x.Waits, reserved)
+		}
+		if !slices.ContainsFunc(x.Smallest, func(r structs.Remedy) bool { return r.All && r.Text == `8 more of license "vcs": count 18` }) {
+			t.Errorf("%+v", x.Smallest)
+		}
+	}
+}
+
 // TestLicensesLentByShare: of 10 licenses a workflow lends 6 to two groups 1:1. In the first round each borrows 3, however many it wants, in the second
 // one what the other has not wanted.
 func TestLicensesLentByShare(t *testing.T) {

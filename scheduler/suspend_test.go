@@ -127,8 +127,8 @@ func TestSuspendedIsThereAndWaits(t *testing.T) {
 	c.checkWorld()
 }
 
-// TestSuspendedIsCountedOnce: a brief decision says of why an evaluation waits what that says
-// already, and leaves that as it is: it is the state's, on one server of several.
+// TestSuspendedIsCountedOnce: a node counts once where an instance is suspended and another finds no room. A brief decision says of why an evaluation
+// waits what that says already, and leaves that as it is: it is the state's, on one server of several.
 func TestSuspendedIsCountedOnce(t *testing.T) {
 	c := newCluster(t)
 	nodes(c, 2)
@@ -140,6 +140,9 @@ func TestSuspendedIsCountedOnce(t *testing.T) {
 	c.guest("guest", victim.NodeID, 2000)
 	c.decide(c.newEval())
 	blocked := c.last.Evals[slices.IndexFunc(c.last.Evals, func(e *structs.Evaluation) bool { return e.ID == c.done.BlockedEval })]
+	if m := c.done.FailedTGAllocs["g"]; m.NodesExhausted != 2 || m.NodesEvaluated != 2 || len(m.DimensionExhausted) != 2 {
+		t.Errorf("of two nodes %d are evaluated, %d exhausted: %v", m.NodesEvaluated, m.NodesExhausted, m.DimensionExhausted)
+	}
 	was := asJSON(t, blocked)
 	in := c.input()
 	in.Brief = true

@@ -141,10 +141,13 @@ type WhatIfFuture struct {
 	Namespaces []WhatIfWaits // by name
 	Projects   []WhatIfWaits // by name; of jobs that name one
 	// Taken are the instances that are taken from nodes for others, by time and name; TakenMore is how many more there are.
-	Taken      []WhatIfTaken
-	TakenMore  int `json:",omitempty"`
-	Shortfalls []WhatIfShortfall
-	Workflows  []WhatIfWorkflow // by namespace and ID: those that run
+	Taken     []WhatIfTaken
+	TakenMore int `json:",omitempty"`
+	// Displaced are those that leave their nodes as these are lost or drained, and DisplacedMore how many more there are.
+	Displaced     []WhatIfTaken
+	DisplacedMore int `json:",omitempty"`
+	Shortfalls    []WhatIfShortfall
+	Workflows     []WhatIfWorkflow // by namespace and ID: those that run
 }
 
 // WhatIfUsage is what is used in a stretch of time, in parts of all that the ready nodes have, in the mean.
@@ -170,7 +173,7 @@ type WhatIfWaits struct {
 	Max  time.Duration
 }
 
-// WhatIfTaken is an instance that is taken from its node for somebody else.
+// WhatIfTaken is an instance that is taken from its node for somebody else, or that leaves it as the node is lost or drained.
 type WhatIfTaken struct {
 	Time      int64 // Unix nanoseconds
 	Namespace string
@@ -178,13 +181,13 @@ type WhatIfTaken struct {
 	Name      string // job.group[index]
 	NodeName  string
 	Suspended bool   // else it is evicted
-	For       string // for what
+	For       string // for what; of one that is displaced: why
 	Back      int64  // Unix nanoseconds: when it runs again; 0: it does not
 }
 
 // WhatIfShortfall is what an owner of claims lacks at worst.
 type WhatIfShortfall struct {
-	Owner string // a namespace, or "project NAME"
+	Owner string // a namespace, "project NAME" or "workflow NAME"
 	Kind  string // of devices; empty: of slots and cells together
 	Level string // of cells
 	// Cells are the cells that the hardware cannot hold, Waiting those that are due and cannot be given yet, as others have what they need.

@@ -94,6 +94,7 @@ func WhatIfFigures(w *structs.WhatIf) [][]string {
 	row("GPUs idle beside used ones", func(f *structs.WhatIfFuture) string { return percent(f.Mean.Fragmented) })
 	row("Instances that wait, mean", func(f *structs.WhatIfFuture) string { return strconv.FormatFloat(f.Mean.Waiting, 'f', 1, 64) })
 	row("Taken for others", func(f *structs.WhatIfFuture) string { return strconv.Itoa(len(f.Taken) + f.TakenMore) })
+	row("Displaced", func(f *structs.WhatIfFuture) string { return strconv.Itoa(len(f.Displaced) + f.DisplacedMore) })
 	return rows
 }
 
@@ -111,6 +112,10 @@ func (v *whatIfView) tables() {
 		}
 		taken.Rows = append(taken.Rows, []string{t.Namespace + "/" + t.Name, t.NodeName, stamp(t.Time), how, t.For, stamp(t.Back)})
 	}
+	displaced := tableView{Title: "Displaced with the changes", Head: []string{"instance", "node", "when", "node is", "runs again"}, Open: true}
+	for _, t := range v.w.After.Displaced {
+		displaced.Rows = append(displaced.Rows, []string{t.Namespace + "/" + t.Name, t.NodeName, stamp(t.Time), t.For, stamp(t.Back)})
+	}
 	waits := tableView{Title: "Waits", Head: []string{"of", "", "instances", "started", "mean", "p95", "max"}, Open: true}
 	for i, f := range v.futures() {
 		which := without[i]
@@ -123,7 +128,7 @@ func (v *whatIfView) tables() {
 			}
 		}
 	}
-	v.Tables = append(v.Tables, starts, v.workflows(), taken, v.shortfalls(), waits)
+	v.Tables = append(v.Tables, starts, v.workflows(), taken, displaced, v.shortfalls(), waits)
 	v.Tables = slices.DeleteFunc(v.Tables, func(t tableView) bool { return len(t.Rows) == 0 })
 }
 
@@ -160,11 +165,15 @@ func (v *whatIfView) shortfalls() tableView {
 	t := tableView{Title: "Shortfalls of what is owned, at worst", Head: []string{"owner", "of", "", "cells that there are not", "cells that are not given yet", "instances that wait", "since"}, Open: true}
 	for i, f := range v.futures() {
 		for _, s := range f.Shortfalls {
-			of := cmp.Or(strings.TrimSpace(s.Kind+" "+s.Level), "slots and cells")
-			t.Rows = append(t.Rows, []string{s.Owner, of, without[i], strconv.Itoa(s.Cells), strconv.Itoa(s.Waiting), strconv.Itoa(s.Instances), stamp(s.Time)})
+			t.Rows = append(t.Rows, []string{s.Owner, WhatIfLacks(&s), without[i], strconv.Itoa(s.Cells), strconv.Itoa(s.Waiting), strconv.Itoa(s.Instances), stamp(s.Time)})
 		}
 	}
 	return t
+}
+
+// WhatIfLacks prints what an owner lacks some of.
+func WhatIfLacks(s *structs.WhatIfShortfall) string {
+	return cmp.Or(strings.TrimSpace(s.Kind+" "+s.Level), "all that is owned")
 }
 
 // WhatIfStartText prints when the instances of a group start, with times as stamp prints them.

@@ -24,7 +24,7 @@ func TestWhatIfPage(t *testing.T) {
 	})
 	for _, want := range []string{
 		"The future with the changes is not complete: it ran out of time.", "<h2>GPUs in use</h2>", "default/chip</td><td>synth</td><td>with</td>",
-		"team</td><td>nvidia/gpu/H100 node</td><td>with</td><td>1</td>", "project chip</td><td>slots and cells</td>",
+		"team</td><td>nvidia/gpu/H100 node</td><td>with</td><td>1</td>", "project chip</td><td>all that is owned</td>",
 	} {
 		if !strings.Contains(full, want) {
 			t.Errorf("the page lacks %q", want)

@@ -67,11 +67,15 @@ func startOf(w *waiter) *structs.WhatIfStart {
 // future returns what became of a future between two times.
 func (r *run) future(from, to time.Time) structs.WhatIfFuture {
 	f := structs.WhatIfFuture{
-		Ended: r.Ended(), Usage: r.usage.series(from, to), Mean: r.usage.mean(from, to), Taken: r.taken, TakenMore: r.takenMore, Shortfalls: r.lack.list(),
+		Ended: r.Ended(), Usage: r.usage.series(from, to), Mean: r.usage.mean(from, to), Taken: r.taken.list, TakenMore: r.taken.more,
+		Displaced: r.displaced.list, DisplacedMore: r.displaced.more, Shortfalls: r.lack.list(),
 	}
 	f.Namespaces, f.Projects = r.waits()
 	if f.Taken == nil {
 		f.Taken = []structs.WhatIfTaken{}
+	}
+	if f.Displaced == nil {
+		f.Displaced = []structs.WhatIfTaken{}
 	}
 	f.Workflows = []structs.WhatIfWorkflow{}
 	for w := range r.Store().Snapshot().Workflows(nil).List(structs.AllNamespaces, "", false) {

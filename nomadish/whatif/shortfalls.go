@@ -52,15 +52,24 @@ func (s *shortfalls) look(snap *state.Snapshot, now time.Time) {
 		if n == 0 {
 			continue
 		}
-		owner := job.Namespace
-		if scheduler.EntitledKind(world, job, r.Group) != structs.ClaimRankCells {
-			owner = "project " + job.Project
-		}
-		entitled[owner] += n
+		entitled[ownerOf(world, job, r.Group)] += n
 	}
 	for _, owner := range slices.Sorted(maps.Keys(entitled)) {
 		s.note(lackKey{owner: owner}, structs.WhatIfShortfall{Instances: entitled[owner]}, now)
 	}
+}
+
+// ownerOf names whose claim a group of a job waits for.
+func ownerOf(world *scheduler.World, job *structs.Job, group string) string {
+	switch scheduler.EntitledKind(world, job, group) {
+	case structs.ClaimRankWorkflow:
+		if job.Workflow != nil {
+			return "workflow " + job.Workflow.ID
+		}
+	case structs.ClaimRankSlots:
+		return "project " + job.Project
+	}
+	return job.Namespace
 }
 
 // note keeps a shortfall that is worse than all before.

@@ -11,8 +11,14 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// maxTaken bounds the instances that are listed as taken.
+// maxTaken bounds the instances that are listed as taken, and those that are listed as displaced.
 const maxTaken = 1000
+
+// departures are instances that left their nodes, by time; more is how many are not listed.
+type departures struct {
+	list []structs.WhatIfTaken
+	more int
+}
 
 // groupKey names a group.
 type groupKey struct{ namespace, job, group string }
@@ -48,12 +54,19 @@ type watch struct {
 	missing map[string]int      // instances that wait, by the key of their request
 	lacking int                 // their sum
 	open    map[string]openWork // allocations that have not started, or are suspended for others
+	waiting map[string]bool     // those of the latter that were suspended at the beginning: they wait, and start when they go on
 	flows   map[string]bool     // workflows that have not ended
 
-	taken     []structs.WhatIfTaken
-	takenMore int
-	back      map[string]int // by instance, the line of taken that it is not back from
+	taken     departures // for others
+	displaced departures // as their nodes are lost or drained
+	back      map[string]departure
 	lack      *shortfalls
+}
+
+// departure is the line of an instance that has left and is not back.
+type departure struct {
+	of   *departures
+	line int
 }
 
 // openWork is what an allocation that does not run waits for.
@@ -68,7 +81,7 @@ func newWatch(store *state.Store, now time.Time) *watch {
 	snap := store.Snapshot()
 	w := &watch{
 		store: store, feed: store.Feed(snap.Index()), known: map[groupKey]*waiter{}, usage: newUsage(), missing: map[string]int{},
-		open: map[string]openWork{}, flows: map[string]bool{}, back: map[string]int{}, lack: newShortfalls(),
+		open: map[string]openWork{}, waiting: map[string]bool{}, flows: map[string]bool{}, back: map[string]departure{}, lack: newShortfalls(),
 	}
 	for n := range snap.Nodes(nil, "", false) {
 		w.usage.node(n)
@@ -76,6 +89,9 @@ func newWatch(store *state.Store, now time.Time) *watch {
 	for row := range snap.AllocRows(nil, structs.AllNamespaces) {
 		w.usage.alloc(row.ID(), row)
 		w.opened(row)
+		if w.open[row.ID()] == toResume {
+			w.waiting[row.ID()] = true
+		}
 		if !row.Terminal() {
 			w.of(groupKey{row.Namespace(), row.JobID().ID, row.Group()})
 		}
@@ -217,15 +233,34 @@ func (w *watch) alloc(id string, was, is *state.AllocRow, now time.Time) {
 		}
 	}
 	runs := is.ClientStatus() == structs.AllocClientRunning && !is.Stopped() && !is.Suspended()
-	if runs && (was == nil || was.ClientStatus() == structs.AllocClientPending) {
+	if runs && (was == nil || was.ClientStatus() == structs.AllocClientPending || w.waiting[id]) {
+		delete(w.waiting, id)
 		g.starts = append(g.starts, now)
 	}
 	if runs {
 		w.isBack(is, now)
 	}
 	if left := is.DesiredStatus() == structs.AllocDesiredEvict || is.Suspended(); left && was != nil && was.DesiredStatus() == structs.AllocDesiredRun {
-		w.take(is, now)
+		w.left(is, &w.taken, takenFor(is, w.store.Snapshot()), now)
+		return
 	}
+	if why := displacedBy(was, is); why != "" {
+		w.left(is, &w.displaced, why, now)
+	}
+}
+
+// displacedBy returns why an allocation that ran leaves its node though nobody takes it: its node is lost or drained. Empty: it does not.
+func displacedBy(was, is *state.AllocRow) string {
+	if was == nil || was.Terminal() || was.DesiredStatus() != structs.AllocDesiredRun {
+		return ""
+	}
+	switch {
+	case is.ClientStatus() == structs.AllocClientLost:
+		return "lost"
+	case is.DesiredStatus() == structs.AllocDesiredStop && is.Whole().DesiredTransition.ShouldMigrate():
+		return "drained"
+	}
+	return ""
 }
 
 // isBack notes that an instance runs that was taken.
@@ -234,36 +269,41 @@ func (w *watch) isBack(row *state.AllocRow, now time.Time) {
 		return
 	}
 	name := row.Namespace() + "/" + row.Whole().Name
-	if i, was := w.back[name]; was {
-		w.taken[i].Back = now.UnixNano()
+	if d, was := w.back[name]; was {
+		d.of.list[d.line].Back = now.UnixNano()
 		delete(w.back, name)
 	}
 }
 
-// take notes that an instance is taken for somebody else.
-func (w *watch) take(row *state.AllocRow, now time.Time) {
-	a, snap := row.Whole(), w.store.Snapshot()
+// left notes that an instance has left its node, and why.
+func (w *watch) left(row *state.AllocRow, in *departures, why string, now time.Time) {
+	a := row.Whole()
 	if _, away := w.back[a.Namespace+"/"+a.Name]; away { // it was placed, and did not run before it had to leave again
 		return
 	}
-	if len(w.taken) == maxTaken {
-		w.takenMore++
+	if len(in.list) == maxTaken {
+		in.more++
 		return
 	}
-	t := structs.WhatIfTaken{
-		Time: now.UnixNano(), Namespace: a.Namespace, JobID: a.JobID, Name: a.Name, Suspended: row.Suspended(), For: a.DesiredDescription,
-	}
-	if n := snap.Node(nil, a.NodeID); n != nil {
+	t := structs.WhatIfTaken{Time: now.UnixNano(), Namespace: a.Namespace, JobID: a.JobID, Name: a.Name, Suspended: row.Suspended(), For: why}
+	if n := w.store.Snapshot().Node(nil, a.NodeID); n != nil {
 		t.NodeName = n.Name
 	}
-	if by := a.PreemptedByAllocation; by != "" { // an ID that nobody knows says nothing
-		t.For = strings.ReplaceAll(a.DesiredDescription, "allocation "+by, "an instance that is gone")
-		if other := snap.AllocRow(by); other != nil {
-			t.For = strings.ReplaceAll(a.DesiredDescription, "allocation "+by, other.Whole().Name)
-		}
+	w.back[a.Namespace+"/"+a.Name] = departure{in, len(in.list)}
+	in.list = append(in.list, t)
+}
+
+// takenFor returns for what an allocation is taken.
+func takenFor(row *state.AllocRow, snap *state.Snapshot) string {
+	a := row.Whole()
+	by := a.PreemptedByAllocation
+	if by == "" {
+		return a.DesiredDescription
 	}
-	w.back[a.Namespace+"/"+a.Name] = len(w.taken)
-	w.taken = append(w.taken, t)
+	if other := snap.AllocRow(by); other != nil {
+		return strings.ReplaceAll(a.DesiredDescription, "allocation "+by, other.Whole().Name)
+	}
+	return strings.ReplaceAll(a.DesiredDescription, "allocation "+by, "an instance that is gone") // an ID that nobody knows says nothing
 }
 
 // idle reports whether nothing waits, nothing is still to start or to be resumed, and no workflow runs.

@@ -218,30 +218,44 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestTaken: a job that runs and is taken for another one is listed as taken, and not among those that wait, also where a change is made while it waits.
-func TestTaken(t *testing.T) {
+// fullNode is a state with a node that a job of low priority fills, which runs.
+func fullNode(t *testing.T) *testcluster.Log {
 	l := testcluster.New(1, state.Options{})
 	config := structs.DefaultSchedulerConfiguration()
 	config.PreemptionConfig.BatchSchedulerEnabled = true
 	l.Put(t, &structs.SchedulerConfigEntry{Config: config})
 	l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node("node-0", 1000), Time: now.UnixNano(), EvalSeed: "e"})
-	job := func(id string, priority int) *structs.Job {
-		j := testcluster.Job(id, structs.JobTypeBatch, 1)
-		j.Priority, j.TaskGroups[0].MaxRunDuration, j.TaskGroups[0].Tasks[0].Resources.CPU = priority, time.Hour, 1000
-		return j
-	}
-	low := job("low", 20)
-	l.Put(t, &structs.JobRegisterEntry{Job: low, Time: now.UnixNano()})
-	batch := testcluster.Batch("low", "node-0", "seed", 1)
+	fill(t, l, "low", 20)
+	return l
+}
+
+// fill has a job run that fills the node, and returns the ID of its allocation.
+func fill(t *testing.T, l *testcluster.Log, job string, priority int) string {
+	l.Put(t, &structs.JobRegisterEntry{Job: fullJob(job, priority), Time: now.UnixNano()})
+	batch := testcluster.Batch(job, "node-0", job, 1)
 	batch.Resources = &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{"t": {
 		Cpu: structs.AllocatedCpuResources{CpuShares: 1000}, Memory: structs.AllocatedMemoryResources{MemoryMB: 10},
 	}}}
 	l.Put(t, testcluster.Commit(&structs.JudgedPlan{Time: now.UnixNano(), Place: []*structs.PlacementBatch{batch}}))
-	l.Put(t, &structs.AllocClientEntry{Time: now.UnixNano(), Updates: []*structs.AllocClientUpdate{{
-		ID: testcluster.AllocID("seed", 0), NodeID: "node-0", ClientStatus: structs.AllocClientRunning,
-	}}})
-	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Latest: true, Changes: []*structs.WhatIfChange{
-		{Job: job("high", 90), After: time.Minute}, {Job: job("next", 90), After: 2 * time.Minute},
+	reports(t, l, testcluster.AllocID(job, 0), structs.AllocClientRunning)
+	return testcluster.AllocID(job, 0)
+}
+
+func reports(t *testing.T, l *testcluster.Log, alloc, status string) {
+	l.Put(t, &structs.AllocClientEntry{Time: now.UnixNano(), Updates: []*structs.AllocClientUpdate{{ID: alloc, NodeID: "node-0", ClientStatus: status}}})
+}
+
+// fullJob is a job that fills that node for an hour.
+func fullJob(id string, priority int) *structs.Job {
+	j := testcluster.Job(id, structs.JobTypeBatch, 1)
+	j.Priority, j.TaskGroups[0].MaxRunDuration, j.TaskGroups[0].Tasks[0].Resources.CPU = priority, time.Hour, 1000
+	return j
+}
+
+// TestTaken: a job that runs and is taken for another one is listed as taken, and not among those that wait, also where a change is made while it waits.
+func TestTaken(t *testing.T) {
+	w, err := Run(t.Context(), fullNode(t).Store, &structs.WhatIfRequest{Latest: true, Changes: []*structs.WhatIfChange{
+		{Job: fullJob("high", 90), After: time.Minute}, {Job: fullJob("next", 90), After: 2 * time.Minute},
 	}}, Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -250,8 +264,76 @@ func TestTaken(t *testing.T) {
 	if x := w.After.Taken; len(x) != 1 || x[0].Name != "low.g[0]" || x[0].For != "preempted by high.g[0]" || x[0].NodeName != "node-0" || x[0].Back < back {
 		t.Errorf("taken: %+v", x)
 	}
-	if len(w.Groups) != 2 || w.Groups[0].JobID != "high" || w.Groups[1].JobID != "next" || w.After.Mean.CPU > 1 {
+	if len(w.After.Displaced) != 0 || len(w.Groups) != 2 || w.Groups[0].JobID != "high" || w.Groups[1].JobID != "next" || w.After.Mean.CPU > 1 {
 		t.Errorf("%+v, %+v; %+v", w.Groups[0], w.Groups[len(w.Groups)-1], w.After.Mean)
+	}
+}
+
+// TestSuspendedGoOn: an instance that is suspended for another when the what-if begins waits, and starts when it goes on.
+func TestSuspendedGoOn(t *testing.T) {
+	l := fullNode(t)
+	low := testcluster.AllocID("low", 0)
+	l.Put(t, testcluster.Commit(&structs.JudgedPlan{Time: now.UnixNano(), Stop: []*structs.AllocStop{{
+		AllocID: low, DesiredStatus: structs.AllocDesiredSuspend, DesiredDescription: "preempted", SuspendedAt: now.UnixNano(),
+	}}}))
+	reports(t, l, low, structs.AllocClientSuspended)
+	fill(t, l, "high", 90)
+	job := l.Store.Snapshot().Job(nil, structs.DefaultNamespace, "low")
+	blocked := structs.NewEval("eval", job, structs.EvalTriggerPreemption, now.UnixNano())
+	blocked.Status, blocked.QueuedAllocations = structs.EvalStatusBlocked, map[string]int{"g": 1}
+	l.Put(t, testcluster.Commit(&structs.JudgedPlan{
+		EvalID: blocked.ID, Time: now.UnixNano(), Evals: []*structs.Evaluation{blocked},
+		Requests: []*structs.RequestUpdate{{Namespace: job.Namespace, JobID: job.ID, Group: "g", Missing: 1, Since: now.UnixNano(), EvalID: blocked.ID}},
+	}))
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Horizon: 2 * time.Hour, Changes: []*structs.WhatIfChange{{Lose: "node-0", After: time.Minute}}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Groups) != 1 {
+		t.Fatalf("%d groups wait", len(w.Groups))
+	}
+	if w.Groups[0].JobID != "low" || w.Groups[0].Verdict != structs.WhatIfNever || w.Groups[0].Before.All != now.Add(time.Hour).UnixNano() {
+		t.Errorf("%+v: %+v", w.Groups, w.Groups[0].Before)
+	}
+	if n := w.Before.Namespaces; len(n) != 1 || n[0].Started != 1 {
+		t.Errorf("waits: %+v", n)
+	}
+}
+
+// TestDisplaced: a job that runs on a node that is lost, or drained, is listed as displaced, with when it runs again.
+func TestDisplaced(t *testing.T) {
+	add := &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Like: "node-0"}, After: 2 * time.Minute}
+	for why, ch := range map[string]*structs.WhatIfChange{
+		"lost": {Lose: "node-0", After: time.Minute}, "drained": {Drain: &structs.WhatIfDrain{Node: "node-0", DrainSpec: structs.DrainSpec{Deadline: time.Minute}}},
+	} {
+		w, err := Run(t.Context(), fullNode(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{ch, add}}, Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, back := now.Add(time.Minute), now.Add(2*time.Minute)
+		x := w.After.Displaced
+		if len(x) != 1 || x[0].Name != "low.g[0]" || x[0].For != why || x[0].NodeName != "node-0" || x[0].Time < left.UnixNano() || x[0].Back < back.UnixNano() {
+			t.Errorf("%s: %+v", why, x)
+		}
+		if len(w.Before.Displaced)+len(w.After.Taken) != 0 {
+			t.Errorf("%s: without %+v; taken %+v", why, w.Before.Displaced, w.After.Taken)
+		}
+	}
+}
+
+// TestShortfallOfWorkflow: what waits for a part of its workflow's reservation is a shortfall of the workflow.
+func TestShortfallOfWorkflow(t *testing.T) {
+	l := testcluster.New(1, state.Options{})
+	l.Put(t, &structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration()})
+	l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node("node-0", 1000), Time: now.UnixNano(), EvalSeed: "e"})
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Horizon: time.Hour, Changes: []*structs.WhatIfChange{
+		{Workflow: flowOf(&structs.WorkflowJob{Name: "a", Job: fullJob("a", 50)})}, {Lose: "node-0", After: time.Minute},
+	}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := w.After.Shortfalls; len(s) != 1 || s[0].Owner != "workflow flow" || s[0].Instances != 1 {
+		t.Errorf("%+v", s)
 	}
 }
 

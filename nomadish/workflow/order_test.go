@@ -79,3 +79,20 @@ func TestOrdinaryJobsFillGaps(t *testing.T) {
 	}
 	fills("after the end", 10)
 }
+
+// TestNewRunIsLookedAtAtOnce: what a workflow is to have is reserved at once when its run begins, however short a time ago it was looked at what could be
+// reserved.
+func TestNewRunIsLookedAtAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStarted(t, []int64{9000}, []int{2000})
+	s.step()
+	s.inOne(0)
+	for _, id := range []string{"second", "third"} {
+		s.id = id
+		s.runs(lendingWorkflow(id, 50, []int{2000}, []int{4000}))
+		s.steps.Step(t.Context()) // at the same time
+		if id == "second" && !s.run().Posted || id == "third" && s.run().Missing == "" {
+			t.Fatalf("the run of workflow %s was not looked at: %+v", id, s.run())
+		}
+	}
+}

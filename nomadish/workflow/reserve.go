@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// reserveEvery is the shortest time between two looks at what could be reserved.
+	// reserveEvery is the shortest time between two looks at what could be reserved, unless a run begins.
 	reserveEvery = 100 * time.Millisecond
 	// maxReserving bounds the workflows that wait for their reservation and are looked at in one round: those of the highest rank.
 	maxReserving = 16

@@ -36,6 +36,9 @@ func (s *Steps) Step(ctx context.Context) {
 			break
 		}
 		s.due = s.due || mayReserve(&changes)
+		if begins(&changes) {
+			s.last = time.Time{}
+		}
 		for id := range changed(&changes) { // order does not matter: a set made of a set
 			s.open = with(s.open, id)
 		}

@@ -83,6 +83,9 @@ func (d *Driver) follow(ctx context.Context, feed *state.Feed, failed map[struct
 		switch {
 		case err == nil:
 			due = due || mayReserve(&changes)
+			if begins(&changes) {
+				last = time.Time{}
+			}
 			at := changed(&changes)
 			for id := range failed { // order does not matter: a set made of a set
 				at = with(at, id)
@@ -109,6 +112,18 @@ func mayReserve(c *state.Changes) bool {
 		case state.KindJob, state.KindEval, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindExchange:
 		}
 		return false
+	})
+}
+
+// begins reports whether a run has begun: its reservation is looked at at once, so that jobs that come after it do not take what it could reserve.
+func begins(c *state.Changes) bool {
+	return slices.ContainsFunc(c.Items, func(c state.Change) bool {
+		if c.Kind != state.KindWorkflow {
+			return false
+		}
+		was, _ := c.Old.(*structs.WorkflowRun)
+		now, _ := c.New.(*structs.WorkflowRun)
+		return now != nil && now.State == structs.WorkflowPending && (was == nil || was.Run != now.Run)
 	})
 }
 

@@ -142,7 +142,7 @@ func (d *Decoder) body(b block, v reflect.Value, path string) {
 			continue
 		}
 		if f == nil || f.Kind == structs.FieldLabel {
-			d.unknown(a.NameRange, path, "attribute", a.Name, known, f != nil)
+			d.unknown(a.NameRange, path, "attribute", a.Name, known, f != nil, v.Type())
 			continue
 		}
 		d.attribute(a, b.Ctx, f, v.FieldByIndex(f.Index), path)
@@ -152,7 +152,7 @@ func (d *Decoder) body(b block, v reflect.Value, path string) {
 	for _, in := range d.expand(b.Body, b.Ctx, path) {
 		f := fields[in.Type]
 		if f == nil || f.Kind == structs.FieldLabel {
-			d.unknown(in.Range, path, "block", in.Type, known, f != nil)
+			d.unknown(in.Range, path, "block", in.Type, known, f != nil, v.Type())
 			continue
 		}
 		if f.Kind != structs.FieldBlock {
@@ -218,13 +218,18 @@ var elsewhere = map[string]string{
 	structs.ConstraintDistinctProperty: `operator = "distinct_property", attribute = "${meta.rack}" (or another), and as value how many may share one`,
 }
 
-func (d *Decoder) unknown(rng hcl.Range, path, what, name string, known []string, label bool) {
+// unknown reports a name that nothing of a block has. within is the type of the block; nil: it has no blocks within it.
+func (d *Decoder) unknown(rng hcl.Range, path, what, name string, known []string, label bool, within reflect.Type) {
 	if label {
 		d.addf(rng, path, "%s is the block's label: write it between the block's type and its {", name)
 		return
 	}
 	if form := elsewhere[name]; form != "" {
 		d.addf(rng, path, "unknown %s %q; write a block constraint with %s", what, name, form)
+		return
+	}
+	if block := blockOf(within, name); block != "" {
+		d.addf(rng, path, "unknown %s %q; it belongs in %s", what, name, block)
 		return
 	}
 	if near := structs.Nearest(name, known); near != "" {
@@ -237,6 +242,42 @@ func (d *Decoder) unknown(rng hcl.Range, path, what, name string, known []string
 	}
 	slices.Sort(known)
 	d.addf(rng, path, "unknown %s %q; known are %s", what, name, strings.Join(known, ", "))
+}
+
+// jobBlocks are the blocks that a job is made of, one within the other.
+var jobBlocks = []string{"stage", "job", "group", "task", "resources"}
+
+// blockOf names the block of those that a job is made of, within one of a type, that has something of a name, the outermost that does; "": there is none.
+func blockOf(t reflect.Type, name string) string {
+	if t == nil {
+		return ""
+	}
+	for _, f := range structs.Fields(t) {
+		in := structOf(f.Type)
+		if f.Kind != structs.FieldBlock || in == nil || !slices.Contains(jobBlocks, f.HCL) {
+			continue
+		}
+		if slices.ContainsFunc(structs.Fields(in), func(g structs.Field) bool {
+			return g.HCL == name && g.Kind != structs.FieldHidden && g.Kind != structs.FieldLabel
+		}) {
+			return "the block " + f.HCL
+		}
+		if block := blockOf(in, name); block != "" {
+			return block
+		}
+	}
+	return ""
+}
+
+// structOf returns the struct that a field's blocks are decoded into; nil: they are not.
+func structOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	return t
 }
 
 func (d *Decoder) attribute(a *hclsyntax.Attribute, ctx *hcl.EvalContext, f *structs.Field, v reflect.Value, path string) {

@@ -81,7 +81,7 @@ func (d *Decoder) dynamicParts(b *hclsyntax.Block, path string) *hclsyntax.Block
 				d.addf(a.Expr.Range(), path, "iterator: must be a name, without quotes")
 			}
 		default:
-			d.unknown(a.NameRange, path, "attribute", a.Name, known, false)
+			d.unknown(a.NameRange, path, "attribute", a.Name, known, false, nil)
 		}
 	}
 	if b.Body.Attributes["for_each"] == nil {
@@ -91,7 +91,7 @@ func (d *Decoder) dynamicParts(b *hclsyntax.Block, path string) *hclsyntax.Block
 	for _, in := range b.Body.Blocks {
 		switch {
 		case in.Type != "content":
-			d.unknown(in.DefRange(), path, "block", in.Type, []string{"content"}, false)
+			d.unknown(in.DefRange(), path, "block", in.Type, []string{"content"}, false, nil)
 		case content != nil:
 			d.addf(in.DefRange(), path, "there may be only one content here; the first is on line %d", content.DefRange().Start.Line)
 		default:

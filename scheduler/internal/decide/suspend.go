@@ -124,18 +124,18 @@ func (s *Scheduler) suspendAgain(groups []*reconcile.GroupWork) {
 // suspends is an evaluation as what resumes what was suspended.
 type suspends struct{ s *Scheduler }
 
-// count counts what could not go on as missing, with the reasons: a node counts once
-// for each.
+// count counts what could not go on as missing, with the reasons: a node counts once for each, and once in all.
 func (x suspends) count() {
 	s := x.s
 	if len(s.suspended) == 0 {
 		return
 	}
 	seen := map[[3]string]bool{}
-	recorded := map[string]bool{} // groups of which it is recorded already: those maps are the state's
+	recorded, counted := map[string]bool{}, map[string]bool{} // groups of which it is recorded already: those maps are the state's; groups whose nodes are counted
 	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
-		recorded[name] = s.failed[name] != nil && s.stored(name) != nil
+		counted[name] = s.failed[name] != nil
+		recorded[name] = counted[name] && s.stored(name) != nil
 	}
 	for _, sl := range s.suspended {
 		name := sl.work.Group.Name
@@ -148,16 +148,12 @@ func (x suspends) count() {
 		} else {
 			m.CoalescedFailures++
 		}
-		at := [3]string{name, sl.alloc.NodeID, sl.what}
+		at, on := [3]string{name, sl.alloc.NodeID, sl.what}, [3]string{name, sl.alloc.NodeID}
 		if seen[at] || recorded[name] {
 			continue
 		}
-		seen[at] = true
-		n, known := s.World.Node(sl.alloc.NodeID)
-		if !known {
-			n = &structs.Node{}
-		}
-		metric.Explanation{AllocMetric: m}.Exhausted(n, resume.Text(sl.what), 1)
-		m.NodesEvaluated++
+		n, _ := s.World.Node(sl.alloc.NodeID)
+		metric.Explanation{AllocMetric: m}.Lacks(n, resume.Text(sl.what), counted[name] || seen[on])
+		seen[at], seen[on] = true, true
 	}
 }

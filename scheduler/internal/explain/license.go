@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
@@ -34,6 +35,7 @@ func (x *explainer) licenses(out *structs.GroupExplanation, left int) {
 	if text := usersText(used); text != "" {
 		wait.Text += "; used by " + text
 	}
+	wait.Text += sharesText(x.after.Licenses().Shares(lacking.Name))
 	out.Waits = append(out.Waits, wait)
 }
 
@@ -54,6 +56,22 @@ func (x *explainer) lackingLicense(group string) (lacking structs.RequestedLicen
 		}
 	}
 	return lacking, ""
+}
+
+// sharesText states what workflows have reserved of a license, or are to have.
+func sharesText(shares []license.Share) (text string) {
+	for i := range shares[:min(len(shares), usersNamed)] {
+		s := &shares[i]
+		if s.Pending {
+			text += fmt.Sprintf("; workflow %s, which waits for its reservation, is to have %d", s.Workflow, s.Total)
+			continue
+		}
+		text += fmt.Sprintf("; workflow %s has reserved %d, of which it uses %d and lends %d", s.Workflow, s.Total, s.Used, s.Lent)
+	}
+	if more := len(shares) - usersNamed; more > 0 {
+		text += fmt.Sprintf("; %d more workflows have reserved some", more)
+	}
+	return text
 }
 
 // usersNamed bounds the jobs that an explanation names as users of a license.
@@ -88,13 +106,26 @@ func (p *remedySearch) moreLicenses() {
 	if !has.Exists {
 		return
 	}
-	free := p.x.w.Licenses().FreeFor(lacking.Name, license.TakerOf(feasible.Terms(p.x.in.Job, p.g), false))
-	more := max(lacking.Count, int64(p.before)*p.requested(lacking.Name)) - free
-	count := min(structs.MaxLicenseCount, max(has.Count, has.Used)+more)
+	count := p.licensesFor(lacking.Name, max(lacking.Count, int64(p.before)*p.requested(lacking.Name)))
 	p.check(alteration{world: func(e *world.Edit) { world.LicenseEdit{E: e}.Set(lacking.Name, count) }}, structs.Remedy{
 		Kind: structs.RemedyLicense, Size: 0.3, Text: fmt.Sprintf("%d more of license %q: count %d", count-has.Count, lacking.Name, count),
 		Edits: []structs.Edit{{On: structs.EditLicense, ID: lacking.Name, Op: structs.EditReplace, Path: "/Count", Value: raw(count), Was: raw(has.Count)}},
 	})
+}
+
+// licensesFor returns the least count of a license with which so many are free for the group beside what its job gets now. What is added may be of a
+// workflow first, which lends so much less of its own, or waits for it.
+func (p *remedySearch) licensesFor(name string, need int64) int64 {
+	book := p.x.after.Licenses()
+	by := license.TakerOf(feasible.Terms(p.x.in.Job, p.g), standing.Of(p.x.w, p.x.in.Job) == structs.StandingRecognised)
+	least, most := book.Of(name).Count, max(book.Of(name).Count, book.Of(name).Used)+need
+	for _, s := range book.Shares(name) {
+		most += s.Total
+	}
+	least, most = min(least, structs.MaxLicenseCount), min(most, structs.MaxLicenseCount)
+	return least + int64(sort.Search(int(most-least), func(more int) bool {
+		return book.Set(&world.Token{}, name, least+int64(more)).FreeFor(name, by) >= need
+	}))
 }
 
 // requested returns how many of a license an instance of the group requests.

@@ -49,6 +49,19 @@ func (x Explanation) Exhausted(n *structs.Node, what string, nodes int) {
 	}
 }
 
+// Lacks counts a node that lacks something now; nil: it is gone. Of one that is counted already only what it lacks is.
+func (x Explanation) Lacks(n *structs.Node, what string, counted bool) {
+	if counted {
+		AddCount(&x.DimensionExhausted, what, 1)
+		return
+	}
+	if n == nil {
+		n = &structs.Node{}
+	}
+	x.Exhausted(n, what, 1)
+	x.NodesEvaluated++
+}
+
 // AddCount adds to an entry of a map of counts, which is made with the first one.
 func AddCount(m *map[string]int, key string, by int) {
 	if *m == nil {

@@ -1,5 +1,7 @@
 job "a" {
   priorty = 3
+  max_run_duration = "1h"
+  cpu = 100
   group "g" {
     task "t" {
       driver  = "raw_exec"
