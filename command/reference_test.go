@@ -56,14 +56,14 @@ func helpOfAll() (commands []reference.Command, general []reference.Option) {
 			c.Help = r.Help()
 		} else {
 			c.Usage, c.Details, c.Example, c.Calls = strings.TrimSpace("[options] "+s.usage), s.details, s.example, !s.local
-			c.Options = optionsOf(r)
+			c.Options = helpOptions(r)
 		}
 		commands = append(commands, c)
 	}
-	return commands, optionsOf(&runner{})
+	return commands, helpOptions(&runner{})
 }
 
-func optionsOf(r *runner) (options []reference.Option) {
+func helpOptions(r *runner) (options []reference.Option) {
 	fs, _ := r.flags(&env{})
 	fs.VisitAll(func(f *flag.Flag) {
 		argument, text := flag.UnquoteUsage(f)
