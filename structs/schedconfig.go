@@ -125,6 +125,7 @@ type JobListStub struct {
 	ModifyIndex       uint64
 	JobModifyIndex    uint64
 	SubmitTime        int64
+	Submitter         string            `json:",omitempty" codec:",omitempty"` // the user who registered the newest version; "": nobody stated one
 	Meta              map[string]string `json:",omitempty"`
 }
 

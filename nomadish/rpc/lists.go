@@ -29,7 +29,7 @@ func jobStub(j *structs.Job, summary *structs.JobSummary, meta bool) *structs.Jo
 		ID: j.ID, ParentID: j.ParentID, Name: j.Name, Namespace: j.Namespace, Datacenters: j.Datacenters, NodePool: j.NodePool,
 		Type: j.Type, Priority: j.Priority, Periodic: j.Periodic != nil, ParameterizedJob: j.ParameterizedJob != nil,
 		Stop: j.Stop, Status: j.Status, StatusDescription: j.StatusDescription, JobSummary: summary,
-		CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex, JobModifyIndex: j.JobModifyIndex, SubmitTime: j.SubmitTime,
+		CreateIndex: j.CreateIndex, ModifyIndex: j.ModifyIndex, JobModifyIndex: j.JobModifyIndex, SubmitTime: j.SubmitTime, Submitter: j.UserName(),
 	}
 	if meta {
 		s.Meta = j.Meta
