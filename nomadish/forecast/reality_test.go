@@ -3,6 +3,7 @@ package forecast
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -14,6 +15,25 @@ import (
 	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
 )
+
+// What CI has no time for. An explanation costs as much as many decisions, so these are rarer than in earnest.
+var (
+	seedsFlag   = flag.Int("seeds", 0, "run queues of the seeds 1 to this, instead of those that CI runs")
+	explainFlag = flag.Duration("explain", 20*time.Second, "how old an explanation grows before it is counted again (a leader: 5s)")
+	eachFlag    = flag.Duration("explain-each", time.Second, "the least time between two of them (a leader: 50ms)")
+)
+
+// seedsOr returns the seeds of queues that are to be run.
+func seedsOr(few []uint64) []uint64 {
+	if *seedsFlag == 0 {
+		return few
+	}
+	var all []uint64
+	for i := range *seedsFlag {
+		all = append(all, uint64(i+1)) // not negative
+	}
+	return all
+}
 
 // epoch is when each test begins.
 var epoch = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -29,23 +49,31 @@ type reality struct {
 	ran      map[string]time.Duration
 	since    map[string]time.Time
 	starts   map[groupKey][]time.Time
+	moves    map[groupKey][]move
 	over     map[string]bool
 	gone     map[string]time.Time // when those end that were stopped
 	stays    Stays
 	reserved map[int64][]*structs.Reservation // by time, see lookAt
 }
 
+// move is that instances of a group start to run, or, before they have ended, do so no more.
+type move struct {
+	at time.Time
+	by int
+}
+
 func newReality(t testing.TB) *reality {
 	r := &reality{
 		t: t, log: testcluster.New(1, state.Options{}), ends: map[string]time.Time{}, ran: map[string]time.Duration{}, since: map[string]time.Time{},
-		starts: map[groupKey][]time.Time{}, over: map[string]bool{}, gone: map[string]time.Time{}, stays: Stays{}, reserved: map[int64][]*structs.Reservation{},
+		starts: map[groupKey][]time.Time{}, moves: map[groupKey][]move{}, over: map[string]bool{}, gone: map[string]time.Time{}, stays: Stays{},
+		reserved: map[int64][]*structs.Reservation{},
 	}
 	r.takes = func(a *structs.Allocation) time.Duration { return limitOf(a) }
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
 		return r.log.Apply(context.Background(), typ, payload)
 	}
 	r.leader = newLeader(r.log.Store, apply, epoch, ids("reality"), worker.PassOptions{
-		Explain: 20 * time.Second, ExplainEach: time.Second, Typicals: worker.NewTypicals(), // each costs as much as many decisions: rarer than in earnest
+		Explain: *explainFlag, ExplainEach: *eachFlag, Typicals: worker.NewTypicals(),
 	}, queue.Options{})
 	t.Cleanup(r.stop)
 	return r
@@ -105,11 +133,15 @@ func (r *reality) look(ctx context.Context) error {
 				r.report(a, structs.AllocClientComplete, true)
 				continue
 			}
+			if runs {
+				r.moved(a, -1)
+			}
 			r.gone[a.ID] = r.now.Add(a.Job.TaskGroups[0].Tasks[0].KillTimeout)
 			r.at(r.now.Add(a.Job.TaskGroups[0].Tasks[0].KillTimeout), func() { r.report(a, structs.AllocClientComplete, true) })
 		case a.Suspended() && a.ClientStatus == structs.AllocClientRunning:
 			r.ran[a.ID] += r.now.Sub(r.since[a.ID])
 			delete(r.ends, a.ID)
+			r.moved(a, -1)
 			r.report(a, structs.AllocClientSuspended, false)
 		case a.Suspended():
 		case !runs:
@@ -141,12 +173,21 @@ func (r *reality) begin(a *structs.Allocation) {
 		if now.Terminal() || now.Suspended() {
 			return
 		}
-		key := groupKey{structs.NamespacedID{Namespace: a.Namespace, ID: a.JobID}, a.TaskGroup}
-		r.starts[key] = append(r.starts[key], from)
+		r.starts[keyOf(a)] = append(r.starts[keyOf(a)], from)
+		r.moved(a, 1)
 		r.stays.Begin(a.Namespace+"/"+a.Name, a.NodeID, from)
 		r.report(a, structs.AllocClientRunning, false)
 	})
 	r.at(r.ends[a.ID], func() {})
+}
+
+func keyOf(a *structs.Allocation) groupKey {
+	return groupKey{structs.NamespacedID{Namespace: a.Namespace, ID: a.JobID}, a.TaskGroup}
+}
+
+// moved records that an instance starts, or stops before its end.
+func (r *reality) moved(a *structs.Allocation, by int) {
+	r.moves[keyOf(a)] = append(r.moves[keyOf(a)], move{r.now, by})
 }
 
 // overlap reports whether two allocations have a device in common.
@@ -239,4 +280,20 @@ func (r *reality) started(f *structs.RequestForecast, after time.Time) []time.Ti
 	all = slices.DeleteFunc(all, func(t time.Time) bool { return t.Before(after) })
 	slices.SortFunc(all, time.Time.Compare)
 	return all
+}
+
+// differs returns by how much later than is forecast the first of a group started after a time that waits, and by how much later all ran that wait: those that
+// were stopped before that wait again. waits, not 0: so many have not started.
+func (r *reality) differs(f *structs.RequestForecast, after time.Time) (first, all time.Duration, waits int) {
+	waits, started := f.Missing, false
+	for _, m := range r.moves[groupKey{structs.NamespacedID{Namespace: f.Namespace, ID: f.JobID}, f.Group}] {
+		if m.at.Before(after) || waits == 0 {
+			continue
+		}
+		if waits -= m.by; m.by > 0 && !started {
+			started, first = true, m.at.Sub(time.Unix(0, f.Latest.First))
+		}
+		all = m.at.Sub(time.Unix(0, f.Latest.All))
+	}
+	return first, all, waits
 }

@@ -220,15 +220,15 @@ func (b *blocked) refreshed(p *pool) {
 // decided again all the same. It takes the place of an older state of itself.
 func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 	was := b.of[entryKey{eval: e.ID}]
-	round := b.roundOf(was)
+	round, untried := b.roundOf(was), [...]bool{b.untried(e.ID, false), b.untried(e.ID, true)}
 	b.unblock(e.ID)
 	requestKey := b.requestKeyOf(snap, e)
-	for _, w := range []*entry{{eval: e}, {eval: e, entitled: true}} {
+	for i, w := range []*entry{{eval: e}, {eval: e, entitled: true}} {
 		if w.entitled && !requestKey.Entitlement.Any() {
 			break
 		}
 		b.add(snap, w, requestKey)
-		if b.freed.missed(e) || b.licenses.missed(requestKey.Licenses, e) || w.entitled && b.owners.missed(e, requestKey.Entitlement.Project()) {
+		if untried[i] || b.freed.missed(e) || b.licenses.missed(requestKey.Licenses, e) || w.entitled && b.owners.missed(e, requestKey.Entitlement.Project()) {
 			b.open(w.group)
 		}
 		if _, pending := b.gates.later[w.group]; !w.group.open && (was == nil || !pending) {
@@ -238,6 +238,12 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 			b.expectDue(w, e.WaitUntil)
 		}
 	}
+}
+
+// untried reports whether a blocked evaluation must be tried at a position. It may be there anew as it was explained, on a state on which it was not tried.
+func (b *blocked) untried(id string, entitled bool) bool {
+	w := b.of[entryKey{id, entitled}]
+	return w != nil && w.group.open
 }
 
 // add takes an entry in.

@@ -209,6 +209,31 @@ func TestExplained(t *testing.T) {
 	})
 }
 
+// TestExplainedIsNotTried: room comes free while a request is being explained on a state that has it already: the request is tried on it all the same, once
+// its explanation is stored.
+func TestExplainedIsNotTried(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		e := blockedEval("1", "a", b.store.LatestIndex())
+		b.put(e)
+		b.register(node("n", "small"))
+		lease := b.lease("1")
+		lease.ExplainAt = time.Now().Add(5 * time.Second)
+		b.Tried(lease, b.store.LatestIndex(), e)
+		time.Sleep(6 * time.Second)
+		if lease = b.lease("1"); !lease.Explain {
+			b.Fatal("it is to be decided, though nothing came free")
+		}
+		explained := blockedEval("1", "a", b.register(node("m", "small")))
+		b.Planned(lease, explained.SnapshotIndex, explained, sharesNow{})
+		b.put(explained)
+		b.Answered(lease, false, false)
+		if lease = b.lease("1"); lease.Explain {
+			b.Fatal("a node came, and it is to be explained alone")
+		}
+	})
+}
+
 // TestBlockedOneOfAJob: the newest blocked evaluation of a job stands for all.
 func TestBlockedOneOfAJob(t *testing.T) {
 	run(t, func(b *bed) {
