@@ -59,6 +59,34 @@ func (h *fairHeap[T]) first() (x T, ok bool) {
 	return x, false
 }
 
+// firstOf returns the first of those that ok reports; false: there is none.
+func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
+	better := func(x T) bool { return !found || h.before(x, best) }
+	h.order.visit(func(n *namespaceHeap[T]) bool {
+		if !better(n.first()) {
+			return false
+		}
+		n.order.visit(func(u *userHeap[T]) bool {
+			if !better(u.list[0]) {
+				return false
+			}
+			u.visit(func(x T) bool {
+				if !better(x) {
+					return false
+				}
+				if !ok(x) {
+					return true
+				}
+				best, found = x, true
+				return false
+			})
+			return true
+		})
+		return true
+	})
+	return best, found
+}
+
 // put takes an element in, or moves it to where it belongs now.
 func (h *fairHeap[T]) put(x T) {
 	of := h.of(x)
