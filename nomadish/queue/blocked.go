@@ -211,13 +211,14 @@ func (b *blocked) update(p *pool, of *entries) {
 
 func (b *blocked) updateOpen(p *pool, of *entries) {
 	open := of.len() > 0 && of.group.open
-	switch {
-	case open && !of.counted:
-		p.opened++
-	case !open && of.counted:
-		p.opened--
+	if open != of.counted {
+		of.counted = open
+		p.all.changed(of, open)
+		if p.opened++; !open {
+			p.opened -= 2
+		}
 	}
-	if of.counted = open; open {
+	if open {
 		b.gates.poke()
 	}
 }
