@@ -146,6 +146,9 @@ type Pass = pass.Pass
 // NewPass begins a pass on a World, which stays as it is.
 func NewPass(w *World) *Pass { return pass.New(w) }
 
+// NewPassInPlace begins a pass whose World changes in place with each decision: who has it must let go of it before the next.
+func NewPassInPlace(w *World) *Pass { return pass.InPlace(w) }
+
 // RequestKey is what the groups of a job that wait need, as far as it can be known without looking
 // at the cluster: which requests fail alike, and which nodes may help at all.
 type RequestKey = requestkey.Key

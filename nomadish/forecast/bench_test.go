@@ -4,35 +4,28 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/metrics"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
 
-// BenchmarkForecast is a forecast of 10,000 jobs that wait on 1,000 nodes of 8 GPUs.
+// BenchmarkForecast is a forecast of 10,000 jobs that wait on 1,000 nodes of 8 GPUs, of which it is known how long those of the same users took. It
+// reports the processor's time of both runs together, and the most memory that a forecast had in use beyond the state.
 func BenchmarkForecast(b *testing.B) {
-	r := newReality(b)
-	r.nodes(1000)
-	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range 12_000 {
-		gpus := []int{1, 2, 4, 8}[rng.IntN(4)]
-		j := gpuJob(fmt.Sprintf("job-%05d", i), []int{20, 50, 80}[rng.IntN(3)], 1, gpus, time.Duration(600+600*rng.IntN(20))*time.Second)
-		j.Namespace = structs.DefaultNamespace
-		r.submit(j)
-		if i%2000 == 0 {
-			r.until(r.now.Add(time.Second))
-		}
-	}
-	r.until(r.now.Add(time.Second))
-	b.Log(r.now)
+	r := longQueue(b)
 	for b.Loop() {
-		before := live()
+		before, cpu := live(), processorTime(b)
+		stop := watchHeap()
 		f := r.forecast(Options{})
-		b.ReportMetric(float64(live()-before)/(1<<20), "MiB-kept")
+		b.ReportMetric((processorTime(b) - cpu).Seconds(), "cpu-s")
+		b.ReportMetric(float64(int64(stop())-int64(before))/(1<<20), "MiB-peak")
+		b.ReportMetric(float64(int64(live())-int64(before))/(1<<20), "MiB-kept")
 		unknown := 0
 		for _, q := range f.Requests {
-			if q.Latest.All == 0 {
+			if q.Latest.All == 0 || q.Expected.All == 0 {
 				unknown++
 			}
 		}
@@ -42,10 +35,68 @@ func BenchmarkForecast(b *testing.B) {
 	}
 }
 
+// longQueue is a cluster of 1,000 nodes of 8 GPUs that 12,000 jobs of 20 users were submitted to, about 2,500 of which run; 400 others have ended.
+func longQueue(t testing.TB) *reality {
+	r := newReality(t)
+	r.nodes(1000)
+	rng := rand.New(rand.NewPCG(1, 1))
+	submit := func(name string, limit time.Duration) {
+		j := gpuJob(name, []int{20, 50, 80}[rng.IntN(3)], 1, []int{1, 2, 4, 8}[rng.IntN(4)], limit)
+		j.Namespace, j.Submitter = structs.DefaultNamespace, &structs.Submitter{User: fmt.Sprintf("user-%02d", rng.IntN(20))}
+		r.submit(j)
+	}
+	for i := range 400 {
+		submit(fmt.Sprintf("was-%03d", i), time.Duration(600+300*rng.IntN(20))*time.Second)
+	}
+	r.until(r.now.Add(2 * time.Hour))
+	for i := range 12_000 {
+		submit(fmt.Sprintf("job-%05d", i), time.Duration(600+600*rng.IntN(20))*time.Second)
+		if i%2000 == 0 {
+			r.until(r.now.Add(time.Second))
+		}
+	}
+	r.until(r.now.Add(time.Second))
+	return r
+}
+
 // live is how much memory is in use.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// watchHeap samples how much of the heap objects occupy, until what it returns is called, which returns the most there was.
+func watchHeap() (stop func() uint64) {
+	done, most := make(chan struct{}), make(chan uint64)
+	go func() {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		every := time.NewTicker(time.Millisecond)
+		defer every.Stop()
+		top := uint64(0)
+		for {
+			metrics.Read(sample)
+			top = max(top, sample[0].Value.Uint64())
+			select {
+			case <-every.C:
+			case <-done:
+				most <- top
+				return
+			}
+		}
+	}()
+	return func() uint64 {
+		close(done)
+		return <-most
+	}
+}
+
+// processorTime is the processor's time of this process until now.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

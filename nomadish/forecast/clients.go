@@ -67,6 +67,8 @@ type clients struct {
 	moved     func(*structs.WorkflowRun) // is called when a run of a workflow has changed; nil: nobody wants to know
 	// terse: nobody but the leader's parts reads the state. Starts that none of them decides by are not reported: they are a third of all that is written.
 	terse bool
+	// rounds: ends are rounded (see rounded).
+	rounds bool
 }
 
 // report is what is to be reported of an instance.
@@ -294,7 +296,14 @@ func (c *clients) runs(in *instance) {
 		c.endless[in.id] = in
 		return
 	}
-	in.next = c.l.at(c.l.now.Add(in.lasts-ran), func() { c.end(in) })
+	end := c.l.now.Add(in.lasts - ran)
+	if c.rounds {
+		end = rounded(end, in.lasts)
+		if most := latest(in, ran); most > 0 && end.After(c.l.now.Add(most-ran)) {
+			end = c.l.now.Add(most - ran)
+		}
+	}
+	in.next = c.l.at(end, func() { c.end(in) })
 }
 
 // end ends an instance by itself.

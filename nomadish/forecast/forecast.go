@@ -130,6 +130,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		}
 	}()
 	f := newFork(base, o.Entries)
+	f.Unread()
 	reserveFrom := o.Now.Add(1)
 	if o.waiting > o.Reserving {
 		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
@@ -145,7 +146,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		see = recorder{w, l, o.Stays}
 	}
 	c := newClients(l, lasting, see)
-	w.clients, c.moved, c.terse = c, w.moved, true
+	w.clients, c.moved, c.terse, c.rounds = c, w.moved, true, mode != "latest"
 	end, why := o.Now.Add(o.Horizon), ""
 	for why == "" && w.open > 0 {
 		switch err := l.settle(ctx, c.follow); {

@@ -88,3 +88,20 @@ func (h *history) lasting(in *instance, ran time.Duration) time.Duration {
 	}
 	return min(expected, most)
 }
+
+// steps are what ends that are expected are rounded to.
+var steps = []time.Duration{5 * time.Minute, 2 * time.Minute, time.Minute, 30 * time.Second, 10 * time.Second, 5 * time.Second, 2 * time.Second, time.Second}
+
+// exact is in how many parts a run is known that is expected to end.
+const exact = 50
+
+// rounded returns the next time, after which a run is expected to end that lasts so long in all, of few: a mean says less than where it is between these,
+// and what ends together is decided together.
+func rounded(end time.Time, lasts time.Duration) time.Time {
+	for _, step := range steps {
+		if step <= lasts/exact {
+			return end.Add(step - 1).Truncate(step)
+		}
+	}
+	return end
+}

@@ -27,6 +27,9 @@ func (f *Fork) Apply(t structs.LogType, payload any) (uint64, error) {
 	return index, f.writer.Apply(index, t, payload)
 }
 
+// Unread has the fork keep nothing that only its readers want: see [state.Writer.Unread].
+func (f *Fork) Unread() { f.writer.Unread() }
+
 // Empty returns a state of nothing, which nobody writes to.
 func Empty() *state.Store {
 	store, _ := state.New(state.Options{EventBuffer: 1})

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +99,8 @@ type group struct {
 	others map[string]*entries
 	freed  uint64 // the last release that may help
 	open   bool   // it must be tried
+	// helped are the nodes of which room came free since it was tried, and nothing else that may help; nil: it must be tried for another reason, too.
+	helped []string
 }
 
 // of returns those of a user, made if need be.
@@ -142,10 +145,11 @@ func (g *group) tidy(of *entries) (empty bool) {
 // entries are those of a group whose jobs a user submitted.
 type entries struct {
 	heap[*entry]
-	group           *group
-	user            string
-	members         int // those in the heap, and those apart
-	inOpen, inWaits int
+	group   *group
+	user    string
+	members int // those in the heap, and those apart
+	inWaits int
+	counted bool // in pool.opened
 }
 
 func newEntries(g *group, user string) entries {
@@ -185,11 +189,12 @@ func (b *blocked) refresh(of *entries) {
 	b.gates.tidy(g.key.pool)
 }
 
-// refreshAll is refresh for all entries of a group. It must be called whenever the group may have been opened, or closed.
+// refreshAll has the entries of all users of a group be among those that must be tried, or not. It must be called whenever the group may have been
+// opened, or closed; refresh, too, where the first of somebody's entries may have changed.
 func (b *blocked) refreshAll(g *group) {
 	p := b.gates.pool(g.key.pool)
 	for of := range g.users {
-		b.update(p, of)
+		b.updateOpen(p, of)
 	}
 	b.refreshed(p)
 	b.gates.tidy(g.key.pool)
@@ -201,11 +206,20 @@ func (b *blocked) update(p *pool, of *entries) {
 	} else {
 		p.all.remove(of)
 	}
-	if of.len() > 0 && of.group.open {
-		p.open.put(of)
+	b.updateOpen(p, of)
+}
+
+func (b *blocked) updateOpen(p *pool, of *entries) {
+	open := of.len() > 0 && of.group.open
+	if open != of.counted {
+		of.counted = open
+		p.all.changed(of, open)
+		if p.opened++; !open {
+			p.opened -= 2
+		}
+	}
+	if open {
 		b.gates.poke()
-	} else {
-		p.open.remove(of)
 	}
 }
 
@@ -442,18 +456,27 @@ func (b *blocked) free(r *releases, index uint64) {
 	if len(r.classes)+len(r.owners)+len(r.projects)+len(r.licenses) == 0 && !r.allOwners && !r.allProjects {
 		return
 	}
-	open := func(g *group) {
+	open := func(g *group, by []string) {
+		was, helped := g.open, g.helped
 		g.freed = index
 		b.open(g)
+		if by != nil && (!was || helped != nil) && len(helped)+len(by) <= maxPositions {
+			g.helped = append(slices.Clip(by), helped...)
+		}
 	}
+	nodes := r.nodeIDs()
 	for job := range r.jobs { // order does not matter: each group has its own mark
 		for _, w := range b.ofJob[job] { // nor here
-			open(w.group)
+			open(w.group, nil)
 		}
 	}
 	for _, g := range b.groups { // nor here
-		if g.freed < index && r.may(g) {
-			open(g)
+		if g.freed < index {
+			if may, byNodes := r.may(g); may && byNodes {
+				open(g, nodes)
+			} else if may {
+				open(g, nil)
+			}
 		}
 	}
 }
@@ -470,6 +493,7 @@ func (b *blocked) tryAll(pool string) {
 
 // open has a group tried, unless it is entitled to nothing that is free.
 func (b *blocked) open(g *group) {
+	g.helped = nil
 	if !g.open && (!g.key.entitled || g.requestKey.Entitlement.Free(b.world(), 1) > 0) {
 		g.open = true
 		delete(b.gates.later, g)
@@ -481,7 +505,7 @@ func (b *blocked) open(g *group) {
 func (b *blocked) tried(g *group, index uint64, left *structs.Evaluation, round int) {
 	g.known = left
 	if g.freed <= index {
-		g.open = false
+		g.open, g.helped = false, nil
 		b.tryLater(g, round)
 	}
 }

@@ -101,7 +101,7 @@ func TestBlockedWakes(t *testing.T) {
 func (b *bed) lease(want string) *Lease {
 	b.Helper()
 	synctest.Wait()
-	t, again := b.Next(b.store.LatestIndex())
+	t, again := b.Next(b.store.LatestIndex(), nil)
 	got := ""
 	if t != nil {
 		got = t.Eval.ID

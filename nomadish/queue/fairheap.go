@@ -8,7 +8,7 @@ type tenant struct{ namespace, user string }
 // fairHeap is a heap of elements whose order depends on the shares of their namespaces and users, which change: a heap for each user of a
 // namespace, within which shares make no difference; for each namespace a heap of these, within which the namespace's share makes none; and a
 // heap of those.
-type fairHeap[T any] struct {
+type fairHeap[T comparable] struct {
 	before     func(a, b T) bool
 	index      func(T) *int // as of heap
 	of         func(T) tenant
@@ -20,7 +20,7 @@ type fairHeap[T any] struct {
 }
 
 // namespaceHeap is what a fairHeap has of a namespace. It is never empty, unless it is a spare one.
-type namespaceHeap[T any] struct {
+type namespaceHeap[T comparable] struct {
 	users   map[string]*userHeap[T]
 	order   heap[*userHeap[T]]
 	inOrder int
@@ -28,12 +28,15 @@ type namespaceHeap[T any] struct {
 }
 
 // userHeap is what a fairHeap has of a user of a namespace. It is never empty, unless it is a spare one.
-type userHeap[T any] struct {
+type userHeap[T comparable] struct {
 	heap[T]
 	inOrder int
+	// known: best is what firstOf has found, if some.
+	known, some bool
+	best        T
 }
 
-func newFairHeap[T any](before func(a, b T) bool, index func(T) *int, of func(T) tenant) *fairHeap[T] {
+func newFairHeap[T comparable](before func(a, b T) bool, index func(T) *int, of func(T) tenant) *fairHeap[T] {
 	return &fairHeap[T]{
 		before: before, index: index, of: of, namespaces: map[string]*namespaceHeap[T]{},
 		order: &heap[*namespaceHeap[T]]{
@@ -59,6 +62,55 @@ func (h *fairHeap[T]) first() (x T, ok bool) {
 	return x, false
 }
 
+// firstOf returns the first of those that ok reports; false: there is none. changed must be called whenever ok reports something else of an element.
+func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
+	h.order.visit(func(n *namespaceHeap[T]) bool {
+		if found && !h.before(n.first(), best) {
+			return false
+		}
+		n.order.visit(func(u *userHeap[T]) bool {
+			if found && !h.before(u.list[0], best) {
+				return false
+			}
+			if x, some := u.firstOf(ok, h.before); some && (!found || h.before(x, best)) {
+				best, found = x, true
+			}
+			return true
+		})
+		return true
+	})
+	return best, found
+}
+
+// firstOf remembers what it has found until something changes.
+func (u *userHeap[T]) firstOf(ok func(T) bool, before func(a, b T) bool) (best T, found bool) {
+	if !u.known {
+		for _, x := range u.list {
+			if ok(x) && (!found || before(x, best)) {
+				best, found = x, true
+			}
+		}
+		u.known, u.some, u.best = true, found, best
+	}
+	return u.best, u.some
+}
+
+// changed takes in that firstOf's ok reports an element now, or does so no more.
+func (h *fairHeap[T]) changed(x T, ok bool) {
+	if *h.index(x) == 0 {
+		return
+	}
+	of := h.of(x)
+	u := h.namespaces[of.namespace].users[of.user]
+	switch {
+	case !u.known:
+	case ok && (!u.some || h.before(x, u.best)):
+		u.some, u.best = true, x
+	case !ok && u.some && u.best == x:
+		u.known = false
+	}
+}
+
 // put takes an element in, or moves it to where it belongs now.
 func (h *fairHeap[T]) put(x T) {
 	of := h.of(x)
@@ -76,6 +128,7 @@ func (h *fairHeap[T]) put(x T) {
 		}
 		n.users[of.user] = u
 	}
+	u.known = false
 	h.size -= u.len()
 	u.put(x)
 	h.size += u.len()
@@ -101,6 +154,7 @@ func (h *fairHeap[T]) remove(x T) {
 		delete(n.users, of.user)
 		n.spare = u
 	}
+	u.known = false
 	u.remove(x)
 	h.size--
 	if u.len() > 0 {

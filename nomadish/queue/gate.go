@@ -28,7 +28,10 @@ func (g *gates) goesBefore(it *item, at rankKey, o *structs.Evaluation) bool {
 
 // firstOpen is the first that is blocked and must be tried; nil: there is none.
 func firstOpen(p *pool) *entry {
-	of, ok := p.open.first()
+	if p.opened == 0 {
+		return nil
+	}
+	of, ok := p.all.firstOf(func(of *entries) bool { return of.group.open })
 	if !ok {
 		return nil
 	}
@@ -37,7 +40,10 @@ func firstOpen(p *pool) *entry {
 }
 
 // openAhead reports whether a blocked request that goes before an evaluation must be tried.
-func (g *gates) openAhead(p *pool, it *item) bool { return g.groupAhead(p.open, it) }
+func (g *gates) openAhead(p *pool, it *item) bool {
+	w := firstOpen(p)
+	return w != nil && g.waitsAhead(w, it)
+}
 
 // groupAhead reports whether the first of some groups goes before an evaluation.
 func (g *gates) groupAhead(groups *fairHeap[*entries], it *item) bool {
@@ -46,6 +52,10 @@ func (g *gates) groupAhead(groups *fairHeap[*entries], it *item) bool {
 		return false
 	}
 	w, _ := first.first()
+	return g.waitsAhead(w, it)
+}
+
+func (g *gates) waitsAhead(w *entry, it *item) bool {
 	return g.compare(w.rankKey(), it.rankKey()) < 0 && w.eval.Job() != it.eval.Job()
 }
 

@@ -372,7 +372,7 @@ func TestBetterRankComesLate(t *testing.T) {
 		b.jobOfPriority("high", structs.JobTypeService, 90)
 		b.put(blockedEval("high", "high", 0))
 		synctest.Wait()
-		if lease, again := b.Next(b.store.LatestIndex()); lease != nil || !again {
+		if lease, again := b.Next(b.store.LatestIndex(), nil); lease != nil || !again {
 			b.Fatalf("leased %+v, again: %v; want none, and again", lease, again)
 		}
 		if a := b.Admit("low", b.store.LatestIndex(), false); a.Verdict != GateShut {

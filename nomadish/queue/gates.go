@@ -51,8 +51,10 @@ type pool struct {
 	pass *fairHeap[*item]
 	// given is the last rank among those that pass has, with its shares.
 	given structs.Rank
-	open  *fairHeap[*entries] // of groups that must be tried, by their first
 	all   *fairHeap[*entries] // of all groups, by their first
+	// opened is how many of those are of groups that must be tried. These have no order of their own: a release opens most groups, and what takes its
+	// room closes them.
+	opened int
 	// first is the first entry of the open groups, as refresh saw it last; nil: none was open.
 	first *entry
 	// back is what was sent back, as it would have overtaken others. It is counted in the
@@ -86,7 +88,6 @@ func (g *gates) pool(name string) *pool {
 		p = &pool{
 			gate: g.newHeap(inGate),
 			pass: g.newHeap(inGate),
-			open: g.newGroups(func(of *entries) *int { return &of.inOpen }),
 			all:  g.newGroups(func(of *entries) *int { return &of.inWaits }),
 			back: g.newHeap(func(i *item) *int { return &i.inBack }),
 		}
@@ -179,7 +180,7 @@ func (g *gates) ungate(it *item) {
 // moved is called when a gate may have opened.
 func (g *gates) moved(p *pool) {
 	g.letOn(p)
-	if p.open.len() > 0 || g.raises || len(g.later) > 0 {
+	if p.opened > 0 || g.raises || len(g.later) > 0 {
 		g.poke()
 	}
 	select {

@@ -52,6 +52,16 @@ func (h *heap[T]) mend() {
 	}
 }
 
+// visit calls f with elements, each before those that may follow it in the order at once, which are left out where f returns false.
+func (h *heap[T]) visit(f func(T) bool) { h.visitFrom(0, f) }
+
+func (h *heap[T]) visitFrom(i int, f func(T) bool) {
+	if i < len(h.list) && f(h.list[i]) {
+		h.visitFrom(2*i+1, f)
+		h.visitFrom(2*i+2, f)
+	}
+}
+
 func (h *heap[T]) swap(i, j int) {
 	h.list[i], h.list[j] = h.list[j], h.list[i]
 	*h.index(h.list[i]), *h.index(h.list[j]) = i+1, j+1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -36,8 +37,8 @@ type Requests interface {
 	Await(ctx context.Context) error
 	// Next returns the first that must be tried, to be decided on the state of index; again
 	// reports that one must be, but not on so old a state. It is the pass's until one of
-	// the following is reported about it.
-	Next(index uint64) (lease *Lease, again bool)
+	// the following is reported about it. Those that are hopeless are taken to have been tried (nil: none is).
+	Next(index uint64, hopeless Hopeless) (lease *Lease, again bool)
 	// Tried: there is no room for any of it. left is how it waits on.
 	Tried(lease *Lease, index uint64, left *structs.Evaluation)
 	// Planned: a plan of it is on its way. There is no room for what it leaves (nil: it leaves nothing); shares are those with what
@@ -47,6 +48,10 @@ type Requests interface {
 	// with failed, could not be made or committed.
 	Answered(lease *Lease, again, failed bool)
 }
+
+// Hopeless reports whether a request need not be tried, as it is of a kind that found no room before some nodes, and nothing else, came to have more,
+// and these have too little for it now.
+type Hopeless func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string) bool
 
 // Shares are dominant shares of a node pool, in whole percent (semantics part 7). A World has them.
 type Shares interface {

@@ -49,7 +49,7 @@ func TestLendRounds(t *testing.T) {
 		tried := func(round int, users ...string) {
 			b.Helper()
 			for _, user := range users {
-				l, _ := b.Next(b.Index())
+				l, _ := b.Next(b.Index(), nil)
 				if l == nil || l.Eval.JobID != user || l.LendRound != round {
 					b.Fatalf("next is %+v, want %s in round %d", l, user, round)
 				}
@@ -57,12 +57,12 @@ func TestLendRounds(t *testing.T) {
 			}
 		}
 		tried(1, "ann", "bob")
-		if l, _ := b.Next(b.Index()); l != nil {
+		if l, _ := b.Next(b.Index(), nil); l != nil {
 			b.Fatalf("%s is tried in round %d while what was registered before has not been tried", l.Eval.JobID, l.LendRound)
 		}
 		b.done("ready", b.next("ready"))
 		tried(2, "ann", "bob")
-		if l, _ := b.Next(b.Index()); l != nil {
+		if l, _ := b.Next(b.Index(), nil); l != nil {
 			b.Fatalf("%s is tried in round %d, want no other round", l.Eval.JobID, l.LendRound)
 		}
 	})

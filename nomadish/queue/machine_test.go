@@ -186,7 +186,7 @@ func (m *machine) decided(job string, since time.Duration) bool {
 func (m *machine) pass() {
 	for range rapid.IntRange(1, 4).Draw(m.r, "turns") {
 		index := m.store.LatestIndex()
-		t, _ := m.Next(index)
+		t, _ := m.Next(index, nil)
 		if t == nil {
 			return
 		}
@@ -407,7 +407,7 @@ func (m *machine) settle() {
 func (m *machine) walk(tries map[string]uint64) (any bool) {
 	for {
 		index := m.store.LatestIndex()
-		t, _ := m.Next(index)
+		t, _ := m.Next(index, nil)
 		if t == nil {
 			return any
 		}

@@ -23,8 +23,8 @@ func (b *Broker) Await(ctx context.Context) error {
 // Next returns the first blocked request that must be tried, to be decided on the state of
 // index; it is the pass's until Tried or Answered. nil: there is none, or not before
 // something else has been tried (Await returns when that may be), or, with again set, not
-// on so old a state.
-func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
+// on so old a state. Those that are hopeless are taken to have been tried.
+func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.enabled && !b.paused {
@@ -58,6 +58,10 @@ func (b *Broker) Next(index uint64) (lease *Lease, again bool) {
 			return nil, true
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
+		case hopeless != nil && w.inDue == 0 && w.group.helped != nil && w.group.requestKey.LendRounds <= 1 && hopeless(w.eval, &w.group.requestKey, w.group.helped):
+			w.group.open, w.group.helped = false, nil
+			b.blocked.refreshAll(w.group)
+			continue
 		}
 		return b.leaseEntry(w, round), false
 	}
@@ -81,11 +85,10 @@ func (b *blocked) firstAged(decided func(job structs.NamespacedID) bool) *entry 
 // before it. What the pass has already does not delay it: it decides one after the other.
 func (b *Broker) nextOpen() (best *entry) {
 	for _, p := range b.gates.pools { // order does not matter: ranks differ
-		of, ok := p.open.first()
-		if !ok {
+		w := firstOpen(p)
+		if w == nil {
 			continue
 		}
-		w, _ := of.first()
 		if head := b.gates.head(p, p.gate); head != nil && b.gates.goesBefore(head, w.rankKey(), w.eval) {
 			continue
 		}
@@ -146,6 +149,7 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 		}
 		w.apart = false
 		w.entries.put(w)
+		b.blocked.refresh(w.entries)
 		b.blocked.refreshAll(w.group)
 		if !w.entitled {
 			b.blocked.expectDue(w, due)

@@ -178,25 +178,33 @@ func (r *releases) noteUser(a *state.AllocRow) {
 	r.users[user] = true
 }
 
-// may reports whether what was freed may be what a group of requests waits for.
-func (r *releases) may(g *group) bool {
+// nodeIDs are the nodes of which room came free; nil: there are none, or too many.
+func (r *releases) nodeIDs() []string {
+	if len(r.nodes) == 0 || len(r.nodes) > maxPositions {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(r.nodes))
+}
+
+// may reports whether what was freed may be what a group of requests waits for; byNodes: room of the nodes alone.
+func (r *releases) may(g *group) (may, byNodes bool) {
 	if r.classes[""] || r.mayLicense(g) || g.requestKey.Project != "" && (r.allProjects || r.projects[g.requestKey.Project]) || g.key.entitled && r.mayEntitled(g) || g.requestKey.BesideOwned && (r.allOwners || len(r.unbound) > 0) {
-		return true
+		return true, false
 	}
 	if len(r.nodes) > maxPositions {
 		for class := range r.classes { // order does not matter: any will do
 			if helps(g.known, class) {
-				return true
+				return true, false
 			}
 		}
-		return false
+		return false, false
 	}
 	for id, class := range r.nodes { // order does not matter: any will do
 		if helps(g.known, class) && g.requestKey.Helped(r.snap.World(), id) {
-			return true
+			return true, true
 		}
 	}
-	return false
+	return false, false
 }
 
 // moreRoom reports whether a node that was ready came to have more, or other, than it had.

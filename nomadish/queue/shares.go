@@ -116,7 +116,7 @@ func (g *gates) heapsOf(pool string) func(yield func(sharedHeap) bool) {
 			}
 		}
 		if p := g.pools[pool]; p != nil {
-			for _, h := range [...]sharedHeap{p.gate, p.pass, p.back, p.open, p.all} {
+			for _, h := range [...]sharedHeap{p.gate, p.pass, p.back, p.all} {
 				if !yield(h) {
 					return
 				}

@@ -208,7 +208,7 @@ func (p *passOfUsers) play(r *rapid.T) (moved int) {
 		synctest.Wait()
 		want := p.best()
 		index := p.store.LatestIndex()
-		lease, again := p.Next(index)
+		lease, again := p.Next(index, nil)
 		if lease == nil || again || lease.Eval.ID != want.ID {
 			r.Fatalf("the pass has %+v (again: %v), want %s of %s by %q; shares %v", lease, again, want.ID, want.Namespace, p.users[want.ID], p.shares)
 		}

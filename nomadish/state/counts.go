@@ -69,8 +69,12 @@ func (x *txn) countEval(was, now *structs.Evaluation) {
 func (x *txn) settle() {
 	for _, id := range sortedIDs(x.jobs) {
 		x.settleTally(id)
-		if job := get[structs.Job](x, TableJobs, byID, id.Namespace, id.ID); job != nil {
-			x.settleSummary(job, x.jobs[id])
+		job := get[structs.Job](x, TableJobs, byID, id.Namespace, id.ID)
+		if job == nil || x.unread && job.Workflow == nil && x.tallyOf(id.Namespace, id.ID).Open == 0 {
+			continue
+		}
+		x.settleSummary(job, x.jobs[id])
+		if !x.unread || job.Workflow != nil {
 			x.settleStatus(job)
 		}
 	}
@@ -103,14 +107,16 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 	old := map[string]structs.TaskGroupSummary{}
 	if was != nil {
 		now.CreateIndex, old = was.CreateIndex, was.Summary
-		now.Summary = maps.Clone(was.Summary)
-	} else {
+	}
+	if counted := was == nil || x.unread; counted {
 		now.Summary = x.recount(job.Namespace, job.ID)
+	} else {
+		now.Summary = maps.Clone(was.Summary)
 	}
 	if now.Summary == nil {
 		now.Summary = map[string]structs.TaskGroupSummary{}
 	}
-	if was != nil { // a new summary has counted what is there already
+	if was != nil && !x.unread { // a new summary has counted what is there already
 		for group, moves := range c.groups { // order does not matter: sums
 			now.Summary[group] = jobcount.Plus(now.Summary[group], moves)
 		}

@@ -29,7 +29,13 @@ type Writer struct {
 	store *Store
 	db    *memdb.MemDB
 	group *txn // of entries that are applied together; nil: each is by itself
+	// unread: see Unread.
+	unread bool
 }
+
+// Unread has what nobody reads be kept no longer, as the state is a fork of which only what the leader's parts decide by is wanted: the statuses of jobs that
+// are of no workflow, and the summaries of those of which no evaluation is open.
+func (w *Writer) Unread() { w.unread = true }
 
 // Together shows what apply does with entries as one step, and writes what they share
 // once: the state is the same as after one entry at a time, but nobody sees it in
@@ -149,6 +155,7 @@ type txn struct {
 	marks   marks
 	feed    []Changes // of the entries that have any
 	changed int       // how many those are
+	unread  bool      // see Writer.Unread
 
 	entry
 }
@@ -171,7 +178,7 @@ func (w *Writer) begin() *txn {
 	was := w.store.current.Load()
 	return &txn{
 		Txn: w.db.Txn(true), opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks,
-		allocs: was.allocs.Edit(), past: was.past.Edit(), edit: was.world.Edit(), tallies: was.tallies, live: was.live, tok: persist.NewToken(),
+		allocs: was.allocs.Edit(), past: was.past.Edit(), edit: was.world.Edit(), tallies: was.tallies, live: was.live, tok: persist.NewToken(), unread: w.unread,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -119,15 +120,15 @@ func (p *Pass) once(ctx context.Context) (again bool) {
 func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 	start := p.opts.Clock.Now()
 	snap := p.store.Snapshot()
-	pass := scheduler.NewPass(snap.World())
-	tried := 0
+	pass := scheduler.NewPassInPlace(snap.World())
+	tried, hopeless := 0, p.hopeless(pass, snap)
 	for ctx.Err() == nil {
 		if len(out) >= p.opts.Plans || len(out) > 0 && p.opts.Clock.Now().Sub(start) > p.opts.Length {
 			again = true
 			break
 		}
 		var lease *queue.Lease
-		if lease, again = p.queue.Next(snap.Index()); lease == nil {
+		if lease, again = p.queue.Next(snap.Index(), hopeless); lease == nil {
 			if !again {
 				var raised []sent
 				raised, again = p.raise(pass, snap)
@@ -152,6 +153,23 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 		triedCount.If(real).Add(tried)
 	}
 	return out, again
+}
+
+// hopeless returns which requests need not be tried; nil: all must be. It is known only where nobody reads what trying them would state: a
+// request that finds no room writes nothing else, unless it may reserve room.
+func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopeless {
+	if !p.opts.Unread {
+		return nil
+	}
+	config := snap.SchedulerConfig(nil)
+	after, ever := config.ReserveAfter()
+	return func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string) bool {
+		now := p.opts.Clock.Now()
+		if ever && !now.Before(p.opts.ReserveFrom) && now.Sub(time.Unix(0, e.CreateTime)) >= after {
+			return false
+		}
+		return !slices.ContainsFunc(nodes, func(id string) bool { return kind.Helped(pass.World(), id) })
+	}
 }
 
 // try decides one request; nil: nothing comes of it.

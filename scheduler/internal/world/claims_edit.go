@@ -549,7 +549,7 @@ func (l ledger) loseClaim(u *Usage) {
 	l.e.dismiss(u)
 	n.Take(o)
 	shareSums(l).use(n.Node, o, 1)
-	tree.Put(l.e.tok, &l.e.w.allocs, o.ID, o)
+	tree.Put(l.e.pages, &l.e.w.allocs, o.ID, o)
 	l.e.enlist(o)
 	l.e.claims.lost = append(l.e.claims.lost, u.ID)
 	l.markClaims(u.NodeID)

@@ -10,22 +10,21 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Edit is a private, mutable form of a World: what log entries that are applied
-// together, one judged plan or one evaluation changes. It is for one goroutine. Abandoning it costs
-// nothing.
+// Edit is a private, mutable form of a World: what log entries that are applied together, one judged plan or one evaluation changes. It is for one
+// goroutine. Abandoning it costs nothing.
 type Edit struct {
-	w   World
-	tok *Token
+	w       World
+	tok     *Token
+	pages   *Token // of the pages of nodes and usages, of which many are changed
+	inPlace bool   // see InPlace
 	// from is the World that was begun with, or was given last, while nothing of it has been changed.
 	from *World
-	// over are the states that this edit has made, by node ID. The World has them, and
-	// the indexes have them at their places, only after flush: an evaluation that
-	// places many needs neither, and throws the edit away.
+	// over are the states that this edit has made, by node ID. The World has them, and the indexes have them at their places, only after flush: an
+	// evaluation that places many needs neither, and throws the edit away.
 	over map[string]*NodeState
 	// moved are those of them that were changed since the last flush.
 	moved []*NodeState
-	// owed is what the last search took of a node, and was not taken yet: most
-	// evaluations end with one placement, and their edit is thrown away.
+	// owed is what the last search took of a node, and was not taken yet: most evaluations end with one placement, and their edit is thrown away.
 	owed     *Usage
 	owedNode string
 	of       *Owner // of the allocation last upserted
@@ -34,13 +33,19 @@ type Edit struct {
 }
 
 // Begin begins an edit of a World in memory that the caller has, with a token of its own.
-func Begin(e *Edit, w *World, tok *Token) { *e = Edit{w: *w, tok: tok} }
+func Begin(e *Edit, w *World, tok *Token) { *e = Edit{w: *w, tok: tok, pages: tok} }
+
+// InPlace begins an edit that changes the Worlds which World returned before, of which the caller keeps none.
+func InPlace(w *World) *Edit {
+	e := w.Edit()
+	e.inPlace = true
+	return e
+}
 
 // Base is the World as the edit has it so far: its nodes and sets are up to date after flush, all else always.
 func Base(e *Edit) *World { return &e.w }
 
-// MovedMembers reports whether this edit has changed which nodes are in which class and family, and
-// may go on doing so.
+// MovedMembers reports whether this edit has changed which nodes are in which class and family, and may go on doing so.
 func MovedMembers(e *Edit) bool { return e.w.members == e.tok }
 
 // Owns reports whether a set of nodes was made by this edit, which may change it again.
@@ -60,9 +65,8 @@ func (e *Edit) settle() {
 	}
 }
 
-// World ends the edit and returns its result. The Edit may still be used: what
-// it changes then is seen by Worlds taken later only. If nothing has changed, it is
-// the same World as before.
+// World ends the edit and returns its result. The Edit may still be used: what it changes then is seen by Worlds taken later only (but see InPlace). If
+// nothing has changed, it is the same World as before.
 func (e *Edit) World() *World {
 	if e.from != nil {
 		return e.from
@@ -71,6 +75,9 @@ func (e *Edit) World() *World {
 	ledger{e}.closeChains()
 	Flush(e)
 	e.tok, e.over = &Token{}, nil
+	if !e.inPlace {
+		e.pages = e.tok
+	}
 	w := e.w
 	e.from = &w
 	return e.from
@@ -133,11 +140,11 @@ func Flush(e *Edit) {
 		s.Dirty = false
 		e.index(s)
 		if s.Node == nil && len(s.Usages) == 0 && s.Reservation == nil && len(s.parts) == 0 {
-			tree.Delete(e.tok, &e.w.nodes, s.ID)
+			tree.Delete(e.pages, &e.w.nodes, s.ID)
 			delete(e.over, s.ID)
 			continue
 		}
-		tree.Put(e.tok, &e.w.nodes, s.ID, s)
+		tree.Put(e.pages, &e.w.nodes, s.ID, s)
 	}
 	e.moved = e.moved[:0]
 }
@@ -158,27 +165,26 @@ func (e *Edit) index(s *NodeState) {
 	}
 }
 
-// move takes a node out of one set and puts it into another, or moves it within one.
-// A set without nodes goes.
+// move takes a node out of one set and puts it into another, or moves it within one. A set without nodes goes.
 func (e *Edit) move(sets *Tree[string, *NodeSet], from, to string, was, is bucket.Vector, s *NodeState) {
 	if from != "" && from == to {
 		set := e.set(sets, from)
-		bucket.Update(e.tok, &set.Nodes, s.ID, was, is, s)
+		bucket.Update(e.pages, &set.Nodes, s.ID, was, is, s)
 		set.add(was, is)
 		return
 	}
 	e.w.members = e.tok
 	if from != "" {
 		set := e.set(sets, from)
-		bucket.Remove(e.tok, &set.Nodes, s.ID, was)
+		bucket.Remove(e.pages, &set.Nodes, s.ID, was)
 		set.add(was, bucket.Vector{})
 		if set.Nodes.Len() == 0 {
-			tree.Delete(e.tok, sets, from)
+			tree.Delete(e.pages, sets, from)
 		}
 	}
 	if to != "" {
 		set := e.set(sets, to)
-		bucket.Add(e.tok, &set.Nodes, s.ID, is, s)
+		bucket.Add(e.pages, &set.Nodes, s.ID, is, s)
 		set.add(bucket.Vector{}, is)
 	}
 }
@@ -201,12 +207,12 @@ func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
 	default:
 		c = &NodeSet{Owner: e.tok, Nodes: c.Nodes, Sum: c.Sum}
 	}
-	tree.Put(e.tok, sets, name, c)
+	tree.Put(e.pages, sets, name, c)
 	return c
 }
 
-// Configure sets how room is compared from now on, which the bands are, what a slot of a type is, and
-// whether it must be known who holds what. The indexes are built anew if that changes.
+// Configure sets how room is compared from now on, which the bands are, what a slot of a type is, and whether it must be known who holds what. The
+// indexes are built anew if that changes.
 func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	e.from = nil
 	Flush(e)
@@ -226,8 +232,7 @@ func (e *Edit) Configure(c *structs.SchedulerConfiguration) {
 	}
 }
 
-// UpsertNode stores what a node is. What is used of it is kept. The node must
-// not be changed afterwards.
+// UpsertNode stores what a node is. What is used of it is kept. The node must not be changed afterwards.
 func (e *Edit) UpsertNode(n *structs.Node) {
 	if n.ComputedClass == "" {
 		n = n.Copy()
@@ -262,8 +267,7 @@ func (e *Edit) forgetName(s *NodeState) {
 	}
 }
 
-// DeleteNode forgets a node. What its allocations use stays counted, until they
-// are terminal or deleted.
+// DeleteNode forgets a node. What its allocations use stays counted, until they are terminal or deleted.
 func (e *Edit) DeleteNode(id string) {
 	if _, found := StateOf(e, id); !found {
 		return
@@ -278,8 +282,7 @@ func (e *Edit) DeleteNode(id string) {
 	SlotEdit{e}.forget(id)
 }
 
-// UpsertAlloc counts an allocation while it is not terminal, and forgets it when
-// it is. It may be called again without effect.
+// UpsertAlloc counts an allocation while it is not terminal, and forgets it when it is. It may be called again without effect.
 func (e *Edit) UpsertAlloc(a *structs.Allocation) {
 	if a.Terminal() {
 		Release(e, a.ID)
@@ -320,7 +323,7 @@ func Take(e *Edit, u *Usage) {
 	s.Take(u)
 	shareSums{e}.use(s.Node, u, 1)
 	ledger{e}.markUsage(u)
-	tree.Put(e.tok, &e.w.allocs, u.ID, u)
+	tree.Put(e.pages, &e.w.allocs, u.ID, u)
 	e.enlist(u)
 }
 
@@ -334,7 +337,7 @@ func Release(e *Edit, id string) *Usage {
 	s := StateToChange(e, old.NodeID)
 	s.Give(old)
 	shareSums{e}.use(s.Node, old, -1)
-	tree.Delete(e.tok, &e.w.allocs, id)
+	tree.Delete(e.pages, &e.w.allocs, id)
 	e.dismiss(old)
 	ledger{e}.markUsage(old)
 	return old

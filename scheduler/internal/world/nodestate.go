@@ -11,8 +11,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Common returns the lowest level within a node that holds all these devices. Of several trees only
-// the node holds them.
+// Common returns the lowest level within a node that holds all these devices. Of several trees only the node holds them.
 func (n *NodeState) Common(ids []string) string {
 	for _, t := range n.Capacity.Trees {
 		var numbers []int
@@ -48,13 +47,11 @@ type NodeState struct {
 	Used        Vector
 	Reservation *Reservation // what is reserved of it; nil: nothing
 	parts       []Part       // what workflows have reserved of it; see workflow.go
-	// What has names, sorted. A name may stand twice: the World records what is,
-	// not what ought to be.
+	// What has names, sorted. A name may stand twice: the World records what is, not what ought to be.
 	ports   []HostPort
 	cores   []uint16
 	Devices []DeviceUsage
-	// Cells are the node's devices in their places with what is taken of them, by
-	// Capacity.Trees. They follow from Devices.
+	// Cells are the node's devices in their places with what is taken of them, by Capacity.Trees. They follow from Devices.
 	Cells []*cell.State
 
 	Indexed IndexKey // the key that the indexes have it under
@@ -153,8 +150,7 @@ func cloneForMore[T any](list []T) []T {
 	return append(make([]T, 0, len(list)+more), list...)
 }
 
-// Free is what is left of what can be added up; negative where a node is
-// over-committed.
+// Free is what is left of what can be added up; negative where a node is over-committed.
 func (n *NodeState) Free() Vector {
 	if n.Capacity == nil {
 		return Vector{}

@@ -16,14 +16,11 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// World is what the scheduler sees: the nodes, what they have and what
-// allocations use of it, and an index of the ready ones by class and free room.
-// It is immutable and shares structure with the Worlds that it came from; a
-// World may be kept, and read by many goroutines, for as long as wanted.
+// World is what the scheduler sees: the nodes, what they have and what allocations use of it, and an index of the ready ones by class and free room. It is
+// immutable and shares structure with the Worlds that it came from; a World may be kept, and read by many goroutines, for as long as wanted.
 //
-// An allocation counts while it is not terminal: what the servers have requested to
-// stop counts as free, and the client holds a newcomer back until its ports and
-// cores are free in truth.
+// An allocation counts while it is not terminal: what the servers have requested to stop counts as free, and the client holds a newcomer back until its
+// ports and cores are free in truth.
 type World struct {
 	nodes  Tree[string, *NodeState] // by node ID
 	allocs Tree[string, *Usage]     // by allocation ID, of those that count
@@ -88,7 +85,10 @@ func New() *World {
 }
 
 // Edit returns a private form of the World that can be changed. The World itself never is.
-func (w *World) Edit() *Edit { return &Edit{w: *w, tok: &Token{}, from: w} }
+func (w *World) Edit() *Edit {
+	tok := &Token{}
+	return &Edit{w: *w, tok: tok, pages: tok, from: w}
+}
 
 // Usages are the usages of the allocations that count, by the allocation's ID.
 func Usages(w *World) *Tree[string, *Usage] { return &w.allocs }
