@@ -181,6 +181,11 @@ type HistoryRecord struct {
 	Index        uint64
 }
 
+// Finished reports whether the instance ran to its end: it completed by itself, and was not stopped.
+func (h *HistoryRecord) Finished() bool {
+	return h.ClientStatus == AllocClientComplete && h.Started > 0 && h.Reason == ""
+}
+
 // Waited is the time from submission to start (or end, if it never started).
 func (h *HistoryRecord) Waited() time.Duration {
 	until := h.Started

@@ -20,7 +20,7 @@ type history struct {
 func historyOf(snap *state.Snapshot) *history {
 	h := &history{jobs: map[structs.NamespacedID][]time.Duration{}, users: map[string][]time.Duration{}}
 	for r := range snap.History(nil, structs.AllNamespaces, "") {
-		if r.ClientStatus != structs.AllocClientComplete || r.Started == 0 || r.Ended < r.Started {
+		if !r.Finished() || r.Ended < r.Started {
 			continue
 		}
 		took := time.Duration(r.Ended - r.Started)

@@ -58,7 +58,7 @@ func (r run) Compare(other run) int {
 
 // runOf returns the key of a record among the runs; false: it is not among them.
 func runOf(h *structs.HistoryRecord) (run, bool) {
-	return run{h.Submitter, ageOf(h)}, h.Submitter != "" && h.Started > 0 && h.ClientStatus == structs.AllocClientComplete
+	return run{h.Submitter, ageOf(h)}, h.Submitter != "" && h.Finished()
 }
 
 // LatestRuns returns how long the latest completed runs of a user took, the last one first, most of them at most.

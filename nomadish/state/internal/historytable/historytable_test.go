@@ -37,6 +37,7 @@ func TestHistoryAgainstAList(t *testing.T) {
 				have[id] = &structs.HistoryRecord{
 					AllocID: id, Ended: rapid.Int64Range(-2, 9).Draw(t, "ended"), Started: rapid.Int64Range(0, 3).Draw(t, "started"),
 					Submitter: rapid.SampledFrom([]string{"", "ada", "adam", "bob"}).Draw(t, "submitter"), ClientStatus: rapid.SampledFrom([]string{structs.AllocClientComplete, structs.AllocClientFailed}).Draw(t, "status"),
+					Reason: rapid.SampledFrom([]string{"", "", "job stopped"}).Draw(t, "reason"),
 				}
 				e.Put(have[id])
 			}
@@ -60,7 +61,7 @@ func TestHistoryAgainstAList(t *testing.T) {
 		for _, user := range []string{"", "ada", "adam", "bob", "zoe"} {
 			var want []time.Duration
 			for _, h := range byEnd {
-				if user != "" && h.Submitter == user && h.Started > 0 && h.ClientStatus == structs.AllocClientComplete && len(want) < 4 {
+				if user != "" && h.Submitter == user && h.Started > 0 && h.ClientStatus == structs.AllocClientComplete && h.Reason == "" && len(want) < 4 {
 					want = append(want, time.Duration(max(0, h.Ended-h.Started)))
 				}
 			}
@@ -69,4 +70,15 @@ func TestHistoryAgainstAList(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFinishedRuns: what was stopped or taken back has not finished, though it completed; what lost its claim and ran to its end has.
+func TestFinishedRuns(t *testing.T) {
+	for desired, want := range map[string]bool{structs.AllocDesiredRun: true, structs.AllocDesiredStop: false, structs.AllocDesiredEvict: false} {
+		a := &structs.Allocation{ID: "a", DesiredStatus: desired, DesiredDescription: structs.DescLostClaim, ClientStatus: structs.AllocClientComplete}
+		a.TaskStates = map[string]*structs.TaskState{"t": {StartedAt: time.Unix(1, 0), FinishedAt: time.Unix(9, 0)}}
+		if got := Record(a, nil, 1, 10).Finished(); got != want {
+			t.Errorf("desired to %s: finished is %v", desired, got)
+		}
+	}
 }
