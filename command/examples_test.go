@@ -9,6 +9,7 @@ import (
 
 	"github.com/nomadish/nomadish/command/examples"
 	"github.com/nomadish/nomadish/command/jobspec"
+	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -29,7 +30,7 @@ func TestExampleJobs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job, warnings, err := jobspec.Parse(file, src, jobspec.Options{})
+		job, warnings, err := jobspec.Parse(file, src, jobspec.Options{Options: hclfile.Options{AllowFS: true, BaseDir: filepath.Dir(file)}})
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s: %v, warnings %v", file, err, warnings)
 			continue
