@@ -96,6 +96,11 @@ func TestReservations(t *testing.T) {
 	if c.done.QueuedAllocations["g"] != 1 || c.done.FailedTGAllocs["g"].DimensionExhausted["memory"] == 0 {
 		t.Errorf("reserved room was given: %+v", c.done.FailedTGAllocs["g"])
 	}
+	want := "room is reserved on 1 node, which it may use only after those for whom it is: group \"g\" of job \"big\" of namespace \"default\" (due " +
+		start.Add(time.Hour).UTC().Format(time.RFC3339) + ")"
+	if waits := c.explain().Group("g").Waits; !slices.ContainsFunc(waits, func(w structs.Wait) bool { return w.Text == want }) {
+		t.Errorf("%+v; want %q", waits, want)
+	}
 	c.run("long", limited(1, time.Hour))
 	if c.done.QueuedAllocations["g"] != 1 {
 		t.Error("reserved room was given beyond the time that it is due")

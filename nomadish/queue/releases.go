@@ -29,6 +29,8 @@ type releases struct {
 	allProjects bool
 	// slotNodes are the nodes of which slots came free.
 	slotNodes map[string]bool
+	// unreserved are the classes of nodes of which a reservation ended and no other was made.
+	unreserved map[string]bool
 	// licenses are those of which some came free, or of which there are more.
 	licenses map[string]bool
 	// edited are the namespaces whose virtual clusters were.
@@ -80,6 +82,9 @@ func (r *releases) note(c *state.Change) {
 		was, _ := c.Old.(*structs.Reservation)
 		if node := r.snap.Node(nil, c.Key); was != nil && node != nil && node.Ready() {
 			r.node(node)
+			if c.New == nil {
+				r.unreserved[node.ComputedClass] = true
+			}
 		}
 	case state.KindConfig: // preemption or oversubscription may make room anywhere
 		if c.Old != nil {
@@ -293,6 +298,16 @@ func (f freedLicenses) note(r *releases, index uint64) {
 // missed reports whether one of some licenses came free after the state that an evaluation was decided on.
 func (f freedLicenses) missed(names []string, e *structs.Evaluation) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f[name] > e.SnapshotIndex })
+}
+
+// helpsAny reports whether room in one of some classes may be what an evaluation waits for.
+func helpsAny(e *structs.Evaluation, classes map[string]bool) bool {
+	for class := range classes { // order does not matter: any will do
+		if helps(e, class) {
+			return true
+		}
+	}
+	return false
 }
 
 // helps reports whether room in a class may be what an evaluation waits for. A class

@@ -121,7 +121,7 @@ func (b *Broker) follow(ctx context.Context, store *state.Store, feed *state.Fee
 // committed brings the broker in line with one commit; snap is not older than that.
 func (b *Broker) committed(snap *state.Snapshot, changes *state.Changes) {
 	r := releases{
-		snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{},
+		snap: snap, classes: map[string]bool{}, nodes: map[string]string{}, jobs: map[structs.NamespacedID]bool{}, unreserved: map[string]bool{},
 		owners: map[string]bool{}, unbound: map[string]bool{}, edited: map[string]bool{}, projects: map[string]bool{}, slotNodes: map[string]bool{}, used: map[string]bool{},
 		licenses: map[string]bool{},
 	}

@@ -191,6 +191,7 @@ func (x *explainer) group(g *structs.TaskGroup) *structs.GroupExplanation {
 	x.gang(out, sv)
 	x.claims(out, left)
 	graceEnds := x.slots(out, left)
+	x.reserved(out, sv, left)
 	x.licenses(out, left)
 	x.lenders(out, left)
 	x.preemption(out, sv)
