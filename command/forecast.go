@@ -31,7 +31,7 @@ func startText(s *structs.StartForecast, now time.Time) string {
 	switch {
 	case s.All == 0 && s.First > 0:
 		return fmt.Sprintf("%s the first, %s all", clockTime(s.First, now), notKnown)
-	case s.First > 0 && s.First < s.All:
+	case s.First > 0 && s.First < s.All && clockTime(s.First, now) != clockTime(s.All, now):
 		return clockTime(s.First, now) + " to " + clockTime(s.All, now)
 	}
 	return clockTime(s.All, now)
@@ -39,15 +39,17 @@ func startText(s *structs.StartForecast, now time.Time) string {
 
 // forecastLines returns what a forecast states of a group, in sentences: when it starts, and what it waits for, in order.
 func forecastLines(r *structs.RequestForecast, now time.Time) (lines []string) {
-	text := "Expected start: " + startText(&r.Expected, now)
+	text, why := "Expected start: "+startText(&r.Expected, now), r.Expected.Unknown
 	switch {
+	case r.Expected.First == 0 && r.Latest.First == 0 && why != "":
+		text, why = text+": "+why, ""
 	case r.Latest.First == r.Expected.First && r.Latest.All == r.Expected.All && r.Latest.All > 0:
 		text += ", also at the latest"
 	case r.Latest.First > 0:
 		text += ", at the latest " + startText(&r.Latest, now)
 	}
 	lines = append(lines, text)
-	if why := r.Expected.Unknown; why != "" {
+	if why != "" {
 		lines = append(lines, "When it is expected to start is not known: "+why)
 	}
 	if why := r.Latest.Unknown; why != "" && why != r.Expected.Unknown {

@@ -19,6 +19,7 @@ type workflowAction struct {
 	synopsis, example, details string
 	done                       string // what it prints with the name
 	do                         func(w api.Workflows, ctx context.Context, id string, q *api.Query) error
+	already                    func(state string) bool // whether it changes nothing about a run that has not ended; nil: never
 }
 
 func (a workflowAction) spec() spec {
@@ -31,8 +32,18 @@ func (a workflowAction) spec() spec {
 					return e.usage("one workflow is needed, %d given", len(args))
 				}
 				e.client = e.client.As(*user)
+				was := ""
+				if a.already != nil {
+					if w, _, err := e.client.Workflows().Info(ctx, args[0], e.query()); err == nil && w.EndTime == 0 {
+						was = w.State
+					}
+				}
 				if err := a.do(e.client.Workflows(), ctx, args[0], e.query()); err != nil {
 					return e.fail(err)
+				}
+				if was != "" && a.already(was) {
+					e.printf("Nothing to do: workflow %q is %s already\n", args[0], was)
+					return exitDone
 				}
 				e.printf(a.done+"\n", args[0])
 				return exitDone
@@ -45,11 +56,15 @@ func workflowPause() spec {
 	return workflowAction{
 		synopsis: "Keep further stages of a workflow from starting", example: "chip", done: "Workflow %q is paused", do: api.Workflows.Pause,
 		details: "Jobs that were started run on, and are run again if they fail and have retries left. What is reserved stays reserved.",
+		already: func(state string) bool { return state == structs.WorkflowPaused },
 	}.spec()
 }
 
 func workflowResume() spec {
-	return workflowAction{synopsis: "Let a paused workflow go on", example: "chip", done: "Workflow %q goes on", do: api.Workflows.Resume}.spec()
+	return workflowAction{
+		synopsis: "Let a paused workflow go on", example: "chip", done: "Workflow %q goes on", do: api.Workflows.Resume,
+		already: func(state string) bool { return state != structs.WorkflowPaused },
+	}.spec()
 }
 
 func workflowCancel() spec {

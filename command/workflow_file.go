@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"github.com/nomadish/nomadish/command/jobspec"
 	"github.com/nomadish/nomadish/structs"
@@ -61,6 +62,13 @@ func workflowFromJSON(path string, src []byte) (*structs.Workflow, error) {
 	w := &structs.Workflow{}
 	if err := json.Unmarshal(src, w); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var tree any
+	if err := json.Unmarshal(src, &tree); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := structs.CheckJSONKeys(path, tree, reflect.TypeOf(w)); err != nil {
+		return nil, err
 	}
 	w.Canonicalize()
 	if err := w.Validate(); err != nil {

@@ -78,5 +78,9 @@ func stageText(s structs.StageForecast, now time.Time) string {
 	case s.End == 0:
 		return "from " + clockTime(s.Start, now)
 	}
-	return clockTime(s.Start, now) + " to " + clockTime(s.End, now)
+	start, end := clockTime(s.Start, now), clockTime(s.End, now)
+	if start == end {
+		return start + ", for " + durationText(time.Duration(s.End-s.Start))
+	}
+	return start + " to " + end
 }

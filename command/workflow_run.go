@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,12 +87,14 @@ func workflowPlan() spec {
 			file.flags(fs, "json")
 			asJSON := fs.Bool("json-output", false, "print the plan as JSON")
 			template := fs.String("t", "", "print the plan through a Go `template`")
+			user := fs.String("user", "", userUsage)
 			return func(ctx context.Context, e *env, args []string) int {
 				e.json, e.template = *asJSON, *template
 				w, err := file.load(ctx, e, args)
 				if err != nil {
 					return e.fail(err)
 				}
+				e.client = e.client.As(*user)
 				plan, err := e.client.Workflows().Plan(ctx, w, true)
 				if err != nil {
 					return e.fail(file.refused(err))
@@ -127,7 +130,7 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 		append([]string{"Largest stage", "", ""}, amountCells(p.Max)...),
 		append([]string{"All stages", "", ""}, amountCells(p.Sum)...),
 		append([]string{"Reserved", reserveText(p.Reserve), ""}, amountCells(p.Reserved)...))
-	ui.Table(e.out, rows)
+	ui.Table(e.out, withoutEmpty(rows, 3))
 	r.printLends(p)
 	switch {
 	case p.Never: // the error follows
@@ -136,6 +139,7 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 	case p.Posted && len(p.Packing) > 0:
 		e.printf("\nIt would start at once, with its reservation on %s:\n", plural(len(p.Packing), "node"))
 		nodes := [][]string{{"Node", "CPU", "Cores", "Memory", "GPUs"}}
+		cores := p.Reserved.CPU == 0 // what is reserved of MHz is that of whole cores
 		for i, part := range p.Packing {
 			name := structs.ShortID(part.NodeID)
 			if i < len(p.Nodes) {
@@ -145,9 +149,13 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 			if part.CellLevel != "" {
 				devices += ", in cells of level " + part.CellLevel
 			}
-			nodes = append(nodes, []string{name, fmt.Sprintf("%d MHz", part.CPU), strconv.Itoa(part.Cores), ui.MiB(part.MemoryMB), devices})
+			cpu := int64(part.CPU)
+			if cores {
+				cpu = 0
+			}
+			nodes = append(nodes, []string{name, mhzText(cpu), strconv.Itoa(part.Cores), ui.MiB(part.MemoryMB), devices})
 		}
-		ui.Table(e.out, nodes)
+		ui.Table(e.out, withoutEmpty(nodes, 1))
 		if p.Leaving > 0 {
 			e.printf("%s without a claim in the cells of its namespace would leave.\n", plural(p.Leaving, "instance"))
 		}
@@ -170,8 +178,29 @@ func (r workflowReader) printLends(p *structs.WorkflowPlan) {
 	}
 	if any {
 		r.e.printf("\n")
-		ui.Table(r.e.out, rows)
+		ui.Table(r.e.out, withoutEmpty(rows, 1))
 	}
+}
+
+// withoutEmpty returns a table without those of its columns, from one on, in which nothing but zeros stands.
+func withoutEmpty(rows [][]string, from int) [][]string {
+	for c := len(rows[0]) - 1; c >= from; c-- {
+		if slices.ContainsFunc(rows[1:], func(row []string) bool { return row[c] != "0" && row[c] != ui.OrNone("") }) {
+			continue
+		}
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], c, c+1)
+		}
+	}
+	return rows
+}
+
+// mhzText is an amount of processor beside whole cores.
+func mhzText(mhz int64) string {
+	if mhz == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d MHz", mhz)
 }
 
 // listedUpTo lists names, at most so many of them.
@@ -186,7 +215,7 @@ func listedUpTo(names []string, most int) string {
 func amountColumns() []string { return []string{"CPU", "Cores", "Memory", "GPUs", "Licenses"} }
 
 func amountCells(r structs.WorkflowResources) []string {
-	return []string{fmt.Sprintf("%d MHz", r.CPU), strconv.FormatInt(r.Cores, 10), ui.MiB(r.MemoryMB), strconv.FormatInt(r.GPUs, 10), ui.OrNone(licensesText(r.Licenses))}
+	return []string{mhzText(r.CPU), strconv.FormatInt(r.Cores, 10), ui.MiB(r.MemoryMB), strconv.FormatInt(r.GPUs, 10), ui.OrNone(licensesText(r.Licenses))}
 }
 
 func reserveText(r structs.WorkflowReserve) string {
@@ -213,6 +242,9 @@ func workflowValidate() spec {
 				if err != nil {
 					return e.fail(err)
 				}
+				for _, line := range w.Warnings() {
+					e.eprintf("Warning: %s\n", line)
+				}
 				e.printf("Workflow %q is valid: %s, %s\n", w.ID, plural(len(levels), "stage"), plural(len(w.Jobs()), "job"))
 				return exitDone
 			}
@@ -227,7 +259,12 @@ func workflowInit() spec {
 		details: exampleDetails,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(_ context.Context, e *env, args []string) int {
-				return initFile{"workflow.nomad.hcl", examples.Workflow, "workflow"}.write(e, args)
+				const path = "workflow.nomad.hcl"
+				text := examples.Workflow
+				if len(args) == 1 && args[0] != "-" { // which the example names as that to run
+					text = strings.Replace(text, path, shellWord(args[0]), 1)
+				}
+				return initFile{path, text, "workflow"}.write(e, args)
 			}
 		},
 	}
@@ -240,7 +277,13 @@ type workflowMonitor struct {
 	run  int
 	live *ui.Live
 	seen map[string]string // stage, or stage and job, to the state last printed
+
+	waits   string    // what was printed last of what the run waits for
+	waitsAt time.Time // when
 }
+
+// waitsEvery is how often it is printed at most what a run waits for that has not started: forecasts change often by little.
+const waitsEvery = 30 * time.Second
 
 func (m *workflowMonitor) line(format string, args ...any) {
 	m.live.Clear()
@@ -299,8 +342,9 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 		return was != state && (known || state != structs.StageWaiting)
 	}
 	if changed("", w.State) && w.EndTime == 0 { // the end is printed last, by follow
-		m.line("Workflow is %s%s", w.State, reasonText(w.Missing))
+		m.line("Workflow is %s", w.State)
 	}
+	m.reportWait(w)
 	for _, s := range w.Stages {
 		if s.State == structs.StageComplete && s.End < w.SubmitTime {
 			if changed("end "+s.Name, s.State) {
@@ -314,13 +358,37 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 		}
 		for _, j := range s.Jobs {
 			if j.State != structs.StageStarting && changed("job "+j.Name, j.State+" "+strconv.Itoa(j.Attempt)) && j.Attempt > 0 {
-				m.line("Stage %q: job %q %s%s", s.Name, j.Name, becameText(j.State), attemptText(j.Attempt))
+				text := becameText(j.State)
+				if j.Stopped {
+					text = "was stopped"
+				}
+				m.line("Stage %q: job %q %s%s", s.Name, j.Name, text, attemptText(j.Attempt))
 			}
 		}
 		if !started && s.End > 0 && changed("end "+s.Name, s.State+" "+strconv.Itoa(s.Attempt)) {
 			m.line("Stage %q: %s after %s", s.Name, s.State, durationText(time.Duration(s.End-s.Start)))
 		}
 	}
+}
+
+// reportWait prints what a run waits for that has not started, and when it is expected to start, where either has changed.
+func (m *workflowMonitor) reportWait(w *structs.WorkflowStatus) {
+	if w.EndTime != 0 || w.State == structs.WorkflowPaused || w.Missing == "" && w.Forecast == nil {
+		return
+	}
+	var lines []string
+	if w.Missing != "" {
+		lines = append(lines, "Waits for its reservation: "+w.Missing)
+	}
+	if w.Forecast != nil {
+		lines = append(lines, forecastLines(runStart(w.Forecast), m.e.now())...)
+	}
+	text := strings.Join(lines, "\n      ")
+	if text == m.waits || m.e.now().Sub(m.waitsAt) < waitsEvery {
+		return
+	}
+	m.waits, m.waitsAt = text, m.e.now()
+	m.line("%s", text)
 }
 
 // reasonText is a reason that may follow a state.

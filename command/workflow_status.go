@@ -181,6 +181,9 @@ func workflowHints(w *structs.WorkflowStatus) []string {
 		retry := command("retry") + "` runs it again from the first stage that is not complete"
 		for _, s := range w.Stages {
 			for _, j := range s.Jobs {
+				if s.State == structs.StageFailed && j.Stopped {
+					return []string{fmt.Sprintf("Job %q was stopped (`nomadish job stop`), and with that has failed", j.Name), retry}
+				}
 				if s.State == structs.StageFailed && j.State == structs.StageFailed {
 					return []string{command("logs -stderr") + " " + shellWord(j.Name) + "` prints the errors of job \"" + j.Name + "\", without -stderr its output", retry}
 				}
@@ -312,6 +315,9 @@ func drawStage(s structs.WorkflowStageStatus, now time.Time) string {
 			if time := took(j.Start, j.End, now); time != "" {
 				text += " " + time
 			}
+		}
+		if j.Stopped {
+			text += " stopped"
 		}
 		parts = append(parts, text+attemptText(j.Attempt))
 	}

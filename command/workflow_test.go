@@ -1,6 +1,8 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -159,4 +161,153 @@ func TestWorkflowForecast(t *testing.T) {
 	if got := planned(&structs.WorkflowPlan{NoForecast: "run 1 has not ended", Alive: 1}); got != "" {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestJobOfWorkflow: who looks at a job of a workflow that is not registered yet sees which workflow it belongs to, and what that waits for.
+func TestJobOfWorkflow(t *testing.T) {
+	w := drawn()
+	f := newFake(t).on("GET /v1/jobs", []*structs.JobListStub{}).on("GET /v1/workflow/chip", w).
+		on("GET /v1/workflows", []*structs.WorkflowStub{{ID: "chip", Namespace: "default"}})
+	check := func(job, want string) {
+		t.Helper()
+		for _, command := range []string{"status", "explain"} {
+			if got := f.run(t, "job", command, job); got.code != exitFailed || !strings.Contains(got.err, want) {
+				t.Errorf("job %s %s: %q, want %q", command, job, got.err, want)
+			}
+		}
+	}
+	check("chip/1/e", `job "e" of workflow "chip", run 1 is not registered yet: the run is running; `+"`nomadish workflow status chip` shows the workflow")
+	w.StartTime = int64(10e9)
+	check("chip/1/e", `it is registered when its stage "route" starts; the run is running, in stage 2 of 3;`)
+	check("chip/1/a", `job "a" of workflow "chip", run 1, of stage "synth", is complete, and is not registered any more;`)
+	check("chip/7/e", `the last run is 1,`)
+	check("chip/1/x", `workflow "chip" has no job "x";`)
+	w.State, w.EndTime = structs.WorkflowFailed, int64(90e9)
+	check("chip/1/e", `was never registered: the run failed, and stage "route" has not started;`)
+	check("other/1/e", `no job is named "other/1/e"`)
+	check("chip/one/e", `no job is named "chip/one/e"`)
+}
+
+// TestWorkflowActs: pausing what is paused, and resuming what is not, is stated as what it is.
+func TestWorkflowActs(t *testing.T) {
+	w := drawn()
+	f := newFake(t).on("GET /v1/workflow/chip", w).on("PUT /v1/workflow/chip/resume", nil).on("PUT /v1/workflow/chip/pause", nil)
+	check := func(command, want string) {
+		t.Helper()
+		if got := f.run(t, "workflow", command, "chip"); got.code != exitDone || got.out != want+"\n" {
+			t.Errorf("%s: %+v, want %q", command, got, want)
+		}
+	}
+	check("resume", `Nothing to do: workflow "chip" is running already`)
+	check("pause", `Workflow "chip" is paused`)
+	w.State = structs.WorkflowPaused
+	check("resume", `Workflow "chip" goes on`)
+	check("pause", `Nothing to do: workflow "chip" is paused already`)
+}
+
+// TestWorkflowInit: the example names the file that it was written to, and is planned as a user.
+func TestWorkflowInit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "my.hcl")
+	f := newFake(t).on("PUT /v1/workflow/example/plan", structs.WorkflowPlan{ID: "example"})
+	if got := f.run(t, "workflow", "init", path); got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), "Try: nomadish workflow run "+path+"\n") {
+		t.Errorf("%s %v", text, err)
+	}
+	if got := f.run(t, "workflow", "plan", "-user", "ann", path); got.code != exitDone {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWorkflowMonitorWaits: who follows a run that cannot start sees what it waits for and when it is expected to start, and again when that has
+// changed, but not all the time.
+func TestWorkflowMonitorWaits(t *testing.T) {
+	var out strings.Builder
+	now := time.Unix(100, 0)
+	m := &workflowMonitor{e: &env{printer: printer{out: &out, now: func() time.Time { return now }}}, seen: map[string]string{}, live: ui.NewLive(&out)}
+	w := drawn()
+	w.State, w.Stage, w.Stages = structs.WorkflowPending, 1, w.Stages[2:]
+	printed := func(passed time.Duration) string {
+		out.Reset()
+		now = now.Add(passed)
+		m.report(w)
+		return out.String()
+	}
+	if got := printed(0); !strings.HasSuffix(got, ": Workflow is pending\n") {
+		t.Error(got)
+	}
+	w.Missing, w.NoForecast = "4 cores are missing", "it is not part of a forecast yet"
+	if got := printed(time.Second); !strings.HasSuffix(got, ": Waits for its reservation: 4 cores are missing\n") || strings.Contains(got, "pending") {
+		t.Error(got)
+	}
+	at := func(second int64) {
+		start := structs.WorkflowStartForecast{Start: second * int64(time.Second)}
+		w.NoForecast, w.Forecast = "", &structs.RunForecast{WorkflowForecast: structs.WorkflowForecast{Expected: start, Latest: start}}
+	}
+	at(200)
+	if got := printed(time.Second); got != "" {
+		t.Errorf("too soon: %s", got)
+	}
+	if got := printed(waitsEvery); !strings.HasSuffix(got, "\n      Expected start: "+clockTime(200e9, now)+", also at the latest\n") {
+		t.Error(got)
+	}
+	if got := printed(waitsEvery); got != "" {
+		t.Errorf("nothing has changed: %s", got)
+	}
+	at(300)
+	if got := printed(waitsEvery); !strings.Contains(got, clockTime(300e9, now)) {
+		t.Error(got)
+	}
+}
+
+// TestWorkflowStopped: a job that somebody has stopped has failed as it was stopped, and its logs show no errors of it.
+func TestWorkflowStopped(t *testing.T) {
+	w := drawn()
+	w.State, w.EndTime, w.Stages[1].State = structs.WorkflowFailed, int64(90e9), structs.StageFailed
+	w.Stages[1].Jobs = w.Stages[1].Jobs[1:2]
+	w.Stages[1].Jobs[0].Stopped = true
+	if got := drawStage(w.Stages[1], time.Unix(100, 0)); got != "c ✗ 1.5s stopped (attempt 2)" {
+		t.Error(got)
+	}
+	wants(t, strings.Join(workflowHints(w), "\n"), "Job \"c\" was stopped", "`nomadish workflow retry -namespace default chip`")
+}
+
+// TestWorkflowPlanColumns: what a workflow needs nothing of is no column of its plan, and what whole cores have of MHz is not named beside them.
+func TestWorkflowPlanColumns(t *testing.T) {
+	cores := structs.WorkflowResources{Cores: 8, MemoryMB: 100}
+	plan := structs.WorkflowPlan{ID: "numbers", Namespace: "default", NodePool: "default", Stages: []structs.WorkflowPlanStage{{Name: "a", Needs: cores}},
+		Max: cores, Sum: cores, Reserved: cores, Posted: true, Packing: []structs.WorkflowPart{{CPU: 8000, Cores: 8, MemoryMB: 100}}, Nodes: []string{"node-1"}}
+	var out strings.Builder
+	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
+	if got := out.String(); strings.Contains(got, "MHz") || strings.Contains(got, "GPUs") || strings.Contains(got, "CPU") || strings.Contains(got, "Licenses") {
+		t.Error(got)
+	}
+	wants(t, out.String(), "Stage", "Cores", "node-1")
+}
+
+// TestWorkflowStageText: when a stage runs in a plan; of one that takes less than a second not twice the same.
+func TestWorkflowStageText(t *testing.T) {
+	at := int64(100 * time.Second)
+	if got, want := stageText(structs.StageForecast{Start: at, End: at + int64(20*time.Millisecond)}, time.Unix(100, 0)), clockTime(at, time.Unix(100, 0))+", for 20ms"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestWorkflowJSON: a workflow file in JSON with a key that there is not is refused, as by the HTTP API; in jobs, keys are ignored as Nomad does.
+func TestWorkflowJSON(t *testing.T) {
+	f := func(keys, want string) {
+		t.Helper()
+		src := `{"ID": "w", "Stages": [{"Name": "s", "Jobs": [{"Name": "a", "Job": {"Unheard": 1, "TaskGroups": [{"Name": "g", "Tasks": [{"Name": "t", "Driver": "mock_driver"}]}]}` +
+			keys + `}]}], "LendMax": {"Cores": 1}}`
+		var none *fake
+		got := none.run(t, "workflow", "validate", "-json", file(t, "w.json", src))
+		if (got.code != exitDone) != (want != "valid") || !strings.Contains(got.out+got.err, want) {
+			t.Errorf("%+v, want %q", got, want)
+		}
+		wants(t, got.err+"lend_max", "lend_max")
+	}
+	f("", "valid")
+	f(`, "Retryes": 2`, `unknown key "Stages[0].Jobs[0].Retryes" (did you mean "Retries"?)`)
 }

@@ -234,9 +234,9 @@ func (r *WorkflowResources) LicenseList() (list []RequestedLicense) {
 
 // lines returns the amounts with their names in files, in order.
 func (r *WorkflowResources) lines() []amountLine {
-	out := []amountLine{{"cpu", r.CPU}, {"cores", r.Cores}, {"memory", r.MemoryMB}, {"gpus", r.GPUs}}
+	out := []amountLine{{"cpu", r.CPU, " MHz"}, {"cores", r.Cores, ""}, {"memory", r.MemoryMB, " MiB"}, {"gpus", r.GPUs, ""}}
 	for _, name := range slices.Sorted(maps.Keys(r.Licenses)) {
-		out = append(out, amountLine{"licenses: " + name, r.Licenses[name]})
+		out = append(out, amountLine{"licenses: " + name, r.Licenses[name], ""})
 	}
 	return out
 }
@@ -244,6 +244,7 @@ func (r *WorkflowResources) lines() []amountLine {
 type amountLine struct {
 	name   string
 	amount int64
+	unit   string // as it follows the amount
 }
 
 // Needs returns what the instances of a job need at once. System and sysbatch jobs need nothing of a reservation.

@@ -214,11 +214,14 @@ type WorkflowJobStatus struct {
 	DependsOn []string `json:",omitempty" codec:",omitempty"`
 	Start     int64
 	End       int64
-	// Instances is how many instances the job has, of which so many run, and have completed or failed.
+	// Instances is how many instances the job has, of which so many run, and have completed or failed, in the job's last attempt. An instance that was
+	// placed anew after it had failed counts as what it does now.
 	Instances int
 	Running   int
 	Complete  int
 	Failed    int
+	// Stopped is that the job has failed as somebody stopped it.
+	Stopped bool `json:",omitempty" codec:",omitempty"`
 }
 
 // WorkflowPlan is what a workflow would do: its stages, and what each needs.

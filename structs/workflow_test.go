@@ -196,8 +196,8 @@ func TestWrongWorkflows(t *testing.T) {
 	f(`lend "team:x": to: must be a kind and a name`, lend(&WorkflowLend{To: "team:x"}))
 	f(`lend "user:a b": to: "a b" cannot be the name of a user`, lend(&WorkflowLend{To: "user:a b"}))
 	f("to: must be the workflow's own node pool", lend(&WorkflowLend{To: "node_pool:gpu"}))
-	f("share: must be 0 to", lend(&WorkflowLend{To: "user:a", Share: -1}))
-	f("share: it is stated for some borrowers", lend(&WorkflowLend{To: "user:a", Share: 1}, &WorkflowLend{To: "user:b"}))
+	f("share: must be 1 to", lend(&WorkflowLend{To: "user:a", Share: -1}))
+	f("share: it is 0 or not stated, and others have one", lend(&WorkflowLend{To: "user:a", Share: 1}, &WorkflowLend{To: "user:b"}))
 	f(`lend "user:a": it is stated twice`, lend(&WorkflowLend{To: "user:a"}, &WorkflowLend{To: "user:a"}))
 }
 

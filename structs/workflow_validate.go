@@ -1,6 +1,7 @@
 package structs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -129,13 +130,26 @@ func (w *Workflow) validateLend(bad workflowError) error {
 		case seen[l.To]:
 			return bad("it is stated twice")
 		case l.Share < 0 || l.Share > MaxLendShare:
-			return bad("share: must be 0 to %d, not %d", MaxLendShare, l.Share).WithHint("leave it out to lend in the order of the blocks")
-		case (l.Share > 0) != (w.Lend[0].Share > 0):
-			return bad("share: it is stated for some borrowers and not for others").WithHint("state it for all of them, or for none to lend in the order of the blocks")
+			return bad("share: must be 1 to %d, not %d", MaxLendShare, l.Share).WithHint("leave it out to lend in the order of the blocks")
+		case l.Share == 0 && slices.ContainsFunc(w.Lend, func(o *WorkflowLend) bool { return o != nil && o.Share > 0 }):
+			return bad("share: it is 0 or not stated, and others have one").WithHint("state at least 1 for each of them, or none for all to lend in the order of the blocks")
 		}
 		seen[l.To] = true
 	}
 	return checkAmounts(bad, "lend_max", w.LendMax)
+}
+
+// Warnings returns what a valid workflow states without effect.
+func (w *Workflow) Warnings() (lines []string) {
+	if w.LendMax != nil && len(w.Lend) == 0 {
+		lines = append(lines, "lend_max: it has no effect without a lend block: nothing is lent")
+	}
+	for _, l := range w.Lend {
+		if l.History && l.LendLonger {
+			lines = append(lines, fmt.Sprintf("lend %q: history: it has no effect beside lend_longer, which lends for any time", clip(l.To)))
+		}
+	}
+	return lines
 }
 
 // checkAmounts returns an error if an amount cannot be stated.
@@ -264,7 +278,7 @@ func (w *Workflow) validateReserve(bad workflowError, levels []WorkflowLevel) er
 	for _, l := range levels {
 		for _, need := range l.Needs.lines() {
 			if have := stated[need.name]; have > 0 && have < need.amount {
-				return bad("reserve: %s: %d are less than the %d that stage %q needs", clip(need.name), have, need.amount, l.Name).
+				return bad("reserve: %s: %d%s are less than the %d%s that stage %q needs", clip(need.name), have, need.unit, need.amount, need.unit, l.Name).
 					WithHint("raise it, or write reserve = \"max\"")
 			}
 		}

@@ -100,6 +100,8 @@ func findJob(f *hclfile.File, blocks []*hclsyntax.Block) (*hclsyntax.Block, hclf
 	}
 	for _, b := range blocks {
 		switch {
+		case b.Type == "workflow":
+			problems = append(problems, hclfile.At(b.DefRange(), "a workflow is no job: `nomadish workflow run` runs it, and `nomadish workflow plan` and `validate` check it"))
 		case b.Type != "job":
 			text := "unknown block %q: at the top of a file stand only job, variable and locals"
 			if near := structs.Nearest(b.Type, known); near != "" {

@@ -285,12 +285,31 @@ func (f *WorkflowFile) Placed(err error) error {
 		}
 		path, rest = structs.ChildPath(path, what, name, -1), strings.TrimPrefix(quoted[len(prefix):], ": ")
 	}
+	if to, after, ok := lendOf(rest); ok {
+		if i := slices.IndexFunc(f.Workflow.Lend, func(l *structs.WorkflowLend) bool { return l.To == to }); i >= 0 {
+			path, rest = structs.ChildPath(path, "lend", "", i), after
+		}
+	}
 	field := rest[:max(0, strings.IndexAny(rest, ": "))]
 	rng, ok := f.d.Range(path, field)
 	if !ok {
 		return fmt.Errorf("%s: %w", f.name, err)
 	}
 	return fmt.Errorf("%s:%d:%d: %w", f.name, rng.Start.Line, rng.Start.Column, err)
+}
+
+// lendOf returns to whom the lend block lends that an error is about, and what the error states of it: lend "group:x": share: …
+func lendOf(text string) (to, rest string, ok bool) {
+	quoted, ok := strings.CutPrefix(text, "lend ")
+	if !ok {
+		return "", "", false
+	}
+	prefix, err := strconv.QuotedPrefix(quoted)
+	if err != nil {
+		return "", "", false
+	}
+	to, err = strconv.Unquote(prefix)
+	return to, strings.TrimPrefix(quoted[len(prefix):], ": "), err == nil
 }
 
 // sortProblems sorts problems that were found in the order of a map.

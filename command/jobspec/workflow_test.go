@@ -102,6 +102,8 @@ func TestWrongWorkflow(t *testing.T) {
 	f("reserve = { gpus = -1 }\n"+stage, `reserve: gpus: must be a whole number from 0 to`)
 	f("lend_max = 4\n"+stage, `lend_max: must be an object of amounts`)
 	f("lend {\n  to = \"team:x\"\n}\n"+stage, `workflow "chip": lend "team:x": to: must be a kind and a name`)
+	f("lend {\n  to = \"group:x\"\n}\nlend {\n  to    = \"group:y\"\n  share = 1\n}\n"+stage, `w.hcl:5:1: workflow "chip": lend "group:x": share: it is 0 or not stated, and others have one`)
+	f("lend {\n  to    = \"group:x\"\n  share = 1\n}\nlend {\n  to    = \"group:y\"\n  share = 0\n}\n"+stage, `w.hcl:11:3: workflow "chip": lend "group:y": share: it is 0`)
 	f("stage \"s\" {\n  job \"a\" {\n    type = \"service\"\n    TASK\n  }\n}\n", `w.hcl:7:5: workflow "chip": stage "s": job "a": type: must be "batch" or "sysbatch", not "service"`)
 	f("stage \"s\" {\n  job \"a\" {\n    group \"g\" {\n      cuont = 2\n    }\n  }\n}\n", `w.hcl:8:7: workflow "chip" > stage "s" > job "a" > group "g": unknown attribute "cuont"; did you mean "count"?`)
 	f("stage \"s\" {\n  job \"a\" {\n    group \"g\" {\n      task \"t\" {}\n    }\n  }\n}\n", `w.hcl:8:7: job "a" > group "g" > task "t": driver`)
@@ -109,5 +111,15 @@ func TestWrongWorkflow(t *testing.T) {
 	f("stage \"s\" {\n  job_file = \"none.hcl\"\n}\n", `w.hcl:6:3: workflow "chip" > stage "s": job_file: no such file`)
 	f("stage \"s\" {\n  job \"a\" {\n    job_file = \"none.hcl\"\n    TASK\n  }\n}\n", `job_file: the job has groups or tasks beside the file`)
 	f(stage+"}\njob \"x\" {\n", "a job at the top of a file is no workflow")
+	f("stage \"s\" { job \"a\" {\n    TASK\n  }\n}\n", `w.hcl:5:13: a block in a block begins on a line of its own`)
 	f(stage+"}\nworkflow \"y\" {\n", "a file may hold only one workflow; the first is on line 4")
+}
+
+// TestWorkflowIsNoJob: who runs a workflow as a job sees the command that runs it.
+func TestWorkflowIsNoJob(t *testing.T) {
+	t.Parallel()
+	_, _, err := Parse("w.hcl", []byte("workflow \"chip\" {\n}\n"), Options{})
+	if err == nil || !strings.Contains(err.Error(), "w.hcl:1:1: a workflow is no job: `nomadish workflow run` runs it") {
+		t.Error(err)
+	}
 }

@@ -13,6 +13,7 @@ func TestOf(t *testing.T) {
 		"cells { level = \"node\", count = 2 }\n":  "write each argument on a line of its own, without commas",
 		"cells { level = \"node\" count = 2 }\n":   "write each argument on a line of its own, without commas",
 		"cells { level = \"node\"\n  count = 2\n}": "write each argument on a line of its own, without commas",
+		"workflow \"w\" { stage \"s\" {\n  }\n}\n": "a block in a block begins on a line of its own",
 		"a = \n": "Invalid expression: Expected the start of an expression",
 	} {
 		_, diags := hclsyntax.ParseConfig([]byte(src), "x.hcl", hcl.InitialPos)

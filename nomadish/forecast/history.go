@@ -1,6 +1,8 @@
 package forecast
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -24,7 +26,7 @@ func historyOf(snap *state.Snapshot) *history {
 			continue
 		}
 		took := time.Duration(r.Ended - r.Started)
-		id := structs.NamespacedID{Namespace: r.Namespace, ID: r.JobID}
+		id := structs.NamespacedID{Namespace: r.Namespace, ID: inAnyRun(r.JobID)}
 		if runs := h.jobs[id]; len(runs) < consideredRuns {
 			h.jobs[id] = append(runs, took)
 		}
@@ -35,13 +37,27 @@ func historyOf(snap *state.Snapshot) *history {
 	return h
 }
 
+// inAnyRun returns what all of the jobs have in common that runs of a workflow register for one of its jobs, WORKFLOW/RUN/JOB, so that the next run is
+// expected to take as long as those before; the ID of any other job as it is.
+func inAnyRun(id string) string {
+	workflow, rest, _ := strings.Cut(id, "/")
+	run, job, ok := strings.Cut(rest, "/")
+	if !ok {
+		return id
+	}
+	if _, err := strconv.ParseUint(run, 10, 31); err != nil {
+		return id
+	}
+	return workflow + "/*/" + job
+}
+
 // empty reports whether there is nothing to expect anything by.
 func (h *history) empty() bool { return len(h.jobs) == 0 }
 
 // expected returns how long an instance runs in all that has run for a time, as finished runs of its job, or else of its user, took in the mean;
 // what has run longer, as those did that took longer than that. 0: there were none.
 func (h *history) expected(in *instance, ran time.Duration) time.Duration {
-	runs := h.jobs[in.job]
+	runs := h.jobs[structs.NamespacedID{Namespace: in.job.Namespace, ID: inAnyRun(in.job.ID)}]
 	if user := in.is.job.Submitter; len(runs) == 0 && user != nil {
 		runs = h.users[user.User]
 	}

@@ -89,3 +89,23 @@ func TestWorkflowStartUnknown(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestEarlierRuns: a job of a workflow is expected to take as long as it did in the runs before.
+func TestEarlierRuns(t *testing.T) {
+	h := &history{jobs: map[structs.NamespacedID][]time.Duration{
+		{Namespace: "default", ID: inAnyRun("chip/1/a")}: {time.Minute}, {Namespace: "default", ID: inAnyRun("other/1/a")}: {time.Hour},
+	}}
+	for id, want := range map[string]time.Duration{"chip/2/a": time.Minute, "chip/2/b": 0, "chip/x/a": 0, "other/17/a": time.Hour, "chip": 0, "chip/1": 0} {
+		in := &instance{job: structs.NamespacedID{Namespace: "default", ID: id}, is: &kind{job: &structs.Job{ID: id}}}
+		if got := h.expected(in, 0); got != want {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+	r := newReality(t)
+	r.nodes(1)
+	r.put(&structs.WorkflowRunEntry{Workflow: flowOf(t, "chip", 8, 10*time.Minute), Time: r.now.UnixNano()})
+	r.until(epoch.Add(time.Hour))
+	if runs := historyOf(r.log.Store.Snapshot()).jobs[structs.NamespacedID{Namespace: structs.DefaultNamespace, ID: "chip/*/job-0"}]; len(runs) != 1 {
+		t.Errorf("%v", runs)
+	}
+}

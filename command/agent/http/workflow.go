@@ -37,7 +37,7 @@ func workflowGet(r *request) (any, error) {
 // workflowRequest reads the workflow of the body, which the path names.
 func (r *request) workflowRequest() (*structs.WorkflowRunRequest, error) {
 	args := &structs.WorkflowRunRequest{Workflow: &structs.Workflow{}, WriteRequest: r.write()}
-	if err := r.decode(args.Workflow); err != nil {
+	if err := r.decodeKnown(args.Workflow); err != nil {
 		return nil, err
 	}
 	w := args.Workflow

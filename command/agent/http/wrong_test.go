@@ -169,6 +169,8 @@ func TestWrongRequests(t *testing.T) {
 	f("GET", "/v1/workflow/x", "", 404, "workflow not found")
 	f("PUT", "/v1/workflow/x", `{"ID":"y"}`, 400, `ID "y": does not match "x" in the path`)
 	f("PUT", "/v1/workflow/x?namespace=a", `{"Namespace":"b"}`, 400, `Namespace "b": does not match "a" in the query`)
+	f("PUT", "/v1/workflow/x", `{"Resreve":{"Rule":"max"}}`, 400, `unknown key "Resreve" (did you mean "Reserve"?)`)
+	f("PUT", "/v1/workflow/x/plan", `{"Stages":[{"Jobs":[{"Retryes":1,"Job":{"Unheard":1}}]}]}`, 400, `unknown key "Stages[0].Jobs[0].Retryes" (did you mean "Retries"?)`)
 	f("PUT", "/v1/workflow/x?cas=a", `{}`, 400, `cas "a": must be a whole number`)
 	f("PUT", "/v1/workflow/x", `{"Stages":[{"Jobs":[{"Job":{"TaskGroups":[{"MaxRunDuration":"soon"}]}}]}]}`, 400, "soon")
 	f("PUT", "/v1/what-if", "", 400, "request body: empty")

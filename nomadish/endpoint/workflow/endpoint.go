@@ -135,7 +135,7 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 				ID: j.JobID, Name: j.Name, State: j.State, Attempt: j.Attempt, DependsOn: jobs[j.Name].DependsOn, Start: j.Start, End: j.End,
 				Instances: jobs[j.Name].Job.Instances(),
 			}
-			index = max(index, count(ws, snap, r.Namespace, &one))
+			index = max(index, count(ws, snap, r.Namespace, &one, r.State == structs.WorkflowCancelled))
 			line.Jobs = append(line.Jobs, one)
 		}
 		s.Stages = append(s.Stages, line)
@@ -143,8 +143,8 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 	return s, index
 }
 
-// count states what the instances of a job do, and returns the index at which that last changed.
-func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus) uint64 {
+// count states what the instances of a job do, and returns the index at which that last changed. cancelled is that the run was cancelled.
+func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus, cancelled bool) uint64 {
 	if j.Attempt == 0 {
 		return 0
 	}
@@ -152,34 +152,50 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 		j.Complete = j.Instances
 		return 0
 	}
-	if j.State == structs.StageFailed {
-		return countEnded(ws, snap, namespace, j)
-	}
 	summary := snap.JobSummary(ws, namespace, j.ID)
+	if summary != nil {
+		for _, line := range summary.Summary { // order does not matter: sums
+			j.Running += line.Running
+			j.Complete += line.Complete
+			j.Failed += line.Failed
+		}
+	}
+	if j.State == structs.StageFailed || j.Attempt > 1 || j.Failed > 0 { // the summary counts what was replaced, too
+		return countLast(ws, snap, namespace, j, cancelled)
+	}
+	j.Complete = min(j.Complete, j.Instances)
 	if summary == nil {
 		return 0
 	}
-	for _, line := range summary.Summary { // order does not matter: sums
-		j.Running += line.Running
-		j.Complete += line.Complete
-		j.Failed += line.Failed
-	}
-	j.Complete = min(j.Complete, j.Instances) // an earlier attempt is counted, too
 	return summary.ModifyIndex
 }
 
-// countEnded states what the instances of a job that has failed or was cancelled did: what was stopped has not completed, however it ended.
-func countEnded(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus) (index uint64) {
+// countLast states what the instances of a job's last attempt do, without those that others have replaced. What was stopped has not completed,
+// however it ended.
+func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus, cancelled bool) (index uint64) {
+	job := snap.Job(ws, namespace, j.ID)
+	version, stopped := uint64(0), false
+	if job != nil {
+		index, version, stopped = job.ModifyIndex, job.Version, job.Stop
+	}
+	if stopped && version > 0 { // that it was stopped is a version of its own
+		version--
+	}
+	j.Running, j.Complete, j.Failed = 0, 0, 0
 	for _, a := range snap.AllocsByJob(ws, namespace, j.ID, false) {
 		index = max(index, a.ModifyIndex)
 		switch {
+		case a.JobVersion < version || a.NextAllocation != "":
 		case a.ClientStatus == structs.AllocClientFailed:
 			j.Failed++
+		case a.ClientStatus == structs.AllocClientRunning:
+			j.Running++
 		case a.ClientStatus == structs.AllocClientComplete && a.DesiredStatus == structs.AllocDesiredRun:
 			j.Complete++
 		}
 	}
 	j.Complete = min(j.Complete, j.Instances)
+	j.Stopped = stopped && !cancelled && j.State == structs.StageFailed && j.Failed == 0
 	return index
 }
 
@@ -223,7 +239,7 @@ func (e *Endpoint) admit(ctx context.Context, args *structs.WorkflowRunRequest) 
 	if err := e.checkLend(ctx, w); err != nil {
 		return "", err
 	}
-	var lines []string
+	lines := w.Warnings()
 	for _, s := range w.Stages {
 		for _, j := range s.Jobs {
 			var reply structs.JobValidateReply

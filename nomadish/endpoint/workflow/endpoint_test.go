@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -243,4 +244,41 @@ func TestForecast(t *testing.T) {
 	shown(nil, 0, "there is none")
 	shown(&structs.Forecast{Index: 3}, 0, "it is not part of a forecast yet: the last one is of index 3")
 	shown(&structs.Forecast{Index: 4, Workflows: []*structs.WorkflowForecast{{Namespace: "default", ID: "chip", Run: 1}}}, 4, "")
+}
+
+// TestCountsOfAttempt: of a job that was registered again after it had failed, the instances of its last attempt count, each as what its newest
+// allocation does; a job that has failed as it was stopped says so.
+func TestCountsOfAttempt(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	register := func(mhz, n int, seed string) {
+		job := testcluster.Job("chip/1/a", structs.JobTypeBatch, 2)
+		job.TaskGroups[0].Tasks[0].Resources.CPU = mhz
+		site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+		batch := testcluster.Batch("chip/1/a", "n", seed, n)
+		batch.JobVersion = site.Store.Snapshot().Job(nil, "default", "chip/1/a").Version
+		site.Put(testcluster.Place("", 1, batch))
+	}
+	report := func(seed string, i int, status string) {
+		site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{{ID: testcluster.AllocID(seed, i), ClientStatus: status}}})
+	}
+	f := func(state string, attempt int, want string) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: state, Attempt: attempt, Instances: 2}
+		count(nil, site.Store.Snapshot(), "default", j, false)
+		if got := fmt.Sprintf("%d running, %d complete, %d failed, stopped %v", j.Running, j.Complete, j.Failed, j.Stopped); got != want {
+			t.Errorf("attempt %d, %s: have %s, want %s", attempt, state, got, want)
+		}
+	}
+	register(100, 2, "first")
+	report("first", 0, structs.AllocClientFailed)
+	report("first", 1, structs.AllocClientFailed)
+	f(structs.StageRunning, 1, "0 running, 0 complete, 2 failed, stopped false")
+	register(200, 2, "second")
+	report("second", 0, structs.AllocClientComplete)
+	report("second", 1, structs.AllocClientRunning)
+	f(structs.StageRunning, 2, "1 running, 1 complete, 0 failed, stopped false")
+	site.Put(&structs.JobDeregisterEntry{Namespace: "default", JobID: "chip/1/a", Time: 3})
+	f(structs.StageFailed, 2, "1 running, 1 complete, 0 failed, stopped true")
 }

@@ -43,6 +43,9 @@ func (e *Endpoint) checkMember(ctx context.Context, id, to string, of identity.M
 	err := e.Identity.CheckMembers(ctx, fmt.Sprintf("workflow %q", id), of)
 	var refused *structs.Error
 	if errors.As(err, &refused) && refused.Code == structs.CodeBadRequest {
+		if !of.Group {
+			return refused.WithHint("correct the name, or let the servers' machines know it first: jobs of users that they do not know have none")
+		}
 		return refused.WithHint("correct the name, or let the servers' machines know it first: a job has the groups that its submitter has there")
 	}
 	return err

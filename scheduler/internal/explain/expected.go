@@ -176,7 +176,7 @@ func (x *explainer) unknown(sv *survey, endless int) string {
 		}
 		return fmt.Sprintf("%s on the nodes that it may use %s no max_run_duration", allocations(endless), have)
 	}
-	return "it does not come with what ends first"
+	return "what ends first does not make enough room for it"
 }
 
 // emptyTried bounds the nodes that are emptied in thought.

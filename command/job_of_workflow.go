@@ -1,0 +1,62 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// jobOfWorkflow returns the error of a command that has not found a job: where the name is that of a job of a workflow, WORKFLOW/RUN/JOB, which is
+// not registered yet or no more, it states what becomes of it instead of err.
+func (e *env) jobOfWorkflow(ctx context.Context, id string, err error) error {
+	parts := strings.Split(id, "/")
+	if len(parts) != 3 {
+		return err
+	}
+	run, bad := strconv.Atoi(parts[1])
+	if bad != nil {
+		return err
+	}
+	q := e.query()
+	q.Prefix = parts[0]
+	list, _, failed := e.client.Workflows().List(ctx, q)
+	i := slices.IndexFunc(list, func(w *structs.WorkflowStub) bool { return w.ID == parts[0] })
+	if failed != nil || i < 0 {
+		return err
+	}
+	w, _, failed := e.client.Workflows().Info(ctx, list[i].ID, &api.Query{Namespace: list[i].Namespace})
+	if failed != nil {
+		return err
+	}
+	return fmt.Errorf("%s; `nomadish workflow status %s%s` shows the workflow", unregisteredText(w, run, parts[2]), inNamespace(w.Namespace), shellWord(w.ID))
+}
+
+// unregisteredText states why a job of a run of a workflow is not registered.
+func unregisteredText(w *structs.WorkflowStatus, run int, job string) string {
+	of := fmt.Sprintf("job %q of workflow %q, run %d", job, w.ID, run)
+	if run != w.Run {
+		return fmt.Sprintf("no %s is registered: the last run is %d, and jobs of earlier ones are deleted some time after their end", of, w.Run)
+	}
+	for i, s := range w.Stages {
+		k := slices.IndexFunc(s.Jobs, func(j structs.WorkflowJobStatus) bool { return j.Name == job })
+		switch {
+		case k < 0:
+			continue
+		case w.EndTime != 0 && s.Jobs[k].Attempt == 0:
+			return fmt.Sprintf("%s was never registered: the run %s, and stage %q has not started", of, becameText(w.State), s.Name)
+		case s.Jobs[k].Attempt > 0:
+			return fmt.Sprintf("%s, of stage %q, %s, and is not registered any more", of, s.Name, becameText(s.Jobs[k].State))
+		case i+1 == w.Stage && w.StartTime != 0:
+			return fmt.Sprintf("%s is not registered yet: its stage %q starts", of, s.Name)
+		case w.StartTime != 0:
+			return fmt.Sprintf("%s is not registered yet: it is registered when its stage %q starts; the run %s, in stage %d of %d", of, s.Name, becameText(w.State), w.Stage, len(w.Stages))
+		}
+		return fmt.Sprintf("%s is not registered yet: the run %s%s", of, becameText(w.State), reasonText(w.Missing))
+	}
+	return fmt.Sprintf("workflow %q has no job %q", w.ID, job)
+}
