@@ -199,7 +199,7 @@ func (e *env) foundJob(ctx context.Context, given string) (id, guess string, err
 	if e.namespace == structs.AllNamespaces {
 		stub, err := e.oneJob(ctx, given)
 		if err != nil {
-			return "", "", e.jobOfWorkflow(ctx, given, err)
+			return "", "", workflowReader{e}.jobOfWorkflow(ctx, given, err)
 		}
 		e.namespace = stub.Namespace
 		return stub.ID, guessed(given, stub.ID, stub.Name), nil
@@ -211,7 +211,7 @@ func (e *env) foundJob(ctx context.Context, given string) (id, guess string, err
 	}
 	stub, err := e.oneJob(ctx, given)
 	if err != nil {
-		return "", "", e.jobOfWorkflow(ctx, given, err)
+		return "", "", workflowReader{e}.jobOfWorkflow(ctx, given, err)
 	}
 	return stub.ID, guessed(given, stub.ID, stub.Name), nil
 }

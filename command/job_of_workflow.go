@@ -13,7 +13,8 @@ import (
 
 // jobOfWorkflow returns the error of a command that has not found a job: where the name is that of a job of a workflow, WORKFLOW/RUN/JOB, which is
 // not registered yet or no more, it states what becomes of it instead of err.
-func (e *env) jobOfWorkflow(ctx context.Context, id string, err error) error {
+func (r workflowReader) jobOfWorkflow(ctx context.Context, id string, err error) error {
+	e := r.e
 	parts := strings.Split(id, "/")
 	if len(parts) != 3 {
 		return err
