@@ -43,9 +43,11 @@ func TestProjectQueue(t *testing.T) {
 	waits := smallQueue()
 	waits[0].Project, waits[0].Step = "chip", "place"
 	waits[0].Forecast = &structs.QueueForecast{Index: 7, Expected: present.Add(time.Hour).UnixNano(), Latest: present.Add(2 * time.Hour).UnixNano()}
-	got := cluster(t).on("GET /v1/queue", waits).run(t, "project", "status", "chip")
+	f := cluster(t)
+	f.answers["GET /v1/queue"] = []any{waits}
+	got := f.run(t, "project", "status", "chip")
 	wants(t, got.out, "Waiting Job  Namespace  Group    Step   Missing  Expected  Latest\ntrain        default    workers  place  4 of 8   13:00:00  14:00:00\n", "by the forecast of index 7")
-	if strings.Contains(got.out, "late") {
+	if strings.Contains(got.out, "\nlate ") {
 		t.Errorf("a job of no project is among them:\n%s", got.out)
 	}
 }

@@ -383,12 +383,15 @@ func (m *workflowMonitor) reportWait(w *structs.WorkflowStatus) {
 	if w.Forecast != nil {
 		lines = append(lines, forecastLines(runStart(w.Forecast), m.e.now())...)
 	}
-	text := strings.Join(lines, "\n      ")
+	text := strings.Join(lines, "\n")
 	if text == m.waits || m.e.now().Sub(m.waitsAt) < waitsEvery {
 		return
 	}
 	m.waits, m.waitsAt = text, m.e.now()
-	m.line("%s", text)
+	m.line("%s", lines[0])
+	for _, line := range lines[1:] {
+		m.e.printf("      %s\n", line)
+	}
 }
 
 // reasonText is a reason that may follow a state.

@@ -251,7 +251,7 @@ func TestWorkflowMonitorWaits(t *testing.T) {
 		t.Errorf("too soon: %s", got)
 	}
 	if got := printed(waitsEvery); !strings.HasSuffix(got, "\n      Expected start: "+clockTime(200e9, now)+", also at the latest\n") {
-		t.Error(got)
+		t.Errorf("%q", got)
 	}
 	if got := printed(waitsEvery); got != "" {
 		t.Errorf("nothing has changed: %s", got)
