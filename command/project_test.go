@@ -38,6 +38,18 @@ func chipEdits() []*structs.CalendarEdit {
 	}
 }
 
+// TestProjectQueue: the jobs of a project that wait follow its slots, with when they start by the forecast.
+func TestProjectQueue(t *testing.T) {
+	waits := smallQueue()
+	waits[0].Project, waits[0].Step = "chip", "place"
+	waits[0].Forecast = &structs.QueueForecast{Index: 7, Expected: present.Add(time.Hour).UnixNano(), Latest: present.Add(2 * time.Hour).UnixNano()}
+	got := newFake(t).on("GET /v1/projects", []*structs.ProjectStatus{chipProject()}).on("GET /v1/queue", waits).run(t, "project", "status", "chip")
+	wants(t, got.out, "Waiting Job  Namespace  Group    Step   Missing  Expected  Latest\ntrain        default    workers  place  4 of 8   13:00:00  14:00:00\n", "by the forecast of index 7")
+	if strings.Contains(got.out, "\nlate ") {
+		t.Errorf("a job of no project is among them:\n%s", got.out)
+	}
+}
+
 // The output that the design shows, to the letter, as far as there is something to show.
 func TestProjectOutput(t *testing.T) {
 	f := cluster(t)

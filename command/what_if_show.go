@@ -44,6 +44,9 @@ func (p *whatIfPrinter) print() {
 		lasting = "all the time that it may"
 	}
 	p.printf("\nFrom %s to %s, state of index %d; all that runs takes %s.\n", p.stamp(w.Time), p.stamp(w.Until), w.Index, lasting)
+	if w.NoReservations {
+		p.printf("%s\n", report.WhatIfNoReservations)
+	}
 	for i, f := range []*structs.WhatIfFuture{&w.Before, &w.After} {
 		if f.Ended != "" {
 			p.printf("The future %s the changes is not complete: %s.\n", []string{"without", "with"}[i], f.Ended)

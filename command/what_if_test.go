@@ -54,11 +54,12 @@ func fullWhatIf() *structs.WhatIf {
 	future := structs.WhatIfFuture{
 		Ended: "it ran out of time", Namespaces: []structs.WhatIfWaits{{Of: "default", Waits: 3, Started: 2, Mean: time.Hour}}, Projects: []structs.WhatIfWaits{{Of: "chip", Waits: 1}},
 		Taken:      []structs.WhatIfTaken{{Time: at, Namespace: "team", JobID: "web", Name: "web.g[0]", NodeName: "gpu-1", For: "preempted by other.g[0]"}},
+		Displaced:  []structs.WhatIfTaken{{Time: at, Namespace: "team", JobID: "web", Name: "web.g[1]", NodeName: "gpu-2", For: "drained"}},
 		Shortfalls: []structs.WhatIfShortfall{{Owner: "team", Kind: "nvidia/gpu/H100", Level: "node", Cells: 1, Time: at}},
 		Workflows:  []structs.WhatIfWorkflow{{Namespace: "default", ID: "chip", Run: 1, State: structs.WorkflowRunning, Start: at, Stages: []structs.WhatIfStage{{Name: "synth", Start: at}}}},
 	}
 	return &structs.WhatIf{
-		Index: 7, Time: at, Until: present.Add(time.Hour).UnixNano(), Changes: []structs.WhatIfApplied{{Text: "lose:gpu-1", Time: at, Warnings: "take care"}},
+		Index: 7, Time: at, NoReservations: true, Until: present.Add(time.Hour).UnixNano(), Changes: []structs.WhatIfApplied{{Text: "lose:gpu-1", Time: at, Warnings: "take care"}},
 		Groups: []*structs.WhatIfGroup{{
 			Namespace: "team", JobID: "web", Group: "g", Verdict: structs.WhatIfLater, Shift: time.Minute,
 			Before: &structs.WhatIfStart{Waits: 2, All: at}, After: &structs.WhatIfStart{Waits: 2, All: present.Add(time.Minute).UnixNano()},

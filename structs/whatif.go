@@ -94,9 +94,11 @@ type WhatIf struct {
 	Time  int64  // Unix nanoseconds: when it begins
 	Until int64  // Unix nanoseconds: how far both futures were run
 	// Latest: all that runs takes all the time that it may.
-	Latest  bool
-	Seed    uint64
-	Changes []WhatIfApplied
+	Latest bool
+	// NoReservations: more groups wait than get reservations in a future. Who needs much at once may start later than is stated, as others pass.
+	NoReservations bool `json:",omitempty" codec:",omitempty"`
+	Seed           uint64
+	Changes        []WhatIfApplied
 	// Groups are all of which instances wait in one of the futures, by namespace, job and name.
 	Groups []*WhatIfGroup
 	Before WhatIfFuture

@@ -27,11 +27,14 @@ type whatIfView struct {
 	w       *structs.WhatIf
 	Changes []string
 	About   string
-	Ended   []string // why a future is not complete
+	Ended   []string // why a future is not complete, or not exact
 	Rows    [][]string
 	Plots   []plotView
 	Tables  []tableView
 }
+
+// WhatIfNoReservations is stated where nothing is reserved anew for those who wait.
+const WhatIfNoReservations = "So many groups wait that none reserves room anew in either future: who needs much at once may start later than is stated."
 
 // WhatIf writes the page of a what-if. The same what-if gives the same bytes.
 func WhatIf(to io.Writer, w *structs.WhatIf) error {
@@ -44,6 +47,9 @@ func WhatIf(to io.Writer, w *structs.WhatIf) error {
 		lasting = "all the time that it may"
 	}
 	v.About = fmt.Sprintf("State of index %d, from %s to %s; all that runs takes %s.", w.Index, stamp(w.Time), stamp(w.Until), lasting)
+	if w.NoReservations {
+		v.Ended = append(v.Ended, WhatIfNoReservations)
+	}
 	for i, f := range v.futures() {
 		if f.Ended != "" {
 			v.Ended = append(v.Ended, fmt.Sprintf("The future %s the changes is not complete: %s.", without[i], f.Ended))

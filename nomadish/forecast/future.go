@@ -37,6 +37,8 @@ type Future struct {
 	fork    *fork
 	clients *clients
 	ended   string
+
+	noReservations bool
 }
 
 // Observer sees where instances are.
@@ -68,7 +70,7 @@ func NewFuture(base *state.Store, o FutureOptions) *Future {
 	f := &Future{o: o, fork: newFork(base, o.Entries)}
 	reserveFrom := o.Now.Add(1)
 	if len(waiting(snap, o.Now.UnixNano())) > o.Reserving {
-		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
+		reserveFrom, f.noReservations = o.Now.Add(2*structs.MaxForecastHorizon), true
 	}
 	lasting := latest
 	if o.Expected {
@@ -98,6 +100,9 @@ func (f *Future) NewID() string { return f.newID() }
 
 // At has something done at a time of the future.
 func (f *Future) At(when time.Time, do func()) { f.at(when, do) }
+
+// NoReservations reports whether so many groups wait at the beginning that none reserves room anew.
+func (f *Future) NoReservations() bool { return f.noReservations }
 
 // Ended states why the future cannot be run on; empty: it can.
 func (f *Future) Ended() string { return f.ended }

@@ -18,7 +18,9 @@ type Options struct {
 	Now time.Time // when it begins; needed
 	// Entries bounds the log entries that each future applies to its fork, and so its work and its memory (200,000).
 	Entries int
-	Rules   Rules
+	// Reserving bounds the groups that wait and get reservations (1,000): where more wait at the beginning, none reserves room anew.
+	Reserving int
+	Rules     Rules
 }
 
 // Run runs the state that a store has now on in virtual time, without and with changes. ctx bounds the time that it takes: a future that is not
@@ -36,12 +38,13 @@ func Run(ctx context.Context, store *state.Store, req *structs.WhatIfRequest, o 
 	out := &structs.WhatIf{Index: index, Time: o.Now.UnixNano(), Latest: req.Latest, Seed: req.Seed}
 	open := func() *run {
 		return newRun(base, forecast.FutureOptions{
-			Now: o.Now, Entries: o.Entries, Expected: !req.Latest, IDs: fmt.Sprintf("what-if/%d/%d", index, req.Seed),
+			Now: o.Now, Entries: o.Entries, Reserving: o.Reserving, Expected: !req.Latest, IDs: fmt.Sprintf("what-if/%d/%d", index, req.Seed),
 		})
 	}
 	before, after := open(), open()
 	defer before.Close()
 	defer after.Close()
+	out.NoReservations = before.NoReservations() // both begin with the same queue
 	out.Changes = after.schedule(ctx, req.Changes, o.Rules)
 	if after.refused != nil {
 		return nil, after.refused

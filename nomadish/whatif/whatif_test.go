@@ -210,6 +210,16 @@ func TestLimits(t *testing.T) {
 	f(`at 2026-02-25T01:00:00Z: node "nowhere": not found`, 0, &structs.WhatIfChange{Lose: "nowhere", After: time.Hour})
 }
 
+// TestNoReservations: it is stated where more groups wait than get reservations.
+func TestNoReservations(t *testing.T) {
+	for reserving, none := range map[int]bool{3: true, 4: false} {
+		w, err := Run(t.Context(), site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Job: gpuJob("new", 2)}}}, Options{Now: now, Reserving: reserving})
+		if err != nil || w.NoReservations != none {
+			t.Errorf("of 4 groups that wait %d may reserve: %v, %+v", reserving, err, w)
+		}
+	}
+}
+
 // TestBudget: a future that applies more log entries than it may states where it ends.
 func TestBudget(t *testing.T) {
 	w, err := Run(t.Context(), site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Lose: "node-0"}}}, Options{Now: now, Entries: 5})

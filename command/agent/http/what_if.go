@@ -49,7 +49,7 @@ func whatIf(r *request) (any, error) {
 	w.Changes, w.Groups = list(w.Changes), list(w.Groups)
 	for _, f := range []*structs.WhatIfFuture{&w.Before, &w.After} {
 		f.Usage, f.Namespaces, f.Projects = list(f.Usage), list(f.Namespaces), list(f.Projects)
-		f.Taken, f.Shortfalls, f.Workflows = list(f.Taken), list(f.Shortfalls), list(f.Workflows)
+		f.Taken, f.Displaced, f.Shortfalls, f.Workflows = list(f.Taken), list(f.Displaced), list(f.Shortfalls), list(f.Workflows)
 		for i := range f.Workflows {
 			f.Workflows[i].Stages = list(f.Workflows[i].Stages)
 		}

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,30 @@ import (
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
+
+// TestTooLarge: changes that are larger than may be are refused before they are decoded, and no what-if runs.
+func TestTooLarge(t *testing.T) {
+	s := endpointtest.New(t)
+	mux := wire.NewMux(hclog.NewNullLogger(), 0)
+	rpc.Register(mux, New(Deps{Router: s.Router, Now: time.Now}))
+	ours, theirs := net.Pipe()
+	server, err := wire.Server(theirs, wire.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); mux.Serve(t.Context(), server) }()
+	session, err := wire.Client(ours, wire.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close(); <-done })
+	req := &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Text: strings.Repeat("x", maxBytes), Lose: "n"}}}
+	err = session.Call(t.Context(), wire.MethodWhatIf, req, &structs.WhatIfReply{})
+	if structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "state fewer changes at once") {
+		t.Errorf("%v", err)
+	}
+}
 
 // TestWhatIf: a what-if is answered with the index of the state, commits nothing, and is refused while as many run as may.
 func TestWhatIf(t *testing.T) {
