@@ -29,8 +29,8 @@ func makeAll(t *testing.T, r forecast.Reality, changes func() []*structs.WhatIfC
 	begin := r.Now()
 	c := whatif.NewChanger(r.Store(), r, r.Now, r.NewID, whatif.Rules{})
 	for _, ch := range changes() {
-		if ch.After > 0 {
-			r.Until(begin.Add(ch.After))
+		if at := begin.Add(ch.After); at.After(r.Now()) { // nothing is decided between changes that are due at the same time
+			r.Until(at)
 		}
 		if _, err := c.Make(context.Background(), ch); err != nil {
 			t.Fatal(err)
