@@ -16,6 +16,7 @@ import (
 var (
 	GPUJob  = gpuJob
 	GPUNode = gpuNode
+	SeedsOr = seedsOr
 )
 
 // Reality is a reality for other packages.

@@ -50,6 +50,7 @@ type reality struct {
 	since    map[string]time.Time
 	starts   map[groupKey][]time.Time
 	moves    map[groupKey][]move
+	runs     map[string]bool // of what has started, whether it runs or is suspended
 	over     map[string]bool
 	gone     map[string]time.Time // when those end that were stopped
 	stays    Stays
@@ -65,8 +66,8 @@ type move struct {
 func newReality(t testing.TB) *reality {
 	r := &reality{
 		t: t, log: testcluster.New(1, state.Options{}), ends: map[string]time.Time{}, ran: map[string]time.Duration{}, since: map[string]time.Time{},
-		starts: map[groupKey][]time.Time{}, moves: map[groupKey][]move{}, over: map[string]bool{}, gone: map[string]time.Time{}, stays: Stays{},
-		reserved: map[int64][]*structs.Reservation{},
+		starts: map[groupKey][]time.Time{}, moves: map[groupKey][]move{}, runs: map[string]bool{}, over: map[string]bool{},
+		gone: map[string]time.Time{}, stays: Stays{}, reserved: map[int64][]*structs.Reservation{},
 	}
 	r.takes = func(a *structs.Allocation) time.Duration { return limitOf(a) }
 	apply := func(typ structs.LogType, payload any) (uint64, error) {
@@ -129,19 +130,17 @@ func (r *reality) look(ctx context.Context) error {
 		switch {
 		case a.ServerTerminal():
 			r.over[a.ID] = true
-			if since, has := r.since[a.ID]; !has || since.After(r.now) {
+			if _, started := r.runs[a.ID]; !started {
 				r.report(a, structs.AllocClientComplete, true)
 				continue
 			}
-			if runs {
-				r.moved(a, -1)
-			}
+			r.moved(a, false)
 			r.gone[a.ID] = r.now.Add(a.Job.TaskGroups[0].Tasks[0].KillTimeout)
 			r.at(r.now.Add(a.Job.TaskGroups[0].Tasks[0].KillTimeout), func() { r.report(a, structs.AllocClientComplete, true) })
 		case a.Suspended() && a.ClientStatus == structs.AllocClientRunning:
 			r.ran[a.ID] += r.now.Sub(r.since[a.ID])
 			delete(r.ends, a.ID)
-			r.moved(a, -1)
+			r.moved(a, false)
 			r.report(a, structs.AllocClientSuspended, false)
 		case a.Suspended():
 		case !runs:
@@ -174,7 +173,7 @@ func (r *reality) begin(a *structs.Allocation) {
 			return
 		}
 		r.starts[keyOf(a)] = append(r.starts[keyOf(a)], from)
-		r.moved(a, 1)
+		r.moved(a, true)
 		r.stays.Begin(a.Namespace+"/"+a.Name, a.NodeID, from)
 		r.report(a, structs.AllocClientRunning, false)
 	})
@@ -185,9 +184,16 @@ func keyOf(a *structs.Allocation) groupKey {
 	return groupKey{structs.NamespacedID{Namespace: a.Namespace, ID: a.JobID}, a.TaskGroup}
 }
 
-// moved records that an instance starts, or stops before its end.
-func (r *reality) moved(a *structs.Allocation, by int) {
-	r.moves[keyOf(a)] = append(r.moves[keyOf(a)], move{r.now, by})
+// moved records that an instance starts to run, or does so no more though it has not ended.
+func (r *reality) moved(a *structs.Allocation, runs bool) {
+	if r.runs[a.ID] != runs {
+		by := 1
+		if !runs {
+			by = -1
+		}
+		r.moves[keyOf(a)] = append(r.moves[keyOf(a)], move{r.now, by})
+	}
+	r.runs[a.ID] = runs
 }
 
 // overlap reports whether two allocations have a device in common.

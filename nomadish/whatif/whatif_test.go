@@ -94,13 +94,14 @@ func TestNothingIsTouched(t *testing.T) {
 	}
 }
 
-// TestSameBytes: the same state, changes and seed give the same bytes, also where the state was restored from a snapshot.
+// TestSameBytes: the same state, changes and seed give the same bytes on every server: on one that has applied the same log, and on one that has restored a
+// snapshot.
 func TestSameBytes(t *testing.T) {
 	l := site(t)
 	restored := testcluster.New(1, state.Options{})
 	restored.Restore(t, bytes.NewReader(l.Snapshot(t)))
 	var want []byte
-	for _, store := range []*state.Store{l.Store, l.Store, restored.Store} {
+	for _, store := range []*state.Store{l.Store, l.Store, site(t).Store, restored.Store} {
 		w, err := Run(t.Context(), store, &structs.WhatIfRequest{Changes: everything(), Seed: 7}, Options{Now: now})
 		if err != nil {
 			t.Fatal(err)

@@ -268,11 +268,31 @@ func alike(a, b map[string]*structs.AllocMetric) bool {
 func (p *Pass) decide(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease, brief bool) (*structs.Plan, error) {
 	return p.guarded(func() (*structs.Plan, error) {
 		in := p.input(snap, lease, brief)
-		if _, ever := in.Config.ReserveAfter(); ever && in.Now.Before(p.opts.ReserveFrom) {
-			in.Config.ReservationAfter = math.MaxInt64 // those that there are stay
+		after, ever := in.Config.ReserveAfter()
+		if !ever || !in.Now.Before(p.opts.ReserveFrom) {
+			return pass.Decide(lease.Eval, in)
 		}
-		return pass.Decide(lease.Eval, in)
+		in.Config.ReservationAfter = math.MaxInt64 // those that there are stay
+		plan, err := pass.Decide(lease.Eval, in)
+		if err == nil {
+			p.expectReserve(lease.Eval, leftOf(plan), after)
+		}
+		return plan, err
 	})
+}
+
+// expectReserve has a request that could not reserve room yet looked at when it may, or when it was due, unless no room is reserved then, either.
+func (p *Pass) expectReserve(was, left *structs.Evaluation, after time.Duration) {
+	if left == nil {
+		return
+	}
+	due := time.Unix(0, left.CreateTime).Add(after).UTC()
+	if !due.After(p.opts.Clock.Now()) {
+		due = was.WaitUntil
+	}
+	if !due.Before(p.opts.ReserveFrom) && (left.WaitUntil.IsZero() || due.Before(left.WaitUntil)) {
+		left.WaitUntil = due
+	}
 }
 
 // guarded makes a panic of the scheduler an error.
