@@ -84,6 +84,22 @@ func TestReservationRenewed(t *testing.T) {
 	}
 }
 
+// TestReservationLeavesPool: a part is lost with a node that is moved to another pool, and is reserved anew in its own.
+func TestReservationLeavesPool(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	w.slotNode("n2", 8)
+	w.slotNode("n3", 8)
+	other := func(n *structs.Node) { n.NodePool = "other" }
+	w.changeNode("n2", other)
+	w.changeNode("n1", other)
+	if lost := scheduler.LostParts(w.w, "default/wf"); len(lost) != 1 {
+		t.Errorf("lost: %v", lost)
+	}
+	if r, _ := scheduler.RenewReservation(w.w, "default/wf"); r.Missing != "" || coresOf(r.Parts)["n3"] != 8 {
+		t.Errorf("renewed: %+v", r)
+	}
+}
+
 // TestStageTakesBack: who leaves for a stage as a whole is suspended if its job states so and its memory can stay, else requeued; nobody leaves if what
 // idles is enough.
 func TestStageTakesBack(t *testing.T) {

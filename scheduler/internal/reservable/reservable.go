@@ -71,6 +71,9 @@ func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart)
 	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return "it takes no work"
 	}
+	if !n.Node.InPool(c.NodePool) {
+		return "it is not in node pool " + c.NodePool
+	}
 	amount := world.Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}
 	if lack := Free(n, c.Key()).Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {
 		return lack
