@@ -63,8 +63,7 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 		if !r.Posted || len(scheduler.LostParts(snap.World(), key)) == 0 && r.Missing == "" {
 			continue
 		}
-		bands.Priority = r.Workflow.Priority
-		if c, has := scheduler.RenewReservation(snap.World(), key, bands); has && !stages.Same(r, stages.Reservation(r, c)) {
+		if c, has := stages.Renew(snap.World(), r, bands); has && !stages.Same(r, stages.Reservation(r, c)) {
 			again = d.submit(ctx, snap, r, c) || again
 		}
 	}

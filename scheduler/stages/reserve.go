@@ -31,12 +31,23 @@ func Compare(a, b *structs.WorkflowRun) int {
 // Choose returns what a run reserves for the stages that are still to come. kept reports that another workflow keeps what
 // comes free. bands are from whom it takes what is not free, whatever priority they state.
 func Choose(w *scheduler.World, r *structs.WorkflowRun, kept bool, bands scheduler.WorkflowBands) scheduler.WorkflowChoice {
-	var stages []scheduler.WorkflowStage
+	bands.Priority = r.Workflow.Priority
+	return scheduler.ReserveOrPreempt(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, toCome(r), r.Workflow.Reserve, kept, bands)
+}
+
+// toCome returns the stages of a run that are not over. Of one that runs all jobs may have to run again.
+func toCome(r *structs.WorkflowRun) (stages []scheduler.WorkflowStage) {
 	for i := r.Stage; i < len(r.Stages); i++ {
 		stages = append(stages, JobsOf(r, i, nil))
 	}
+	return stages
+}
+
+// Renew returns what a run has reserved with what its stages that are not over need beside what is left of it, or what is missing; false: it has nothing
+// reserved. bands are as in [Choose].
+func Renew(w *scheduler.World, r *structs.WorkflowRun, bands scheduler.WorkflowBands) (c scheduler.WorkflowChoice, has bool) {
 	bands.Priority = r.Workflow.Priority
-	return scheduler.ReserveOrPreempt(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept, bands)
+	return scheduler.RenewReservation(w, structs.WorkflowKey(r.Namespace, r.ID), toCome(r), r.Workflow.Reserve, bands)
 }
 
 // Reservation returns what was chosen for a run as a plan states it.
