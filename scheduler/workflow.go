@@ -117,11 +117,11 @@ func LostParts(w *World, key string) []string {
 }
 
 // RenewReservation returns the reservation of the workflow of a key with what its stages, those that are not over, need beside what is left of it on other
-// nodes, or what is missing of it; false: it has none. bands are from whom it takes for them what is not free.
-func RenewReservation(w *World, key string, stages []WorkflowStage, rule structs.WorkflowReserve, bands WorkflowBands) (c WorkflowChoice, has bool) {
+// nodes, or what is missing of it; false: it has none. kept and bands are as for [ReserveOrPreempt].
+func RenewReservation(w *World, key string, stages []WorkflowStage, rule structs.WorkflowReserve, kept bool, bands WorkflowBands) (c WorkflowChoice, has bool) {
 	is := w.Workflow(key)
 	if is == nil || !is.Posted {
 		return c, false
 	}
-	return reserve.Renew(w, is, stages, ruleOf(rule), bands), true
+	return reserve.Renew(w, is, stages, ruleOf(rule), kept, bands), true
 }

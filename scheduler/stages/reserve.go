@@ -44,16 +44,16 @@ func toCome(r *structs.WorkflowRun) (stages []scheduler.WorkflowStage) {
 }
 
 // Renew returns what a run has reserved with what its stages that are not over need beside what is left of it, or what is missing; false: it has nothing
-// reserved. bands are as in [Choose].
-func Renew(w *scheduler.World, r *structs.WorkflowRun, bands scheduler.WorkflowBands) (c scheduler.WorkflowChoice, has bool) {
+// reserved. kept and bands are as in [Choose].
+func Renew(w *scheduler.World, r *structs.WorkflowRun, kept bool, bands scheduler.WorkflowBands) (c scheduler.WorkflowChoice, has bool) {
 	bands.Priority = r.Workflow.Priority
-	return scheduler.RenewReservation(w, structs.WorkflowKey(r.Namespace, r.ID), toCome(r), r.Workflow.Reserve, bands)
+	return scheduler.RenewReservation(w, structs.WorkflowKey(r.Namespace, r.ID), toCome(r), r.Workflow.Reserve, kept, bands)
 }
 
 // Reservation returns what was chosen for a run as a plan states it.
 func Reservation(r *structs.WorkflowRun, c scheduler.WorkflowChoice) *structs.WorkflowReservation {
 	return &structs.WorkflowReservation{
-		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Missing: c.Missing,
+		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Missing: c.Missing, Keeps: c.Keeps,
 		Closed: c.Posted && (r.Closed || r.State == structs.WorkflowPending), // nothing is lent until the first stage has what it needs
 	}
 }
@@ -72,6 +72,6 @@ func JobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.Workf
 
 // Same reports whether a run has a reservation already as it is stated.
 func Same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
-	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts) &&
+	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts) && structs.PartsEqual(r.Keeps, to.Keeps) &&
 		slices.Equal(r.Licenses, to.Licenses)
 }

@@ -12,14 +12,14 @@ import (
 func As(e *world.Edit, r *structs.WorkflowReservation) (now *structs.WorkflowClaim, lack string) {
 	x := world.WorkflowEdit{E: e}
 	was := x.Claim(r.Key())
-	switch {
-	case was == nil || was.Run != r.Run:
+	if was == nil || was.Run != r.Run {
 		return nil, "its run is over"
-	case !r.Posted && len(r.Parts) > 0 && x.Pending() != "" && x.Pending() != r.Key():
-		return nil, "another workflow keeps what comes free"
 	}
 	c := *was
-	c.Parts, c.Licenses, c.Posted, c.Closed = r.Parts, r.Licenses, r.Posted, r.Closed
+	c.Parts, c.Licenses, c.Posted, c.Closed, c.Keeps = r.Parts, r.Licenses, r.Posted, r.Closed, r.Keeps
+	if c.KeepsFree() && x.Pending() != "" && x.Pending() != r.Key() {
+		return nil, "another workflow keeps what comes free"
+	}
 	if !r.Posted {
 		return &c, ""
 	}

@@ -51,8 +51,8 @@ func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more 
 
 // Renew returns the reservation of a workflow of which parts were lost, as nodes are not ready any more, with what its stages, those that are not over, need
 // beside what is left of it, on nodes where that is free, or is where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is,
-// with what is missing.
-func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, bands Bands) Choice {
+// with what is missing, and where what comes free is kept for that. kept reports that another workflow keeps what comes free.
+func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
 	out := Choice{Posted: true, Parts: c.Parts, Licenses: c.Licenses}
 	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}}
 	x.list()
@@ -89,6 +89,9 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 	}
 	if why != "" {
 		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and " + why
+		if !kept {
+			out.Keeps = x.keep(&r)
+		}
 		return out
 	}
 	got.Licenses = c.Licenses
@@ -115,4 +118,21 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 		return out, "", false
 	}
 	return Choice{}, why, packed.Apart
+}
+
+// keep returns where what comes free is kept in place of what was lost, on nodes that have no part: as for a whole reservation, what other workflows have
+// reserved comes free last. Parts that are left do not grow: a node keeps one part of a workflow.
+func (c *chooser) keep(r *request) []structs.WorkflowPart {
+	is := *r
+	is.left.most = nil
+	for i := range is.left.parts {
+		is.left.most = append(is.left.most, is.left.parts[i].Amounts)
+	}
+	for _, nodes := range [][]workflow.Amounts{c.beside, c.empty} {
+		if packed := is.pack(nodes); packed.Missing.IsZero() {
+			_, more := is.left.split(packed.Parts)
+			return c.parts(more)
+		}
+	}
+	return nil
 }

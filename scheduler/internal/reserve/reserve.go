@@ -22,6 +22,8 @@ type Stage []*structs.Job
 // Choice is what a workflow reserves.
 type Choice struct {
 	Parts []structs.WorkflowPart
+	// Keeps is where what comes free is kept though the rest is posted, in place of what was lost; none if there is no hope.
+	Keeps []structs.WorkflowPart
 	// Licenses is what it reserves of licenses.
 	Licenses []structs.RequestedLicense
 	// Posted: all of it is free. Otherwise the parts are what is to be kept free as it comes, none if there is no hope.
