@@ -49,6 +49,11 @@ func ChooseReservation(w *World, key, pool string, stages []WorkflowStage, rule 
 // ReserveOrPreempt is ChooseReservation for a workflow that takes what is not free from lower bands, where the scheduler's configuration lets batch jobs
 // preempt, and from those that fail the submission check.
 func ReserveOrPreempt(w *World, key, pool string, stages []WorkflowStage, rule structs.WorkflowReserve, kept bool, bands WorkflowBands) WorkflowChoice {
+	return reserve.Choose(w, key, pool, stages, ruleOf(rule), kept, bands)
+}
+
+// ruleOf returns how much a workflow reserves.
+func ruleOf(rule structs.WorkflowReserve) workflow.Reserve {
 	r := workflow.Reserve{Sum: rule.Rule == structs.ReserveSum}
 	if a := rule.Amounts; a != nil {
 		r.Stated = workflow.Amounts{CPU: a.CPU, Cores: a.Cores, MemoryMB: a.MemoryMB, Devices: a.GPUs}
@@ -56,7 +61,7 @@ func ReserveOrPreempt(w *World, key, pool string, stages []WorkflowStage, rule s
 			r.Licenses = append(r.Licenses, workflow.License{Name: l.Name, Count: l.Count})
 		}
 	}
-	return reserve.Choose(w, key, pool, stages, r, kept, bands)
+	return r
 }
 
 // WorkflowLoans is how a workflow's reservation is used.
@@ -101,8 +106,8 @@ func PlanStage(w *World, key string, jobs []StageJob, now int64, input func(*str
 	return stagestart.Plan(w, c, jobs, now, input)
 }
 
-// LostParts returns the nodes of the parts of the reservation of the workflow of a key that are lost: the nodes are not ready any more, or gone, or the
-// cells there are not its namespace's any more.
+// LostParts returns the nodes of the parts of the reservation of the workflow of a key that are lost: the nodes are not ready any more, or gone, or not of
+// its pool any more, or the cells there are not its namespace's any more.
 func LostParts(w *World, key string) []string {
 	c := w.Workflow(key)
 	if c == nil {
@@ -111,12 +116,12 @@ func LostParts(w *World, key string) []string {
 	return lend.Missing(w, c)
 }
 
-// RenewReservation returns the reservation of the workflow of a key with its lost parts on other nodes, or what is missing of it; false: it has none.
-// bands are from whom it takes for them what is not free.
-func RenewReservation(w *World, key string, bands WorkflowBands) (c WorkflowChoice, has bool) {
+// RenewReservation returns the reservation of the workflow of a key with what its stages, those that are not over, need beside what is left of it on other
+// nodes, or what is missing of it; false: it has none. kept and bands are as for [ReserveOrPreempt].
+func RenewReservation(w *World, key string, stages []WorkflowStage, rule structs.WorkflowReserve, kept bool, bands WorkflowBands) (c WorkflowChoice, has bool) {
 	is := w.Workflow(key)
 	if is == nil || !is.Posted {
 		return c, false
 	}
-	return reserve.Renew(w, is, bands), true
+	return reserve.Renew(w, is, stages, ruleOf(rule), kept, bands), true
 }

@@ -166,7 +166,7 @@ func TestReservationInCells(t *testing.T) {
 	if lost := scheduler.LostParts(x.w, "default/wf"); len(lost) != 1 || x.claims("wf/1/s0") != "1 " {
 		t.Errorf("without cells %v is lost of the reservation, and its job runs as %q", lost, x.claims("wf/1/s0"))
 	}
-	if r, _ := scheduler.RenewReservation(x.w, "default/wf", scheduler.WorkflowBands{}); !strings.Contains(r.Missing, "8 GPUs") {
+	if r := x.renewed(gpuStage("default", 8), gpuStage("default", 4, 2)); !strings.Contains(r.Missing, "8 GPUs") {
 		t.Errorf("renewed: %+v", r)
 	}
 	x.owns("a", "node", 2)
@@ -190,7 +190,7 @@ func TestReservationRenewedInCells(t *testing.T) {
 	x.workflows.workflows[claim.Key()] = &claim
 	x.lose(e)
 	x.changeNode(claim.Parts[0].NodeID, down)
-	r, _ := scheduler.RenewReservation(x.w, "default/wf", scheduler.WorkflowBands{})
+	r := x.renewed(gpuStage("default", 8))
 	if r.Missing != "" || len(r.Parts) != 1 || r.Parts[0].NodeID == claim.Parts[0].NodeID || r.Parts[0].CellLevel != "node" || !slices.Equal(r.Licenses, claim.Licenses) {
 		t.Errorf("renewed: %+v", r)
 	}
@@ -353,7 +353,7 @@ func TestReservationsKeepCells(t *testing.T) {
 			})
 		}
 		spaces := []string{"default", "a", "bb"}
-		jobs := 0
+		jobs, stages := 0, map[string]scheduler.WorkflowStage{} // of each namespace's workflow, the last that was to be reserved for
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			ns := rapid.SampledFrom(spaces).Draw(t, "namespace")
 			switch rapid.IntRange(0, 7).Draw(t, "what") {
@@ -372,7 +372,8 @@ func TestReservationsKeepCells(t *testing.T) {
 				x.submit("", fmt.Sprintf("job-%d", jobs), rapid.IntRange(1, 6).Draw(t, "instances"), gpusIn(ns, rapid.SampledFrom([]int{1, 1, 2, 4, 8}).Draw(t, "gpus")))
 			case 3:
 				if w := x.w.Workflow(structs.WorkflowKey(ns, "wf")); w == nil {
-					c, why := x.reserve(ns, []*structs.WorkflowLend{{To: "namespace:bb"}}, gpuStage(ns, rapid.SliceOfN(rapid.SampledFrom([]int{1, 2, 4, 8}), 1, 3).Draw(t, "stage")...))
+					stages[ns] = gpuStage(ns, rapid.SliceOfN(rapid.SampledFrom([]int{1, 2, 4, 8}), 1, 3).Draw(t, "stage")...)
+					c, why := x.reserve(ns, []*structs.WorkflowLend{{To: "namespace:bb"}}, stages[ns])
 					if c.Posted && why != "" {
 						t.Fatalf("what was chosen does not hold: %s", why)
 					}
@@ -385,7 +386,8 @@ func TestReservationsKeepCells(t *testing.T) {
 				}
 			case 6:
 				key := structs.WorkflowKey(ns, "wf")
-				if c, has := scheduler.RenewReservation(x.w, key, scheduler.WorkflowBands{}); has && c.Missing == "" {
+				rule := structs.WorkflowReserve{Rule: structs.ReserveMax}
+				if c, has := scheduler.RenewReservation(x.w, key, []scheduler.WorkflowStage{stages[ns]}, rule, true, scheduler.WorkflowBands{}); has && c.Missing == "" {
 					if why := x.post(x.w.Workflow(key), c); why != "" {
 						t.Fatalf("what was chosen to renew does not hold: %s", why)
 					}

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -63,9 +64,15 @@ func TestReservationWholeOrNot(t *testing.T) {
 	}
 }
 
+// renewed returns the reservation with what was lost of it as these stages need it, in cells as they are, and from nobody else.
+func (w *workflows) renewed(stages ...scheduler.WorkflowStage) scheduler.WorkflowChoice {
+	c, _ := scheduler.RenewReservation(w.w, "default/wf", stages, structs.WorkflowReserve{Rule: structs.ReserveMax}, false, scheduler.WorkflowBands{})
+	return c
+}
+
 // TestReservationRenewed: the part of a lost node is reserved anew where all of it is free; until then the reservation says what is missing.
 func TestReservationRenewed(t *testing.T) {
-	w := newWorkflows(t, 8, 4)
+	w := newWorkflows(t, 4, 0)
 	w.slotNode("n2", 4)
 	w.slotNode("n3", 4)
 	w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 4000, MemoryMB: 4000, DiskMB: 100})
@@ -74,13 +81,85 @@ func TestReservationRenewed(t *testing.T) {
 		t.Fatalf("lost: %v", lost)
 	}
 	w.changeNode("n2", down)
-	r, _ := scheduler.RenewReservation(w.w, "default/wf", scheduler.WorkflowBands{})
+	r := w.renewed(stagesOf([]int{4, 4})...)
 	if got := coresOf(r.Parts); !r.Posted || r.Missing != "" || got["n1"] != 4 || got["n2"] != 0 || got["n1"]+got["n3"] != 8 {
 		t.Errorf("renewed: %+v", r)
 	}
 	w.changeNode("n3", down)
-	if r, _ := scheduler.RenewReservation(w.w, "default/wf", scheduler.WorkflowBands{}); r.Missing == "" || coresOf(r.Parts)["n2"] != 4 {
+	if r := w.renewed(stagesOf([]int{4, 4})...); r.Missing == "" || coresOf(r.Parts)["n2"] != 4 {
 		t.Errorf("with no other node: %+v", r)
+	}
+}
+
+// TestRenewedAsStagesNeed: what was lost with a node is packed anew by the stages that are not over: on nodes that their jobs may use, on several if need be,
+// beside parts that are left and may grow, and no more than they need.
+func TestRenewedAsStagesNeed(t *testing.T) {
+	type cores = map[string]int64
+	for name, c := range map[string]struct {
+		nodes, parts cores // beside the node that is lost, of 8
+		stages       []scheduler.WorkflowStage
+		big          string // the node that the jobs may use; "": all
+		want         cores  // nil: something is missing
+	}{
+		"split":                  {cores{"n2": 4, "n3": 4}, nil, stagesOf([]int{1, 1, 1, 1, 1, 1, 1, 1}), "", cores{"n2": 4, "n3": 4}},
+		"not split":              {cores{"n2": 4, "n3": 4}, nil, stagesOf([]int{8}), "", nil},
+		"of a class":             {cores{"n2": 8, "n3": 8}, nil, stagesOf([]int{8}), "n3", cores{"n3": 8}},
+		"nowhere of a class":     {cores{"n2": 8, "n3": 4}, nil, stagesOf([]int{8}), "n3", nil},
+		"beside a part":          {cores{"n2": 3, "n3": 8}, cores{"n2": 3}, stagesOf([]int{3, 8}), "", cores{"n2": 3, "n3": 8}},
+		"a part grows":           {cores{"n2": 8}, cores{"n2": 4}, stagesOf([]int{3, 1, 3}), "", cores{"n2": 7}},
+		"what is left is enough": {cores{"n2": 8}, cores{"n2": 4}, stagesOf([]int{2}, []int{4}), "", cores{"n2": 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkflows(t, 8, 0)
+			for _, id := range []string{"n2", "n3"} {
+				if n := c.nodes[id]; n > 0 {
+					w.slotNode(id, int(n))
+				}
+				if n := c.parts[id]; n > 0 {
+					w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: id, CPU: 1000 * n, MemoryMB: 1000 * n, DiskMB: 1000})
+				}
+			}
+			w.set()
+			if c.big != "" {
+				w.changeNode(c.big, func(n *structs.Node) { n.NodeClass = "big"; n.ComputeClass() })
+				for _, s := range c.stages {
+					for _, job := range s {
+						job.Constraints = []*structs.Constraint{{LTarget: "${node.class}", Operand: "=", RTarget: "big"}}
+					}
+				}
+			}
+			w.changeNode("n1", down)
+			r := w.renewed(c.stages...)
+			if c.want == nil {
+				if r.Missing == "" || !structs.PartsEqual(r.Parts, w.claim.Parts) {
+					t.Errorf("renewed: %+v", r)
+				}
+				return
+			}
+			if r.Missing != "" || !maps.Equal(coresOf(r.Parts), c.want) {
+				t.Fatalf("renewed: %+v, want %v", r, c.want)
+			}
+			plan := &structs.Plan{Namespace: "default", JobID: "wf", Workflow: &structs.WorkflowReservation{Namespace: "default", ID: "wf", Run: 1, Posted: true, Parts: r.Parts}}
+			if judged, _, why := scheduler.Judge(w.w.Edit(), plan); judged.Workflow == nil {
+				t.Errorf("it does not hold: %s", why)
+			}
+		})
+	}
+}
+
+// TestReservationLeavesPool: a part is lost with a node that is moved to another pool, and is reserved anew in its own.
+func TestReservationLeavesPool(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	w.slotNode("n2", 8)
+	w.slotNode("n3", 8)
+	other := func(n *structs.Node) { n.NodePool = "other" }
+	w.changeNode("n2", other)
+	w.changeNode("n1", other)
+	if lost := scheduler.LostParts(w.w, "default/wf"); len(lost) != 1 {
+		t.Errorf("lost: %v", lost)
+	}
+	if r := w.renewed(stagesOf([]int{8})...); r.Missing != "" || coresOf(r.Parts)["n3"] != 8 {
+		t.Errorf("renewed: %+v", r)
 	}
 }
 

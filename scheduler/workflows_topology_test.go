@@ -172,22 +172,24 @@ func TestStageTopology(t *testing.T) {
 	}
 }
 
-// TestRenewedInRack: what was on a node that is lost is reserved anew in its rack, if there is room, since gangs may require that.
+// TestRenewedInRack: what a gang that requires a rack needs is reserved anew in the rack in which the rest of it is; where that has no room, all of it is in
+// another one.
 func TestRenewedInRack(t *testing.T) {
 	w := &workflows{projects: newProjects(t)}
 	w.rackNodes(4, 8, 4, 8, 4)
 	w.claim = &structs.WorkflowClaim{
 		Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true,
-		Parts: []structs.WorkflowPart{{NodeID: "r1-1", CPU: 4000, MemoryMB: 4000}},
+		Parts: []structs.WorkflowPart{{NodeID: "r1-1", CPU: 2000, MemoryMB: 2000}, {NodeID: "r1-2", CPU: 2000, MemoryMB: 2000}},
 	}
 	w.set()
-	for _, want := range []string{"r1-2", "r2"} {
-		w.changeNode(w.claim.Parts[0].NodeID, down)
-		r, _ := scheduler.RenewReservation(w.w, "default/wf", scheduler.WorkflowBands{})
-		if len(r.Parts) != 1 || r.Missing != "" || want == "r1-2" && r.Parts[0].NodeID != want || want != "r1-2" && r.Parts[0].NodeID[:2] == "r1" {
-			t.Errorf("renewed: %+v, want it on %s", r, want)
-		}
-		w.claim.Parts = r.Parts
-		w.set()
+	gang := scheduler.WorkflowStage{gangUnder("a", "rack", 4, 1)}
+	w.changeNode("r1-1", down)
+	r := w.renewed(gang)
+	if got := racksOf(r.Parts); r.Missing != "" || got["r1"] != 4 || len(got) != 1 {
+		t.Fatalf("renewed: %+v, want it in its rack", r)
+	}
+	gang[0].TaskGroups[0].Count = 10
+	if r = w.renewed(gang); r.Missing != "" || racksOf(r.Parts)["r2"] != 10 {
+		t.Errorf("renewed: %+v, want it in the other rack", r)
 	}
 }

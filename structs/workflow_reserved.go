@@ -42,6 +42,8 @@ type WorkflowClaim struct {
 	// Posted: all of it is the workflow's. Until then it keeps what comes free on the nodes of its parts, from requests of lower rank.
 	Posted bool
 	Parts  []WorkflowPart
+	// Keeps is where it keeps what comes free though it is posted, in place of what was lost: parts of nodes on which it has none.
+	Keeps []WorkflowPart
 	// Licenses is what it holds of licenses, in the order of their names, each once. They belong to no node.
 	Licenses []RequestedLicense
 	// Closed: nothing more is lent, as a stage is about to start.
@@ -72,6 +74,17 @@ func WorkflowKey(namespace, id string) string { return namespace + "/" + id }
 // Key names the workflow among those of all namespaces.
 func (c *WorkflowClaim) Key() string { return WorkflowKey(c.Namespace, c.ID) }
 
+// KeepsFree reports whether the workflow keeps what comes free of nodes.
+func (c *WorkflowClaim) KeepsFree() bool { return len(c.KeptParts()) > 0 }
+
+// KeptParts is where the workflow keeps what comes free.
+func (c *WorkflowClaim) KeptParts() []WorkflowPart {
+	if c.Posted {
+		return c.Keeps
+	}
+	return c.Parts
+}
+
 // Lends reports whether the workflow lends what idles of its reservation to anybody.
 func (c *WorkflowClaim) Lends() bool { return c.Posted && !c.Closed && len(c.Lend) > 0 }
 
@@ -95,6 +108,8 @@ type WorkflowReservation struct {
 	Closed bool `codec:",omitempty"`
 	// Missing is what keeps it from being reserved; "": nothing does.
 	Missing string
+	// Keeps is where it keeps what comes free though it is posted, in place of what was lost.
+	Keeps []WorkflowPart `codec:",omitempty"`
 }
 
 // Key names the workflow among those of all namespaces.
@@ -107,7 +122,7 @@ func (r *WorkflowRun) Claim() *WorkflowClaim {
 	}
 	c := &WorkflowClaim{
 		Namespace: r.Namespace, ID: r.ID, Run: r.Run, NodePool: r.Workflow.NodePool, Priority: r.Workflow.Priority, Posted: r.Posted, Parts: r.Parts, Closed: r.Closed,
-		Lend: r.Workflow.Lend, LendMax: r.Workflow.LendMax, Licenses: r.Licenses,
+		Lend: r.Workflow.Lend, LendMax: r.Workflow.LendMax, Licenses: r.Licenses, Keeps: r.Keeps,
 	}
 	stage := r.Active()
 	if stage == nil {

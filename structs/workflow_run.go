@@ -46,6 +46,8 @@ type WorkflowRun struct {
 	// Parts is what is reserved for the run by node, once Posted. Missing is what keeps it from being reserved, or what of it was lost.
 	Parts  []WorkflowPart `json:",omitempty" codec:",omitempty"`
 	Posted bool           `json:",omitempty" codec:",omitempty"`
+	// Keeps is where it keeps what comes free, in place of what was lost of Parts.
+	Keeps []WorkflowPart `json:",omitempty" codec:",omitempty"`
 	// Licenses is what is reserved of licenses, in the order of their names.
 	Licenses []RequestedLicense `json:",omitempty" codec:",omitempty"`
 	Closed   bool               `json:",omitempty" codec:",omitempty"` // nothing more of it is lent until the run moves on
@@ -181,7 +183,7 @@ func (r *WorkflowRun) StageIndex(name string) int {
 func (r *WorkflowRun) Copy() *WorkflowRun {
 	out := *r
 	out.Stages, out.Parts, out.Previous = slices.Clone(r.Stages), slices.Clone(r.Parts), slices.Clone(r.Previous)
-	out.Licenses = slices.Clone(r.Licenses)
+	out.Licenses, out.Keeps = slices.Clone(r.Licenses), slices.Clone(r.Keeps)
 	return &out
 }
 

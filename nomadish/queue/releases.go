@@ -118,12 +118,12 @@ func (r *releases) note(c *state.Change) {
 
 // reservedBy notes the nodes of which a workflow has reserved something: others may have more of them, or less, than before.
 func (r *releases) reservedBy(run *structs.WorkflowRun) {
-	r.lessens = r.lessens || len(run.Parts) > 0
+	r.lessens = r.lessens || len(run.Parts)+len(run.Keeps) > 0
 	for _, l := range run.Licenses {
 		r.licenses[l.Name] = true
 	}
-	for i := range run.Parts {
-		if node := r.snap.Node(nil, run.Parts[i].NodeID); node != nil && node.Ready() {
+	for _, p := range slices.Concat(run.Parts, run.Keeps) {
+		if node := r.snap.Node(nil, p.NodeID); node != nil && node.Ready() {
 			r.node(node)
 		}
 	}

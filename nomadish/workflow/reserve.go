@@ -34,6 +34,17 @@ func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	return list
 }
 
+// losing returns the runs of whose reservations something is lost, or was, the highest rank first.
+func losing(snap *state.Snapshot) (list []*structs.WorkflowRun) {
+	for r := range snap.Workflows(nil).Alive() {
+		if r.Posted && (r.Missing != "" || len(scheduler.LostParts(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))) > 0) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, stages.Compare)
+	return list
+}
+
 // reserve reserves for the runs that wait for it as far as it can be had now, and makes reservations whole of which nodes were lost. It reports whether
 // to look again soon: what it wanted was not to be had any more, or could not be committed.
 func (d *Driver) reserve(ctx context.Context) (again bool) {
@@ -42,15 +53,22 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 	}
 	snap := d.store.Snapshot()
 	list := waiting(snap)
-	if keeps := snap.World().PendingWorkflow(); keeps != nil && (len(list) == 0 || keeps.Key() != structs.WorkflowKey(list[0].Namespace, list[0].ID)) {
+	lost := losing(snap)
+	first := slices.Concat(list[:min(len(list), 1)], lost[:min(len(lost), 1)]) // of the highest rank: it keeps what comes free
+	slices.SortFunc(first, stages.Compare)
+	if keeps := snap.World().PendingWorkflow(); keeps != nil && (len(first) == 0 || keeps.Key() != structs.WorkflowKey(first[0].Namespace, first[0].ID)) {
 		if r := snap.Workflows(nil).Get(keeps.Namespace, keeps.ID); r != nil {
-			d.submit(ctx, snap, r, scheduler.WorkflowChoice{Missing: r.Missing})
+			c := scheduler.WorkflowChoice{Missing: r.Missing}
+			if r.Posted { // it keeps what it has
+				c.Posted, c.Parts, c.Licenses = true, r.Parts, r.Licenses
+			}
+			d.submit(ctx, snap, r, c)
 		}
 		return true
 	}
 	bands := BandsAt(snap, d.opts.Clock.Now())
-	for i, r := range list[:min(len(list), maxReserving)] {
-		c := stages.Choose(snap.World(), r, i > 0, bands)
+	for _, r := range list[:min(len(list), maxReserving)] {
+		c := stages.Choose(snap.World(), r, r != first[0], bands)
 		if stages.Same(r, stages.Reservation(r, c)) {
 			continue
 		}
@@ -58,13 +76,8 @@ func (d *Driver) reserve(ctx context.Context) (again bool) {
 			return true
 		}
 	}
-	for r := range snap.Workflows(nil).Alive() {
-		key := structs.WorkflowKey(r.Namespace, r.ID)
-		if !r.Posted || len(scheduler.LostParts(snap.World(), key)) == 0 && r.Missing == "" {
-			continue
-		}
-		bands.Priority = r.Workflow.Priority
-		if c, has := scheduler.RenewReservation(snap.World(), key, bands); has && !stages.Same(r, stages.Reservation(r, c)) {
+	for _, r := range lost {
+		if c, has := stages.Renew(snap.World(), r, r != first[0], bands); has && !stages.Same(r, stages.Reservation(r, c)) {
 			again = d.submit(ctx, snap, r, c) || again
 		}
 	}

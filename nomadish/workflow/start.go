@@ -93,7 +93,7 @@ func reclaimed(entry *structs.WorkflowAdvanceEntry, stage, count int) {
 
 // reservationOf returns what a run has reserved, as plans state it.
 func reservationOf(r *structs.WorkflowRun) *structs.WorkflowReservation {
-	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: true, Missing: r.Missing}
+	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: true, Missing: r.Missing, Keeps: r.Keeps}
 }
 
 // seedOf is the same for the same job of an entry.

@@ -37,7 +37,7 @@ func Advance(was *structs.WorkflowRun, e *structs.WorkflowAdvanceEntry, at int64
 	}
 	if !now.Alive() {
 		now.EndTime = at
-		now.Parts, now.Licenses, now.Posted, now.Missing = nil, nil, false, ""
+		now.Parts, now.Licenses, now.Posted, now.Missing, now.Keeps = nil, nil, false, "", nil
 	}
 	return now, register, nil
 }

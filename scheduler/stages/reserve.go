@@ -31,18 +31,29 @@ func Compare(a, b *structs.WorkflowRun) int {
 // Choose returns what a run reserves for the stages that are still to come. kept reports that another workflow keeps what
 // comes free. bands are from whom it takes what is not free, whatever priority they state.
 func Choose(w *scheduler.World, r *structs.WorkflowRun, kept bool, bands scheduler.WorkflowBands) scheduler.WorkflowChoice {
-	var stages []scheduler.WorkflowStage
+	bands.Priority = r.Workflow.Priority
+	return scheduler.ReserveOrPreempt(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, toCome(r), r.Workflow.Reserve, kept, bands)
+}
+
+// toCome returns the stages of a run that are not over. Of one that runs all jobs may have to run again.
+func toCome(r *structs.WorkflowRun) (stages []scheduler.WorkflowStage) {
 	for i := r.Stage; i < len(r.Stages); i++ {
 		stages = append(stages, JobsOf(r, i, nil))
 	}
+	return stages
+}
+
+// Renew returns what a run has reserved with what its stages that are not over need beside what is left of it, or what is missing; false: it has nothing
+// reserved. kept and bands are as in [Choose].
+func Renew(w *scheduler.World, r *structs.WorkflowRun, kept bool, bands scheduler.WorkflowBands) (c scheduler.WorkflowChoice, has bool) {
 	bands.Priority = r.Workflow.Priority
-	return scheduler.ReserveOrPreempt(w, structs.WorkflowKey(r.Namespace, r.ID), r.Workflow.NodePool, stages, r.Workflow.Reserve, kept, bands)
+	return scheduler.RenewReservation(w, structs.WorkflowKey(r.Namespace, r.ID), toCome(r), r.Workflow.Reserve, kept, bands)
 }
 
 // Reservation returns what was chosen for a run as a plan states it.
 func Reservation(r *structs.WorkflowRun, c scheduler.WorkflowChoice) *structs.WorkflowReservation {
 	return &structs.WorkflowReservation{
-		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Missing: c.Missing,
+		Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: c.Parts, Licenses: c.Licenses, Posted: c.Posted, Missing: c.Missing, Keeps: c.Keeps,
 		Closed: c.Posted && (r.Closed || r.State == structs.WorkflowPending), // nothing is lent until the first stage has what it needs
 	}
 }
@@ -61,6 +72,6 @@ func JobsOf(r *structs.WorkflowRun, stage int, only []int) (jobs scheduler.Workf
 
 // Same reports whether a run has a reservation already as it is stated.
 func Same(r *structs.WorkflowRun, to *structs.WorkflowReservation) bool {
-	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts) &&
+	return r.Posted == to.Posted && r.Closed == to.Closed && r.Missing == to.Missing && structs.PartsEqual(r.Parts, to.Parts) && structs.PartsEqual(r.Keeps, to.Keeps) &&
 		slices.Equal(r.Licenses, to.Licenses)
 }

@@ -32,7 +32,12 @@ type Packing struct {
 // Then the parts grow where their nodes have room until all that is wanted is reserved, and further parts are opened for
 // the rest, on nodes that an instance may use.
 func Pack(nodes []Amounts, stages [][]Instance, want Amounts) Packing {
-	p := newPacker(nodes, stages, want)
+	return packBeside(nodes, nil, stages, want)
+}
+
+// packBeside is Pack beside parts that are there, see [PackBeside].
+func packBeside(nodes []Amounts, has []Part, stages [][]Instance, want Amounts) Packing {
+	p := newPacker(nodes, has, stages, want)
 	for _, s := range p.order() {
 		p.pack(stages[s])
 	}
@@ -41,7 +46,7 @@ func Pack(nodes []Amounts, stages [][]Instance, want Amounts) Packing {
 	return p.result()
 }
 
-func newPacker(nodes []Amounts, stages [][]Instance, want Amounts) packer {
+func newPacker(nodes []Amounts, has []Part, stages [][]Instance, want Amounts) packer {
 	p := packer{free: nodes, stages: stages, partOf: make([]int, len(nodes)), sizes: make([]float64, len(nodes)), all: make([]int, 0, len(nodes))}
 	var most, all Amounts
 	for n, free := range nodes {
@@ -55,6 +60,9 @@ func newPacker(nodes []Amounts, stages [][]Instance, want Amounts) packer {
 	p.want = want.Max(Amounts{})
 	for s := range stages {
 		p.want = p.want.Max(Total(stages[s]))
+	}
+	for i := range has {
+		p.add(p.part(has[i].Node), has[i].Amounts)
 	}
 	return p
 }

@@ -12,19 +12,25 @@ import (
 // instances are. If something is missing so, or the reservation is enlarged by much, other orders are tried, and the best result is taken. They are no
 // proof: what is missing only because of the gangs ([Packing.Apart]) may be there, unless [Gangs.Impossible] says that it cannot be.
 func PackGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) Packing {
+	return PackBeside(nodes, nil, stages, gangs, want)
+}
+
+// PackBeside is [PackGangs] beside parts that are there already, at most one for each node: they come first, in their order, and none becomes smaller. They
+// grow where their nodes have room; what a node has free includes its part.
+func PackBeside(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, want Amounts) Packing {
 	want = want.Max(Amounts{})
 	for i := range stages {
 		want = want.Max(Total(stages[i]))
 	}
 	if len(gangs.List) == 0 || !want.Fits(total(nodes)) {
-		return Pack(nodes, stages, want)
+		return packBeside(nodes, has, stages, want)
 	}
 	scale := scaleOf(total(nodes))
 	enlarged := func(p *Packing) float64 { return p.Enlarged.dominant(&scale) }
 	var best Packing
 	list, enough := trials(stages)
 	for trial, by := range list {
-		got := packGangs(nodes, stages, gangs, want, by)
+		got := packGangs(nodes, has, stages, gangs, want, by)
 		if trial == 0 || best.Apart && !got.Apart || best.Apart == got.Apart && enlarged(&got) < enlarged(&best) {
 			best = got
 		}
@@ -33,7 +39,7 @@ func PackGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) 
 		}
 	}
 	if best.Apart {
-		if anywhere := Pack(nodes, stages, want); !anywhere.Missing.IsZero() {
+		if anywhere := packBeside(nodes, has, stages, want); !anywhere.Missing.IsZero() {
 			return anywhere // it is missing wherever gangs are
 		}
 	}
@@ -67,8 +73,8 @@ func trials(stages [][]Instance) (list []trial, enough float64) {
 }
 
 // packGangs packs stages with gangs, in one order.
-func packGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts, by trial) Packing {
-	p := gangPacker{packer: newPacker(nodes, stages, want), gangs: gangs, largest: by.largest, units: make([][]unit, len(stages))}
+func packGangs(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, want Amounts, by trial) Packing {
+	p := gangPacker{packer: newPacker(nodes, has, stages, want), gangs: gangs, largest: by.largest, units: make([][]unit, len(stages))}
 	lists := make([][]Gang, len(stages))
 	for _, g := range gangs.List {
 		lists[g.Stage] = append(lists[g.Stage], g)

@@ -12,14 +12,14 @@ import (
 func As(e *world.Edit, r *structs.WorkflowReservation) (now *structs.WorkflowClaim, lack string) {
 	x := world.WorkflowEdit{E: e}
 	was := x.Claim(r.Key())
-	switch {
-	case was == nil || was.Run != r.Run:
+	if was == nil || was.Run != r.Run {
 		return nil, "its run is over"
-	case !r.Posted && len(r.Parts) > 0 && x.Pending() != "" && x.Pending() != r.Key():
-		return nil, "another workflow keeps what comes free"
 	}
 	c := *was
-	c.Parts, c.Licenses, c.Posted, c.Closed = r.Parts, r.Licenses, r.Posted, r.Closed
+	c.Parts, c.Licenses, c.Posted, c.Closed, c.Keeps = r.Parts, r.Licenses, r.Posted, r.Closed, r.Keeps
+	if c.KeepsFree() && x.Pending() != "" && x.Pending() != r.Key() {
+		return nil, "another workflow keeps what comes free"
+	}
 	if !r.Posted {
 		return &c, ""
 	}
@@ -70,6 +70,9 @@ func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart)
 	n, known := world.StateOf(e, p.NodeID)
 	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return "it takes no work"
+	}
+	if !n.Node.InPool(c.NodePool) {
+		return "it is not in node pool " + c.NodePool
 	}
 	amount := world.Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}
 	if lack := Free(n, c.Key()).Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {

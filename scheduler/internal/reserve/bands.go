@@ -80,10 +80,13 @@ func (c *chooser) fromBands(r *request) (out Choice, ok bool) {
 	if !packed.Missing.IsZero() {
 		return out, false
 	}
-	out = Choice{Posted: true, Preempts: true, Enlarged: packed.Enlarged, Parts: c.parts(packed.Parts), Licenses: r.licenses.of}
-	if !p.nameParts(packed.Parts, out.Parts) || !p.stop(packed.Parts, out.Parts) || !p.takeLicenses(r.licenses.of, out.Parts) {
+	kept, more := r.left.split(packed.Parts)
+	parts := c.parts(more)
+	out = Choice{Posted: true, Preempts: true, Enlarged: packed.Enlarged, Licenses: r.licenses.of}
+	if !p.nameParts(more, parts) || !p.stop(more, parts) || !p.takeLicenses(r.licenses.of, parts) {
 		return out, false
 	}
+	out.Parts = slices.Concat(kept, parts)
 	for _, l := range p.leavers {
 		out.stop(l.use, l.stop)
 	}

@@ -131,9 +131,11 @@ func (c *chooser) packInCells(r *request) (out Choice, ok bool) {
 	if !packed.Missing.IsZero() {
 		return out, false
 	}
-	out = Choice{Posted: true, Enlarged: packed.Enlarged, Parts: c.parts(packed.Parts)}
-	for k, p := range packed.Parts {
-		part := &out.Parts[k]
+	kept, more := r.left.split(packed.Parts)
+	parts := c.parts(more)
+	out = Choice{Posted: true, Enlarged: packed.Enlarged, Parts: slices.Concat(kept, parts)}
+	for k, p := range more {
+		part := &out.Parts[len(kept)+k]
 		if part.Devices > 0 {
 			is := own[p.Node]
 			part.CellLevel, part.CellSize = is.level, is.size

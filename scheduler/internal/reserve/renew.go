@@ -9,21 +9,50 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// nearTo returns which nodes are under the same cells of all levels above nodes as one that is lost. There gangs of the stages, which are not known here,
-// have what they require as before. All are, if it is not known any more.
-func (c *chooser) nearTo(id string) func(int) bool {
-	lost, known := c.w.Node(id)
-	if !known {
-		return nil
-	}
-	return func(i int) bool {
-		return !slices.ContainsFunc(c.w.SiteLevels(), func(l structs.TopologyLevel) bool { return lost.Meta[l.Meta] != c.nodes[i].Node.Meta[l.Meta] })
-	}
+// left is what is left of a reservation of which parts were lost.
+type left struct {
+	claims []structs.WorkflowPart
+	parts  []workflow.Part    // the same, on the nodes by their places in the list
+	most   []workflow.Amounts // of each, with what its node has free beside it
 }
 
-// Renew returns the reservation of a workflow with what was lost of it, as nodes are not ready any more, on other nodes, if all of that is free, or is
-// where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is, with what is missing.
-func Renew(w *world.World, c *structs.WorkflowClaim, bands Bands) Choice {
+// add adds a part on a node that has so much free with it. One without devices may grow: it names none.
+func (l *left) add(p structs.WorkflowPart, node int, free workflow.Amounts) {
+	has := workflow.Amounts{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Cores: int64(p.Cores), Devices: int64(p.Devices)}
+	most := has
+	if p.Devices == 0 {
+		free.Devices = 0
+		most = has.Max(free)
+	}
+	l.claims, l.parts, l.most = append(l.claims, p), append(l.parts, workflow.Part{Node: node, Amounts: has}), append(l.most, most)
+}
+
+// room returns what may be reserved of each node, of those that have a part what this may be at most.
+func (l *left) room(nodes []workflow.Amounts) []workflow.Amounts {
+	if len(l.parts) == 0 {
+		return nodes
+	}
+	nodes = slices.Clone(nodes)
+	for k := range l.parts {
+		nodes[l.parts[k].Node] = l.most[k]
+	}
+	return nodes
+}
+
+// split returns the parts of a packing that are left of the reservation, as they have become, and the others.
+func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more []workflow.Part) {
+	kept = slices.Clone(l.claims)
+	for k := range kept {
+		a := &packed[k].Amounts
+		kept[k].CPU, kept[k].MemoryMB, kept[k].DiskMB, kept[k].Cores = a.CPU, a.MemoryMB, a.DiskMB, int(a.Cores)
+	}
+	return kept, packed[len(kept):]
+}
+
+// Renew returns the reservation of a workflow of which parts were lost, as nodes are not ready any more, with what its stages, those that are not over, need
+// beside what is left of it, on nodes where that is free, or is where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is,
+// with what is missing, and where what comes free is kept for that. kept reports that another workflow keeps what comes free.
+func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
 	out := Choice{Posted: true, Parts: c.Parts, Licenses: c.Licenses}
 	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}}
 	x.list()
@@ -31,47 +60,79 @@ func Renew(w *world.World, c *structs.WorkflowClaim, bands Bands) Choice {
 	for i, n := range x.nodes {
 		at[n.ID] = i
 	}
-	var kept []structs.WorkflowPart
-	var lost, near []workflow.Instance
+	var has left
 	var names []string
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
 		if !ready || p.Lost {
-			lost = append(lost, workflow.Instance{Needs: workflow.Amounts{
-				CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Cores: int64(p.Cores), Devices: int64(p.Devices),
-			}})
-			near = append(near, workflow.Instance{Needs: lost[len(lost)-1].Needs, MayUse: x.nearTo(p.NodeID)})
 			names = append(names, structs.ShortID(p.NodeID))
 			continue
 		}
-		kept = append(kept, p)
-		x.free[i], x.taken[i] = workflow.Amounts{}, true // one part of a node is enough
+		has.add(p, i, x.free[i])
+		x.taken[i] = true // one part of a node is enough
 	}
-	if len(lost) == 0 {
+	if len(names) == 0 {
 		return out
 	}
-	if of, ok := x.packInCells(&request{stages: [][]workflow.Instance{lost}}); ok {
-		of.Parts, of.Licenses = slices.Concat(kept, of.Parts), c.Licenses
-		return of
+	r, err := x.request(stages, rule)
+	if err != nil { // it was enough when it was reserved
+		r.want = workflow.Amounts{}
 	}
-	packed, why := workflow.Pack(x.free, [][]workflow.Instance{near}, workflow.Amounts{}), ""
-	if !packed.Missing.IsZero() {
-		packed = workflow.Pack(x.free, [][]workflow.Instance{lost}, workflow.Amounts{})
+	r.left, r.licenses.of = has, c.Licenses
+	got, why, apart := x.renew(&r)
+	if apart { // as for a whole reservation, see Choose
+		alone := r
+		alone.stages, alone.gangs = r.gangs.Alone(r.stages)
+		if by, short, _ := x.renew(&alone); short == "" {
+			got, why = by, ""
+		}
 	}
+	if why != "" {
+		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and " + why
+		if !kept {
+			out.Keeps = x.keep(&r)
+		}
+		return out
+	}
+	got.Licenses = c.Licenses
+	return got
+}
+
+// renew returns what is reserved beside what is left, or why that cannot be. apart reports that it is only because of the gangs.
+func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
+	if out, ok := c.packInCells(r); ok {
+		return out, "", false
+	}
+	packed := r.pack(c.free)
 	if packed.Missing.IsZero() {
-		parts := x.parts(packed.Parts)
-		if x.nameParts(packed.Parts, parts) {
-			out.Parts = slices.Concat(kept, parts)
-			return out
+		kept, more := r.left.split(packed.Parts)
+		parts := c.parts(more)
+		if c.nameParts(more, parts) {
+			return Choice{Posted: true, Parts: slices.Concat(kept, parts)}, "", false
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
 	} else {
-		why = "nowhere is so much free: " + text(packed.Missing) + " are missing"
+		why = "nowhere is so much free: " + text(packed.Missing) + where(packed) + " are missing"
 	}
-	if of, ok := x.fromBands(&request{stages: [][]workflow.Instance{lost}}); ok {
-		of.Parts, of.Licenses = slices.Concat(kept, of.Parts), c.Licenses
-		return of
+	if out, ok := c.fromBands(r); ok {
+		return out, "", false
 	}
-	out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and " + why
-	return out
+	return Choice{}, why, packed.Apart
+}
+
+// keep returns where what comes free is kept in place of what was lost, on nodes that have no part: as for a whole reservation, what other workflows have
+// reserved comes free last. Parts that are left do not grow: a node keeps one part of a workflow.
+func (c *chooser) keep(r *request) []structs.WorkflowPart {
+	is := *r
+	is.left.most = nil
+	for i := range is.left.parts {
+		is.left.most = append(is.left.most, is.left.parts[i].Amounts)
+	}
+	for _, nodes := range [][]workflow.Amounts{c.beside, c.empty} {
+		if packed := is.pack(nodes); packed.Missing.IsZero() {
+			_, more := is.left.split(packed.Parts)
+			return c.parts(more)
+		}
+	}
+	return nil
 }

@@ -22,6 +22,8 @@ type Stage []*structs.Job
 // Choice is what a workflow reserves.
 type Choice struct {
 	Parts []structs.WorkflowPart
+	// Keeps is where what comes free is kept though the rest is posted, in place of what was lost; none if there is no hope.
+	Keeps []structs.WorkflowPart
 	// Licenses is what it reserves of licenses.
 	Licenses []structs.RequestedLicense
 	// Posted: all of it is free. Otherwise the parts are what is to be kept free as it comes, none if there is no hope.
@@ -45,19 +47,14 @@ type Choice struct {
 func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
 	c := chooser{w: w, e: w.Edit(), key: key, pool: pool, bands: bands}
 	c.list()
-	r := request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, kept: kept}
-	totals := make([]workflow.Amounts, len(stages))
-	for i, s := range stages {
-		r.stages[i] = c.instances(s)
-		totals[i] = workflow.Total(r.stages[i])
-	}
-	var err error
-	if r.want, err = rule.Amounts(totals); err != nil {
+	r, err := c.request(stages, rule)
+	if err != nil {
 		return Choice{Missing: err.Error(), Never: true}
 	}
 	if r.licenses, err = licensesOf(w, key, stages, rule); err != nil || r.licenses.hopeless != "" {
 		return Choice{Missing: cmp.Or(r.licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
+	r.kept = kept
 	out, apart := c.choose(&r)
 	if !apart {
 		return out
@@ -87,11 +84,24 @@ type request struct {
 	licenses licenses
 	rule     workflow.Reserve
 	kept     bool
+	left     left
 }
 
-// pack packs the stages into what may be reserved of each node.
+// request returns what a workflow is to reserve for its stages, without licenses, and an error if what it states to reserve is too little.
+func (c *chooser) request(stages []Stage, rule workflow.Reserve) (r request, err error) {
+	r = request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule}
+	totals := make([]workflow.Amounts, len(stages))
+	for i, s := range stages {
+		r.stages[i] = c.instances(s)
+		totals[i] = workflow.Total(r.stages[i])
+	}
+	r.want, err = rule.Amounts(totals)
+	return r, err
+}
+
+// pack packs the stages into what may be reserved of each node, beside the parts that are left.
 func (r *request) pack(nodes []workflow.Amounts) workflow.Packing {
-	return workflow.PackGangs(nodes, r.stages, r.gangs, r.want)
+	return workflow.PackBeside(r.left.room(nodes), r.left.parts, r.stages, r.gangs, r.want)
 }
 
 // choose returns what is reserved. apart reports that it is never to be had only because of the gangs, as far as packing finds.

@@ -172,8 +172,8 @@ func (s *Search) Rewind() {
 		}
 	}
 	if c := world.Base(s.Edit).PendingWorkflow(); c != nil && (s.Request.By.Entitled || s.Request.By.Recognised) {
-		for i := range c.Parts {
-			s.others = append(s.others, c.Parts[i].NodeID)
+		for _, p := range c.KeptParts() {
+			s.others = append(s.others, p.NodeID)
 		}
 	}
 	if s.byID() {

@@ -191,7 +191,7 @@ func (n *NodeState) Withheld(by *Taker) (h Resources) {
 
 // mayUse reports whether a reservation does not bind a taker: it is its own, lends to it, or is pending and of lower rank.
 func (t *Taker) mayUse(p *Part) bool {
-	return p.Workflow == t.Workflow || p.Workflow == t.Borrows || p.Pending && (t.Entitled || t.Recognised)
+	return p.Workflow == t.Workflow || !p.Pending && p.Workflow == t.Borrows || p.Pending && (t.Entitled || t.Recognised)
 }
 
 // ReservedBy names the workflow of whose reservation a taker must leave free what idles on the node; "": of none.
@@ -249,6 +249,7 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	was, _ := e.w.workflows.Get(key)
 	var had, keep []structs.WorkflowPart
 	if was != nil {
+		x.dropParts(key, was.Keeps, nil)
 		if had = was.Parts; was.Posted == c.Posted { // the cells of a part that stays must not be unbound
 			keep = c.Parts
 		}
@@ -258,13 +259,16 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	if e.w.pending == key {
 		e.w.pending = ""
 	}
-	if !c.Posted && len(c.Parts) > 0 {
+	if c.KeepsFree() {
 		e.w.pending = key
 	}
 	if keep == nil {
 		had = nil
 	}
 	x.addParts(c, had)
+	for _, p := range c.Keeps {
+		x.addPart(c, &p, true)
+	}
 }
 
 // Drop ends a workflow's reservation, if it has one.
@@ -275,6 +279,7 @@ func (x WorkflowEdit) Drop(key string) {
 		return
 	}
 	x.dropParts(key, c.Parts, nil)
+	x.dropParts(key, c.Keeps, nil)
 	e.from, e.w.licenses = nil, e.w.licenses.Release(e.tok, key)
 	tree.Delete(e.tok, &e.w.workflows, key)
 	if e.w.pending == key {
@@ -289,19 +294,24 @@ func (x WorkflowEdit) addParts(c *structs.WorkflowClaim, had []structs.WorkflowP
 		if p.Lost || slices.ContainsFunc(had, p.Equal) {
 			continue
 		}
-		s := StateToChange(x.E, p.NodeID)
-		part := Part{Workflow: c.Key(), Pending: !c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
-		part.claims = ClaimsOf(c, &p)
-		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
-		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
-		s.recount()
-		if !x.claimPart(s, &part) {
+		if s, part := x.addPart(c, &p, !c.Posted); !x.claimPart(s, &part) {
 			lost = append(lost, part.claims)
 		}
 	}
 	for _, u := range lost {
 		x.losePart(u.NodeID, u)
 	}
+}
+
+// addPart has a node hold a part of a reservation. pending: it keeps what comes free.
+func (x WorkflowEdit) addPart(c *structs.WorkflowClaim, p *structs.WorkflowPart, pending bool) (*NodeState, Part) {
+	s := StateToChange(x.E, p.NodeID)
+	part := Part{Workflow: c.Key(), Pending: pending, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
+	part.claims = ClaimsOf(c, p)
+	at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
+	s.parts = slices.Insert(slices.Clone(s.parts), at, part)
+	s.recount()
+	return s, part
 }
 
 // dropParts ends parts of a reservation, all but those to be kept.

@@ -211,12 +211,12 @@ func (x Edit) Reserve(to *structs.WorkflowReservation) {
 	if was == nil || was.Run != to.Run || !was.Alive() {
 		return
 	}
-	if was.Posted == to.Posted && was.Missing == to.Missing && was.Closed == to.Closed && structs.PartsEqual(was.Parts, to.Parts) &&
+	if was.Posted == to.Posted && was.Missing == to.Missing && was.Closed == to.Closed && structs.PartsEqual(was.Parts, to.Parts) && structs.PartsEqual(was.Keeps, to.Keeps) &&
 		slices.Equal(was.Licenses, to.Licenses) {
 		return
 	}
 	now := was.Copy()
-	now.Parts, now.Licenses, now.Posted, now.Missing, now.Closed = to.Parts, to.Licenses, to.Posted, to.Missing, to.Closed
+	now.Parts, now.Licenses, now.Posted, now.Missing, now.Closed, now.Keeps = to.Parts, to.Licenses, to.Posted, to.Missing, to.Closed, to.Keeps
 	x.put(was, now)
 }
 
@@ -267,7 +267,7 @@ func (x Edit) setState(e *structs.WorkflowStateEntry) error {
 // cancel ends a run, and stops all of its jobs that have not ended. What it had reserved is free.
 func (x Edit) cancel(r *structs.WorkflowRun) {
 	r.State, r.EndTime = structs.WorkflowCancelled, x.Now
-	r.Parts, r.Licenses, r.Posted, r.Missing = nil, nil, false, ""
+	r.Parts, r.Licenses, r.Posted, r.Missing, r.Keeps = nil, nil, false, "", nil
 	for i, was := range r.Stages {
 		if was.Attempt == 0 {
 			continue
