@@ -78,10 +78,14 @@ func benchCall(ctx context.Context, b *testing.B, s *Server, method string, args
 	}
 }
 
-func benchRegistered(ctx context.Context, b *testing.B, s *Server, id string) string {
-	job := &structs.Job{ID: id, Type: structs.JobTypeBatch, Priority: 50, TaskGroups: []*structs.TaskGroup{{
+func benchJob(id string) *structs.Job {
+	return &structs.Job{ID: id, Type: structs.JobTypeBatch, Priority: 50, TaskGroups: []*structs.TaskGroup{{
 		Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver", Resources: &structs.Resources{CPU: 20, MemoryMB: 10}}},
 	}}}
+}
+
+func benchRegistered(ctx context.Context, b *testing.B, s *Server, id string) string {
+	job := benchJob(id)
 	job.Canonicalize()
 	reply := &structs.JobRegisterReply{}
 	benchCall(ctx, b, s, wire.MethodJobRegister, &structs.JobRegisterRequest{Job: job}, reply)

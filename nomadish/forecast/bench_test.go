@@ -13,15 +13,18 @@ import (
 )
 
 // BenchmarkForecast is a forecast of 10,000 jobs that wait on 1,000 nodes of 8 GPUs, of which it is known how long those of the same users took. It
-// reports the processor's time of both runs together, and the most memory that a forecast had in use beyond the state.
+// reports the processor's time of both runs together, and the most memory beyond the state that was on the heap, and that was in use on it.
 func BenchmarkForecast(b *testing.B) {
 	r := longQueue(b)
 	for b.Loop() {
 		before, cpu := live(), processorTime(b)
 		stop := watchHeap()
 		f := r.forecast(Options{})
+		b.ReportMetric(float64(before)/(1<<20), "MiB-base")
 		b.ReportMetric((processorTime(b) - cpu).Seconds(), "cpu-s")
-		b.ReportMetric(float64(int64(stop())-int64(before))/(1<<20), "MiB-peak")
+		most, used := stop()
+		b.ReportMetric(float64(int64(most)-int64(before))/(1<<20), "MiB-peak")
+		b.ReportMetric(float64(int64(used)-int64(before))/(1<<20), "MiB-used")
 		b.ReportMetric(float64(int64(live())-int64(before))/(1<<20), "MiB-kept")
 		unknown := 0
 		for _, q := range f.Requests {
@@ -67,28 +70,32 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// watchHeap samples how much of the heap objects occupy, until what it returns is called, which returns the most there was.
-func watchHeap() (stop func() uint64) {
-	done, most := make(chan struct{}), make(chan uint64)
+// watchHeap samples how much of the heap objects occupy, garbage included, and how much of it was in use when garbage was collected last, until what it
+// returns is called, which returns the most there was.
+func watchHeap() (stop func() (most, used uint64)) {
+	done, tops := make(chan struct{}), make(chan [2]uint64)
 	go func() {
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
 		every := time.NewTicker(time.Millisecond)
 		defer every.Stop()
-		top := uint64(0)
+		var top [2]uint64
 		for {
 			metrics.Read(sample)
-			top = max(top, sample[0].Value.Uint64())
+			for i := range top {
+				top[i] = max(top[i], sample[i].Value.Uint64())
+			}
 			select {
 			case <-every.C:
 			case <-done:
-				most <- top
+				tops <- top
 				return
 			}
 		}
 	}()
-	return func() uint64 {
+	return func() (most, used uint64) {
 		close(done)
-		return <-most
+		top := <-tops
+		return top[0], top[1]
 	}
 }
 

@@ -109,3 +109,14 @@ func TestEarlierRuns(t *testing.T) {
 		t.Errorf("%v", runs)
 	}
 }
+
+// TestRounded: ends that are expected are known in as much detail as how long the run takes.
+func TestRounded(t *testing.T) {
+	for lasts, want := range map[time.Duration]time.Duration{
+		30 * time.Second: 61*time.Second + 500*time.Millisecond, 3 * time.Minute: 62 * time.Second, 30 * time.Minute: 90 * time.Second, 10 * time.Hour: 5 * time.Minute,
+	} {
+		if got := rounded(epoch.Add(61*time.Second+500*time.Millisecond), lasts); !got.Equal(epoch.Add(want)) {
+			t.Errorf("an end of a run of %s is rounded to %s, not %s", lasts, got.Sub(epoch), want)
+		}
+	}
+}

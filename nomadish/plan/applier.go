@@ -221,8 +221,7 @@ type pipeline struct {
 // round is plans judged one after the other on one World.
 type round struct {
 	edit  *scheduler.Edit
-	world *scheduler.World // when the edit has ended
-	base  uint64           // the index of the snapshot that it all began with
+	base  uint64 // the index of the snapshot that it all began with
 	plans []*judged
 	// full: no more plans are judged into it. What moves a workflow on may be refused when it is committed, as the run may have changed: none of the
 	// same entry must count on it.
@@ -325,7 +324,7 @@ func (p *pipeline) ready(ctx context.Context) bool {
 	case p.stale || p.chain >= p.opts.ChainLimit:
 		return false
 	default:
-		p.open = &round{edit: p.inFlight.round.world.Edit(), base: p.inFlight.round.base}
+		p.open = &round{edit: p.inFlight.round.edit.World().Edit(), base: p.inFlight.round.base}
 		p.chain++
 	}
 	return true
@@ -426,7 +425,6 @@ func (p *pipeline) nodesOfPurgedJob(plan *structs.Plan) (nodes []string) {
 func (p *pipeline) beginCommit(ctx context.Context) {
 	r := p.open
 	p.open = nil
-	r.world = r.edit.World()
 	f := &inFlightRound{round: r, committed: make(chan struct{}), index: max(r.base, p.last)}
 	p.inFlight = f
 	p.send(func() { f.commit(ctx, p.Applier) })

@@ -41,11 +41,12 @@ func TestHeap(t *testing.T) {
 	})
 }
 
-// TestFairHeap compares a fairHeap with a list that is sorted each time, while shares of namespaces and users change.
+// TestFairHeap compares a fairHeap with a list that is sorted each time, while shares of namespaces and users change, and what is open.
 func TestFairHeap(t *testing.T) {
 	type element struct {
 		tenant
 		key, at int
+		open    bool
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		shares, users := map[string]int{}, map[string]int{}
@@ -61,7 +62,7 @@ func TestFairHeap(t *testing.T) {
 		var in []*element
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			e := rapid.SampledFrom(all).Draw(t, "element")
-			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
 				h.remove(e)
 				in = slices.DeleteFunc(in, func(x *element) bool { return x == e })
@@ -71,6 +72,9 @@ func TestFairHeap(t *testing.T) {
 			case 2:
 				users[e.user] = rapid.IntRange(0, 5).Draw(t, "user's share")
 				h.userShared(e.user)
+			case 3:
+				e.open = !e.open
+				h.changed(e, e.open)
 			default:
 				e.key = rapid.IntRange(0, 20).Draw(t, "key")
 				h.put(e)
@@ -82,10 +86,17 @@ func TestFairHeap(t *testing.T) {
 			if ok != (len(in) > 0) || h.len() != len(in) {
 				t.Fatalf("first %+v of %d, want one of %d", first, h.len(), len(in))
 			}
+			open, some := h.firstOf(func(x *element) bool { return x.open })
 			for _, x := range in {
 				if before(x, first) {
 					t.Fatalf("first %+v, want %+v", first, x)
 				}
+				if x.open && (!some || before(x, open)) {
+					t.Fatalf("first open %+v (%t), want %+v", open, some, x)
+				}
+			}
+			if some && (!open.open || !slices.Contains(in, open)) {
+				t.Fatalf("first open %+v, which is not", open)
 			}
 		}
 	})

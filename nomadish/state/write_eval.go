@@ -127,8 +127,19 @@ func (x *txn) cancelBlocked(by *structs.Evaluation, why string) {
 
 func (x *txn) putEval(was, now *structs.Evaluation) {
 	now.ModifyIndex, now.ModifyTime = x.index, x.now
-	x.countEval(was, now)
-	x.put(TableEvals, now)
+	over := false
+	if x.unread && now.Terminal() {
+		job := get[structs.Job](x, TableJobs, byID, now.Namespace, now.JobID)
+		over = job == nil || job.Workflow == nil
+	}
+	switch {
+	case !over:
+		x.countEval(was, now)
+		x.put(TableEvals, now)
+	case was != nil:
+		x.countEval(was, nil)
+		x.drop(TableEvals, was)
+	}
 	note(x, KindEval, now.ID, was, now)
 }
 

@@ -33,8 +33,8 @@ type Writer struct {
 	unread bool
 }
 
-// Unread has what nobody reads be kept no longer, as the state is a fork of which only what the leader's parts decide by is wanted: the statuses of jobs that
-// are of no workflow, and the summaries of those of which no evaluation is open.
+// Unread has what nobody reads be kept no longer, as the state is a fork of which only what the leader's parts decide by is wanted: of jobs that are of no
+// workflow, their statuses, evaluations that have ended, and the summaries of those of which no evaluation is open.
 func (w *Writer) Unread() { w.unread = true }
 
 // Together shows what apply does with entries as one step, and writes what they share

@@ -121,6 +121,9 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 	start := p.opts.Clock.Now()
 	snap := p.store.Snapshot()
 	pass := scheduler.NewPassInPlace(snap.World())
+	if p.opts.Unread {
+		p.prepared = scheduler.NewPrepared() // hardly anything is decided twice, and much memory is what was known of all
+	}
 	tried, hopeless := 0, p.hopeless(pass, snap)
 	for ctx.Err() == nil {
 		if len(out) >= p.opts.Plans || len(out) > 0 && p.opts.Clock.Now().Sub(start) > p.opts.Length {

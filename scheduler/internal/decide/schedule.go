@@ -32,6 +32,7 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		return nil, fmt.Errorf("schedule: the evaluation or NewID is missing")
 	}
 	in.Brief = in.Brief || in.EntitledOnly
+	defer search.Lend(in.Prepared)()
 	s := NewScheduler(w, eval, &in)
 
 	// 1. Compare what the job wants with what there is: what to stop, what to keep,
@@ -477,8 +478,7 @@ func (s *Scheduler) takeBack(groups []*reconcile.GroupWork) {
 	s.plan.Stop = slices.DeleteFunc(s.plan.Stop, func(st *structs.AllocStop) bool { return waits[st] })
 }
 
-// followUp makes the evaluations that replace failed allocations when their
-// delays have passed.
+// followUp makes the evaluations that replace failed allocations when their delays have passed.
 func (s *Scheduler) followUp(list []reconcile.Later) {
 	away := func(l reconcile.Later) int {
 		if l.Away {

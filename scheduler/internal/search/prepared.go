@@ -14,6 +14,50 @@ import (
 type Prepared struct {
 	fits     feasible.FitMemory
 	requests map[*structs.TaskGroup]*preparedRequest
+	// searches and cursors are memory for those of one evaluation after the other.
+	searches spare[Search]
+	cursors  spare[phaseCursor]
+}
+
+// spare is memory that is used again.
+type spare[T any] struct {
+	list []*T
+	used int
+}
+
+// next returns an empty one, which is in use until used is less again; of nil, one that is used once.
+func (s *spare[T]) next() *T {
+	if s == nil {
+		return new(T)
+	}
+	if s.used == len(s.list) {
+		s.list = append(s.list, new(T))
+	} else {
+		var none T
+		*s.list[s.used] = none
+	}
+	s.used++
+	return s.list[s.used-1]
+}
+
+// maxSpare is how many are kept for others.
+const maxSpare = 64
+
+func (s *spare[T]) free(used int) {
+	s.used = used
+	s.list = s.list[:min(len(s.list), max(used, maxSpare))]
+}
+
+// Lend lets searches use memory of earlier ones until end is called, after which none of them may be used.
+func Lend(p *Prepared) (end func()) {
+	if p == nil {
+		return func() {}
+	}
+	searches, cursors := p.searches.used, p.cursors.used
+	return func() {
+		p.searches.free(searches)
+		p.cursors.free(cursors)
+	}
 }
 
 // NewPrepared makes one that remembers nothing.

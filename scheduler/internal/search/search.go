@@ -64,7 +64,8 @@ type Search struct {
 	// do not show what is reserved. Each list loses what does not fit.
 	mine, others []string
 
-	found   Found        // by the last call of Next or On: callers share it, as it is large
+	found   Found // by the last call of Next or On: callers share it, as it is large
+	cursors *spare[phaseCursor]
 	few     [4]SetCursor // memory for sets, which mostly are not more
 	fewSets [4]*SetCursor
 }
@@ -81,8 +82,12 @@ type Found struct {
 // New begins a search for instances that take the request, on the nodes that f allows, in a
 // policy's order.
 func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *random.Numbers, policy string) *Search {
+	return begin(new(Search), e, a, f, rng, policy)
+}
+
+func begin(s *Search, e *world.Edit, a *Request, f *feasible.Feasibility, rng *random.Numbers, policy string) *Search {
 	world.Flush(e)
-	s := &Search{Edit: e, Request: a, Fit: f, Random: rng, Policy: policy, ByClass: f.LooksAtMeta()}
+	*s = Search{Edit: e, Request: a, Fit: f, Random: rng, Policy: policy, ByClass: f.LooksAtMeta()}
 	s.order = world.DimensionOrder(f.Job.Prefer)
 	s.sort = world.NewSorter(world.IndexConfig(world.Base(e)), s.order, policy == PolicySpread)
 	s.phases = a.phases
@@ -116,7 +121,13 @@ func New(e *world.Edit, a *Request, f *feasible.Feasibility, rng *random.Numbers
 // order, by its affinities and spreads, and past what is refused by where other instances are, which
 // live are a part of.
 func ForGroup(in *Input, group *structs.TaskGroup, e *world.Edit, f *feasible.Feasibility, rng *random.Numbers, census *feasible.Census, live []*structs.Allocation) *Search {
-	s := New(e, in.requestOf(group), f, rng, in.Policy())
+	var s *Search
+	if p := in.Prepared; p != nil {
+		s = begin(p.searches.next(), e, in.requestOf(group), f, rng, in.Policy())
+		s.cursors = &p.cursors
+	} else {
+		s = New(e, in.requestOf(group), f, rng, in.Policy())
+	}
 	s.Request.LeaveOwned(in.Job, e)
 	s.Request.OfProject(in, e)
 	s.weighBy(in.Typical)

@@ -59,12 +59,12 @@ func (s *Search) again(c *SetCursor, avoid []string) (Found, bool) {
 }
 
 // cursor is where one of the phases is.
-func (c *SetCursor) cursor(phase, phases int) *phaseCursor {
+func (s *Search) cursor(c *SetCursor, phase int) *phaseCursor {
 	if c.phase == nil {
-		c.phase = make([]*phaseCursor, phases)
+		c.phase = make([]*phaseCursor, len(s.phases))
 	}
 	if c.phase[phase] == nil {
-		c.phase[phase] = &phaseCursor{}
+		c.phase[phase] = s.cursors.next()
 	}
 	return c.phase[phase]
 }
@@ -84,7 +84,7 @@ func (s *Search) head(c *SetCursor, phase int, avoid []string) Found {
 	if f, ok := s.leftover(c, phase, avoid); ok {
 		return f
 	}
-	p := c.cursor(phase, len(s.phases))
+	p := s.cursor(c, phase)
 	if p.head.Node != nil {
 		n := world.Current(s.Edit, p.head.Node)
 		if n == p.head.Node && len(avoid) == 0 && s.Refused(n.Node) == "" {
