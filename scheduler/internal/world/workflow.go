@@ -256,19 +256,16 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 		x.dropParts(key, had, keep)
 	}
 	tree.Put(e.tok, &e.w.workflows, key, c)
-	if e.w.pending == key {
-		e.w.pending = ""
-	}
 	if c.KeepsFree() {
 		e.w.pending = key
+	} else if e.w.pending == key {
+		e.w.pending = ""
 	}
 	if keep == nil {
 		had = nil
 	}
-	x.addParts(c, had)
-	for _, p := range c.Keeps {
-		x.addPart(c, &p, true)
-	}
+	x.addParts(c, c.Parts, had, !c.Posted)
+	x.addParts(c, c.Keeps, nil, true)
 }
 
 // Drop ends a workflow's reservation, if it has one.
@@ -278,8 +275,7 @@ func (x WorkflowEdit) Drop(key string) {
 	if !found {
 		return
 	}
-	x.dropParts(key, c.Parts, nil)
-	x.dropParts(key, c.Keeps, nil)
+	x.dropParts(key, slices.Concat(c.Parts, c.Keeps), nil)
 	e.from, e.w.licenses = nil, e.w.licenses.Release(e.tok, key)
 	tree.Delete(e.tok, &e.w.workflows, key)
 	if e.w.pending == key {
@@ -287,31 +283,26 @@ func (x WorkflowEdit) Drop(key string) {
 	}
 }
 
-// addParts reserves the parts of a reservation that it had not before. Those whose cells cannot be bound are lost.
-func (x WorkflowEdit) addParts(c *structs.WorkflowClaim, had []structs.WorkflowPart) {
+// addParts reserves parts of a reservation that it had not before; pending: it keeps what comes free. Those whose cells cannot be bound are lost.
+func (x WorkflowEdit) addParts(c *structs.WorkflowClaim, list, had []structs.WorkflowPart, pending bool) {
 	var lost []*Usage
-	for _, p := range c.Parts {
+	for _, p := range list {
 		if p.Lost || slices.ContainsFunc(had, p.Equal) {
 			continue
 		}
-		if s, part := x.addPart(c, &p, !c.Posted); !x.claimPart(s, &part) {
+		s := StateToChange(x.E, p.NodeID)
+		part := Part{Workflow: c.Key(), Pending: pending, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
+		part.claims = ClaimsOf(c, &p)
+		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
+		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
+		s.recount()
+		if !x.claimPart(s, &part) {
 			lost = append(lost, part.claims)
 		}
 	}
 	for _, u := range lost {
 		x.losePart(u.NodeID, u)
 	}
-}
-
-// addPart has a node hold a part of a reservation. pending: it keeps what comes free.
-func (x WorkflowEdit) addPart(c *structs.WorkflowClaim, p *structs.WorkflowPart, pending bool) (*NodeState, Part) {
-	s := StateToChange(x.E, p.NodeID)
-	part := Part{Workflow: c.Key(), Pending: pending, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
-	part.claims = ClaimsOf(c, p)
-	at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
-	s.parts = slices.Insert(slices.Clone(s.parts), at, part)
-	s.recount()
-	return s, part
 }
 
 // dropParts ends parts of a reservation, all but those to be kept.
