@@ -149,7 +149,7 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 			if part.CellLevel != "" {
 				devices += ", in cells of level " + part.CellLevel
 			}
-			cpu := int64(part.CPU)
+			cpu := part.CPU
 			if cores {
 				cpu = 0
 			}

@@ -415,7 +415,8 @@ func (e *Endpoint) retry(ctx context.Context, args *structs.WorkflowRetryRequest
 // on_failure = "continue" a failed stage has ended.
 func mayBegin(r *structs.WorkflowRun, from string) error {
 	for _, s := range r.Stages[:r.StageIndex(from)] {
-		if s.State != structs.StageComplete && !(s.State == structs.StageFailed && r.Workflow.OnFailure == structs.OnFailureContinue) {
+		ended := s.State == structs.StageComplete || s.State == structs.StageFailed && r.Workflow.OnFailure == structs.OnFailureContinue
+		if !ended {
 			return structs.Errorf(structs.CodeBadRequest, "workflow %q: stage %q cannot be the first that is run again: stage %q before it is not complete",
 				r.ID, from, s.Name).WithHint("begin with that one: `nomadish workflow retry -stage %s %s`", s.Name, r.ID)
 		}
