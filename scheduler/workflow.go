@@ -13,6 +13,14 @@ import (
 // SetWorkflow stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
 func SetWorkflow(e *Edit, c *structs.WorkflowClaim) { world.WorkflowEdit{E: e}.Set(c) }
 
+// PendingWorkflows returns the reservations that keep what comes free, by their keys: one at most of each node pool.
+func PendingWorkflows(w *World) (list []*structs.WorkflowClaim) {
+	for _, c := range world.PendingWorkflows(w).All {
+		list = append(list, c)
+	}
+	return list
+}
+
 // DropWorkflow ends the reservation of the workflow of a key, if it has one.
 func DropWorkflow(e *Edit, key string) { world.WorkflowEdit{E: e}.Drop(key) }
 

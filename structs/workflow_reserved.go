@@ -60,6 +60,8 @@ type WorkflowClaimJob struct {
 	JobID string
 	// Limit is the longest max_run_duration of its groups, 0 if a group has none.
 	Limit time.Duration
+	// Started is when it was registered, in Unix nanoseconds.
+	Started int64
 	// Starting: it has been registered, and nothing of it runs yet.
 	Starting bool
 	// Needs is what all its instances need, CPU without the MHz of whole cores; no node is named.
@@ -133,7 +135,7 @@ func (r *WorkflowRun) Claim() *WorkflowClaim {
 		if j := &stage.Jobs[i]; j.State == StageStarting || j.State == StageRunning {
 			job := specs[j.Name].Job
 			c.Jobs = append(c.Jobs, WorkflowClaimJob{
-				JobID: j.JobID, Limit: timeLimitOf(job), Starting: j.State == StageStarting, Needs: needsOf(job), Licenses: specs[j.Name].Licenses(),
+				JobID: j.JobID, Limit: timeLimitOf(job), Started: j.Start, Starting: j.State == StageStarting, Needs: needsOf(job), Licenses: specs[j.Name].Licenses(),
 			})
 		}
 	}

@@ -283,35 +283,6 @@ func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	return list
 }
 
-// first looks at who keeps what comes free: one workflow at most, and only for a moment one that is not of the highest rank.
-func (w *workflows) first(snap *state.Snapshot) {
-	var keeps *structs.WorkflowRun
-	for r := range snap.Workflows(nil).Alive() {
-		if r.Posted || len(r.Parts) == 0 {
-			continue
-		}
-		if keeps != nil {
-			w.fail("workflows %s and %s both keep what comes free", keeps.ID, r.ID)
-		}
-		keeps = r
-	}
-	list := waiting(snap)
-	if keeps == nil || len(list) > 0 && list[0].ID == keeps.ID {
-		w.passed = nil
-		return
-	}
-	pair := keeps.ID + " before nobody"
-	if len(list) > 0 {
-		pair = keeps.ID + " before " + list[0].ID
-	}
-	switch p := w.passed; {
-	case p == nil || p.by != w.leader || p.pair != pair || w.leader != nil && w.leader.over:
-		w.passed = &passedOver{w.leader, pair, w.now}
-	case w.now-p.since > passedOverFor:
-		w.fail("what comes free is kept for workflow %s since %s", pair, p.since)
-	}
-}
-
 // amounts are amounts of what workflows reserve, in the order of [amountNames].
 type amounts [5]int64
 
@@ -583,8 +554,8 @@ func (w *workflows) remains(snap *state.Snapshot) string {
 			return fmt.Sprintf("workflow %s is %s, and has a reservation: %+v", key, r.State, r.Parts)
 		}
 	}
-	if p := snap.World().PendingWorkflow(); p != nil {
-		return fmt.Sprintf("what comes free is kept for workflow %s, and all have ended", p.Key())
+	if p := scheduler.PendingWorkflows(snap.World()); len(p) > 0 {
+		return fmt.Sprintf("what comes free is kept for workflow %s, and all have ended", p[0].Key())
 	}
 	for job := range snap.Jobs(nil, structs.AllNamespaces, "", false) {
 		if job.Workflow == nil {

@@ -188,7 +188,7 @@ func (s *lossy) check(want string) {
 	switch {
 	case r.State != want:
 		s.t.Fatalf("the run is %s, at stage %d: %q; want %s", r.State, r.Stage, r.Missing, want)
-	case r.Posted || len(r.Parts) > 0 || snap.World().Workflow(key) != nil || snap.World().PendingWorkflow() != nil || scheduler.WorkflowUse(snap.World(), key) != nil:
+	case r.Posted || len(r.Parts) > 0 || snap.World().Workflow(key) != nil || len(scheduler.PendingWorkflows(snap.World())) > 0 || scheduler.WorkflowUse(snap.World(), key) != nil:
 		s.t.Fatalf("a reservation is left: posted %v, %+v", r.Posted, r.Parts)
 	}
 	over := uint64(0) // when the stages before were

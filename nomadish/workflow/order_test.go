@@ -3,6 +3,7 @@ package workflow
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -55,7 +56,7 @@ func TestOrdinaryJobsFillGaps(t *testing.T) {
 	for i, id := range order {
 		if s.id = id; i > 0 {
 			s.step()
-			if p := s.Store.Snapshot().World().PendingWorkflow(); p == nil || p.ID != id || s.run().Posted {
+			if p := scheduler.PendingWorkflows(s.Store.Snapshot().World()); len(p) != 1 || p[0].ID != id || s.run().Posted {
 				t.Fatalf("what comes free is kept for %+v, and not for workflow %s alone: %+v", p, id, s.run())
 			}
 			fills("before the first stage", 6)

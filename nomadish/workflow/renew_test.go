@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -29,7 +30,7 @@ func TestRenewalKeepsWhatComesFree(t *testing.T) {
 		s.borrow(100, 1000)
 		s.node("n-a", 8000, "down")
 		s.step()
-		keeps := func() string { return s.Store.Snapshot().World().PendingWorkflow().ID }
+		keeps := func() string { return scheduler.PendingWorkflows(s.Store.Snapshot().World())[0].ID }
 		if r := s.run(); len(r.Keeps) != 1 || r.Keeps[0].NodeID != "n-b" || r.Missing == "" || keeps() != "chip" {
 			t.Fatalf("%+v are kept, missing %q", r.Keeps, r.Missing)
 		}
@@ -48,7 +49,7 @@ func TestRenewalKeepsWhatComesFree(t *testing.T) {
 			s.decide("flood-1000") // before the reservation is looked at
 			s.step()
 		}
-		if r := s.run(); len(r.Parts) != 1 || r.Parts[0].NodeID != "n-b" || len(r.Keeps) > 0 || s.Store.Snapshot().World().PendingWorkflow() != nil {
+		if r := s.run(); len(r.Parts) != 1 || r.Parts[0].NodeID != "n-b" || len(r.Keeps) > 0 || len(scheduler.PendingWorkflows(s.Store.Snapshot().World())) > 0 {
 			t.Errorf("renewed: %+v, kept %+v", r.Parts, r.Keeps)
 		}
 	}

@@ -11,13 +11,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-const (
-	// reserveEvery is the shortest time between two looks at what could be reserved, unless a run begins.
-	reserveEvery = 100 * time.Millisecond
-	// maxReserving bounds the workflows that wait for their reservation and are looked at in one round: those of the highest rank.
-	maxReserving = 16
-)
-
 // Planner has plans judged and, as far as they hold, committed.
 type Planner interface {
 	Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error)
@@ -37,51 +30,12 @@ func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 // losing returns the runs of whose reservations something is lost, or was, the highest rank first.
 func losing(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	for r := range snap.Workflows(nil).Alive() {
-		if r.Posted && (r.Missing != "" || len(scheduler.LostParts(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))) > 0) {
+		if r.Posted && (r.Missing != "" || licensesShort(snap, r) != "" || len(scheduler.LostParts(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))) > 0) {
 			list = append(list, r)
 		}
 	}
 	slices.SortFunc(list, stages.Compare)
 	return list
-}
-
-// reserve reserves for the runs that wait for it as far as it can be had now, and makes reservations whole of which nodes were lost. It reports whether
-// to look again soon: what it wanted was not to be had any more, or could not be committed.
-func (d *Driver) reserve(ctx context.Context) (again bool) {
-	if d.planner == nil {
-		return false
-	}
-	snap := d.store.Snapshot()
-	list := waiting(snap)
-	lost := losing(snap)
-	first := slices.Concat(list[:min(len(list), 1)], lost[:min(len(lost), 1)]) // of the highest rank: it keeps what comes free
-	slices.SortFunc(first, stages.Compare)
-	if keeps := snap.World().PendingWorkflow(); keeps != nil && (len(first) == 0 || keeps.Key() != structs.WorkflowKey(first[0].Namespace, first[0].ID)) {
-		if r := snap.Workflows(nil).Get(keeps.Namespace, keeps.ID); r != nil {
-			c := scheduler.WorkflowChoice{Missing: r.Missing}
-			if r.Posted { // it keeps what it has
-				c.Posted, c.Parts, c.Licenses = true, r.Parts, r.Licenses
-			}
-			d.submit(ctx, snap, r, c)
-		}
-		return true
-	}
-	bands := BandsAt(snap, d.opts.Clock.Now())
-	for _, r := range list[:min(len(list), maxReserving)] {
-		c := stages.Choose(snap.World(), r, r != first[0], bands)
-		if stages.Same(r, stages.Reservation(r, c)) {
-			continue
-		}
-		if d.submit(ctx, snap, r, c) || c.Posted { // the others see what is left
-			return true
-		}
-	}
-	for _, r := range lost {
-		if c, has := stages.Renew(snap.World(), r, r != first[0], bands); has && !stages.Same(r, stages.Reservation(r, c)) {
-			again = d.submit(ctx, snap, r, c) || again
-		}
-	}
-	return again
 }
 
 // BandsAt returns from whom workflows take what they reserve as of a time. Their priority is left out.

@@ -66,26 +66,28 @@ func (d *Driver) Run(ctx context.Context) {
 
 // follow moves on what changes concern, and tries again what failed, until it falls behind the feed or ctx ends.
 func (d *Driver) follow(ctx context.Context, feed *state.Feed, failed map[structs.NamespacedID]bool) {
-	var last time.Time
-	due := true // reservations are to be looked at
+	v := newReserving(d)
+	behind := false
+	catchUp := func() bool { // moves on what has changed during a round
+		for {
+			changes, found, err := feed.Poll()
+			if behind = err != nil; behind || !found {
+				return !behind
+			}
+			v.note(&changes)
+			failed = merged(failed, d.look(ctx, changed(&changes)))
+		}
+	}
 	for {
-		if due && d.opts.Clock.Now().Sub(last) >= reserveEvery {
-			due, last = d.reserve(ctx), d.opts.Clock.Now()
+		if v.ready() {
+			if v.reserve(ctx, catchUp); behind {
+				return
+			}
 		}
-		after := time.Duration(0)
-		switch {
-		case due:
-			after = reserveEvery
-		case len(failed) > 0:
-			after = retryAfter
-		}
-		changes, err := d.wait(ctx, feed, after)
+		changes, err := d.wait(ctx, feed, v.pause(failed))
 		switch {
 		case err == nil:
-			due = due || mayReserve(&changes)
-			if begins(&changes) {
-				last = time.Time{}
-			}
+			v.note(&changes)
 			at := changed(&changes)
 			for id := range failed { // order does not matter: a set made of a set
 				at = with(at, id)
@@ -103,16 +105,24 @@ func (d *Driver) follow(ctx context.Context, feed *state.Feed, failed map[struct
 func mayReserve(c *state.Changes) bool {
 	return slices.ContainsFunc(c.Items, func(c state.Change) bool {
 		switch c.Kind {
-		case state.KindWorkflow, state.KindNode, state.KindConfig, state.KindProject, state.KindVirtualCluster, state.KindLicense:
+		case state.KindWorkflow, state.KindNode, state.KindConfig, state.KindProject, state.KindVirtualCluster, state.KindLicense, state.KindNodePool,
+			state.KindExchange:
 			return true
+		case state.KindReservation:
+			return c.Old != nil // what was kept for a request that waits may be free
 		case state.KindAlloc:
-			was, _ := c.Old.(*state.AllocRow)
-			now, _ := c.New.(*state.AllocRow)
-			return was != nil && !was.Terminal() && (now == nil || now.Terminal() || now.DesiredStatus() != was.DesiredStatus())
-		case state.KindJob, state.KindEval, state.KindReservation, state.KindRequest, state.KindNodePool, state.KindExchange:
+			return leaves(&c)
+		case state.KindJob, state.KindEval, state.KindRequest:
 		}
 		return false
 	})
+}
+
+// leaves reports whether something is free as an allocation is to run no more, or is suspended.
+func leaves(c *state.Change) bool {
+	was, _ := c.Old.(*state.AllocRow)
+	now, _ := c.New.(*state.AllocRow)
+	return was != nil && !was.Terminal() && (now == nil || now.Terminal() || now.DesiredStatus() != was.DesiredStatus())
 }
 
 // begins reports whether a run has begun: its reservation is looked at at once, so that jobs that come after it do not take what it could reserve.

@@ -358,14 +358,19 @@ func (d workflowDriver) reserveWorkflows() (posted bool, err error) {
 	bands := scheduler.WorkflowBands{Config: &r.config, Now: r.now} // traces have no system jobs
 	for {
 		list := r.flows.waiting()
-		if keeps := r.world.PendingWorkflow(); keeps != nil && (len(list) == 0 || keeps.Key() != list[0].key()) {
-			if err := d.letGo(keeps.Key()); err != nil {
-				return false, err
+		again, wait := false, 0
+		for _, x := range list {
+			c := stages.Choose(r.world, x.run, wait > 0, bands)
+			if !c.Posted && !c.Never {
+				if wait++; wait > maxReserving {
+					break
+				}
+				if wait == 1 {
+					if err := d.letGo(x.key()); err != nil {
+						return false, err
+					}
+				}
 			}
-		}
-		again := false
-		for i, x := range list[:min(len(list), maxReserving)] {
-			c := stages.Choose(r.world, x.run, i > 0, bands)
 			to := stages.Reservation(x.run, c)
 			if stages.Same(x.run, to) {
 				continue
@@ -393,17 +398,18 @@ func (d workflowDriver) reserveWorkflows() (posted bool, err error) {
 	}
 }
 
-// letGo has a workflow that waits keep nothing any more: one of a higher rank has come.
+// letGo has the workflows that wait keep nothing any more, but for the one of a key, which is the first of them that may fit.
 func (d workflowDriver) letGo(key string) error {
 	r := d.r
 	for _, x := range r.flows.alive {
-		if x.key() != key {
+		if x.run.Posted || len(x.run.Parts) == 0 || x.key() == key {
 			continue
 		}
 		to := x.reservation()
 		to.Parts, to.Licenses = nil, nil
-		_, err := d.commit(x, &structs.Plan{Workflow: to})
-		return err
+		if _, err := d.commit(x, &structs.Plan{Workflow: to}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -31,7 +31,11 @@ func (j *judgement) reserveWorkflow() {
 	}
 	if lack != "" {
 		if j.plan.AllAtOnce { // nobody leaves for nothing
-			j.refusedNodes = append(j.refusedNodes, r.Parts[0].NodeID)
+			at := "" // it may have licenses alone
+			if len(r.Parts) > 0 {
+				at = r.Parts[0].NodeID
+			}
+			j.refusedNodes = append(j.refusedNodes, at)
 			j.refuseAll()
 		}
 		if j.reason == "" {

@@ -104,7 +104,8 @@ func userRuns(in *search.Input) []time.Duration {
 }
 
 // Rest returns what is left of the running stage of a workflow, in nanoseconds: the latest time limit of its jobs, of those that have not started
-// from now on. limited is false if a job has no limit, or no stage runs.
+// from now on. A job of which nothing uses the reservation, such as a sysbatch job, started when it was registered, once any of it runs. limited is false
+// if a job has no limit, or no stage runs.
 func Rest(w *world.World, c *structs.WorkflowClaim, now int64) (rest int64, limited bool) {
 	if len(c.Jobs) == 0 {
 		return 0, false
@@ -125,9 +126,13 @@ func Rest(w *world.World, c *structs.WorkflowClaim, now int64) (rest int64, limi
 		if j.Limit == 0 {
 			return 0, false
 		}
-		end, started := ends[j.JobID]
-		if !started || end == 0 {
+		end := ends[j.JobID]
+		switch {
+		case end > 0:
+		case j.Starting || j.Started == 0:
 			end = now + int64(j.Limit)
+		default:
+			end = j.Started + int64(j.Limit)
 		}
 		rest = max(rest, end-now)
 	}

@@ -17,7 +17,7 @@ func As(e *world.Edit, r *structs.WorkflowReservation) (now *structs.WorkflowCla
 	}
 	c := *was
 	c.Parts, c.Licenses, c.Posted, c.Closed, c.Keeps = r.Parts, r.Licenses, r.Posted, r.Closed, r.Keeps
-	if c.KeepsFree() && x.Pending() != "" && x.Pending() != r.Key() {
+	if c.KeepsFree() && rival(e, &c) {
 		return nil, "another workflow keeps what comes free"
 	}
 	if !r.Posted {
@@ -33,6 +33,17 @@ func As(e *world.Edit, r *structs.WorkflowReservation) (now *structs.WorkflowCla
 		return nil, lack
 	}
 	return &c, ""
+}
+
+// rival reports whether another workflow keeps what comes free, so that one cannot: nodes of its node pool, or licenses.
+func rival(e *world.Edit, c *structs.WorkflowClaim) bool {
+	for key, o := range world.PendingWorkflows(world.Base(e)).All {
+		samePool := o.NodePool == c.NodePool || o.NodePool == structs.AllNodePool || c.NodePool == structs.AllNodePool
+		if key != c.Key() && (samePool || !o.Posted && !c.Posted && len(o.Licenses) > 0 && len(c.Licenses) > 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // partsLack returns what a node has too little of for a part of a reservation that is posted, beyond what the workflow had; "": nothing.

@@ -182,9 +182,11 @@ func (s *Search) Rewind() {
 			s.others = append(s.others, id)
 		}
 	}
-	if c := world.Base(s.Edit).PendingWorkflow(); c != nil && (s.Request.By.Entitled || s.Request.By.Recognised) {
-		for _, p := range c.KeptParts() {
-			s.others = append(s.others, p.NodeID)
+	if s.Request.By.Entitled || s.Request.By.Recognised {
+		for _, c := range world.PendingWorkflows(world.Base(s.Edit)).All {
+			for _, p := range c.KeptParts() {
+				s.others = append(s.others, p.NodeID)
+			}
 		}
 	}
 	if s.byID() {

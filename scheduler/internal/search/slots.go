@@ -17,7 +17,7 @@ func (a *Request) OfProject(in *Input, e *world.Edit) {
 	}
 	of, volume := standing.Instance(world.Base(e), in.Job, a.Group)
 	a.Volume = volume
-	a.By.Recognised = world.Base(e).PendingWorkflow() != nil && standing.Of(world.Base(e), in.Job) == structs.StandingRecognised
+	a.By.Recognised = world.PendingWorkflows(world.Base(e)).Len() > 0 && standing.Of(world.Base(e), in.Job) == structs.StandingRecognised
 	a.Resources.Shared.Terms.Slots = &structs.SlotTerms{
 		Project: of.Project, Step: of.Step, User: of.User, Groups: strings.Join(of.Groups, ","), Type: of.Type, Cost: of.Cost,
 	}

@@ -53,7 +53,7 @@ func HasFailed(w *world.World, u *world.Usage) bool {
 
 // Recognised reports whether the submission check recognises the job of a usage, so that it ranks above the reservation of a workflow that is pending.
 func Recognised(w *world.World, u *world.Usage) bool {
-	return w.PendingWorkflow() != nil && u.Owner.Terms.Slots != nil && w.Slots() != nil && !HasFailed(w, u)
+	return world.PendingWorkflows(w).Len() > 0 && u.Owner.Terms.Slots != nil && w.Slots() != nil && !HasFailed(w, u)
 }
 
 // Instance returns an instance of a group as its project's slots count it, and what it requests; nil: there are no projects, or its job names none.

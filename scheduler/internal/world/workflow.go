@@ -228,16 +228,8 @@ func Workflows(w *World) *Tree[string, *structs.WorkflowClaim] { return &w.workf
 // Claim returns the reservation of a workflow as the edit has it; nil: it has none.
 func (x WorkflowEdit) Claim(key string) *structs.WorkflowClaim { return x.E.w.Workflow(key) }
 
-// Pending returns the key of the workflow that keeps what comes free; "": none does.
-func (x WorkflowEdit) Pending() string { return x.E.w.pending }
-
-// PendingWorkflow returns the reservation that keeps what comes free; nil: none does.
-func (w *World) PendingWorkflow() *structs.WorkflowClaim {
-	if w.pending == "" {
-		return nil
-	}
-	return w.Workflow(w.pending)
-}
+// PendingWorkflows are the reservations that keep what comes free, by their keys: one at most of each node pool, and one at most of them with licenses.
+func PendingWorkflows(w *World) *Tree[string, *structs.WorkflowClaim] { return &w.pending }
 
 // WorkflowEdit is an Edit as what changes workflows' reservations, and looks at them.
 type WorkflowEdit struct{ E *Edit }
@@ -256,10 +248,9 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 		x.dropParts(key, had, keep)
 	}
 	tree.Put(e.tok, &e.w.workflows, key, c)
+	tree.Delete(e.tok, &e.w.pending, key)
 	if c.KeepsFree() {
-		e.w.pending = key
-	} else if e.w.pending == key {
-		e.w.pending = ""
+		tree.Put(e.tok, &e.w.pending, key, c)
 	}
 	if keep == nil {
 		had = nil
@@ -278,9 +269,7 @@ func (x WorkflowEdit) Drop(key string) {
 	x.dropParts(key, slices.Concat(c.Parts, c.Keeps), nil)
 	e.from, e.w.licenses = nil, e.w.licenses.Release(e.tok, key)
 	tree.Delete(e.tok, &e.w.workflows, key)
-	if e.w.pending == key {
-		e.w.pending = ""
-	}
+	tree.Delete(e.tok, &e.w.pending, key)
 }
 
 // addParts reserves parts of a reservation that it had not before; pending: it keeps what comes free. Those whose cells cannot be bound are lost.

@@ -36,9 +36,8 @@ type World struct {
 	names Tree[NodeName, struct{}]
 	// reservations are the reservations, by node ID.
 	reservations Tree[string, *Reservation]
-	// workflows are the reservations of workflows, by structs.WorkflowKey; pending names the one that keeps what comes free, "": none does.
-	workflows Tree[string, *structs.WorkflowClaim]
-	pending   string
+	// workflows are the reservations of workflows, by structs.WorkflowKey; pending are those that keep what comes free.
+	workflows, pending Tree[string, *structs.WorkflowClaim]
 	// gangs are the members of gangs, gang by gang.
 	gangs Tree[member, *Usage]
 	// usages are the ready nodes by what they would have without those of a priority and below,
@@ -76,7 +75,7 @@ func New() *World {
 		nodes: newTree[string, *NodeState](strings.Compare), names: newTree[NodeName, struct{}](compareNames),
 		classes: newTree[string, *NodeSet](strings.Compare), families: newTree[string, *NodeSet](strings.Compare),
 		supply: newTree[string, *Supply](strings.Compare), reservations: newTree[string, *Reservation](strings.Compare),
-		workflows: newTree[string, *structs.WorkflowClaim](strings.Compare), gangs: newTree[member, *Usage](compareMembers),
+		workflows: newTree[string, *structs.WorkflowClaim](strings.Compare), pending: newTree[string, *structs.WorkflowClaim](strings.Compare), gangs: newTree[member, *Usage](compareMembers),
 		allocs: newTree[string, *Usage](strings.Compare), usages: newTree[UsageKey, *UsageSet](compareUsageKeys),
 		places: newTree[string, *UsageRef](strings.Compare), shares: shares.New(),
 		rules: &rules{cycle: int64(structs.DefaultCycle), requeues: new(structs.DefaultMaxRequeues), index: indexConfig(&structs.SchedulerConfiguration{})},

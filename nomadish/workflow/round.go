@@ -1,0 +1,360 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/stages"
+	"github.com/nomadish/nomadish/structs"
+)
+
+const (
+	// reserveEvery is the shortest time between two rounds that look at what could be reserved, unless a run begins.
+	reserveEvery = 100 * time.Millisecond
+	// maxPause bounds how long rounds that take long wait for the next one; see [reserving.reserve].
+	maxPause = 5 * time.Second
+	// reserveAnyway is in how long the runs that wait are looked at anew though nothing has changed: what is given to projects changes with the week.
+	reserveAnyway = time.Minute
+	// maxReserving bounds the workflows that wait for room and are looked at in one round: those of the highest rank. Those that can never fit do not count.
+	maxReserving = 16
+)
+
+// reserving looks, in rounds, at what could be reserved for the runs that wait. What it remembers of a round only spares work: a new leader knows none.
+type reserving struct {
+	d     *Driver
+	due   bool // a round is to be made
+	waits bool // there were runs in the last round that wait
+	last  time.Time
+	next  time.Time // no round before
+	// known is what was chosen for the runs that wait, by structs.WorkflowKey, when there was no room for them.
+	known map[string]*chosen
+	// The changes are counted: at is how many have been seen. all is the last one after which all may be chosen otherwise, room the last one after which more
+	// may be free in any pool, pools the last one in each pool.
+	at, all, room uint64
+	pools         map[string]uint64
+}
+
+// chosen is what was chosen for a run that waits.
+type chosen struct {
+	scheduler.WorkflowChoice
+	run         int
+	createIndex uint64
+	submitted   int64
+	kept        bool   // another one keeps what comes free
+	at          uint64 // how many changes had been seen
+}
+
+func newReserving(d *Driver) *reserving {
+	return &reserving{d: d, due: true, pools: map[string]uint64{}}
+}
+
+// note notes what changes may make of reservations.
+func (v *reserving) note(c *state.Changes) {
+	if mayReserve(c) {
+		v.due = true
+	}
+	if begins(c) {
+		v.next = time.Time{}
+	}
+	if len(v.known) == 0 {
+		return
+	}
+	v.at++
+	snap := v.d.store.Snapshot()
+	for i := range c.Items {
+		switch c := &c.Items[i]; c.Kind {
+		case state.KindNode, state.KindConfig, state.KindProject, state.KindVirtualCluster, state.KindLicense, state.KindNodePool, state.KindExchange:
+			v.all = v.at
+		case state.KindReservation:
+			v.room = v.at
+		case state.KindAlloc:
+			v.noteAlloc(snap, c)
+		case state.KindWorkflow:
+			was, _ := c.Old.(*structs.WorkflowRun)
+			now, _ := c.New.(*structs.WorkflowRun)
+			if was == nil || !was.Posted || now != nil && now.Posted && structs.PartsEqual(was.Parts, now.Parts) {
+				continue // what is pending binds no reservation
+			}
+			if v.pools[was.Workflow.NodePool] = v.at; len(was.Licenses) > 0 {
+				v.room = v.at
+			}
+		case state.KindJob, state.KindEval, state.KindRequest:
+		}
+	}
+}
+
+// noteAlloc notes what the end of an allocation leaves.
+func (v *reserving) noteAlloc(snap *state.Snapshot, c *state.Change) {
+	if !leaves(c) {
+		return
+	}
+	row := c.Old.(*state.AllocRow)
+	var terms *structs.AllocTerms
+	if r := row.Resources(); r != nil {
+		terms = r.Shared.Terms
+	}
+	switch n := snap.Node(nil, row.NodeID()); {
+	case terms != nil && (terms.PerNode || terms.Claim != "" && terms.Claim != structs.ClaimWorkflow):
+		v.all = v.at // it bounded what a node could have if it was empty
+	case n == nil || terms == nil || len(terms.Licenses.List()) > 0:
+		v.room = v.at
+	default:
+		v.pools[n.NodePool] = v.at
+	}
+}
+
+// fresh reports whether nothing has changed that what was chosen for a run depends on.
+func (v *reserving) fresh(was *chosen, r *structs.WorkflowRun, kept bool) bool {
+	switch {
+	case was == nil || was.run != r.Run || was.createIndex != r.CreateIndex || was.submitted != r.SubmitTime || v.all > was.at:
+		return false
+	case was.Never:
+		return true
+	case was.kept != kept || v.room > was.at:
+		return false
+	case r.Workflow.NodePool == structs.AllNodePool:
+		for _, at := range v.pools { // order does not matter: any
+			if at > was.at {
+				return false
+			}
+		}
+	}
+	return v.pools[r.Workflow.NodePool] <= was.at
+}
+
+// ready reports whether a round is to be made now.
+func (v *reserving) ready() bool {
+	now := v.d.opts.Clock.Now()
+	if !v.due && v.waits && now.Sub(v.last) >= reserveAnyway {
+		v.at++
+		v.due, v.all = true, v.at
+	}
+	return v.due && !now.Before(v.next)
+}
+
+// after returns in how long a round is to be made if nothing changes; 0: never.
+func (v *reserving) after() time.Duration {
+	now := v.d.opts.Clock.Now()
+	switch {
+	case v.due:
+		return max(time.Nanosecond, v.next.Sub(now))
+	case v.waits:
+		return max(time.Nanosecond, v.last.Add(reserveAnyway).Sub(now))
+	}
+	return 0
+}
+
+// reserve makes a round. between is called before each run that is looked at: what is due meanwhile, as the start of a stage, does not wait for the
+// round; false ends it. A round that took long is followed by a pause, so that reserving never takes more than a fifth of the time.
+func (v *reserving) reserve(ctx context.Context, between func() bool) {
+	began := v.d.opts.Clock.Now()
+	v.due, v.last = false, began
+	if v.d.planner == nil {
+		return
+	}
+	again := v.round(ctx, between)
+	v.due = v.due || again
+	took := v.d.opts.Clock.Now().Sub(began)
+	v.next = began.Add(took + min(max(reserveEvery-took, 4*took), maxPause))
+}
+
+// round reserves for the runs that wait for it as far as it can be had now, and makes reservations whole of which nodes were lost. It reports whether to
+// look again soon: what it wanted was not to be had any more, or could not be committed, or it has made a reservation, beside which the others are to be
+// looked at.
+func (v *reserving) round(ctx context.Context, between func() bool) (again bool) {
+	snap := v.d.store.Snapshot()
+	list := waiting(snap)
+	v.waits = len(list) > 0
+	v.forget(list)
+	list = slices.Concat(list, losing(snap))
+	slices.SortFunc(list, stages.Compare)
+	k := keeping{v: v}
+	if k.letGo(ctx, func(c *structs.WorkflowClaim) bool {
+		return !slices.ContainsFunc(list, func(r *structs.WorkflowRun) bool { return r.Namespace == c.Namespace && r.ID == c.ID })
+	}) {
+		return true
+	}
+	for _, r := range list {
+		if !between() || ctx.Err() != nil {
+			return true
+		}
+		if snap = v.d.store.Snapshot(); snap.Workflows(nil).Get(r.Namespace, r.ID) != r {
+			again = true // it has changed meanwhile
+			continue
+		}
+		switch {
+		case r.Posted:
+			again = v.renew(ctx, snap, r, &k) || again
+		case k.waiting >= maxReserving:
+		case v.try(ctx, snap, r, &k):
+			return true // the others see what is left
+		}
+	}
+	return again
+}
+
+// try reserves for a run that waits. It reports whether a round is to begin anew: it has its reservation, or what it wanted was not to be had.
+func (v *reserving) try(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
+	key, kept := structs.WorkflowKey(r.Namespace, r.ID), k.keeps(r.Workflow.NodePool)
+	c := v.known[key]
+	if !v.fresh(c, r, kept) {
+		c = v.choose(snap, r, kept)
+	}
+	delete(v.known, key)
+	choice := c.WorkflowChoice
+	if !choice.Posted {
+		v.known[key] = c
+		if !choice.Never {
+			k.waiting++
+		}
+		if choice = k.add(r, choice, kept); k.releases(ctx, r, choice) {
+			return true
+		}
+	}
+	if stages.Same(r, stages.Reservation(r, choice)) {
+		return false
+	}
+	return v.d.submit(ctx, v.d.store.Snapshot(), r, choice) || choice.Posted
+}
+
+// choose chooses for a run that waits.
+func (v *reserving) choose(snap *state.Snapshot, r *structs.WorkflowRun, kept bool) *chosen {
+	return &chosen{
+		WorkflowChoice: stages.Choose(snap.World(), r, kept, BandsAt(snap, v.d.opts.Clock.Now())),
+		run:            r.Run, createIndex: r.CreateIndex, submitted: r.SubmitTime, kept: kept, at: v.at,
+	}
+}
+
+// forget forgets what was chosen for runs that do not wait any more.
+func (v *reserving) forget(list []*structs.WorkflowRun) {
+	was := v.known
+	v.known = make(map[string]*chosen, len(list))
+	for _, r := range list {
+		key := structs.WorkflowKey(r.Namespace, r.ID)
+		if c := was[key]; c != nil {
+			v.known[key] = c
+		}
+	}
+}
+
+// renew makes a reservation whole that has lost something, or says what is missing. It reports whether that failed.
+func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
+	c, has := stages.Renew(snap.World(), r, k.keeps(r.Workflow.NodePool), BandsAt(snap, v.d.opts.Clock.Now()))
+	if !has {
+		return false
+	}
+	if short := licensesShort(snap, r); short != "" {
+		c.Missing = strings.TrimPrefix(c.Missing+"; "+short, "; ")
+	}
+	if len(c.Keeps) > 0 {
+		k.take(r.Workflow.NodePool)
+		if k.letGo(ctx, k.before(r, false)) {
+			return true
+		}
+	}
+	return !stages.Same(r, stages.Reservation(r, c)) && v.d.submit(ctx, v.d.store.Snapshot(), r, c)
+}
+
+// licensesShort says of which licenses there are fewer by now than a run has reserved; "": of none.
+func licensesShort(snap *state.Snapshot, r *structs.WorkflowRun) string {
+	var short []string
+	for _, reserved := range r.Licenses {
+		var count int64
+		if l := snap.Licenses().Get(nil, reserved.Name); l != nil {
+			count = l.Count
+		}
+		if count < reserved.Count {
+			short = append(short, fmt.Sprintf("%d of license %q are reserved, and there are %d", reserved.Count, reserved.Name, count))
+		}
+	}
+	return strings.Join(short, "; ")
+}
+
+// keeping is who keeps what comes free, as far as a round has seen: of each node pool, and of licenses, the first run that waits and is not never to fit.
+type keeping struct {
+	v        *reserving
+	pools    map[string]bool
+	licenses bool
+	waiting  int // how many wait and may fit
+}
+
+// keeps reports whether a run keeps what comes free in a pool.
+func (k *keeping) keeps(pool string) bool {
+	return len(k.pools) > 0 && (k.pools[pool] || k.pools[structs.AllNodePool] || pool == structs.AllNodePool)
+}
+
+// add returns what was chosen for a run that waits as far as it may keep it: of what a run of a higher rank keeps nothing.
+func (k *keeping) add(r *structs.WorkflowRun, c scheduler.WorkflowChoice, kept bool) scheduler.WorkflowChoice {
+	if c.Never || kept {
+		return c
+	}
+	k.take(r.Workflow.NodePool)
+	if k.licenses {
+		c.Licenses = nil
+	}
+	k.licenses = k.licenses || len(c.Licenses) > 0
+	return c
+}
+
+// take has a run keep what comes free in a pool.
+func (k *keeping) take(pool string) {
+	if k.pools == nil {
+		k.pools = map[string]bool{}
+	}
+	k.pools[pool] = true
+}
+
+// releases has runs of lower ranks keep nothing any more that one is to keep now. It reports whether that failed.
+func (k *keeping) releases(ctx context.Context, r *structs.WorkflowRun, c scheduler.WorkflowChoice) (failed bool) {
+	return len(c.Parts) > 0 && k.letGo(ctx, k.before(r, len(c.Licenses) > 0))
+}
+
+// before returns which others keep what a run is to keep: nodes of its pool, or licenses.
+func (k *keeping) before(r *structs.WorkflowRun, licenses bool) func(*structs.WorkflowClaim) bool {
+	return func(o *structs.WorkflowClaim) bool {
+		samePool := o.NodePool == r.Workflow.NodePool || o.NodePool == structs.AllNodePool || r.Workflow.NodePool == structs.AllNodePool
+		return (o.Namespace != r.Namespace || o.ID != r.ID) && (samePool || licenses && !o.Posted && len(o.Licenses) > 0)
+	}
+}
+
+// letGo has the runs keep nothing any more that keep what comes free, and for which a function answers true. It reports whether that failed.
+func (k *keeping) letGo(ctx context.Context, which func(*structs.WorkflowClaim) bool) (failed bool) {
+	for _, c := range scheduler.PendingWorkflows(k.v.d.store.Snapshot().World()) {
+		if !which(c) {
+			continue
+		}
+		snap := k.v.d.store.Snapshot()
+		if r := snap.Workflows(nil).Get(c.Namespace, c.ID); r != nil {
+			choice := scheduler.WorkflowChoice{Missing: r.Missing}
+			if r.Posted { // it keeps what it has
+				choice.Posted, choice.Parts, choice.Licenses = true, r.Parts, r.Licenses
+			}
+			failed = k.v.d.submit(ctx, snap, r, choice) || failed
+		}
+	}
+	return failed
+}
+
+// pause reports in how long a driver goes on though nothing has changed; 0: it does not.
+func (v *reserving) pause(failed map[structs.NamespacedID]bool) time.Duration {
+	after := v.after()
+	if len(failed) > 0 && (after == 0 || after > retryAfter) {
+		after = retryAfter
+	}
+	return after
+}
+
+// merged returns both sets as one.
+func merged(a, b map[structs.NamespacedID]bool) map[structs.NamespacedID]bool {
+	if a == nil {
+		return b
+	}
+	maps.Copy(a, b)
+	return a
+}
