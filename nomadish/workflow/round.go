@@ -261,7 +261,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 	return !stages.Same(r, stages.Reservation(r, c)) && v.d.submit(ctx, v.d.store.Snapshot(), r, c)
 }
 
-// licensesShort says of which licenses there are fewer by now than a run has reserved; "": of none.
+// licensesShort names the licenses of which there are fewer by now than a run has reserved; "": of none.
 func licensesShort(snap *state.Snapshot, r *structs.WorkflowRun) string {
 	var short []string
 	for _, reserved := range r.Licenses {
