@@ -12,10 +12,10 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// posts ends ordinary instances one after the other until a workflow has its reservation, and fails if it never has.
+// posts ends ordinary instances one after the other until a workflow has its reservation, and fails if it does not have it once as many have ended as run.
 func (s *started) posts(flood string) {
 	s.t.Helper()
-	for len(s.live(flood)) > 0 {
+	for range s.live(flood) {
 		s.ends(s.live(flood)[0])
 		s.step()
 		if s.decide(flood); s.run().Posted {
