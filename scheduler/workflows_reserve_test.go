@@ -91,6 +91,18 @@ func TestReservationRenewed(t *testing.T) {
 	}
 }
 
+// TestRenewalKeepsElsewhere: on a node whose part is lost with its cells nothing is kept in its place: a node counts as one part of a workflow.
+func TestRenewalKeepsElsewhere(t *testing.T) {
+	w := newWorkflows(t, 4, 0)
+	w.slotNode("n2", 8)
+	w.submit("", "fill", 5)
+	w.claim.Parts = []structs.WorkflowPart{{NodeID: "n2", CPU: 4000, MemoryMB: 4000, DiskMB: 100, Lost: true}}
+	w.set()
+	if r := w.renewed(stagesOf([]int{6})...); r.Missing == "" || coresOf(r.Keeps)["n2"] > 0 {
+		t.Errorf("the part on n2 is lost: %+v", r)
+	}
+}
+
 // TestRenewedAsStagesNeed: what was lost with a node is packed anew by the stages that are not over: on nodes that their jobs may use, on several if need be,
 // beside parts that are left and may grow, and no more than they need.
 func TestRenewedAsStagesNeed(t *testing.T) {

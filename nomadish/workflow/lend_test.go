@@ -30,9 +30,9 @@ func TestTimeRuleHeedsSysbatch(t *testing.T) {
 	s.Put(t, e)
 	s.step()
 	s.clock.now = s.clock.now.Add(59 * time.Minute)
-	for id, minutes := range map[string]time.Duration{"long": 30, "short": 0} {
+	for id, limit := range map[string]time.Duration{"long": 30*time.Minute + time.Second, "short": time.Second} {
 		job := cores(4, 1000)
-		job.ID, job.TaskGroups[0].MaxRunDuration = id, minutes*time.Minute+time.Second
+		job.ID, job.TaskGroups[0].MaxRunDuration = id, limit
 		job.Canonicalize()
 		s.Put(t, &structs.JobRegisterEntry{Job: job, Time: int64(s.Index())})
 		if n := s.decide(id); (n > 0) != (id == "short") {

@@ -62,10 +62,13 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 	}
 	var has left
 	var names []string
+	var lostAt []int // ready nodes that have a part which is lost, with its cells
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
 		if !ready || p.Lost {
-			names = append(names, structs.ShortID(p.NodeID))
+			if names = append(names, structs.ShortID(p.NodeID)); ready {
+				lostAt = append(lostAt, i)
+			}
 			continue
 		}
 		has.add(p, i, x.free[i])
@@ -90,7 +93,7 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 	if why != "" {
 		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and " + why
 		if !kept {
-			out.Keeps = x.keep(&r)
+			out.Keeps = x.keep(&r, lostAt)
 		}
 		return out
 	}
@@ -120,15 +123,19 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 	return Choice{}, why, packed.Apart
 }
 
-// keep returns where what comes free is kept in place of what was lost, on nodes that have no part: as for a whole reservation, what other workflows have
-// reserved comes free last. Parts that are left do not grow: a node keeps one part of a workflow.
-func (c *chooser) keep(r *request) []structs.WorkflowPart {
+// keep returns where what comes free is kept in place of what was lost, on nodes that have no part, be it lost: as for a whole reservation, what other
+// workflows have reserved comes free last. Parts that are left do not grow: a node keeps one part of a workflow.
+func (c *chooser) keep(r *request, lostAt []int) []structs.WorkflowPart {
 	is := *r
 	is.left.most = nil
 	for i := range is.left.parts {
 		is.left.most = append(is.left.most, is.left.parts[i].Amounts)
 	}
 	for _, nodes := range [][]workflow.Amounts{c.beside, c.empty} {
+		nodes = slices.Clone(nodes)
+		for _, i := range lostAt {
+			nodes[i] = workflow.Amounts{}
+		}
 		if packed := is.pack(nodes); packed.Missing.IsZero() {
 			_, more := is.left.split(packed.Parts)
 			return c.parts(more)
