@@ -96,7 +96,7 @@ func TestLicensesOfWorkflow(t *testing.T) {
 	}
 	says(t, a, 0, "license apply -count 10 vcs")
 	plain := a.job("plain", licensedWorkflow("plain", a.dir, ""))
-	says(t, a, 0, "workflow plan "+plain, "b              b     3          60 MHz  0      30 MiB  0     vcs 6", "Reserved       max", "It would start at once")
+	says(t, a, 0, "workflow plan "+plain, "b              b     3          60 MHz  30 MiB  vcs 6", "Reserved       max", "It would start at once")
 	says(t, a, 0, "workflow run -detach "+plain)
 	a.running("plain/1/a", 1, 20*time.Second)
 	says(t, a, 0, "job run -detach "+a.job("sim", licensedJob("sim", 10, "vcs")))
