@@ -94,14 +94,19 @@ func (s *Snapshot) Jobs(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[
 	return where(all, func(j *structs.Job) bool { return strings.HasPrefix(j.ID, prefix) })
 }
 
-// ScalingJobs walks the jobs that have scaling policies, see structs.Job.HasScaling, ordered by namespace and ID.
-func (s *Snapshot) ScalingJobs(ws *WatchSet) iter.Seq[*structs.Job] {
-	return many[structs.Job](s.v, ws, false, TableJobs, byScaling, byScaling)
-}
+// JobSet is jobs that have something in common, and are found without a look at all others.
+type JobSet string
 
-// JobsPerNode walks the system and sysbatch jobs that are not stopped, without those that only make others.
-func (s *Snapshot) JobsPerNode(ws *WatchSet) iter.Seq[*structs.Job] {
-	return many[structs.Job](s.v, ws, false, TableJobs, byPerNode, byPerNode)
+const (
+	// ScalingJobs have scaling policies, see structs.Job.HasScaling.
+	ScalingJobs JobSet = byScaling
+	// JobsPerNode are the system and sysbatch jobs that are not stopped, without those that only make others.
+	JobsPerNode JobSet = byPerNode
+)
+
+// JobsOf walks the jobs of a set, ordered by namespace and ID.
+func (s *Snapshot) JobsOf(ws *WatchSet, set JobSet) iter.Seq[*structs.Job] {
+	return many[structs.Job](s.v, ws, false, TableJobs, string(set), string(set))
 }
 
 // JobSummary counts a job's allocations; nil if there is no such job.

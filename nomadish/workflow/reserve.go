@@ -41,7 +41,7 @@ func losing(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 // BandsAt returns from whom workflows take what they reserve as of a time. Their priority is left out.
 func BandsAt(snap *state.Snapshot, now time.Time) scheduler.WorkflowBands {
 	config, perNode := snap.SchedulerConfig(nil), map[structs.NamespacedID]bool{}
-	for j := range snap.JobsPerNode(nil) {
+	for j := range snap.JobsOf(nil, state.JobsPerNode) {
 		perNode[structs.NamespacedID{Namespace: j.Namespace, ID: j.ID}] = true
 	}
 	return scheduler.WorkflowBands{Config: &config, Now: now.UnixNano(), PerNode: func(id structs.NamespacedID) bool { return perNode[id] }}

@@ -17,7 +17,7 @@ func (e *Endpoint) scalingList(ctx context.Context, args *structs.ScalingPolicyL
 	ns := rpc.NamespaceOf(&args.QueryOptions)
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		var stubs []*structs.ScalingPolicyListStub
-		for job := range snap.ScalingJobs(ws) {
+		for job := range snap.JobsOf(ws, state.ScalingJobs) {
 			if (ns != structs.AllNamespaces && job.Namespace != ns) || (args.Job != "" && job.ID != args.Job) ||
 				(args.Type != "" && args.Type != structs.ScalingHorizontal) {
 				continue
@@ -45,7 +45,7 @@ func (e *Endpoint) scalingGet(ctx context.Context, args *structs.IDRequest) (*st
 	reply := &structs.ScalingPolicyReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.Policy = nil
-		for job := range snap.ScalingJobs(nil) {
+		for job := range snap.JobsOf(nil, state.ScalingJobs) {
 			for _, g := range job.TaskGroups {
 				if g.Scaling == nil || structs.ScalingPolicyID(job.Namespace, job.ID, g.Name) != args.ID {
 					continue
@@ -55,7 +55,7 @@ func (e *Endpoint) scalingGet(ctx context.Context, args *structs.IDRequest) (*st
 				return reply.Policy.ModifyIndex, nil
 			}
 		}
-		snap.ScalingJobs(ws)
+		snap.JobsOf(ws, state.ScalingJobs)
 		return snap.WrittenIndex(state.TableJobs), nil
 	})
 }
