@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -57,35 +55,25 @@ func readLicenses(stdin io.Reader, path string, isJSON bool) (*licenseFile, erro
 
 // readHCL reads license "NAME" { … }, the only block of a file.
 func (f *licenseFile) readHCL(src []byte) error {
-	file, problems := hclfile.Parse(f.path, src, hclfile.Limits{FileBytes: maxSpecFile})
-	if len(problems) > 0 {
-		return problems.Err()
+	blocks, decoder, err := specBlocks{
+		types:   []string{"license"},
+		unnamed: `a %[1]s needs a name: write %[1]s "NAME" { … }`,
+		none:    `the file has no license: write license "NAME" { … }`,
+	}.read(f.path, src)
+	if err != nil {
+		return err
 	}
-	scope, blocks, problems := hclfile.NewScope(file, hclfile.Options{})
-	for _, a := range file.Attributes() {
-		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: at the top of the file stand only blocks license", a.Name))
-	}
-	var found []*hclsyntax.Block
+	var problems hclfile.Problems
 	for _, b := range blocks {
-		switch {
-		case b.Type != "license":
-			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: at the top of the file stand only blocks license", b.Type))
-		case len(b.Labels) != 1 || b.Labels[0] == "":
-			problems = append(problems, hclfile.At(b.DefRange(), `a license needs a name: write license "NAME" { … }`))
-		case b.Body.Attributes["count"] == nil:
+		if b.Body.Attributes["count"] == nil {
 			problems = append(problems, hclfile.At(b.DefRange(), "license %q: count is missing: state how many there are", b.Labels[0]))
-		default:
-			found = append(found, b)
 		}
 	}
-	if len(found) == 0 && len(problems) == 0 {
-		problems = append(problems, hclfile.Problem{File: f.path, Text: `the file has no license: write license "NAME" { … }`})
-	}
 	if len(problems) > 0 {
 		return problems.Err()
 	}
-	f.ranges = hclfile.NewDecoder(file, scope)
-	for _, b := range found {
+	f.ranges = decoder
+	for _, b := range blocks {
 		l := &structs.License{}
 		f.ranges.Block(b, l, licensePath(b.Labels[0]))
 		l.Name = b.Labels[0]
@@ -97,24 +85,9 @@ func (f *licenseFile) readHCL(src []byte) error {
 func licensePath(name string) string { return structs.ChildPath("", "license", name, -1) }
 
 // readJSON reads a license as the API has it, or a list of some.
-func (f *licenseFile) readJSON(src []byte) error {
-	var into any = &f.licenses
-	if !isJSONList(src) {
-		l := &structs.License{}
-		f.licenses, into = []*structs.License{l}, l
-	}
-	if err := decodeStrictJSON(f.path, src, into, jsonKeys(reflect.TypeFor[structs.License]())); err != nil {
-		return err
-	}
-	for _, l := range f.licenses {
-		if l == nil {
-			return fmt.Errorf("%s: a license of the list is null", f.path)
-		}
-	}
-	if len(f.licenses) == 0 {
-		return fmt.Errorf("%s: the list is empty", f.path)
-	}
-	return nil
+func (f *licenseFile) readJSON(src []byte) (err error) {
+	f.licenses, err = readJSONList[structs.License](f.path, src, "license", jsonKeys(reflect.TypeFor[structs.License]()))
+	return err
 }
 
 // placed puts the place in the file before an error about a license, as [structs.License.Validate] writes it.

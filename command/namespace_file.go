@@ -1,14 +1,13 @@
 package command
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"reflect"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -17,20 +16,16 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// maxNamespaceFile bounds a namespace's file, in bytes.
-const maxNamespaceFile = 1 << 20
-
 // namespaceInput returns the namespace of a file or, by its name, an existing or a new one with another description.
 func (e *env) namespaceInput(ctx context.Context, input string, isJSON, described bool, description string) (*structs.Namespace, error) {
 	if input == "-" {
 		return readNamespace(e.in, input, isJSON)
 	}
 	if !described {
-		f, err := os.Open(input) // the user names the file
+		_, err := os.Stat(input)
 		switch {
 		case err == nil:
-			defer f.Close() //nolint:errcheck // read only
-			return readNamespace(f, input, isJSON)
+			return readNamespace(e.in, input, isJSON)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		case isJSON || !structs.ValidNamespace(input):
@@ -50,14 +45,11 @@ func (e *env) namespaceInput(ctx context.Context, input string, isJSON, describe
 	return n, n.Validate()
 }
 
-// readNamespace reads the namespace of a file.
-func readNamespace(from io.Reader, path string, isJSON bool) (*structs.Namespace, error) {
-	src, err := io.ReadAll(io.LimitReader(from, maxNamespaceFile+1))
+// readNamespace reads the namespace of a file; "-" is standard input.
+func readNamespace(stdin io.Reader, path string, isJSON bool) (*structs.Namespace, error) {
+	src, err := readSpecFile(stdin, path, "namespace", "namespaces")
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(src) > maxNamespaceFile {
-		return nil, fmt.Errorf("%s: over %d bytes: the file of a namespace may have at most that many", path, maxNamespaceFile)
+		return nil, err
 	}
 	read := namespaceOfHCL
 	if isJSON {
@@ -75,7 +67,7 @@ func readNamespace(from io.Reader, path string, isJSON bool) (*structs.Namespace
 
 // namespaceOfHCL reads a file of which the top level is the namespace.
 func namespaceOfHCL(path string, src []byte) (*structs.Namespace, error) {
-	f, problems := hclfile.Parse(path, src, hclfile.Limits{FileBytes: maxNamespaceFile})
+	f, problems := hclfile.Parse(path, src, hclfile.Limits{FileBytes: maxSpecFile})
 	if len(problems) > 0 {
 		return nil, problems.Err()
 	}
@@ -92,10 +84,8 @@ func namespaceOfHCL(path string, src []byte) (*structs.Namespace, error) {
 
 // namespaceOfJSON reads a namespace as the API has it.
 func namespaceOfJSON(path string, src []byte) (*structs.Namespace, error) {
-	n, dec := &structs.Namespace{}, json.NewDecoder(bytes.NewReader(src))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(n); err != nil {
-		return nil, fmt.Errorf("%s: bad JSON: %w", path, err)
-	}
-	return n, nil
+	n := &structs.Namespace{}
+	known := jsonKeys(reflect.TypeFor[structs.Namespace](), reflect.TypeFor[structs.NamespaceCapabilities](),
+		reflect.TypeFor[structs.NamespaceNodePoolConfiguration]())
+	return n, decodeStrictJSON(path, src, n, known)
 }

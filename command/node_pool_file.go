@@ -7,40 +7,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
 	"time"
-
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/nomadish/nomadish/command/examples"
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// maxNodePoolFile bounds a node pool's file, in bytes.
-const maxNodePoolFile = 1 << 20
-
 // readNodePool reads the node pool of a file; "-" is standard input.
 func readNodePool(e *env, path string, isJSON bool) (*structs.NodePool, error) {
-	from := e.in
-	if path != "-" {
-		f, err := os.Open(path) // the user names the file
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("%s: no such file (`nomadish node pool init` writes an example)", path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() //nolint:errcheck // read only
-		from = f
-	}
-	src, err := io.ReadAll(io.LimitReader(from, maxNodePoolFile+1))
+	src, err := readSpecFile(e.in, path, "node pool", "node pools")
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(src) > maxNodePoolFile {
-		return nil, fmt.Errorf("%s: over %d bytes: the file of a node pool may have at most that many", path, maxNodePoolFile)
+		return nil, err
 	}
 	var pool *structs.NodePool
 	if isJSON {
@@ -74,36 +52,21 @@ func otherLanguage(path string, src []byte, isJSON bool, err error) error {
 
 // nodePoolOfHCL reads node_pool "NAME" { … }, the one block of a file.
 func nodePoolOfHCL(path string, src []byte) (*structs.NodePool, error) {
-	f, problems := hclfile.Parse(path, src, hclfile.Limits{FileBytes: maxNodePoolFile})
-	if len(problems) > 0 {
-		return nil, problems.Err()
+	blocks, d, err := specBlocks{
+		types:   []string{"node_pool"},
+		unnamed: `a node pool needs one name: write %[1]s "NAME" { … }`,
+		none:    `the file has no node pool: write node_pool "NAME" { … }`,
+	}.read(path, src)
+	if err != nil {
+		return nil, err
 	}
-	scope, blocks, problems := hclfile.NewScope(f, hclfile.Options{})
-	for _, a := range f.Attributes() {
-		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: at the top of the file stands only the block node_pool", a.Name))
+	if len(blocks) > 1 {
+		first := blocks[0].DefRange().Start.Line
+		return nil, hclfile.Problems{hclfile.At(blocks[1].DefRange(), "a file may hold only one node pool; the first is on line %d", first)}.Err()
 	}
-	var found *hclsyntax.Block
-	for _, b := range blocks {
-		switch {
-		case b.Type != "node_pool":
-			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: at the top of the file stands only node_pool", b.Type))
-		case found != nil:
-			problems = append(problems, hclfile.At(b.DefRange(), "a file may hold only one node pool; the first is on line %d", found.DefRange().Start.Line))
-		case len(b.Labels) != 1 || b.Labels[0] == "":
-			problems = append(problems, hclfile.At(b.DefRange(), `a node pool needs one name: write node_pool "NAME" { … }`))
-		default:
-			found = b
-		}
-	}
-	if found == nil && len(problems) == 0 {
-		problems = append(problems, hclfile.Problem{File: path, Text: `the file has no node pool: write node_pool "NAME" { … }`})
-	}
-	if len(problems) > 0 {
-		return nil, problems.Err()
-	}
-	d, pool := hclfile.NewDecoder(f, scope), &structs.NodePool{}
-	d.Block(found, pool, structs.ChildPath("", "node_pool", found.Labels[0], -1))
-	pool.Name = found.Labels[0]
+	pool, name := &structs.NodePool{}, blocks[0].Labels[0]
+	d.Block(blocks[0], pool, structs.ChildPath("", "node_pool", name, -1))
+	pool.Name = name
 	return pool, d.Problems().Err()
 }
 

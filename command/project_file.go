@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -71,34 +69,16 @@ func readProjects(stdin io.Reader, path string, as projectLanguage) (*projectFil
 
 // readHCL reads project "NAME" { … } and flow "NAME" { … }, the only blocks of a file.
 func (f *projectFile) readHCL(src []byte) error {
-	const only = "at the top of the file stand only blocks project and flow"
-	file, problems := hclfile.Parse(f.path, src, hclfile.Limits{FileBytes: maxSpecFile})
-	if len(problems) > 0 {
-		return problems.Err()
+	blocks, decoder, err := specBlocks{
+		types:   []string{"project", "flow"},
+		unnamed: `a %[1]s needs a name: write %[1]s "NAME" { … }`,
+		none:    `the file has no project and no flow: write project "NAME" { … }`,
+	}.read(f.path, src)
+	if err != nil {
+		return err
 	}
-	scope, blocks, problems := hclfile.NewScope(file, hclfile.Options{})
-	for _, a := range file.Attributes() {
-		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: "+only, a.Name))
-	}
-	var found []*hclsyntax.Block
+	f.ranges = decoder
 	for _, b := range blocks {
-		switch {
-		case b.Type != "project" && b.Type != "flow":
-			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: "+only, b.Type))
-		case len(b.Labels) != 1 || b.Labels[0] == "":
-			problems = append(problems, hclfile.At(b.DefRange(), `a %s needs a name: write %s "NAME" { … }`, b.Type, b.Type))
-		default:
-			found = append(found, b)
-		}
-	}
-	if len(found) == 0 && len(problems) == 0 {
-		problems = append(problems, hclfile.Problem{File: f.path, Text: `the file has no project and no flow: write project "NAME" { … }`})
-	}
-	if len(problems) > 0 {
-		return problems.Err()
-	}
-	f.ranges = hclfile.NewDecoder(file, scope)
-	for _, b := range found {
 		at := structs.ChildPath("", b.Type, b.Labels[0], -1)
 		if b.Type == "flow" {
 			flow := &structs.Flow{}

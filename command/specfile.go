@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -41,6 +44,57 @@ func readSpecFile(stdin io.Reader, path, noun, what string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: over %d bytes: a file of %s may have at most that many", path, maxSpecFile, what)
 	}
 	return src, nil
+}
+
+// specBlocks is what stands at the top of a file: blocks, each with a name.
+type specBlocks struct {
+	types   []string // of blocks, as ["license"]
+	unnamed string   // the error about a block without a name; its verbs %[1]s are the type
+	none    string   // the error about a file without a block
+}
+
+// read returns the blocks of a file, of which there is at least one, and the decoder of what stands in them.
+func (s specBlocks) read(path string, src []byte) ([]*hclsyntax.Block, *hclfile.Decoder, error) {
+	file, problems := hclfile.Parse(path, src, hclfile.Limits{FileBytes: maxSpecFile})
+	if len(problems) > 0 {
+		return nil, nil, problems.Err()
+	}
+	scope, blocks, problems := hclfile.NewScope(file, hclfile.Options{})
+	only := "at the top of the file stand only blocks " + strings.Join(s.types, " and ")
+	for _, a := range file.Attributes() {
+		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: %s", a.Name, only))
+	}
+	for _, b := range blocks {
+		switch {
+		case !slices.Contains(s.types, b.Type):
+			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: %s", b.Type, only))
+		case len(b.Labels) != 1 || b.Labels[0] == "":
+			problems = append(problems, hclfile.At(b.DefRange(), s.unnamed, b.Type))
+		}
+	}
+	if len(blocks) == 0 && len(problems) == 0 {
+		problems = append(problems, hclfile.Problem{File: path, Text: s.none})
+	}
+	return blocks, hclfile.NewDecoder(file, scope), problems.Err()
+}
+
+// readJSONList reads one value, or a list of some, with none of them null. what describes one.
+func readJSONList[T any](path string, src []byte, what string, known []string) ([]*T, error) {
+	list := []*T{new(T)}
+	var into any = list[0]
+	if isJSONList(src) {
+		into = &list
+	}
+	if err := decodeStrictJSON(path, src, into, known); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: the list is empty", path)
+	}
+	if slices.Contains(list, nil) {
+		return nil, fmt.Errorf("%s: a %s of the list is null", path, what)
+	}
+	return list, nil
 }
 
 // isJSONList reports whether a text is a JSON list, if it is JSON at all.

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-
 	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -49,33 +47,16 @@ func readVirtualClusters(stdin io.Reader, path string, isJSON bool) (*virtualClu
 
 // readHCL reads virtual_cluster "NAMESPACE" { … }, the only block of a file.
 func (v *virtualClusterFile) readHCL(src []byte) error {
-	f, problems := hclfile.Parse(v.path, src, hclfile.Limits{FileBytes: maxSpecFile})
-	if len(problems) > 0 {
-		return problems.Err()
+	blocks, decoder, err := specBlocks{
+		types:   []string{"virtual_cluster"},
+		unnamed: `a virtual cluster needs the name of its namespace: write %[1]s "NAMESPACE" { … }`,
+		none:    `the file has no virtual cluster: write virtual_cluster "NAMESPACE" { … }`,
+	}.read(v.path, src)
+	if err != nil {
+		return err
 	}
-	scope, blocks, problems := hclfile.NewScope(f, hclfile.Options{})
-	for _, a := range f.Attributes() {
-		problems = append(problems, hclfile.At(a.NameRange, "unknown attribute %q: at the top of the file stand only blocks virtual_cluster", a.Name))
-	}
-	var found []*hclsyntax.Block
+	v.ranges = decoder
 	for _, b := range blocks {
-		switch {
-		case b.Type != "virtual_cluster":
-			problems = append(problems, hclfile.At(b.DefRange(), "unknown block %q: at the top of the file stand only blocks virtual_cluster", b.Type))
-		case len(b.Labels) != 1 || b.Labels[0] == "":
-			problems = append(problems, hclfile.At(b.DefRange(), `a virtual cluster needs the name of its namespace: write virtual_cluster "NAMESPACE" { … }`))
-		default:
-			found = append(found, b)
-		}
-	}
-	if len(found) == 0 && len(problems) == 0 {
-		problems = append(problems, hclfile.Problem{File: v.path, Text: `the file has no virtual cluster: write virtual_cluster "NAMESPACE" { … }`})
-	}
-	if len(problems) > 0 {
-		return problems.Err()
-	}
-	v.ranges = hclfile.NewDecoder(f, scope)
-	for _, b := range found {
 		vc := &structs.VirtualCluster{}
 		v.ranges.Block(b, vc, virtualClusterPath(b.Labels[0]))
 		vc.Name = b.Labels[0]
@@ -89,20 +70,10 @@ func virtualClusterPath(name string) string {
 }
 
 // readJSON reads a virtual cluster as the API has it, or a list of some.
-func (v *virtualClusterFile) readJSON(src []byte) error {
-	var into any = &v.clusters
-	if !isJSONList(src) {
-		vc := &structs.VirtualCluster{}
-		v.clusters, into = []*structs.VirtualCluster{vc}, vc
-	}
+func (v *virtualClusterFile) readJSON(src []byte) (err error) {
 	known := jsonKeys(reflect.TypeFor[structs.VirtualCluster](), reflect.TypeFor[structs.CellQuota](), reflect.TypeFor[structs.CellWindow]())
-	if err := decodeStrictJSON(v.path, src, into, known); err != nil {
-		return err
-	}
-	if len(v.clusters) == 0 {
-		return fmt.Errorf("%s: the list is empty", v.path)
-	}
-	return nil
+	v.clusters, err = readJSONList[structs.VirtualCluster](v.path, src, "virtual cluster", known)
+	return err
 }
 
 // placed puts the place in the file before an error about a virtual cluster, as [structs.VirtualCluster.Validate] writes it.

@@ -227,7 +227,7 @@ func TestVCFilesThatAreWrong(t *testing.T) {
 	f(true, "{\"Name\": \"a\"\n", "bad JSON")
 	f(true, "{}", "missing name of the virtual cluster")
 	f(true, "[]", "the list is empty")
-	f(true, "[null]", "missing name of the virtual cluster")
+	f(true, "[null]", "a virtual cluster of the list is null")
 	if got := newFake(t).run(t, "vc", "apply", filepath.Join(t.TempDir(), "x.hcl")); !strings.Contains(got.err, "no such file (`nomadish vc init` writes an example)") {
 		t.Errorf("%q", got.err)
 	}
