@@ -49,6 +49,15 @@ func (w WriteRequest) Routing() (region string, stale bool) { return w.Region, f
 // WriteMeta comes with every answer to a write.
 type WriteMeta struct{ Index uint64 }
 
+// ReplyIndex returns the index of the state that a reply is of, for what treats all replies alike.
+func (m *WriteMeta) ReplyIndex() uint64 { return m.Index }
+
+// ReplyIndex returns the index of the state that a reply is of, as of a [WriteMeta].
+func (m *QueryMeta) ReplyIndex() uint64 { return m.Index }
+
+// ReplyIndex returns the index of the state that the plan is of, as of a [WriteMeta].
+func (r *JobPlanReply) ReplyIndex() uint64 { return r.Index }
+
 // Requests and answers of the servers' RPC methods. wire.Method* states which method
 // takes and returns which.
 type (

@@ -135,6 +135,15 @@ type Applier interface {
 	Apply(ctx context.Context, t structs.LogType, payload any) (index uint64, err error)
 }
 
+// Applied commits a log entry, and returns the reply to the write that it is.
+func Applied(ctx context.Context, a Applier, t structs.LogType, entry any) (*structs.WriteReply, error) {
+	index, err := a.Apply(ctx, t, entry)
+	if err != nil {
+		return nil, err
+	}
+	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+}
+
 // notYet returns the error for a call that no server has answered and that had no effect.
 type notYet struct{ why error } // nil: nobody leads, as Router.NoLeader describes
 

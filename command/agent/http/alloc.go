@@ -46,11 +46,7 @@ func allocStop(r *request) (any, error) {
 	if args.Reschedule, err = r.bool("reschedule", false); err != nil {
 		return nil, err
 	}
-	var reply structs.AllocStopReply
-	if err := r.change(wire.MethodAllocStop, &args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.AllocStopReply](r, wire.MethodAllocStop, &args)
 }
 
 // What follows is answered by the client that holds the allocation.
@@ -100,11 +96,7 @@ func allocGC(r *request) (any, error) {
 
 // callClient makes a call that returns nothing but that it was done.
 func (r *request) callClient(method string, args any) (any, error) {
-	var reply structs.WriteReply
-	if err := r.change(method, args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.WriteReply](r, method, args)
 }
 
 func clientStats(r *request) (any, error) {

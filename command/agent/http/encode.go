@@ -105,6 +105,25 @@ func (r *request) change(method string, args, reply any, index *uint64) error {
 	return nil
 }
 
+// changed makes a call that writes, whose answer is the reply of type R. Its index is put into the headers.
+func changed[R any, P interface {
+	*R
+	ReplyIndex() uint64
+}](r *request, method string, args any) (any, error) {
+	reply := P(new(R))
+	if err := r.s.cfg.Backend.Call(r.Context(), method, args, reply); err != nil {
+		return nil, err
+	}
+	setIndex(r.w.Header(), reply.ReplyIndex())
+	return reply, nil
+}
+
+// written makes a call that writes, whose answer is only the index in the headers.
+func written(r *request, method string, args any) (any, error) {
+	_, err := changed[structs.WriteReply](r, method, args)
+	return nil, err
+}
+
 func notFound(what string) error { return structs.Errorf(structs.CodeNotFound, "%s not found", what) }
 
 // nothing describes what a caller gets where the agent has no such thing.

@@ -15,8 +15,7 @@ func virtualClusterPoints(r *request) (any, error) {
 		return nil, badRequest("Points: missing; it is how many are added, or taken if it is negative")
 	}
 	args := structs.VirtualClusterPointsRequest{Name: r.id(), Points: *body.Points, WriteRequest: r.write()}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodVirtualClusterPoints, &args, &reply, &reply.Index)
+	return written(r, wire.MethodVirtualClusterPoints, &args)
 }
 
 func virtualClusterShift(r *request) (any, error) {
@@ -24,8 +23,7 @@ func virtualClusterShift(r *request) (any, error) {
 	if err := r.decodeKnown(&args.Shift); err != nil {
 		return nil, err
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodVirtualClusterShift, &args, &reply, &reply.Index)
+	return written(r, wire.MethodVirtualClusterShift, &args)
 }
 
 func exchangeList(r *request) (any, error) {
@@ -54,6 +52,5 @@ func (r *request) exchangePut(bid bool) (any, error) {
 }
 
 func exchangeWithdraw(r *request) (any, error) {
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodExchangeWithdraw, &structs.ExchangeWithdrawRequest{ID: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+	return written(r, wire.MethodExchangeWithdraw, &structs.ExchangeWithdrawRequest{ID: r.id(), WriteRequest: r.write()})
 }

@@ -38,11 +38,9 @@ func flowUpsert(r *request) (any, error) {
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
 		return nil, err
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodFlowUpsert, &args, &reply, &reply.Index)
+	return written(r, wire.MethodFlowUpsert, &args)
 }
 
 func flowDelete(r *request) (any, error) {
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodFlowDelete, &structs.FlowDeleteRequest{Name: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+	return written(r, wire.MethodFlowDelete, &structs.FlowDeleteRequest{Name: r.id(), WriteRequest: r.write()})
 }

@@ -121,11 +121,7 @@ func jobRegister(r *request) (any, error) {
 	if args.Opportunistic, err = r.bool("opportunistic", args.Opportunistic); err != nil {
 		return nil, err
 	}
-	var reply structs.JobRegisterReply
-	if err := r.change(wire.MethodJobRegister, codec.Given{V: &args}, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.JobRegisterReply](r, wire.MethodJobRegister, codec.Given{V: &args})
 }
 
 // jobValidate answers 200 whatever the job is: what is wrong with it is in the body, its missing ID too.
@@ -156,11 +152,7 @@ func jobPlan(r *request) (any, error) {
 		return nil, err
 	}
 	args.WriteRequest = w
-	var reply structs.JobPlanReply
-	if err := r.change(wire.MethodJobPlan, &args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.JobPlanReply](r, wire.MethodJobPlan, &args)
 }
 
 func jobGet(r *request) (any, error) {
@@ -195,11 +187,7 @@ func jobStop(r *request) (any, error) {
 		return nil, badRequest("eval_priority %d: must be from 0 (the job's own) to %d", priority, structs.JobMaxPriority)
 	}
 	args.EvalPriority = int(priority)
-	var reply structs.JobRegisterReply
-	if err := r.change(wire.MethodJobDeregister, &args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.JobRegisterReply](r, wire.MethodJobDeregister, &args)
 }
 
 func jobVersions(r *request) (any, error) {
@@ -269,11 +257,7 @@ func jobEvaluate(r *request) (any, error) {
 		return nil, err
 	}
 	args := structs.JobEvaluateRequest{JobID: r.id(), ForceReschedule: body.EvalOptions.ForceReschedule, WriteRequest: r.write()}
-	var reply structs.JobRegisterReply
-	if err := r.change(wire.MethodJobEvaluate, &args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.JobRegisterReply](r, wire.MethodJobEvaluate, &args)
 }
 
 // sameJob refuses a body that names another job than the path.
@@ -325,11 +309,7 @@ func jobScale(r *request) (any, error) {
 		Meta: body.Meta, PolicyOverride: body.PolicyOverride, WriteRequest: r.write(),
 		EnforceIndex: body.JobModifyIndex > 0, JobModifyIndex: body.JobModifyIndex,
 	}
-	var reply structs.JobRegisterReply
-	if err := r.change(wire.MethodJobScale, &args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.JobRegisterReply](r, wire.MethodJobScale, &args)
 }
 
 func jobRevert(r *request) (any, error) {
@@ -350,11 +330,7 @@ func jobRevert(r *request) (any, error) {
 	args := structs.JobRevertRequest{
 		JobID: r.id(), JobVersion: *body.JobVersion, EnforcePriorVersion: body.EnforcePriorVersion, WriteRequest: r.write(),
 	}
-	var reply structs.JobRegisterReply
-	if err := r.change(wire.MethodJobRevert, &args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.JobRegisterReply](r, wire.MethodJobRevert, &args)
 }
 
 func jobStability(r *request) (any, error) {
@@ -373,11 +349,7 @@ func jobStability(r *request) (any, error) {
 		return nil, badRequest("JobVersion: missing; the version that is meant")
 	}
 	args := structs.JobStabilityRequest{JobID: r.id(), JobVersion: *body.JobVersion, Stable: body.Stable, WriteRequest: r.write()}
-	var reply structs.JobStabilityReply
-	if err := r.change(wire.MethodJobStability, &args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.JobStabilityReply](r, wire.MethodJobStability, &args)
 }
 
 func jobSubmission(r *request) (any, error) {

@@ -39,8 +39,7 @@ func licenseUpsert(r *request) (any, error) {
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
 		return nil, err
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodLicenseUpsert, &args, &reply, &reply.Index)
+	return written(r, wire.MethodLicenseUpsert, &args)
 }
 
 func licenseDelete(r *request) (any, error) {
@@ -49,6 +48,5 @@ func licenseDelete(r *request) (any, error) {
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
 		return nil, err
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodLicenseDelete, &args, &reply, &reply.Index)
+	return written(r, wire.MethodLicenseDelete, &args)
 }

@@ -36,11 +36,9 @@ func namespaceUpsert(r *request) (any, error) {
 		}
 		args.Definition.Name = r.id()
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodNamespaceUpsert, &args, &reply, &reply.Index)
+	return written(r, wire.MethodNamespaceUpsert, &args)
 }
 
 func namespaceDelete(r *request) (any, error) {
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodNamespaceDelete, &structs.NamespaceDeleteRequest{Name: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+	return written(r, wire.MethodNamespaceDelete, &structs.NamespaceDeleteRequest{Name: r.id(), WriteRequest: r.write()})
 }

@@ -37,13 +37,11 @@ func poolUpsert(r *request) (any, error) {
 		}
 		args.NodePool.Name = r.id()
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodNodePoolUpsert, &args, &reply, &reply.Index)
+	return written(r, wire.MethodNodePoolUpsert, &args)
 }
 
 func poolDelete(r *request) (any, error) {
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodNodePoolDelete, &structs.NodePoolDeleteRequest{Name: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+	return written(r, wire.MethodNodePoolDelete, &structs.NodePoolDeleteRequest{Name: r.id(), WriteRequest: r.write()})
 }
 
 func poolNodes(r *request) (any, error) {

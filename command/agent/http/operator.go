@@ -64,11 +64,7 @@ func schedulerConfigSet(r *request) (any, error) {
 		}
 		args.CAS, args.Config.ModifyIndex = true, index
 	}
-	var reply structs.SchedulerSetReply
-	if err := r.change(wire.MethodSchedulerSet, &args, &reply, &reply.Index); err != nil {
-		return nil, err
-	}
-	return &reply, nil
+	return changed[structs.SchedulerSetReply](r, wire.MethodSchedulerSet, &args)
 }
 
 // schedulerConfig reads a configuration of the scheduler, with the fields of ours that it does not state.
@@ -136,13 +132,11 @@ func (r *request) raftChange(method string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.WriteReply
-	return nil, r.change(method, args, &reply, &reply.Index)
+	return written(r, method, args)
 }
 
 func systemGC(r *request) (any, error) {
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodSystemGC, &structs.GCRequest{WriteRequest: r.write()}, &reply, &reply.Index)
+	return written(r, wire.MethodSystemGC, &structs.GCRequest{WriteRequest: r.write()})
 }
 
 func systemReconcile(r *request) (any, error) {

@@ -58,13 +58,11 @@ func projectUpsert(r *request) (any, error) {
 	if args.Force, err = r.bool("force", false); err != nil {
 		return nil, err
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodProjectUpsert, &args, &reply, &reply.Index)
+	return written(r, wire.MethodProjectUpsert, &args)
 }
 
 func projectDelete(r *request) (any, error) {
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodProjectDelete, &structs.ProjectDeleteRequest{Name: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+	return written(r, wire.MethodProjectDelete, &structs.ProjectDeleteRequest{Name: r.id(), WriteRequest: r.write()})
 }
 
 // projectCalendar shows the weeks of a project, or the one that the parameter week names.
@@ -104,8 +102,7 @@ func projectCalendarEdit(r *request) (any, error) {
 	if args.Force, err = r.bool("force", false); err != nil {
 		return nil, err
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodProjectCalendarEdit, &args, &reply, &reply.Index)
+	return written(r, wire.MethodProjectCalendarEdit, &args)
 }
 
 func projectEdits(r *request) (any, error) {

@@ -50,11 +50,9 @@ func virtualClusterUpsert(r *request) (any, error) {
 			return nil, err
 		}
 	}
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodVirtualClusterUpsert, &args, &reply, &reply.Index)
+	return written(r, wire.MethodVirtualClusterUpsert, &args)
 }
 
 func virtualClusterDelete(r *request) (any, error) {
-	var reply structs.WriteReply
-	return nil, r.change(wire.MethodVirtualClusterDelete, &structs.VirtualClusterDeleteRequest{Name: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+	return written(r, wire.MethodVirtualClusterDelete, &structs.VirtualClusterDeleteRequest{Name: r.id(), WriteRequest: r.write()})
 }

@@ -59,8 +59,7 @@ func workflowRun(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.WorkflowRunReply
-	return &reply, r.change(wire.MethodWorkflowRun, args, &reply, &reply.Index)
+	return changed[structs.WorkflowRunReply](r, wire.MethodWorkflowRun, args)
 }
 
 func workflowPlan(r *request) (any, error) {
@@ -82,14 +81,11 @@ func workflowPlan(r *request) (any, error) {
 // workflowAction returns what calls a method that takes nothing but the name of a workflow.
 func workflowAction(method string) func(*request) (any, error) {
 	return func(r *request) (any, error) {
-		var reply structs.WriteReply
-		return nil, r.change(method, &structs.WorkflowActionRequest{ID: r.id(), WriteRequest: r.write()}, &reply, &reply.Index)
+		return written(r, method, &structs.WorkflowActionRequest{ID: r.id(), WriteRequest: r.write()})
 	}
 }
 
 // workflowRetry runs the workflow again from the stage of the parameter on.
 func workflowRetry(r *request) (any, error) {
-	var reply structs.WorkflowRunReply
-	args := &structs.WorkflowRetryRequest{ID: r.id(), Stage: r.query.Get("stage"), WriteRequest: r.write()}
-	return &reply, r.change(wire.MethodWorkflowRetry, args, &reply, &reply.Index)
+	return changed[structs.WorkflowRunReply](r, wire.MethodWorkflowRetry, &structs.WorkflowRetryRequest{ID: r.id(), Stage: r.query.Get("stage"), WriteRequest: r.write()})
 }

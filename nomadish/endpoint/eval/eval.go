@@ -91,11 +91,7 @@ func (e *Endpoint) update(ctx context.Context, args *structs.EvalUpdateRequest) 
 	if err := e.checkLease(args.EvalID, args.Token); err != nil {
 		return nil, err
 	}
-	index, err := e.Applier.Apply(ctx, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: args.Evals, Time: e.Now().UnixNano()})
-	if err != nil {
-		return nil, err
-	}
-	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+	return rpc.Applied(ctx, e.Applier, structs.LogEvalUpsert, &structs.EvalUpsertEntry{Evals: args.Evals, Time: e.Now().UnixNano()})
 }
 
 func (e *Endpoint) planSubmit(ctx context.Context, args *structs.PlanRequest) (*structs.PlanReply, error) {

@@ -69,21 +69,13 @@ func (e *Endpoint) upsert(ctx context.Context, args *structs.LicenseUpsertReques
 	if err := args.License.Validate(); err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogLicenseUpsert, &structs.LicenseUpsertEntry{
+	return rpc.Applied(ctx, e.Applier, structs.LogLicenseUpsert, &structs.LicenseUpsertEntry{
 		License: args.License, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano(),
 	})
 }
 
 func (e *Endpoint) delete(ctx context.Context, args *structs.LicenseDeleteRequest) (*structs.WriteReply, error) {
-	return e.applied(ctx, structs.LogLicenseDelete, &structs.LicenseDeleteEntry{
+	return rpc.Applied(ctx, e.Applier, structs.LogLicenseDelete, &structs.LicenseDeleteEntry{
 		Name: args.Name, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano(),
 	})
-}
-
-func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
-	index, err := e.Applier.Apply(ctx, t, entry)
-	if err != nil {
-		return nil, err
-	}
-	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
 }

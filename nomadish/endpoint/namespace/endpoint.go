@@ -63,17 +63,9 @@ func (e *Endpoint) upsert(ctx context.Context, args *structs.NamespaceUpsertRequ
 	if err := args.Definition.Validate(); err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogNamespaceUpsert, &structs.NamespaceUpsertEntry{Namespace: args.Definition, Time: e.Now().UnixNano()})
+	return rpc.Applied(ctx, e.Applier, structs.LogNamespaceUpsert, &structs.NamespaceUpsertEntry{Namespace: args.Definition, Time: e.Now().UnixNano()})
 }
 
 func (e *Endpoint) delete(ctx context.Context, args *structs.NamespaceDeleteRequest) (*structs.WriteReply, error) {
-	return e.applied(ctx, structs.LogNamespaceDelete, &structs.NamespaceDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
-}
-
-func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
-	index, err := e.Applier.Apply(ctx, t, entry)
-	if err != nil {
-		return nil, err
-	}
-	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+	return rpc.Applied(ctx, e.Applier, structs.LogNamespaceDelete, &structs.NamespaceDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
 }

@@ -471,12 +471,7 @@ func (e *Endpoint) events(ctx context.Context, args *structs.NodeEventsRequest) 
 		return nil, structs.Errorf(structs.CodeBadRequest, "node %s: %w", args.NodeID, err)
 	}
 	args.Events = structs.CutNodeEvents(args.Events)
-	index, err := e.Applier.Apply(ctx, structs.LogNodeEvents,
-		&structs.NodeEventsEntry{Events: map[string][]*structs.NodeEvent{args.NodeID: args.Events}})
-	if err != nil {
-		return nil, err
-	}
-	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+	return rpc.Applied(ctx, e.Applier, structs.LogNodeEvents, &structs.NodeEventsEntry{Events: map[string][]*structs.NodeEvent{args.NodeID: args.Events}})
 }
 
 // hello registers the session that it comes over as the node's. The node has

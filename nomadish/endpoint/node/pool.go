@@ -79,20 +79,11 @@ func (e *Endpoint) poolUpsert(ctx context.Context, args *structs.NodePoolUpsertR
 			WithHint("leave it out; `nomadish operator scheduler set-config` sets that of the region")
 	}
 	pool.SchedulerConfiguration = nil
-	return e.applied(ctx, structs.LogNodePoolUpsert, &structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{pool}, Time: e.Now().UnixNano()})
+	return rpc.Applied(ctx, e.Applier, structs.LogNodePoolUpsert, &structs.NodePoolUpsertEntry{Pools: []*structs.NodePool{pool}, Time: e.Now().UnixNano()})
 }
 
 func (e *Endpoint) poolDelete(ctx context.Context, args *structs.NodePoolDeleteRequest) (*structs.WriteReply, error) {
-	return e.applied(ctx, structs.LogNodePoolDelete, &structs.NodePoolDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
-}
-
-// applied commits an entry and answers with its index.
-func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
-	index, err := e.Applier.Apply(ctx, t, entry)
-	if err != nil {
-		return nil, err
-	}
-	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+	return rpc.Applied(ctx, e.Applier, structs.LogNodePoolDelete, &structs.NodePoolDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
 }
 
 // makeNodePool makes the pool that a node names, if there is none of the name. While some server of the region does not know node

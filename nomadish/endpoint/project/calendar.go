@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/internal/week"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -115,7 +116,7 @@ func (e *Endpoint) calendarEdit(ctx context.Context, args *structs.ProjectCalend
 			return nil, err
 		}
 	}
-	return e.applied(ctx, structs.LogProjectCalendar, &structs.ProjectCalendarEntry{
+	return rpc.Applied(ctx, e.Applier, structs.LogProjectCalendar, &structs.ProjectCalendarEntry{
 		Week: row, CAS: args.CAS, CheckIndex: args.CheckIndex, By: args.User, Time: now.UnixNano(), EvalSeed: e.NewID(),
 	})
 }

@@ -152,7 +152,7 @@ func (e *Endpoint) upsert(ctx context.Context, args *structs.ProjectUpsertReques
 			return nil, err
 		}
 	}
-	return e.applied(ctx, structs.LogProjectUpsert, &structs.ProjectUpsertEntry{
+	return rpc.Applied(ctx, e.Applier, structs.LogProjectUpsert, &structs.ProjectUpsertEntry{
 		Project: args.Project, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano(),
 	})
 }
@@ -161,7 +161,7 @@ func (e *Endpoint) delete(ctx context.Context, args *structs.ProjectDeleteReques
 	if err := e.mayEdit(e.Router.Snapshot(), args.Name, args.User); err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogProjectDelete, &structs.ProjectDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
+	return rpc.Applied(ctx, e.Applier, structs.LogProjectDelete, &structs.ProjectDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
 }
 
 func (e *Endpoint) flowList(ctx context.Context, args *structs.ListRequest) (*structs.FlowListReply, error) {
@@ -188,20 +188,12 @@ func (e *Endpoint) flowUpsert(ctx context.Context, args *structs.FlowUpsertReque
 	if err := e.mayEditFlow(e.Router.Snapshot(), args.Flow.Name, args.User); err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogFlowUpsert, &structs.FlowUpsertEntry{Flow: args.Flow, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano()})
+	return rpc.Applied(ctx, e.Applier, structs.LogFlowUpsert, &structs.FlowUpsertEntry{Flow: args.Flow, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano()})
 }
 
 func (e *Endpoint) flowDelete(ctx context.Context, args *structs.FlowDeleteRequest) (*structs.WriteReply, error) {
 	if err := e.mayEditFlow(e.Router.Snapshot(), args.Name, args.User); err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogFlowDelete, &structs.FlowDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
-}
-
-func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
-	index, err := e.Applier.Apply(ctx, t, entry)
-	if err != nil {
-		return nil, err
-	}
-	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+	return rpc.Applied(ctx, e.Applier, structs.LogFlowDelete, &structs.FlowDeleteEntry{Name: args.Name, Time: e.Now().UnixNano()})
 }

@@ -78,19 +78,11 @@ func (e *Endpoint) upsert(ctx context.Context, args *structs.VirtualClusterUpser
 	if err := args.VirtualCluster.ValidateCounts(); err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogVirtualClusterUpsert, &structs.VirtualClusterUpsertEntry{
+	return rpc.Applied(ctx, e.Applier, structs.LogVirtualClusterUpsert, &structs.VirtualClusterUpsertEntry{
 		VirtualCluster: args.VirtualCluster, WhenFree: args.WhenFree, CAS: args.CAS, CheckIndex: args.CheckIndex, Time: e.Now().UnixNano(), EvalSeed: e.NewID(),
 	})
 }
 
 func (e *Endpoint) delete(ctx context.Context, args *structs.VirtualClusterDeleteRequest) (*structs.WriteReply, error) {
-	return e.applied(ctx, structs.LogVirtualClusterDelete, &structs.VirtualClusterDeleteEntry{Name: args.Name, Time: e.Now().UnixNano(), EvalSeed: e.NewID()})
-}
-
-func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
-	index, err := e.Applier.Apply(ctx, t, entry)
-	if err != nil {
-		return nil, err
-	}
-	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
+	return rpc.Applied(ctx, e.Applier, structs.LogVirtualClusterDelete, &structs.VirtualClusterDeleteEntry{Name: args.Name, Time: e.Now().UnixNano(), EvalSeed: e.NewID()})
 }

@@ -13,11 +13,11 @@ func (e *Endpoint) shift(ctx context.Context, args *structs.VirtualClusterShiftR
 	if err := args.Shift.Validate(); err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogVirtualClusterShift, &structs.VirtualClusterShiftEntry{Name: args.Name, Shift: args.Shift, Time: e.Now().UnixNano(), EvalSeed: e.NewID()})
+	return rpc.Applied(ctx, e.Applier, structs.LogVirtualClusterShift, &structs.VirtualClusterShiftEntry{Name: args.Name, Shift: args.Shift, Time: e.Now().UnixNano(), EvalSeed: e.NewID()})
 }
 
 func (e *Endpoint) points(ctx context.Context, args *structs.VirtualClusterPointsRequest) (*structs.WriteReply, error) {
-	return e.applied(ctx, structs.LogVirtualClusterPoints, &structs.VirtualClusterPointsEntry{Name: args.Name, Points: args.Points, Time: e.Now().UnixNano()})
+	return rpc.Applied(ctx, e.Applier, structs.LogVirtualClusterPoints, &structs.VirtualClusterPointsEntry{Name: args.Name, Points: args.Points, Time: e.Now().UnixNano()})
 }
 
 func (e *Endpoint) exchangeList(ctx context.Context, args *structs.ListRequest) (*structs.ExchangeListReply, error) {
@@ -44,5 +44,5 @@ func (e *Endpoint) exchangePut(ctx context.Context, args *structs.ExchangePutReq
 }
 
 func (e *Endpoint) exchangeWithdraw(ctx context.Context, args *structs.ExchangeWithdrawRequest) (*structs.WriteReply, error) {
-	return e.applied(ctx, structs.LogExchangeWithdraw, &structs.ExchangeWithdrawEntry{ID: args.ID, Time: e.Now().UnixNano()})
+	return rpc.Applied(ctx, e.Applier, structs.LogExchangeWithdraw, &structs.ExchangeWithdrawEntry{ID: args.ID, Time: e.Now().UnixNano()})
 }

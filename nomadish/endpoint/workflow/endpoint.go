@@ -454,7 +454,7 @@ func (e *Endpoint) act(ctx context.Context, action string, args *structs.Workflo
 	if err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogWorkflowState, &structs.WorkflowStateEntry{
+	return rpc.Applied(ctx, e.Applier, structs.LogWorkflowState, &structs.WorkflowStateEntry{
 		Namespace: r.Namespace, ID: r.ID, Action: action, EvalSeed: e.NewID(), Time: e.Now().UnixNano(),
 	})
 }
@@ -464,7 +464,7 @@ func (e *Endpoint) delete(ctx context.Context, args *structs.WorkflowActionReque
 	if err != nil {
 		return nil, err
 	}
-	return e.applied(ctx, structs.LogWorkflowDelete, &structs.WorkflowDeleteEntry{Namespace: r.Namespace, ID: r.ID, Time: e.Now().UnixNano()})
+	return rpc.Applied(ctx, e.Applier, structs.LogWorkflowDelete, &structs.WorkflowDeleteEntry{Namespace: r.Namespace, ID: r.ID, Time: e.Now().UnixNano()})
 }
 
 // mayChange returns the workflow that a request is to change.
@@ -473,12 +473,4 @@ func (e *Endpoint) mayChange(args *structs.WorkflowActionRequest) (*structs.Work
 		return nil, err
 	}
 	return e.stored(args.Namespace, args.ID)
-}
-
-func (e *Endpoint) applied(ctx context.Context, t structs.LogType, entry any) (*structs.WriteReply, error) {
-	index, err := e.Applier.Apply(ctx, t, entry)
-	if err != nil {
-		return nil, err
-	}
-	return &structs.WriteReply{WriteMeta: structs.WriteMeta{Index: index}}, nil
 }
