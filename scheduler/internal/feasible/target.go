@@ -80,7 +80,7 @@ func IsMeta(target string) bool {
 // Matcher decides constraints and affinities. It remembers what it compiled.
 type Matcher struct {
 	patterns map[string]*regexp.Regexp // nil: cannot be compiled
-	rules    map[string][]versionRule  // by strictness and text
+	rules    map[string]versionRules   // by strictness and text
 }
 
 // NewMatcher returns one that remembers nothing.
@@ -121,9 +121,9 @@ func (m *Matcher) Match(resolve Resolver, left, operand, right string) bool {
 		p := m.pattern(r)
 		return p != nil && p.MatchString(l)
 	case structs.ConstraintVersion:
-		return versionSatisfied(l, m.versionRules(r, false), false)
+		return m.versionRules(r, false).satisfied(l)
 	case structs.ConstraintSemver:
-		return versionSatisfied(l, m.versionRules(r, true), true)
+		return m.versionRules(r, true).satisfied(l)
 	case structs.ConstraintSetContains, structs.ConstraintSetContainsAll:
 		have := splitSet(l)
 		return !slices.ContainsFunc(splitSet(r), func(want string) bool { return !slices.Contains(have, want) })
@@ -151,11 +151,11 @@ func (m *Matcher) pattern(s string) *regexp.Regexp {
 	return p
 }
 
-func (m *Matcher) versionRules(s string, strict bool) []versionRule {
+func (m *Matcher) versionRules(s string, strict bool) versionRules {
 	key := strconv.FormatBool(strict) + s
 	rules, known := m.rules[key]
 	if !known {
-		rules, _ = parseVersionRules(s, strict) // as with patterns
+		rules = parseVersionRules(s, strict) // as with patterns
 		world.PutInto(&m.rules, key, rules)
 	}
 	return rules

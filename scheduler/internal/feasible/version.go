@@ -1,157 +1,83 @@
 package feasible
 
 import (
-	"cmp"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/hashicorp/go-version"
 )
 
-// version is a version number: 1.2.3-beta.1+build. Build metadata is left out.
-type version struct {
-	numbers []uint64 // as many as were written
-	pre     string   // after the "-"; empty: a release
+// versionRules are the terms of a version constraint, as ">= 1.2, < 2", which must all hold. The loose form is that of
+// go-version: any number of parts, a leading "v", and an ordering rule takes a pre-release only if it names one of the same numbers
+// itself, so that ">= 1.2" does not take 1.3-beta. The strict one is of Semantic Versions 2.0: three parts, ordered as that states, and no "~>".
+type versionRules struct {
+	loose  version.Constraints
+	strict []versionTerm
 }
 
-// parseVersion reads a version. The loose form allows a leading "v" and any
-// number of parts; the strict one is a Semantic Version 2.0: three parts, no "v".
-func parseVersion(s string, strict bool) (v version, ok bool) {
+// versionTerm is one term of a strict constraint.
+type versionTerm struct {
+	op string
+	v  *version.Version
+}
+
+// parseVersionRules reads terms parted by commas. A text that is no constraint has no terms.
+func parseVersionRules(s string, strict bool) (rules versionRules) {
+	if !strict {
+		rules.loose, _ = version.NewConstraint(strings.ReplaceAll(s, "==", "="))
+		return rules
+	}
+	for term := range strings.SplitSeq(s, ",") {
+		text := strings.TrimLeft(strings.TrimSpace(term), "<>=!")
+		v := parseVersion(text, true)
+		if v == nil {
+			return versionRules{}
+		}
+		rules.strict = append(rules.strict, versionTerm{strings.TrimSuffix(strings.TrimSpace(term), text), v})
+	}
+	return rules
+}
+
+// parseVersion reads a version; nil: the text is none.
+func parseVersion(s string, strict bool) *version.Version {
 	s = strings.TrimSpace(s)
 	if !strict {
-		s = strings.TrimPrefix(s, "v")
+		v, _ := version.NewVersion(s)
+		return v
 	}
-	s, build, hasBuild := strings.Cut(s, "+")
-	core, pre, hasPre := strings.Cut(s, "-")
-	if strict && ((hasBuild && !goodIdentifiers(build, false)) || (hasPre && !goodIdentifiers(pre, true))) {
-		return v, false
+	v, err := version.NewSemver(s)
+	if err != nil || len(v.Segments()) != 3 {
+		return nil
 	}
-	if (hasPre && pre == "") || (hasBuild && build == "") {
-		return v, false
+	rest, canonical := strings.CutPrefix(s, v.Core().String()) // not where a part is missing, begins with 0, or with "v"
+	if !canonical || rest != "" && rest[0] != '-' && rest[0] != '+' || slices.ContainsFunc(strings.Split(v.Prerelease(), "."), isPadded) {
+		return nil
 	}
-	for part := range strings.SplitSeq(core, ".") {
-		n, err := strconv.ParseUint(part, 10, 64)
-		if err != nil || part[0] == '+' || (strict && len(part) > 1 && part[0] == '0') {
-			return version{}, false
-		}
-		v.numbers = append(v.numbers, n)
-	}
-	v.pre = pre
-	return v, !strict || len(v.numbers) == 3
+	return v
 }
 
-// goodIdentifiers checks dot-separated identifiers of Semantic Versioning.
-func goodIdentifiers(s string, numbersWithoutZeros bool) bool {
-	for id := range strings.SplitSeq(s, ".") {
-		if id == "" {
-			return false
-		}
-		digits := true
-		for _, c := range []byte(id) {
-			isDigit := c >= '0' && c <= '9'
-			digits = digits && isDigit
-			if !isDigit && c != '-' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-				return false
-			}
-		}
-		if digits && numbersWithoutZeros && len(id) > 1 && id[0] == '0' {
-			return false
-		}
-	}
-	return true
+// isPadded reports whether an identifier of a pre-release is a number with a leading zero, which Semantic Versions do not have.
+func isPadded(id string) bool {
+	return len(id) > 1 && id[0] == '0' && strings.Trim(id, "0123456789") == ""
 }
 
-// part is number i; 0 where none was written.
-func (v version) part(i int) uint64 {
-	if i < len(v.numbers) {
-		return v.numbers[i]
+// satisfied reports whether a version meets every term; what cannot be read meets none.
+func (r versionRules) satisfied(have string) bool {
+	if len(r.strict) == 0 {
+		v := parseVersion(have, false)
+		return v != nil && len(r.loose) > 0 && r.loose.Check(v)
 	}
-	return 0
+	v := parseVersion(have, true)
+	return v != nil && !slices.ContainsFunc(r.strict, func(t versionTerm) bool { return !t.satisfied(v) })
 }
 
-func (v version) compareNumbers(o version) int {
-	for i := range max(len(v.numbers), len(o.numbers)) {
-		if c := cmp.Compare(v.part(i), o.part(i)); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
-// compare orders versions as Semantic Versioning does: a pre-release stands
-// before its release, and its identifiers are compared one by one.
-func (v version) compare(o version) int {
-	if c := v.compareNumbers(o); c != 0 {
-		return c
-	}
-	switch {
-	case v.pre == o.pre:
-		return 0
-	case v.pre == "":
-		return 1
-	case o.pre == "":
-		return -1
-	}
-	return slices.CompareFunc(strings.Split(v.pre, "."), strings.Split(o.pre, "."), compareIdentifiers)
-}
-
-func compareIdentifiers(a, b string) int {
-	x, errA := strconv.ParseUint(a, 10, 64)
-	y, errB := strconv.ParseUint(b, 10, 64)
-	switch {
-	case errA == nil && errB == nil:
-		return cmp.Compare(x, y)
-	case errA == nil:
-		return -1 // numbers stand before words
-	case errB == nil:
-		return 1
-	}
-	return strings.Compare(a, b)
-}
-
-// versionRule is one term of a version constraint, such as ">= 1.2".
-type versionRule struct {
-	op string
-	v  version
-}
-
-// versionOps, the longer before those that they begin with.
-var versionOps = []string{"~>", ">=", "<=", "!=", "==", "=", ">", "<"}
-
-// parseVersionRules reads terms parted by commas; all must hold. The strict form
-// is of Semantic Versions, and has no "~>".
-func parseVersionRules(s string, strict bool) (rules []versionRule, ok bool) {
-	for term := range strings.SplitSeq(s, ",") {
-		term = strings.TrimSpace(term)
-		rule := versionRule{op: "="}
-		for _, op := range versionOps {
-			if rest, found := strings.CutPrefix(term, op); found {
-				rule.op, term = op, rest
-				break
-			}
-		}
-		if rule.v, ok = parseVersion(term, strict); !ok || (strict && rule.op == "~>") {
-			return nil, false
-		}
-		rules = append(rules, rule)
-	}
-	return rules, len(rules) > 0
-}
-
-// satisfied reports whether a version meets the rule. In the loose form an ordering rule takes a
-// pre-release only if it names one of the same numbers itself, so that ">= 1.2" does not take
-// 1.3-beta.
-func (r versionRule) satisfied(v version, strict bool) bool {
-	c := v.compare(r.v)
-	switch r.op {
-	case "=", "==":
+func (t versionTerm) satisfied(v *version.Version) bool {
+	c := v.Compare(t.v)
+	switch t.op {
+	case "", "=", "==":
 		return c == 0
 	case "!=":
 		return c != 0
-	}
-	if !strict && !r.takesPre(v) {
-		return false
-	}
-	switch r.op {
 	case ">":
 		return c > 0
 	case ">=":
@@ -161,36 +87,5 @@ func (r versionRule) satisfied(v version, strict bool) bool {
 	case "<=":
 		return c <= 0
 	}
-	// "~> 1.2.3" is at least that, with all numbers but the last one equal.
-	if c < 0 {
-		return false
-	}
-	for i := range len(r.v.numbers) - 1 {
-		if v.part(i) != r.v.numbers[i] {
-			return false
-		}
-	}
-	return true
-}
-
-func (r versionRule) takesPre(v version) bool {
-	if v.pre == "" {
-		return true
-	}
-	return r.v.pre != "" && v.compareNumbers(r.v) == 0
-}
-
-// versionSatisfied reports whether a version meets every term of a constraint; what cannot be read
-// meets none.
-func versionSatisfied(have string, rules []versionRule, strict bool) bool {
-	v, ok := parseVersion(have, strict)
-	if !ok || len(rules) == 0 {
-		return false
-	}
-	for _, r := range rules {
-		if !r.satisfied(v, strict) {
-			return false
-		}
-	}
-	return true
+	return false
 }
