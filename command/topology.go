@@ -3,10 +3,13 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
+	"os"
 	"slices"
 
 	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/command/picture"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -29,13 +32,17 @@ func topologyCmd() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			node := fs.String("node", "", "one `node`, by its ID, the beginning of it, or its name")
 			verbose := fs.Bool("verbose", false, "draw every device of every node; print whole IDs and links")
+			svg := fs.String("svg", "", "write a picture of the nodes' devices and who uses them to a `file`, which any browser shows")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
 					return e.usage("no argument is needed, but there is %q; a node is named by -node", args[0])
 				}
-				t, err := readTopology(ctx, e, *node, *verbose)
+				t, err := readTopology(ctx, e, *node, *verbose || *svg != "")
 				if err != nil {
 					return e.fail(err)
+				}
+				if *svg != "" {
+					return writePicture(e, *svg, t)
 				}
 				if done, code := e.formatted(t); done {
 					return code
@@ -45,6 +52,18 @@ func topologyCmd() spec {
 			}
 		},
 	}
+}
+
+// writePicture writes the picture of a topology to a file.
+func writePicture(e *env, path string, t *structs.Topology) int {
+	if t.Devices == 0 {
+		return e.fail(errors.New("no node has devices, so there is nothing to draw"))
+	}
+	if err := os.WriteFile(path, picture.Topology(t), 0o644); err != nil { //nolint:gosec // it is for others to see
+		return e.fail(err)
+	}
+	e.printf("Picture written to %s\n", path)
+	return exitDone
 }
 
 // readTopology reads one node, or all: with every device where they are few enough to

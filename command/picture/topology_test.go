@@ -1,0 +1,73 @@
+package picture
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the pictures of the documentation anew")
+
+// recorded is what `nomadish topology -json` printed of examples/racks.hcl with a gang, a tenant's job, and one that borrows from the tenant.
+func recorded(t *testing.T) *structs.Topology {
+	t.Helper()
+	src, err := os.ReadFile("testdata/topology.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var topology structs.Topology
+	if err := json.Unmarshal(src, &topology); err != nil {
+		t.Fatal(err)
+	}
+	return &topology
+}
+
+// TestPictureOfDocumentation: the picture that README shows is what the command draws today.
+func TestPictureOfDocumentation(t *testing.T) {
+	const path = "../../docs/images/topology.svg"
+	drawn := Topology(recorded(t))
+	if *rewrite {
+		if err := os.WriteFile(path, drawn, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, drawn) {
+		t.Errorf("%s is not what is drawn now (%v): go test ./command/picture -rewrite", path, err)
+	}
+}
+
+// TestDevices: what is odd about devices is drawn, what names hold does not break out of them, and the picture is XML.
+func TestDevices(t *testing.T) {
+	topology := recorded(t)
+	topology.Nodes[0].Name = `<b>"&`
+	cell := topology.Nodes[0].Cells.Cells[0].Cells[0]
+	cell.Members[0].Healthy = false
+	cell.Members[0].Usages = nil
+	cell.Members[1].Usages = []*structs.DeviceUsage{
+		{Name: "half.g[0]", JobID: "half", Namespace: "default", Share: 500}, {Name: "rest.g[0]", JobID: "rest", Namespace: "default", Share: 700},
+	}
+	drawn := string(Topology(topology))
+	for _, want := range []string{`class="idle bad"`, ">bad</text>", "half.g[0], rest.g[0]", "&lt;b&gt;&#34;&amp;", ">half</text>"} {
+		if !strings.Contains(drawn, want) {
+			t.Errorf("%s is not drawn", want)
+		}
+	}
+	for d := xml.NewDecoder(strings.NewReader(drawn)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := string(Topology(topology)); again != drawn {
+		t.Error("the same topology gives another picture")
+	}
+}
