@@ -42,7 +42,11 @@ func topologyCmd() spec {
 					return e.fail(err)
 				}
 				if *svg != "" {
-					return writePicture(e, *svg, t)
+					if err := writePicture(*svg, t); err != nil {
+						return e.fail(err)
+					}
+					e.printf("Picture written to %s\n", *svg)
+					return exitDone
 				}
 				if done, code := e.formatted(t); done {
 					return code
@@ -55,15 +59,11 @@ func topologyCmd() spec {
 }
 
 // writePicture writes the picture of a topology to a file.
-func writePicture(e *env, path string, t *structs.Topology) int {
+func writePicture(path string, t *structs.Topology) error {
 	if t.Devices == 0 {
-		return e.fail(errors.New("no node has devices, so there is nothing to draw"))
+		return errors.New("no node has devices, so there is nothing to draw")
 	}
-	if err := os.WriteFile(path, picture.Topology(t), 0o644); err != nil { //nolint:gosec // it is for others to see
-		return e.fail(err)
-	}
-	e.printf("Picture written to %s\n", path)
-	return exitDone
+	return os.WriteFile(path, picture.Topology(t), 0o644) // it is for others to see
 }
 
 // readTopology reads one node, or all: with every device where they are few enough to

@@ -1,5 +1,5 @@
 // Package picture draws what the agents answer as SVG that needs nothing from anywhere else. The same answer gives the same bytes. It must
-// never ask an agent for anything.
+// never call an agent.
 package picture
 
 import (
