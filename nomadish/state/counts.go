@@ -13,7 +13,7 @@ import (
 // counts is how much a job's counts move within one entry. They are settled once at
 // its end: an entry of 10,000 placements writes one summary.
 type counts struct {
-	jobcount.Tally // the moves, not the totals
+	jobcount.Tally        // the moves, not the totals
 	since          uint64 // when the job was registered: allocations placed before are of an earlier job of its ID, purged since
 	groups         map[string]structs.TaskGroupSummary
 	queued         map[string]int // what waits by the last evaluation; nil: as it was
