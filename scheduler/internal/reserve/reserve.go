@@ -126,7 +126,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 	if out, ok := c.fromBands(r); ok && r.rule.Check(out.Enlarged) == nil {
 		return out, false
 	}
-	out.Missing = missingText(now, r.licenses.missing)
+	out.Missing = c.missingText(now, r.licenses.missing)
 	later := now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
@@ -135,7 +135,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, neverText+text(later.Missing)+where(later)+" are missing"
+		out.Never, out.Missing = true, neverText+text(later.Missing, c.mhzPerCore())+where(later)+" are missing"
 		return out, later.Apart
 	}
 	if r.kept {
@@ -274,9 +274,10 @@ func (c *chooser) parts(list []workflow.Part) (out []structs.WorkflowPart) {
 	return out
 }
 
-// text writes amounts for users.
-func text(a workflow.Amounts) string {
+// text writes amounts for users. Cores imply their MHz, mhz each: MHz are those beside them.
+func text(a workflow.Amounts, mhz int64) string {
 	var list []string
+	a.CPU -= a.Cores * mhz
 	for _, part := range []struct {
 		n         int64
 		one, many string
