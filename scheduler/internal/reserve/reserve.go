@@ -30,6 +30,9 @@ type Choice struct {
 	Posted bool
 	// Enlarged is by how much the stages need more than was to be reserved, to be packed.
 	Enlarged workflow.Amounts
+	// OneByOne: no room was found for the gangs beside the rest of their stages: each has its required level of topology by itself, and one may wait in its
+	// stage until others end.
+	OneByOne bool
 	// Missing says what is short; "": nothing is.
 	Missing string
 	// Never: what is short is not to come free: the ready nodes could not hold it if they were empty, there are too few licenses, or what is to be
@@ -64,6 +67,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	alone := r
 	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
 	if by, _ := c.choose(&alone); !by.Never {
+		by.OneByOne = true
 		return by
 	}
 	if out.Enlarged.IsZero() { // else what is to be reserved is too little, as it states
