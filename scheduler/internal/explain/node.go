@@ -329,7 +329,12 @@ func (r *roomCheck) devices(m *feasible.Matcher) {
 		}
 		c := r.a.Choose(r.n, want, cells, m)
 		if c.Tree == nil {
-			r.out = append(r.out, lackOfDevices(want, i, r.n, cells, m))
+			l := lackOfDevices(want, i, r.n, cells, m)
+			if l.kind == structs.ReasonCell && r.n.FreeDevices()-want.Count < r.withheld.Devices { // some that are free are named by a reservation
+				r.inTheWay(want.Request.Name)
+				continue
+			}
+			r.out = append(r.out, l)
 			continue
 		}
 		for _, number := range c.Devices {
