@@ -39,7 +39,11 @@ func startText(s *structs.StartForecast, now time.Time) string {
 
 // forecastLines returns what a forecast states of a group, in sentences: when it starts, and what it waits for, in order.
 func forecastLines(r *structs.RequestForecast, now time.Time) (lines []string) {
-	text, why := "Expected start: "+startText(&r.Expected, now), r.Expected.Unknown
+	expected := startText(&r.Expected, now)
+	text, why := "Expected start: "+expected, r.Expected.Unknown
+	if r.Missing > 1 && r.Expected.All > 0 && expected != clockTime(r.Expected.All, now) {
+		text += fmt.Sprintf(" (the first and the last of the %d instances that wait)", r.Missing)
+	}
 	switch {
 	case r.Expected.First == 0 && r.Latest.First == 0 && why != "":
 		text, why = text+": "+why, ""

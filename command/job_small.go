@@ -370,7 +370,7 @@ func allocRows(p *printer, allocs []*structs.AllocListStub, verbose bool) [][]st
 	for _, a := range newestFirst(allocs) {
 		rows = append(rows, []string{
 			short(a.ID, verbose), short(a.NodeID, verbose), a.NodeName, a.TaskGroup, fmt.Sprint(a.JobVersion), a.DesiredStatus,
-			a.ClientStatus, ui.Ago(a.CreateTime, now), ui.Ago(a.ModifyTime, now),
+			statusText(a), ui.Ago(a.CreateTime, now), ui.Ago(a.ModifyTime, now),
 		})
 	}
 	return rows

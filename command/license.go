@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
@@ -58,6 +59,7 @@ func licenseApply() spec {
 						return e.fail(err)
 					}
 					e.printf("Successfully applied license %q!\n", l.Name)
+					warnOfReservations(ctx, e, l.Name)
 				}
 				return exitDone
 			}
@@ -177,6 +179,9 @@ func showLicense(p *printer, l *structs.LicenseStatus) {
 		showMap(p, "Metadata", l.Meta)
 	}
 	showReservations(p, l.Reservations)
+	if why := overReserved(l); why != "" {
+		p.printf("\nWarning: %s\n", why)
+	}
 	p.printf("\nUsers\n")
 	if len(l.Users) == 0 {
 		p.printf("No users\n")
@@ -194,6 +199,32 @@ func showLicense(p *printer, l *structs.LicenseStatus) {
 		rows = append(rows, row)
 	}
 	ui.Table(p.out, rows)
+}
+
+// warnOfReservations warns if workflows have reserved more of a license that was applied than there are.
+func warnOfReservations(ctx context.Context, e *env, name string) {
+	if l, _, err := e.client.Licenses().Info(ctx, name, e.query()); err == nil { // else it is applied all the same
+		if why := overReserved(l); why != "" {
+			e.eprintf("Warning: %s\n", why)
+		}
+	}
+}
+
+// overReserved names the workflows whose reservations together exceed a license, as its count was lowered since; "": they do not.
+func overReserved(l *structs.LicenseStatus) string {
+	var of []string
+	sum := int64(0)
+	for _, r := range l.Reservations {
+		if !r.Pending && r.Reserved > 0 {
+			sum += r.Reserved
+			of = append(of, fmt.Sprintf("workflow %s (%d)", structs.WorkflowKey(r.Namespace, r.Workflow), r.Reserved))
+		}
+	}
+	if sum <= l.Count {
+		return ""
+	}
+	return fmt.Sprintf("%d of license %q are reserved and there are %d: by %s. Jobs of their stages may wait for it until one of them ends; "+
+		"`nomadish license apply -count %d %s` has enough for all", sum, l.Name, l.Count, strings.Join(of, ", "), sum, shellWord(l.Name))
 }
 
 // usedFrom says from whose reservation a user has its licenses.

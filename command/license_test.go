@@ -24,11 +24,11 @@ func TestLicenseApply(t *testing.T) {
 	if got.code != exitDone || got.out != "Successfully applied license \"vcs\"!\nSuccessfully applied license \"spice\"!\n" {
 		t.Errorf("%+v", got)
 	}
-	wants(t, f.lastBody(), `"Name":"spice","Count":0`)
+	wants(t, strings.Join(f.bodies, "\n"), `"Name":"spice","Count":0`)
 	if got := f.run(t, "license", "apply", "-count", "12", "-check-index", "7", "vcs"); got.code != exitDone {
 		t.Errorf("%+v", got)
 	}
-	wants(t, f.lastBody(), `"Count":12,"Description":"Simulator","Meta":{"owner":"eda"}`) // what is not stated stays
+	wants(t, strings.Join(f.bodies, "\n"), `"Count":12,"Description":"Simulator","Meta":{"owner":"eda"}`) // what is not stated stays
 	if got := f.runIn(t, `[{"Name":"spice","Count":4}]`, "license", "apply", "-json", "-"); got.code != exitDone {
 		t.Errorf("%+v", got)
 	}
@@ -53,6 +53,23 @@ func TestLicenseApply(t *testing.T) {
 		if got := f.run(t, strings.Fields(line)...); got.code != exitFailed {
 			t.Errorf("%s: %+v", line, got)
 		}
+	}
+}
+
+// TestLicenseReservedBeyondCount: workflows whose reservations together exceed a count are named where it is lowered and where it is shown, not those that wait.
+func TestLicenseReservedBeyondCount(t *testing.T) {
+	t.Parallel()
+	l := licensed()
+	l.Reservations = []structs.LicenseReservation{
+		{Namespace: "default", Workflow: "a", Reserved: 6}, {Namespace: "team", Workflow: "b", Reserved: 5}, {Namespace: "team", Workflow: "c", Reserved: 9, Pending: true},
+	}
+	want := `Warning: 11 of license "vcs" are reserved and there are 10: by workflow default/a (6), workflow team/b (5). `
+	f := newFake(t).on("GET /v1/license/vcs", l).on("GET /v1/licenses", []*structs.LicenseStub{&l.LicenseStub}).on("PUT /v1/license/vcs", nil)
+	wants(t, f.run(t, "license", "apply", "-count", "10", "vcs").err, want)
+	wants(t, f.run(t, "license", "status", "vcs").out, want)
+	l.Count = 11
+	if got := f.run(t, "license", "apply", "-count", "11", "vcs"); strings.Contains(got.err, "Warning") {
+		t.Error(got.err)
 	}
 }
 

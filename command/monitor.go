@@ -238,6 +238,9 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (int, erro
 
 // outcome prints what has failed of allocations of which there is nothing to wait for, and returns the exit code.
 func (m *monitor) outcome(allocs []*structs.AllocListStub, completes bool) int {
+	if n := len(slices.DeleteFunc(slices.Clone(allocs), func(a *structs.AllocListStub) bool { return !timedOut(a) })); n > 0 && m.quiet {
+		m.line("Ended at their time limit, max_run_duration: %s", plural(n, "allocation"))
+	}
 	switch {
 	case m.stopping || !slices.ContainsFunc(allocs, unwell):
 		return exitDone

@@ -193,10 +193,26 @@ func unwell(a *structs.AllocListStub) bool {
 	return a.ClientStatus == structs.AllocClientFailed || a.ClientStatus == structs.AllocClientLost
 }
 
-// howEnded is what is put behind an allocation's status: why it failed, or its exit code.
+// timedOut reports whether an allocation was ended at its time limit, though it is complete.
+func timedOut(a *structs.AllocListStub) bool {
+	return a.ClientStatus == structs.AllocClientComplete && a.ClientDescription == structs.DescMaxRunDuration
+}
+
+// statusText is an allocation's client status as tables show it: what reached its time limit may not be through, though it is complete.
+func statusText(a *structs.AllocListStub) string {
+	if timedOut(a) {
+		return a.ClientStatus + " (time limit)"
+	}
+	return a.ClientStatus
+}
+
+// howEnded is what is put behind an allocation's status: why it failed, that it was ended at its time limit, or its exit code.
 func howEnded(a *structs.AllocListStub) string {
-	if unwell(a) {
+	switch {
+	case unwell(a):
 		return because(a)
+	case timedOut(a):
+		return " (ended at its time limit, max_run_duration)"
 	}
 	return exitText(a)
 }

@@ -64,10 +64,13 @@ func TestHowAnAllocationEnded(t *testing.T) {
 	driver := &structs.TaskEvent{Type: structs.TaskDriverFailure, DisplayMessage: "no such file"}
 	exit := &structs.TaskEvent{Type: structs.TaskTerminated, ExitCode: 3, DisplayMessage: "Exit Code: 3"}
 	ended := after(allocA, structs.AllocClientComplete)[0]
+	limited := after(allocA, structs.AllocClientComplete)[0]
+	limited.ClientDescription = structs.DescMaxRunDuration
 	for want, a := range map[string]*structs.AllocListStub{
-		": max_run_duration exceeded": without,
-		`; task "serve": gone`:        unsaid,
-		"":                            fine,
+		" (ended at its time limit, max_run_duration)": limited,
+		": max_run_duration exceeded":                  without,
+		`; task "serve": gone`:                         unsaid,
+		"":                                             fine,
 		`: Failed tasks; task "aside": Sibling failed`:                        sibling,
 		`: Failed tasks; task "serve": no such file; Error was unrecoverable`: of(driver),
 		`: Failed tasks; task "serve": Exit Code: 3; Error was unrecoverable`: of(driver, exit),
@@ -76,6 +79,9 @@ func TestHowAnAllocationEnded(t *testing.T) {
 		if got := howEnded(a); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	if got := allocRows(&printer{now: time.Now}, []*structs.AllocListStub{limited}, false)[1][6]; got != "complete (time limit)" {
+		t.Errorf("in a table %q", got)
 	}
 }
 

@@ -230,7 +230,7 @@ func nodeAllocRows(p *printer, allocs []*structs.Allocation, verbose bool) [][]s
 	now := p.now()
 	for _, a := range newestFirst(stubs) {
 		rows = append(rows, []string{
-			short(a.ID, verbose), a.JobID, a.TaskGroup, fmt.Sprint(a.JobVersion), a.DesiredStatus, a.ClientStatus,
+			short(a.ID, verbose), a.JobID, a.TaskGroup, fmt.Sprint(a.JobVersion), a.DesiredStatus, statusText(a),
 			ui.Ago(a.CreateTime, now), ui.Ago(a.ModifyTime, now),
 		})
 	}

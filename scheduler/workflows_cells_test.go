@@ -476,3 +476,22 @@ func (x *gpuWorkflows) drops(namespace string) {
 	delete(x.workflows.workflows, key)
 	x.lose(e)
 }
+
+// TestReservedGPUsAreNamed: a job that finds none of the GPUs that a workflow has reserved is explained by these, with their name, and by the workflow.
+func TestReservedGPUsAreNamed(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 1)
+	if _, why := x.reserve("default", nil, gpuStage("default", 8)); why != "" {
+		t.Fatal(why)
+	}
+	x.submit("", "late", 1, gpusIn("b", 1), func(j *structs.Job) { j.Canonicalize() })
+	if why, _ := x.last.FailedTGAllocs["g"].MainReason(); why != "devices: reserved by workflow default/wf" {
+		t.Errorf("the queue states %q", why)
+	}
+	e, err := scheduler.Explain(x.w, scheduler.ExplainInput{Input: x.input()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "nvidia/gpu: what is free is reserved by workflow default/wf, which lends to nobody"; !slices.ContainsFunc(e.Group("g").Reasons, func(r structs.NodeReason) bool { return r.Text == want }) {
+		t.Errorf("%+v", e.Group("g").Reasons)
+	}
+}

@@ -305,6 +305,9 @@ func TestWorkflowRefusalExplained(t *testing.T) {
 		})
 		w.after(10 * time.Minute)
 		w.flood("a", 4, user, func(j *structs.Job) { j.TaskGroups[0].MaxRunDuration = c.limit })
+		if why, nodes := w.last.FailedTGAllocs["g"].MainReason(); why != "cpu: reserved by workflow default/wf" || nodes != 1 {
+			t.Errorf("%+v: the queue states %q on %d nodes", c.lend, why, nodes)
+		}
 		in := scheduler.ExplainInput{Input: w.input()}
 		in.UserRuns = func(string) []time.Duration { return slices.Repeat([]time.Duration{time.Hour}, c.runs) }
 		x, err := scheduler.Explain(w.w, in)
@@ -315,7 +318,7 @@ func TestWorkflowRefusalExplained(t *testing.T) {
 		for _, r := range x.Group("g").Reasons {
 			got = append(got, r.Text)
 		}
-		if want := "what is free is reserved by workflow default/wf, "; !strings.Contains(strings.Join(got, "\n"), want) || !strings.Contains(strings.Join(got, "\n"), c.want) {
+		if want := "cpu, memory: what is free is reserved by workflow default/wf, "; !strings.Contains(strings.Join(got, "\n"), want) || !strings.Contains(strings.Join(got, "\n"), c.want) {
 			t.Errorf("%+v, limit %s: %q, want %q", c.lend, c.limit, got, c.want)
 		}
 		for _, wait := range x.Group("g").Waits {

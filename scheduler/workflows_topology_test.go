@@ -86,7 +86,7 @@ func TestReservationTopologyBeside(t *testing.T) {
 	gang := gangUnder("gang", "rack", 5, 1)
 	stage := scheduler.WorkflowStage{oneUnder("a", "r1", 1), oneUnder("b", "r2", 1), oneUnder("c", "r3", 1), gang}
 	c := w.choose(stage)
-	if !c.Posted || c.Never {
+	if !c.Posted || c.Never || !c.OneByOne {
 		t.Fatalf("reserved: %+v", c)
 	}
 	w.claim = &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true, Parts: c.Parts}

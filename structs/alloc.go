@@ -38,7 +38,7 @@ const DescGaveClaim = "its claim is used by allocation %s of a higher priority; 
 const DescSuspended = "suspended by a user; `alloc resume` lets it go on"
 
 // DescMaxRunDuration is the ClientDescription of an allocation that was ended by
-// its group's max_run_duration; its client status is failed. It had its time, so it
+// its group's max_run_duration; its client status is complete. It had its time, so it
 // is not rescheduled.
 const DescMaxRunDuration = "max_run_duration exceeded"
 

@@ -176,12 +176,14 @@ type HistoryRecord struct {
 	Started      int64 // first task's start; 0: never
 	Ended        int64
 	ClientStatus string
+	TimedOut     bool           `json:",omitempty" codec:",omitempty"` // it was ended at its time limit, the group's max_run_duration
 	ExitCodes    map[string]int // by task, of those that ended
 	Reason       string         // why the servers stopped it; empty if it ended by itself
 	Index        uint64
 }
 
-// Finished reports whether the instance ran to its end: it completed by itself, and was not stopped.
+// Finished reports whether the instance ran to its end: it completed by itself or at its time limit, and was not stopped. Those that reach their limit
+// count in how long the next takes, which has the limit, too.
 func (h *HistoryRecord) Finished() bool {
 	return h.ClientStatus == AllocClientComplete && h.Started > 0 && h.Reason == ""
 }

@@ -30,6 +30,8 @@ type instance struct {
 	node  string
 	is    *kind
 	phase phase
+	// before: it was placed when the run began, and had not started: it is none of those that wait.
+	before bool
 
 	started time.Time     // zero: it has not
 	since   time.Time     // when it began to run, or goes on since
@@ -134,6 +136,7 @@ func (c *clients) found(snap *state.Snapshot, row *state.AllocRow) {
 			in.ran = max(0, at.Sub(in.started))
 		}
 	case in.started.IsZero():
+		in.before = true
 		c.startAt(in, now)
 	default:
 		if res := row.Resources(); res != nil && in.is.limit > 0 && res.Shared.TimeLimit > in.is.limit { // it was suspended, its node alone knows for how long

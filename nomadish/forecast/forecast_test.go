@@ -37,6 +37,21 @@ func TestStarts(t *testing.T) {
 	}
 }
 
+// TestStartsOfTheRest: what is placed and does not run yet is no part of what waits: its start is not that of the first of the rest, nor in its place.
+func TestStartsOfTheRest(t *testing.T) {
+	r := newReality(t)
+	r.nodes(1)
+	r.submit(gpuJob("part", 50, 6, 4, time.Hour))
+	if err := r.settle(t.Context(), func(context.Context) error { return nil }); err != nil { // no client has reported
+		t.Fatal(err)
+	}
+	f := r.forecast(Options{}).Requests[0]
+	first, all := time.Unix(0, f.Latest.First), time.Unix(0, f.Latest.All)
+	if f.Missing != 4 || !first.Equal(epoch.Add(time.Hour)) || !all.Equal(epoch.Add(2*time.Hour)) {
+		t.Errorf("%d wait, the first until %s, all until %s", f.Missing, first.UTC(), all.UTC())
+	}
+}
+
 // TestHolds: what has no limit and no history holds its room.
 func TestHolds(t *testing.T) {
 	r := newReality(t)

@@ -117,6 +117,9 @@ func (w *watch) starts(in *instance) {
 		w.runStarts(structs.NamespacedID{Namespace: in.job.Namespace, ID: of.ID}, in)
 	}
 	a := w.find(in)
+	if in.before {
+		in.before, a = false, nil
+	}
 	if a == nil {
 		return
 	}
@@ -137,7 +140,7 @@ func (w *watch) ended(in *instance) {
 
 // stopped implements observer.
 func (w *watch) stopped(in *instance) {
-	if a := w.find(in); a != nil && !in.started.IsZero() && in.phase != suspended {
+	if a := w.find(in); a != nil && (in.before || !in.started.IsZero()) && in.phase != suspended {
 		a.left++ // it waits again
 	}
 }

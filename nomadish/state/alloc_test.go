@@ -243,6 +243,20 @@ func TestHistory(t *testing.T) {
 	check(t, "records after that time", len(slices.Collect(snap.History(nil, "*", ""))), 1)
 }
 
+// TestHistoryOfPurgedJob: the record of an instance whose job was purged while it ran states the job's type and priority.
+func TestHistoryOfPurgedJob(t *testing.T) {
+	w := newWorld(t)
+	w.node("n")
+	w.register(job("web"))
+	w.must(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{eval("e-s", "web", structs.EvalStatusComplete)}})
+	ids := w.place("web", 0, "n", "s", 1)
+	w.must(&structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true})
+	for h := range w.report(structs.AllocClientComplete, ids...).History(nil, "default", "") {
+		check(t, "type", h.Type, structs.JobTypeService)
+		check(t, "priority", h.Priority, 50)
+	}
+}
+
 // What a follow-up evaluation was made for waits for it until it has ended, or is not kept any more.
 func TestPastFollowUps(t *testing.T) {
 	w := newWorld(t)

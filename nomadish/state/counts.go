@@ -13,7 +13,8 @@ import (
 // counts is how much a job's counts move within one entry. They are settled once at
 // its end: an entry of 10,000 placements writes one summary.
 type counts struct {
-	jobcount.Tally // the moves, not the totals
+	jobcount.Tally        // the moves, not the totals
+	since          uint64 // when the job was registered: allocations placed before are of an earlier job of its ID, purged since
 	groups         map[string]structs.TaskGroupSummary
 	queued         map[string]int // what waits by the last evaluation; nil: as it was
 }
@@ -24,6 +25,9 @@ func (x *txn) counts(ns, id string) *counts {
 	c, ok := x.jobs[k]
 	if !ok {
 		c = &counts{groups: map[string]structs.TaskGroupSummary{}}
+		if job := x.job(ns, id); job != nil {
+			c.since = job.CreateIndex
+		}
 		x.jobs[k] = c
 	}
 	return c
@@ -45,14 +49,18 @@ func (x *txn) tallyOf(ns, id string) jobcount.Tally {
 // either may be nil.
 func (x *txn) countAlloc(was, now *structs.Allocation) {
 	if was != nil {
-		c := x.counts(was.Namespace, was.JobID)
-		c.AddAlloc(was, -1)
-		c.groups[was.TaskGroup] = jobcount.AddTo(c.groups[was.TaskGroup], was.ClientStatus, -1)
+		x.counts(was.Namespace, was.JobID).addAlloc(was, -1)
 	}
 	if now != nil {
-		c := x.counts(now.Namespace, now.JobID)
-		c.AddAlloc(now, 1)
-		c.groups[now.TaskGroup] = jobcount.AddTo(c.groups[now.TaskGroup], now.ClientStatus, 1)
+		x.counts(now.Namespace, now.JobID).addAlloc(now, 1)
+	}
+}
+
+// addAlloc counts an allocation n times: in the summary only if it is of the job as registered, as Nomad does.
+func (c *counts) addAlloc(a *structs.Allocation, n int) {
+	c.AddAlloc(a, n)
+	if a.CreateIndex >= c.since {
+		c.groups[a.TaskGroup] = jobcount.AddTo(c.groups[a.TaskGroup], a.ClientStatus, n)
 	}
 }
 
@@ -109,7 +117,7 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 		now.CreateIndex, old = was.CreateIndex, was.Summary
 	}
 	if counted := was == nil || x.unread; counted {
-		now.Summary = x.recount(job.Namespace, job.ID)
+		now.Summary = x.recount(job)
 	} else {
 		now.Summary = maps.Clone(was.Summary)
 	}
@@ -129,12 +137,13 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 	x.put(TableSummaries, now)
 }
 
-// recount counts a job's allocations by group from their rows.
-func (x *txn) recount(ns, id string) map[string]structs.TaskGroupSummary {
+// recount counts a job's allocations by group from their rows, without those of an earlier job of its ID.
+func (x *txn) recount(job *structs.Job) map[string]structs.TaskGroupSummary {
 	out := map[string]structs.TaskGroupSummary{}
-	x.allocs.Each(alloctable.ByJob, indexkey.HashJob(ns, id), func(r *alloctable.Row) bool {
-		group := r.Group()
-		out[group] = jobcount.AddTo(out[group], r.ClientStatus(), 1)
+	x.allocs.Each(alloctable.ByJob, indexkey.HashJob(job.Namespace, job.ID), func(r *alloctable.Row) bool {
+		if group := r.Group(); r.CreateIndex() >= job.CreateIndex {
+			out[group] = jobcount.AddTo(out[group], r.ClientStatus(), 1)
+		}
 		return true
 	})
 	return out

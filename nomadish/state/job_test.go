@@ -236,6 +236,26 @@ func TestSummary(t *testing.T) {
 	check(t, "all placed", line().Queued, 0)
 }
 
+// TestSummaryOfPurgedJob: what an earlier job of the ID ran is not counted as the new one's, however it ends.
+func TestSummaryOfPurgedJob(t *testing.T) {
+	w := newWorld(t)
+	w.node("n")
+	w.register(job("web"))
+	ids := w.place("web", 0, "n", "s", 3)
+	w.report(structs.AllocClientRunning, ids...)
+	w.report(structs.AllocClientComplete, ids[0])
+	w.must(&structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true})
+	w.register(job("web"))
+	line := func() structs.TaskGroupSummary {
+		return w.store.Snapshot().JobSummary(nil, "default", "web").Summary["web"]
+	}
+	check(t, "new", line(), structs.TaskGroupSummary{})
+	w.report(structs.AllocClientComplete, ids[1])
+	w.place("web", 1, "n", "later", 2)
+	w.report(structs.AllocClientFailed, ids[2])
+	check(t, "its own", line(), structs.TaskGroupSummary{Starting: 2})
+}
+
 func TestJobStability(t *testing.T) {
 	w := newWorld(t)
 	w.register(job("web"))

@@ -130,7 +130,7 @@ func (x *txn) putVersion(was, fresh *structs.Job) *structs.Job {
 	}
 	fresh.ModifyIndex, fresh.JobModifyIndex = x.index, x.index
 	x.put(TableJobs, fresh)
-	x.counts(fresh.Namespace, fresh.ID)
+	x.counts(fresh.Namespace, fresh.ID).since = fresh.CreateIndex
 	if was != nil {
 		requestRows{x}.fitRequests(fresh)
 	}

@@ -182,7 +182,7 @@ func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
 	was := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
 	now := &structs.JobSummary{
 		JobID: job.ID, Namespace: job.Namespace, CreateIndex: x.index, ModifyIndex: x.index,
-		Summary: x.recount(job.Namespace, job.ID),
+		Summary: x.recount(job),
 	}
 	queued := map[string]int{}
 	if was != nil {

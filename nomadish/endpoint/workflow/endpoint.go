@@ -336,6 +336,10 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (
 	return &structs.WorkflowPlanReply{Plan: plan, WriteMeta: structs.WriteMeta{Index: snap.Index()}}, ctx.Err()
 }
 
+// oneByOneText warns of a reservation in which the gangs of a stage may have to wait for each other.
+const oneByOneText = "no room was found for all gangs of a stage at once where they have their required levels of topology: what is reserved has room for each by itself, " +
+	"and one may wait in its stage until others end"
+
 // packed states in a plan how the reservation would lie on nodes at a time, now.
 func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPlan, now time.Time) error {
 	run, err := structs.StartRun(w, 1, 0)
@@ -346,6 +350,9 @@ func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPla
 	bands.Priority = w.Priority
 	c := scheduler.ReserveOrPreempt(snap.World(), structs.WorkflowKey(w.Namespace, w.ID), w.NodePool, stagesOf(run), w.Reserve, true, bands)
 	plan.Packing, plan.Posted, plan.Missing, plan.Never = c.Parts, c.Posted, c.Missing, c.Never
+	if c.OneByOne {
+		plan.Warnings = strings.TrimSpace(plan.Warnings + "\n" + oneByOneText)
+	}
 	if plan.Leaving = len(c.Stops); c.Preempts {
 		plan.Leaving, plan.Preempted = 0, plan.Leaving
 	}

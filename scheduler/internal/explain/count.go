@@ -36,6 +36,8 @@ type survey struct {
 	drivers []string
 	// holding are the nodes of a system job that have their instance.
 	holding map[string]bool
+	// withheld is of which resources workflows have reserved what the group lacks, by the subject of the reason; looked up only.
+	withheld map[string][]string
 	// refusal states why the workflow of a key does not lend to the group.
 	refusal func(key string) string
 
@@ -67,7 +69,7 @@ const setNodes = 64
 func newSurvey(find *search.Search, holding map[string]bool, refusal func(key string) string) *survey {
 	x := &survey{
 		find: find, refusal: refusal, about: newNodeReasons(find), tally: map[reason]*structs.NodeReason{}, descriptions: map[string]map[string]int{},
-		holding: holding, refused: map[string]*refusedSet{},
+		withheld: map[string][]string{}, holding: holding, refused: map[string]*refusedSet{},
 	}
 	world.Flush(find.Edit)
 	for _, n := range world.NodeStates(world.Base(find.Edit)).All {
@@ -142,6 +144,11 @@ func (x *survey) lacking(l *lack, n *structs.Node) {
 	t := x.count(l.reason, n)
 	t.Need, t.Most = max(t.Need, l.need), max(t.Most, l.have)
 	t.Free += l.free
+	for _, what := range l.of {
+		if list := x.withheld[l.subject]; !slices.Contains(list, what) {
+			x.withheld[l.subject] = append(list, what)
+		}
+	}
 	if l.by != nil {
 		t.By = []structs.RequestName{{Namespace: l.by.Namespace, JobID: l.by.Job, Group: l.by.Group}}
 	}
@@ -365,7 +372,7 @@ func (x *survey) roomText(t *structs.NodeReason) string {
 		return fmt.Sprintf("there is no host network %q", t.Subject)
 	case structs.ReasonReserved:
 		if key, is := strings.CutPrefix(t.Subject, ofWorkflow); is {
-			return reservedBy + key + ", " + x.refusal(key)
+			return strings.Join(x.withheld[t.Subject], ", ") + ": " + reservedBy + key + ", " + x.refusal(key)
 		}
 		return "room is reserved for " + t.Subject + ", which has waited longer"
 	}

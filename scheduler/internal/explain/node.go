@@ -29,6 +29,7 @@ type lack struct {
 	free       int64              // devices of the kind that are free on the node
 	by         *world.Reservation // of a reservation
 	device     int                // which of the request's devices
+	of         []string           // of a reservation of a workflow: the resources of which too little is left
 }
 
 // share is how much of the request is missing, of 1.
@@ -239,7 +240,7 @@ func (x *nodeReasons) lacks(n *world.NodeState) (out []lack) {
 	switch workflow := n.ReservedBy(&a.By); {
 	case !r.reserved:
 	case workflow != "":
-		r.out = append(r.out, lack{reason: reason{structs.ReasonReserved, ofWorkflow + workflow}})
+		r.out = append(r.out, lack{reason: reason{structs.ReasonReserved, ofWorkflow + workflow}, of: r.of})
 	default:
 		r.out = append(r.out, lack{reason: reason{structs.ReasonReserved, n.Reservation.Text()}, by: n.Reservation})
 	}
@@ -273,6 +274,7 @@ type roomCheck struct {
 	n        *world.NodeState
 	withheld world.Resources // what is reserved of it for others
 	reserved bool            // that is what is in the way
+	of       []string        // of these resources
 	out      []lack
 }
 
@@ -285,7 +287,14 @@ func (r *roomCheck) compare(kind string, need, have, reserved int64) {
 	case need > have:
 		r.out = append(r.out, lack{reason: reason{kind: kind}, need: need, have: max(0, have)})
 	case need > have-reserved:
-		r.reserved = true
+		r.inTheWay(kind)
+	}
+}
+
+// inTheWay notes that there would be enough of a resource without what is reserved of it.
+func (r *roomCheck) inTheWay(what string) {
+	if r.reserved = true; !slices.Contains(r.of, what) {
+		r.of = append(r.of, what)
 	}
 }
 
@@ -295,6 +304,9 @@ func (r *roomCheck) amounts() {
 	need.CPU += r.a.Need[world.DimCores] * r.n.Capacity.MHzPerCore
 	reserved := r.withheld.Amount
 	r.compare(structs.ReasonCPU, need.CPU, free.CPU, reserved.CPU)
+	if r.reserved && r.a.Need[world.DimCores] > 0 { // the MHz of cores
+		r.of = []string{structs.ReasonCores}
+	}
 	r.compare(structs.ReasonMemory, need.MemoryMB, free.MemoryMB, reserved.MemoryMB)
 	r.compare(structs.ReasonDisk, need.DiskMB, free.DiskMB, reserved.DiskMB)
 }
@@ -317,7 +329,12 @@ func (r *roomCheck) devices(m *feasible.Matcher) {
 		}
 		c := r.a.Choose(r.n, want, cells, m)
 		if c.Tree == nil {
-			r.out = append(r.out, lackOfDevices(want, i, r.n, cells, m))
+			l := lackOfDevices(want, i, r.n, cells, m)
+			if l.kind == structs.ReasonCell && r.n.FreeDevices()-want.Count < r.withheld.Devices { // some that are free are named by a reservation
+				r.inTheWay(want.Request.Name)
+				continue
+			}
+			r.out = append(r.out, l)
 			continue
 		}
 		for _, number := range c.Devices {
@@ -328,7 +345,7 @@ func (r *roomCheck) devices(m *feasible.Matcher) {
 		cells = c.Taken(cells, want.Share)
 	}
 	if opened > 0 && r.n.FreeDevices()-opened < r.withheld.Devices {
-		r.reserved = true
+		r.inTheWay(r.a.Devices[0].Request.Name)
 	}
 }
 

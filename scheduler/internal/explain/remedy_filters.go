@@ -45,6 +45,9 @@ func (p *remedySearch) deviceTopology(sv *survey, n *world.NodeState, number int
 		return
 	}
 	d := at.of(p.g)
+	if d.Topology == nil {
+		return
+	}
 	var levels []string
 	for _, t := range n.Capacity.Trees {
 		if own := t.Layout.Levels(); slices.Contains(own, d.Topology.Level) {

@@ -41,7 +41,11 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 	if why := atMost(w, c, search.NewRequest(in, group)); why != "" {
 		return why
 	}
-	if loans := LoansOf(w, key); loans == nil || isNothing(loans.Idle) {
+	loans := LoansOf(w, key)
+	switch {
+	case loans != nil && loans.Idle.GPUs == 0 && search.NewRequest(in, group).Reserved > 0:
+		return "of whose reservation no GPU idles now"
+	case loans == nil || isNothing(loans.Idle):
 		return "of whose reservation nothing idles now: its own jobs and others that borrow use it"
 	}
 	return "which lends no more of it now: jobs of its running stage may still need it, or what idles is too little on each node"

@@ -109,7 +109,7 @@ func (x Explanation) Node(s *search.Search, n *world.NodeState) bool {
 	}
 	_, what := s.Request.Grant(n, s.Fit.Matcher, s.Random)
 	if what != "" {
-		x.Exhausted(n.Node, what, 1)
+		x.Exhausted(n.Node, x.withOwner(s.Request, n, what), 1)
 	}
 	return what == ""
 }
@@ -154,6 +154,9 @@ func (x Explanation) Set(s *search.Search, c *world.NodeSet, fits func(*world.No
 			counts[k]--
 			look(n)
 		}
+	}
+	if of := s.SetOf(c.Any()); of != "" {
+		x.reserved(s, of, tests, lacking, counts)
 	}
 	for k, nodes := range counts {
 		x.Exhausted(c.Any().Node, lacking[k], nodes)

@@ -30,6 +30,9 @@ type Choice struct {
 	Posted bool
 	// Enlarged is by how much the stages need more than was to be reserved, to be packed.
 	Enlarged workflow.Amounts
+	// OneByOne: no room was found for the gangs beside the rest of their stages: each has its required level of topology by itself, and one may wait in its
+	// stage until others end.
+	OneByOne bool
 	// Missing says what is short; "": nothing is.
 	Missing string
 	// Never: what is short is not to come free: the ready nodes could not hold it if they were empty, there are too few licenses, or what is to be
@@ -64,6 +67,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	alone := r
 	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
 	if by, _ := c.choose(&alone); !by.Never {
+		by.OneByOne = true
 		return by
 	}
 	if out.Enlarged.IsZero() { // else what is to be reserved is too little, as it states
@@ -126,7 +130,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 	if out, ok := c.fromBands(r); ok && r.rule.Check(out.Enlarged) == nil {
 		return out, false
 	}
-	out.Missing = missingText(now, r.licenses.missing)
+	out.Missing = c.missingText(now, r.licenses.missing)
 	later := now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
@@ -135,7 +139,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, neverText+text(later.Missing)+where(later)+" are missing"
+		out.Never, out.Missing = true, neverText+text(later.Missing, c.mhzPerCore())+where(later)+" are missing"
 		return out, later.Apart
 	}
 	if r.kept {
@@ -274,9 +278,10 @@ func (c *chooser) parts(list []workflow.Part) (out []structs.WorkflowPart) {
 	return out
 }
 
-// text writes amounts for users.
-func text(a workflow.Amounts) string {
+// text writes amounts for users. Cores imply their MHz, mhz each: MHz are those beside them.
+func text(a workflow.Amounts, mhz int64) string {
 	var list []string
+	a.CPU -= a.Cores * mhz
 	for _, part := range []struct {
 		n         int64
 		one, many string

@@ -72,6 +72,19 @@ func TestHistoryAgainstAList(t *testing.T) {
 	})
 }
 
+// TestTimedOut: what was ended at its time limit is stated so, and counts in how long the next takes.
+func TestTimedOut(t *testing.T) {
+	a := &structs.Allocation{ID: "a", DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientComplete}
+	a.TaskStates = map[string]*structs.TaskState{"t": {StartedAt: time.Unix(1, 0), FinishedAt: time.Unix(9, 0)}}
+	if h := Record(a, nil, 1, 10); h.TimedOut || !h.Finished() {
+		t.Errorf("of its own: %+v", h)
+	}
+	a.ClientDescription = structs.DescMaxRunDuration
+	if h := Record(a, nil, 1, 10); !h.TimedOut || !h.Finished() {
+		t.Errorf("at its limit: %+v", h)
+	}
+}
+
 // TestFinishedRuns: what was stopped or taken back has not finished, though it completed; what lost its claim and ran to its end has.
 func TestFinishedRuns(t *testing.T) {
 	for desired, want := range map[string]bool{structs.AllocDesiredRun: true, structs.AllocDesiredStop: false, structs.AllocDesiredEvict: false} {

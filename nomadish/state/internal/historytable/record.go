@@ -13,7 +13,7 @@ func Record(a *structs.Allocation, job *structs.Job, index uint64, now int64) *s
 	h := &structs.HistoryRecord{
 		AllocID: a.ID, Namespace: a.Namespace, JobID: a.JobID, JobVersion: a.JobVersion, Group: a.TaskGroup,
 		NodeID: a.NodeID, NodeName: a.NodeName, Submitted: a.CreateTime, Placed: a.CreateTime,
-		ClientStatus: a.ClientStatus, Index: index,
+		ClientStatus: a.ClientStatus, TimedOut: a.ClientTerminal() && a.ClientDescription == structs.DescMaxRunDuration, Index: index,
 	}
 	if a.DesiredStatus != structs.AllocDesiredRun { // else it describes what is so of one that runs, such as that it lost its claim
 		h.Reason = a.DesiredDescription

@@ -1,0 +1,74 @@
+package metric
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+)
+
+// reservedNamed bounds the workflows that an explanation names as those who have what is lacking: others are counted together.
+const reservedNamed = 8
+
+// withOwner returns what a node lacks, with who has reserved it where the node would have enough if nobody had: "cores: reserved by workflow default/chip".
+func (x Explanation) withOwner(a *search.Request, n *world.NodeState, what string) string {
+	workflow := n.ReservedBy(&a.By)
+	if workflow == "" && n.Reservation.Free(&a.By) || n.Capacity == nil {
+		return what
+	}
+	cores, devices := a.Need[world.DimCores], a.Need[world.DimGPUs]
+	need, free := a.Amount, n.Free()
+	need.CPU += cores * n.Capacity.MHzPerCore
+	if need.CPU > free.CPU || need.MemoryMB > free.MemoryMB || need.DiskMB > free.DiskMB || cores > int64(n.FreeCores()) || devices > int64(n.FreeDevices()) {
+		return what
+	}
+	switch what {
+	case world.LacksCPU:
+		if cores > 0 {
+			what = world.LacksCores
+		}
+	case world.LacksMemory, world.LacksDisk, world.LacksCores, world.LacksDevices:
+	case world.LacksReserved: // of cores or devices
+		if what = world.LacksDevices; cores > 0 && int64(n.FreeCores()-n.Withheld(&a.By).Cores) < cores {
+			what = world.LacksCores
+		}
+	default:
+		return what
+	}
+	if workflow == "" {
+		return what + ": " + world.LacksReserved
+	}
+	text := what + ": reserved by workflow " + workflow
+	if _, named := x.DimensionExhausted[text]; !named && len(x.DimensionExhausted) >= reservedNamed {
+		return what + ": reserved by other workflows"
+	}
+	return text
+}
+
+// reserved counts the nodes of a set of which workflows have reserved what the tests find lacking, and takes them out of the tests' counts: the index shows
+// what is left of nodes, and not for whom the rest is.
+func (x Explanation) reserved(s *search.Search, of string, tests []bucket.Test, lacking []string, counts []int) {
+	w := world.Base(s.Edit)
+	seen := map[string]bool{} // looked up only
+	for _, claim := range world.Workflows(w).All {
+		for _, p := range slices.Concat(claim.Parts, claim.KeptParts()) {
+			n, known := world.NodeStates(w).Get(p.NodeID)
+			if !known || seen[p.NodeID] || s.SetOf(n) != of {
+				continue
+			}
+			seen[p.NodeID] = true
+			if _, request := world.Reservations(w).Get(p.NodeID); request { // it was looked at
+				continue
+			}
+			k := slices.IndexFunc(tests, func(t bucket.Test) bool { return !t.Met(&n.Indexed.At) })
+			if k < 0 {
+				continue
+			}
+			if what := x.withOwner(s.Request, n, lacking[k]); what != lacking[k] {
+				counts[k]--
+				x.Exhausted(n.Node, what, 1)
+			}
+		}
+	}
+}
