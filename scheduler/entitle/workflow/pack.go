@@ -88,7 +88,7 @@ type packer struct {
 	reserved    Amounts   // the parts' sum
 	left        []Amounts // of each part, in the stage that is being packed
 	partOf      []int     // of each node, or -1
-	homeless    Amounts   // what instances need that may use no node
+	homeless    Amounts   // what instances need for which there is no node
 }
 
 // pack packs a stage into the parts, which it enlarges, and opens, as need be.
@@ -125,10 +125,22 @@ func (p *packer) find(i *Instance) int {
 		node = p.nearest(i)
 	}
 	if node < 0 {
-		p.homeless = p.homeless.Plus(i.Needs)
+		p.misses(i.Needs)
 		return -1
 	}
 	return p.part(node)
+}
+
+// misses notes that there is no node for what needs some amounts.
+func (p *packer) misses(needs Amounts) { p.homeless = p.homeless.Plus(atLeastSome(needs)) }
+
+// atLeastSome returns what is missing where there is no node for what needs some amounts: if that is nothing, 1 MHz, since all is packed where nothing is
+// missing.
+func atLeastSome(needs Amounts) Amounts {
+	if needs.IsZero() {
+		needs.CPU = 1
+	}
+	return needs
 }
 
 // part returns the index of a node's part, which it opens if there is none.
@@ -265,7 +277,7 @@ func (p *packer) repairBy(packs func(s int) bool, pack func(s int)) {
 	}
 	for s, stage := range p.stages {
 		if !packs(s) {
-			p.homeless = p.homeless.Max(Total(stage))
+			p.homeless = p.homeless.Max(atLeastSome(Total(stage)))
 		}
 	}
 }

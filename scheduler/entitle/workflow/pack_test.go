@@ -239,3 +239,19 @@ func TestPackExact(t *testing.T) {
 		}
 	}
 }
+
+// An instance that needs nothing is missing, too, where it may use no node, by itself and beside others, and in a gang.
+func TestPackNeedsNothing(t *testing.T) {
+	nowhere := Instance{MayUse: func(int) bool { return false }}
+	nodes, one := []Amounts{cores(2), cores(2)}, Gangs{Levels: [][]int{{0, 1}}, List: []Gang{{Members: []int{0}}}}
+	for _, gangs := range []Gangs{{}, one} {
+		for _, stage := range [][]Instance{{nowhere}, {nowhere, {Needs: cores(1)}}} {
+			if got := PackGangs(nodes, [][]Instance{stage}, gangs, Amounts{}); got.Missing.IsZero() {
+				t.Errorf("%d instances, %d gangs: %+v", len(stage), len(gangs.List), got)
+			}
+		}
+		if got := PackGangs(nodes, [][]Instance{{{}}}, gangs, Amounts{}); !got.Missing.IsZero() {
+			t.Errorf("one that may use both, %d gangs: %+v", len(gangs.List), got)
+		}
+	}
+}

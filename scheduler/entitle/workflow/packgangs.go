@@ -251,18 +251,18 @@ func (p *gangPacker) gang(stage []Instance, u *unit) {
 		}
 	}
 	if area < 0 {
-		p.homeless = p.homeless.Plus(u.needs)
+		p.misses(u.needs)
 		return
 	}
 	for _, m := range u.members {
 		if node := p.nearestOf(&stage[m], of.nodes[area]); node >= 0 {
 			p.assign(p.part(node), &stage[m])
 		} else {
-			p.homeless = p.homeless.Plus(stage[m].Needs)
+			p.misses(stage[m].Needs)
 		}
 	}
 	if p.missing().IsZero() { // there is room for all of it, but not for each member
-		p.homeless = p.homeless.Plus(stage[u.members[0]].Needs)
+		p.misses(stage[u.members[0]].Needs)
 	}
 }
 
