@@ -19,7 +19,7 @@ type Packing struct {
 	Enlarged Amounts
 	// Missing is what the nodes would need to have free beside what they have, where it is needed: zero if all is packed.
 	Missing Amounts
-	// Apart: it is missing only because gangs have to be in one domain, see [PackGangs].
+	// Apart: it is missing only because gangs have to be in one domain, or others in distinct ones, see [PackGangs].
 	Apart bool
 }
 
@@ -113,13 +113,13 @@ func (p *packer) place(i *Instance) {
 // find returns the part for one instance, opened if need be; -1: it may use no node.
 func (p *packer) find(i *Instance) int {
 	for at := range p.left {
-		if i.Needs.Fits(p.left[at]) && i.mayUse(p.parts[at].Node) {
+		if i.Needs.Fits(p.left[at]) && i.mayTake(p.parts[at].Node) {
 			return at
 		}
 	}
 	node := p.enlarge(i)
 	if node < 0 {
-		node = p.open(i.Needs, i.mayUse)
+		node = p.open(i.Needs, i.mayTake)
 	}
 	if node < 0 {
 		node = p.nearest(i)
@@ -167,7 +167,7 @@ func (p *packer) enlarge(i *Instance) int {
 		if !more.Plus(p.parts[at].Amounts).Fits(p.free[p.parts[at].Node]) {
 			continue
 		}
-		if size := more.size(&p.most); (node < 0 || size < least) && i.mayUse(p.parts[at].Node) {
+		if size := more.size(&p.most); (node < 0 || size < least) && i.mayTake(p.parts[at].Node) {
 			node, least = p.parts[at].Node, size
 		}
 	}
@@ -208,7 +208,7 @@ func (p *packer) nearest(i *Instance) int { return p.nearestOf(i, p.all) }
 func (p *packer) nearestOf(i *Instance, of []int) int {
 	node, least := -1, 0.0
 	for _, n := range of {
-		if !i.mayUse(n) {
+		if !i.mayTake(n) {
 			continue
 		}
 		short := i.Needs.Minus(p.free[n]) // negative where there is more
@@ -295,18 +295,6 @@ func (p *packer) lists() (amounts []Amounts, nodes []int) {
 		amounts[i], nodes[i] = part.Amounts, part.Node
 	}
 	return amounts, nodes
-}
-
-// onParts returns a stage whose instances' nodes are given as parts, of which each is on one of the nodes.
-func onParts(stage []Instance, nodes []int) []Instance {
-	out := make([]Instance, len(stage))
-	for i, instance := range stage {
-		out[i].Needs = instance.Needs
-		if instance.MayUse != nil {
-			out[i].MayUse = func(part int) bool { return instance.MayUse(nodes[part]) }
-		}
-	}
-	return out
 }
 
 // missing returns what the nodes would need to have free beside what they have.

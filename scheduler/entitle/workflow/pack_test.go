@@ -54,7 +54,12 @@ func TestPackProperty(t *testing.T) {
 		nodes := rapid.SliceOfN(drawAmounts(12), 1, 5).Draw(t, "nodes")
 		stages := rapid.SliceOfN(drawStage(6, len(nodes)), 1, 4).Draw(t, "stages")
 		want := rapid.OneOf(rapid.Just(Amounts{}), drawAmounts(20)).Draw(t, "want")
-		got := Pack(nodes, stages, want)
+		gangs := Gangs{Levels: nodesAndPairs(len(nodes))}
+		drawDistinct(t, stages, &gangs)
+		got := PackGangs(nodes, stages, gangs, want)
+		if gangs.None() {
+			got = Pack(nodes, stages, want)
+		}
 		least := want
 		for _, s := range stages {
 			least = least.Max(Total(s))
@@ -67,7 +72,7 @@ func TestPackProperty(t *testing.T) {
 			amounts, on, sum = append(amounts, p.Amounts), append(on, p.Node), sum.Plus(p.Amounts)
 		}
 		if !got.Missing.IsZero() {
-			if all := slices.Concat(stages...); len(all) > 0 && least.Fits(total(nodes)) && !slices.ContainsFunc(stages, func(s []Instance) bool { return len(s) > 1 || constrained(s) }) &&
+			if all := slices.Concat(stages...); len(all) > 0 && gangs.None() && least.Fits(total(nodes)) && !slices.ContainsFunc(stages, func(s []Instance) bool { return len(s) > 1 || constrained(s) }) &&
 				exists(nodes, all) {
 				t.Fatalf("misses %+v, although single instances fit beside each other", got.Missing)
 			}
@@ -77,9 +82,9 @@ func TestPackProperty(t *testing.T) {
 		if !least.Fits(sum) || got.Enlarged != sum.Minus(least) {
 			t.Fatalf("reserved %+v, wanted %+v, enlarged %+v", sum, least, got.Enlarged)
 		}
-		for _, s := range stages {
-			onto := onParts(s, on)
-			if !Packs(amounts, onto) || !exists(amounts, onto) {
+		for i, s := range stages {
+			onto, of := onParts(s, on), gangs.of(i, on)
+			if _, ok := fitGangs(amounts, onto, of); !ok || !existsTogether(amounts, onto, of) {
 				t.Fatalf("stage %+v does not pack into %+v", s, got)
 			}
 		}

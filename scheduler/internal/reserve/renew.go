@@ -115,7 +115,7 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
 	} else {
-		why = "nowhere is so much free: " + text(packed.Missing) + where(packed) + " are missing"
+		why = "nowhere is so much free: " + text(packed.Missing) + where(packed, r.gangs) + " are missing"
 	}
 	if out, ok := c.fromBands(r); ok {
 		return out, "", false

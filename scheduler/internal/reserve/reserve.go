@@ -59,8 +59,8 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if !apart {
 		return out
 	}
-	// That no room was found for the gangs together is no proof that there is none. By nodes all that they need is reserved at least, and in one cell what each needs
-	// by itself: one that has no room beside the others waits in its stage until they end.
+	// That no room was found for the gangs together, or for instances on distinct hosts, is no proof that there is none. By nodes all that they need is reserved at
+	// least, and in one cell, or on distinct hosts, what each needs by itself: one that has no room beside the others waits in its stage until they end.
 	alone := r
 	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
 	if by, _ := c.choose(&alone); !by.Never {
@@ -113,7 +113,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 	now := r.pack(c.free)
 	if now.Missing.IsZero() {
 		if err := r.rule.Check(now.Enlarged); err != nil {
-			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}, len(r.gangs.List) > 0
+			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}, !r.gangs.None()
 		}
 		out := Choice{Parts: c.parts(now.Parts), Licenses: r.licenses.of, Posted: true, Enlarged: now.Enlarged}
 		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
@@ -122,11 +122,14 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 	} else if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
 		out.Never, out.Missing = true, neverText+"there is not enough room for "+gang.Name
 		return out, false
+	} else if crowded := r.gangs.Crowded(c.empty, r.stages); crowded != nil {
+		out.Never, out.Missing = true, neverText+crowdedText(crowded)
+		return out, false
 	}
 	if out, ok := c.fromBands(r); ok && r.rule.Check(out.Enlarged) == nil {
 		return out, false
 	}
-	out.Missing = missingText(now, r.licenses.missing)
+	out.Missing = missingText(now, r)
 	later := now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
@@ -135,7 +138,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, neverText+text(later.Missing)+where(later)+" are missing"
+		out.Never, out.Missing = true, neverText+text(later.Missing)+where(later, r.gangs)+" are missing"
 		return out, later.Apart
 	}
 	if r.kept {
