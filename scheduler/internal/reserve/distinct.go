@@ -20,7 +20,7 @@ func (c *chooser) distinct(stage, first int, job *structs.Job, levels map[string
 				i = len(of.Distinct)
 				at[d] = i
 				of.Distinct = append(of.Distinct, workflow.Distinct{Stage: stage, Level: c.property(d.Target, levels, of), Most: d.Most, Name: distinctName(job, &d)})
-				if d.Target != feasible.HostTarget {
+				if d.Reason != structs.ConstraintDistinctHosts {
 					of.Distinct[i].Property = d.Target
 				}
 			}
