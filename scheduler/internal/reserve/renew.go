@@ -106,7 +106,7 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 	if out, ok := c.packInCells(r); ok {
 		return out, "", false
 	}
-	packed := r.pack(c.free)
+	packed := c.packFree(r)
 	if packed.Missing.IsZero() {
 		kept, more := r.left.split(packed.Parts)
 		parts := c.parts(more)

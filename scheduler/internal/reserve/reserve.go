@@ -110,7 +110,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 		out.Licenses = r.licenses.of
 		return out, false
 	}
-	now := r.pack(c.free)
+	now := c.packFree(r)
 	if now.Missing.IsZero() {
 		if err := r.rule.Check(now.Enlarged); err != nil {
 			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}, !r.gangs.None()
@@ -161,6 +161,8 @@ type chooser struct {
 	// taken are the nodes that have a part already, by their places in the list.
 	taken map[int]bool
 	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
+	// within: some instances require a level within nodes. now: of these nodes such may be used only as have a free cell of it.
+	within, now bool
 }
 
 // list lists the ready nodes of the pool.
@@ -256,13 +258,30 @@ func (c *chooser) mhzPerCore() (most int64) {
 func (c *chooser) mayUse(job *structs.Job, g *structs.TaskGroup) func(int) bool {
 	f := feasible.NewFeasibility(job, g, feasible.NewMatcher())
 	known := make([]int8, len(c.nodes))
-	return func(i int) bool {
+	may := func(i int) bool {
 		if known[i] == 0 {
 			if known[i] = -1; f.Verdict(c.nodes[i].Node).OK() {
 				known[i] = 1
 			}
 		}
 		return known[i] > 0
+	}
+	in := c.withinOf(job, g, f)
+	if len(in) == 0 {
+		return may
+	}
+	c.within = true
+	free := make([]int8, len(c.nodes))
+	return func(i int) bool {
+		if !may(i) || !c.now {
+			return may(i)
+		}
+		if free[i] == 0 {
+			if free[i] = -1; c.hasFree(i, in) {
+				free[i] = 1
+			}
+		}
+		return free[i] > 0
 	}
 }
 
