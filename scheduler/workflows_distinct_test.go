@@ -68,6 +68,7 @@ func TestReservationDistinct(t *testing.T) {
 			"more than racks", manyOf("a", 5, 1, ofJob(distinctRacks("2"))), 0, 0,
 			`5 instances of job "wf/1/a", at most 2 for each value of ${meta.rack}; the nodes that may run it have room for 4`,
 		},
+		{"two for each host", manyOf("a", 3, 1, ofJob(&structs.Constraint{Operand: structs.ConstraintDistinctProperty, LTarget: "${node.unique.id}", RTarget: "2"})), 2, 0, ""},
 		{
 			"a property that no node has", manyOf("a", 1, 1, ofJob(&structs.Constraint{Operand: structs.ConstraintDistinctProperty, LTarget: "${meta.hall}"})), 0, 0,
 			`1 instance of job "wf/1/a", at most 1 for each value of ${meta.hall}; the nodes that may run it have room for 0`,
