@@ -70,7 +70,7 @@ func (w *workflows) entry(r *replica, index uint64, e *entry) {
 	w.first(snap)
 	if changed || len(w.checks.touched) > 0 {
 		w.reserved(snap)
-		w.distinct(snap)
+		checkDistinct(snap, w)
 		checkLicenses(snap, w)
 	}
 }

@@ -9,14 +9,14 @@ import (
 
 // onDistinctHosts has the instances of a workflow's job of which there are two run on distinct hosts. The first seeds run as they did before: those among
 // them that find what is planted.
-func (w *workflows) onDistinctHosts(j *structs.Job) {
+func onDistinctHosts(j *structs.Job, w *workflows) {
 	if w.seed > 16 && j.Type == structs.JobTypeBatch && j.TaskGroups[0].Count == 2 {
 		j.Constraints = append(j.Constraints, &structs.Constraint{Operand: structs.ConstraintDistinctHosts, RTarget: "true"})
 	}
 }
 
-// distinct looks at what is reserved for jobs whose instances have to be on distinct hosts, and at where these run.
-func (w *workflows) distinct(snap *state.Snapshot) {
+// checkDistinct looks at what is reserved for jobs whose instances have to be on distinct hosts, and at where these run.
+func checkDistinct(snap *state.Snapshot, w *workflows) {
 	for r := range snap.Workflows(nil).Alive() {
 		whole := r.Posted && r.Missing == "" && !slices.ContainsFunc(r.Parts, func(p structs.WorkflowPart) bool { return p.Lost })
 		for _, s := range r.Stages[min(r.Stage, len(r.Stages)):] {
