@@ -27,6 +27,7 @@ type passedOver struct {
 //
 //   - after every entry: what is reserved is what is used, lent and idle of it, and what is not used is there, free or with borrowers; nobody
 //     but the workflow of the highest rank keeps what comes free for long, and never two;
+//   - jobs whose instances have to be on distinct hosts have as many nodes reserved, and run there;
 //   - of those who leave for a stage that starts as one plan, none could have stayed;
 //   - no stage starts before those before it are over, and no job is registered while it runs;
 //   - when faults have stopped and all workflows have ended: nothing is reserved, and no job of theirs is left.
@@ -69,6 +70,7 @@ func (w *workflows) entry(r *replica, index uint64, e *entry) {
 	w.first(snap)
 	if changed || len(w.checks.touched) > 0 {
 		w.reserved(snap)
+		checkDistinct(snap, w)
 		checkLicenses(snap, w)
 	}
 }

@@ -238,6 +238,7 @@ func (w *workflows) job(namespace string) *structs.Job {
 	case w.IntN(2) == 0:
 		g.ReschedulePolicy = &structs.ReschedulePolicy{Attempts: new(0), Unlimited: new(false), Interval: new(time.Duration(0))}
 	}
+	onDistinctHosts(j, w)
 	return j
 }
 

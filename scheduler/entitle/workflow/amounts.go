@@ -1,5 +1,7 @@
 package workflow
 
+import "slices"
+
 // Amounts is an amount of each resource that a workflow reserves. Licenses are counted apart, see [License].
 type Amounts struct {
 	CPU      int64 // MHz
@@ -112,10 +114,14 @@ type Instance struct {
 	// MayUse reports whether a node may be used, by its index in what is packed into: nodes of Pack, parts of Packs and
 	// TakeBack. It is called several times for a node; nil is every node.
 	MayUse func(node int) bool
+	// tallies count it with the others that have to be in distinct domains.
+	tallies []*tally
 }
 
-// mayUse reports whether the instance may use a node.
-func (i *Instance) mayUse(node int) bool { return i.MayUse == nil || i.MayUse(node) }
+// mayUse reports whether the instance may use a node, whatever else is packed.
+func (i *Instance) mayUse(node int) bool {
+	return (i.MayUse == nil || i.MayUse(node)) && !slices.ContainsFunc(i.tallies, func(t *tally) bool { return t.domains[node] < 0 })
+}
 
 // Total returns what all instances of a stage need.
 func Total(stage []Instance) (sum Amounts) {

@@ -18,8 +18,9 @@
 //   - [Reserve.Amounts] returns how much is reserved: per resource the largest stage, the sum of the stages, or stated numbers.
 //   - [Pack] chooses the parts; [Packs] reports whether a stage can run in given ones; [Reserve.Check] refuses stated numbers
 //     that the stages do not pack into.
-//   - [PackGangs] and [TakeBackGangs] do so for stages of which some instances have to be in one rack or on one node;
-//     [Gangs.Impossible] reports what cannot be packed in any way, and [Gangs.Alone] is for what can, but not all at the same time.
+//   - [PackGangs] and [TakeBackGangs] do so for stages of which some instances have to be in one rack or on one node,
+//     or on distinct nodes or racks ([Distinct]). [Gangs.Impossible] and [Gangs.Crowded] report what cannot be packed in any way,
+//     and [Gangs.Alone] is for what can, but not all at the same time.
 //   - [Due] and [Shares] divide what is lent; [TimeLeft] and [Terms.MayBorrow] are the time rule.
 //   - [TakeBack] places a stage into the parts and names the borrowers that have to leave.
 //

@@ -50,10 +50,10 @@ type fitting struct {
 
 // firstFit assigns each instance to the first part that has room.
 func (f *fitting) firstFit(order []int) bool {
-	copy(f.left, f.parts)
+	f.start()
 	for _, i := range order {
 		needs, part := f.stage[i].Needs, 0
-		for part < len(f.left) && (!needs.Fits(f.left[part]) || !f.stage[i].mayUse(part)) {
+		for part < len(f.left) && (!needs.Fits(f.left[part]) || !f.stage[i].mayTake(part)) {
 			part++
 		}
 		if part == len(f.left) {
@@ -66,11 +66,11 @@ func (f *fitting) firstFit(order []int) bool {
 
 // bestFit assigns each instance to the part that has the least beside it.
 func (f *fitting) bestFit(order []int) bool {
-	copy(f.left, f.parts)
+	f.start()
 	for _, i := range order {
 		best, least := -1, 0.0
 		for b := range f.left {
-			if !f.stage[i].Needs.Fits(f.left[b]) || !f.stage[i].mayUse(b) {
+			if !f.stage[i].Needs.Fits(f.left[b]) || !f.stage[i].mayTake(b) {
 				continue
 			}
 			rest := f.left[b].Minus(f.stage[i].Needs)
@@ -86,7 +86,14 @@ func (f *fitting) bestFit(order []int) bool {
 	return true
 }
 
+// start makes everything as it is before the first instance is assigned.
+func (f *fitting) start() {
+	copy(f.left, f.parts)
+	empty(f.stage)
+}
+
 func (f *fitting) assign(instance, part int) {
+	f.stage[instance].move(part, 1)
 	f.assigned[instance] = part
 	f.left[part] = f.left[part].Minus(f.stage[instance].Needs)
 }

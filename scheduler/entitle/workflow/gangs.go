@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -13,17 +14,21 @@ type Gang struct {
 	Name    string
 }
 
-// Gangs is the gangs of the stages of a workflow that require a level of topology.
+// Gangs is the gangs of the stages of a workflow that require a level of topology, and the instances that have to be in distinct domains of one.
 type Gangs struct {
 	// Levels is, of each level, the domain of each node, by the node's index in what is packed into; -1: the node is in none. Domains are numbered
 	// from 0.
-	Levels [][]int
-	List   []Gang
+	Levels   [][]int
+	List     []Gang
+	Distinct []Distinct
 }
+
+// None reports whether there are no gangs, and no instances that have to be in distinct domains.
+func (g Gangs) None() bool { return len(g.List) == 0 && len(g.Distinct) == 0 }
 
 // on returns the gangs on parts that are on nodes.
 func (g Gangs) on(nodes []int) Gangs {
-	out := Gangs{List: g.List}
+	out := Gangs{List: g.List, Distinct: g.Distinct}
 	for _, domains := range g.Levels {
 		on := make([]int, len(nodes))
 		for part, node := range nodes {
@@ -34,8 +39,8 @@ func (g Gangs) on(nodes []int) Gangs {
 	return out
 }
 
-// Alone returns the stages without gangs, and after them each gang as a stage of its own: what these pack into holds each stage by its instances, and each gang
-// in one domain by itself.
+// Alone returns the stages without gangs, and after them each gang as a stage of its own, and those that have to be in distinct domains: what these pack into
+// holds each stage by its instances, and each gang in one domain, and the others in distinct ones, by themselves.
 func (g Gangs) Alone(stages [][]Instance) ([][]Instance, Gangs) {
 	alone := Gangs{Levels: g.Levels}
 	list := slices.Clone(stages)
@@ -45,23 +50,51 @@ func (g Gangs) Alone(stages [][]Instance) ([][]Instance, Gangs) {
 		for _, m := range gang.Members {
 			own.Members, members = append(own.Members, len(members)), append(members, stages[gang.Stage][m])
 		}
+		alone.Distinct = append(alone.Distinct, g.among(gang.Stage, gang.Members, len(list))...)
 		list, alone.List = append(list, members), append(alone.List, own)
+	}
+	for _, d := range g.Distinct {
+		var members []Instance
+		for _, m := range d.Members {
+			members = append(members, stages[d.Stage][m])
+		}
+		alone.Distinct = append(alone.Distinct, g.among(d.Stage, d.Members, len(list))...)
+		list = append(list, members)
 	}
 	return list, alone
 }
 
 // Impossible returns the first of the gangs that has no room in any domain of its level, by itself, on nodes that have this free, so that no order of packing
 // helps: all of it is more than the domain has, or one member more than any node of it, or as many members as it has do not fit if all need as little as
-// the least of them does. nil: none is known to.
+// the least of them does, also where no more of them may be on one node, or the like. nil: none is known to.
 func (g Gangs) Impossible(nodes []Amounts, stages [][]Instance) *Gang {
 	areas := g.areas()
 	for i := range g.List {
 		gang := &g.List[i]
-		if !slices.ContainsFunc(areas[gang.Level].nodes, func(domain []int) bool { return mayHold(nodes, domain, stages[gang.Stage], gang.Members) }) {
+		if !slices.ContainsFunc(areas[gang.Level].nodes, func(domain []int) bool {
+			return mayHold(nodes, domain, stages[gang.Stage], gang.Members) && !g.crowds(gang, nodes, domain, stages[gang.Stage], areas)
+		}) {
 			return gang
 		}
 	}
 	return nil
+}
+
+// crowds reports whether members of a gang that have to be in distinct domains find too few on the nodes of a domain.
+func (g Gangs) crowds(gang *Gang, nodes []Amounts, domain []int, stage []Instance, areas []areas) bool {
+	return slices.ContainsFunc(g.Distinct, func(d Distinct) bool {
+		if d.Stage != gang.Stage {
+			return false
+		}
+		members, within := d.of(gang.Members), map[int][]int{}
+		for _, n := range domain {
+			if a := areas[d.Level].of[n]; a >= 0 {
+				within[a] = append(within[a], n)
+			}
+		}
+		room := d.room(nodes, slices.Collect(maps.Values(within)), stage, members) // order does not matter: a sum
+		return room < int64(len(members))
+	})
 }
 
 // mayHold reports whether the nodes of a domain could hold some instances, as far as sums and numbers say.
@@ -131,6 +164,7 @@ func areasOf(domains []int) (a areas) {
 type unit struct {
 	members []int // of a gang the largest first
 	level   int   // -1: no gang
+	usable  int   // of those that have to be in distinct domains, how many nodes may be used, at least 1; 0: of others
 	needs   Amounts
 	largest float64 // dominant share of the largest member
 	size    float64 // of all members
@@ -143,9 +177,21 @@ const (
 	byLargest    ranking = iota // those with the largest member first, then those that need most
 	byTotal                     // those that need most first
 	gangsByTotal                // gangs first, those that need most first
+	// distinctFirst: first those that have to be in distinct domains, of which the fewest nodes may be used first, then as by largest.
+	distinctFirst
 )
 
-var rankings = []ranking{byLargest, gangsByTotal, byTotal}
+// rankings returns the orders that are tried.
+func (g Gangs) rankings() (list []ranking) {
+	list = []ranking{byLargest}
+	if len(g.Distinct) > 0 {
+		list = append(list, distinctFirst)
+	}
+	if len(g.List) > 0 {
+		list = append(list, gangsByTotal, byTotal)
+	}
+	return list
+}
 
 // unitsOf returns a stage with its gangs as units, in an order; equal ones as they are named.
 func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
@@ -167,6 +213,11 @@ func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
 			list = append(list, unit{members: []int{i}, level: -1, needs: stage[i].Needs, largest: share, size: share})
 		}
 	}
+	if by == distinctFirst {
+		for u := range list {
+			list[u].usable = usable(stage, list[u].members)
+		}
+	}
 	slices.SortStableFunc(list, func(a, b unit) int {
 		first := 0
 		switch by {
@@ -174,6 +225,8 @@ func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
 			first = cmp.Compare(b.largest, a.largest)
 		case gangsByTotal:
 			first = cmp.Compare(min(0, b.level), min(0, a.level))
+		case distinctFirst:
+			first = cmp.Or(cmp.Compare(min(1, b.usable), min(1, a.usable)), cmp.Compare(a.usable, b.usable), cmp.Compare(b.largest, a.largest))
 		case byTotal:
 		}
 		return cmp.Or(first, cmp.Compare(b.size, a.size), cmp.Compare(a.members[0], b.members[0]))
@@ -184,17 +237,17 @@ func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
 // fitGangs is fit for a stage with gangs: it assigns all members of each to parts in one domain, by several orders, into the first domain that has room or into
 // the one with the least room. The first of each order is what [PackGangs] does.
 func fitGangs(parts []Amounts, stage []Instance, gangs Gangs) ([]int, bool) {
-	if len(gangs.List) == 0 {
+	if gangs.None() {
 		return fit(parts, stage)
 	}
 	if !Total(stage).Fits(total(parts)) {
 		return nil, false
 	}
 	f := newGangFitting(parts, gangs)
-	f.stage, f.assigned = stage, make([]int, len(stage))
+	f.stage, f.assigned = gangs.counted([][]Instance{stage})[0], make([]int, len(stage))
 	for _, tight := range []bool{false, true} {
-		for _, by := range rankings {
-			if f.fit(unitsOf(stage, gangs.List, by), tight) {
+		for _, by := range gangs.rankings() {
+			if f.fit(unitsOf(f.stage, gangs.List, by), tight) {
 				return f.assigned, true
 			}
 		}
@@ -226,6 +279,7 @@ type gangFitting struct {
 
 // fit assigns units in an order. tight has them where the least is left, instead of where there is room first.
 func (f *gangFitting) fit(units []unit, tight bool) bool {
+	empty(f.stage)
 	f.left, f.sums = slices.Clone(f.parts), make([][]Amounts, len(f.levels))
 	for l := range f.levels {
 		f.sums[l] = sumsOf(f.levels[l].nodes, f.left)
@@ -274,11 +328,13 @@ func (f *gangFitting) within(u *unit, parts []int, tight bool) bool {
 		p := f.part(&f.stage[m], parts, tight)
 		if p < 0 {
 			for _, m := range u.members[:k] {
+				f.stage[m].move(f.assigned[m], -1)
 				f.assign(f.assigned[m], Amounts{}.Minus(f.stage[m].Needs))
 			}
 			return false
 		}
 		f.assigned[m] = p
+		f.stage[m].move(p, 1)
 		f.assign(p, f.stage[m].Needs)
 	}
 	return true
@@ -288,7 +344,7 @@ func (f *gangFitting) within(u *unit, parts []int, tight bool) bool {
 func (f *gangFitting) part(i *Instance, parts []int, tight bool) int {
 	best, least := -1, 0.0
 	for _, p := range parts {
-		if !i.Needs.Fits(f.left[p]) || !i.mayUse(p) {
+		if !i.Needs.Fits(f.left[p]) || !i.mayTake(p) {
 			continue
 		}
 		if !tight {

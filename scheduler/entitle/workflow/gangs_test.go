@@ -1,22 +1,16 @@
 package workflow
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// drawGangs returns gangs of some instances of stages on n nodes: of two levels, nodes and pairs of nodes, of which the last node is in none.
+// drawGangs returns gangs of some instances of stages on n nodes, and such as have to be in distinct domains.
 func drawGangs(t *rapid.T, n int, stages [][]Instance) (out Gangs) {
-	out.Levels = make([][]int, 2)
-	for node := range n {
-		pair := node / 2
-		if node == n-1 {
-			pair = -1
-		}
-		out.Levels[0], out.Levels[1] = append(out.Levels[0], node), append(out.Levels[1], pair)
-	}
+	out.Levels = nodesAndPairs(n)
 	for s, stage := range stages {
 		for next := 0; next < len(stage); {
 			last := min(next+rapid.IntRange(1, 3).Draw(t, "members"), len(stage))
@@ -30,13 +24,33 @@ func drawGangs(t *rapid.T, n int, stages [][]Instance) (out Gangs) {
 			next = max(next, last)
 		}
 	}
+	drawDistinct(t, stages, &out)
 	return out
+}
+
+// nodesAndPairs returns two levels of n nodes: nodes, and pairs of nodes, of which the last node is in none.
+func nodesAndPairs(n int) [][]int {
+	levels := make([][]int, 2)
+	for node := range n {
+		pair := node / 2
+		if node == n-1 {
+			pair = -1
+		}
+		levels[0], levels[1] = append(levels[0], node), append(levels[1], pair)
+	}
+	return levels
 }
 
 // of returns the gangs of one stage, as if it were the only one, on parts that are on nodes.
 func (g Gangs) of(stage int, nodes []int) (out Gangs) {
 	out = g.on(nodes)
-	out.List = nil
+	out.List, out.Distinct = nil, nil
+	for _, d := range g.Distinct {
+		if d.Stage == stage {
+			d.Stage = 0
+			out.Distinct = append(out.Distinct, d)
+		}
+	}
 	for _, gang := range g.List {
 		if gang.Stage == stage {
 			gang.Stage = 0
@@ -46,24 +60,62 @@ func (g Gangs) of(stage int, nodes []int) (out Gangs) {
 	return out
 }
 
-// existsTogether reports whether a stage fits into amounts with its gangs in one domain each, by trying everything.
+// existsTogether reports whether a stage fits into amounts with its gangs in one domain each, and no more of others in one than may be, by trying everything.
 func existsTogether(left []Amounts, stage []Instance, gangs Gangs) bool {
-	if len(gangs.List) == 0 {
-		return exists(left, stage)
+	return existsBeside(left, stage, gangs, nil)
+}
+
+// existsBeside does so beside the first instances, which are assigned.
+func existsBeside(left []Amounts, stage []Instance, gangs Gangs, assigned []int) bool {
+	if gangs.broken(assigned) != "" {
+		return false
 	}
-	gang, rest := gangs.List[0], Gangs{gangs.Levels, gangs.List[1:]}
-	domains := gangs.Levels[gang.Level]
-	for _, d := range slices.Compact(slices.Sorted(slices.Values(domains))) {
-		kept := slices.Clone(stage)
-		for _, m := range gang.Members {
-			may := stage[m].mayUse
-			kept[m].MayUse = func(node int) bool { return domains[node] == d && may(node) }
-		}
-		if d >= 0 && existsTogether(left, kept, rest) {
-			return true
+	if len(assigned) == len(stage) {
+		return true
+	}
+	i := &stage[len(assigned)]
+	for n := range left {
+		if i.Needs.Fits(left[n]) && i.mayUse(n) {
+			rest := slices.Clone(left)
+			rest[n] = rest[n].Minus(i.Needs)
+			if existsBeside(rest, stage, gangs, append(slices.Clone(assigned), n)) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// broken says what the first instances of the only stage, which are assigned, break.
+func (g Gangs) broken(assigned []int) string {
+	for _, gang := range g.List {
+		first := -1
+		for _, m := range gang.Members {
+			if m >= len(assigned) {
+				continue
+			}
+			domain := g.Levels[gang.Level][assigned[m]]
+			if first < 0 {
+				first = domain
+			}
+			if domain < 0 || domain != first {
+				return fmt.Sprintf("gang %+v is not in one domain", gang)
+			}
+		}
+	}
+	for _, d := range g.Distinct {
+		count := map[int]int{}
+		for _, m := range d.Members {
+			if m >= len(assigned) {
+				continue
+			}
+			domain := g.Levels[d.Level][assigned[m]]
+			if count[domain]++; domain < 0 || count[domain] > d.Most {
+				return fmt.Sprintf("%+v are not in distinct domains", d)
+			}
+		}
+	}
+	return ""
 }
 
 // Stages pack with their gangs together, and whoever borrows what they pack into leaves so that they are together.
@@ -72,11 +124,6 @@ func TestPackGangsProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.SliceOfN(drawAmounts(12), 1, 5).Draw(t, "nodes")
 		stages := rapid.SliceOfN(drawStage(4, len(nodes)), 1, 3).Draw(t, "stages")
-		for _, stage := range stages {
-			for i := range stage { // what needs nothing is never missing
-				stage[i].Needs.MemoryMB++
-			}
-		}
 		gangs := drawGangs(t, len(nodes), stages)
 		got := PackGangs(nodes, stages, gangs, Amounts{})
 		if !got.Missing.IsZero() {
@@ -129,11 +176,8 @@ func checkTogether(t *rapid.T, parts []PartState, stage []Instance, gangs Gangs,
 			t.Fatalf("instance %d is assigned to part %d: %+v", i, p, r)
 		}
 	}
-	for _, g := range gangs.List {
-		domain := gangs.Levels[g.Level][r.Assigned[g.Members[0]]]
-		if domain < 0 || slices.ContainsFunc(g.Members, func(m int) bool { return gangs.Levels[g.Level][r.Assigned[m]] != domain }) {
-			t.Fatalf("gang %+v is assigned to %v", g, r.Assigned)
-		}
+	if what := gangs.broken(r.Assigned); what != "" {
+		t.Fatalf("%s: assigned to %v", what, r.Assigned)
 	}
 }
 
@@ -181,7 +225,7 @@ func TestPackGangsChooses(t *testing.T) {
 		for _, n := range c.nodes {
 			nodes = append(nodes, cores(n))
 		}
-		got := PackGangs(nodes, c.stages, Gangs{racks, c.gangs}, Amounts{})
+		got := PackGangs(nodes, c.stages, Gangs{Levels: racks, List: c.gangs}, Amounts{})
 		of := make([]int64, len(nodes))
 		for _, p := range got.Parts {
 			of[p.Node] = p.Amounts.Cores
@@ -254,7 +298,7 @@ func TestImpossibleProperty(t *testing.T) {
 		if there {
 			together++
 		}
-		if gangs.Impossible(nodes, [][]Instance{stage}) != nil {
+		if gangs.Impossible(nodes, [][]Instance{stage}) != nil || gangs.Crowded(nodes, [][]Instance{stage}) != nil {
 			if impossible++; there {
 				t.Fatalf("%+v packs into %+v with %+v", stage, nodes, gangs)
 			}

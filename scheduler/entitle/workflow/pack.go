@@ -19,7 +19,7 @@ type Packing struct {
 	Enlarged Amounts
 	// Missing is what the nodes would need to have free beside what they have, where it is needed: zero if all is packed.
 	Missing Amounts
-	// Apart: it is missing only because gangs have to be in one domain, see [PackGangs].
+	// Apart: it is missing only because gangs have to be in one domain, or others in distinct ones, see [PackGangs].
 	Apart bool
 }
 
@@ -88,7 +88,7 @@ type packer struct {
 	reserved    Amounts   // the parts' sum
 	left        []Amounts // of each part, in the stage that is being packed
 	partOf      []int     // of each node, or -1
-	homeless    Amounts   // what instances need that may use no node
+	homeless    Amounts   // what instances need for which there is no node
 }
 
 // pack packs a stage into the parts, which it enlarges, and opens, as need be.
@@ -113,22 +113,34 @@ func (p *packer) place(i *Instance) {
 // find returns the part for one instance, opened if need be; -1: it may use no node.
 func (p *packer) find(i *Instance) int {
 	for at := range p.left {
-		if i.Needs.Fits(p.left[at]) && i.mayUse(p.parts[at].Node) {
+		if i.Needs.Fits(p.left[at]) && i.mayTake(p.parts[at].Node) {
 			return at
 		}
 	}
 	node := p.enlarge(i)
 	if node < 0 {
-		node = p.open(i.Needs, i.mayUse)
+		node = p.open(i.Needs, i.mayTake)
 	}
 	if node < 0 {
 		node = p.nearest(i)
 	}
 	if node < 0 {
-		p.homeless = p.homeless.Plus(i.Needs)
+		p.misses(i.Needs)
 		return -1
 	}
 	return p.part(node)
+}
+
+// misses notes that there is no node for what needs some amounts.
+func (p *packer) misses(needs Amounts) { p.homeless = p.homeless.Plus(atLeastSome(needs)) }
+
+// atLeastSome returns what is missing where there is no node for what needs some amounts: if that is nothing, 1 MHz, since all is packed where nothing is
+// missing.
+func atLeastSome(needs Amounts) Amounts {
+	if needs.IsZero() {
+		needs.CPU = 1
+	}
+	return needs
 }
 
 // part returns the index of a node's part, which it opens if there is none.
@@ -155,7 +167,7 @@ func (p *packer) enlarge(i *Instance) int {
 		if !more.Plus(p.parts[at].Amounts).Fits(p.free[p.parts[at].Node]) {
 			continue
 		}
-		if size := more.size(&p.most); (node < 0 || size < least) && i.mayUse(p.parts[at].Node) {
+		if size := more.size(&p.most); (node < 0 || size < least) && i.mayTake(p.parts[at].Node) {
 			node, least = p.parts[at].Node, size
 		}
 	}
@@ -196,7 +208,7 @@ func (p *packer) nearest(i *Instance) int { return p.nearestOf(i, p.all) }
 func (p *packer) nearestOf(i *Instance, of []int) int {
 	node, least := -1, 0.0
 	for _, n := range of {
-		if !i.mayUse(n) {
+		if !i.mayTake(n) {
 			continue
 		}
 		short := i.Needs.Minus(p.free[n]) // negative where there is more
@@ -265,7 +277,7 @@ func (p *packer) repairBy(packs func(s int) bool, pack func(s int)) {
 	}
 	for s, stage := range p.stages {
 		if !packs(s) {
-			p.homeless = p.homeless.Max(Total(stage))
+			p.homeless = p.homeless.Max(atLeastSome(Total(stage)))
 		}
 	}
 }
@@ -283,18 +295,6 @@ func (p *packer) lists() (amounts []Amounts, nodes []int) {
 		amounts[i], nodes[i] = part.Amounts, part.Node
 	}
 	return amounts, nodes
-}
-
-// onParts returns a stage whose instances' nodes are given as parts, of which each is on one of the nodes.
-func onParts(stage []Instance, nodes []int) []Instance {
-	out := make([]Instance, len(stage))
-	for i, instance := range stage {
-		out[i].Needs = instance.Needs
-		if instance.MayUse != nil {
-			out[i].MayUse = func(part int) bool { return instance.MayUse(nodes[part]) }
-		}
-	}
-	return out
 }
 
 // missing returns what the nodes would need to have free beside what they have.

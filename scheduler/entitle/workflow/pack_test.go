@@ -54,7 +54,12 @@ func TestPackProperty(t *testing.T) {
 		nodes := rapid.SliceOfN(drawAmounts(12), 1, 5).Draw(t, "nodes")
 		stages := rapid.SliceOfN(drawStage(6, len(nodes)), 1, 4).Draw(t, "stages")
 		want := rapid.OneOf(rapid.Just(Amounts{}), drawAmounts(20)).Draw(t, "want")
-		got := Pack(nodes, stages, want)
+		gangs := Gangs{Levels: nodesAndPairs(len(nodes))}
+		drawDistinct(t, stages, &gangs)
+		got := PackGangs(nodes, stages, gangs, want)
+		if gangs.None() {
+			got = Pack(nodes, stages, want)
+		}
 		least := want
 		for _, s := range stages {
 			least = least.Max(Total(s))
@@ -67,7 +72,7 @@ func TestPackProperty(t *testing.T) {
 			amounts, on, sum = append(amounts, p.Amounts), append(on, p.Node), sum.Plus(p.Amounts)
 		}
 		if !got.Missing.IsZero() {
-			if all := slices.Concat(stages...); len(all) > 0 && least.Fits(total(nodes)) && !slices.ContainsFunc(stages, func(s []Instance) bool { return len(s) > 1 || constrained(s) }) &&
+			if all := slices.Concat(stages...); len(all) > 0 && gangs.None() && least.Fits(total(nodes)) && !slices.ContainsFunc(stages, func(s []Instance) bool { return len(s) > 1 || constrained(s) }) &&
 				exists(nodes, all) {
 				t.Fatalf("misses %+v, although single instances fit beside each other", got.Missing)
 			}
@@ -77,9 +82,9 @@ func TestPackProperty(t *testing.T) {
 		if !least.Fits(sum) || got.Enlarged != sum.Minus(least) {
 			t.Fatalf("reserved %+v, wanted %+v, enlarged %+v", sum, least, got.Enlarged)
 		}
-		for _, s := range stages {
-			onto := onParts(s, on)
-			if !Packs(amounts, onto) || !exists(amounts, onto) {
+		for i, s := range stages {
+			onto, of := onParts(s, on), gangs.of(i, on)
+			if _, ok := fitGangs(amounts, onto, of); !ok || !existsTogether(amounts, onto, of) {
 				t.Fatalf("stage %+v does not pack into %+v", s, got)
 			}
 		}
@@ -236,6 +241,22 @@ func TestPackExact(t *testing.T) {
 	for n := int64(1); n < 200; n++ {
 		if got := Pack([]Amounts{cores(n + 1), cores(n)}, [][]Instance{stageOf(n)}, Amounts{}); len(got.Parts) != 1 || got.Parts[0].Node != 1 {
 			t.Errorf("%d cores: %+v", n, got)
+		}
+	}
+}
+
+// An instance that needs nothing is missing, too, where it may use no node, by itself and beside others, and in a gang.
+func TestPackNeedsNothing(t *testing.T) {
+	nowhere := Instance{MayUse: func(int) bool { return false }}
+	nodes, one := []Amounts{cores(2), cores(2)}, Gangs{Levels: [][]int{{0, 1}}, List: []Gang{{Members: []int{0}}}}
+	for _, gangs := range []Gangs{{}, one} {
+		for _, stage := range [][]Instance{{nowhere}, {nowhere, {Needs: cores(1)}}} {
+			if got := PackGangs(nodes, [][]Instance{stage}, gangs, Amounts{}); got.Missing.IsZero() {
+				t.Errorf("%d instances, %d gangs: %+v", len(stage), len(gangs.List), got)
+			}
+		}
+		if got := PackGangs(nodes, [][]Instance{{{}}}, gangs, Amounts{}); !got.Missing.IsZero() {
+			t.Errorf("one that may use both, %d gangs: %+v", len(gangs.List), got)
 		}
 	}
 }

@@ -5,12 +5,14 @@ import (
 	"slices"
 )
 
-// PackGangs is [Pack] for stages with gangs: each stage packs into the parts with all members of each gang in one domain, as [TakeBackGangs] finds it.
+// PackGangs is [Pack] for stages with gangs, or with instances that have to be in distinct domains: each stage packs into the parts with all members of each
+// gang in one domain, and no more of the others in one than [Distinct.Most], as [TakeBackGangs] finds it.
 //
 // A gang is packed as a whole: into the first domain of which the parts have room beside the others of its stage; else where the parts grow least by it; else
 // into a domain without parts, the one that covers most of what is not reserved yet, of equal ones the smallest. Within a domain its members are packed as
 // instances are. If something is missing so, or the reservation is enlarged by much, other orders are tried, and the best result is taken. They are no
-// proof: what is missing only because of the gangs ([Packing.Apart]) may be there, unless [Gangs.Impossible] says that it cannot be.
+// proof: what is missing only because of the gangs and of distinct domains ([Packing.Apart]) may be there, unless [Gangs.Impossible] or [Gangs.Crowded] says
+// that it cannot be.
 func PackGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) Packing {
 	return PackBeside(nodes, nil, stages, gangs, want)
 }
@@ -22,15 +24,16 @@ func PackBeside(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, w
 	for i := range stages {
 		want = want.Max(Total(stages[i]))
 	}
-	if len(gangs.List) == 0 || !want.Fits(total(nodes)) {
+	if gangs.None() || !want.Fits(total(nodes)) {
 		return packBeside(nodes, has, stages, want)
 	}
 	scale := scaleOf(total(nodes))
 	enlarged := func(p *Packing) float64 { return p.Enlarged.dominant(&scale) }
 	var best Packing
-	list, enough := trials(stages)
+	list, enough := trials(stages, gangs)
+	counted := gangs.counted(stages)
 	for trial, by := range list {
-		got := packGangs(nodes, has, stages, gangs, want, by)
+		got := packGangs(nodes, has, counted, gangs, want, by)
 		if trial == 0 || best.Apart && !got.Apart || best.Apart == got.Apart && enlarged(&got) < enlarged(&best) {
 			best = got
 		}
@@ -40,7 +43,7 @@ func PackBeside(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, w
 	}
 	if best.Apart {
 		if anywhere := packBeside(nodes, has, stages, want); !anywhere.Missing.IsZero() {
-			return anywhere // it is missing wherever gangs are
+			return anywhere // it is missing wherever gangs are, and in however few domains the others
 		}
 	}
 	return best
@@ -60,27 +63,37 @@ type trial struct {
 }
 
 // trials returns the orders that are tried, one after the other, until the reservation is enlarged by enough of its share of the nodes at most.
-func trials(stages [][]Instance) (list []trial, enough float64) {
+func trials(stages [][]Instance, gangs Gangs) (list []trial, enough float64) {
 	count := 0
 	for _, stage := range stages {
 		count += len(stage)
 	}
-	list = []trial{{by: byLargest}, {by: gangsByTotal}}
-	if count > manyInstances {
+	list = []trial{{by: byLargest}}
+	if len(gangs.Distinct) > 0 {
+		list = append(list, trial{by: distinctFirst})
+	}
+	if len(gangs.List) > 0 {
+		list = append(list, trial{by: gangsByTotal})
+	}
+	switch {
+	case count > manyInstances:
 		return list, fewEnlarged
+	case len(gangs.List) == 0:
+		return list, 0
 	}
 	return append(list, trial{byLargest, true}, trial{gangsByTotal, true}, trial{byTotal, false}, trial{byTotal, true}), 0
 }
 
 // packGangs packs stages with gangs, in one order.
 func packGangs(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, want Amounts, by trial) Packing {
-	p := gangPacker{packer: newPacker(nodes, has, stages, want), gangs: gangs, largest: by.largest, units: make([][]unit, len(stages))}
-	lists := make([][]Gang, len(stages))
+	p := gangPacker{
+		packer: newPacker(nodes, has, stages, want), gangs: gangs, trial: by, units: make([][]unit, len(stages)), ofStage: make([][]Gang, len(stages)),
+	}
 	for _, g := range gangs.List {
-		lists[g.Stage] = append(lists[g.Stage], g)
+		p.ofStage[g.Stage] = append(p.ofStage[g.Stage], g)
 	}
 	for s := range stages {
-		p.units[s] = unitsOf(stages[s], lists[s], by.by)
+		p.units[s] = unitsOf(stages[s], p.ofStage[s], by.by)
 	}
 	clamped := make([]Amounts, len(nodes))
 	for n := range nodes {
@@ -104,9 +117,10 @@ func packGangs(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, wa
 // gangPacker is the work of packing stages with gangs.
 type gangPacker struct {
 	packer
+	trial
 	gangs   Gangs
+	ofStage [][]Gang // the gangs of each
 	units   [][]unit // of each stage
-	largest bool
 	levels  []gangLevel
 	seen    int // how many of the parts are in the levels
 	// fitted is the work of fitting stages into the parts as they were when so much was reserved, on the nodes.
@@ -130,6 +144,7 @@ type gangLevel struct {
 type change struct {
 	at          int // the part's index
 	more, needs Amounts
+	instance    *Instance
 }
 
 // pack packs a stage into the parts, which it enlarges, and opens, as need be.
@@ -139,6 +154,7 @@ func (p *gangPacker) pack(s int) {
 		p.left = append(p.left, p.parts[i].Amounts)
 	}
 	p.register()
+	empty(p.stages[s])
 	for l := range p.levels {
 		of := &p.levels[l]
 		of.left, of.room = sumsOf(of.parts, p.left), slices.Clone(of.free)
@@ -163,7 +179,11 @@ func (p *gangPacker) packs(s int) bool {
 		p.fitted, p.fittedTo, p.nodes = newGangFitting(amounts, p.gangs.on(nodes)), p.reserved, nodes
 	}
 	p.fitted.stage, p.fitted.assigned = onParts(p.stages[s], p.nodes), make([]int, len(p.stages[s]))
-	return p.fitted.fit(p.units[s], false)
+	units := p.units[s]
+	if p.by == distinctFirst { // whose order depends on how many of the parts may be used
+		units = unitsOf(p.fitted.stage, p.ofStage[s], p.by)
+	}
+	return p.fitted.fit(units, false)
 }
 
 // register has the levels know parts that were opened.
@@ -183,7 +203,8 @@ func (p *gangPacker) register() {
 // assign places an instance in a part, which grows as need be.
 func (p *gangPacker) assign(at int, i *Instance) {
 	p.register()
-	c := change{at, i.Needs.Lacking(p.left[at]), i.Needs}
+	c := change{at, i.Needs.Lacking(p.left[at]), i.Needs, i}
+	i.move(p.parts[at].Node, 1)
 	p.add(at, c.more)
 	p.left[at] = p.left[at].Minus(c.needs)
 	p.count(at, c.more.Minus(c.needs), c.needs)
@@ -203,6 +224,7 @@ func (p *gangPacker) count(at int, left, used Amounts) {
 // undo undoes what was placed since the last gang, and closes parts that were opened for it.
 func (p *gangPacker) undo(parts int) {
 	for _, c := range slices.Backward(p.changes) {
+		c.instance.move(p.parts[c.at].Node, -1)
 		p.left[c.at] = p.left[c.at].Plus(c.needs)
 		p.add(c.at, Amounts{}.Minus(c.more))
 		p.count(c.at, c.needs.Minus(c.more), Amounts{}.Minus(c.needs))
@@ -251,18 +273,18 @@ func (p *gangPacker) gang(stage []Instance, u *unit) {
 		}
 	}
 	if area < 0 {
-		p.homeless = p.homeless.Plus(u.needs)
+		p.misses(u.needs)
 		return
 	}
 	for _, m := range u.members {
 		if node := p.nearestOf(&stage[m], of.nodes[area]); node >= 0 {
 			p.assign(p.part(node), &stage[m])
 		} else {
-			p.homeless = p.homeless.Plus(stage[m].Needs)
+			p.misses(stage[m].Needs)
 		}
 	}
 	if p.missing().IsZero() { // there is room for all of it, but not for each member
-		p.homeless = p.homeless.Plus(stage[u.members[0]].Needs)
+		p.misses(stage[u.members[0]].Needs)
 	}
 }
 
@@ -339,7 +361,7 @@ func (p *gangPacker) within(stage []Instance, u *unit, area int, grow bool) bool
 // inParts returns the first part in an area that has room for an instance, or -1.
 func (p *gangPacker) inParts(i *Instance, level, area int) int {
 	for _, at := range p.levels[level].parts[area] {
-		if i.Needs.Fits(p.left[at]) && i.mayUse(p.parts[at].Node) {
+		if i.Needs.Fits(p.left[at]) && i.mayTake(p.parts[at].Node) {
 			return at
 		}
 	}
@@ -355,14 +377,14 @@ func (p *gangPacker) enlarged(i *Instance, level, area int) int {
 		if !more.Plus(p.parts[at].Amounts).Fits(p.free[p.parts[at].Node]) {
 			continue
 		}
-		if size := more.size(&p.most); (best < 0 || size < least) && i.mayUse(p.parts[at].Node) {
+		if size := more.size(&p.most); (best < 0 || size < least) && i.mayTake(p.parts[at].Node) {
 			best, least = at, size
 		}
 	}
 	if best >= 0 {
 		return best
 	}
-	if node := p.openOf(i.Needs, of.nodes[area], i.mayUse); node >= 0 {
+	if node := p.openOf(i.Needs, of.nodes[area], i.mayTake); node >= 0 {
 		return p.part(node)
 	}
 	return -1

@@ -70,6 +70,7 @@ func TakeBackGangs(parts []PartState, stage []Instance, gangs Gangs, shares []in
 		return Reclaim{Assigned: assigned, Complete: true}
 	}
 	needs := Total(stage)
+	stage = gangs.counted([][]Instance{stage})[0]
 	t := taking{parts: parts, stage: stage, sum: sum, scale: scaleOf(sum), levels: gangs.areas()}
 	t.start(needs.Lacking(atHand), needs, shares)
 	units := unitsOf(stage, gangs.List, byLargest)
@@ -119,6 +120,7 @@ func (t *taking) start(lacks, total Amounts, shares []int64) {
 		}
 	}
 	t.quota.plan(lacks.of(scarce))
+	empty(t.stage)
 }
 
 // scarcest returns the resource of which the largest fraction of the reservation is lacking; if nothing is, since only the rooms
@@ -177,6 +179,7 @@ func (t *taking) put(i, part int) {
 	if t.assigned[i] = part; part < 0 {
 		return
 	}
+	t.stage[i].move(part, 1)
 	needs := t.stage[i].Needs
 	t.quota.need(t.lacking(part, needs))
 	for _, c := range t.best {
@@ -217,7 +220,8 @@ func (t *taking) holds(u *unit, parts []int) bool {
 	}
 	members := make([]Instance, len(u.members))
 	for k, m := range u.members {
-		members[k] = t.stage[m]
+		members[k] = t.stage[m] // counted anew
+		members[k].MayUse = t.stage[m].mayTake
 	}
 	return Packs(room, onParts(members, parts))
 }
@@ -232,13 +236,13 @@ func (t *taking) lacking(part int, needs Amounts) int64 {
 func (t *taking) choose(i *Instance) int {
 	t.best = t.best[:0]
 	for p := range t.parts {
-		if i.Needs.Fits(t.left[p]) && i.Needs.Fits(t.most[p]) && i.mayUse(p) {
+		if i.Needs.Fits(t.left[p]) && i.Needs.Fits(t.most[p]) && i.mayTake(p) {
 			return p
 		}
 	}
 	best, unfair, beyond := -1, unfairness{}, 0.0
 	for p := range t.parts {
-		if !i.Needs.Fits(t.left[p].Plus(t.lent[p])) || !i.Needs.Fits(t.most[p]) || !i.mayUse(p) {
+		if !i.Needs.Fits(t.left[p].Plus(t.lent[p])) || !i.Needs.Fits(t.most[p]) || !i.mayTake(p) {
 			continue
 		}
 		limit := len(t.parts[p].Borrowers)

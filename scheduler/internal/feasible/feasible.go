@@ -281,23 +281,29 @@ func (r *Refusal) Refuses(n *structs.Node) bool {
 	return !found || have >= r.most
 }
 
-// Refusals returns the distinct_* constraints of a group: the job's own count all instances of the
-// job, others the group's.
-func (f *Feasibility) Refusals(c *Census, live []*structs.Allocation) (out []Refusal) {
+// Distinct is a distinct_hosts or distinct_property constraint: at most some instances share a value.
+type Distinct struct {
+	Reason string
+	Scope  string // the group whose instances count; "": all of the job
+	Target string // whose value it is; [HostTarget] for distinct_hosts
+	Most   int    // from 1
+}
+
+// Distinct returns the distinct_* constraints of a group: the job's own count all instances of the job, others the group's.
+func (f *Feasibility) Distinct() (out []Distinct) {
 	add := func(scope string, list []*structs.Constraint) {
 		for _, con := range list {
 			switch con.Operand {
 			case structs.ConstraintDistinctHosts:
 				if con.RTarget != "false" {
-					out = append(out, Refusal{structs.ConstraintDistinctHosts, c.Count(scope, HostTarget, live), 1})
+					out = append(out, Distinct{structs.ConstraintDistinctHosts, scope, HostTarget, 1})
 				}
 			case structs.ConstraintDistinctProperty:
 				most, err := strconv.Atoi(con.RTarget)
 				if err != nil || most < 1 {
 					most = 1
 				}
-				reason := structs.ConstraintDistinctProperty + ": " + con.LTarget
-				out = append(out, Refusal{reason, c.Count(scope, con.LTarget, live), most})
+				out = append(out, Distinct{structs.ConstraintDistinctProperty + ": " + con.LTarget, scope, con.LTarget, most})
 			}
 		}
 	}
@@ -305,6 +311,14 @@ func (f *Feasibility) Refusals(c *Census, live []*structs.Allocation) (out []Ref
 	add(f.Group.Name, f.Group.Constraints)
 	for _, t := range f.Group.Tasks {
 		add(f.Group.Name, t.Constraints)
+	}
+	return out
+}
+
+// Refusals returns the distinct_* constraints of a group, which count the live instances.
+func (f *Feasibility) Refusals(c *Census, live []*structs.Allocation) (out []Refusal) {
+	for _, d := range f.Distinct() {
+		out = append(out, Refusal{d.Reason, c.Count(d.Scope, d.Target, live), d.Most})
 	}
 	return out
 }

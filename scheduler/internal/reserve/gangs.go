@@ -3,6 +3,7 @@ package reserve
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
@@ -10,7 +11,7 @@ import (
 )
 
 // gangs returns the gangs of the stages' jobs that require a level of topology: all members of each are reserved under one cell of a level above nodes,
-// or on one node. Their members are by places in what instances returns. Levels within nodes count as the node: a part of a reservation is an amount.
+// or on one node; and the instances that have to be on distinct hosts, or to have distinct properties. Their members are by places in what instances returns. Levels within nodes count as the node: a part of a reservation is an amount.
 func (c *chooser) gangs(stages []Stage) (out workflow.Gangs) {
 	levels := map[string]int{} // looked up only
 	for s, stage := range stages {
@@ -19,6 +20,7 @@ func (c *chooser) gangs(stages []Stage) (out workflow.Gangs) {
 			if job.PerNode() {
 				continue
 			}
+			c.distinct(s, next, job, levels, &out)
 			gangs := feasible.GangsOf(job)
 			at := map[*feasible.Gang]int{} // looked up only
 			for _, g := range job.TaskGroups {
@@ -42,6 +44,7 @@ func (c *chooser) gangs(stages []Stage) (out workflow.Gangs) {
 			}
 		}
 	}
+	out.Distinct = slices.DeleteFunc(out.Distinct, func(d workflow.Distinct) bool { return d.Property == "" && len(d.Members) <= d.Most })
 	if node, some := levels[structs.LevelNode]; some { // one instance is on one node anyway
 		out.List = slices.DeleteFunc(out.List, func(g workflow.Gang) bool { return g.Level == node && len(g.Members) == 1 })
 	}
@@ -79,9 +82,19 @@ func (c *chooser) level(name string, known map[string]int, of *workflow.Gangs) i
 }
 
 // where says where something is missing, if there is room for it, but not where it is needed.
-func where(of workflow.Packing) string {
+func where(of workflow.Packing, by workflow.Gangs) string {
 	if !of.Apart {
 		return ""
 	}
-	return " where the stages' jobs have their required levels of topology"
+	var what []string
+	if len(by.List) > 0 {
+		what = append(what, "their required levels of topology")
+	}
+	if slices.ContainsFunc(by.Distinct, func(d workflow.Distinct) bool { return d.Property == "" }) {
+		what = append(what, "distinct hosts")
+	}
+	if slices.ContainsFunc(by.Distinct, func(d workflow.Distinct) bool { return d.Property != "" }) {
+		what = append(what, "distinct properties")
+	}
+	return " where the stages' jobs have " + strings.Join(what, " and ")
 }

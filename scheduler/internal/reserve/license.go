@@ -123,10 +123,10 @@ func suffice(t *taking, needs []structs.RequestedLicense, leave []*world.Usage, 
 }
 
 // missingText says what is missing to be reserved, of nodes and of licenses.
-func (c *chooser) missingText(of workflow.Packing, licenses string) string {
-	nodes := ""
+func (c *chooser) missingText(of workflow.Packing, r *request) string {
+	nodes, licenses := "", r.licenses.missing
 	if !of.Missing.IsZero() {
-		nodes = text(of.Missing, c.mhzPerCore()) + where(of)
+		nodes = text(of.Missing, c.mhzPerCore()) + where(of, r.gangs)
 	}
 	if nodes != "" && licenses != "" {
 		nodes += ", "

@@ -106,7 +106,7 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 	if out, ok := c.packInCells(r); ok {
 		return out, "", false
 	}
-	packed := r.pack(c.free)
+	packed := c.packFree(r)
 	if packed.Missing.IsZero() {
 		kept, more := r.left.split(packed.Parts)
 		parts := c.parts(more)
@@ -115,7 +115,7 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
 	} else {
-		why = "nowhere is so much free: " + text(packed.Missing, c.mhzPerCore()) + where(packed) + " are missing"
+		why = "nowhere is so much free: " + text(packed.Missing, c.mhzPerCore()) + where(packed, r.gangs) + " are missing"
 	}
 	if out, ok := c.fromBands(r); ok {
 		return out, "", false

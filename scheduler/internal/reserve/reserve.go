@@ -62,8 +62,8 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if !apart {
 		return out
 	}
-	// That no room was found for the gangs together is no proof that there is none. By nodes all that they need is reserved at least, and in one cell what each needs
-	// by itself: one that has no room beside the others waits in its stage until they end.
+	// That no room was found for the gangs together, or for instances on distinct hosts, is no proof that there is none. By nodes all that they need is reserved at
+	// least, and in one cell, or on distinct hosts, what each needs by itself: one that has no room beside the others waits in its stage until they end.
 	alone := r
 	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
 	if by, _ := c.choose(&alone); !by.Never {
@@ -114,10 +114,10 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 		out.Licenses = r.licenses.of
 		return out, false
 	}
-	now := r.pack(c.free)
+	now := c.packFree(r)
 	if now.Missing.IsZero() {
 		if err := r.rule.Check(now.Enlarged); err != nil {
-			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}, len(r.gangs.List) > 0
+			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}, !r.gangs.None()
 		}
 		out := Choice{Parts: c.parts(now.Parts), Licenses: r.licenses.of, Posted: true, Enlarged: now.Enlarged}
 		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
@@ -126,11 +126,14 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 	} else if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
 		out.Never, out.Missing = true, neverText+"there is not enough room for "+gang.Name
 		return out, false
+	} else if crowded := r.gangs.Crowded(c.empty, r.stages); crowded != nil {
+		out.Never, out.Missing = true, neverText+crowdedText(crowded)
+		return out, false
 	}
 	if out, ok := c.fromBands(r); ok && r.rule.Check(out.Enlarged) == nil {
 		return out, false
 	}
-	out.Missing = c.missingText(now, r.licenses.missing)
+	out.Missing = c.missingText(now, r)
 	later := now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
@@ -139,7 +142,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, neverText+text(later.Missing, c.mhzPerCore())+where(later)+" are missing"
+		out.Never, out.Missing = true, neverText+text(later.Missing, c.mhzPerCore())+where(later, r.gangs)+" are missing"
 		return out, later.Apart
 	}
 	if r.kept {
@@ -162,6 +165,8 @@ type chooser struct {
 	// taken are the nodes that have a part already, by their places in the list.
 	taken map[int]bool
 	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
+	// within: some instances require a level within nodes. now: of these nodes such may be used only as have a free cell of it.
+	within, now bool
 }
 
 // list lists the ready nodes of the pool.
@@ -257,13 +262,30 @@ func (c *chooser) mhzPerCore() (most int64) {
 func (c *chooser) mayUse(job *structs.Job, g *structs.TaskGroup) func(int) bool {
 	f := feasible.NewFeasibility(job, g, feasible.NewMatcher())
 	known := make([]int8, len(c.nodes))
-	return func(i int) bool {
+	may := func(i int) bool {
 		if known[i] == 0 {
 			if known[i] = -1; f.Verdict(c.nodes[i].Node).OK() {
 				known[i] = 1
 			}
 		}
 		return known[i] > 0
+	}
+	in := c.withinOf(job, g, f)
+	if len(in) == 0 {
+		return may
+	}
+	c.within = true
+	free := make([]int8, len(c.nodes))
+	return func(i int) bool {
+		if !may(i) || !c.now {
+			return may(i)
+		}
+		if free[i] == 0 {
+			if free[i] = -1; c.hasFree(i, in) {
+				free[i] = 1
+			}
+		}
+		return free[i] > 0
 	}
 }
 
