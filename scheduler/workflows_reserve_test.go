@@ -66,7 +66,7 @@ func TestReservationWholeOrNot(t *testing.T) {
 
 // renewed returns the reservation with what was lost of it as these stages need it, in cells as they are, and from nobody else.
 func (w *workflows) renewed(stages ...scheduler.WorkflowStage) scheduler.WorkflowChoice {
-	c, _ := scheduler.RenewReservation(w.w, "default/wf", stages, structs.WorkflowReserve{Rule: structs.ReserveMax}, false, scheduler.WorkflowBands{})
+	c, _ := scheduler.RenewReservation(w.w, "default/wf", stages, structs.WorkflowReserve{Rule: structs.ReserveMax}, scheduler.WorkflowRenewal{}, scheduler.WorkflowBands{})
 	return c
 }
 

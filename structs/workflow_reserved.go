@@ -114,6 +114,12 @@ type WorkflowReservation struct {
 	Keeps []WorkflowPart `codec:",omitempty"`
 }
 
+// Renews reports whether a plan changes a reservation in a way that servers do not know which do not know [LogWorkflowRenew]: it keeps what comes free for
+// what was lost of it, or has instances use it in place.
+func (p *JudgedPlan) Renews() bool {
+	return p.Workflow != nil && (len(p.Workflow.Keeps) > 0 || len(p.Update) > 0)
+}
+
 // Key names the workflow among those of all namespaces.
 func (r *WorkflowReservation) Key() string { return WorkflowKey(r.Namespace, r.ID) }
 

@@ -245,7 +245,8 @@ func (v *reserving) forget(list []*structs.WorkflowRun) {
 
 // renew makes a reservation whole that has lost something, or says what is missing. It reports whether that failed.
 func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
-	c, has := stages.Renew(snap.World(), r, k.keeps(r.Workflow.NodePool), BandsAt(snap, v.d.opts.Clock.Now()))
+	simple := !v.d.known(structs.LogWorkflowRenew)
+	c, has := stages.Renew(snap.World(), r, scheduler.WorkflowRenewal{Kept: simple || k.keeps(r.Workflow.NodePool), Simple: simple}, BandsAt(snap, v.d.opts.Clock.Now()))
 	if !has {
 		return false
 	}

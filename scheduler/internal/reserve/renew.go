@@ -49,12 +49,32 @@ func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more 
 	return kept, packed[len(kept):]
 }
 
+// Renewal is how what was lost of a reservation is reserved anew.
+type Renewal struct {
+	// Kept: another workflow keeps what comes free, or this one may not.
+	Kept bool
+	// Simple: instances that run without a claim stay so.
+	Simple bool
+}
+
 // Renew returns the reservation of a workflow of which parts were lost, as nodes are not ready any more, with what its stages, those that are not over, need
 // beside what is left of it, on nodes where that is free, or is where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is,
-// with what is missing, and where what comes free is kept for that. kept reports that another workflow keeps what comes free.
-func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
-	out := Choice{Posted: true, Parts: c.Parts, Licenses: c.Licenses}
+// with what is missing, and where what comes free is kept for that.
+func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, how Renewal, bands Bands) Choice {
 	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}}
+	out := x.renewed(c, stages, rule, how.Kept)
+	if how.Simple {
+		return out
+	}
+	if around, ok := renewAround(&x, c, stages, rule, &out); ok {
+		return around
+	}
+	return out
+}
+
+// renewed is [Renew] on the World as it is.
+func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, kept bool) Choice {
+	out := Choice{Posted: true, Parts: c.Parts, Licenses: c.Licenses}
 	x.list()
 	at := map[string]int{}
 	for i, n := range x.nodes {

@@ -40,6 +40,8 @@ type Choice struct {
 	Stops    []*structs.AllocStop
 	Jobs     []structs.NamespacedID
 	Preempts bool
+	// Claims are allocations of the workflow itself that run without a claim, and use the reservation from now on, where they are.
+	Claims []string
 }
 
 // Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
@@ -157,7 +159,9 @@ type chooser struct {
 	free, beside, empty []workflow.Amounts
 	// taken are the nodes that have a part already, by their places in the list.
 	taken map[int]bool
-	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
+	// inPlace: instances that run in the reservation are packed where they are.
+	inPlace bool
+	spare   map[int]map[*world.DeviceTree]uint64 // see spareOf
 }
 
 // list lists the ready nodes of the pool.
@@ -176,7 +180,7 @@ func (c *chooser) list() {
 		if len(n.Capacity.Trees) > 0 {
 			all, now = c.spareOn(i)
 		}
-		freed := reservable.Free(n, c.key)
+		freed := c.freeOn(n)
 		freed.Devices = min(freed.Devices, now)
 		free = append(free, freed)
 		most := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
@@ -197,6 +201,14 @@ func (c *chooser) list() {
 		beside = append(beside, most)
 	}
 	c.free, c.beside, c.empty = c.besideSlots(free, false), c.besideSlots(beside, false), c.besideSlots(empty, true)
+}
+
+// freeOn returns what may be reserved of a node that is as n is.
+func (c *chooser) freeOn(n *world.NodeState) world.Resources {
+	if c.inPlace {
+		return reservable.FreeWithUsed(n, c.key)
+	}
+	return reservable.Free(n, c.key)
 }
 
 // besideSlots returns what may be reserved of so much of each node without what is given to projects. The slots that are not given are taken where most is
@@ -225,6 +237,10 @@ func amounts(h world.Resources) workflow.Amounts {
 
 // instances returns the instances of a stage's jobs, without those of sysbatch jobs, for which nothing is reserved (part 0, rule 7).
 func (c *chooser) instances(s Stage) (out []workflow.Instance) {
+	var runs map[group][]int
+	if c.inPlace {
+		runs = c.runs()
+	}
 	for _, job := range s {
 		if job.PerNode() {
 			continue
@@ -233,8 +249,13 @@ func (c *chooser) instances(s Stage) (out []workflow.Instance) {
 			need := feasible.NeedsOf(g)
 			i := workflow.Instance{Needs: amounts(need), MayUse: c.mayUse(job, g)}
 			i.Needs.CPU += int64(need.Cores) * c.mhzPerCore()
-			for range g.Count {
-				out = append(out, i)
+			on := runs[group{job.ID, g.Name}]
+			for k := range g.Count {
+				is := i
+				if k < len(on) {
+					is.MayUse = func(node int) bool { return node == on[k] }
+				}
+				out = append(out, is)
 			}
 		}
 	}
