@@ -79,6 +79,9 @@ type WorkflowLoans = lend.Loans
 // WorkflowUse returns how a workflow's reservation is used; nil: it has none.
 func WorkflowUse(w *World, key string) *WorkflowLoans { return lend.LoansOf(w, key) }
 
+// WorkflowKeeps returns where a workflow keeps what comes free; nil: nowhere.
+func WorkflowKeeps(w *World, key string) []structs.WorkflowKept { return lend.KeptOf(w, key) }
+
 // LendsTo reports whether a workflow lends to a job, whatever its time limits are.
 func LendsTo(w *World, c *structs.WorkflowClaim, job *structs.Job) bool {
 	return lend.LendsTo(w, c, job)

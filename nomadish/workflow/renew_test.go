@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // node has a node of so many MHz be as stated.
 func (s *started) node(id string, mhz int64, status string) {
 	n := testcluster.Node(id, mhz)
-	n.Status = status
+	n.Name, n.Status = "name of "+id, status
 	n.ComputeClass()
 	s.Put(s.t, &structs.NodeRegisterEntry{Node: n, Time: int64(s.Index())})
 }
@@ -37,6 +38,12 @@ func TestRenewalKeepsWhatComesFree(t *testing.T) {
 		keeps := func() string { return scheduler.PendingWorkflows(s.Store.Snapshot().World())[0].ID }
 		if r := s.run(); len(r.Keeps) != 1 || r.Keeps[0].NodeID != "n-b" || r.Missing == "" || keeps() != "chip" {
 			t.Fatalf("%+v are kept, missing %q", r.Keeps, r.Missing)
+		}
+		if k := scheduler.WorkflowKeeps(s.Store.Snapshot().World(), "default/chip"); len(k) != 1 || k[0].Node != "name of n-b" || k[0].Amount.CPU != 8000 || k[0].Idle.CPU != 0 {
+			t.Errorf("%+v are kept", k)
+		}
+		if text := s.run().Missing; !strings.HasPrefix(text, "the part on node name of n-a is lost") {
+			t.Error(text)
 		}
 		if higher {
 			s.runs(lendingWorkflow("first", 60, []int{8000}))

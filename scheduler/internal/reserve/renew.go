@@ -86,7 +86,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
 		if !ready || p.Lost {
-			if names = append(names, structs.ShortID(p.NodeID)); ready {
+			if names = append(names, x.nodeName(p.NodeID)); ready {
 				lostAt = append(lostAt, i)
 			}
 			continue
@@ -119,6 +119,14 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	}
 	got.Licenses = c.Licenses
 	return got
+}
+
+// nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.
+func (c *chooser) nodeName(id string) string {
+	if n, known := c.w.State(id); known && n.Node != nil {
+		return n.Node.Name
+	}
+	return structs.ShortID(id)
 }
 
 // renew returns what is reserved beside what is left, or why that cannot be. apart reports that it is only because of the gangs.
