@@ -42,7 +42,7 @@ type WorkflowClaim struct {
 	// Posted: all of it is the workflow's. Until then it keeps what comes free on the nodes of its parts, from requests of lower rank.
 	Posted bool
 	Parts  []WorkflowPart
-	// Keeps is where it keeps what comes free though it is posted, in place of what was lost: parts of nodes on which it has none.
+	// Keeps is where it keeps what comes free though it is posted, in place of what was lost: also beside a part that it has of a node.
 	Keeps []WorkflowPart
 	// Licenses is what it holds of licenses, in the order of their names, each once. They belong to no node.
 	Licenses []RequestedLicense

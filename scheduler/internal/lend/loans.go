@@ -83,13 +83,16 @@ func KeptOf(w *world.World, key string) (out []structs.WorkflowKept) {
 		if !known {
 			continue
 		}
-		p, _ := n.Part(key)
 		k := structs.WorkflowKept{NodeID: n.ID}
 		if n.Node != nil {
 			k.Node = n.Node.Name
 		}
-		add(&k.Amount, n, p.Total)
-		add(&k.Idle, n, p.Idle)
+		for _, p := range n.Parts() {
+			if p.Workflow == key && p.Pending {
+				add(&k.Amount, n, p.Total)
+				add(&k.Idle, n, p.Idle)
+			}
+		}
 		out = append(out, k)
 	}
 	return out

@@ -39,6 +39,30 @@ func (l *left) room(nodes []workflow.Amounts) []workflow.Amounts {
 	return nodes
 }
 
+// grow has the parts that are left grow as far as what may be had of their nodes, with them.
+func (l *left) grow(nodes []workflow.Amounts) {
+	l.most = nil
+	for _, p := range l.parts {
+		most := p.Amounts
+		if p.Amounts.Devices == 0 {
+			on := nodes[p.Node]
+			on.Devices = 0
+			most = most.Max(on)
+		}
+		l.most = append(l.most, most)
+	}
+}
+
+// growth returns by how much parts that are left have grown in a packing.
+func (l *left) growth(packed []workflow.Part) (list []workflow.Part) {
+	for k, was := range l.parts {
+		if more := packed[k].Amounts.Minus(was.Amounts); !more.IsZero() {
+			list = append(list, workflow.Part{Node: was.Node, Amounts: more})
+		}
+	}
+	return list
+}
+
 // split returns the parts of a packing that are left of the reservation, as they have become, and the others.
 func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more []workflow.Part) {
 	kept = slices.Clone(l.claims)
@@ -151,22 +175,18 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 	return Choice{}, why, packed.Apart
 }
 
-// keep returns where what comes free is kept in place of what was lost, on nodes that have no part, be it lost: as for a whole reservation, what other
-// workflows have reserved comes free last. Parts that are left do not grow: a node keeps one part of a workflow.
+// keep returns where what comes free is kept in place of what was lost, on nodes that have no part which is lost: as for a whole reservation, what other
+// workflows have reserved comes free last. Of a node with a part that is left it is as much as that is to grow by.
 func (c *chooser) keep(r *request, lostAt []int) []structs.WorkflowPart {
 	is := *r
-	is.left.most = nil
-	for i := range is.left.parts {
-		is.left.most = append(is.left.most, is.left.parts[i].Amounts)
-	}
 	for _, nodes := range [][]workflow.Amounts{c.beside, c.empty} {
 		nodes = slices.Clone(nodes)
 		for _, i := range lostAt {
 			nodes[i] = workflow.Amounts{}
 		}
+		is.left.grow(nodes)
 		if packed := is.pack(nodes); packed.Missing.IsZero() {
-			_, more := is.left.split(packed.Parts)
-			return c.parts(more)
+			return c.parts(slices.Concat(is.left.growth(packed.Parts), packed.Parts[len(is.left.parts):]))
 		}
 	}
 	return nil
