@@ -61,6 +61,15 @@ func ReserveOrPreempt(w *World, key, pool string, stages []WorkflowStage, rule s
 	return reserve.Choose(w, key, pool, stages, ruleOf(rule), kept, bands)
 }
 
+// WorkflowAmounts is amounts of what a workflow reserves of nodes.
+type WorkflowAmounts = workflow.Amounts
+
+// ReservableAtMost returns a bound of what a workflow that has reserved nothing may reserve of all nodes of a pool together; false: there is none, as others may
+// have to leave for it.
+func ReservableAtMost(w *World, pool string, bands WorkflowBands) (sum WorkflowAmounts, bounded bool) {
+	return reserve.FreeAtMost(w, pool, bands)
+}
+
 // ruleOf returns how much a workflow reserves.
 func ruleOf(rule structs.WorkflowReserve) workflow.Reserve {
 	r := workflow.Reserve{Sum: rule.Rule == structs.ReserveSum}

@@ -42,6 +42,8 @@ type Choice struct {
 	Preempts bool
 	// Claims are allocations of the workflow itself that run without a claim, and use the reservation from now on, where they are.
 	Claims []string
+	// Needs is what the largest stage needs of each resource, without licenses: less cannot be reserved.
+	Needs workflow.Amounts
 }
 
 // Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
@@ -57,20 +59,30 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		return Choice{Missing: cmp.Or(r.licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
 	r.kept = kept
-	out, apart := c.choose(&r)
+	out := c.chooseApart(&r)
+	for _, s := range r.stages {
+		out.Needs = out.Needs.Max(workflow.Total(s))
+	}
+	return out
+}
+
+// chooseApart returns what is reserved, for each gang by itself if there is no room for them together.
+func (c *chooser) chooseApart(r *request) Choice {
+	out, apart := c.choose(r)
 	if !apart {
 		return out
 	}
 	// That no room was found for the gangs together is no proof that there is none. By nodes all that they need is reserved at least, and in one cell what each needs
 	// by itself: one that has no room beside the others waits in its stage until they end.
-	alone := r
+	alone := *r
 	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
 	if by, _ := c.choose(&alone); !by.Never {
 		return by
 	}
 	if out.Enlarged.IsZero() { // else what is to be reserved is too little, as it states
-		r.gangs = workflow.Gangs{}
-		out, _ = c.choose(&r)
+		without := *r
+		without.gangs = workflow.Gangs{}
+		out, _ = c.choose(&without)
 	}
 	return out
 }
