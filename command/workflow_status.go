@@ -201,8 +201,10 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 		head += fmt.Sprintf("  reserved %s   used %s  lent %s  idle %s", amountText(w.Reserved), amountText(w.Used), amountText(w.Lent), amountText(w.Idle))
 	}
 	lines := []string{head + reasonText(w.Missing)}
-	if text := stoppingText(w); text != "" {
-		lines = append(lines, text)
+	for _, text := range []string{keepsText(w), stoppingText(w)} {
+		if text != "" {
+			lines = append(lines, text)
+		}
 	}
 	lines = append(lines, drawStages(w, now)...)
 	lines = append(lines, progressLines(w, now)...)
@@ -219,6 +221,26 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 		lines = append(lines, "Lent: "+strings.Join(to, ", ")+"   taken back: "+strings.Join(back, ", "))
 	}
 	return lines
+}
+
+// keepsText states where a workflow keeps what comes free; "": nowhere.
+func keepsText(w *structs.WorkflowStatus) string {
+	if len(w.Keeps) == 0 {
+		return ""
+	}
+	text, forWhat := make([]string, 0, keepsNamed), "for its reservation"
+	if w.Posted {
+		forWhat = "for what is missing"
+	}
+	for i := range w.Keeps {
+		if k := &w.Keeps[i]; i < keepsNamed {
+			text = append(text, amountText(k.Amount)+" on node "+k.Node)
+		}
+	}
+	if more := len(w.Keeps) - keepsNamed; more > 0 {
+		text = append(text, "and of "+plural(more, "more node"))
+	}
+	return "Keeps what comes free " + forWhat + ": " + strings.Join(text, "; ")
 }
 
 // stoppingText states that jobs wait for instances of earlier ones, which are being stopped; "": they do not.
@@ -268,6 +290,8 @@ const (
 	drawWidth = 120
 	// drawJobs is how many jobs of a stage the graph names; of more it states how many are in which state.
 	drawJobs = 8
+	// keepsNamed is of how many nodes it is stated what is kept of them.
+	keepsNamed = 4
 	// barWidth is the width of a stage's progress bar.
 	barWidth = 20
 )

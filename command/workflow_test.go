@@ -3,6 +3,7 @@ package command
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,16 @@ place [####----------------] 1 of 5 instances complete, 2 failed  running 40s (a
 		t.Errorf("have %s", got)
 	}
 	w.Stopping = nil
+	eight := structs.WorkflowResources{Cores: 8, MemoryMB: 1024}
+	w.Keeps = []structs.WorkflowKept{{Node: "build-7", Amount: eight}, {Node: "build-8", Amount: eight}}
+	if got := drawWorkflow(w, time.Unix(100, 0))[1]; got != "Keeps what comes free for its reservation: 8 cores, 1.0 GiB on node build-7; 8 cores, 1.0 GiB on node build-8" {
+		t.Errorf("have %s", got)
+	}
+	w.Keeps, w.Posted = slices.Repeat(w.Keeps[:1], 5), true
+	if got := drawWorkflow(w, time.Unix(100, 0))[1]; !strings.HasPrefix(got, "Keeps what comes free for what is missing: 8") || !strings.HasSuffix(got, "; and of 1 more node") {
+		t.Errorf("have %s", got)
+	}
+	w.Keeps = nil
 	w.Posted, w.Reserved, w.Used, w.Lent = true, structs.WorkflowResources{Cores: 8}, structs.WorkflowResources{Cores: 6}, structs.WorkflowResources{Cores: 2}
 	one := structs.WorkflowResources{Cores: 1}
 	w.LentTo = []structs.WorkflowLoan{{To: "group:interns", Share: 1, Due: one, Amount: one}, {To: "project:regress", Share: 1, Due: one, Amount: one}}

@@ -33,9 +33,10 @@ func WorkflowClaimOf(e *Edit, key string) *structs.WorkflowClaim {
 	return world.WorkflowEdit{E: e}.Claim(key)
 }
 
-// ReservationLacks returns why what a plan reserves for a workflow does not hold on an edit; "": it holds.
-func ReservationLacks(e *Edit, r *structs.WorkflowReservation) string {
-	_, lack := reservable.As(e, r)
+// ReservationLacks returns why what a plan reserves for a workflow does not hold on an edit; "": it holds. raises reports that instances of the workflow use
+// it from then on, as the edit has it already.
+func ReservationLacks(e *Edit, r *structs.WorkflowReservation, raises bool) string {
+	_, lack := reservable.As(e, r, raises)
 	return lack
 }
 
@@ -60,6 +61,15 @@ func ReserveOrPreempt(w *World, key, pool string, stages []WorkflowStage, rule s
 	return reserve.Choose(w, key, pool, stages, ruleOf(rule), kept, bands)
 }
 
+// WorkflowAmounts is amounts of what a workflow reserves of nodes.
+type WorkflowAmounts = workflow.Amounts
+
+// ReservableAtMost returns a bound of what a workflow that has reserved nothing may reserve of all nodes of a pool together; false: there is none, as others may
+// have to leave for it.
+func ReservableAtMost(w *World, pool string, bands WorkflowBands) (sum WorkflowAmounts, bounded bool) {
+	return reserve.FreeAtMost(w, pool, bands)
+}
+
 // ruleOf returns how much a workflow reserves.
 func ruleOf(rule structs.WorkflowReserve) workflow.Reserve {
 	r := workflow.Reserve{Sum: rule.Rule == structs.ReserveSum}
@@ -77,6 +87,9 @@ type WorkflowLoans = lend.Loans
 
 // WorkflowUse returns how a workflow's reservation is used; nil: it has none.
 func WorkflowUse(w *World, key string) *WorkflowLoans { return lend.LoansOf(w, key) }
+
+// WorkflowKeeps returns where a workflow keeps what comes free; nil: nowhere.
+func WorkflowKeeps(w *World, key string) []structs.WorkflowKept { return lend.KeptOf(w, key) }
 
 // LendsTo reports whether a workflow lends to a job, whatever its time limits are.
 func LendsTo(w *World, c *structs.WorkflowClaim, job *structs.Job) bool {
@@ -124,12 +137,15 @@ func LostParts(w *World, key string) []string {
 	return lend.Missing(w, c)
 }
 
+// WorkflowRenewal is how what was lost of a reservation is reserved anew.
+type WorkflowRenewal = reserve.Renewal
+
 // RenewReservation returns the reservation of the workflow of a key with what its stages, those that are not over, need beside what is left of it on other
-// nodes, or what is missing of it; false: it has none. kept and bands are as for [ReserveOrPreempt].
-func RenewReservation(w *World, key string, stages []WorkflowStage, rule structs.WorkflowReserve, kept bool, bands WorkflowBands) (c WorkflowChoice, has bool) {
+// nodes, or what is missing of it; false: it has none. bands are as for [ReserveOrPreempt].
+func RenewReservation(w *World, key string, stages []WorkflowStage, rule structs.WorkflowReserve, how WorkflowRenewal, bands WorkflowBands) (c WorkflowChoice, has bool) {
 	is := w.Workflow(key)
 	if is == nil || !is.Posted {
 		return c, false
 	}
-	return reserve.Renew(w, is, stages, ruleOf(rule), kept, bands), true
+	return reserve.Renew(w, is, stages, ruleOf(rule), how, bands), true
 }

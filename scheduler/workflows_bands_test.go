@@ -194,7 +194,7 @@ func TestReservationRenewedByBands(t *testing.T) {
 		kept := map[string]string{"n1": "n2", "n2": "n1"}[lost]
 		x.filled(kept, "beside", 5, 2, 1)
 		x.changeNode(lost, down)
-		r, _ := scheduler.RenewReservation(x.w, claim.Key(), stagesOf([]int{6, 4}), structs.WorkflowReserve{Rule: structs.ReserveMax}, true, x.bands())
+		r, _ := scheduler.RenewReservation(x.w, claim.Key(), stagesOf([]int{6, 4}), structs.WorkflowReserve{Rule: structs.ReserveMax}, scheduler.WorkflowRenewal{Kept: true}, x.bands())
 		if got := x.left(r); !maps.Equal(got, c.want) || (r.Missing == "") != (c.want != nil) {
 			t.Fatalf("of priority %d: %v leave, want %v: %+v", c.priority, got, c.want, r)
 		}

@@ -387,7 +387,7 @@ func TestReservationsKeepCells(t *testing.T) {
 			case 6:
 				key := structs.WorkflowKey(ns, "wf")
 				rule := structs.WorkflowReserve{Rule: structs.ReserveMax}
-				if c, has := scheduler.RenewReservation(x.w, key, []scheduler.WorkflowStage{stages[ns]}, rule, true, scheduler.WorkflowBands{}); has && c.Missing == "" {
+				if c, has := scheduler.RenewReservation(x.w, key, []scheduler.WorkflowStage{stages[ns]}, rule, scheduler.WorkflowRenewal{Kept: true}, scheduler.WorkflowBands{}); has && c.Missing == "" {
 					if why := x.post(x.w.Workflow(key), c); why != "" {
 						t.Fatalf("what was chosen to renew does not hold: %s", why)
 					}

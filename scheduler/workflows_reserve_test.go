@@ -66,7 +66,7 @@ func TestReservationWholeOrNot(t *testing.T) {
 
 // renewed returns the reservation with what was lost of it as these stages need it, in cells as they are, and from nobody else.
 func (w *workflows) renewed(stages ...scheduler.WorkflowStage) scheduler.WorkflowChoice {
-	c, _ := scheduler.RenewReservation(w.w, "default/wf", stages, structs.WorkflowReserve{Rule: structs.ReserveMax}, false, scheduler.WorkflowBands{})
+	c, _ := scheduler.RenewReservation(w.w, "default/wf", stages, structs.WorkflowReserve{Rule: structs.ReserveMax}, scheduler.WorkflowRenewal{}, scheduler.WorkflowBands{})
 	return c
 }
 
@@ -101,6 +101,51 @@ func TestRenewalKeepsElsewhere(t *testing.T) {
 	if r := w.renewed(stagesOf([]int{6})...); r.Missing == "" || coresOf(r.Keeps)["n2"] > 0 {
 		t.Errorf("the part on n2 is lost: %+v", r)
 	}
+}
+
+// wantKept checks how many cores are kept free on a node in place of what was lost.
+func (w *workflows) wantKept(node string, cores int64) {
+	w.t.Helper()
+	for _, k := range scheduler.WorkflowKeeps(w.w, "default/wf") {
+		if k.NodeID == node {
+			cores -= k.Idle.CPU / 1000
+		}
+	}
+	if cores != 0 {
+		w.t.Fatalf("on %s %d cores more than wanted, or %d fewer, are kept", node, -cores, cores)
+	}
+}
+
+// TestRenewalKeepsBesidePart: what comes free is kept on a node that has a part of the reservation already, if what was lost can only be had there; the part
+// stays as it is until all of it is free, and then is one.
+func TestRenewalKeepsBesidePart(t *testing.T) {
+	w := newWorkflows(t, 4, 0)
+	w.slotNode("n2", 8)
+	part := structs.WorkflowPart{NodeID: "n2", CPU: 4000, MemoryMB: 4000, DiskMB: 100}
+	w.claim.Parts = append(w.claim.Parts, part)
+	w.set()
+	w.submit("", "fill", 4)
+	w.changeNode("n1", down)
+	r := w.renewed(stagesOf([]int{4, 4})...)
+	if r.Missing == "" || coresOf(r.Keeps)["n2"] != 4 || len(r.Keeps) != 1 || coresOf(r.Parts)["n2"] != 4 {
+		t.Fatalf("while its room is used: %+v", r)
+	}
+	w.claim.Keeps = r.Keeps
+	w.set()
+	w.wantKept("n2", 0)
+	w.ends("fill", 2)
+	w.wantKept("n2", 2)
+	if w.submit("", "others", 1); w.running("others") != 0 {
+		t.Error("others take what is kept")
+	}
+	w.ends("fill", 2)
+	w.wantKept("n2", 4)
+	if r = w.renewed(stagesOf([]int{4, 4})...); r.Missing != "" || len(r.Keeps) > 0 || len(r.Parts) != 1 || coresOf(r.Parts)["n2"] != 8 {
+		t.Fatalf("when all is free: %+v", r)
+	}
+	w.claim.Keeps, w.claim.Parts = nil, r.Parts
+	w.set()
+	w.wantKept("n2", 0)
 }
 
 // TestRenewedAsStagesNeed: what was lost with a node is packed anew by the stages that are not over: on nodes that their jobs may use, on several if need be,

@@ -180,6 +180,12 @@ func OwnLicenses(key string, of *LicenseTerms) *WorkflowTerms {
 	return &WorkflowTerms{Key: key, Own: true}
 }
 
+// Reserved returns the terms of an instance of a workflow as one that uses its reservation.
+func (t AllocTerms) Reserved(key string) AllocTerms {
+	t.Claim, t.Workflow = ClaimWorkflow, &WorkflowTerms{Key: key}
+	return t
+}
+
 // Opportunistic returns the terms without a claim.
 func (t AllocTerms) Opportunistic() AllocTerms {
 	if t.Claim == ClaimWorkflow {

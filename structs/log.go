@@ -51,6 +51,7 @@ const (
 	LogLicenseUpsert        LogType = 41 // LicenseUpsertEntry
 	LogLicenseDelete        LogType = 42 // LicenseDeleteEntry
 	LogWorkflowStart        LogType = 43 // PlanCommit of which the last plan has Advance
+	LogWorkflowRenew        LogType = 44 // PlanCommit with a plan that renews a reservation, see JudgedPlan.Renews
 )
 
 // LogTypeFirst is the last type that every version which forms clusters knows. Later ones are written only while
@@ -174,7 +175,7 @@ func newProjectPayload(t LogType) (any, error) {
 		return &LicenseUpsertEntry{}, nil
 	case LogLicenseDelete:
 		return &LicenseDeleteEntry{}, nil
-	case LogWorkflowStart:
+	case LogWorkflowStart, LogWorkflowRenew:
 		return &PlanCommit{}, nil
 	default:
 		return nil, fmt.Errorf("log entry type %d: unknown; it was written by a newer version, upgrade this server", t)

@@ -2,4 +2,4 @@
 
 package structs
 
-const logTypeEnd = 44
+const logTypeEnd = 45

@@ -165,7 +165,9 @@ type WorkflowStatus struct {
 	Lent     WorkflowResources
 	Idle     WorkflowResources
 	LentTo   []WorkflowLoan
-	Stages   []WorkflowStageStatus
+	// Keeps is where it keeps what comes free: for its reservation, or, if that is posted, in place of what was lost of it.
+	Keeps  []WorkflowKept `json:",omitempty" codec:",omitempty"`
+	Stages []WorkflowStageStatus
 
 	// Forecast is when a run starts that waits for its reservation, as the last forecast of the server that answers has it; nil: it does not wait, or
 	// NoForecast states why it is not known.
@@ -182,6 +184,15 @@ type WorkflowStatus struct {
 
 	CreateIndex uint64
 	ModifyIndex uint64
+}
+
+// WorkflowKept is what a workflow keeps of a node as it comes free.
+type WorkflowKept struct {
+	NodeID string
+	Node   string // its name
+	// Amount is what it is to have, and Idle what is kept free of it now.
+	Amount WorkflowResources
+	Idle   WorkflowResources
 }
 
 // WorkflowLoan is what one borrower has.

@@ -42,7 +42,7 @@ type WorkflowClaim struct {
 	// Posted: all of it is the workflow's. Until then it keeps what comes free on the nodes of its parts, from requests of lower rank.
 	Posted bool
 	Parts  []WorkflowPart
-	// Keeps is where it keeps what comes free though it is posted, in place of what was lost: parts of nodes on which it has none.
+	// Keeps is where it keeps what comes free though it is posted, in place of what was lost: also beside a part that it has of a node.
 	Keeps []WorkflowPart
 	// Licenses is what it holds of licenses, in the order of their names, each once. They belong to no node.
 	Licenses []RequestedLicense
@@ -112,6 +112,12 @@ type WorkflowReservation struct {
 	Missing string
 	// Keeps is where it keeps what comes free though it is posted, in place of what was lost.
 	Keeps []WorkflowPart `codec:",omitempty"`
+}
+
+// Renews reports whether a plan changes a reservation in a way that servers do not know which do not know [LogWorkflowRenew]: it keeps what comes free for
+// what was lost of it, or has instances use it in place.
+func (p *JudgedPlan) Renews() bool {
+	return p.Workflow != nil && (len(p.Workflow.Keeps) > 0 || len(p.Update) > 0)
 }
 
 // Key names the workflow among those of all namespaces.

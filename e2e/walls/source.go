@@ -298,6 +298,7 @@ func planEntry(t *Tree) []Breach {
 	allowed := map[string][]string{
 		"LogPlanApply":     {home, "nomadish/plan", "nomadish/fsm"},
 		"LogWorkflowStart": {home, "nomadish/plan", "nomadish/fsm", "nomadish/workflow"}, // the driver looks whether servers know it
+		"LogWorkflowRenew": {home, "nomadish/plan", "nomadish/fsm", "nomadish/workflow"},
 	}
 	var found []Breach
 	for _, name := range slices.Sorted(maps.Keys(allowed)) {

@@ -216,6 +216,7 @@ var fsmFamilies = []Family{
 	{"nomad.fsm.apply_workflow_delete", Summary, "ms", "", "Applying the deletion of workflows"},
 	{"nomad.fsm.apply_license_upsert", Summary, "ms", "", "Storing licenses"},
 	{"nomad.fsm.apply_license_delete", Summary, "ms", "", "Deleting licenses"},
+	{"nomad.fsm.apply_workflow_renew", Summary, "ms", "", "Storing plans of which one reserves anew what a workflow has lost"},
 	{"nomad.fsm.apply_workflow_start", Summary, "ms", "", "Storing plans of which one starts a stage of a workflow"},
 	{"nomad.fsm.apply_exchange_withdraw", Summary, "ms", "", "Applying the withdrawal of offers and bids"},
 	{"nomad.fsm.reconcile", Summary, "ms", "", "Applying a correction of summaries"},

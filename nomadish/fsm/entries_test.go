@@ -249,6 +249,13 @@ func (s *script) entry() (structs.LogType, any) {
 			c.Plans[0].Place[0].JobID = structs.WorkflowJobID("chip", 1, "j0")
 		}
 		return t, c
+	case structs.LogWorkflowRenew:
+		c := s.plan()
+		c.Plans[0].Workflow = &structs.WorkflowReservation{Namespace: "default", ID: "chip", Run: 1, Posted: true, Parts: []structs.WorkflowPart{{NodeID: s.node(), CPU: 100}}}
+		if s.flip() {
+			c.Plans[0].Workflow.Keeps = []structs.WorkflowPart{{NodeID: s.node(), CPU: 200}}
+		}
+		return t, c
 	case structs.LogWorkflowRun, structs.LogWorkflowAdvance, structs.LogWorkflowState, structs.LogWorkflowDelete:
 		return t, s.workflow(t)
 	case structs.LogCollect:

@@ -24,7 +24,7 @@ var entryTimers = func() (out [structs.LogTypeLast + 1]*telemetry.Timer) {
 		structs.LogFlowUpsert: "apply_flow_upsert", structs.LogFlowDelete: "apply_flow_delete",
 		structs.LogWorkflowRun: "apply_workflow_run", structs.LogWorkflowAdvance: "apply_workflow_advance", structs.LogWorkflowState: "apply_workflow_state",
 		structs.LogWorkflowDelete: "apply_workflow_delete", structs.LogLicenseUpsert: "apply_license_upsert", structs.LogLicenseDelete: "apply_license_delete",
-		structs.LogWorkflowStart: "apply_workflow_start",
+		structs.LogWorkflowStart: "apply_workflow_start", structs.LogWorkflowRenew: "apply_workflow_renew",
 	}
 	for t, name := range names { // order does not matter: each has its own place
 		if t > structs.LogTypeLast { // a build with the tag "earlier" knows fewer

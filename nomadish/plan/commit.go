@@ -49,7 +49,10 @@ func (f *inFlightRound) commitEntry(ctx context.Context, a *Applier, parts []par
 		}
 		if p.err == nil && !empty(p.accepted) {
 			entry.Plans = append(entry.Plans, p.accepted)
-			if p.accepted.Advance != nil {
+			switch {
+			case p.accepted.Renews():
+				of = structs.LogWorkflowRenew
+			case p.accepted.Advance != nil && of != structs.LogWorkflowRenew: // who knows that knows this, too
 				of = structs.LogWorkflowStart
 			}
 		}

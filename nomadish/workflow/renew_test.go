@@ -1,7 +1,12 @@
 package workflow
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/scheduler"
@@ -11,7 +16,7 @@ import (
 // node has a node of so many MHz be as stated.
 func (s *started) node(id string, mhz int64, status string) {
 	n := testcluster.Node(id, mhz)
-	n.Status = status
+	n.Name, n.Status = "name of "+id, status
 	n.ComputeClass()
 	s.Put(s.t, &structs.NodeRegisterEntry{Node: n, Time: int64(s.Index())})
 }
@@ -34,6 +39,12 @@ func TestRenewalKeepsWhatComesFree(t *testing.T) {
 		if r := s.run(); len(r.Keeps) != 1 || r.Keeps[0].NodeID != "n-b" || r.Missing == "" || keeps() != "chip" {
 			t.Fatalf("%+v are kept, missing %q", r.Keeps, r.Missing)
 		}
+		if k := scheduler.WorkflowKeeps(s.Store.Snapshot().World(), "default/chip"); len(k) != 1 || k[0].Node != "name of n-b" || k[0].Amount.CPU != 8000 || k[0].Idle.CPU != 0 {
+			t.Errorf("%+v are kept", k)
+		}
+		if text := s.run().Missing; !strings.HasPrefix(text, "the part on node name of n-a is lost") {
+			t.Error(text)
+		}
 		if higher {
 			s.runs(lendingWorkflow("first", 60, []int{8000}))
 			if s.step(); keeps() != "first" || len(s.run().Keeps) > 0 || len(s.run().Parts) != 1 {
@@ -52,5 +63,115 @@ func TestRenewalKeepsWhatComesFree(t *testing.T) {
 		if r := s.run(); len(r.Parts) != 1 || r.Parts[0].NodeID != "n-b" || len(r.Keeps) > 0 || len(scheduler.PendingWorkflows(s.Store.Snapshot().World())) > 0 {
 			t.Errorf("renewed: %+v, kept %+v", r.Parts, r.Keeps)
 		}
+	}
+}
+
+// TestRenewalClaimsWhatRuns: an instance that was lost with its node, and is placed again before the lost part is reserved anew, runs without a claim until then;
+// the part is reserved where it runs, and it uses it from then on, in place. Nothing is reserved for it a second time.
+func TestRenewalClaimsWhatRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes  []int64 // beside the one that is lost
+		jobs   []int   // of the running stage
+		missed bool    // the reservation is whole only once another node is there
+	}{
+		"all of a node":     {nodes: []int64{8000}, jobs: []int{8000}},
+		"a part of one":     {nodes: []int64{16_000}, jobs: []int{8000}},
+		"on several":        {nodes: []int64{4000, 4000}, jobs: []int{4000, 4000}},
+		"beside what lacks": {nodes: []int64{6000}, jobs: []int{4000, 4000}, missed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := lendingWorkflow("chip", 50, c.jobs, c.jobs)
+			w.Lend = nil
+			s := startedWith(t, nil, w)
+			s.node("n-a", 8000, structs.NodeStatusReady)
+			s.step()
+			s.inOne(0)
+			for i, mhz := range c.nodes {
+				s.node(fmt.Sprintf("n-b%d", i), mhz, structs.NodeStatusReady)
+			}
+			s.node("n-a", 8000, structs.NodeStatusDown)
+			again := func() {
+				for _, j := range s.run().Stages[0].Jobs {
+					s.decide(j.JobID) // before the reservation is looked at
+				}
+				s.step()
+			}
+			if again(); c.missed {
+				if s.run().Missing == "" {
+					t.Fatal("nothing is missing")
+				}
+				s.node("n-c", 4000, structs.NodeStatusReady)
+				again()
+			}
+			if r := s.run(); r.Missing != "" || r.State != structs.WorkflowRunning {
+				t.Fatalf("the run is %s, missing %q", r.State, r.Missing)
+			}
+			u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip")
+			if u.Reserved.CPU != 8000 || u.Used.CPU != 8000 || u.Idle.CPU != 0 {
+				t.Errorf("reserved %+v, used %+v, idle %+v", u.Reserved, u.Used, u.Idle)
+			}
+			for _, j := range s.run().Stages[0].Jobs {
+				if n := len(s.live(j.JobID)); n != 1 {
+					t.Errorf("job %s: %d run", j.JobID, n)
+				}
+			}
+		})
+	}
+}
+
+// TestRenewalOlderServers: while a server does not know entries that renew a reservation, nothing is kept for what was lost, and what runs without a claim stays
+// so; what was lost is reserved anew all the same.
+func TestRenewalOlderServers(t *testing.T) {
+	t.Parallel()
+	w := lendingWorkflow("chip", 50, []int{4000}, []int{8000})
+	w.Lend = nil
+	s := startedWith(t, nil, w)
+	s.known = false
+	s.node("n-a", 8000, structs.NodeStatusReady)
+	s.step()
+	s.decide("chip/1/j0-0")
+	s.step()
+	s.node("n-b", 8000, structs.NodeStatusReady)
+	s.node("n-a", 8000, structs.NodeStatusDown)
+	s.decide("chip/1/j0-0")
+	if s.step(); s.run().Missing == "" || len(s.run().Keeps) > 0 {
+		t.Fatalf("%+v are kept, missing %q", s.run().Keeps, s.run().Missing)
+	}
+	s.known = true
+	s.borrow(1, 100) // something changes
+	s.ends(s.live("flood-100")...)
+	if s.step(); s.run().Missing != "" || len(s.run().Keeps) > 0 {
+		t.Fatalf("%+v are kept, missing %q", s.run().Keeps, s.run().Missing)
+	}
+	if n := len(s.types); s.types[n-1] != structs.LogWorkflowRenew || slices.Index(s.types, structs.LogWorkflowRenew) != n-1 {
+		t.Errorf("entries %v", s.types)
+	}
+}
+
+// TestRenewalOfWhatEnds: an instance that ends before the entry is committed by which it was to use the reservation uses nothing of it; it is reserved all the same.
+func TestRenewalOfWhatEnds(t *testing.T) {
+	t.Parallel()
+	w := lendingWorkflow("chip", 50, []int{8000}, []int{8000})
+	w.Lend = nil
+	s := startedWith(t, nil, w)
+	s.node("n-a", 8000, structs.NodeStatusReady)
+	s.step()
+	s.node("n-b", 8000, structs.NodeStatusReady)
+	s.node("n-a", 8000, structs.NodeStatusDown)
+	s.decide("chip/1/j0-0")
+	ended := false
+	s.Before = func(of structs.LogType, _ any) error {
+		if of == structs.LogWorkflowRenew && !ended {
+			ended = true
+			s.ends(s.live("chip/1/j0-0")...)
+		}
+		return nil
+	}
+	s.clock.now = s.clock.now.Add(time.Minute)
+	s.steps.Step(context.Background())
+	u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip")
+	if r := s.run(); !ended || r.Missing != "" || r.Parts[0].NodeID != "n-b" || u.Used.CPU != 0 || u.Idle.CPU != 8000 {
+		t.Errorf("ended %v, missing %q, %+v: used %+v, idle %+v", ended, r.Missing, r.Parts, u.Used, u.Idle)
 	}
 }

@@ -50,7 +50,8 @@ func BandsAt(snap *state.Snapshot, now time.Time) scheduler.WorkflowBands {
 // submit has a reservation judged and committed, with those who leave for it, and reports whether that failed.
 func (d *Driver) submit(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, c scheduler.WorkflowChoice) (failed bool) {
 	to := stages.Reservation(r, c)
-	plan := &structs.Plan{Namespace: to.Namespace, JobID: to.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Workflow: to, Stop: c.Stops, AllAtOnce: len(c.Stops) > 0}
+	plan := &structs.Plan{Namespace: to.Namespace, JobID: to.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Workflow: to, Stop: c.Stops, Update: claims(snap, r, c.Claims)}
+	plan.AllAtOnce = len(plan.Stop)+len(plan.Update) > 0
 	now := d.opts.Clock.Now()
 	for _, job := range c.Jobs {
 		plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))
@@ -63,6 +64,21 @@ func (d *Driver) submit(ctx context.Context, snap *state.Snapshot, r *structs.Wo
 		return true
 	}
 	return result.AllocIndex == 0 // it did not hold
+}
+
+// claims returns the updates in place by which allocations of a run use its reservation.
+func claims(snap *state.Snapshot, r *structs.WorkflowRun, ids []string) (list []*structs.AllocInPlace) {
+	for _, id := range ids {
+		a := snap.Alloc(nil, id)
+		if a == nil || a.AllocatedResources == nil || a.AllocatedResources.Shared.Terms == nil {
+			continue
+		}
+		resources := a.AllocatedResources.Copy()
+		terms := resources.Shared.Terms.Reserved(structs.WorkflowKey(r.Namespace, r.ID))
+		resources.Shared.Terms = &terms
+		list = append(list, &structs.AllocInPlace{AllocID: id, JobVersion: a.JobVersion, EvalID: a.EvalID, Resources: resources, Created: a.CreateTime})
+	}
+	return list
 }
 
 // takeBack takes back from those who borrow what the jobs that an entry registers need of the reservation, before they are registered.
@@ -87,7 +103,7 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		}
 		plan := &structs.Plan{
 			Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Stop: start.Stops,
-			Workflow: reservationOf(r),
+			Workflow: d.reservationOf(r),
 		}
 		plan.Workflow.Closed = true
 		for _, job := range start.Jobs {

@@ -48,6 +48,7 @@ type chosen struct {
 	submitted   int64
 	kept        bool   // another one keeps what comes free
 	at          uint64 // how many changes had been seen
+	when        time.Time
 }
 
 func newReserving(d *Driver) *reserving {
@@ -128,6 +129,17 @@ func (v *reserving) fresh(was *chosen, r *structs.WorkflowRun, kept bool) bool {
 	return v.pools[r.Workflow.NodePool] <= was.at
 }
 
+// stillShort reports whether a run for which another one keeps what comes free cannot have its reservation yet, for all that has come free since it was chosen
+// for: all together that is free in its pool is less than its largest stage needs. What is missing is counted anew once a minute.
+func (v *reserving) stillShort(snap *state.Snapshot, was *chosen, r *structs.WorkflowRun, kept bool, k *keeping) bool {
+	if was == nil || !kept || !was.kept || was.Posted || len(r.Parts) > 0 || was.run != r.Run || was.createIndex != r.CreateIndex || was.submitted != r.SubmitTime || v.all > was.at ||
+		v.d.opts.Clock.Now().Sub(was.when) >= reserveAnyway {
+		return false
+	}
+	free := k.freeIn(snap, r.Workflow.NodePool)
+	return free != nil && !was.Needs.Fits(*free)
+}
+
 // ready reports whether a round is to be made now.
 func (v *reserving) ready() bool {
 	now := v.d.opts.Clock.Now()
@@ -203,7 +215,7 @@ func (v *reserving) round(ctx context.Context, between func() bool) (again bool)
 func (v *reserving) try(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
 	key, kept := structs.WorkflowKey(r.Namespace, r.ID), k.keeps(r.Workflow.NodePool)
 	c := v.known[key]
-	if !v.fresh(c, r, kept) {
+	if !v.fresh(c, r, kept) && !v.stillShort(snap, c, r, kept, k) {
 		c = v.choose(snap, r, kept)
 	}
 	delete(v.known, key)
@@ -227,7 +239,7 @@ func (v *reserving) try(ctx context.Context, snap *state.Snapshot, r *structs.Wo
 func (v *reserving) choose(snap *state.Snapshot, r *structs.WorkflowRun, kept bool) *chosen {
 	return &chosen{
 		WorkflowChoice: stages.Choose(snap.World(), r, kept, BandsAt(snap, v.d.opts.Clock.Now())),
-		run:            r.Run, createIndex: r.CreateIndex, submitted: r.SubmitTime, kept: kept, at: v.at,
+		run:            r.Run, createIndex: r.CreateIndex, submitted: r.SubmitTime, kept: kept, at: v.at, when: v.d.opts.Clock.Now(),
 	}
 }
 
@@ -245,7 +257,8 @@ func (v *reserving) forget(list []*structs.WorkflowRun) {
 
 // renew makes a reservation whole that has lost something, or says what is missing. It reports whether that failed.
 func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
-	c, has := stages.Renew(snap.World(), r, k.keeps(r.Workflow.NodePool), BandsAt(snap, v.d.opts.Clock.Now()))
+	simple := !v.d.known(structs.LogWorkflowRenew)
+	c, has := stages.Renew(snap.World(), r, scheduler.WorkflowRenewal{Kept: simple || k.keeps(r.Workflow.NodePool), Simple: simple}, BandsAt(snap, v.d.opts.Clock.Now()))
 	if !has {
 		return false
 	}
@@ -282,6 +295,22 @@ type keeping struct {
 	pools    map[string]bool
 	licenses bool
 	waiting  int // how many wait and may fit
+	free     map[string]*scheduler.WorkflowAmounts
+}
+
+// freeIn returns a bound of what may be reserved of a pool, as it was when it was first looked up in the round; nil: there is none.
+func (k *keeping) freeIn(snap *state.Snapshot, pool string) *scheduler.WorkflowAmounts {
+	free, known := k.free[pool]
+	if !known {
+		if sum, bounded := scheduler.ReservableAtMost(snap.World(), pool, BandsAt(snap, k.v.d.opts.Clock.Now())); bounded {
+			free = &sum
+		}
+		if k.free == nil {
+			k.free = map[string]*scheduler.WorkflowAmounts{}
+		}
+		k.free[pool] = free
+	}
+	return free
 }
 
 // keeps reports whether a run keeps what comes free in a pool.

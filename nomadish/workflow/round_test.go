@@ -127,3 +127,39 @@ func TestLicensesGone(t *testing.T) {
 		t.Errorf("%+v", s.run().Licenses)
 	}
 }
+
+// TestStillShort: a run for which another one keeps what comes free is not packed anew while less is free in its pool than its largest stage needs; it has its
+// reservation in the first round in which as much is, and what it misses is counted anew after a minute.
+func TestStillShort(t *testing.T) {
+	t.Parallel()
+	s := newStarted(t, []int64{8000, 4000}, []int{1000})
+	s.step()
+	s.borrow(12, 1000)
+	s.runs(lendingWorkflow("large", 90, []int{8000})) // keeps the larger node
+	s.runs(lendingWorkflow("small", 40, []int{2000}))
+	s.step()
+	small := func() *chosen { return s.steps.v.known["default/small"] }
+	end := func() {
+		for _, a := range s.Store.Snapshot().AllocsByNode(nil, "node-001") {
+			if a.JobID == "flood-1000" && !a.Terminal() {
+				s.ends(a.ID)
+				break
+			}
+		}
+		s.step()
+	}
+	first := small()
+	if first == nil || !first.kept {
+		t.Fatalf("chosen for it: %+v", first)
+	}
+	if end(); small() != first {
+		t.Error("it was packed anew with half of what it needs")
+	}
+	s.clock.now = s.clock.now.Add(reserveAnyway)
+	if s.step(); small() == nil || small() == first {
+		t.Errorf("after a minute: %+v", small())
+	}
+	if end(); !s.Store.Snapshot().Workflows(nil).Get("default", "small").Posted {
+		t.Error("as much as it needs is free, and it waits")
+	}
+}

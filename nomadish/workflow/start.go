@@ -40,7 +40,7 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 	reclaimed(entry, stage, len(begins.Stops))
 	plan := &structs.Plan{
 		Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), AllAtOnce: true,
-		Advance: entry, Workflow: reservationOf(r), Stop: begins.Stops, Place: begins.Place,
+		Advance: entry, Workflow: d.reservationOf(r), Stop: begins.Stops, Place: begins.Place,
 	}
 	for _, job := range begins.Jobs {
 		plan.Evals = append(plan.Evals, d.evaluation(snap, job, now))
@@ -92,8 +92,12 @@ func reclaimed(entry *structs.WorkflowAdvanceEntry, stage, count int) {
 }
 
 // reservationOf returns what a run has reserved, as plans state it.
-func reservationOf(r *structs.WorkflowRun) *structs.WorkflowReservation {
-	return &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: true, Missing: r.Missing, Keeps: r.Keeps}
+func (d *Driver) reservationOf(r *structs.WorkflowRun) *structs.WorkflowReservation {
+	to := &structs.WorkflowReservation{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Parts: r.Parts, Licenses: r.Licenses, Posted: true, Missing: r.Missing}
+	if d.known(structs.LogWorkflowRenew) { // else a server has joined since that knows of nothing that is kept so
+		to.Keeps = r.Keeps
+	}
+	return to
 }
 
 // seedOf is the same for the same job of an entry.

@@ -24,6 +24,7 @@ type judged struct {
 	before, after func(*structs.Plan)
 	starts        []*structs.Plan // that were committed
 	at            []uint64        // the index of each
+	types         []structs.LogType
 }
 
 // Submit implements Planner.
@@ -39,9 +40,13 @@ func (l *judged) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResu
 		l.after(p)
 	}
 	of := structs.LogPlanApply
-	if p.Advance != nil {
+	switch {
+	case valid.Renews():
+		of = structs.LogWorkflowRenew
+	case p.Advance != nil:
 		of = structs.LogWorkflowStart
 	}
+	l.types = append(l.types, of)
 	valid.Time = int64(l.Index()) + 1
 	index, err := l.Apply(ctx, of, &structs.PlanCommit{Plans: []*structs.JudgedPlan{valid}})
 	if err != nil {

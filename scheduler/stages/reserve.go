@@ -44,10 +44,10 @@ func toCome(r *structs.WorkflowRun) (stages []scheduler.WorkflowStage) {
 }
 
 // Renew returns what a run has reserved with what its stages that are not over need beside what is left of it, or what is missing; false: it has nothing
-// reserved. kept and bands are as in [Choose].
-func Renew(w *scheduler.World, r *structs.WorkflowRun, kept bool, bands scheduler.WorkflowBands) (c scheduler.WorkflowChoice, has bool) {
+// reserved. bands are as in [Choose].
+func Renew(w *scheduler.World, r *structs.WorkflowRun, how scheduler.WorkflowRenewal, bands scheduler.WorkflowBands) (c scheduler.WorkflowChoice, has bool) {
 	bands.Priority = r.Workflow.Priority
-	return scheduler.RenewReservation(w, structs.WorkflowKey(r.Namespace, r.ID), toCome(r), r.Workflow.Reserve, kept, bands)
+	return scheduler.RenewReservation(w, structs.WorkflowKey(r.Namespace, r.ID), toCome(r), r.Workflow.Reserve, how, bands)
 }
 
 // Reservation returns what was chosen for a run as a plan states it.

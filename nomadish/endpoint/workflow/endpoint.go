@@ -120,6 +120,7 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
+	s.Keeps = scheduler.WorkflowKeeps(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))
 	if r.Awaits() {
 		var changed uint64
 		s.Stopping, changed = driver.Stopping(snap, ws, r)

@@ -20,7 +20,7 @@ func (j *judgement) reserveWorkflow() {
 		return // nothing holds
 	}
 	was := world.WorkflowEdit{E: j.e}.Claim(r.Key())
-	now, lack := reservable.As(j.e, r)
+	now, lack := reservable.As(j.e, r, len(j.updates) > 0)
 	for _, s := range j.plan.Stop {
 		if u := j.freed[s.AllocID]; u != nil && u.Guaranteed() && lack == "" {
 			lack = "allocation " + structs.ShortID(s.AllocID) + " is guaranteed"
@@ -28,6 +28,9 @@ func (j *judgement) reserveWorkflow() {
 	}
 	if lack == "" && r.Posted && (!was.Posted || !structs.PartsEqual(was.Parts, r.Parts)) { // else who borrows of it leaves
 		lack = j.mayNotLeave(was, r)
+	}
+	if lack == "" {
+		lack = j.beyondParts(now)
 	}
 	if lack != "" {
 		if j.plan.AllAtOnce { // nobody leaves for nothing
@@ -45,6 +48,23 @@ func (j *judgement) reserveWorkflow() {
 	}
 	world.WorkflowEdit{E: j.e}.Set(now)
 	j.workflow = r
+}
+
+// beyondParts returns why an allocation that the plan has use the reservation from now on, in place, may not; "": all may.
+func (j *judgement) beyondParts(c *structs.WorkflowClaim) string {
+	for _, old := range j.updated {
+		u, there := world.Usages(world.Base(j.e)).Get(old.ID)
+		if !there || u.Owner.Terms.Claim != structs.ClaimWorkflow || old.Owner.Terms.Claim == structs.ClaimWorkflow {
+			continue
+		}
+		if u.Owner.Terms.WorkflowKey() != c.Key() {
+			return "allocation " + structs.ShortID(u.ID) + " would use the reservation of another"
+		}
+		if lack := reservable.BeyondPart(j.e, c, u); lack != "" {
+			return lack
+		}
+	}
+	return ""
 }
 
 // mayNotLeave returns why somebody whom the plan stops must not leave for a reservation that is made; "": all may.

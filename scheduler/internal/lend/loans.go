@@ -72,6 +72,32 @@ func PartsOn(w *world.World, nodeID string) (out []*structs.ReservedPart) {
 	return out
 }
 
+// KeptOf returns where a workflow keeps what comes free; nil: nowhere.
+func KeptOf(w *world.World, key string) (out []structs.WorkflowKept) {
+	c := w.Workflow(key)
+	if c == nil {
+		return nil
+	}
+	for _, part := range c.KeptParts() {
+		n, known := w.State(part.NodeID)
+		if !known {
+			continue
+		}
+		k := structs.WorkflowKept{NodeID: n.ID}
+		if n.Node != nil {
+			k.Node = n.Node.Name
+		}
+		for _, p := range n.Parts() {
+			if p.Workflow == key && p.Pending {
+				add(&k.Amount, n, p.Total)
+				add(&k.Idle, n, p.Idle)
+			}
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
 // due states what each lend block would have by its share; without shares, all that may be lent. mhz is what a core has.
 func (l *Loans) due(c *structs.WorkflowClaim, mhz int64) {
 	shares := make([]int64, len(c.Lend))

@@ -21,7 +21,7 @@ type raiser struct {
 // Raise lets running allocations of a job use what its namespace owns, or lets them, of a system or sysbatch job, be theirs, and adds that to the plan of its evaluation. live are those that the
 // plan does not stop.
 func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *structs.Plan) {
-	if job != nil && job.PerNode() && !job.Stopped() && world.Base(e).AnyOwner() {
+	if job != nil && job.PerNode() && !job.Stopped() && world.Base(e).AnyClaims() {
 		(&raiser{e, job, plan}).perNode(live)
 		return
 	}

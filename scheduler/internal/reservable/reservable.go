@@ -8,8 +8,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// As returns the reservation of a workflow as a plan changes it, and why it does not hold; "": it does.
-func As(e *world.Edit, r *structs.WorkflowReservation) (now *structs.WorkflowClaim, lack string) {
+// As returns the reservation of a workflow as a plan changes it, and why it does not hold; "": it does. raises reports that instances of the workflow use it
+// from then on, as the edit has it already, where nothing is reserved yet.
+func As(e *world.Edit, r *structs.WorkflowReservation, raises bool) (now *structs.WorkflowClaim, lack string) {
 	x := world.WorkflowEdit{E: e}
 	was := x.Claim(r.Key())
 	if was == nil || was.Run != r.Run {
@@ -26,7 +27,7 @@ func As(e *world.Edit, r *structs.WorkflowReservation) (now *structs.WorkflowCla
 	if lack := (world.LicenseEdit{E: e}).LacksToReserve(was, r.Licenses); lack != "" {
 		return nil, lack
 	}
-	if lack := partsLack(e, was, &c); lack != "" {
+	if lack := partsLack(e, was, &c, raises); lack != "" {
 		return nil, lack
 	}
 	if lack := slotroom.Lacks(e.World(), &c); lack != "" {
@@ -47,14 +48,14 @@ func rival(e *world.Edit, c *structs.WorkflowClaim) bool {
 }
 
 // partsLack returns what a node has too little of for a part of a reservation that is posted, beyond what the workflow had; "": nothing.
-func partsLack(e *world.Edit, was, c *structs.WorkflowClaim) string {
+func partsLack(e *world.Edit, was, c *structs.WorkflowClaim, raises bool) string {
 	trial := e // parts in cells are bound one after the other
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		if p.Lost || was.Posted && containsPart(was.Parts, p) {
 			continue // it holds nothing, or is the workflow's, whether or not its node is ready
 		}
-		if lack := partLacks(trial, was, p); lack != "" {
+		if lack := partLacks(trial, was, p, raises); lack != "" {
 			return "node " + structs.ShortID(p.NodeID) + ": " + lack
 		}
 		if u := world.ClaimsOf(c, p); u != nil {
@@ -77,7 +78,7 @@ func containsPart(list []structs.WorkflowPart, p *structs.WorkflowPart) bool {
 }
 
 // partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing.
-func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart) string {
+func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart, raises bool) string {
 	n, known := world.StateOf(e, p.NodeID)
 	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return "it takes no work"
@@ -86,7 +87,11 @@ func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart)
 		return "it is not in node pool " + c.NodePool
 	}
 	amount := world.Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}
-	if lack := Free(n, c.Key()).Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {
+	free := Free(n, c.Key())
+	if raises {
+		free = FreeWithUsed(n, c.Key())
+	}
+	if lack := free.Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {
 		return lack
 	}
 	return devicesLack(e, n, c, p)

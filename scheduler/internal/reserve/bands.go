@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
-	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/together"
@@ -206,7 +205,7 @@ func (p *preemption) freeOf(i int, n *world.NodeState) world.Resources {
 	if p.taken[i] {
 		return world.Resources{}
 	}
-	free := reservable.Free(n, p.key)
+	free := p.freeOn(n)
 	if len(n.Capacity.Trees) > 0 {
 		_, now := p.spareWhere(i, n)
 		free.Devices = min(free.Devices, now)
@@ -265,7 +264,7 @@ func (p *preemption) stop(list []workflow.Part, parts []structs.WorkflowPart) bo
 // holds reports whether a part of the reservation has room on a node as it would be.
 func (p *preemption) holds(n *world.NodeState, part *structs.WorkflowPart) bool {
 	amount := world.Resources{Amount: world.Vector{CPU: part.CPU, MemoryMB: part.MemoryMB, DiskMB: part.DiskMB}, Cores: part.Cores, Devices: part.Devices}
-	return reservable.Free(n, p.key).Lacks(amount) == "" && !slices.ContainsFunc(part.DeviceIDs, func(id string) bool {
+	return p.freeOn(n).Lacks(amount) == "" && !slices.ContainsFunc(part.DeviceIDs, func(id string) bool {
 		return n.LacksDevice(id, world.WholeDevice)
 	})
 }

@@ -39,6 +39,30 @@ func (l *left) room(nodes []workflow.Amounts) []workflow.Amounts {
 	return nodes
 }
 
+// grow has the parts that are left grow as far as what may be had of their nodes, with them.
+func (l *left) grow(nodes []workflow.Amounts) {
+	l.most = nil
+	for _, p := range l.parts {
+		most := p.Amounts
+		if p.Amounts.Devices == 0 {
+			on := nodes[p.Node]
+			on.Devices = 0
+			most = most.Max(on)
+		}
+		l.most = append(l.most, most)
+	}
+}
+
+// growth returns by how much parts that are left have grown in a packing.
+func (l *left) growth(packed []workflow.Part) (list []workflow.Part) {
+	for k, was := range l.parts {
+		if more := packed[k].Amounts.Minus(was.Amounts); !more.IsZero() {
+			list = append(list, workflow.Part{Node: was.Node, Amounts: more})
+		}
+	}
+	return list
+}
+
 // split returns the parts of a packing that are left of the reservation, as they have become, and the others.
 func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more []workflow.Part) {
 	kept = slices.Clone(l.claims)
@@ -49,12 +73,32 @@ func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more 
 	return kept, packed[len(kept):]
 }
 
+// Renewal is how what was lost of a reservation is reserved anew.
+type Renewal struct {
+	// Kept: another workflow keeps what comes free, or this one may not.
+	Kept bool
+	// Simple: instances that run without a claim stay so.
+	Simple bool
+}
+
 // Renew returns the reservation of a workflow of which parts were lost, as nodes are not ready any more, with what its stages, those that are not over, need
 // beside what is left of it, on nodes where that is free, or is where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is,
-// with what is missing, and where what comes free is kept for that. kept reports that another workflow keeps what comes free.
-func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
-	out := Choice{Posted: true, Parts: c.Parts, Licenses: c.Licenses}
+// with what is missing, and where what comes free is kept for that.
+func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, how Renewal, bands Bands) Choice {
 	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}}
+	out := x.renewed(c, stages, rule, how.Kept)
+	if how.Simple {
+		return out
+	}
+	if around, ok := renewAround(&x, c, stages, rule, &out); ok {
+		return around
+	}
+	return out
+}
+
+// renewed is [Renew] on the World as it is.
+func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, kept bool) Choice {
+	out := Choice{Posted: true, Parts: c.Parts, Licenses: c.Licenses}
 	x.list()
 	at := map[string]int{}
 	for i, n := range x.nodes {
@@ -66,7 +110,7 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
 		if !ready || p.Lost {
-			if names = append(names, structs.ShortID(p.NodeID)); ready {
+			if names = append(names, x.nodeName(p.NodeID)); ready {
 				lostAt = append(lostAt, i)
 			}
 			continue
@@ -101,6 +145,14 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 	return got
 }
 
+// nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.
+func (c *chooser) nodeName(id string) string {
+	if n, known := c.w.State(id); known && n.Node != nil {
+		return n.Node.Name
+	}
+	return structs.ShortID(id)
+}
+
 // renew returns what is reserved beside what is left, or why that cannot be. apart reports that it is only because of the gangs.
 func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 	if out, ok := c.packInCells(r); ok {
@@ -123,22 +175,18 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 	return Choice{}, why, packed.Apart
 }
 
-// keep returns where what comes free is kept in place of what was lost, on nodes that have no part, be it lost: as for a whole reservation, what other
-// workflows have reserved comes free last. Parts that are left do not grow: a node keeps one part of a workflow.
+// keep returns where what comes free is kept in place of what was lost, on nodes that have no part which is lost: as for a whole reservation, what other
+// workflows have reserved comes free last. Of a node with a part that is left it is as much as that is to grow by.
 func (c *chooser) keep(r *request, lostAt []int) []structs.WorkflowPart {
 	is := *r
-	is.left.most = nil
-	for i := range is.left.parts {
-		is.left.most = append(is.left.most, is.left.parts[i].Amounts)
-	}
 	for _, nodes := range [][]workflow.Amounts{c.beside, c.empty} {
 		nodes = slices.Clone(nodes)
 		for _, i := range lostAt {
 			nodes[i] = workflow.Amounts{}
 		}
+		is.left.grow(nodes)
 		if packed := is.pack(nodes); packed.Missing.IsZero() {
-			_, more := is.left.split(packed.Parts)
-			return c.parts(more)
+			return c.parts(slices.Concat(is.left.growth(packed.Parts), packed.Parts[len(is.left.parts):]))
 		}
 	}
 	return nil

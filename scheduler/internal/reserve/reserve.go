@@ -43,6 +43,10 @@ type Choice struct {
 	Stops    []*structs.AllocStop
 	Jobs     []structs.NamespacedID
 	Preempts bool
+	// Claims are allocations of the workflow itself that run without a claim, and use the reservation from now on, where they are.
+	Claims []string
+	// Needs is what the largest stage needs of each resource, without licenses: less cannot be reserved.
+	Needs workflow.Amounts
 }
 
 // Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
@@ -58,21 +62,31 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		return Choice{Missing: cmp.Or(r.licenses.hopeless, fmt.Sprint(err)), Never: true}
 	}
 	r.kept = kept
-	out, apart := c.choose(&r)
+	out := c.chooseApart(&r)
+	for _, s := range r.stages {
+		out.Needs = out.Needs.Max(workflow.Total(s))
+	}
+	return out
+}
+
+// chooseApart returns what is reserved, for each gang by itself if there is no room for them together.
+func (c *chooser) chooseApart(r *request) Choice {
+	out, apart := c.choose(r)
 	if !apart {
 		return out
 	}
 	// That no room was found for the gangs together, or for instances on distinct hosts, is no proof that there is none. By nodes all that they need is reserved at
 	// least, and in one cell, or on distinct hosts, what each needs by itself: one that has no room beside the others waits in its stage until they end.
-	alone := r
+	alone := *r
 	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
 	if by, _ := c.choose(&alone); !by.Never {
 		by.OneByOne = true
 		return by
 	}
 	if out.Enlarged.IsZero() { // else what is to be reserved is too little, as it states
-		r.gangs = workflow.Gangs{}
-		out, _ = c.choose(&r)
+		without := *r
+		without.gangs = workflow.Gangs{}
+		out, _ = c.choose(&without)
 	}
 	return out
 }
@@ -167,6 +181,8 @@ type chooser struct {
 	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
 	// within: some instances require a level within nodes. now: of these nodes such may be used only as have a free cell of it.
 	within, now bool
+	// inPlace: instances that run in the reservation are packed where they are.
+	inPlace bool
 }
 
 // list lists the ready nodes of the pool.
@@ -185,7 +201,7 @@ func (c *chooser) list() {
 		if len(n.Capacity.Trees) > 0 {
 			all, now = c.spareOn(i)
 		}
-		freed := reservable.Free(n, c.key)
+		freed := c.freeOn(n)
 		freed.Devices = min(freed.Devices, now)
 		free = append(free, freed)
 		most := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
@@ -206,6 +222,14 @@ func (c *chooser) list() {
 		beside = append(beside, most)
 	}
 	c.free, c.beside, c.empty = c.besideSlots(free, false), c.besideSlots(beside, false), c.besideSlots(empty, true)
+}
+
+// freeOn returns what may be reserved of a node that is as n is.
+func (c *chooser) freeOn(n *world.NodeState) world.Resources {
+	if c.inPlace {
+		return reservable.FreeWithUsed(n, c.key)
+	}
+	return reservable.Free(n, c.key)
 }
 
 // besideSlots returns what may be reserved of so much of each node without what is given to projects. The slots that are not given are taken where most is
@@ -234,6 +258,10 @@ func amounts(h world.Resources) workflow.Amounts {
 
 // instances returns the instances of a stage's jobs, without those of sysbatch jobs, for which nothing is reserved (part 0, rule 7).
 func (c *chooser) instances(s Stage) (out []workflow.Instance) {
+	var runs map[group][]int
+	if c.inPlace {
+		runs = c.runs()
+	}
 	for _, job := range s {
 		if job.PerNode() {
 			continue
@@ -242,8 +270,13 @@ func (c *chooser) instances(s Stage) (out []workflow.Instance) {
 			need := feasible.NeedsOf(g)
 			i := workflow.Instance{Needs: amounts(need), MayUse: c.mayUse(job, g)}
 			i.Needs.CPU += int64(need.Cores) * c.mhzPerCore()
-			for range g.Count {
-				out = append(out, i)
+			on := runs[group{job.ID, g.Name}]
+			for k := range g.Count {
+				is := i
+				if k < len(on) {
+					is.MayUse = func(node int) bool { return node == on[k] }
+				}
+				out = append(out, is)
 			}
 		}
 	}

@@ -125,14 +125,14 @@ func (a *Request) Together() *feasible.DeviceRequest {
 	return &a.Devices[0]
 }
 
-// LeaveOwned makes a request of a system or sysbatch job one that leaves what is owned, if anything is.
+// LeaveOwned makes a request of a system or sysbatch job one that no claim takes from, and that leaves what is owned, if anything is.
 func (a *Request) LeaveOwned(job *structs.Job, e *world.Edit) {
-	if !job.PerNode() || !world.Base(e).AnyOwner() {
+	if !job.PerNode() || !world.Base(e).AnyClaims() {
 		return
 	}
 	a.Resources.Shared.Terms.PerNode = true // they are this request's own
 	a.common.Owner = world.NewOwner(a.By.RequestName, a.Resources)
-	if len(a.Devices) > 0 {
+	if len(a.Devices) > 0 && world.Base(e).AnyOwner() {
 		a.beside = e
 	}
 }

@@ -7,9 +7,7 @@ import (
 
 // OfWorkflow returns the request as one that uses the reservation of its workflow.
 func (a *Request) OfWorkflow(key string) *Request {
-	c := a.withTerms(func(t *structs.AllocTerms) {
-		t.Claim, t.Workflow = structs.ClaimWorkflow, &structs.WorkflowTerms{Key: key}
-	})
+	c := a.withTerms(func(t *structs.AllocTerms) { *t = t.Reserved(key) })
 	c.By.Workflow, c.By.Entitled = key, true
 	return c
 }

@@ -41,3 +41,6 @@ func (w *World) LargestFree(owner string) (list []int) {
 
 // AnyOwner reports whether anybody owns cells.
 func (w *World) AnyOwner() bool { return w.claims != nil }
+
+// AnyClaims reports whether anybody owns cells or is given slots, so that what has no claim may have to leave.
+func (w *World) AnyClaims() bool { return w.claims != nil || w.slots != nil }

@@ -134,14 +134,13 @@ func (n *NodeState) recount() {
 		if key == "" {
 			continue
 		}
-		for i := range n.parts {
-			switch p := &n.parts[i]; {
-			case p.Workflow != key:
-			case u.Owner.Terms.Claim == structs.ClaimWorkflow:
-				p.Used = p.Used.Plus(p.taken(u, &devices[2*i]))
-			case u.Owner.Terms.Claim == "":
-				borrowed[i] = borrowed[i].Plus(p.taken(u, &devices[2*i+1]))
-			}
+		i := slices.IndexFunc(n.parts, func(p Part) bool { return p.Workflow == key }) // not what it keeps beside
+		switch {
+		case i < 0:
+		case u.Owner.Terms.Claim == structs.ClaimWorkflow:
+			n.parts[i].Used = n.parts[i].Used.Plus(n.parts[i].taken(u, &devices[2*i]))
+		case u.Owner.Terms.Claim == "":
+			borrowed[i] = borrowed[i].Plus(n.parts[i].taken(u, &devices[2*i+1]))
 		}
 	}
 	var free, all, beside Resources // beside is what no workflow's run has reserved, whoever uses it
@@ -241,11 +240,11 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	was, _ := e.w.workflows.Get(key)
 	var had, keep []structs.WorkflowPart
 	if was != nil {
-		x.dropParts(key, was.Keeps, nil)
+		x.dropParts(key, was.Keeps, nil, true)
 		if had = was.Parts; was.Posted == c.Posted { // the cells of a part that stays must not be unbound
 			keep = c.Parts
 		}
-		x.dropParts(key, had, keep)
+		x.dropParts(key, had, keep, !was.Posted)
 	}
 	tree.Put(e.tok, &e.w.workflows, key, c)
 	tree.Delete(e.tok, &e.w.pending, key)
@@ -266,7 +265,8 @@ func (x WorkflowEdit) Drop(key string) {
 	if !found {
 		return
 	}
-	x.dropParts(key, slices.Concat(c.Parts, c.Keeps), nil)
+	x.dropParts(key, c.Keeps, nil, true)
+	x.dropParts(key, c.Parts, nil, !c.Posted)
 	e.from, e.w.licenses = nil, e.w.licenses.Release(e.tok, key)
 	tree.Delete(e.tok, &e.w.workflows, key)
 	tree.Delete(e.tok, &e.w.pending, key)
@@ -294,15 +294,21 @@ func (x WorkflowEdit) addParts(c *structs.WorkflowClaim, list, had []structs.Wor
 	}
 }
 
-// dropParts ends parts of a reservation, all but those to be kept.
-func (x WorkflowEdit) dropParts(key string, had, keep []structs.WorkflowPart) {
+// dropParts ends parts of a reservation, which are pending or not, all but those that stay.
+func (x WorkflowEdit) dropParts(key string, had, keep []structs.WorkflowPart, pending bool) {
 	for _, p := range had {
 		if p.Lost || slices.ContainsFunc(keep, p.Equal) {
 			continue
 		}
 		s := StateToChange(x.E, p.NodeID)
-		part, _ := s.Part(key)
-		s.parts = slices.DeleteFunc(slices.Clone(s.parts), func(p Part) bool { return p.Workflow == key })
+		var part Part
+		s.parts = slices.DeleteFunc(slices.Clone(s.parts), func(p Part) bool {
+			if p.Workflow != key || p.Pending != pending {
+				return false
+			}
+			part = p
+			return true
+		})
 		s.recount()
 		switch {
 		case part.claims != nil:

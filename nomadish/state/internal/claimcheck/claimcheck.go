@@ -67,7 +67,16 @@ func (c Check) reservationLacks(p *structs.JudgedPlan) bool {
 			trial.DeleteAlloc(s.AllocID, "")
 		}
 	}
-	return scheduler.ReservationLacks(trial, p.Workflow) != ""
+	raises := false
+	for _, u := range p.Update {
+		if c.raises(u) {
+			raises = true
+			raised := *c.Alloc(u.AllocID)
+			raised.AllocatedResources = u.Resources
+			trial.UpsertAlloc(&raised)
+		}
+	}
+	return scheduler.ReservationLacks(trial, p.Workflow, raises) != ""
 }
 
 // opportunistic returns resources without a claim.

@@ -1,0 +1,52 @@
+package reservable
+
+import (
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// usedOf returns what instances of a workflow use of a node by its reservation.
+func usedOf(n *world.NodeState, key string) (sum world.Resources) {
+	for _, u := range n.Usages {
+		if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == key {
+			sum = sum.Plus(world.ResourcesOf(u))
+		}
+	}
+	return sum
+}
+
+// FreeWithUsed is [Free] with what instances of the workflow use by its reservation where it has reserved nothing yet.
+func FreeWithUsed(n *world.NodeState, key string) world.Resources {
+	free := Free(n, key)
+	if _, has := n.Part(key); has || n.Capacity == nil {
+		return free
+	}
+	return free.Plus(usedOf(n, key))
+}
+
+// BeyondPart returns why an instance of a workflow that runs does not fit into its reservation, beside the others that use it on its node, or may not use it
+// as too few of its gang do; "": it may.
+func BeyondPart(e *world.Edit, c *structs.WorkflowClaim, u *world.Usage) string {
+	if GangParted(e, u) {
+		return "too few of the gang of allocation " + structs.ShortID(u.ID) + " use the reservation"
+	}
+	for i := range c.Parts {
+		p := &c.Parts[i]
+		if p.NodeID != u.NodeID || p.Lost {
+			continue
+		}
+		n, _ := world.StateOf(e, u.NodeID)
+		has := world.Resources{Amount: world.Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}, Cores: p.Cores, Devices: p.Devices}
+		if lack := has.Lacks(usedOf(n, c.Key())); lack != "" {
+			return "allocation " + structs.ShortID(u.ID) + " does not fit into it: " + lack
+		}
+		return ""
+	}
+	return "nothing is reserved where allocation " + structs.ShortID(u.ID) + " runs"
+}
+
+// GangParted reports whether a usage is of a gang of which too few use the reservation of their workflow for those to use it that do.
+func GangParted(e *world.Edit, u *world.Usage) bool {
+	g, some := u.Owner.Gang()
+	return some && world.GangClaim(world.GangMembers(e, g)) != structs.ClaimWorkflow
+}

@@ -1,0 +1,116 @@
+package reserve
+
+import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// An instance of the running stage that was lost with its node is placed again at once, in what is left of the reservation or, where that has no room, without a
+// claim (part 0, rule 5): it does not wait for the lost part. When that part is reserved anew, it is reserved where such instances run, and these are raised: they
+// use the reservation from then on, in place.
+
+// group names a group of a job of the workflow's namespace.
+type group struct{ job, name string }
+
+// unclaimed returns the instances of the running stage that run without a claim on nodes of the pool, as they would use the reservation. Those with devices are
+// left out: a part names its devices, and they would have to be in it.
+func (c *chooser) unclaimed(stage Stage) (list []*world.Usage) {
+	jobs := map[string]bool{}
+	for _, job := range stage {
+		jobs[job.ID] = !job.PerNode() && job.Class != structs.ClassOpportunistic
+	}
+	namespace := c.namespace()
+	for _, n := range c.nodes {
+		for _, u := range n.Usages {
+			t := &u.Owner.Terms
+			if u.Owner.Namespace != namespace || !jobs[u.Owner.Job] || t.Claim != "" || t.BorrowsFrom() != "" || u.IsSuspended || u.PerNode() || len(u.Devices) > 0 {
+				continue
+			}
+			raised := *u
+			raised.Owner = &world.Owner{RequestName: u.Owner.RequestName, Terms: t.Reserved(c.key)}
+			list = append(list, &raised)
+		}
+	}
+	return list
+}
+
+// raise returns the World in which those of a list use the reservation that may, and these. Of a gang as many use it as must run together, or none does.
+func (c *chooser) raise(list []*world.Usage) (w *world.World, raised []*world.Usage) {
+	e := c.w.Edit()
+	for _, u := range list {
+		was := world.Release(e, u.ID)
+		if (world.LicenseEdit{E: e}).Lacks(u, true) != "" {
+			world.Take(e, was)
+			continue
+		}
+		world.Take(e, u)
+		raised = append(raised, u)
+	}
+	raised = slices.DeleteFunc(raised, func(u *world.Usage) bool {
+		if reservable.GangParted(e, u) {
+			was, _ := world.Usages(c.w).Get(u.ID)
+			world.Take(e, was)
+			return true
+		}
+		return false
+	})
+	return e.World(), raised
+}
+
+// runs returns on which nodes, by their places in the list, instances of each group run in the reservation.
+func (c *chooser) runs() map[group][]int {
+	out := map[group][]int{} // looked up only
+	for i, n := range c.nodes {
+		for _, u := range n.Usages {
+			if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.key {
+				of := group{u.Owner.Job, u.Owner.Group}
+				out[of] = append(out[of], i)
+			}
+		}
+	}
+	return out
+}
+
+// renewAround is Renew with the instances of the running stage that run without a claim in the reservation, where they are. false: there are none, or the
+// reservation cannot be had so; or it can be with less without them, as plain is.
+func renewAround(x *chooser, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, plain *Choice) (out Choice, ok bool) {
+	if len(c.Jobs) == 0 || len(stages) == 0 {
+		return out, false
+	}
+	list := x.unclaimed(stages[0])
+	if len(list) == 0 {
+		return out, false
+	}
+	w, raised := x.raise(list)
+	if len(raised) == 0 {
+		return out, false
+	}
+	around := chooser{w: w, e: w.Edit(), key: x.key, pool: x.pool, bands: x.bands, taken: map[int]bool{}, inPlace: true}
+	out = around.renewed(c, stages, rule, true)
+	if out.Missing != "" || plain.Missing == "" && !sumOf(out.Parts).Fits(sumOf(plain.Parts)) {
+		return out, false
+	}
+	now := *c
+	now.Parts = out.Parts
+	for _, u := range raised {
+		if reservable.BeyondPart(around.e, &now, u) != "" {
+			return out, false
+		}
+		out.Claims = append(out.Claims, u.ID)
+	}
+	return out, true
+}
+
+// sumOf returns what parts hold together.
+func sumOf(parts []structs.WorkflowPart) (sum workflow.Amounts) {
+	for _, p := range parts {
+		if !p.Lost {
+			sum = sum.Plus(workflow.Amounts{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Cores: int64(p.Cores), Devices: int64(p.Devices)})
+		}
+	}
+	return sum
+}
