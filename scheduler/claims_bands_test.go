@@ -88,6 +88,27 @@ func TestBandsInsideOneOwner(t *testing.T) {
 	}
 }
 
+// TestWhoGivesUpClassIsForeseen: which of several instances of one job gives up its class does not go by their IDs, which a forecast cannot know.
+func TestWhoGivesUpClassIsForeseen(t *testing.T) {
+	given := map[string]bool{}
+	for ids := range 8 {
+		x := newTenants(t, gives(t, "a", "gpu", 4), eightGPUs("n1"), eightGPUs("n2")).withBands()
+		x.ids = 100 * ids
+		x.decide("a", "low", 4, 1, ofPriority(10))
+		plan := x.decide("a", "high", 1, 1, ofPriority(90))
+		if len(lowered(plan)) != 1 {
+			t.Fatalf("%d lowered", len(lowered(plan)))
+		}
+		for _, id := range lowered(plan) {
+			u, _ := world.Usages(x.pass.World()).Get(id)
+			given[u.Devices[0].ID] = true
+		}
+	}
+	if len(given) != 1 {
+		t.Errorf("one of %v gives up its class, as the IDs are", given)
+	}
+}
+
 // TestGangTakesClassOfLowerBands: a gang takes the class of what its owner has in lower bands, and a gang gives it up whole.
 func TestGangTakesClassOfLowerBands(t *testing.T) {
 	x := newTenants(t, gives(t, "a", "gpu", 4), eightGPUs("n1"), eightGPUs("n2")).withBands()

@@ -31,6 +31,8 @@ type (
 		Latest bool
 		// Seed settles what the scheduler settles at random, in both futures alike.
 		Seed uint64
+		// Time is when both futures begin, in Unix nanoseconds; 0: now. The same state, changes, time and seed give the same bytes on every server.
+		Time int64 `json:",omitempty" codec:",omitempty"`
 		QueryOptions
 	}
 

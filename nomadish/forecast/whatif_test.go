@@ -140,7 +140,7 @@ func bands(r forecast.Reality) *structs.WhatIfChange {
 // TestSeveralChanges: several changes, one after the other, which the same seed makes the same. Nobody foresees the IDs of nodes that are added, by which those
 // are ordered that are alike: it is one.
 func TestSeveralChanges(t *testing.T) {
-	for _, seed := range forecast.SeedsOr([]uint64{7}) {
+	for _, seed := range forecast.SeedsOr([]uint64{14}) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := forecast.NewReality(t, 5)
 			r.Put(&structs.SchedulerConfigEntry{Config: structs.DefaultSchedulerConfiguration()})

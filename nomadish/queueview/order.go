@@ -48,9 +48,15 @@ func Watch(ws *state.WatchSet, snap *state.Snapshot) {
 // nothing before its time.
 func Order(snap *state.Snapshot, now int64) []*Line {
 	config := snap.SchedulerConfig(nil)
-	q := &queue{snap: snap, jobs: map[structs.NamespacedID]*waiting{}}
-	for request := range snap.Requests().Waiting(nil, structs.AllNamespaces) {
-		if w := q.of(request.Job()); w != nil {
+	requests := slices.Collect(snap.Requests().Waiting(nil, structs.AllNamespaces))
+	q := &queue{snap: snap, jobs: make(map[structs.NamespacedID]*waiting, len(requests))}
+	var last structs.NamespacedID
+	var w *waiting
+	for _, request := range requests { // those of a job are together
+		if id := request.Job(); id != last {
+			last, w = id, q.of(id)
+		}
+		if w != nil {
 			w.add(request.Group, request, request.EvalID != "")
 		}
 	}
@@ -62,11 +68,11 @@ func Order(snap *state.Snapshot, now int64) []*Line {
 			q.pending(ev)
 		}
 	}
-	var out []*Line
+	out := make([]*Line, 0, len(requests))
 	shares := q.shares()
 	for _, w := range q.jobs { // order does not matter: sorted below
 		w.rank(&config, shares)
-		out = append(out, w.split(snap)...)
+		out = w.split(shares.world, out)
 	}
 	slices.SortFunc(out, compare)
 	for i, l := range out {
@@ -132,8 +138,11 @@ func (q *queue) blocked(ev *structs.Evaluation) {
 	if w == nil {
 		return
 	}
+	if len(w.lines) == len(w.job.TaskGroups) { // as nearly always: the requests state them
+		return
+	}
 	for _, g := range w.job.TaskGroups {
-		if n := ev.QueuedAllocations[g.Name]; n > 0 && ev.FailedTGAllocs[g.Name] != nil {
+		if n := ev.QueuedAllocations[g.Name]; n > 0 && ev.FailedTGAllocs[g.Name] != nil && !w.has(g.Name) {
 			w.add(g.Name, q.stand(ev, g.Name, n), true)
 		}
 	}
@@ -181,7 +190,7 @@ func (w *waiting) rank(c *structs.SchedulerConfiguration, shares *shares) {
 		}
 	}
 	standing := scheduler.Standing(shares.world, w.job)
-	best = best.OfProject(standing, c).Shared(shares.world.Share(poolOf(w.job), w.job.Namespace), shares.ofUser(w.job))
+	best = best.OfProject(standing, c).Shared(shares.ofNamespace(w.job), shares.ofUser(w.job))
 	for _, l := range w.lines {
 		l.Rank, l.Standing = best, standing
 	}
@@ -190,13 +199,15 @@ func (w *waiting) rank(c *structs.SchedulerConfiguration, shares *shares) {
 // shares are those that ranks depend on.
 type shares struct {
 	world *scheduler.World
+	// namespaces are those of namespaces that were looked up, by pool and namespace.
+	namespaces map[[2]string]int
 	// users are those of users that were looked up, by pool and user; nil: no job that waits has a user, so that they make no difference.
 	users map[[2]string]int
 }
 
 // shares returns the shares by which the jobs that wait rank.
 func (q *queue) shares() *shares {
-	s := &shares{world: q.snap.World()}
+	s := &shares{world: q.snap.World(), namespaces: map[[2]string]int{}}
 	for _, w := range q.jobs { // order does not matter: any will do
 		if w != nil && w.job.Submitter != nil {
 			s.users = map[[2]string]int{}
@@ -204,6 +215,17 @@ func (q *queue) shares() *shares {
 		}
 	}
 	return s
+}
+
+// ofNamespace returns the share that a job's namespace has of the job's pool.
+func (s *shares) ofNamespace(job *structs.Job) int {
+	key := [2]string{poolOf(job), job.Namespace}
+	percent, known := s.namespaces[key]
+	if !known {
+		percent = s.world.Share(key[0], key[1])
+		s.namespaces[key] = percent
+	}
+	return percent
 }
 
 // ofUser returns the share that the user who submitted a job has of the job's pool.
@@ -220,14 +242,14 @@ func (s *shares) ofUser(job *structs.Job) int {
 	return percent
 }
 
-// split returns the job's lines, with two of a group of which a part is entitled (semantics part 0, rule 6).
-func (w *waiting) split(snap *state.Snapshot) (lines []*Line) {
+// split adds the job's lines to others, with two of a group of which a part is entitled (semantics part 0, rule 6).
+func (w *waiting) split(world *scheduler.World, lines []*Line) []*Line {
 	for _, l := range w.lines {
 		l.Missing = l.Request.Missing
-		n := scheduler.Entitled(snap.World(), l.Job, l.Group.Name, l.Missing)
+		n := scheduler.Entitled(world, l.Job, l.Group.Name, l.Missing)
 		if n > 0 {
 			entitled := *l
-			entitled.Missing, entitled.Rank = n, l.Rank.Entitled(scheduler.EntitledKind(snap.World(), l.Job, l.Group.Name))
+			entitled.Missing, entitled.Rank = n, l.Rank.Entitled(scheduler.EntitledKind(world, l.Job, l.Group.Name))
 			lines = append(lines, &entitled)
 			l.Missing -= n
 		}

@@ -392,6 +392,48 @@ func TestReader(t *testing.T) {
 	})
 }
 
+// TestAround: who wants to know where one job is does not wait until the next order may be made, unless that job has changed since the last.
+func TestAround(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		a, b := s.job("a", 50, "default", "g:2"), s.job("b", 40, "default", "g:1")
+		s.requests(0, 1, "b", "a/g", "b/g")
+		r := NewReader(func() time.Time {
+			time.Sleep(time.Second) // so that an order takes a second
+			return time.Now()
+		})
+		around := func(j *structs.Job) (order string, waited bool) {
+			start, snap := time.Now(), s.store.Snapshot()
+			lines, err := r.Around(t.Context(), snap, snap.Job(nil, j.Namespace, j.ID))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return queueText(lines), time.Since(start) > 2*time.Second
+		}
+		wanted := func(what string, j *structs.Job, want string, waits bool) {
+			t.Helper()
+			order, waited := around(j)
+			check(t, what, fmt.Sprint(order, ", waits: ", waited), fmt.Sprint(want, ", waits: ", waits))
+		}
+		_, _ = around(a)
+		s.requests(1, 2, "b", "a/g")
+		wanted("another one has changed", b, "default: 1 a/g×1, 2 b/g×1", false)
+		wanted("it has changed", a, "default: 1 a/g×2, 2 b/g×1", true)
+		s.job("c", 60, "default", "g:1")
+		s.requests(1, 1, "b", "c/g")
+		wanted("another one came", a, "default: 1 a/g×2, 2 b/g×1", false)
+		s.requests(1, 0, "", "a/g")
+		wanted("it waits no more", a, "default: 1 c/g×1, 2 b/g×1", true)
+		s.requests(1, 2, "b", "c/g")
+		wanted("it does not wait, and did not", a, "default: 1 c/g×1, 2 b/g×1", false)
+		s.eval(&structs.Evaluation{ID: "p", JobID: "a", Status: structs.EvalStatusPending, CreateTime: epoch})
+		wanted("it is to be looked at", a, "default: 1 c/g×2, 2 a/g×2?, 3 b/g×1", true)
+		time.Sleep(time.Hour)
+		s.requests(1, 1, "b", "c/g")
+		wanted("the last is old", b, "default: 1 c/g×1, 2 a/g×2?, 3 b/g×1", true)
+	})
+}
+
 func TestReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := metrics.NewInmemSink(time.Hour, 24*time.Hour)

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -28,6 +29,7 @@ type Reader struct {
 	made      []made        // latest first
 	notBefore time.Time     // no order is made before
 	now       func() time.Time
+	latest    atomic.Pointer[made] // the first of made
 }
 
 // made is an order and what it was made of.
@@ -35,6 +37,7 @@ type made struct {
 	snap  uint64 // the index of its snapshot
 	of    [6]uint64
 	lines []*Line
+	until time.Time // the next is not made before
 }
 
 // NewReader makes a reader with a clock.
@@ -77,10 +80,52 @@ func (r *Reader) Lines(ctx context.Context, snap *state.Snapshot) ([]*Line, erro
 	}
 	start := r.now()
 	lines := Order(snap, start.UnixNano())
-	r.made = append([]made{{snap.Index(), of, lines}}, r.made[:min(len(r.made), keptOrders-1)]...)
 	end := r.now()
 	r.notBefore = end.Add(pauseFactor * end.Sub(start))
+	latest := made{snap.Index(), of, lines, r.notBefore}
+	r.made = append([]made{latest}, r.made[:min(len(r.made), keptOrders-1)]...)
+	r.latest.Store(&latest)
 	return lines, nil
+}
+
+// nearBy is how old an order may be while the next is made that [Reader.Around] returns.
+const nearBy = time.Second
+
+// Around is Lines for who wants to know where one job is: while no other order may be made, and while one is being made, it does not wait, but returns
+// the last if the job stands in it as it does at the snapshot. Others may have come and gone since.
+func (r *Reader) Around(ctx context.Context, snap *state.Snapshot, job *structs.Job) ([]*Line, error) {
+	if m := r.latest.Load(); m != nil {
+		old := r.now().Sub(m.until)
+		if (old < 0 || old < nearBy && len(r.busy) > 0) && m.has(snap, job) {
+			return m.lines, nil
+		}
+	}
+	return r.Lines(ctx, snap)
+}
+
+// has reports whether a job stands in an order as it does at a snapshot.
+func (m *made) has(snap *state.Snapshot, job *structs.Job) bool {
+	for _, ev := range snap.EvalsByJob(nil, job.Namespace, job.ID) {
+		if ev.Status == structs.EvalStatusPending { // something may be missing that no request states
+			return false
+		}
+	}
+	waits := map[*structs.PendingRequest]bool{}
+	for _, g := range job.TaskGroups {
+		if request := snap.Requests().Get(nil, job.Namespace, job.ID, g.Name); request != nil && request.Missing > 0 {
+			waits[request] = true
+		}
+	}
+	found := map[*structs.PendingRequest]bool{}
+	for _, l := range m.lines {
+		if l.Job.ID == job.ID && l.Job.Namespace == job.Namespace {
+			if l.Job != job || !waits[l.Request] {
+				return false
+			}
+			found[l.Request] = true
+		}
+	}
+	return len(found) == len(waits)
 }
 
 // Index is the index that last changed what the queue shows.

@@ -159,7 +159,7 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 }
 
 // hopeless returns which requests need not be tried; nil: all must be. It is known only where nobody reads what trying them would state: a
-// request that finds no room writes nothing else, unless it may reserve room.
+// request that finds no room writes nothing else, unless it may reserve room. Who owns something may find room where none is free: others leave.
 func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopeless {
 	if !p.opts.Unread {
 		return nil
@@ -168,7 +168,7 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 	after, ever := config.ReserveAfter()
 	return func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string) bool {
 		now := p.opts.Clock.Now()
-		if ever && !now.Before(p.opts.ReserveFrom) && now.Sub(time.Unix(0, e.CreateTime)) >= after {
+		if kind.Entitlement.Any() || ever && !now.Before(p.opts.ReserveFrom) && now.Sub(time.Unix(0, e.CreateTime)) >= after {
 			return false
 		}
 		return !slices.ContainsFunc(nodes, func(id string) bool { return kind.Helped(pass.World(), id) })

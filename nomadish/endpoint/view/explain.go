@@ -97,7 +97,7 @@ func (e *Endpoint) explainInput(ctx context.Context, snap *state.Snapshot, job *
 		}
 	}
 	in.Leaving = leaving(snap, in.Allocs)
-	lines, err := e.queue.Lines(ctx, snap)
+	lines, err := e.queue.Around(ctx, snap, job)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,10 @@ func queuePosition(lines []*queueview.Line, job *structs.Job, config *structs.Sc
 				q.Priority = p // its position is that of its best request
 			}
 			q.Since = min(q.Since, l.Request.Since)
-		} else if len(before) == 0 || before[len(before)-1] != id {
+		} else if q == nil && (len(before) == 0 || before[len(before)-1] != id) {
+			if len(before) == 2*aheadNamed {
+				before = append(before[:0], before[aheadNamed:]...)
+			}
 			before = append(before, id)
 		}
 		if q != nil {

@@ -18,6 +18,8 @@ const (
 	maxRunning = 2
 	// maxTime is how long one may take. Futures that are not through by then state where they end.
 	maxTime = time.Minute
+	// maxApart is how far the time that one states may be from the server's.
+	maxApart = 24 * time.Hour
 	// maxBytes bounds the changes of one.
 	maxBytes = 16 << 20
 )
@@ -55,9 +57,18 @@ func (e *Endpoint) whatIf(ctx context.Context, args *structs.WhatIfRequest) (*st
 		return nil, structs.Errorf(structs.CodeLimited, "%d what-ifs run on this server already, which is as many as may at once", maxRunning).
 			WithHint("try again in a moment, or run it on a snapshot: `nomadish operator snapshot save FILE`, `nomadish what-if -snapshot FILE`")
 	}
+	begin := e.Now()
+	if args.Time != 0 {
+		at := time.Unix(0, args.Time)
+		if at.Sub(begin).Abs() > maxApart {
+			return nil, structs.Errorf(structs.CodeBadRequest, "time %s: must be within %s of that of the server, %s",
+				at.UTC().Format(time.RFC3339), maxApart, begin.UTC().Format(time.RFC3339)).WithHint("state no time: the what-if begins now")
+		}
+		begin = at
+	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	w, err := whatif.Run(ctx, e.Router.Store, args, whatif.Options{Now: e.Now(), Rules: e.Rules})
+	w, err := whatif.Run(ctx, e.Router.Store, args, whatif.Options{Now: begin, Rules: e.Rules})
 	if err != nil {
 		return nil, err
 	}

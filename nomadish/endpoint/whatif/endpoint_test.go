@@ -58,6 +58,14 @@ func TestWhatIf(t *testing.T) {
 	if _, err := request("nowhere"); structs.CodeOf(err) != structs.CodeNotFound {
 		t.Errorf("a node that is not there: %v", err)
 	}
+	begin := time.Now().Add(-time.Hour).UnixNano()
+	for _, at := range []int64{begin, 1} {
+		var reply structs.WhatIfReply
+		err := mux.Local(t.Context(), wire.MethodWhatIf, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Lose: endpointtest.ID(1)}}, Time: at}, &reply)
+		if at == begin && (err != nil || reply.WhatIf.Time != at) || at != begin && (structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "must be within 24h")) {
+			t.Errorf("at %d: %+v, %v", at, reply.WhatIf, err)
+		}
+	}
 	if snap := s.Store.Snapshot(); snap.Index() != index || snap.Hash() != hash {
 		t.Errorf("the state was at index %d, and is at %d", index, snap.Index())
 	}

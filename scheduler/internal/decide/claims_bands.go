@@ -3,8 +3,8 @@ package decide
 import (
 	"cmp"
 	"slices"
-	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/alike"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -48,7 +48,7 @@ func (c *claimRun) placeOrLower(p reconcile.Placement) bool {
 }
 
 // lower returns what the namespace uses by its claims and lower bands than the job's may give up, in the order of victims: the lowest
-// band and priority first, then what was submitted last. A gang gives up its class whole.
+// band and priority first, then what was submitted last, then what began last. A gang gives up its class whole.
 func (c *claimRun) lower() (units [][]*world.Usage) {
 	s, e := c.g.s, c.g.search.Edit
 	var all []*world.Usage
@@ -61,7 +61,7 @@ func (c *claimRun) lower() (units [][]*world.Usage) {
 	all = slices.DeleteFunc(all, func(u *world.Usage) bool { return s.band(u) >= below || u.Owner.Job == s.Input.Job.ID })
 	slices.SortFunc(all, func(a, b *world.Usage) int {
 		x, y := &a.Owner.Terms, &b.Owner.Terms
-		return cmp.Or(cmp.Compare(x.Priority, y.Priority), cmp.Compare(y.Submitted, x.Submitted), strings.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(x.Priority, y.Priority), cmp.Compare(y.Submitted, x.Submitted), alike.TakenFirst(a, b))
 	})
 	seen := map[world.GangName]bool{}
 	for _, u := range all {

@@ -3,8 +3,8 @@ package licensetake
 import (
 	"cmp"
 	"slices"
-	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/alike"
 	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -66,8 +66,7 @@ func (c *candidate) compare(o *candidate) int {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(x.Priority, y.Priority), cmp.Compare(y.Submitted, x.Submitted), cmp.Compare(rest(c), rest(o)),
-		cmp.Compare(b.Created, a.Created), strings.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(x.Priority, y.Priority), cmp.Compare(y.Submitted, x.Submitted), cmp.Compare(rest(c), rest(o)), alike.TakenFirst(a, b))
 }
 
 // candidates lists those that use what is requested and may be taken from, in the order in which they are walked.
@@ -98,7 +97,7 @@ func candidates(e *world.Edit, of []structs.RequestedLicense, may func(*world.Us
 func ofGang(members []*world.Usage, of []structs.RequestedLicense, may func(*world.Usage) bool) (list []*candidate) {
 	var rest []*world.Usage
 	all, spare := true, together.Spare(members)
-	slices.SortStableFunc(members, func(a, b *world.Usage) int { return cmp.Compare(b.Created, a.Created) })
+	slices.SortFunc(members, alike.TakenFirst)
 	for _, u := range members {
 		mayLeave := may(u)
 		all = all && mayLeave

@@ -32,7 +32,7 @@ func Raise(e *world.Edit, job *structs.Job, live []*structs.Allocation, plan *st
 	r := &raiser{e, job, plan}
 	live = slices.Clone(live)
 	slices.SortStableFunc(live, func(a, b *structs.Allocation) int {
-		return cmp.Or(cmp.Compare(a.CreateTime, b.CreateTime), strings.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.CreateTime, b.CreateTime), strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
 	})
 	if job.Project != "" {
 		defer r.slots(live)

@@ -1,10 +1,10 @@
 package room
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/alike"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/scheduler/preempt"
@@ -73,19 +73,11 @@ func (a *Requests) Gather(n *world.NodeState) {
 	}
 }
 
-// order puts instances of a request in the order in which they are taken. Their IDs settle it last: a forecast cannot know those that are still to be
-// minted, so that it would take others than are taken then.
+// order puts instances of a request in the order in which they are taken.
 func (a *Requests) order(victims []preempt.Victim) {
 	if len(victims) > 1 {
-		slices.SortFunc(victims, func(x, y preempt.Victim) int { return takenFirst(a.Rooms.Usage(x.ID), a.Rooms.Usage(y.ID)) })
+		slices.SortFunc(victims, func(x, y preempt.Victim) int { return alike.TakenFirst(a.Rooms.Usage(x.ID), a.Rooms.Usage(y.ID)) })
 	}
-}
-
-// takenFirst is below zero if an instance of a request is taken before another one: what began last is, as it loses least.
-func takenFirst(a, b *world.Usage) int {
-	return cmp.Or(cmp.Compare(b.Created, a.Created), strings.Compare(a.NodeID, b.NodeID), slices.CompareFunc(a.Devices, b.Devices, func(x, y world.DeviceUsage) int {
-		return cmp.Or(strings.Compare(x.ID, y.ID), cmp.Compare(x.Share, y.Share))
-	}), slices.Compare(a.Cores, b.Cores), strings.Compare(a.ID, b.ID))
 }
 
 func (a *Requests) request(h *world.Owner) preempt.Allocated {
@@ -125,7 +117,7 @@ func (a *Requests) gang(g world.GangName) {
 	}
 	a.gangs[g] = len(a.List)
 	members := world.GangMembers(a.e, g)
-	slices.SortFunc(members, takenFirst)
+	slices.SortFunc(members, alike.TakenFirst)
 	fixed := slices.ContainsFunc(members, a.Stays)
 	if fixed {
 		members = a.dispensable(members)
