@@ -2,12 +2,14 @@ package command
 
 import (
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/nomadish/nomadish/client"
 	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/command/jobspec"
 	"github.com/nomadish/nomadish/command/reference"
 	"github.com/nomadish/nomadish/internal/doccomment"
 	"github.com/nomadish/nomadish/nomadish/heartbeat"
@@ -70,4 +72,56 @@ func withAllDefaults(c *config.Config) *config.Config {
 	allocated, requeue, most, light := structs.DefaultAllocatedBonus, structs.DefaultRequeueBonus, structs.DefaultMaxRequeues, structs.DefaultLight
 	s.Slots = structs.SlotSettings{Grace: &grace, AllocatedBonus: &allocated, RequeueBonus: &requeue, MaxRequeues: &most, SuspendLimit: &limit, Light: &light}
 	return c
+}
+
+// The page of job files says what the structs do that they are decoded into.
+func TestJobPage(t *testing.T) {
+	effectless := structs.FieldsWithoutEffect()
+	without := func(block, name string) bool {
+		return slices.ContainsFunc(effectless, func(f structs.EffectlessField) bool { return f.Block == block && f.Name == name })
+	}
+	spec := reference.Spec{Block: "job", Type: reflect.TypeFor[structs.Job](), Effectless: effectless}
+	for _, kind := range []string{structs.JobTypeService, structs.JobTypeBatch} {
+		job := reference.Defaults(spec.Type, "job", without).Interface().(*structs.Job)
+		job.ID, job.Type, job.Multiregion, job.Periodic = "NAME", kind, nil, nil
+		job.Canonicalize()
+		group := job.TaskGroups[0]
+		job.Update, job.Migrate, job.Reschedule = group.Update, group.Migrate, group.ReschedulePolicy // a job's are what its groups' are made of
+		spec.Values = append(spec.Values, reference.SpecValue{Name: kind, Value: reflect.ValueOf(job).Elem()})
+	}
+	pages := newPages()
+	page := pages.SpecPage(reference.JobIntro, spec)
+	if err := pages.Err(); err != nil {
+		t.Error(err)
+	}
+	isPage(t, "../docs/reference/jobspec.md", page)
+}
+
+// The pages of other files say what the structs do that they are decoded into.
+func TestFilePages(t *testing.T) {
+	pages := newPages()
+	page := func(name, intro string, specs ...reference.Spec) {
+		t.Helper()
+		isPage(t, "../docs/reference/"+name, pages.SpecPage(intro, specs...))
+	}
+	const aJob = "[a job](jobspec.md#job)"
+	job := map[reflect.Type]string{reflect.TypeFor[structs.Job](): aJob, jobspec.JobType(): aJob}
+	page("workflow-files.md", reference.WorkflowIntro, reference.Spec{Block: "workflow", Type: jobspec.WorkflowType(), Elsewhere: job})
+	page("virtual-cluster-files.md", reference.VirtualClusterIntro, reference.Spec{Block: "virtual_cluster", Type: reflect.TypeFor[structs.VirtualCluster]()})
+	page("project-files.md", reference.ProjectIntro, reference.Spec{Block: "project", Type: reflect.TypeFor[projectBlock]()}, reference.Spec{Block: "flow", Type: reflect.TypeFor[structs.Flow]()})
+	page("other-files.md", reference.OtherIntro, reference.Spec{Block: "namespace", Type: reflect.TypeFor[structs.Namespace]()},
+		reference.Spec{Block: "node_pool", Type: reflect.TypeFor[structs.NodePool]()}, reference.Spec{Block: "license", Type: reflect.TypeFor[structs.License]()})
+	if err := pages.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The pages of events and of limits say what the constants do.
+func TestListPages(t *testing.T) {
+	pages := newPages()
+	isPage(t, "../docs/reference/events.md", pages.EventsPage())
+	isPage(t, "../docs/reference/limits.md", pages.LimitsPage(withAllDefaults(config.Default())))
+	if err := pages.Err(); err != nil {
+		t.Error(err)
+	}
 }

@@ -21,9 +21,9 @@ const (
 
 // What the settings of slots may be at most.
 const (
-	maxSlotAmount  = 1 << 30
-	maxSlotBonus   = 1_000_000
-	maxMaxRequeues = 1_000_000
+	maxSlotAmount  = 1 << 30   // cores, MiB or GPUs of a slot
+	maxSlotBonus   = 1_000_000 // a bonus of effective priority
+	maxMaxRequeues = 1_000_000 // max_requeues
 )
 
 // SlotType is the standard volume of a type of slots. An instance costs as many slots as its cores and devices need of it; what it requests of

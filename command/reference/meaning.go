@@ -40,11 +40,14 @@ type meaning struct {
 
 var (
 	ours         = regexp.MustCompile(` ?\(ours\)|^Ours: `)
-	defaultWords = regexp.MustCompile(`(?:[;,.:]? ?)\(?[Dd]efault(?: is)?:? ("[^"]*"|[^;.)]*[^;.) ])\)?`)
+	defaultWords = regexp.MustCompile(`(?:^|[;,.] ?)default:? ("[^"]*"|[^;.]*[^;. ])`)
 	identifier   = regexp.MustCompile(`\b(?:structs\.)?[A-Z]\w*\b`)
 	quoted       = regexp.MustCompile("`[^`]*`|-dev\\b|/(?:v1|debug)/[\\w/]+|\\b[a-z]+(?:[_.][a-z0-9]+)+\\b")
+	afterwards   = regexp.MustCompile(` After \[Job\.Canonicalize\][^.]*\.`)
+	constants    = regexp.MustCompile(`[Oo]ne of the \w+ constants[;.]? ?`)
+	otherwise    = regexp.MustCompile(`;? ?"?[\w. ]+"? if not stated[;.]?`)
 	compound     = regexp.MustCompile(`[a-z0-9][A-Z]`)
-	reference    = regexp.MustCompile(`;? ?see [A-Z]\w+\.?$`)
+	reference    = regexp.MustCompile(`;? ?[Ss]ee \[?[A-Z][\w.]+\]?\.?$| \((?:docs/)?semantics[^)]*\)`)
 )
 
 // fieldMeaning returns what the comment of the field of t at an index states, with names in the place of the identifiers of its fields. where is
@@ -59,7 +62,8 @@ func (w *Writer) fieldMeaning(t reflect.Type, index []int, names map[string]stri
 	}
 	own := t.FieldByIndex(index).Name
 	var m meaning
-	text := reference.ReplaceAllString(ours.ReplaceAllString(about, ""), "")
+	text := constants.ReplaceAllString(reference.ReplaceAllString(ours.ReplaceAllString(about, ""), ""), "")
+	text = otherwise.ReplaceAllString(text, "")
 	if found := defaultWords.FindStringSubmatchIndex(text); found != nil {
 		m.normal = text[found[2]:found[3]]
 		text = text[:found[0]] + text[found[1]:]
@@ -86,10 +90,11 @@ func withoutSubject(text, name string) string {
 func withNames(text string, names map[string]string) string {
 	var b strings.Builder
 	end := 0
+	subjects := doccomment.Subjects(text)
 	for _, at := range identifier.FindAllStringIndex(text, -1) {
 		word := text[at[0]:at[1]]
 		name := names[word]
-		if name == "" || word == strings.ToUpper(word) || at[0] == 0 && !compound.MatchString(word) { // an abbreviation, or a word of English
+		if name == "" || word == strings.ToUpper(word) || at[0] == 0 && !compound.MatchString(word) && len(subjects) == 0 { // an abbreviation, or a word of English
 			continue
 		}
 		b.WriteString(text[end:at[0]] + "`" + name + "`")
@@ -123,15 +128,22 @@ func (w *Writer) typeText(t reflect.Type, names map[string]string) string {
 	if err != nil && w.err == nil {
 		w.err = err
 	}
+	about = afterwards.ReplaceAllString(about, "")
 	return sentence(withNames(withoutSubject(reference.ReplaceAllString(ours.ReplaceAllString(about, ""), ""), t.Name()), names))
 }
 
-var durations = reflect.TypeFor[time.Duration]()
+var (
+	durations = reflect.TypeFor[time.Duration]()
+	times     = reflect.TypeFor[time.Time]()
+)
 
 // typeName returns what a value of a type is called.
 func typeName(t reflect.Type) string {
-	if t == durations {
+	switch t {
+	case durations:
 		return "duration"
+	case times:
+		return "time"
 	}
 	//exhaustive:ignore
 	switch t.Kind() {
@@ -168,6 +180,8 @@ func valueText(v reflect.Value) string {
 		v = v.Elem()
 	}
 	switch {
+	case v.Type() == times:
+		return ""
 	case v.Type() == durations:
 		return durationText(time.Duration(v.Int()))
 	case v.Kind() == reflect.String:

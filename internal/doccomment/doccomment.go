@@ -24,7 +24,13 @@ type Source struct {
 // pkg is what is known of a package's comments.
 type pkg struct {
 	types  map[string]*structDoc
-	consts map[string]string
+	consts []Const // in the order of the files' names and of their declaration
+}
+
+// Const is a constant of a package.
+type Const struct {
+	Name, Text string // its comment
+	Value      string // as the source writes it; empty: it has none of its own
 }
 
 type structDoc struct {
@@ -62,13 +68,13 @@ func (s *Source) Field(t reflect.Type, index []int) (string, error) {
 	return d.fields[owner.Field(index[len(index)-1]).Name], nil
 }
 
-// Const returns the comment of a constant of a package, whose path is relative to the module's.
-func (s *Source) Const(path, name string) (string, error) {
+// Consts returns the constants of a package whose names a function chooses. The package's path is relative to the module's.
+func (s *Source) Consts(path string, chosen func(name string) bool) ([]Const, error) {
 	p, err := s.read(s.module + "/" + path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return p.consts[name], nil
+	return slices.DeleteFunc(slices.Clone(p.consts), func(c Const) bool { return !chosen(c.Name) }), nil
 }
 
 func (s *Source) structOf(t reflect.Type) (*structDoc, error) {
@@ -92,7 +98,7 @@ func (s *Source) read(path string) (*pkg, error) {
 	if err != nil || len(names) == 0 {
 		return nil, cmp.Or(err, fmt.Errorf("package %s: no Go files in %s", path, dir))
 	}
-	p := &pkg{types: map[string]*structDoc{}, consts: map[string]string{}}
+	p := &pkg{types: map[string]*structDoc{}}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -132,11 +138,36 @@ func (p *pkg) add(decl *ast.GenDecl) {
 			}
 			p.types[spec.Name.Name] = d
 		case *ast.ValueSpec:
-			for _, name := range spec.Names {
-				p.consts[name.Name] = text(spec.Doc, spec.Comment)
+			about := text(spec.Doc, spec.Comment)
+			if about == "" && len(decl.Specs) == 1 {
+				about = text(decl.Doc)
+			}
+			for i, name := range spec.Names {
+				c := Const{Name: name.Name, Text: about}
+				if i < len(spec.Values) {
+					c.Value = source(spec.Values[i])
+				}
+				if decl.Tok == token.CONST {
+					p.consts = append(p.consts, c)
+				}
 			}
 		}
 	}
+}
+
+// source returns an expression of constants as the source has it; "": it is another kind of expression.
+func source(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Value
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return source(e.X) + "." + e.Sel.Name
+	case *ast.BinaryExpr:
+		return source(e.X) + " " + e.Op.String() + " " + source(e.Y)
+	}
+	return ""
 }
 
 func (d *structDoc) add(in *ast.StructType) {

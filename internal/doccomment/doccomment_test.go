@@ -21,13 +21,15 @@ type Inner struct {
 	Deep int
 }
 
+const maxThings = 3 << 10 // bytes of things
+
 func TestComments(t *testing.T) {
-	p := &pkg{types: map[string]*structDoc{}, consts: map[string]string{}}
+	p := &pkg{types: map[string]*structDoc{}}
 	if err := p.parse("doccomment_test.go"); err != nil {
 		t.Fatal(err)
 	}
 	s := New(".", reflect.TypeFor[outer]().PkgPath())
-	s.packages[reflect.TypeFor[outer]().PkgPath()] = p
+	s.packages[reflect.TypeFor[outer]().PkgPath()], s.packages[reflect.TypeFor[outer]().PkgPath()+"/"] = p, p
 	field := func(name, want string) {
 		t.Helper()
 		f, _ := reflect.TypeFor[outer]().FieldByName(name)
@@ -40,6 +42,10 @@ func TestComments(t *testing.T) {
 	field("Third", "beside it")
 	field("Fourth", "")
 	field("Deep", "Deep is below.")
+	if got, err := s.Consts("", func(name string) bool { return name == "maxThings" }); err != nil || len(got) != 1 || got[0] != (Const{"maxThings", "bytes of things", "3 << 10"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	_ = maxThings
 	if got, err := s.Type(reflect.TypeFor[outer]()); err != nil || got != "Outer has comments of each form." {
 		t.Errorf("%q, %v", got, err)
 	}
