@@ -60,7 +60,7 @@ type Client struct {
 // New starts a client. It returns once what it does on this machine is ready; it
 // reaches the servers in the background, for as long as that takes.
 func New(config Config) (*Client, error) {
-	config = config.withDefaults()
+	config = config.WithDefaults()
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("start client: %w", err)
 	}

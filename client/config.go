@@ -160,8 +160,8 @@ const MockDriver = "mock_driver"
 // simulatedOnly reports whether there is no real node.
 func (c *Config) simulatedOnly() bool { return len(c.Simulate) > 0 && !c.SimulateBeside }
 
-// withDefaults fills what was not set.
-func (c Config) withDefaults() Config {
+// WithDefaults returns the configuration with a value for everything that has a default and was not set.
+func (c Config) WithDefaults() Config {
 	str := func(p *string, v string) {
 		if *p == "" {
 			*p = v
@@ -206,7 +206,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate refuses what cannot work. It is called after withDefaults.
+// validate refuses what cannot work. It is called after WithDefaults.
 func (c *Config) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

@@ -15,13 +15,13 @@ import (
 // projectBlock is a project as a file states it.
 type projectBlock struct {
 	structs.Project
-	Calendar []*calendarBlock `hcl:"calendar,block"`
+	Calendar []*calendarBlock `hcl:"calendar,block"` // what the project has in a week
 }
 
 // calendarBlock is all that a project has in a week.
 type calendarBlock struct {
-	Week  string                `hcl:"week,label"`
-	Slots []structs.CalendarRow `hcl:"slots,block"`
+	Week  string                `hcl:"week,label"`  // an ISO week, as 2026-W48
+	Slots []structs.CalendarRow `hcl:"slots,block"` // slots of one type
 }
 
 // projectFile is what a file states about flows and projects, each in their order.

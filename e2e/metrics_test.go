@@ -306,7 +306,7 @@ func alive(t *testing.T, a *agent, job string) (n int) {
 	return n
 }
 
-// familiesDocumented checks that docs/metrics.md has every family, but for those of libraries, with its type and its labels.
+// familiesDocumented checks that docs/reference/metrics.md has every family, but for those of libraries, with its type and its labels.
 func familiesDocumented(t *testing.T, a *agent) {
 	t.Helper()
 	all, types, err := a.scrape(t.Context())
@@ -318,12 +318,12 @@ func familiesDocumented(t *testing.T, a *agent) {
 		row, ok := table[name]
 		if !ok {
 			if !libraries.MatchString(name) {
-				t.Errorf("%s (%s) is not in docs/metrics.md", name, kind)
+				t.Errorf("%s (%s) is not in docs/reference/metrics.md", name, kind)
 			}
 			continue
 		}
 		if row.kind != kind {
-			t.Errorf("%s is a %s; docs/metrics.md says %s", name, kind, row.kind)
+			t.Errorf("%s is a %s; docs/reference/metrics.md says %s", name, kind, row.kind)
 		}
 	}
 	for _, s := range all {
@@ -333,7 +333,7 @@ func familiesDocumented(t *testing.T, a *agent) {
 		}
 		for label := range s.labels {
 			if label != "host" && label != "quantile" && !slices.Contains(row.labels, label) && !slices.Contains(row.labels, label+"?") {
-				t.Errorf("%s has the label %s, which docs/metrics.md does not tell of", s.name, label)
+				t.Errorf("%s has the label %s, which docs/reference/metrics.md does not tell of", s.name, label)
 			}
 		}
 		for _, label := range row.labels {
@@ -352,11 +352,11 @@ type metricRow struct {
 	labels []string
 }
 
-// metricsTable reads the table of docs/metrics.md, by the names that Prometheus has.
+// metricsTable reads the table of docs/reference/metrics.md, by the names that Prometheus has.
 func metricsTable(t *testing.T) map[string]metricRow {
 	t.Helper()
 	out := map[string]metricRow{}
-	for _, line := range dataLines(t, "../docs/metrics.md") {
+	for _, line := range dataLines(t, "../docs/reference/metrics.md") {
 		cells := strings.Split(line, "|")
 		if len(cells) < 6 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`nomad.") {
 			continue
@@ -369,7 +369,7 @@ func metricsTable(t *testing.T) map[string]metricRow {
 		out[strings.NewReplacer(".", "_", "-", "_").Replace(name)] = row
 	}
 	if len(out) < 200 {
-		t.Fatalf("docs/metrics.md has %d families", len(out))
+		t.Fatalf("docs/reference/metrics.md has %d families", len(out))
 	}
 	return out
 }
@@ -413,7 +413,7 @@ func TestMetricsOfNomad(t *testing.T) {
 			case mark == "-" && (there[full] || known):
 				wrong = append(wrong, name+": it is there; mark it with + or ~")
 			case mark == "~" && !known:
-				wrong = append(wrong, name+": docs/metrics.md does not tell of it any more")
+				wrong = append(wrong, name+": docs/reference/metrics.md does not tell of it any more")
 			case !slices.Contains([]string{"+", "-", "~"}, mark):
 				t.Fatalf("line %q", line)
 			}

@@ -54,23 +54,23 @@ const DefaultWeight = 50
 
 // Affinity prefers nodes (or devices), or avoids them if Weight is negative.
 type Affinity struct {
-	LTarget string `hcl:"attribute"`
-	RTarget string `hcl:"value"`
-	Operand string `hcl:"operator" check:"oneof==|==|is|!=|not|<|<=|>|>=|regexp|version|semver|set_contains|set_contains_all|set_contains_any"`
-	Weight  int    `hcl:"weight" check:"min=-100,max=100"` // -100 to 100, 0 is the default of 50
+	LTarget string `hcl:"attribute"`                                                                                                            // as in a constraint
+	RTarget string `hcl:"value"`                                                                                                                // as in a constraint
+	Operand string `hcl:"operator" check:"oneof==|==|is|!=|not|<|<=|>|>=|regexp|version|semver|set_contains|set_contains_all|set_contains_any"` // as in a constraint
+	Weight  int    `hcl:"weight" check:"min=-100,max=100"`                                                                                      // how much it counts; below 0, nodes that meet it are avoided; default: 50
 }
 
 // Spread spreads a group's instances over the values of an attribute.
 type Spread struct {
-	Attribute    string          `hcl:"attribute"`
-	Weight       int             `hcl:"weight" check:"min=0,max=100"` // default 50
+	Attribute    string          `hcl:"attribute"`                    // over whose values instances spread, such as ${node.datacenter}
+	Weight       int             `hcl:"weight" check:"min=0,max=100"` // how much it counts; default: 50
 	SpreadTarget []*SpreadTarget `hcl:"target,block"`
 }
 
 // SpreadTarget is how many percent of the instances one value should get.
 type SpreadTarget struct {
-	Value   string `hcl:"value,label"`
-	Percent int    `hcl:"percent" check:"min=0,max=100"`
+	Value   string `hcl:"value,label"`                   // a value of the attribute
+	Percent int    `hcl:"percent" check:"min=0,max=100"` // of the instances
 }
 
 // SetDefaults fills what a spread has when it states nothing.

@@ -12,7 +12,7 @@ const (
 
 // Flow is a named sequence of steps that several projects may share (docs/semantics.md, part 4).
 type Flow struct {
-	Name string `hcl:"name,label"`
+	Name string `hcl:"name,label"` // the name of the flow
 	// Steps are in the order in which a project does them.
 	Steps       []string `hcl:"steps"`
 	CreateIndex uint64

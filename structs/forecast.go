@@ -10,7 +10,7 @@ import (
 // DefaultForecastHorizon is how far a forecast looks, and MaxForecastHorizon how far it may.
 const (
 	DefaultForecastHorizon = 7 * 24 * time.Hour
-	MaxForecastHorizon     = 90 * 24 * time.Hour
+	MaxForecastHorizon     = 90 * 24 * time.Hour // how far a forecast may look ahead
 )
 
 // DefaultForecastCPUPercent is the share of a core that a server's forecasts take in the background, in percent.

@@ -61,40 +61,25 @@ const (
 type Job struct {
 	_struct sparse `entry:",omitempty"`
 
-	// Region is the region that the job runs in; "global" if not stated.
-	Region string `hcl:"region"`
-	// Namespace is the tenant.
-	Namespace string `hcl:"namespace"`
-	// ID names the job within its namespace; the label of the job block if not stated.
-	ID string `hcl:"id"`
-	// Name is for people; the ID if not stated.
-	Name string `hcl:"name"`
-	// Type is one of the JobType constants.
-	Type string `hcl:"type" check:"oneof=service|batch|system|sysbatch"`
-	// Priority is 1 to 100, higher first; not stated (0), it is the servers' job_default_priority. Bands use it as declared.
-	Priority int `hcl:"priority" check:"min=1,max=100"`
-	// AllAtOnce is Nomad's older wish for whole placement. See TaskGroup.Gang.
-	AllAtOnce bool `hcl:"all_at_once"`
+	Region    string `hcl:"region"`                                           // the region that the job runs in
+	Namespace string `hcl:"namespace"`                                        // the namespace of the job
+	ID        string `hcl:"id"`                                               // names the job within its namespace; default: the label of the job block
+	Name      string `hcl:"name"`                                             // for people; default: the id
+	Type      string `hcl:"type" check:"oneof=service|batch|system|sysbatch"` // service: kept running; batch: runs to its end; system, sysbatch: the same, once on every node that fits
+	Priority  int    `hcl:"priority" check:"min=1,max=100"`                   // higher first; default: job_default_priority of the servers. Bands use it as declared
+	AllAtOnce bool   `hcl:"all_at_once"`                                      // Nomad's older wish for whole placement; gang of a group places it whole
 	// Datacenters are names or globs ("*", "eu-*"); a node must match one.
 	Datacenters []string `hcl:"datacenters"`
-	// NodePool is the pool whose nodes may be used.
-	NodePool string `hcl:"node_pool"`
+	NodePool    string   `hcl:"node_pool"` // the pool whose nodes may be used
 
-	// Project, Step and Slot book the job on a project's calendar.
-	Project string `hcl:"project"`
-	Step    string `hcl:"step"`
-	Slot    string `hcl:"slot"`
-	// Reclaim is one of the Reclaim constants; "requeue" if not stated.
-	Reclaim string `hcl:"reclaim" check:"oneof=requeue|suspend"`
-	// Partial is one of the Partial constants; "" leaves it to the default,
-	// which is "preempt", and "none" for gangs.
-	Partial string `hcl:"partial" check:"oneof=preempt|free|none"`
-	// Class is one of the Class constants; "auto" if not stated.
-	Class string `hcl:"class" check:"oneof=auto|guaranteed|opportunistic"`
-	// Policy is the order in which nodes are tried; "" is the cluster's.
-	Policy string `hcl:"policy" check:"oneof=binpack|spread|first-fit|next-fit|random|least-fragmentation"`
-	// Prefer is this job's order of dimensions; empty is the cluster's.
-	Prefer []string `hcl:"prefer"`
+	Project string   `hcl:"project"`                                                                           // the project whose slots the job uses
+	Step    string   `hcl:"step"`                                                                              // a step of the flow that the project follows
+	Slot    string   `hcl:"slot"`                                                                              // the type of slots; default: what the job needs decides
+	Reclaim string   `hcl:"reclaim" check:"oneof=requeue|suspend"`                                             // what becomes of it when its resources are taken back: requeue ends it, and its request goes back to the queue; suspend suspends it in place
+	Partial string   `hcl:"partial" check:"oneof=preempt|free|none"`                                           // what the job does that fits only partly after preemption: preempt takes all that it can, free only what is free, none waits; default: preempt, and none for gangs
+	Class   string   `hcl:"class" check:"oneof=auto|guaranteed|opportunistic"`                                 // guaranteed: instances wait rather than run without a claim on what the namespace owns; opportunistic: they never use it; auto: they use it first, and run opportunistically beyond it
+	Policy  string   `hcl:"policy" check:"oneof=binpack|spread|first-fit|next-fit|random|least-fragmentation"` // the order in which nodes are tried; default: the cluster's
+	Prefer  []string `hcl:"prefer"`                                                                            // its order of dimensions (gpus, cpu, memory); default: the cluster's
 
 	Constraints      []*Constraint           `hcl:"constraint,block"`
 	Affinities       []*Affinity             `hcl:"affinity,block"`
@@ -106,7 +91,7 @@ type Job struct {
 	ParameterizedJob *ParameterizedJobConfig `hcl:"parameterized,block"`
 	Reschedule       *ReschedulePolicy       `hcl:"reschedule,block"`
 	Migrate          *MigrateStrategy        `hcl:"migrate,block"`
-	Meta             map[string]string       `hcl:"meta,block"`
+	Meta             map[string]string       `hcl:"meta,block"` // metadata, which tasks get as environment variables
 	UI               *JobUIConfig            `hcl:"ui,block"`
 
 	// What follows is not written by people.
@@ -168,14 +153,14 @@ type JobVersionTag struct {
 
 // JobUIConfig is what the web UI shows of a job.
 type JobUIConfig struct {
-	Description string       `hcl:"description"`
+	Description string       `hcl:"description"` // what the web interface shows of the job
 	Links       []*JobUILink `hcl:"link,block"`
 }
 
 // JobUILink is a link that the web UI shows.
 type JobUILink struct {
-	Label string `hcl:"label"`
-	URL   string `hcl:"url"`
+	Label string `hcl:"label"` // its text
+	URL   string `hcl:"url"`   // where it leads
 }
 
 // PeriodicSpecCron is the only kind of period.
@@ -214,26 +199,26 @@ type Multiregion struct {
 // MultiregionStrategy describes how a change goes through the regions.
 type MultiregionStrategy struct {
 	MaxParallel int    `hcl:"max_parallel" check:"min=0"`
-	OnFailure   string `hcl:"on_failure" check:"oneof=fail_all|fail_local"` // "", OnFailureAll or OnFailureLocal
+	OnFailure   string `hcl:"on_failure" check:"oneof=fail_all|fail_local"` // fail_local: the regions after one that refuses the job get it all the same; default: they do not, as with fail_all
 }
 
 // MultiregionRegion is one region of a multiregion job.
 type MultiregionRegion struct {
-	Name        string            `hcl:"name,label"`
-	Count       int               `hcl:"count" check:"min=0"` // default 1
-	Datacenters []string          `hcl:"datacenters"`
-	NodePool    string            `hcl:"node_pool"`
-	Meta        map[string]string `hcl:"meta,block"`
+	Name        string            `hcl:"name,label"`          // the region
+	Count       int               `hcl:"count" check:"min=0"` // the count of groups there whose own count is 0; default: 1
+	Datacenters []string          `hcl:"datacenters"`         // the data centers there; default: the job's
+	NodePool    string            `hcl:"node_pool"`           // the node pool there; default: the job's
+	Meta        map[string]string `hcl:"meta,block"`          // added to the job's metadata there
 }
 
 // ScalingPolicy is what an autoscaler may do with a group's count or a task's
 // resources.
 type ScalingPolicy struct {
-	Min     int64          `hcl:"min" check:"min=0"` // -1 before Canonicalize: not stated, the group's count
-	Max     int64          `hcl:"max"`               // -1: not stated, which Validate refuses
+	Min     int64          `hcl:"min" check:"min=0"` // not below which count; default: the group's count
+	Max     int64          `hcl:"max"`               // not above which count; required
 	Enabled bool           `hcl:"enabled"`           // default true
-	Type    string         `hcl:"type,optlabel"`     // "horizontal" for groups; "vertical_cpu" or "vertical_mem" for tasks
-	Policy  map[string]any `hcl:"policy,block"`
+	Type    string         `hcl:"type,optlabel"`     // horizontal for groups
+	Policy  map[string]any `hcl:"policy,block"`      // what the autoscaler takes
 
 	// What follows is set by the servers.
 

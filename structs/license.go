@@ -23,10 +23,10 @@ const (
 
 // License is a counter of a region: so many instances of a license may be used at once, on whatever nodes (semantics part 5).
 type License struct {
-	Name        string            `hcl:"name,label"`
-	Count       int64             `hcl:"count" check:"min=0,max=1000000000"`
-	Description string            `hcl:"description"`
-	Meta        map[string]string `hcl:"meta,block"`
+	Name        string            `hcl:"name,label"`                         // the name of the license, as jobs state it
+	Count       int64             `hcl:"count" check:"min=0,max=1000000000"` // how many there are
+	Description string            `hcl:"description"`                        // for people
+	Meta        map[string]string `hcl:"meta,block"`                         // metadata, for people and programs
 	CreateIndex uint64
 	ModifyIndex uint64
 }

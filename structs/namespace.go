@@ -20,30 +20,30 @@ const (
 
 // Namespace keeps the jobs of a tenant apart from those of others. JSON names are Nomad's.
 type Namespace struct {
-	Name         string                 `hcl:"name"`
-	Description  string                 `hcl:"description"`
-	Quota        string                 `hcl:"quota"` // refused: there are no quotas yet
+	Name         string                 `hcl:"name"`        // the name of the namespace
+	Description  string                 `hcl:"description"` // for people
+	Quota        string                 `hcl:"quota"`       // refused: there are no quotas yet
 	Capabilities *NamespaceCapabilities `hcl:"capabilities,block"`
 	// NodePoolConfiguration is refused: it is not supported yet.
 	NodePoolConfiguration *NamespaceNodePoolConfiguration `hcl:"node_pool_config,block" json:",omitempty" codec:",omitempty"`
-	Meta                  map[string]string               `hcl:"meta,block"`
+	Meta                  map[string]string               `hcl:"meta,block"` // metadata, for people and programs
 	CreateIndex           uint64
 	ModifyIndex           uint64
 }
 
 // NamespaceCapabilities is what jobs of a namespace may use. A list that is empty restricts nothing.
 type NamespaceCapabilities struct {
-	EnabledTaskDrivers   []string `hcl:"enabled_task_drivers"`
-	DisabledTaskDrivers  []string `hcl:"disabled_task_drivers"`
-	EnabledNetworkModes  []string `hcl:"enabled_network_modes"`
-	DisabledNetworkModes []string `hcl:"disabled_network_modes"`
+	EnabledTaskDrivers   []string `hcl:"enabled_task_drivers"`   // the only drivers that its jobs may use; default: all
+	DisabledTaskDrivers  []string `hcl:"disabled_task_drivers"`  // drivers that they may not use
+	EnabledNetworkModes  []string `hcl:"enabled_network_modes"`  // the only network modes that they may use; default: all
+	DisabledNetworkModes []string `hcl:"disabled_network_modes"` // network modes that they may not use
 }
 
 // NamespaceNodePoolConfiguration is which node pools jobs of a namespace use.
 type NamespaceNodePoolConfiguration struct {
-	Default string   `hcl:"default"`
-	Allowed []string `hcl:"allowed"`
-	Denied  []string `hcl:"denied"`
+	Default string   `hcl:"default"` // the node pool of jobs that state none
+	Allowed []string `hcl:"allowed"` // the only node pools that its jobs may use
+	Denied  []string `hcl:"denied"`  // node pools that they may not use
 }
 
 // ValidNamespace reports whether a namespace may have this name.

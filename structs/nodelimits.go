@@ -11,19 +11,19 @@ const (
 	MaxNodeMemoryMB = 1 << 30       // 1 PiB
 	MaxNodeDiskMB   = 1 << 40       // 1 EiB: what a shared file system reports as its own
 
-	MaxNodeName       = 256  // bytes of names: of the node, its datacenter, class, pool, drivers, devices, volumes
-	MaxNodePairs      = 1024 // attributes, and as many of meta and of links
-	MaxNodeKey        = 256  // bytes
-	MaxNodeValue      = 4096 // bytes
-	MaxNodeText       = 4096 // bytes of texts for people; more is cut
-	maxNodeCores      = 1 << 16
-	maxNodeDrivers    = 256
-	maxNodeVolumes    = 1024
-	maxNodeNetworks   = 1024
-	maxNodeAddresses  = 1024
-	maxDeviceKinds    = 1024
-	maxEventDetails   = 32
-	maxNodeEventsSent = 10 * MaxNodeEvents
+	MaxNodeName       = 256                // bytes of names: of the node, its datacenter, class, pool, drivers, devices, volumes
+	MaxNodePairs      = 1024               // attributes, and as many of meta and of links
+	MaxNodeKey        = 256                // bytes
+	MaxNodeValue      = 4096               // bytes
+	MaxNodeText       = 4096               // bytes of texts for people; more is cut
+	maxNodeCores      = 1 << 16            // cores of a node
+	maxNodeDrivers    = 256                // drivers of a node
+	maxNodeVolumes    = 1024               // host volumes of a node
+	maxNodeNetworks   = 1024               // networks of a node
+	maxNodeAddresses  = 1024               // addresses of a network
+	maxDeviceKinds    = 1024               // kinds of devices of a node
+	maxEventDetails   = 32                 // details of an event of a node
+	maxNodeEventsSent = 10 * MaxNodeEvents // events of a node in one report
 )
 
 // MaxNodePairBytes bounds the names and values of all attributes, meta and links of a node together, those of its drivers and devices

@@ -23,9 +23,9 @@ const (
 
 // NodePool is a set of nodes: those that name it. A job runs on the nodes of the one pool that it names. JSON names are Nomad's.
 type NodePool struct {
-	Name        string            `hcl:"name,label"`
-	Description string            `hcl:"description"`
-	Meta        map[string]string `hcl:"meta,block"`
+	Name        string            `hcl:"name,label"`  // the name of the pool
+	Description string            `hcl:"description"` // for people
+	Meta        map[string]string `hcl:"meta,block"`  // metadata, for people and programs
 	// NodeIdentityTTL is how long the identities of the pool's nodes are valid; 0: it is not stated. Nodes have none yet.
 	NodeIdentityTTL time.Duration `hcl:"node_identity_ttl"`
 	// SchedulerConfiguration is what of the scheduler's configuration is another one in this pool; nil: nothing. Servers take
@@ -35,10 +35,10 @@ type NodePool struct {
 	ModifyIndex            uint64
 }
 
-// NodePoolSchedulerConfiguration is a part of SchedulerConfiguration. What is empty or nil is as in the region's.
+// NodePoolSchedulerConfiguration is what of the scheduler's configuration may differ in a pool.
 type NodePoolSchedulerConfiguration struct {
-	SchedulerAlgorithm            string `hcl:"scheduler_algorithm" check:"oneof=binpack|spread"`
-	MemoryOversubscriptionEnabled *bool  `hcl:"memory_oversubscription_enabled"`
+	SchedulerAlgorithm            string `hcl:"scheduler_algorithm" check:"oneof=binpack|spread"` // as in the scheduler's configuration, for the pool; default: that one
+	MemoryOversubscriptionEnabled *bool  `hcl:"memory_oversubscription_enabled"`                  // as in the scheduler's configuration, for the pool; default: that one
 }
 
 // ValidNodePool reports whether a node pool may have this name.

@@ -13,10 +13,10 @@ const (
 type RestartPolicy struct {
 	_struct sparse `entry:",omitempty"`
 
-	Interval        *time.Duration `hcl:"interval" check:"min=0"`
-	Attempts        *int           `hcl:"attempts" check:"min=0"`
-	Delay           *time.Duration `hcl:"delay" check:"min=0"`
-	Mode            *string        `hcl:"mode" check:"oneof=delay|fail"` // one of the RestartPolicyMode constants
+	Interval        *time.Duration `hcl:"interval" check:"min=0"`        // within which attempts are counted
+	Attempts        *int           `hcl:"attempts" check:"min=0"`        // how many restarts there are within interval
+	Delay           *time.Duration `hcl:"delay" check:"min=0"`           // before a restart
+	Mode            *string        `hcl:"mode" check:"oneof=delay|fail"` // after the last attempt: fail the task, or delay it until the interval is over
 	RenderTemplates *bool          `hcl:"render_templates"`
 }
 
@@ -32,12 +32,12 @@ const (
 type ReschedulePolicy struct {
 	_struct sparse `entry:",omitempty"`
 
-	Attempts      *int           `hcl:"attempts" check:"min=0"`
-	Interval      *time.Duration `hcl:"interval" check:"min=0"`
-	Delay         *time.Duration `hcl:"delay" check:"min=0"`
-	DelayFunction *string        `hcl:"delay_function" check:"oneof=constant|exponential|fibonacci"` // one of the DelayFunction constants
-	MaxDelay      *time.Duration `hcl:"max_delay" check:"min=0"`
-	Unlimited     *bool          `hcl:"unlimited"`
+	Attempts      *int           `hcl:"attempts" check:"min=0"`                                      // how often within interval; only where unlimited is false
+	Interval      *time.Duration `hcl:"interval" check:"min=0"`                                      // within which attempts are counted
+	Delay         *time.Duration `hcl:"delay" check:"min=0"`                                         // before the first time
+	DelayFunction *string        `hcl:"delay_function" check:"oneof=constant|exponential|fibonacci"` // how the delay grows from one time to the next
+	MaxDelay      *time.Duration `hcl:"max_delay" check:"min=0"`                                     // what the delay grows to
+	Unlimited     *bool          `hcl:"unlimited"`                                                   // as often as needed
 }
 
 // What makes an allocation healthy.
@@ -52,12 +52,12 @@ const (
 type UpdateStrategy struct {
 	_struct sparse `entry:",omitempty"`
 
-	Stagger          *time.Duration `hcl:"stagger" check:"min=0"`
-	MaxParallel      *int           `hcl:"max_parallel" check:"min=0"`                           // 0: all at once, no deployment
-	HealthCheck      *string        `hcl:"health_check" check:"oneof=checks|task_states|manual"` // one of the HealthCheck constants
-	MinHealthyTime   *time.Duration `hcl:"min_healthy_time" check:"min=0"`
-	HealthyDeadline  *time.Duration `hcl:"healthy_deadline" check:"min=0"`
-	ProgressDeadline *time.Duration `hcl:"progress_deadline" check:"min=0"`
+	Stagger          *time.Duration `hcl:"stagger" check:"min=0"`                                // kept, and without effect: max_parallel and the health of instances set the pace
+	MaxParallel      *int           `hcl:"max_parallel" check:"min=0"`                           // how many instances are replaced at once; 0: all
+	HealthCheck      *string        `hcl:"health_check" check:"oneof=checks|task_states|manual"` // what makes an instance healthy: its tasks run (checks is the same: there are no service checks yet), or an operator states it
+	MinHealthyTime   *time.Duration `hcl:"min_healthy_time" check:"min=0"`                       // how long an instance must run to count as healthy
+	HealthyDeadline  *time.Duration `hcl:"healthy_deadline" check:"min=0"`                       // within what time it must be healthy
+	ProgressDeadline *time.Duration `hcl:"progress_deadline" check:"min=0"`                      // kept, and without effect: there are no deployments yet
 	Canary           *int           `hcl:"canary" check:"min=0"`
 	AutoRevert       *bool          `hcl:"auto_revert"`
 	AutoPromote      *bool          `hcl:"auto_promote"`
@@ -68,10 +68,10 @@ type UpdateStrategy struct {
 type MigrateStrategy struct {
 	_struct sparse `entry:",omitempty"`
 
-	MaxParallel     *int           `hcl:"max_parallel" check:"min=1"`
-	HealthCheck     *string        `hcl:"health_check" check:"oneof=checks|task_states"`
-	MinHealthyTime  *time.Duration `hcl:"min_healthy_time" check:"min=0"`
-	HealthyDeadline *time.Duration `hcl:"healthy_deadline" check:"min=0"`
+	MaxParallel     *int           `hcl:"max_parallel" check:"min=1"`                    // how many instances leave at once
+	HealthCheck     *string        `hcl:"health_check" check:"oneof=checks|task_states"` // what makes a replacement healthy, as in update
+	MinHealthyTime  *time.Duration `hcl:"min_healthy_time" check:"min=0"`                // how long a replacement must run before the next instance leaves
+	HealthyDeadline *time.Duration `hcl:"healthy_deadline" check:"min=0"`                // within what time it must be healthy
 }
 
 // Which allocation stays when a disconnected node comes back.
@@ -86,10 +86,10 @@ const (
 type DisconnectStrategy struct {
 	_struct sparse `entry:",omitempty"`
 
-	LostAfter         time.Duration `hcl:"lost_after" check:"min=0"`                                                          // 0: lost at once, or never if Replace is false
+	LostAfter         time.Duration `hcl:"lost_after" check:"min=0"`                                                          // how long the allocations of a lost node are kept; 0: not at all, or for ever if replace is false
 	StopOnClientAfter time.Duration `hcl:"stop_on_client_after" check:"min=0"`                                                // 0: never
-	Replace           bool          `hcl:"replace"`                                                                           // default true; false: nothing stands for it while it is waited for
-	Reconcile         string        `hcl:"reconcile" check:"oneof=keep_original|keep_replacement|best_score|longest_running"` // one of the Reconcile constants; "best_score" if not stated
+	Replace           bool          `hcl:"replace"`                                                                           // whether something is placed in their stead meanwhile; default: true
+	Reconcile         string        `hcl:"reconcile" check:"oneof=keep_original|keep_replacement|best_score|longest_running"` // which of both stays when the node comes back
 }
 
 // ReplacedMeanwhile reports whether another instance is to stand for one of the group that is

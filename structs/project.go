@@ -30,17 +30,15 @@ const (
 
 // Project is who works together, in which steps, and for what. Its slots stand in its calendar, a [ProjectWeek] each week.
 type Project struct {
-	Name string `hcl:"name,label"`
+	Name string `hcl:"name,label"` // the name of the project
 	// Users and Groups are its members: users, and groups of the servers' user database.
 	Users  []string `hcl:"users"`
 	Groups []string `hcl:"groups"`
 	// Managers are users who may edit its calendar.
-	Managers []string `hcl:"managers"`
-	// Flow names the flow that it follows. Steps are its own steps; it states one of the two, or neither.
-	Flow  string   `hcl:"flow"`
-	Steps []string `hcl:"steps"`
-	// Objective is one of the Objective constants; empty: ObjectiveVelocity.
-	Objective  string      `hcl:"objective"`
+	Managers   []string    `hcl:"managers"`
+	Flow       string      `hcl:"flow"`      // the flow that it follows; without one, steps may state its own
+	Steps      []string    `hcl:"steps"`     // its own steps, where it follows no flow
+	Objective  string      `hcl:"objective"` // velocity: as many instances at once as its slots allow; throughput: as many as complete the jobs of the throughput block in time; default: velocity
 	Throughput *Throughput `hcl:"throughput,block" json:",omitempty" codec:",omitempty"`
 
 	CreateIndex uint64
@@ -64,8 +62,8 @@ type ProjectNow struct {
 
 // Throughput is how many jobs a project is to complete in a time.
 type Throughput struct {
-	Jobs int           `hcl:"jobs"`
-	Per  time.Duration `hcl:"per"`
+	Jobs int           `hcl:"jobs"` // how many jobs are to be complete
+	Per  time.Duration `hcl:"per"`  // in which time
 }
 
 // ValidProject reports whether a project may have this name.

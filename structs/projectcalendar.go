@@ -48,7 +48,7 @@ const (
 
 // CalendarRow gives a project slots of one type for a week.
 type CalendarRow struct {
-	Type string `hcl:"type"`
+	Type string `hcl:"type"` // the type of the slots
 	// Step is one of the project's; empty: any.
 	Step string `hcl:"step" json:",omitempty" codec:",omitempty"`
 	// User and Group restrict it to a user, or to the members of a group; both empty: anybody of the project.
@@ -56,7 +56,7 @@ type CalendarRow struct {
 	Group string `hcl:"group" json:",omitempty" codec:",omitempty"`
 	// Job is a glob on the names of jobs; empty: any.
 	Job   string `hcl:"job" json:",omitempty" codec:",omitempty"`
-	Count int    `hcl:"count"`
+	Count int    `hcl:"count"` // how many slots
 }
 
 // Same reports whether two rows give slots of the same type for the same.

@@ -70,8 +70,7 @@ func (h *ProjectHistory) MeanRun() time.Duration {
 	return sum / time.Duration(len(h.Completed))
 }
 
-const maxMeanRun = 366 * 24 * time.Hour
-
+const maxMeanRun = 366 * 24 * time.Hour // a run that counts for the mean; a longer one counts as this long
 // ProjectUsage is what a project had and used in a week, by type of slots. It outlives jobs and allocations, and is forgotten with the project,
 // or when the week has been over for MaxWeeksKept weeks.
 type ProjectUsage struct {

@@ -8,10 +8,10 @@ const (
 	MaxTaskText     = 2048 // bytes of a message; more is cut
 	MaxReportAllocs = 2048 // allocations in one report; clients send 512
 
-	maxTaskEventsSent = 10 * MaxTaskEvents
-	maxTaskWord       = 256 // bytes of a task's state, an event's type, the name of a detail
-	maxTaskDetails    = 32
-	maxNetworkWords   = 64 // name servers and the like of an allocation's network
+	maxTaskEventsSent = 10 * MaxTaskEvents // events of a task in one report
+	maxTaskWord       = 256                // bytes of a task's state, an event's type, the name of a detail
+	maxTaskDetails    = 32                 // details of an event of a task
+	maxNetworkWords   = 64                 // name servers and the like of an allocation's network
 )
 
 // CheckLimits returns an error if a report has what no client sends. It leaves the names of the tasks to who knows the job.

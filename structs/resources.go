@@ -12,14 +12,14 @@ const (
 type Resources struct {
 	_struct sparse `entry:",omitempty"`
 
-	CPU         int                `hcl:"cpu" check:"min=1,max=1000000000"`         // MHz; 0 is the default of 100, or nothing if Cores are requested
+	CPU         int                `hcl:"cpu" check:"min=1,max=1000000000"`         // MHz; default: 100, or nothing if cores are requested
 	Cores       int                `hcl:"cores" check:"min=0,max=1000000"`          // whole cores, for this task alone
-	MemoryMB    int                `hcl:"memory" check:"min=10,max=1000000000"`     // MiB; 0 is the default of 300
+	MemoryMB    int                `hcl:"memory" check:"min=10,max=1000000000"`     // MiB
 	MemoryMaxMB int                `hcl:"memory_max" check:"min=-1,max=1000000000"` // MiB; 0: no more than MemoryMB; -1: no limit
 	DiskMB      int                `hcl:"disk" check:"min=0,max=1000000000"`        // MiB; the group's ephemeral disk is meant instead
 	SecretsMB   int                `hcl:"secrets" check:"min=0,max=1000000"`        // MiB of the secrets directory; 0 is the default
 	IOPS        int                `hcl:"iops" check:"min=0"`                       // accepted, without meaning, as in Nomad
-	Licenses    map[string]int     `hcl:"licenses,block"`                           // cluster-wide counters, by name
+	Licenses    map[string]int     `hcl:"licenses,block"`                           // how many of which licenses, by name
 	Networks    []*NetworkResource `hcl:"network,block"`
 	Devices     []*RequestedDevice `hcl:"device,block"`
 	NUMA        *NUMAResource      `hcl:"numa,block"`
@@ -34,7 +34,7 @@ const (
 
 // NUMAResource is what a task requests of its cores' memory.
 type NUMAResource struct {
-	Affinity string   `hcl:"affinity" check:"oneof=none|prefer|require"` // one of the NUMAAffinity constants
+	Affinity string   `hcl:"affinity" check:"oneof=none|prefer|require"` // how strongly the task needs its cores on one NUMA node
 	Devices  []string `hcl:"devices"`                                    // devices that must share the NUMA node
 }
 
@@ -46,11 +46,9 @@ type RequestedDevice struct {
 	_struct sparse `entry:",omitempty"`
 
 	// Name is "type", "vendor/type" or "vendor/type/model".
-	Name  string `hcl:"name,label"`
-	Count int    `hcl:"count" check:"min=1,max=1000000"` // 0 is the default of 1
-	// Share is thousandths of one device; below 1000 only with Count 1. 1000 if not
-	// stated; a share of 0 is refused where a file or request states it.
-	Share       int                 `hcl:"share" json:",omitzero" check:"min=1,max=1000,zero=leave it out for whole devices"`
+	Name        string              `hcl:"name,label"`
+	Count       int                 `hcl:"count" check:"min=1,max=1000000"`                                                   // how many
+	Share       int                 `hcl:"share" json:",omitzero" check:"min=1,max=1000,zero=leave it out for whole devices"` // thousandths of one device; below 1000 only with count 1
 	Topology    *TopologyConstraint `hcl:"topology,block"`
 	Constraints []*Constraint       `hcl:"constraint,block"`
 	Affinities  []*Affinity         `hcl:"affinity,block"`

@@ -26,8 +26,8 @@ const (
 
 // Limits of the scheduler's configuration: what is larger is a mistake.
 const (
-	maxSiteLevels     = 16
-	maxPreferredCells = 64
+	maxSiteLevels     = 16 // levels of the topology above nodes
+	maxPreferredCells = 64 // sizes of preferred cells
 )
 
 // Dimensions are all that there are, in the default order.

@@ -129,6 +129,25 @@ func (f *Field) readTags(tag reflect.StructTag) {
 // OneOf returns the strings that the field may hold beside "", if they are limited.
 func (f *Field) OneOf() []string { return f.oneOf }
 
+// Bounds returns the least and the greatest number that the field may hold, for people; "": it is not limited.
+func (f *Field) Bounds() string {
+	show := func(n int64) string {
+		if f.Type == durationType {
+			return time.Duration(n).String()
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	switch {
+	case f.hasMin && f.hasMax:
+		return show(f.min) + " to " + show(f.max)
+	case f.hasMin:
+		return "from " + show(f.min)
+	case f.hasMax:
+		return "up to " + show(f.max)
+	}
+	return ""
+}
+
 // Check returns what is wrong with a value of this field by its check tag, and what is allowed; ""
 // if nothing is.
 func (f *Field) Check(v reflect.Value) string {

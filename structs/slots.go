@@ -21,22 +21,21 @@ const (
 
 // What the settings of slots may be at most.
 const (
-	maxSlotAmount  = 1 << 30
-	maxSlotBonus   = 1_000_000
-	maxMaxRequeues = 1_000_000
+	maxSlotAmount  = 1 << 30   // cores, MiB or GPUs of a slot
+	maxSlotBonus   = 1_000_000 // a bonus of effective priority
+	maxMaxRequeues = 1_000_000 // max_requeues
 )
 
 // SlotType is the standard volume of a type of slots. An instance costs as many slots as its cores and devices need of it; what it requests of
 // other resources beyond that takes guard slots on its node.
 type SlotType struct {
 	Name  string `hcl:"name,label"`
-	Cores int    `hcl:"cores"` // 0: 1
+	Cores int    `hcl:"cores"` // the cores of a slot; default: 1
 	// MemoryMB is in MiB; 0: for each core of the slot the node's memory divided by the node's cores.
-	MemoryMB int64 `hcl:"memory" json:",omitempty" codec:",omitempty"`
-	// GPUs is how many devices of type gpu a slot has; Kind restricts them: vendor/type/model, or the end of it.
-	GPUs int    `hcl:"gpus" json:",omitempty" codec:",omitempty"`
-	Kind string `hcl:"kind" json:",omitempty" codec:",omitempty"`
-	// Grace is how long an entitled request waits before it takes a slot from others; nil: the configuration's Grace, and none for
+	MemoryMB int64  `hcl:"memory" json:",omitempty" codec:",omitempty"`
+	GPUs     int    `hcl:"gpus" json:",omitempty" codec:",omitempty"` // how many devices of type gpu a slot has
+	Kind     string `hcl:"kind" json:",omitempty" codec:",omitempty"` // which of them: vendor/type/model, or the end of it
+	// Grace is how long an entitled request waits before it takes a slot from others; default: grace of the configuration, and none for
 	// the interactive types.
 	Grace *time.Duration `hcl:"grace" json:",omitempty" codec:",omitempty"`
 }
@@ -46,10 +45,9 @@ type SlotSettings struct {
 	// Types are those that differ from the default volume, sorted by name. See SlotTypeOf.
 	Types []SlotType `hcl:"slot,block" json:",omitempty" codec:",omitempty"`
 	// Grace is how long an entitled request waits before it takes a slot from others.
-	Grace *time.Duration `hcl:"grace" json:",omitempty" codec:",omitempty"`
-	// AllocatedBonus is added to the effective priority of what was recognised, RequeueBonus each time that something is requeued.
-	AllocatedBonus *int `hcl:"allocated_bonus" json:",omitempty" codec:",omitempty"`
-	RequeueBonus   *int `hcl:"requeue_bonus" json:",omitempty" codec:",omitempty"`
+	Grace          *time.Duration `hcl:"grace" json:",omitempty" codec:",omitempty"`
+	AllocatedBonus *int           `hcl:"allocated_bonus" json:",omitempty" codec:",omitempty"` // added to the effective priority of what was recognised
+	RequeueBonus   *int           `hcl:"requeue_bonus" json:",omitempty" codec:",omitempty"`   // added to it each time that something is requeued
 	// MaxRequeues is how often an instance is requeued for slots and bands.
 	MaxRequeues *int `hcl:"max_requeues" json:",omitempty" codec:",omitempty"`
 	// SuspendLimit is how long an instance stays suspended before it is requeued.

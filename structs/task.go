@@ -16,21 +16,16 @@ const DefaultIdentityName = "default"
 type Task struct {
 	_struct sparse `entry:",omitempty"`
 
-	Name string `hcl:"name,label"`
+	Name string `hcl:"name,label"` // the name of the task
 	// Driver runs the task: "raw_exec", "exec", "mock_driver", …
-	Driver string `hcl:"driver"`
-	// User to run as; "" leaves it to the driver.
-	User string `hcl:"user"`
-	// Config is the driver's own; its values are strings, bools, int64, float64,
-	// []any and map[string]any.
-	Config map[string]any `hcl:"config,block"`
+	Driver string         `hcl:"driver"`
+	User   string         `hcl:"user"`         // the user to run as; default: the driver's
+	Config map[string]any `hcl:"config,block"` // what the driver takes: for raw_exec command, args, and limits
 	// Env are environment variables; their values may hold ${…} references.
-	Env  map[string]string `hcl:"env,block"`
-	Meta map[string]string `hcl:"meta,block"`
-	// KillTimeout is waited between the kill signal and the kill; 5 s if not stated.
-	KillTimeout time.Duration `hcl:"kill_timeout" check:"min=0"`
-	// KillSignal is sent first; "" leaves it to the driver (SIGINT).
-	KillSignal string `hcl:"kill_signal"`
+	Env         map[string]string `hcl:"env,block"`
+	Meta        map[string]string `hcl:"meta,block"`                 // metadata, which the task gets as environment variables
+	KillTimeout time.Duration     `hcl:"kill_timeout" check:"min=0"` // the time between the kill signal and the kill
+	KillSignal  string            `hcl:"kill_signal"`                // what is sent first; default: SIGINT
 	// Leader: when this task ends, so do the others of its group.
 	Leader bool `hcl:"leader"`
 	// ShutdownDelay is waited between deregistering services and the kill signal.
@@ -70,7 +65,7 @@ const (
 
 // TaskLifecycle makes a task run before or after the main ones.
 type TaskLifecycle struct {
-	Hook    string `hcl:"hook" check:"oneof=prestart|poststart|poststop"` // one of the TaskLifecycleHook constants
+	Hook    string `hcl:"hook" check:"oneof=prestart|poststart|poststop"` // when the task runs: before the main tasks, once they run, or after them
 	Sidecar bool   `hcl:"sidecar"`                                        // keeps running beside the main tasks
 }
 
@@ -78,13 +73,11 @@ type TaskLifecycle struct {
 type LogConfig struct {
 	_struct sparse `entry:",omitempty"`
 
-	MaxFiles      int `hcl:"max_files" check:"min=1"`     // 0 is the default of 10
-	MaxFileSizeMB int `hcl:"max_file_size" check:"min=1"` // MiB; 0 is the default of 10
+	MaxFiles      int `hcl:"max_files" check:"min=1"`     // how many files of output are kept, of stdout and of stderr each
+	MaxFileSizeMB int `hcl:"max_file_size" check:"min=1"` // MiB of each
 	// Disabled keeps nothing.
-	Disabled bool `hcl:"disabled"`
-	// Enabled is Nomad's older opposite of Disabled; Canonicalize moves it there
-	// and leaves nil.
-	Enabled *bool `hcl:"enabled" json:",omitempty"`
+	Disabled bool  `hcl:"disabled"`
+	Enabled  *bool `hcl:"enabled" json:",omitempty"` // Nomad's older opposite of disabled
 }
 
 // TaskArtifact is a file or directory fetched before a task starts.

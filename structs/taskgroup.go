@@ -13,9 +13,8 @@ const countUnset = math.MinInt32
 type TaskGroup struct {
 	_struct sparse `entry:",omitempty"`
 
-	Name string `hcl:"name,label"`
-	// Count is how many instances are wanted; 1 if not stated, or scaling.min.
-	Count int `hcl:"count" check:"min=0,max=10000000"`
+	Name  string `hcl:"name,label"`                       // the name of the group
+	Count int    `hcl:"count" check:"min=0,max=10000000"` // how many instances are wanted; default: 1, or min of scaling
 	// Candidates are the only nodes (names or ids) that may be taken; empty: all.
 	Candidates []string `hcl:"candidates"`
 	// ShutdownDelay is waited between deregistering services and stopping tasks.
@@ -23,7 +22,7 @@ type TaskGroup struct {
 	// MaxRunDuration is the time limit of an allocation; 0 is none.
 	MaxRunDuration time.Duration `hcl:"max_run_duration" check:"min=0"`
 	// StopAfterClientDisconnect, MaxClientDisconnect and PreventRescheduleOnLost
-	// are Nomad's older forms of the disconnect block; Canonicalize moves them there.
+	// are Nomad's older forms of what the disconnect block states.
 	StopAfterClientDisconnect time.Duration `hcl:"stop_after_client_disconnect" check:"min=0"`
 	MaxClientDisconnect       time.Duration `hcl:"max_client_disconnect" check:"min=0"`
 	PreventRescheduleOnLost   bool          `hcl:"prevent_reschedule_on_lost"`
@@ -42,7 +41,7 @@ type TaskGroup struct {
 	Update           *UpdateStrategy           `hcl:"update,block"`
 	Migrate          *MigrateStrategy          `hcl:"migrate,block"`
 	Networks         []*NetworkResource        `hcl:"network,block"`
-	Meta             map[string]string         `hcl:"meta,block"`
+	Meta             map[string]string         `hcl:"meta,block"` // metadata, which tasks get as environment variables
 	Services         []*Service                `hcl:"service,block"`
 	Scaling          *ScalingPolicy            `hcl:"scaling,block"`
 	Consul           *Consul                   `hcl:"consul,block"`
@@ -56,12 +55,10 @@ const (
 
 // Gang makes a group's instances be placed whole or not at all.
 type Gang struct {
-	// Min instances are placed together; 0 means all of them.
-	Min int `hcl:"min" check:"min=0"`
+	Min int `hcl:"min" check:"min=0"` // how many instances are placed together; 0: all
 	// Groups are other groups of the job in the same gang.
 	Groups []string `hcl:"groups"`
-	// OnLoss is one of the GangOnLoss constants; "gang" if not stated.
-	OnLoss string `hcl:"on_loss" check:"oneof=gang|member"`
+	OnLoss string   `hcl:"on_loss" check:"oneof=gang|member"` // what restarts when a member is lost or fails for good: the whole gang, or that member alone
 }
 
 // TopologyConstraint is the cell under which GPUs are wanted: on a device, one
@@ -84,7 +81,7 @@ type EphemeralDisk struct {
 
 	Sticky  bool `hcl:"sticky"`                             // replacements prefer the same node and keep the data
 	Migrate bool `hcl:"migrate"`                            // with sticky: the data moves to another node too
-	SizeMB  int  `hcl:"size" check:"min=10,max=1000000000"` // MiB; 0 is the default of 300
+	SizeMB  int  `hcl:"size" check:"min=10,max=1000000000"` // MiB
 }
 
 // SetDefaults fills what a group has when it states nothing. Whoever decodes

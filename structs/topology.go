@@ -19,8 +19,8 @@ const (
 
 // Limits of a reported topology: what is larger is no machine, but an error.
 const (
-	MaxNodeDevices  = 4096
-	MaxTopologyCell = 8192
+	MaxNodeDevices  = 4096 // devices of a node
+	MaxTopologyCell = 8192 // cells of a node
 )
 
 // NodeTopology is the tree between a node and its devices, as its client reports it.

@@ -33,10 +33,8 @@ const (
 
 // VirtualCluster is what a namespace owns of the devices of a region: cells, whichever they are (semantics part 2).
 type VirtualCluster struct {
-	// Name is that of the namespace.
-	Name string `hcl:"name,label"`
-	// OverLimit is one of the OverLimit constants; empty: OverLimitOpportunistic.
-	OverLimit string `hcl:"over_limit"`
+	Name      string `hcl:"name,label"` // its namespace
+	OverLimit string `hcl:"over_limit"` // what becomes of instances beyond what it owns: `opportunistic`, they run on what is idle and may be reclaimed at any time; `wait`, they wait; `over_limit = "ask"`, the job is refused until it is registered with `-opportunistic`; default: opportunistic
 	// Points are what it may bid in exchanges. Stated at creation only.
 	Points int64 `hcl:"points"`
 	// Cells are what it owns whenever no window says otherwise.
@@ -77,9 +75,9 @@ type CellQuota struct {
 
 // CellWindow is what a virtual cluster owns for a time in place of its cells of the same kind, level and size.
 type CellWindow struct {
-	From  time.Time    `hcl:"from"`
-	To    time.Time    `hcl:"to"`
-	Cells []*CellQuota `hcl:"cells,block"`
+	From  time.Time    `hcl:"from"`        // when it begins, as in "2026-12-01T00:00:00Z"
+	To    time.Time    `hcl:"to"`          // when it ends
+	Cells []*CellQuota `hcl:"cells,block"` // what the virtual cluster has in the place of its cells meanwhile
 }
 
 // CellClaim is cells that a namespace was given at one time, of a chain that was found for their kind.

@@ -10,21 +10,21 @@ const (
 
 // VolumeRequest is a volume that a group needs.
 type VolumeRequest struct {
-	Name           string           `hcl:"name,label"`
-	Type           string           `hcl:"type" check:"oneof=host|csi"` // one of the VolumeType constants
-	Source         string           `hcl:"source"`
-	ReadOnly       bool             `hcl:"read_only"`
-	Sticky         bool             `hcl:"sticky"`
-	AccessMode     string           `hcl:"access_mode"`
-	AttachmentMode string           `hcl:"attachment_mode"`
+	Name           string           `hcl:"name,label"`                  // the name of the volume in the job
+	Type           string           `hcl:"type" check:"oneof=host|csi"` // host: a directory that the node offers
+	Source         string           `hcl:"source"`                      // the name of the volume on the node
+	ReadOnly       bool             `hcl:"read_only"`                   // only reading is needed
+	Sticky         bool             `hcl:"sticky"`                      // for dynamic host volumes, which are not there yet
+	AccessMode     string           `hcl:"access_mode"`                 // of CSI, which is not there yet
+	AttachmentMode string           `hcl:"attachment_mode"`             // of CSI
 	MountOptions   *CSIMountOptions `hcl:"mount_options,block"`
-	PerAlloc       bool             `hcl:"per_alloc"`
+	PerAlloc       bool             `hcl:"per_alloc"` // kept: each instance is to have its own
 }
 
 // CSIMountOptions is how a CSI volume is mounted.
 type CSIMountOptions struct {
-	FSType     string   `hcl:"fs_type"`
-	MountFlags []string `hcl:"mount_flags"`
+	FSType     string   `hcl:"fs_type"`     // of CSI
+	MountFlags []string `hcl:"mount_flags"` // of CSI
 }
 
 // How mounts made later show on both sides.

@@ -51,16 +51,14 @@ func WorkflowOnFailure() []string {
 
 // Workflow is stages of jobs, one after the other, and what is reserved for all of them.
 type Workflow struct {
-	ID        string `hcl:"name,label"`
-	Namespace string `hcl:"namespace"`
+	ID        string `hcl:"name,label"` // the name of the workflow
+	Namespace string `hcl:"namespace"`  // the namespace of it and of its jobs
 	// NodePool is the pool of all its jobs, and of its reservation.
 	NodePool string `hcl:"node_pool"`
-	// Priority is its priority among workflows, and that of jobs which state none.
-	Priority int `hcl:"priority" check:"min=1,max=100"`
+	Priority int    `hcl:"priority" check:"min=1,max=100"` // its priority among workflows, and that of jobs which state none
 	// Reserve is what is reserved before the first stage starts. Files write it as a word or an object.
-	Reserve WorkflowReserve
-	// OnFailure is one of the OnFailure constants.
-	OnFailure string `hcl:"on_failure"`
+	Reserve   WorkflowReserve
+	OnFailure string `hcl:"on_failure"` // what becomes of it when a stage fails: stop, continue (the next stage starts with what completed), or retry-stage; default: stop
 	// Lend is to whom what the running stage does not need is lent, LendMax how much of it at most; nil: all of it.
 	Lend    []*WorkflowLend    `hcl:"lend,block"`
 	LendMax *WorkflowResources `json:",omitempty" codec:",omitempty"`
@@ -87,8 +85,7 @@ type WorkflowResources struct {
 
 // WorkflowLend is one to whom a workflow lends.
 type WorkflowLend struct {
-	// To is a kind and a name, as in "group:interns". See [LendKinds].
-	To string `hcl:"to"`
+	To string `hcl:"to"` // a kind (user, group, project, namespace or node_pool) and a name, as in "group:interns"
 	// Share is its part of what is lent, in proportion to the others; 0: none is stated, and those named first borrow first.
 	Share int `hcl:"share"`
 	// History lets jobs without a time limit borrow whose user's earlier runs were short enough.

@@ -18,9 +18,9 @@ import (
 
 // Limits of a shape file: typing errors must not eat the machine.
 const (
-	MaxNodes       = 200_000
-	maxGPUsPerNode = 4096
-	maxFileSize    = 1 << 20
+	MaxNodes       = 200_000 // nodes of a file
+	maxGPUsPerNode = 4096    // GPUs of a node
+	maxFileSize    = 1 << 20 // bytes of a file
 )
 
 // fileLayout is a shape as it is written; what is not stated is nil.

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,29 +14,35 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// workflowBlock is a workflow block: a workflow, with what HCL writes in another way.
+// workflowBlock is stages of jobs, one after the other, and what is reserved for all of them. What HCL writes in another way than JSON stands here.
 type workflowBlock struct {
 	structs.Workflow
-	Reserve any           `hcl:"reserve"`  // a word or an object of amounts
-	LendMax any           `hcl:"lend_max"` // an object of amounts
+	Reserve any           `hcl:"reserve"`  // what is reserved: "max" (what the largest stage needs), "sum" (what all need), or amounts: { cores = 8 }; default: "max"
+	LendMax any           `hcl:"lend_max"` // amounts that are lent at most, as { cores = 4 }; default: all that is idle
 	Stages  []*stageBlock `hcl:"stage,block"`
 }
 
-// stageBlock is a stage block: its jobs, or the file of its only one.
+// stageBlock is a stage: its jobs, or the file of its only one.
 type stageBlock struct {
-	Name    string      `hcl:"name,label"`
-	JobFile string      `hcl:"job_file"`
+	Name    string      `hcl:"name,label"` // the name of the stage
+	JobFile string      `hcl:"job_file"`   // the file of its only job, in the place of job blocks
 	Jobs    []*jobBlock `hcl:"job,block"`
 }
 
-// jobBlock is a job block in a stage: a job, or the name of its file, and what the workflow states about it.
+// jobBlock is a job in a stage: a job, or the name of its file, and what the workflow states about it.
 type jobBlock struct {
 	file
-	Label     string   `hcl:"label,label"`
-	JobFile   string   `hcl:"job_file"`
-	DependsOn []string `hcl:"depends_on"`
-	Retries   int      `hcl:"retries"`
+	Label     string   `hcl:"label,label"` // the name of the job in the workflow
+	JobFile   string   `hcl:"job_file"`    // the file of the job, relative to that of the workflow, in the place of what a job block states
+	DependsOn []string `hcl:"depends_on"`  // jobs that must be complete before it starts; with them, stages are made of the graph
+	Retries   int      `hcl:"retries"`     // how often it is tried again when it fails
 }
+
+// WorkflowType returns the struct that a workflow block is decoded into.
+func WorkflowType() reflect.Type { return reflect.TypeFor[workflowBlock]() }
+
+// JobType returns the struct that a job block at the top of a file is decoded into.
+func JobType() reflect.Type { return reflect.TypeFor[file]() }
 
 // WorkflowFile is a workflow that was read from a file.
 type WorkflowFile struct {

@@ -71,7 +71,7 @@ func anchor(title string) string {
 		switch {
 		case r == ' ':
 			return '-'
-		case r == '-' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+		case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
 			return r
 		}
 		return -1

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-var write = flag.Bool("write", false, "write the table of docs/metrics.md instead of checking it")
+var write = flag.Bool("write", false, "write the table of docs/reference/metrics.md instead of checking it")
 
 const (
-	docs       = "../../docs/metrics.md"
+	docs       = "../../docs/reference/metrics.md"
 	tableBegin = "<!-- the table: `make docs` writes it -->\n"
 	tableEnd   = "<!-- end of the table -->\n"
 )
 
-// TestDocs: docs/metrics.md has the table of families as it is in the code.
+// TestDocs: docs/reference/metrics.md has the table of families as it is in the code.
 func TestDocs(t *testing.T) {
 	raw, err := os.ReadFile(docs)
 	if err != nil {

@@ -54,7 +54,7 @@ func (f *Filter) Moves(moves []*structs.ForecastMove, index uint64) structs.Even
 	out := structs.Events{Index: index}
 	for _, m := range moves {
 		r := m.Forecast
-		ev := structs.Event{Topic: structs.TopicForecast, Type: "ForecastMoved", Key: r.JobID, Namespace: r.Namespace, Index: m.Index, Payload: map[string]any{"ForecastMove": m}}
+		ev := structs.Event{Topic: structs.TopicForecast, Type: structs.EventForecastMoved, Key: r.JobID, Namespace: r.Namespace, Index: m.Index, Payload: map[string]any{"ForecastMove": m}}
 		if f.wants(&ev) {
 			out.Events = append(out.Events, ev)
 		}

@@ -115,7 +115,7 @@ func New(opts Options, apply Applier) *Timers {
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
-	opts.Liveness = opts.Liveness.withDefaults()
+	opts.Liveness = opts.Liveness.WithDefaults()
 	return &Timers{
 		opts: opts, apply: apply, timers: map[string]clock.Timer{}, granted: map[string]time.Duration{}, expired: map[string]bool{},
 		more: make(chan struct{}, 1), suspectSet: newSuspectSet(),

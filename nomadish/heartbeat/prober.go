@@ -40,7 +40,8 @@ type Liveness struct {
 	MassFailureLimit  time.Duration
 }
 
-func (l Liveness) withDefaults() Liveness {
+// WithDefaults returns the configuration with the defaults in the place of zero values.
+func (l Liveness) WithDefaults() Liveness {
 	set := func(d *time.Duration, to time.Duration) {
 		if *d <= 0 {
 			*d = to

@@ -31,8 +31,8 @@ const (
 
 // Bounds of the small parts, in bytes: cluster configurations of thousands of servers fit.
 const (
-	maxMeta = 1 << 20
-	maxSums = 4 << 10
+	maxMeta = 1 << 20 // bytes of the description in an archive
+	maxSums = 4 << 10 // bytes of the checksums in an archive
 )
 
 // damaged is the hint of every error about an archive's content.

@@ -13,7 +13,7 @@ import (
 const (
 	DefaultMaxBytes = 64 << 30
 	DefaultIdle     = 2 * time.Minute
-	maxUploads      = 2
+	maxUploads      = 2 // archives that are received at once
 )
 
 // SpoolOptions bound a Spool.

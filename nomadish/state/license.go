@@ -7,12 +7,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Event types.
-const (
-	eventLicenseUpserted = "LicenseUpserted"
-	eventLicenseDeleted  = "LicenseDeleted"
-)
-
 // Licenses reads the licenses of a snapshot.
 type Licenses struct{ snap *Snapshot }
 
@@ -56,7 +50,7 @@ func (x *txn) license(name string) *structs.License {
 
 // LicenseUpsert makes a license or replaces it. Its count may be below what is used: what runs goes on.
 func (w *Writer) LicenseUpsert(index uint64, e *structs.LicenseUpsertEntry) error {
-	return w.commit(index, e.Time, eventLicenseUpserted, "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventLicenseUpserted, "", func(x *txn) error {
 		if err := e.License.Validate(); err != nil {
 			return err
 		}
@@ -82,7 +76,7 @@ func (w *Writer) LicenseUpsert(index uint64, e *structs.LicenseUpsertEntry) erro
 
 // LicenseDelete removes a license that nobody uses.
 func (w *Writer) LicenseDelete(index uint64, e *structs.LicenseDeleteEntry) error {
-	return w.commit(index, e.Time, eventLicenseDeleted, "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventLicenseDeleted, "", func(x *txn) error {
 		was := x.license(e.Name)
 		if was == nil {
 			return missing("license", e.Name)

@@ -9,12 +9,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Event types of the stream. No topic has them yet, as with Nomad.
-const (
-	eventNamespaceUpserted = "NamespaceUpserted"
-	eventNamespaceDeleted  = "NamespaceDeleted"
-)
-
 // Namespaces reads the namespaces of a snapshot.
 type Namespaces struct{ snap *Snapshot }
 
@@ -45,7 +39,7 @@ func (n Namespaces) List(ws *WatchSet, prefix string, reverse bool) iter.Seq[*st
 
 // NamespaceUpsert makes a namespace, or replaces it.
 func (w *Writer) NamespaceUpsert(index uint64, e *structs.NamespaceUpsertEntry) error {
-	return w.commit(index, e.Time, eventNamespaceUpserted, "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNamespaceUpserted, "", func(x *txn) error {
 		if err := e.Namespace.Validate(); err != nil {
 			return err
 		}
@@ -69,7 +63,7 @@ func (w *Writer) NamespaceUpsert(index uint64, e *structs.NamespaceUpsertEntry) 
 
 // NamespaceDelete removes a namespace in which no job is that is not dead.
 func (w *Writer) NamespaceDelete(index uint64, e *structs.NamespaceDeleteEntry) error {
-	return w.commit(index, e.Time, eventNamespaceDeleted, "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNamespaceDeleted, "", func(x *txn) error {
 		if e.Name == structs.DefaultNamespace {
 			return structs.Errorf(structs.CodeBadRequest, "can not delete default namespace")
 		}

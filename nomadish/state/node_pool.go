@@ -10,12 +10,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Event types, as Nomad's stream names them.
-const (
-	eventNodePoolUpserted = "NodePoolUpserted"
-	eventNodePoolDeleted  = "NodePoolDeleted"
-)
-
 // NodePools reads the node pools of a snapshot.
 type NodePools struct{ snap *Snapshot }
 
@@ -86,7 +80,7 @@ func (x *txn) nodePool(name string) *structs.NodePool {
 
 // NodePoolUpsert makes node pools, or replaces them unless the entry forbids that.
 func (w *Writer) NodePoolUpsert(index uint64, e *structs.NodePoolUpsertEntry) error {
-	return w.commit(index, e.Time, eventNodePoolUpserted, "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNodePoolUpserted, "", func(x *txn) error {
 		added := map[string]bool{}
 		for _, p := range e.Pools {
 			if err := p.Validate(); err != nil {
@@ -123,7 +117,7 @@ func (w *Writer) NodePoolUpsert(index uint64, e *structs.NodePoolUpsertEntry) er
 
 // NodePoolDelete removes a node pool that nobody uses.
 func (w *Writer) NodePoolDelete(index uint64, e *structs.NodePoolDeleteEntry) error {
-	return w.commit(index, e.Time, eventNodePoolDeleted, "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNodePoolDeleted, "", func(x *txn) error {
 		if structs.BuiltInNodePool(e.Name) != nil {
 			return structs.Errorf(structs.CodeBadRequest, "node pool %q is built in and cannot be deleted", e.Name)
 		}

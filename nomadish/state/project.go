@@ -103,7 +103,7 @@ func (p projects) settle() {
 		now := p.now(name, at)
 		if scheduler.SetProject(x.edit, name, now) && !named[name] {
 			row := p.reads().Get(name)
-			x.changes = append(x.changes, Change{Kind: KindProject, Key: name, Old: row, New: row, Type: eventWeek})
+			x.changes = append(x.changes, Change{Kind: KindProject, Key: name, Old: row, New: row, Type: structs.EventProjectWeekTurned})
 		}
 	}
 	if first && x.edit.World().AnyOwner() {
@@ -111,8 +111,6 @@ func (p projects) settle() {
 	}
 }
 
-// eventWeek is the type of the event of a project whose week is another one.
-const eventWeek = "ProjectWeekTurned"
 
 // restoreProjects states what all projects are of an edit that knows none yet, and has all nodes and allocations.
 func restoreProjects(r reader, edit *scheduler.Edit) {

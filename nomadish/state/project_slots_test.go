@@ -70,7 +70,7 @@ func TestSlotsOfTheWeek(t *testing.T) {
 		t.Fatal(found, err)
 	}
 	for _, c := range changes.Items {
-		if c.Kind == KindProject && c.Type == eventWeek {
+		if c.Kind == KindProject && c.Type == structs.EventProjectWeekTurned {
 			turned++
 		}
 	}

@@ -117,7 +117,7 @@ func (w workflows) store(job *structs.Job) (*structs.Job, error) {
 		job.Version = x.firstVersion(job.Namespace, job.ID)
 	}
 	event := x.event
-	x.event = "JobRegistered"
+	x.event = structs.EventJobRegistered
 	job = x.putVersion(was, job)
 	x.event = event
 	return job, nil
@@ -142,7 +142,7 @@ func (w workflows) stop(namespace, id string) {
 	stopped := *job
 	stopped.Stop = true
 	event := x.event
-	x.event = "JobDeregistered"
+	x.event = structs.EventJobDeregistered
 	job = x.putVersion(job, &stopped)
 	x.event = event
 	w.evaluate(job, structs.EvalTriggerJobDeregister)
@@ -179,6 +179,6 @@ func (w workflows) aliveIn(namespace string) string {
 func (w workflows) forget(namespace string) {
 	for _, r := range collect(rows[structs.WorkflowRun](w.x, false, workflowtable.Workflows, byPrefix, namespace, "")) {
 		w.drop(workflowtable.Workflows, r)
-		w.x.changes = append(w.x.changes, Change{Kind: KindWorkflow, Key: r.NamespacedID().String(), Old: r, Type: "WorkflowDeleted"})
+		w.x.changes = append(w.x.changes, Change{Kind: KindWorkflow, Key: r.NamespacedID().String(), Old: r, Type: structs.EventWorkflowDeleted})
 	}
 }

@@ -32,7 +32,7 @@ func (w workflows) start(p *structs.JudgedPlan) (now *structs.JudgedPlan, regist
 		return p, nil
 	}
 	event := x.event
-	x.now, x.event = e.Time, "WorkflowAdvanced"
+	x.now, x.event = e.Time, structs.EventWorkflowAdvanced
 	edit, byID := w.edit(), map[structs.NamespacedID]*structs.Job{}
 	edit.Register = func(job *structs.Job) error {
 		job, err := w.store(job)

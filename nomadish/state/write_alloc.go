@@ -68,7 +68,7 @@ func (x *txn) dropAlloc(was *structs.Allocation) {
 // AllocClient takes what clients report. What has ended stays as it ended, and what
 // is not known (it was collected meanwhile) is passed over.
 func (w *Writer) AllocClient(index uint64, e *structs.AllocClientEntry) error {
-	return w.commit(index, e.Time, "AllocationUpdated", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventAllocationUpdated, "", func(x *txn) error {
 		for _, u := range e.Updates {
 			if u != nil {
 				x.report(u)
@@ -117,7 +117,7 @@ func (x *txn) report(u *structs.AllocClientUpdate) {
 
 // AllocTransition sets transitions of allocations; it ignores unknown allocations.
 func (w *Writer) AllocTransition(index uint64, e *structs.AllocTransitionEntry) error {
-	return w.commit(index, e.Time, "AllocationUpdateDesiredStatus", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventAllocationUpdateDesiredStatus, "", func(x *txn) error {
 		for _, id := range slices.Sorted(maps.Keys(e.Transitions)) {
 			if was := x.alloc(id); was != nil && e.Transitions[id] != nil {
 				x.transition(was, e.Transitions[id])
@@ -140,7 +140,7 @@ func (x *txn) transition(was *structs.Allocation, to *structs.DesiredTransition)
 
 // PlanApply commits judged plans in their order.
 func (w *Writer) PlanApply(index uint64, e *structs.PlanCommit) error {
-	return w.commit(index, 0, "PlanResult", "", func(x *txn) error {
+	return w.commit(index, 0, structs.EventPlanResult, "", func(x *txn) error {
 		for _, p := range e.Plans {
 			if p == nil {
 				continue

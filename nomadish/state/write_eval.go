@@ -10,7 +10,7 @@ import (
 
 // EvalUpsert stores evaluations.
 func (w *Writer) EvalUpsert(index uint64, e *structs.EvalUpsertEntry) error {
-	return w.commit(index, e.Time, "EvaluationUpdated", "", func(x *txn) error { return x.upsertEvals(e.Evals) })
+	return w.commit(index, e.Time, structs.EventEvaluationUpdated, "", func(x *txn) error { return x.upsertEvals(e.Evals) })
 }
 
 func (x *txn) upsertEvals(evals []*structs.Evaluation) error {

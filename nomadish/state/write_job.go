@@ -16,7 +16,7 @@ func (x *txn) job(ns, id string) *structs.Job { return get[structs.Job](x, Table
 // JobRegister stores a new version of a job, or leaves the one there is when the
 // specification is the same, and stores the evaluation.
 func (w *Writer) JobRegister(index uint64, e *structs.JobRegisterEntry) error {
-	return w.commit(index, e.Time, "JobRegistered", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventJobRegistered, "", func(x *txn) error {
 		if e.Job == nil {
 			return structs.Errorf(structs.CodeBadRequest, "job registration: no job")
 		}
@@ -67,7 +67,7 @@ func checkJob(job *structs.Job) error {
 
 // JobStability marks a version of a job as stable or not stable.
 func (w *Writer) JobStability(index uint64, e *structs.JobStabilityEntry) error {
-	return w.commit(index, e.Time, "JobRegistered", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventJobRegistered, "", func(x *txn) error {
 		job := x.job(e.Namespace, e.JobID)
 		if job == nil {
 			return missing("job", e.JobID)
@@ -180,7 +180,7 @@ func (x *txn) jobEval(job *structs.Job, eval *structs.Evaluation) error {
 
 // JobDeregister stops a job, which is a new version, or purges it.
 func (w *Writer) JobDeregister(index uint64, e *structs.JobDeregisterEntry) error {
-	return w.commit(index, e.Time, "JobDeregistered", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventJobDeregistered, "", func(x *txn) error {
 		job := x.job(e.Namespace, e.JobID)
 		if job == nil {
 			return missing("job", e.JobID)
@@ -231,7 +231,7 @@ func (x *txn) purge(job *structs.Job) {
 
 // JobScale changes a group's count, which is a new version, and records the event.
 func (w *Writer) JobScale(index uint64, e *structs.JobScaleEntry) error {
-	return w.commit(index, e.Time, "JobRegistered", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventJobRegistered, "", func(x *txn) error {
 		job := x.job(e.Namespace, e.JobID)
 		if job == nil {
 			return missing("job", e.JobID)

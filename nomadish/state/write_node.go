@@ -10,15 +10,6 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Event types, as Nomad's stream names them.
-const (
-	eventNodeRegistration   = "NodeRegistration"
-	eventNodeDeregistration = "NodeDeregistration"
-	eventNodeEligibility    = "NodeEligibility"
-	eventNodeDrain          = "NodeDrain"
-	eventNode               = "NodeStreamEvent"
-)
-
 func (x *txn) node(id string) *structs.Node { return get[structs.Node](x, TableNodes, byID, id) }
 
 // putNode stores a node that is this transaction's own copy.
@@ -49,7 +40,7 @@ func (x *txn) addEvent(n *structs.Node, events ...*structs.NodeEvent) {
 // NodeRegister registers a node or replaces what it reports about itself. A known node
 // keeps its eligibility, drain and events; its secret must be the one it had.
 func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error {
-	return w.commit(index, e.Time, eventNodeRegistration, e.EvalSeed, func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNodeRegistration, e.EvalSeed, func(x *txn) error {
 		if e.Node == nil {
 			return structs.Errorf(structs.CodeBadRequest, "node registration: no node")
 		}
@@ -160,7 +151,7 @@ func checkNodeStatus(s string) error {
 
 // NodeDeregister forgets nodes. What their clients had not ended is lost.
 func (w *Writer) NodeDeregister(index uint64, e *structs.NodeDeregisterEntry) error {
-	return w.commit(index, e.Time, eventNodeDeregistration, e.EvalSeed, func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNodeDeregistration, e.EvalSeed, func(x *txn) error {
 		found := false
 		done := map[structs.NamespacedID]bool{}
 		for _, id := range e.NodeIDs {
@@ -197,7 +188,7 @@ func (x *txn) dropNode(was *structs.Node) {
 
 // NodeStatus moves nodes to a status. Unknown ones are passed over, unless none is known.
 func (w *Writer) NodeStatus(index uint64, e *structs.NodeStatusEntry) error {
-	return w.commit(index, e.Time, eventNode, e.EvalSeed, func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNodeStreamEvent, e.EvalSeed, func(x *txn) error {
 		if err := checkNodeStatus(e.Status); err != nil {
 			return err
 		}
@@ -241,7 +232,7 @@ func (w *Writer) NodeStatus(index uint64, e *structs.NodeStatusEntry) error {
 // NodeEligibility makes a node eligible or not. One that is being drained cannot
 // become eligible.
 func (w *Writer) NodeEligibility(index uint64, e *structs.NodeEligibilityEntry) error {
-	return w.commit(index, e.Time, eventNodeEligibility, e.EvalSeed, func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNodeEligibility, e.EvalSeed, func(x *txn) error {
 		was := x.node(e.NodeID)
 		if was == nil {
 			return missing("node", e.NodeID)
@@ -269,7 +260,7 @@ func (w *Writer) NodeEligibility(index uint64, e *structs.NodeEligibilityEntry) 
 
 // NodeDrain starts, changes or ends a drain.
 func (w *Writer) NodeDrain(index uint64, e *structs.NodeDrainEntry) error {
-	return w.commit(index, e.Time, eventNodeDrain, e.EvalSeed, func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventNodeDrain, e.EvalSeed, func(x *txn) error {
 		was := x.node(e.NodeID)
 		if was == nil {
 			return missing("node", e.NodeID)
@@ -318,7 +309,7 @@ func drainStatus(given, usual string) string {
 // NodeEvents appends to nodes' events; unknown nodes are passed over. World keeps the node as it
 // was: events are nothing to the scheduler.
 func (w *Writer) NodeEvents(index uint64, e *structs.NodeEventsEntry) error {
-	return w.commit(index, 0, eventNode, "", func(x *txn) error {
+	return w.commit(index, 0, structs.EventNodeStreamEvent, "", func(x *txn) error {
 		for _, id := range slices.Sorted(maps.Keys(e.Events)) {
 			if was := x.node(id); was != nil {
 				now := was.Copy()

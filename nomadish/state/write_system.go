@@ -17,7 +17,7 @@ import (
 // SchedulerConfig sets the scheduler's configuration. With CAS and another index it
 // answers with a conflict.
 func (w *Writer) SchedulerConfig(index uint64, e *structs.SchedulerConfigEntry) error {
-	return w.commit(index, e.Time, "SchedulerConfigUpdated", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventSchedulerConfigUpdated, "", func(x *txn) error {
 		if err := e.Config.Validate(); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (w *Writer) SigningKey(index uint64, e *structs.SigningKeyEntry) error {
 
 // Collect forgets what garbage collection found, as far as it is still over.
 func (w *Writer) Collect(index uint64, e *structs.CollectEntry) error {
-	return w.commit(index, e.Time, "Collected", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventCollected, "", func(x *txn) error {
 		jobs := map[structs.NamespacedID]bool{}
 		for _, id := range e.Jobs {
 			jobs[id] = x.jobCollectable(id)
@@ -159,7 +159,7 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 // Reconcile makes anew what is derived from the tables: summaries, tallies and the
 // World. Differences, called before, returns what it mends.
 func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
-	return w.commit(index, e.Time, "Reconciled", "", func(x *txn) error {
+	return w.commit(index, e.Time, structs.EventReconciled, "", func(x *txn) error {
 		x.edit = rebuild(x, &x.allocs.Table)
 		x.rebuildTallies()
 		for row := range rows[structs.Project](x, false, TableProjects, byID) {

@@ -67,9 +67,10 @@ type eventlog struct {
 	_ struct{} `inert:"enabled,level"`
 }
 
+// clientJoin states which servers a client begins with.
 type clientJoin struct {
-	StartJoin []string `hcl:"start_join,append"`
-	RetryJoin []string `hcl:"retry_join,append"`
+	StartJoin []string `hcl:"start_join,append"` // addresses of servers: RPC's, or, with the port of the clients' gossip, any of its members
+	RetryJoin []string `hcl:"retry_join,append"` // the same as start_join
 
 	_ struct{} `inert:"retry_max,retry_interval"`
 }

@@ -20,17 +20,16 @@ var pluginConfigs = map[string]reflect.Type{
 // without effect, a configuration that has them is taken.
 var inertPlugins = []string{"docker", "exec", "java", "qemu", "nomad-driver-exec2", "nomad-driver-podman", "nomad-driver-virt"}
 
+// rawExecPlugin configures the driver raw_exec, which runs tasks as processes of the machine.
 type rawExecPlugin struct {
-	Enabled   bool     `hcl:"enabled"`
-	DeniedEnv []string `hcl:"denied_envvars"`
-	// DeniedUIDs and DeniedGIDs are numbers and ranges of them, with commas between.
-	DeniedUIDs string `hcl:"denied_host_uids"`
-	DeniedGIDs string `hcl:"denied_host_gids"`
-	NoCgroups  bool   `hcl:"no_cgroups"`
-	// AllowNewPrivs and AllowCgroupOverride are ours, and PidsLimit, named as the docker driver has it: processes and threads of a task.
-	AllowNewPrivs       bool `hcl:"allow_new_privs"`
-	AllowCgroupOverride bool `hcl:"allow_cgroup_override"`
-	PidsLimit           int  `hcl:"pids_limit"`
+	Enabled             bool     `hcl:"enabled"`               // whether tasks may use raw_exec, which runs them without isolation; default: true with -dev, else false
+	DeniedEnv           []string `hcl:"denied_envvars"`        // patterns of environment variables of the agent that tasks do not get
+	DeniedUIDs          string   `hcl:"denied_host_uids"`      // user IDs that no task runs as: numbers and ranges, with commas between
+	DeniedGIDs          string   `hcl:"denied_host_gids"`      // the same of group IDs
+	NoCgroups           bool     `hcl:"no_cgroups"`            // runs tasks without limits, outside of control groups
+	AllowNewPrivs       bool     `hcl:"allow_new_privs"`       // tasks may state no_new_privs = false
+	AllowCgroupOverride bool     `hcl:"allow_cgroup_override"` // tasks may name the control group that they run in
+	PidsLimit           int      `hcl:"pids_limit"`            // processes and threads of a task; -1: any number; default: 1024
 }
 
 type mockPlugin struct {

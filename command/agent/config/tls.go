@@ -4,13 +4,11 @@ import "github.com/nomadish/nomadish/internal/wire"
 
 // TLS specifies which connections are guarded by certificates, and how.
 type TLS struct {
-	HTTP bool `hcl:"http"` // the HTTP API is HTTPS
-	RPC  bool `hcl:"rpc"`  // RPC and Raft, on both sides
-	// CAFile, CertFile and KeyFile are PEM: the authorities that are believed, and this
-	// agent's own certificate and key.
-	CAFile   string `hcl:"ca_file"`
-	CertFile string `hcl:"cert_file"`
-	KeyFile  string `hcl:"key_file"`
+	HTTP     bool   `hcl:"http"`      // the HTTP API is HTTPS
+	RPC      bool   `hcl:"rpc"`       // RPC and Raft, on both sides
+	CAFile   string `hcl:"ca_file"`   // PEM: the authorities whose certificates are trusted
+	CertFile string `hcl:"cert_file"` // PEM: the agent's certificate
+	KeyFile  string `hcl:"key_file"`  // PEM: its key
 	// VerifyServerHostname lets only certificates of the name server.REGION.nomad act as
 	// servers.
 	VerifyServerHostname bool `hcl:"verify_server_hostname"`
@@ -21,8 +19,8 @@ type TLS struct {
 	ClientRequests bool `hcl:"client_requests"`
 	// RPCUpgradeMode lets plain connections in as well, while a cluster is moved to TLS.
 	RPCUpgradeMode bool   `hcl:"rpc_upgrade_mode"`
-	MinVersion     string `hcl:"tls_min_version"`   // tls12 (the default) or tls13
-	CipherSuites   string `hcl:"tls_cipher_suites"` // of TLS 1.2, with commas between
+	MinVersion     string `hcl:"tls_min_version"`   // the lowest version of TLS: tls12 or tls13; default: tls12
+	CipherSuites   string `hcl:"tls_cipher_suites"` // those of TLS 1.2, with commas between
 }
 
 // On reports whether anything is guarded.

@@ -2,8 +2,8 @@ package httpapi
 
 // A body of many small values takes a hundred times its size in memory once it is read. The greatest job has a tenth of these.
 const (
-	maxJSONContainers = 200_000 // objects and lists
-	maxJSONValues     = 2_000_000
+	maxJSONContainers = 200_000   // objects and lists
+	maxJSONValues     = 2_000_000 // values of all kinds
 	// Below this size no body has too many of them to matter, and none is counted.
 	countedJSON = 256 << 10
 )

@@ -22,8 +22,8 @@ const (
 	redacted = "<redacted>"
 	// maxFile, maxList and maxText bound what is reported of a machine: bytes of a file, entries of a list, bytes of a text.
 	maxFile = 64 << 10
-	maxList = 256
-	maxText = 4 << 10
+	maxList = 256     // entries of a list about the host
+	maxText = 4 << 10 // bytes of a text about the host; more is cut
 )
 
 // shownEnv are the variables whose values are shown; of all others only the names are.

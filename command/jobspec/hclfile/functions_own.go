@@ -27,11 +27,11 @@ import (
 
 // What one call of a function may make.
 const (
-	maxFunctionBytes    = 10_000_000
-	maxFunctionElements = 100_000
-	maxIndent           = 1000
-	maxFormatWidth      = 4 // digits
-	maxIntegerDigits    = 1000
+	maxFunctionBytes    = 10_000_000 // bytes that a function may return
+	maxFunctionElements = 100_000    // elements that a function may return
+	maxIndent           = 1000       // spaces of indent
+	maxFormatWidth      = 4          // digits
+	maxIntegerDigits    = 1000       // digits of a number in text
 )
 
 // textFunc makes a function of strings that returns a string.

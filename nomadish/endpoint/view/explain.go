@@ -22,7 +22,7 @@ const (
 	leavingNodes  = 200
 	nearNamed     = 3
 	nearLooked    = 10_000
-	maxExplaining = 2
+	maxExplaining = 2 // explanations that a server makes at once
 )
 
 // jobExplain returns why a job is placed as it is. What an explanation reads is nearly

@@ -15,8 +15,8 @@ import (
 // Limits of one page of the topology: of numbers only, and with every device. A node
 // of 8 GPUs takes about 300 bytes of the first and 5 KiB of the second.
 const (
-	maxTopologyNodes   = 1000
-	maxTopologyDetails = 128
+	maxTopologyNodes   = 1000 // nodes of an answer; the rest is on the next pages
+	maxTopologyDetails = 128  // nodes of an answer with their devices
 )
 
 func (e *Endpoint) topology(ctx context.Context, args *structs.TopologyRequest) (*structs.TopologyReply, error) {

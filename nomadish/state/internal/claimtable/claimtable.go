@@ -68,22 +68,21 @@ type Edit struct {
 // Event returns the time of an entry, the type of its event, and the seed of the evaluations that it makes; the type is "" if the entry is
 // not about what namespaces own.
 func Event(payload any) (at int64, event, seed string) {
-	const upserted = "VirtualClusterUpserted"
 	switch e := payload.(type) {
 	case *structs.VirtualClusterUpsertEntry:
-		return e.Time, upserted, e.EvalSeed
+		return e.Time, structs.EventVirtualClusterUpserted, e.EvalSeed
 	case *structs.VirtualClusterDeleteEntry:
-		return e.Time, "VirtualClusterDeleted", e.EvalSeed
+		return e.Time, structs.EventVirtualClusterDeleted, e.EvalSeed
 	case *structs.ClaimsTimeEntry:
-		return e.Now, "VirtualClusterTurned", e.EvalSeed
+		return e.Now, structs.EventVirtualClusterTurned, e.EvalSeed
 	case *structs.VirtualClusterShiftEntry:
-		return e.Time, upserted, e.EvalSeed
+		return e.Time, structs.EventVirtualClusterUpserted, e.EvalSeed
 	case *structs.VirtualClusterPointsEntry:
-		return e.Time, upserted, ""
+		return e.Time, structs.EventVirtualClusterUpserted, ""
 	case *structs.ExchangePutEntry:
-		return e.Time, "ExchangePut", ""
+		return e.Time, structs.EventExchangePut, ""
 	case *structs.ExchangeWithdrawEntry:
-		return e.Time, "ExchangeWithdrawn", ""
+		return e.Time, structs.EventExchangeWithdrawn, ""
 	}
 	return 0, "", ""
 }

@@ -134,15 +134,15 @@ type Edit struct {
 func Event(payload any) (at int64, event, seed string) {
 	switch e := payload.(type) {
 	case *structs.ProjectUpsertEntry:
-		return e.Time, "ProjectUpserted", ""
+		return e.Time, structs.EventProjectUpserted, ""
 	case *structs.ProjectDeleteEntry:
-		return e.Time, "ProjectDeleted", ""
+		return e.Time, structs.EventProjectDeleted, ""
 	case *structs.ProjectCalendarEntry:
-		return e.Time, "ProjectCalendarEdited", e.EvalSeed
+		return e.Time, structs.EventProjectCalendarEdited, e.EvalSeed
 	case *structs.FlowUpsertEntry:
-		return e.Time, "FlowUpserted", ""
+		return e.Time, structs.EventFlowUpserted, ""
 	case *structs.FlowDeleteEntry:
-		return e.Time, "FlowDeleted", ""
+		return e.Time, structs.EventFlowDeleted, ""
 	}
 	return 0, "", ""
 }

@@ -31,13 +31,13 @@ type Edit struct {
 func Event(payload any) (at int64, event, seed string) {
 	switch e := payload.(type) {
 	case *structs.WorkflowRunEntry:
-		return e.Time, "WorkflowRunRegistered", ""
+		return e.Time, structs.EventWorkflowRunRegistered, ""
 	case *structs.WorkflowAdvanceEntry:
-		return e.Time, "WorkflowAdvanced", e.EvalSeed
+		return e.Time, structs.EventWorkflowAdvanced, e.EvalSeed
 	case *structs.WorkflowStateEntry:
-		return e.Time, "WorkflowStateChanged", e.EvalSeed
+		return e.Time, structs.EventWorkflowStateChanged, e.EvalSeed
 	case *structs.WorkflowDeleteEntry:
-		return e.Time, "WorkflowDeleted", ""
+		return e.Time, structs.EventWorkflowDeleted, ""
 	}
 	return 0, "", ""
 }
