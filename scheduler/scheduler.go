@@ -161,6 +161,12 @@ func RequestKeyOf(
 	return requestkey.Of(w, job, groups, has, config, reservations)
 }
 
+// Room is what is left of room on all nodes while nothing comes free: which request keys it may help.
+type Room = requestkey.Room
+
+// NewRoom returns what is left before anything is placed.
+func NewRoom() *Room { return requestkey.NewRoom() }
+
 // Entitlement is what the groups of a job may claim of what their namespace owns.
 type Entitlement = feasible.Entitlement
 

@@ -101,6 +101,8 @@ type group struct {
 	open   bool   // it must be tried
 	// helped are the nodes of which room came free since it was tried, and nothing else that may help; nil: it must be tried for another reason, too.
 	helped []string
+	// everywhere: they are too many to be listed, and nothing else may help.
+	everywhere bool
 }
 
 // of returns those of a user, made if need be.
@@ -456,26 +458,28 @@ func (b *blocked) free(r *releases, index uint64) {
 	if len(r.classes)+len(r.owners)+len(r.projects)+len(r.licenses) == 0 && !r.allOwners && !r.allProjects {
 		return
 	}
-	open := func(g *group, by []string) {
-		was, helped := g.open, g.helped
+	open := func(g *group, byNodes bool, by []string) {
+		was, helped, everywhere := g.open, g.helped, g.everywhere
 		g.freed = index
 		b.open(g)
-		if by != nil && (!was || helped != nil) && len(helped)+len(by) <= maxPositions {
+		switch {
+		case !byNodes || was && helped == nil && !everywhere: // there is another reason, too
+		case by != nil && !everywhere && len(helped)+len(by) <= maxPositions:
 			g.helped = append(slices.Clip(by), helped...)
+		default:
+			g.everywhere = true
 		}
 	}
 	nodes := r.nodeIDs()
 	for job := range r.jobs { // order does not matter: each group has its own mark
 		for _, w := range b.ofJob[job] { // nor here
-			open(w.group, nil)
+			open(w.group, false, nil)
 		}
 	}
 	for _, g := range b.groups { // nor here
 		if g.freed < index {
-			if may, byNodes := r.may(g); may && byNodes {
-				open(g, nodes)
-			} else if may {
-				open(g, nil)
+			if may, byNodes := r.may(g); may {
+				open(g, byNodes, nodes)
 			}
 		}
 	}
@@ -537,7 +541,7 @@ func (b *blocked) tryAll(pool string) {
 
 // open has a group tried, unless it is entitled to nothing that is free.
 func (b *blocked) open(g *group) {
-	g.helped = nil
+	g.helped, g.everywhere = nil, false
 	if !g.open && (!g.key.entitled || g.requestKey.Entitlement.Free(b.world(), 1) > 0) {
 		g.open = true
 		delete(b.gates.later, g)
@@ -549,7 +553,7 @@ func (b *blocked) open(g *group) {
 func (b *blocked) tried(g *group, index uint64, left *structs.Evaluation, round int) {
 	g.known = left
 	if g.freed <= index {
-		g.open, g.helped = false, nil
+		g.open, g.helped, g.everywhere = false, nil, false
 		b.tryLater(g, round)
 	}
 }

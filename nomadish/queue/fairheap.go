@@ -10,7 +10,8 @@ type tenant struct{ namespace, user string }
 // heap of those.
 type fairHeap[T comparable] struct {
 	before     func(a, b T) bool
-	index      func(T) *int // as of heap
+	within     func(a, b T) bool // before of two of the same user and namespace
+	index      func(T) *int      // as of heap
 	of         func(T) tenant
 	namespaces map[string]*namespaceHeap[T]
 	order      *heap[*namespaceHeap[T]]
@@ -36,9 +37,9 @@ type userHeap[T comparable] struct {
 	best        T
 }
 
-func newFairHeap[T comparable](before func(a, b T) bool, index func(T) *int, of func(T) tenant) *fairHeap[T] {
+func newFairHeap[T comparable](before, within func(a, b T) bool, index func(T) *int, of func(T) tenant) *fairHeap[T] {
 	return &fairHeap[T]{
-		before: before, index: index, of: of, namespaces: map[string]*namespaceHeap[T]{},
+		before: before, within: within, index: index, of: of, namespaces: map[string]*namespaceHeap[T]{},
 		order: &heap[*namespaceHeap[T]]{
 			before: func(a, b *namespaceHeap[T]) bool { return before(a.first(), b.first()) },
 			index:  func(n *namespaceHeap[T]) *int { return &n.inOrder },
@@ -72,7 +73,7 @@ func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
 			if found && !h.before(u.list[0], best) {
 				return false
 			}
-			if x, some := u.firstOf(ok, h.before); some && (!found || h.before(x, best)) {
+			if x, some := u.firstOf(ok); some && (!found || h.before(x, best)) {
 				best, found = x, true
 			}
 			return true
@@ -83,10 +84,10 @@ func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
 }
 
 // firstOf remembers what it has found until something changes.
-func (u *userHeap[T]) firstOf(ok func(T) bool, before func(a, b T) bool) (best T, found bool) {
+func (u *userHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
 	if !u.known {
 		for _, x := range u.list {
-			if ok(x) && (!found || before(x, best)) {
+			if ok(x) && (!found || u.before(x, best)) {
 				best, found = x, true
 			}
 		}
@@ -104,7 +105,7 @@ func (h *fairHeap[T]) changed(x T, ok bool) {
 	u := h.namespaces[of.namespace].users[of.user]
 	switch {
 	case !u.known:
-	case ok && (!u.some || h.before(x, u.best)):
+	case ok && (!u.some || h.within(x, u.best)):
 		u.some, u.best = true, x
 	case !ok && u.some && u.best == x:
 		u.known = false
@@ -124,7 +125,7 @@ func (h *fairHeap[T]) put(x T) {
 	u := n.users[of.user]
 	if u == nil {
 		if u, n.spare = n.spare, nil; u == nil {
-			u = &userHeap[T]{heap: heap[T]{before: h.before, index: h.index}}
+			u = &userHeap[T]{heap: heap[T]{before: h.within, index: h.index}}
 		}
 		n.users[of.user] = u
 	}
