@@ -151,7 +151,8 @@ type entries struct {
 	user    string
 	members int // those in the heap, and those apart
 	inWaits int
-	counted bool // in pool.opened
+	home    *userHeap[*entries] // as of fairHeap
+	counted bool                // in pool.opened
 }
 
 func newEntries(g *group, user string) entries {
@@ -458,10 +459,13 @@ func (b *blocked) free(r *releases, index uint64) {
 	if len(r.classes)+len(r.owners)+len(r.projects)+len(r.licenses) == 0 && !r.allOwners && !r.allProjects {
 		return
 	}
+	pools := map[string]bool{}
 	open := func(g *group, byNodes bool, by []string) {
 		was, helped, everywhere := g.open, g.helped, g.everywhere
 		g.freed = index
-		b.open(g)
+		if b.mark(g) {
+			pools[g.key.pool] = true
+		}
 		switch {
 		case !byNodes || was && helped == nil && !everywhere: // there is another reason, too
 		case by != nil && !everywhere && len(helped)+len(by) <= maxPositions:
@@ -482,6 +486,10 @@ func (b *blocked) free(r *releases, index uint64) {
 				open(g, byNodes, nodes)
 			}
 		}
+	}
+	for name := range pools { // nor here
+		b.refreshed(b.gates.pool(name))
+		b.gates.tidy(name)
 	}
 	b.reserveNext(r.unreserved, index)
 }
@@ -541,12 +549,25 @@ func (b *blocked) tryAll(pool string) {
 
 // open has a group tried, unless it is entitled to nothing that is free.
 func (b *blocked) open(g *group) {
-	g.helped, g.everywhere = nil, false
-	if !g.open && (!g.key.entitled || g.requestKey.Entitlement.Free(b.world(), 1) > 0) {
-		g.open = true
-		delete(b.gates.later, g)
-		b.refreshAll(g)
+	if b.mark(g) {
+		b.refreshed(b.gates.pool(g.key.pool))
+		b.gates.tidy(g.key.pool)
 	}
+}
+
+// mark is open, but what follows from it for the pool, and reports whether the group was not open: refreshed must be called then.
+func (b *blocked) mark(g *group) (opened bool) {
+	g.helped, g.everywhere = nil, false
+	if g.open || g.key.entitled && g.requestKey.Entitlement.Free(b.world(), 1) <= 0 {
+		return false
+	}
+	g.open = true
+	delete(b.gates.later, g)
+	p := b.gates.pool(g.key.pool)
+	for of := range g.users {
+		b.updateOpen(p, of)
+	}
+	return true
 }
 
 // tried marks a group that was tried in a round of lending, unless room came free that it has not been tried on.

@@ -78,7 +78,9 @@ func (g *gates) newGroups(index func(*entries) *int) *fairHeap[*entries] {
 		return a.before(g, z)
 	}
 	within := func(x, y *entries) bool { return within(x.list[0], y.list[0]) }
-	return newFairHeap(before, within, index, func(of *entries) tenant { return tenant{of.group.key.namespace, of.user} })
+	h := newFairHeap(before, within, index, func(of *entries) tenant { return tenant{of.group.key.namespace, of.user} })
+	h.home = func(of *entries) **userHeap[*entries] { return &of.home }
+	return h
 }
 
 // pool returns the queue of a node pool, made if need be.

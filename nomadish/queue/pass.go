@@ -93,14 +93,20 @@ func (b *blocked) passOver(g *group, hopeless Hopeless) {
 	b.refreshed(p)
 }
 
-// allPass is mayPass for whoever of a group would be tried.
+// allPass is mayPass for whoever of a group would be tried: who has waited for the longest time may do what others may not.
 func (g *group) allPass(hopeless Hopeless) bool {
+	var oldest *entry
 	for of := range g.users {
-		if w, some := of.first(); some && (w.inDue > 0 || !g.mayPass(hopeless, w)) {
+		w, some := of.first()
+		switch {
+		case !some:
+		case w.inDue > 0:
 			return false
+		case oldest == nil || w.eval.CreateTime < oldest.eval.CreateTime:
+			oldest = w
 		}
 	}
-	return true
+	return oldest != nil && g.mayPass(hopeless, oldest)
 }
 
 // shut marks a group that need not be tried; refreshed must be called after that.
