@@ -139,6 +139,9 @@ func ShareOn(e *Edit, pool, namespace string) int { return world.Base(e).Share(p
 // UserShareOn returns the share that World.UserShare is once the edit has ended.
 func UserShareOn(e *Edit, pool, user string) int { return world.Base(e).UserShare(pool, user) }
 
+// EditInPlace begins an edit that changes the Worlds which it returned before, of which nobody may keep one.
+func EditInPlace(w *World) *Edit { return world.InPlace(w) }
+
 // Pass decides evaluations one after the other on one World that moves on with each of
 // them. It is for one goroutine.
 type Pass = pass.Pass
