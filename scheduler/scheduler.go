@@ -139,6 +139,9 @@ func ShareOn(e *Edit, pool, namespace string) int { return world.Base(e).Share(p
 // UserShareOn returns the share that World.UserShare is once the edit has ended.
 func UserShareOn(e *Edit, pool, user string) int { return world.Base(e).UserShare(pool, user) }
 
+// EditInPlace begins an edit that changes the Worlds which it returned before, of which nobody may keep one.
+func EditInPlace(w *World) *Edit { return world.InPlace(w) }
+
 // Pass decides evaluations one after the other on one World that moves on with each of
 // them. It is for one goroutine.
 type Pass = pass.Pass
@@ -160,6 +163,12 @@ func RequestKeyOf(
 ) RequestKey {
 	return requestkey.Of(w, job, groups, has, config, reservations)
 }
+
+// Room is what is left of room on all nodes while nothing comes free: which request keys it may help.
+type Room = requestkey.Room
+
+// NewRoom returns what is left before anything is placed.
+func NewRoom() *Room { return requestkey.NewRoom() }
 
 // Entitlement is what the groups of a job may claim of what their namespace owns.
 type Entitlement = feasible.Entitlement

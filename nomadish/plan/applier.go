@@ -274,6 +274,11 @@ func (p *pipeline) endCommit() {
 // waiting for a commit.
 func (p *pipeline) advance(ctx context.Context) {
 	for {
+		select {
+		case <-p.committing():
+			p.endCommit()
+		default:
+		}
 		if p.open != nil && len(p.open.plans) == 0 {
 			p.open = nil // an idle round would grow old
 		}

@@ -45,11 +45,6 @@ func (s *Steps) Submit(ctx context.Context, p *structs.Plan) (*Offer, error) {
 
 // Step judges what waits and has commits made, as far as it can.
 func (s *Steps) Step(ctx context.Context) {
-	select {
-	case <-s.p.committing():
-		s.p.endCommit()
-	default:
-	}
 	s.p.advance(ctx)
 }
 

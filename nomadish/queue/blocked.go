@@ -101,6 +101,8 @@ type group struct {
 	open   bool   // it must be tried
 	// helped are the nodes of which room came free since it was tried, and nothing else that may help; nil: it must be tried for another reason, too.
 	helped []string
+	// everywhere: they are too many to be listed, and nothing else may help.
+	everywhere bool
 }
 
 // of returns those of a user, made if need be.
@@ -149,7 +151,8 @@ type entries struct {
 	user    string
 	members int // those in the heap, and those apart
 	inWaits int
-	counted bool // in pool.opened
+	home    *userHeap[*entries] // as of fairHeap
+	counted bool                // in pool.opened
 }
 
 func newEntries(g *group, user string) entries {
@@ -456,28 +459,37 @@ func (b *blocked) free(r *releases, index uint64) {
 	if len(r.classes)+len(r.owners)+len(r.projects)+len(r.licenses) == 0 && !r.allOwners && !r.allProjects {
 		return
 	}
-	open := func(g *group, by []string) {
-		was, helped := g.open, g.helped
+	pools := map[string]bool{}
+	open := func(g *group, byNodes bool, by []string) {
+		was, helped, everywhere := g.open, g.helped, g.everywhere
 		g.freed = index
-		b.open(g)
-		if by != nil && (!was || helped != nil) && len(helped)+len(by) <= maxPositions {
+		if b.mark(g) {
+			pools[g.key.pool] = true
+		}
+		switch {
+		case !byNodes || was && helped == nil && !everywhere: // there is another reason, too
+		case by != nil && !everywhere && len(helped)+len(by) <= maxPositions:
 			g.helped = append(slices.Clip(by), helped...)
+		default:
+			g.everywhere = true
 		}
 	}
 	nodes := r.nodeIDs()
 	for job := range r.jobs { // order does not matter: each group has its own mark
 		for _, w := range b.ofJob[job] { // nor here
-			open(w.group, nil)
+			open(w.group, false, nil)
 		}
 	}
 	for _, g := range b.groups { // nor here
 		if g.freed < index {
-			if may, byNodes := r.may(g); may && byNodes {
-				open(g, nodes)
-			} else if may {
-				open(g, nil)
+			if may, byNodes := r.may(g); may {
+				open(g, byNodes, nodes)
 			}
 		}
+	}
+	for name := range pools { // nor here
+		b.refreshed(b.gates.pool(name))
+		b.gates.tidy(name)
 	}
 	b.reserveNext(r.unreserved, index)
 }
@@ -537,19 +549,32 @@ func (b *blocked) tryAll(pool string) {
 
 // open has a group tried, unless it is entitled to nothing that is free.
 func (b *blocked) open(g *group) {
-	g.helped = nil
-	if !g.open && (!g.key.entitled || g.requestKey.Entitlement.Free(b.world(), 1) > 0) {
-		g.open = true
-		delete(b.gates.later, g)
-		b.refreshAll(g)
+	if b.mark(g) {
+		b.refreshed(b.gates.pool(g.key.pool))
+		b.gates.tidy(g.key.pool)
 	}
+}
+
+// mark is open, but what follows from it for the pool, and reports whether the group was not open: refreshed must be called then.
+func (b *blocked) mark(g *group) (opened bool) {
+	g.helped, g.everywhere = nil, false
+	if g.open || g.key.entitled && g.requestKey.Entitlement.Free(b.world(), 1) <= 0 {
+		return false
+	}
+	g.open = true
+	delete(b.gates.later, g)
+	p := b.gates.pool(g.key.pool)
+	for of := range g.users {
+		b.updateOpen(p, of)
+	}
+	return true
 }
 
 // tried marks a group that was tried in a round of lending, unless room came free that it has not been tried on.
 func (b *blocked) tried(g *group, index uint64, left *structs.Evaluation, round int) {
 	g.known = left
 	if g.freed <= index {
-		g.open, g.helped = false, nil
+		g.open, g.helped, g.everywhere = false, nil, false
 		b.tryLater(g, round)
 	}
 }

@@ -10,13 +10,23 @@ type tenant struct{ namespace, user string }
 // heap of those.
 type fairHeap[T comparable] struct {
 	before     func(a, b T) bool
-	index      func(T) *int // as of heap
+	within     func(a, b T) bool // before of two of the same user and namespace
+	index      func(T) *int      // as of heap
 	of         func(T) tenant
 	namespaces map[string]*namespaceHeap[T]
 	order      *heap[*namespaceHeap[T]]
 	users      heap[*userHeap[T]] // an empty one, of which that of a namespace is made
 	size       int
 	spare      *namespaceHeap[T] // an empty one
+	// home, not nil, is where an element keeps in which of the heaps it is, if it is in any.
+	home func(T) **userHeap[T]
+	found[T]
+}
+
+// found is what firstOf has found, until something changes: best, if some, unless it is not known.
+type found[T any] struct {
+	known, some bool
+	best        T
 }
 
 // namespaceHeap is what a fairHeap has of a namespace. It is never empty, unless it is a spare one.
@@ -31,14 +41,12 @@ type namespaceHeap[T comparable] struct {
 type userHeap[T comparable] struct {
 	heap[T]
 	inOrder int
-	// known: best is what firstOf has found, if some.
-	known, some bool
-	best        T
+	found[T]
 }
 
-func newFairHeap[T comparable](before func(a, b T) bool, index func(T) *int, of func(T) tenant) *fairHeap[T] {
+func newFairHeap[T comparable](before, within func(a, b T) bool, index func(T) *int, of func(T) tenant) *fairHeap[T] {
 	return &fairHeap[T]{
-		before: before, index: index, of: of, namespaces: map[string]*namespaceHeap[T]{},
+		before: before, within: within, index: index, of: of, namespaces: map[string]*namespaceHeap[T]{},
 		order: &heap[*namespaceHeap[T]]{
 			before: func(a, b *namespaceHeap[T]) bool { return before(a.first(), b.first()) },
 			index:  func(n *namespaceHeap[T]) *int { return &n.inOrder },
@@ -64,6 +72,14 @@ func (h *fairHeap[T]) first() (x T, ok bool) {
 
 // firstOf returns the first of those that ok reports; false: there is none. changed must be called whenever ok reports something else of an element.
 func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
+	if !h.found.known {
+		best, found = h.findFirst(ok)
+		h.found.known, h.found.some, h.found.best = true, found, best
+	}
+	return h.found.best, h.found.some
+}
+
+func (h *fairHeap[T]) findFirst(ok func(T) bool) (best T, found bool) {
 	h.order.visit(func(n *namespaceHeap[T]) bool {
 		if found && !h.before(n.first(), best) {
 			return false
@@ -72,7 +88,7 @@ func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
 			if found && !h.before(u.list[0], best) {
 				return false
 			}
-			if x, some := u.firstOf(ok, h.before); some && (!found || h.before(x, best)) {
+			if x, some := u.firstOf(ok); some && (!found || h.before(x, best)) {
 				best, found = x, true
 			}
 			return true
@@ -82,11 +98,10 @@ func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
 	return best, found
 }
 
-// firstOf remembers what it has found until something changes.
-func (u *userHeap[T]) firstOf(ok func(T) bool, before func(a, b T) bool) (best T, found bool) {
+func (u *userHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
 	if !u.known {
 		for _, x := range u.list {
-			if ok(x) && (!found || before(x, best)) {
+			if ok(x) && (!found || u.before(x, best)) {
 				best, found = x, true
 			}
 		}
@@ -100,15 +115,28 @@ func (h *fairHeap[T]) changed(x T, ok bool) {
 	if *h.index(x) == 0 {
 		return
 	}
-	of := h.of(x)
-	u := h.namespaces[of.namespace].users[of.user]
+	u := h.userOf(x)
 	switch {
 	case !u.known:
-	case ok && (!u.some || h.before(x, u.best)):
+		h.found.known = false
+		return
+	case ok && (!u.some || h.within(x, u.best)):
 		u.some, u.best = true, x
 	case !ok && u.some && u.best == x:
 		u.known = false
 	}
+	if h.found.known = h.found.known && (ok || !h.found.some || h.found.best != x); h.found.known && ok && (!h.found.some || h.before(x, h.found.best)) {
+		h.found.some, h.found.best = true, x
+	}
+}
+
+// userOf is the heap that an element is in.
+func (h *fairHeap[T]) userOf(x T) *userHeap[T] {
+	if h.home != nil {
+		return *h.home(x)
+	}
+	of := h.of(x)
+	return h.namespaces[of.namespace].users[of.user]
 }
 
 // put takes an element in, or moves it to where it belongs now.
@@ -124,11 +152,13 @@ func (h *fairHeap[T]) put(x T) {
 	u := n.users[of.user]
 	if u == nil {
 		if u, n.spare = n.spare, nil; u == nil {
-			u = &userHeap[T]{heap: heap[T]{before: h.before, index: h.index}}
+			u = &userHeap[T]{heap: heap[T]{before: h.within, index: h.index}}
 		}
 		n.users[of.user] = u
 	}
-	u.known = false
+	if h.found.known, u.known = false, false; h.home != nil {
+		*h.home(x) = u
+	}
 	h.size -= u.len()
 	u.put(x)
 	h.size += u.len()
@@ -154,7 +184,7 @@ func (h *fairHeap[T]) remove(x T) {
 		delete(n.users, of.user)
 		n.spare = u
 	}
-	u.known = false
+	h.found.known, u.known = false, false
 	u.remove(x)
 	h.size--
 	if u.len() > 0 {
@@ -167,6 +197,7 @@ func (h *fairHeap[T]) remove(x T) {
 
 // shared moves a namespace to where its share puts it now.
 func (h *fairHeap[T]) shared(namespace string) {
+	h.found.known = false
 	if n := h.namespaces[namespace]; n != nil {
 		h.order.put(n)
 	}
@@ -174,6 +205,7 @@ func (h *fairHeap[T]) shared(namespace string) {
 
 // userShared moves a user to where the user's share puts it now, in all namespaces.
 func (h *fairHeap[T]) userShared(user string) {
+	h.found.known = false
 	var last *namespaceHeap[T]
 	moved := 0
 	for _, n := range h.namespaces { // order does not matter: each has a heap of its own

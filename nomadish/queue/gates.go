@@ -68,7 +68,7 @@ type readyKey struct{ kind, pool string }
 
 func (g *gates) newHeap(index func(*item) *int) *fairHeap[*item] {
 	before := func(a, b *item) bool { return a.before(g, b) }
-	return newFairHeap(before, index, func(it *item) tenant { return tenant{it.eval.Namespace, it.user} })
+	return newFairHeap(before, before, index, func(it *item) tenant { return tenant{it.eval.Namespace, it.user} })
 }
 
 func (g *gates) newGroups(index func(*entries) *int) *fairHeap[*entries] {
@@ -77,7 +77,10 @@ func (g *gates) newGroups(index func(*entries) *int) *fairHeap[*entries] {
 		z, _ := y.first()
 		return a.before(g, z)
 	}
-	return newFairHeap(before, index, func(of *entries) tenant { return tenant{of.group.key.namespace, of.user} })
+	within := func(x, y *entries) bool { return within(x.list[0], y.list[0]) }
+	h := newFairHeap(before, within, index, func(of *entries) tenant { return tenant{of.group.key.namespace, of.user} })
+	h.home = func(of *entries) **userHeap[*entries] { return &of.home }
+	return h
 }
 
 // pool returns the queue of a node pool, made if need be.

@@ -53,7 +53,7 @@ func TestFairHeap(t *testing.T) {
 		before := func(a, b *element) bool {
 			return cmp.Or(cmp.Compare(shares[a.namespace], shares[b.namespace]), cmp.Compare(users[a.user], users[b.user]), cmp.Compare(a.key, b.key)) < 0
 		}
-		h := newFairHeap(before, func(e *element) *int { return &e.at }, func(e *element) tenant { return e.tenant })
+		h := newFairHeap(before, before, func(e *element) *int { return &e.at }, func(e *element) tenant { return e.tenant })
 		names := []string{"a", "b", "c", "d", "e"}
 		all := make([]*element, 30)
 		for i := range all {

@@ -50,8 +50,9 @@ type Requests interface {
 }
 
 // Hopeless reports whether a request need not be tried, as it is of a kind that found no room before some nodes, and nothing else, came to have more,
-// and these have too little for it now.
-type Hopeless func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string) bool
+// and these have too little for it now; or, with due set, as its time alone has come, which changes nothing for it, and no node has enough. nodes is nil if
+// these are too many to be listed, or it is due.
+type Hopeless func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string, due bool) bool
 
 // Shares are dominant shares of a node pool, in whole percent (semantics part 7). A World has them.
 type Shares interface {

@@ -58,14 +58,63 @@ func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool
 			return nil, true
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
-		case hopeless != nil && w.inDue == 0 && w.group.helped != nil && w.group.requestKey.LendRounds <= 1 && hopeless(w.eval, &w.group.requestKey, w.group.helped):
-			w.group.open, w.group.helped = false, nil
-			b.blocked.refreshAll(w.group)
+		case hopeless != nil && w.inDue == 0 && w.group.mayPass(hopeless, w):
+			b.blocked.passOver(w.group, hopeless)
+			continue
+		case hopeless != nil && w.inDue > 0 && b.blocked.reservations[w.eval.Job()] == 0 && hopeless(w.eval, &w.group.requestKey, nil, true):
+			b.blocked.due.remove(w)
+			w.due = time.Time{}
 			continue
 		}
 		return b.leaseEntry(w, round), false
 	}
 	return nil, false
+}
+
+// mayPass reports whether a group need not be tried, of which it is the turn of an entry.
+func (g *group) mayPass(hopeless Hopeless, w *entry) bool {
+	return (g.helped != nil || g.everywhere) && g.requestKey.LendRounds <= 1 && hopeless(w.eval, &g.requestKey, g.helped, false)
+}
+
+// maxSwept bounds the groups among which others are looked for when one is hopeless.
+const maxSwept = 1000
+
+// passOver takes a group that is hopeless to have been tried, and at once all others of its pool that are so whoever of them would be tried.
+func (b *blocked) passOver(g *group, hopeless Hopeless) {
+	p := b.gates.pool(g.key.pool)
+	b.shut(p, g)
+	if len(b.groups) <= maxSwept {
+		for _, o := range b.groups { // order does not matter: each has its own mark
+			if o.open && !o.key.entitled && o.key.pool == g.key.pool && o.allPass(hopeless) {
+				b.shut(p, o)
+			}
+		}
+	}
+	b.refreshed(p)
+}
+
+// allPass is mayPass for whoever of a group would be tried: who has waited for the longest time may do what others may not.
+func (g *group) allPass(hopeless Hopeless) bool {
+	var oldest *entry
+	for of := range g.users {
+		w, some := of.first()
+		switch {
+		case !some:
+		case w.inDue > 0:
+			return false
+		case oldest == nil || w.eval.CreateTime < oldest.eval.CreateTime:
+			oldest = w
+		}
+	}
+	return oldest != nil && g.mayPass(hopeless, oldest)
+}
+
+// shut marks a group that need not be tried; refreshed must be called after that.
+func (b *blocked) shut(p *pool, g *group) {
+	g.open, g.helped, g.everywhere = false, nil, false
+	for of := range g.users {
+		b.updateOpen(p, of)
+	}
 }
 
 // firstAged returns the first request of which it is to be counted anew why it waits; nil: there is none. What is to be decided soon, or is being decided,

@@ -199,7 +199,7 @@ func (r *releases) may(g *group) (may, byNodes bool) {
 	if len(r.nodes) > maxPositions {
 		for class := range r.classes { // order does not matter: any will do
 			if helps(g.known, class) {
-				return true, false
+				return true, true
 			}
 		}
 		return false, false

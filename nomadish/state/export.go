@@ -279,9 +279,10 @@ func CheckRow(table string, row any) error {
 // state or the new one, never a part; all watchers wake, and feeds fall behind.
 func (w *Writer) Commit(in *Import, index uint64) {
 	in.end()
-	x := &txn{Txn: in.db.Txn(true), opts: &w.store.opts, allocs: in.allocs.Edit, entry: entry{index: index}}
+	x := &txn{db: in.db.Txn(true), opts: &w.store.opts, allocs: in.allocs.Edit, entry: entry{index: index}}
+	x.tableRows = x.db
 	x.rebuildTallies()
-	x.Commit()
+	x.db.Commit()
 	w.db = in.db
 	was := w.store.current.Load()
 	read, allocs := in.db.Txn(false), in.allocs.Commit()

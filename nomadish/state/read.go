@@ -11,6 +11,9 @@ import (
 // reader is what reads go through: a view's transaction or the writer's own.
 type reader = memtable.Reader
 
+// tableRows are the tables of memdb as a transaction has them.
+type tableRows = memtable.ReadWriter
+
 // get is the row that a unique index names, or nil.
 func get[T any](r reader, table, index string, args ...any) *T {
 	row, _ := memtable.First[T](r, table, index, args...)

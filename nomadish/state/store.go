@@ -44,7 +44,7 @@ type view struct {
 	store      *Store
 	index      uint64
 	db         *memdb.MemDB // see Store.Fork
-	txn        *memdb.Txn   // reading only
+	txn        tableRows    // reading only
 	allocs     *alloctable.Table
 	past       *historytable.Table
 	world      *scheduler.World
@@ -117,7 +117,7 @@ func newDB() *memdb.MemDB {
 // allocations that it changed. commit, if not nil, commits the tables of v, which wakes
 // their watchers, and opens them: they find v, because a [WatchSet] looks for the end of
 // what is being published before it lets its reader go on.
-func (s *Store) publish(v *view, groups []alloctable.GroupRef, feed []Changes, commit func() *memdb.Txn) {
+func (s *Store) publish(v *view, groups []alloctable.GroupRef, feed []Changes, commit func() tableRows) {
 	s.publishing.Lock()
 	if commit != nil {
 		v.txn = commit()

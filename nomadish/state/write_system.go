@@ -78,7 +78,7 @@ func (w *Writer) SigningKey(index uint64, e *structs.SigningKeyEntry) error {
 			return err
 		}
 		known := get[structs.SigningKey](x, TableSigningKeys, byID, e.Key.KeyID) != nil
-		if known || e.First && memtable.Open(x.Txn, false, TableSigningKeys, byID).Next() != nil {
+		if known || e.First && memtable.Open(x, false, TableSigningKeys, byID).Next() != nil {
 			return nil
 		}
 		now := e.Key
@@ -271,7 +271,7 @@ func Differences(s *Snapshot) []string {
 // with "pending request "), tallies, summaries and job statuses.
 func TableDifferences(s *Snapshot) []string {
 	out := requestFaults(s.v.txn)
-	x := &txn{Txn: s.v.txn, allocs: s.v.allocs.Edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
+	x := &txn{tableRows: s.v.txn, allocs: s.v.allocs.Edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
 	all := tallies(x, &x.allocs.Table)
 	have := map[structs.NamespacedID]*jobcount.Tally{}
 	x.tallies.Ascend(nil, func(_ indexkey.Hashed, t *jobcount.Tally) bool {

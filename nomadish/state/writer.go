@@ -29,13 +29,25 @@ type Writer struct {
 	store *Store
 	db    *memdb.MemDB
 	group *txn // of entries that are applied together; nil: each is by itself
-	// unread: see Unread.
-	unread bool
+	unread *unread // see Unread; nil: what is written is read
+}
+
+// unread is what a writer that nobody reads changes in place.
+type unread struct {
+	tok    *persist.Token
+	edit   *scheduler.Edit
+	rows   *memtable.Overlay
+	broken error // of an entry that was applied in part
 }
 
 // Unread has what nobody reads be kept no longer, as the state is a fork of which only what the leader's parts decide by is wanted: of jobs that are of no
-// workflow, their statuses, evaluations that have ended, and the summaries of those of which no evaluation is open.
-func (w *Writer) Unread() { w.unread = true }
+// workflow, their statuses, evaluations that have ended, and the summaries of those of which no evaluation is open. All is changed in place: of
+// Snapshots only the latest may be read, watched none of them, and the state must not be forked. If an entry is refused when something of it has been applied, so are all after it.
+func (w *Writer) Unread() {
+	w.unread = &unread{
+		tok: persist.NewToken(), edit: scheduler.EditInPlace(w.store.current.Load().world), rows: memtable.NewOverlay(w.db.Txn(false), schema()),
+	}
+}
 
 // Together shows what apply does with entries as one step, and writes what they share
 // once: the state is the same as after one entry at a time, but nobody sees it in
@@ -46,7 +58,7 @@ func (w *Writer) Together(apply func() error) error {
 	w.group = x
 	defer func() {
 		w.group = nil
-		x.Abort() // has no effect once committed
+		x.abort()
 	}()
 	if err := apply(); err != nil {
 		return err
@@ -142,7 +154,8 @@ func (w *Writer) Advance(index uint64) {
 
 // txn is log entries being applied: tables and World together.
 type txn struct {
-	*memdb.Txn
+	tableRows
+	db    *memdb.Txn // what is to be committed; nil: the rows are changed in place
 	opts    *Options
 	was     *view // that they begin with
 	allocs  *alloctable.Edit
@@ -176,22 +189,39 @@ type entry struct {
 // begin begins with the state as it is.
 func (w *Writer) begin() *txn {
 	was := w.store.current.Load()
-	return &txn{
-		Txn: w.db.Txn(true), opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks,
-		allocs: was.allocs.Edit(), past: was.past.Edit(), edit: was.world.Edit(), tallies: was.tallies, live: was.live, tok: persist.NewToken(), unread: w.unread,
+	x := &txn{opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks, tallies: was.tallies, live: was.live}
+	if u := w.unread; u != nil {
+		x.tableRows, x.unread = u.rows, true
+		x.allocs, x.past, x.edit, x.tok = was.allocs.EditInPlace(u.tok), was.past.EditInPlace(u.tok), u.edit, u.tok
+		return x
+	}
+	x.db = w.db.Txn(true)
+	x.tableRows = x.db
+	x.allocs, x.past, x.edit, x.tok = was.allocs.Edit(), was.past.Edit(), was.world.Edit(), persist.NewToken()
+	return x
+}
+
+// refused notes that an entry was, which has changed something in place if it has changed anything.
+func (w *Writer) refused(x *txn, err error) {
+	if w.unread != nil && (len(x.changes) > 0 || x.tables != tableSet{}) {
+		w.unread.broken = structs.Errorf(structs.CodeInternal, "the fork is of no use any more, as an entry was refused of which something had been applied: %w", err)
 	}
 }
 
 // commit applies one entry by f.
 func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn) error) error {
+	if w.unread != nil && w.unread.broken != nil {
+		return w.unread.broken
+	}
 	x := w.group
 	if x == nil {
 		x = w.begin()
-		defer x.Abort() // has no effect once committed
+		defer x.abort()
 	}
 	x.entry = entry{index: index, now: now, event: event, seed: seed, jobs: map[structs.NamespacedID]*counts{}}
 	x.allocs.NextEntry()
 	if err := f(x); err != nil {
+		w.refused(x, err)
 		w.Advance(index)
 		return err
 	}
@@ -227,12 +257,22 @@ func (w *Writer) finish(x *txn) {
 	if n := len(x.feed); n > 0 {
 		w.store.fed.Store(x.feed[n-1].Index) // before anybody can see what the feed is still to report
 	}
-	w.store.publish(next, x.allocs.Touched(), x.feed, func() *memdb.Txn {
-		x.Commit()
+	w.store.publish(next, x.allocs.Touched(), x.feed, func() tableRows {
+		if x.db == nil {
+			return x.tableRows
+		}
+		x.db.Commit()
 		return w.db.Txn(false)
 	})
 	if len(x.feed) > 0 {
 		w.store.ring.Append(x.feed)
+	}
+}
+
+// abort ends a transaction that was not committed; it has no effect once it was.
+func (x *txn) abort() {
+	if x.db != nil {
+		x.db.Abort()
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -166,12 +165,16 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 	}
 	config := snap.SchedulerConfig(nil)
 	after, ever := config.ReserveAfter()
-	return func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string) bool {
-		now := p.opts.Clock.Now()
-		if kind.Entitlement.Any() || ever && !now.Before(p.opts.ReserveFrom) && now.Sub(time.Unix(0, e.CreateTime)) >= after {
+	left := scheduler.NewRoom() // the pass ends when it has freed anything
+	return func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string, due bool) bool {
+		now, reserves := p.opts.Clock.Now(), time.Unix(0, e.CreateTime).Add(after)
+		switch {
+		case kind.Entitlement.Any(), ever && !now.Before(p.opts.ReserveFrom) && !now.Before(reserves):
 			return false
+		case due && (!ever || !reserves.Before(p.opts.ReserveFrom) || !now.Before(p.opts.ReserveFrom) || kind.Project != ""):
+			return false // else it was due as it would have reserved room, if any were reserved
 		}
-		return !slices.ContainsFunc(nodes, func(id string) bool { return kind.Helped(pass.World(), id) })
+		return !left.Helped(pass.World(), kind, nodes)
 	}
 }
 

@@ -179,23 +179,24 @@ func groupKeyOf(g *structs.TaskGroup) groupKey {
 // Helped reports whether room on a node, as it is now, may be what a request with the key waits
 // for. It is wrong in one direction only: what it denies does not fit there.
 func (s *Key) Helped(w *world.World, nodeID string) bool {
-	if s.any || s.Entitlement.Project() != "" || s.recognised && w.Slots().AnyFailed() { // others may leave for it
+	if s.byLittle(w) {
 		return true
 	}
 	n, known := world.NodeStates(w).Get(nodeID)
-	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
+	return known && slices.ContainsFunc(s.needs, func(x need) bool { return x.fits(n) })
+}
+
+// byLittle reports whether room on any node may help, however little: others may leave for it.
+func (s *Key) byLittle(w *world.World) bool {
+	return s.any || s.Entitlement.Project() != "" || s.recognised && w.Slots().AnyFailed()
+}
+
+// fits reports whether a node may have room for one instance.
+func (x need) fits(n *world.NodeState) bool {
+	if n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return false
 	}
 	free := n.Free()
-	for i := range s.needs {
-		if s.needs[i].fits(n, free) {
-			return true
-		}
-	}
-	return false
-}
-
-func (x *need) fits(n *world.NodeState, free world.Vector) bool {
 	if x.amount.CPU > free.CPU || x.amount.MemoryMB > free.MemoryMB || x.amount.DiskMB > free.DiskMB {
 		return false
 	}

@@ -41,7 +41,10 @@ type derivation struct {
 }
 
 // Edit returns an edit that begins with the table as it is.
-func (t *Table) Edit() *Edit { return &Edit{Table: *t, tok: persist.NewToken()} }
+func (t *Table) Edit() *Edit { return t.EditInPlace(persist.NewToken()) }
+
+// EditInPlace is Edit, but what earlier edits with the token have made is changed in place: tables before this one must not be read any more.
+func (t *Table) EditInPlace(tok *persist.Token) *Edit { return &Edit{Table: *t, tok: tok} }
 
 // Commit returns what the edit has made. The edit must not be used afterwards.
 func (e *Edit) Commit() *Table {

@@ -134,7 +134,10 @@ type Edit struct {
 }
 
 // Edit returns a private form of the table.
-func (t *Table) Edit() *Edit { return &Edit{*t, persist.NewToken()} }
+func (t *Table) Edit() *Edit { return t.EditInPlace(persist.NewToken()) }
+
+// EditInPlace is Edit, but what earlier edits with the token have made is changed in place: tables before this one must not be read any more.
+func (t *Table) EditInPlace(tok *persist.Token) *Edit { return &Edit{*t, tok} }
 
 // Commit returns what the edit has made. The edit must not be used afterwards.
 func (e *Edit) Commit() *Table {

@@ -61,6 +61,9 @@ func (x Indexer[T]) FromObject(raw any) (bool, []byte, error) {
 	return k != nil, k, nil
 }
 
+// rawKey is a whole key as the argument of a read.
+type rawKey []byte
+
 // FromArgs is for memdb.
 func (x Indexer[T]) FromArgs(args ...any) ([]byte, error) {
 	var out []byte
@@ -70,6 +73,8 @@ func (x Indexer[T]) FromArgs(args ...any) ([]byte, error) {
 			out = append(append(out, v...), 0)
 		case uint64:
 			out = binary.BigEndian.AppendUint64(out, v)
+		case rawKey:
+			out = append(out, v...)
 		default:
 			return nil, fmt.Errorf("index argument %T: want string or uint64", arg)
 		}
