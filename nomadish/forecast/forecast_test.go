@@ -169,7 +169,7 @@ func TestEarlyEnds(t *testing.T) {
 	}
 }
 
-// TestSameBytes: the same state gives the same forecast, also where it was restored from a snapshot.
+// TestSameBytes: the same state gives the same forecast, also where it was restored from a snapshot, and where its work is paced.
 func TestSameBytes(t *testing.T) {
 	r := newReality(t)
 	r.nodes(16)
@@ -181,9 +181,10 @@ func TestSameBytes(t *testing.T) {
 	restored := testcluster.New(1, state.Options{})
 	restored.Restore(t, bytes.NewReader(r.log.Snapshot(t)))
 	for _, store := range []*state.Store{r.log.Store, restored.Store} {
-		f, err := Run(t.Context(), store, Options{Now: r.now})
-		if err != nil {
-			t.Fatal(err)
+		paced := 0
+		f, err := Run(t.Context(), store, Options{Now: r.now, Pace: func(context.Context) { paced++ }})
+		if err != nil || paced < 100 {
+			t.Fatalf("paced %d times: %v", paced, err)
 		}
 		if got, err := json.Marshal(f); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("another forecast (%v):\n%.2000s\nnot\n%.2000s", err, got, want)
