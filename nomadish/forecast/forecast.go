@@ -40,6 +40,8 @@ type Options struct {
 	// Workflow requests the forecast of one workflow alone, which waits for its reservation: it ends when its run has; nil: of all that waits.
 	Workflow *structs.NamespacedID
 	Queue    queue.Options // of the queue that the forecast is of: its times and limits
+	// Pace, not nil, is called between the steps of the work. It may wait, so that others have the processor; both runs are then made one after the other.
+	Pace func(ctx context.Context)
 
 	waiting int // groups that wait in all
 }
@@ -105,11 +107,17 @@ type starts struct {
 	runs   []structs.WorkflowStartForecast
 }
 
-// both runs the state on by time limits and, where there are finished runs, by these, beside each other.
+// both runs the state on by time limits and, where there are finished runs, by these: beside each other, unless they are paced.
 func both(ctx context.Context, base *state.Store, o Options, past *history, of awaits) (at, then starts, err error) {
 	if past.empty() {
 		at, err = future(ctx, base, o, "latest", latest, of)
 		return at, at, err
+	}
+	if o.Pace != nil {
+		if at, err = future(ctx, base, o, "latest", latest, of); err == nil {
+			then, err = future(ctx, base, o, "expected", past.lasting, of)
+		}
+		return at, then, err
 	}
 	var failed error
 	done := make(chan struct{})
@@ -136,7 +144,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
 	}
 	l := newLeader(f.Store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.PassOptions{
-		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(),
+		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(), Pace: o.Pace,
 	}, o.Queue)
 	defer l.stop()
 	w := newWatch(l, of.groups)
@@ -147,9 +155,16 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	}
 	c := newClients(l, lasting, see)
 	w.clients, c.moved, c.terse, c.rounds = c, w.moved, true, mode != "latest"
+	look := c.follow
+	if o.Pace != nil {
+		look = func(ctx context.Context) error {
+			o.Pace(ctx)
+			return c.follow(ctx)
+		}
+	}
 	end, why := o.Now.Add(o.Horizon), ""
 	for why == "" && w.open > 0 {
-		switch err := l.settle(ctx, c.follow); {
+		switch err := l.settle(ctx, look); {
 		case f.spent():
 			why = fmt.Sprintf("the forecast ends after %d log entries, at %s", o.Entries, l.now.UTC().Format(time.RFC3339))
 		case ctx.Err() != nil:

@@ -19,12 +19,10 @@ import (
 var runTime = telemetry.NewTimer("nomad.forecast.run")
 
 const (
-	// maxTime bounds the time of a forecast: what is not known by then is unknown.
+	// maxTime bounds the work of a forecast: what is not known by then is unknown.
 	maxTime = 30 * time.Second
 	// maxGroups is how many groups may wait for a forecast to be made: its work and its memory grow with them.
 	maxGroups = 50_000
-	// runsBeside is how many goroutines make a forecast at most: one by time limits, one by finished runs.
-	runsBeside = 2
 	// leastRest is the least time between two forecasts.
 	leastRest = 250 * time.Millisecond
 	// wantedFor is for how long after a question a server that does not lead goes on with forecasts.
@@ -202,18 +200,19 @@ func (s *Service) pause(ctx context.Context, wait time.Duration, of uint64) {
 func (s *Service) renew(ctx context.Context) {
 	base := fsm.NewFork(s.store, 1).Store // the state that it is of, whatever is committed meanwhile
 	begun := s.opts.Clock.Now()
-	limited, cancel := context.WithTimeout(ctx, maxTime)
+	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f, err := s.opts.Make(limited, base, forecast.Options{Now: begun, Horizon: s.opts.Horizon, Groups: maxGroups, Queue: s.opts.Queue})
+	work := newPacer(s.opts.Clock, s.opts.CPUPercent, cancel)
+	f, err := s.opts.Make(limited, base, forecast.Options{Now: begun, Horizon: s.opts.Horizon, Groups: maxGroups, Queue: s.opts.Queue, Pace: work.pace})
 	if ctx.Err() != nil {
 		return // it may be of half of what there is
 	}
 	ended := s.opts.Clock.Now()
 	runTime.If(clock.IsMachine(s.opts.Clock)).Since(begun)
-	took := runsBeside * ended.Sub(begun) // at least what it took of a core
+	share := time.Duration(float64(work.work()) * collected * 100 / s.opts.CPUPercent) // the time of which its work is no more than its share
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rested = ended.Add(max(leastRest, time.Duration(float64(took)*100/s.opts.CPUPercent)))
+	s.rested = ended.Add(max(leastRest, share-ended.Sub(begun)))
 	if err != nil {
 		if s.why == "" {
 			s.opts.Logger.Warn("a forecast of the queue could not be made", "index", base.LatestIndex(), "error", err)

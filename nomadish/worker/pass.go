@@ -40,7 +40,9 @@ type PassOptions struct {
 	ReserveFrom time.Time
 	// Unread: nobody reads in the state why an evaluation waits and until when, as it is a fork that is gone soon: a request of which nothing but that
 	// changes is not written.
-	Unread   bool
+	Unread bool
+	// Pace, not nil, is called before each request and may wait: the work of a fork is nobody's hurry.
+	Pace     func(ctx context.Context)
 	NewID    func() string // mints IDs; needed
 	Typicals *Typicals     // of this server's workers; nil: its own
 	Clock    clock.Clock   // (the machine's)
@@ -128,6 +130,9 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 		if len(out) >= p.opts.Plans || len(out) > 0 && p.opts.Clock.Now().Sub(start) > p.opts.Length {
 			again = true
 			break
+		}
+		if p.opts.Pace != nil {
+			p.opts.Pace(ctx)
 		}
 		var lease *queue.Lease
 		if lease, again = p.queue.Next(snap.Index(), hopeless); lease == nil {
