@@ -23,7 +23,7 @@ func (x *txn) counts(ns, id string) *counts {
 	k := structs.NamespacedID{ID: id, Namespace: ns}
 	c, ok := x.jobs[k]
 	if !ok {
-		c = &counts{groups: map[string]structs.TaskGroupSummary{}}
+		c = &counts{}
 		x.jobs[k] = c
 	}
 	return c
@@ -47,13 +47,24 @@ func (x *txn) countAlloc(was, now *structs.Allocation) {
 	if was != nil {
 		c := x.counts(was.Namespace, was.JobID)
 		c.AddAlloc(was, -1)
-		c.groups[was.TaskGroup] = jobcount.AddTo(c.groups[was.TaskGroup], was.ClientStatus, -1)
+		c.countGroup(x, was, -1)
 	}
 	if now != nil {
 		c := x.counts(now.Namespace, now.JobID)
 		c.AddAlloc(now, 1)
-		c.groups[now.TaskGroup] = jobcount.AddTo(c.groups[now.TaskGroup], now.ClientStatus, 1)
+		c.countGroup(x, now, 1)
 	}
+}
+
+// countGroup moves the counts of an allocation's group, unless they are counted anew when they are needed.
+func (c *counts) countGroup(x *txn, a *structs.Allocation, by int) {
+	if x.unread {
+		return
+	}
+	if c.groups == nil {
+		c.groups = map[string]structs.TaskGroupSummary{}
+	}
+	c.groups[a.TaskGroup] = jobcount.AddTo(c.groups[a.TaskGroup], a.ClientStatus, by)
 }
 
 func (x *txn) countEval(was, now *structs.Evaluation) {
@@ -69,7 +80,7 @@ func (x *txn) countEval(was, now *structs.Evaluation) {
 func (x *txn) settle() {
 	for _, id := range sortedIDs(x.jobs) {
 		x.settleTally(id)
-		job := get[structs.Job](x, TableJobs, byID, id.Namespace, id.ID)
+		job := get[structs.Job](x.rows, TableJobs, byID, id.Namespace, id.ID)
 		if job == nil || x.unread && job.Workflow == nil && x.tallyOf(id.Namespace, id.ID).Open == 0 {
 			continue
 		}
@@ -102,7 +113,7 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 }
 
 func (x *txn) settleSummary(job *structs.Job, c *counts) {
-	was := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
+	was := get[structs.JobSummary](x.rows, TableSummaries, byID, job.Namespace, job.ID)
 	now := &structs.JobSummary{JobID: job.ID, Namespace: job.Namespace, CreateIndex: x.index, ModifyIndex: x.index}
 	old := map[string]structs.TaskGroupSummary{}
 	if was != nil {
@@ -121,7 +132,7 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 			now.Summary[group] = jobcount.Plus(now.Summary[group], moves)
 		}
 	}
-	c.groups = map[string]structs.TaskGroupSummary{}
+	c.groups = nil
 	jobcount.Fit(now.Summary, job, c.queued)
 	if was != nil && maps.Equal(old, now.Summary) {
 		return

@@ -11,7 +11,7 @@ import (
 // oldest records beyond the limit.
 func (x *txn) record(a *structs.Allocation) {
 	x.tables.add(TableHistory)
-	x.past.Put(historytable.Record(a, jobVersion(x, a.Namespace, a.JobID, a.JobVersion), x.index, x.now))
+	x.past.Put(historytable.Record(a, jobVersion(x.rows, a.Namespace, a.JobID, a.JobVersion), x.index, x.now))
 	for x.past.Len() > x.opts.HistoryMax {
 		x.past.Remove(x.past.Oldest())
 	}
