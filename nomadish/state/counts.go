@@ -24,7 +24,7 @@ func (x *txn) counts(ns, id string) *counts {
 	k := structs.NamespacedID{ID: id, Namespace: ns}
 	c, ok := x.jobs[k]
 	if !ok {
-		c = &counts{groups: map[string]structs.TaskGroupSummary{}}
+		c = &counts{}
 		if job := x.job(ns, id); job != nil {
 			c.since = job.CreateIndex
 		}
@@ -49,19 +49,27 @@ func (x *txn) tallyOf(ns, id string) jobcount.Tally {
 // either may be nil.
 func (x *txn) countAlloc(was, now *structs.Allocation) {
 	if was != nil {
-		x.counts(was.Namespace, was.JobID).addAlloc(was, -1)
+		c := x.counts(was.Namespace, was.JobID)
+		c.AddAlloc(was, -1)
+		c.countGroup(x, was, -1)
 	}
 	if now != nil {
-		x.counts(now.Namespace, now.JobID).addAlloc(now, 1)
+		c := x.counts(now.Namespace, now.JobID)
+		c.AddAlloc(now, 1)
+		c.countGroup(x, now, 1)
 	}
 }
 
-// addAlloc counts an allocation n times: in the summary only if it is of the job as registered, as Nomad does.
-func (c *counts) addAlloc(a *structs.Allocation, n int) {
-	c.AddAlloc(a, n)
-	if a.CreateIndex >= c.since {
-		c.groups[a.TaskGroup] = jobcount.AddTo(c.groups[a.TaskGroup], a.ClientStatus, n)
+// countGroup moves the counts of an allocation's group, unless they are counted anew when they are needed: in the summary only if it is of the job as
+// registered, as Nomad does.
+func (c *counts) countGroup(x *txn, a *structs.Allocation, by int) {
+	if x.unread || a.CreateIndex < c.since {
+		return
 	}
+	if c.groups == nil {
+		c.groups = map[string]structs.TaskGroupSummary{}
+	}
+	c.groups[a.TaskGroup] = jobcount.AddTo(c.groups[a.TaskGroup], a.ClientStatus, by)
 }
 
 func (x *txn) countEval(was, now *structs.Evaluation) {
@@ -77,7 +85,7 @@ func (x *txn) countEval(was, now *structs.Evaluation) {
 func (x *txn) settle() {
 	for _, id := range sortedIDs(x.jobs) {
 		x.settleTally(id)
-		job := get[structs.Job](x, TableJobs, byID, id.Namespace, id.ID)
+		job := get[structs.Job](x.rows, TableJobs, byID, id.Namespace, id.ID)
 		if job == nil || x.unread && job.Workflow == nil && x.tallyOf(id.Namespace, id.ID).Open == 0 {
 			continue
 		}
@@ -110,7 +118,7 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 }
 
 func (x *txn) settleSummary(job *structs.Job, c *counts) {
-	was := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
+	was := get[structs.JobSummary](x.rows, TableSummaries, byID, job.Namespace, job.ID)
 	now := &structs.JobSummary{JobID: job.ID, Namespace: job.Namespace, CreateIndex: x.index, ModifyIndex: x.index}
 	old := map[string]structs.TaskGroupSummary{}
 	if was != nil {
@@ -129,7 +137,7 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 			now.Summary[group] = jobcount.Plus(now.Summary[group], moves)
 		}
 	}
-	c.groups = map[string]structs.TaskGroupSummary{}
+	c.groups = nil
 	jobcount.Fit(now.Summary, job, c.queued)
 	if was != nil && maps.Equal(old, now.Summary) {
 		return
