@@ -19,7 +19,7 @@ var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 var changesSomething = regexp.MustCompile(`^(job (run|scale|stop)|node eligibility|system) `)
 
 // consoleGuides are the guides whose terminals are on an agent with the nodes of examples/racks.hcl, and need nothing else.
-var consoleGuides = []string{"gangs.md", "troubleshooting.md"}
+var consoleGuides = []string{"gangs.md", "troubleshooting.md", "from-nomad.md"}
 
 // TestGuides runs the commands of guides' terminals in their order, one agent for all guides, and compares what they print with what the guide shows.
 func TestGuides(t *testing.T) {
