@@ -17,7 +17,7 @@ import (
 // without effect.
 func TestExampleJobs(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"../examples/*.nomad.hcl", "../examples/demo/*.nomad.hcl", "../examples/virtual-clusters/*.nomad.hcl", "../examples/slurm/train.nomad.hcl", "../examples/workflows/borrow.nomad.hcl", "examples/*.nomad.hcl"} {
+	for _, pattern := range []string{"../examples/*.nomad.hcl", "../examples/demo/*.nomad.hcl", "../examples/guides/*.nomad.hcl", "../examples/virtual-clusters/*.nomad.hcl", "../examples/slurm/train.nomad.hcl", "../examples/workflows/borrow.nomad.hcl", "examples/*.nomad.hcl"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %q %v", pattern, found, err)

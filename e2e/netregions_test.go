@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// startRegion starts a region of three servers and one client on four hosts, from configuration files as docs/regions.md
+// startRegion starts a region of three servers and one client on four hosts, from configuration files as docs/guides/regions.md
 // tells. meets is the address of a server of another region that the first server is told of; empty: none.
 func (w *network) startRegion(name string, hosts []*host, meets string) *cluster {
 	w.t.Helper()

@@ -1,4 +1,4 @@
-# One job in two regions: two instances in west, one in east, each region with a copy of its own. docs/regions.md describes how two
+# One job in two regions: two instances in west, one in east, each region with a copy of its own. docs/guides/regions.md describes how two
 # regions are started on one machine. Try: nomadish job run -detach examples/regions.nomad.hcl, then nomadish job status web
 job "web" {
   type = "service"

@@ -64,7 +64,7 @@ var Differences = []struct {
 		{
 			"Servers of several regions gossip at a port of their own, `ports { serf_wan = 4649 }`, and join by `retry_join_wan` or `server join -wan`.",
 			"The servers of all regions share one gossip at port 4648, and any `server join` joins regions.",
-			"The loss of a link between regions must not slow down how a region finds its own lost servers ([regions](../regions.md)).",
+			"The loss of a link between regions must not slow down how a region finds its own lost servers ([regions](../guides/regions.md)).",
 		},
 		{
 			"Clients gossip with each other and with the servers, at port 4650. A client that this gossip still hears keeps its work when it cannot be called.",
@@ -136,7 +136,7 @@ var Differences = []struct {
 		{
 			"A job without `region`, or with `global` where no region has that name, goes to the region of the agent that receives it.",
 			"It goes to `global`.",
-			"An agent should take a job that names no other place ([regions](../regions.md)).",
+			"An agent should take a job that names no other place ([regions](../guides/regions.md)).",
 		},
 		{
 			"Names of groups and tasks have no control characters and no slashes.",
@@ -183,7 +183,7 @@ var Differences = []struct {
 		{
 			"GPUs of NVIDIA are found without a plugin. The plugin's block `nomad-device-nvidia` is read.",
 			"The plugin is a program of its own.",
-			"The scheduler needs their place in the machine, which the plugin does not report ([GPUs](../gpus.md)).",
+			"The scheduler needs their place in the machine, which the plugin does not report ([GPUs](../guides/gpus.md)).",
 		},
 	}},
 	{"command line", []Difference{

@@ -11,6 +11,7 @@ import (
 // something would else remove what a mistyped key was to state. Keys of shown, by which the same is read, are ignored, so that what was
 // read may be written. Bodies of Nomad's own requests are read by decode, as Nomad ignores keys that it does not know.
 func (r *request) decodeKnown(v any, shown ...any) error {
+	r.s.takes(r, v)
 	body, err := r.readBody()
 	if err != nil {
 		return err

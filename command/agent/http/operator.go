@@ -51,6 +51,7 @@ func schedulerConfigSet(r *request) (any, error) {
 	args := structs.SchedulerConfigRequest{WriteRequest: r.write()}
 	var stated json.RawMessage
 	err := r.decode(&stated)
+	r.s.takes(r, &args.Config)
 	if err == nil {
 		args.Config, args.Absent, err = schedulerConfig(stated)
 	}

@@ -193,11 +193,19 @@ func (r *request) fields(defaults map[string]bool) (map[string]bool, error) {
 
 // decode reads the body, which must be one JSON value, into v.
 func (r *request) decode(v any) error {
+	r.s.takes(r, v)
 	body, err := r.readBody()
 	if err != nil {
 		return err
 	}
 	return decodeJSON(body, v)
+}
+
+// takes reports that the body of a request is decoded into v.
+func (s *Server) takes(r *request, v any) {
+	if s.decodes != nil {
+		s.decodes(r, v)
+	}
 }
 
 // readBody reads the body, which must not be empty.
@@ -211,6 +219,7 @@ func (r *request) readBody() ([]byte, error) {
 
 // decodeOptional is decode for requests that may have no body.
 func (r *request) decodeOptional(v any) error {
+	r.s.takes(r, v)
 	body, err := r.body()
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Every documented route of the API calls the right method with the right ID.
-func TestRoutes(t *testing.T) {
+// answering returns a fake whose answers are such that every route has something to show.
+func answering() *fake {
 	fk := newFake()
 	fk.answer[wire.MethodJobGet] = structs.JobReply{Job: &structs.Job{ID: "j"}}
 	fk.answer[wire.MethodJobVersions] = structs.JobVersionsReply{Versions: []*structs.Job{{ID: "j"}}}
@@ -43,32 +43,11 @@ func TestRoutes(t *testing.T) {
 	fk.answer[wire.MethodTopology] = structs.TopologyReply{Topology: &structs.Topology{}}
 	fk.answer[wire.MethodAutopilotHealth] = structs.AutopilotHealthReply{Health: structs.AutopilotHealth{Healthy: true}}
 	fk.answer[wire.MethodLeader] = structs.StringReply{Value: "127.0.0.1:4647"}
-	ts := newTestServer(t, testConfig(fk))
-	s, err := New(testConfig(fk))
-	if err != nil {
-		t.Fatal(err)
-	}
+	return fk
+}
 
-	tried := map[string]bool{}
-	f := func(method, path, body, wantCall string) {
-		t.Helper()
-		standsFor(t, s, method, path, wantCall)
-		escaped, _, _ := strings.Cut(path, "?")
-		tried[s.routes.match(escaped).route.actions[method].standsFor] = true
-		fk.mu.Lock()
-		fk.calls = nil
-		fk.mu.Unlock()
-		resp, text := post(t, ts, method, path, body)
-		if resp.StatusCode != 200 {
-			t.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
-			return
-		}
-		fk.mu.Lock()
-		defer fk.mu.Unlock()
-		if got := strings.Join(fk.calls, " "); got != wantCall {
-			t.Errorf("%s %s: called %q, want %q", method, path, got, wantCall)
-		}
-	}
+// eachRoute calls f with requests for every route, and the RPC method that each calls.
+func eachRoute(f func(method, path, body, wantCall string)) {
 	const job = `{"Job":{"ID":"j","Name":"j","Type":"batch"}}`
 	f("GET", "/v1/jobs", "", wire.MethodJobList)
 	f("GET", "/.well-known/jwks.json", "", wire.MethodSigningKeys)
@@ -223,6 +202,38 @@ func TestRoutes(t *testing.T) {
 	f("GET", "/v1/job/j/explain", "", wire.MethodJobExplain)
 	f("GET", "/v1/allocation/a/explain", "", wire.MethodAllocExplain)
 	f("GET", "/v1/operator/check", "", wire.MethodCheck)
+}
+
+// Every documented route of the API calls the right method with the right ID.
+func TestRoutes(t *testing.T) {
+	fk := answering()
+	ts := newTestServer(t, testConfig(fk))
+	s, err := New(testConfig(fk))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	tried := map[string]bool{}
+	f := func(method, path, body, wantCall string) {
+		t.Helper()
+		standsFor(t, s, method, path, wantCall)
+		escaped, _, _ := strings.Cut(path, "?")
+		tried[s.routes.match(escaped).route.actions[method].standsFor] = true
+		fk.mu.Lock()
+		fk.calls = nil
+		fk.mu.Unlock()
+		resp, text := post(t, ts, method, path, body)
+		if resp.StatusCode != 200 {
+			t.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+			return
+		}
+		fk.mu.Lock()
+		defer fk.mu.Unlock()
+		if got := strings.Join(fk.calls, " "); got != wantCall {
+			t.Errorf("%s %s: called %q, want %q", method, path, got, wantCall)
+		}
+	}
+	eachRoute(f)
 	for method, calls := range map[string][]string{"GET": {wire.MethodSnapshotSave}, "PUT": {wire.MethodSnapshotUpload, wire.MethodSnapshotRestore}} {
 		for _, called := range calls { // see TestSnapshotSave and TestSnapshotRestore
 			standsFor(t, s, method, "/v1/operator/snapshot", called)

@@ -165,6 +165,8 @@ type Server struct {
 	// stop ends the requests at work, so that blocking queries and streams do
 	// not hold up a shutdown.
 	stop context.CancelFunc
+	// decodes, if it is there, observes into what bodies are decoded: tests make the description of the API of it.
+	decodes func(r *request, v any)
 }
 
 // New makes a server; nothing runs before Serve.

@@ -116,6 +116,7 @@ func autopilotConfigSet(r *request) (any, error) {
 	if err := r.decode(&stated); err != nil {
 		return nil, err
 	}
+	r.s.takes(r, &args.Config)
 	if err := decodeJSON(stated, &args.Config); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ func whatIf(r *request) (any, error) {
 	var configs struct {
 		Changes []struct{ Scheduler json.RawMessage }
 	}
+	r.s.takes(r, &args)
 	if err := decodeJSON(stated, &args); err != nil {
 		return nil, err
 	}
