@@ -1,7 +1,11 @@
 package scheduler_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
@@ -70,4 +74,37 @@ func TestRequestKeysAreAlike(t *testing.T) {
 	f("a new gang", false, false, plain(gang), one, nil)
 	f("a gang that runs", false, true, plain(gang), one, has())
 	f("a gang with another group that runs", false, true, plain(gang, two), one, has(func(a *structs.Allocation) { a.TaskGroup = "second" }))
+}
+
+// TestRoomHelps: what is left of room on all nodes helps a request where one of the nodes does, while instances take more and more of it.
+func TestRoomHelps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		edit, left := scheduler.NewWorld().Edit(), scheduler.NewRoom()
+		ids := []string{"n1", "n2", "n3"}
+		for _, id := range ids {
+			edit.UpsertNode(schedtest.Node(id))
+		}
+		for i := range 12 {
+			cpu := rapid.SampledFrom([]int{500, 1500, 3500}).Draw(t, "cpu")
+			job := schedtest.Job(structs.JobTypeBatch, 1, requests(50, cpu, 100))
+			w := edit.World()
+			key := scheduler.RequestKeyOf(w, job, []string{schedtest.Group(job).Name}, nil, structs.DefaultSchedulerConfiguration(), false)
+			some := rapid.SampledFrom([][]string{nil, ids[:1], ids[1:]}).Draw(t, "nodes")
+			among := some
+			if some == nil {
+				among = ids
+			}
+			want := slices.ContainsFunc(among, func(id string) bool { return key.Helped(w, id) })
+			if have := left.Helped(w, &key, some); have != want {
+				t.Fatalf("step %d: %d on %v: helped %v, want %v", i, cpu, some, have, want)
+			}
+			edit.UpsertAlloc(&structs.Allocation{
+				ID: fmt.Sprintf("a%d", i), NodeID: rapid.SampledFrom(ids).Draw(t, "node"), JobID: "j", TaskGroup: "g", Namespace: structs.DefaultNamespace,
+				DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
+				AllocatedResources: &structs.AllocatedResources{Tasks: map[string]*structs.AllocatedTaskResources{
+					"t": {Cpu: structs.AllocatedCpuResources{CpuShares: 1000}},
+				}},
+			})
+		}
+	})
 }

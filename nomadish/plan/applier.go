@@ -210,6 +210,7 @@ type pipeline struct {
 	chain    int                 // rounds since the last snapshot
 	stale    bool                // the next round must start from a snapshot
 	fence    bool                // it is not known what became of the last commit
+	steps    bool                // a commit that has ended is taken in before anything is judged: the World that it began with may change in place
 	// parked are the plans that wait for their gates.
 	parked []*judged
 	// Since the last snapshot: whether a plan freed room, and the best rank by pool of
@@ -249,6 +250,15 @@ func (p *pipeline) committing() <-chan struct{} {
 	return p.inFlight.committed
 }
 
+// endCommitted records how the commit in flight went, if it has ended.
+func (p *pipeline) endCommitted() {
+	select {
+	case <-p.committing():
+		p.endCommit()
+	default:
+	}
+}
+
 // endCommit records how a commit went.
 func (p *pipeline) endCommit() {
 	f := p.inFlight
@@ -274,10 +284,8 @@ func (p *pipeline) endCommit() {
 // waiting for a commit.
 func (p *pipeline) advance(ctx context.Context) {
 	for {
-		select {
-		case <-p.committing():
-			p.endCommit()
-		default:
+		if p.steps {
+			p.endCommitted()
 		}
 		if p.open != nil && len(p.open.plans) == 0 {
 			p.open = nil // an idle round would grow old

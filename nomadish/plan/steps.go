@@ -15,7 +15,9 @@ type Steps struct{ p *pipeline }
 // made: once each, and before Stop.
 func (a *Applier) Start(send func(commit func())) *Steps {
 	a.queue.enable(true)
-	return &Steps{p: a.pipeline(send)}
+	p := a.pipeline(send)
+	p.steps = true
+	return &Steps{p}
 }
 
 // Offer is a plan that was submitted.

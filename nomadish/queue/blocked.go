@@ -97,8 +97,9 @@ type group struct {
 	// first are those of one user, others of all others, by user: all fail alike, but rank by their users' shares. Most groups have one user.
 	first  entries
 	others map[string]*entries
-	freed  uint64 // the last release that may help
-	open   bool   // it must be tried
+	rest   []*entries // the others, to walk them
+	freed  uint64     // the last release that may help
+	open   bool       // it must be tried
 	// helped are the nodes of which room came free since it was tried, and nothing else that may help; nil: it must be tried for another reason, too.
 	helped []string
 	// everywhere: they are too many to be listed, and nothing else may help.
@@ -121,6 +122,7 @@ func (g *group) of(user string) *entries {
 		g.others = map[string]*entries{}
 	}
 	g.others[user] = &of
+	g.rest = append(g.rest, &of)
 	return &of
 }
 
@@ -129,7 +131,7 @@ func (g *group) users(yield func(*entries) bool) {
 	if !yield(&g.first) {
 		return
 	}
-	for _, of := range g.others { // order does not matter: each has its own position
+	for _, of := range g.rest {
 		if !yield(of) {
 			return
 		}
@@ -139,7 +141,10 @@ func (g *group) users(yield func(*entries) bool) {
 // tidy drops the entries of users that have none any more, and reports whether nothing is left.
 func (g *group) tidy(of *entries) (empty bool) {
 	if of.members == 0 {
-		delete(g.others, of.user)
+		if g.others[of.user] == of {
+			delete(g.others, of.user)
+			g.rest = slices.DeleteFunc(slices.Clone(g.rest), func(o *entries) bool { return o == of }) // it may be walked now
+		}
 	}
 	return g.first.members == 0 && len(g.others) == 0
 }

@@ -14,11 +14,15 @@ import (
 // gates are the queues of the node pools: what each has ready for workers, and what it counts in its gate. See gate.go for
 // what counts. The Broker's lock protects it.
 type gates struct {
-	opts     *Options
-	pools    map[string]*pool
-	ready    map[readyKey]*fairHeap[*item]
-	shares   map[string]*poolShares // those that were looked up, by pool; see shares.go
-	users    bool                   // a job that waits, or waited, has a user: only then is any looked up of users
+	opts   *Options
+	pools  map[string]*pool
+	ready  map[readyKey]*fairHeap[*item]
+	shares map[string]*poolShares // those that were looked up, by pool; see shares.go
+	latest struct {               // of shares, as it was looked up last; nil: look it up
+		pool string
+		of   *poolShares
+	}
+	users    bool // a job that waits, or waited, has a user: only then is any looked up of users
 	world    func() *scheduler.World
 	keys     []readyKey            // of ready, as sortedReady returned them last
 	dequeued map[string]time.Time  // by job type: when a worker last wanted one
@@ -41,6 +45,7 @@ func (g *gates) clear() {
 	g.pools = map[string]*pool{}
 	g.ready = map[readyKey]*fairHeap[*item]{}
 	g.shares, g.users, g.later = map[string]*poolShares{}, false, map[*group]laterRound{}
+	g.latest.of = nil
 }
 
 // pool is the queue of a node pool.

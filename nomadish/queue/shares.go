@@ -17,11 +17,15 @@ import (
 type poolShares struct{ namespaces, users map[string]int }
 
 func (g *gates) sharesOf(pool string) *poolShares {
+	if g.latest.of != nil && g.latest.pool == pool {
+		return g.latest.of
+	}
 	of := g.shares[pool]
 	if of == nil {
 		of = &poolShares{map[string]int{}, map[string]int{}}
 		g.shares[pool] = of
 	}
+	g.latest.pool, g.latest.of = pool, of
 	return of
 }
 
@@ -162,6 +166,7 @@ func (g *gates) forgetShares(pool string) {
 		}
 	}
 	delete(g.shares, pool)
+	g.latest.of = nil
 }
 
 // rankKey is what the order of those that wait follows from.

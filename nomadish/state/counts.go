@@ -16,6 +16,7 @@ type counts struct {
 	jobcount.Tally        // the moves, not the totals
 	since          uint64 // when the job was registered: allocations placed before are of an earlier job of its ID, purged since
 	groups         map[string]structs.TaskGroupSummary
+	unread         bool           // see Writer.Unread: they are counted anew when they are needed
 	queued         map[string]int // what waits by the last evaluation; nil: as it was
 }
 
@@ -24,7 +25,7 @@ func (x *txn) counts(ns, id string) *counts {
 	k := structs.NamespacedID{ID: id, Namespace: ns}
 	c, ok := x.jobs[k]
 	if !ok {
-		c = &counts{groups: map[string]structs.TaskGroupSummary{}}
+		c = &counts{unread: x.unread}
 		if job := x.job(ns, id); job != nil {
 			c.since = job.CreateIndex
 		}
@@ -59,9 +60,13 @@ func (x *txn) countAlloc(was, now *structs.Allocation) {
 // addAlloc counts an allocation n times: in the summary only if it is of the job as registered, as Nomad does.
 func (c *counts) addAlloc(a *structs.Allocation, n int) {
 	c.AddAlloc(a, n)
-	if a.CreateIndex >= c.since {
-		c.groups[a.TaskGroup] = jobcount.AddTo(c.groups[a.TaskGroup], a.ClientStatus, n)
+	if a.CreateIndex < c.since || c.unread {
+		return
 	}
+	if c.groups == nil {
+		c.groups = map[string]structs.TaskGroupSummary{}
+	}
+	c.groups[a.TaskGroup] = jobcount.AddTo(c.groups[a.TaskGroup], a.ClientStatus, n)
 }
 
 func (x *txn) countEval(was, now *structs.Evaluation) {
@@ -77,7 +82,7 @@ func (x *txn) countEval(was, now *structs.Evaluation) {
 func (x *txn) settle() {
 	for _, id := range sortedIDs(x.jobs) {
 		x.settleTally(id)
-		job := get[structs.Job](x, TableJobs, byID, id.Namespace, id.ID)
+		job := get[structs.Job](x.rows, TableJobs, byID, id.Namespace, id.ID)
 		if job == nil || x.unread && job.Workflow == nil && x.tallyOf(id.Namespace, id.ID).Open == 0 {
 			continue
 		}
@@ -110,7 +115,7 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 }
 
 func (x *txn) settleSummary(job *structs.Job, c *counts) {
-	was := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
+	was := get[structs.JobSummary](x.rows, TableSummaries, byID, job.Namespace, job.ID)
 	now := &structs.JobSummary{JobID: job.ID, Namespace: job.Namespace, CreateIndex: x.index, ModifyIndex: x.index}
 	old := map[string]structs.TaskGroupSummary{}
 	if was != nil {
@@ -129,7 +134,7 @@ func (x *txn) settleSummary(job *structs.Job, c *counts) {
 			now.Summary[group] = jobcount.Plus(now.Summary[group], moves)
 		}
 	}
-	c.groups = map[string]structs.TaskGroupSummary{}
+	c.groups = nil
 	jobcount.Fit(now.Summary, job, c.queued)
 	if was != nil && maps.Equal(old, now.Summary) {
 		return

@@ -280,7 +280,7 @@ func CheckRow(table string, row any) error {
 func (w *Writer) Commit(in *Import, index uint64) {
 	in.end()
 	x := &txn{db: in.db.Txn(true), opts: &w.store.opts, allocs: in.allocs.Edit, entry: entry{index: index}}
-	x.tableRows = x.db
+	x.rows = x.db
 	x.rebuildTallies()
 	x.db.Commit()
 	w.db = in.db

@@ -11,9 +11,9 @@ import (
 // oldest records beyond the limit.
 func (x *txn) record(a *structs.Allocation) {
 	x.tables.add(TableHistory)
-	h := historytable.Record(a, jobVersion(x, a.Namespace, a.JobID, a.JobVersion), x.index, x.now)
+	h := historytable.Record(a, jobVersion(x.rows, a.Namespace, a.JobID, a.JobVersion), x.index, x.now)
 	if h.Type == "" { // the job was purged while it ran; its evaluations are kept
-		if e := get[structs.Evaluation](x, TableEvals, byID, a.EvalID); e != nil {
+		if e := get[structs.Evaluation](x.rows, TableEvals, byID, a.EvalID); e != nil {
 			h.Type, h.Priority = e.Type, e.Priority
 		}
 	}

@@ -45,7 +45,7 @@ func (l Licenses) UseIndex(ws *WatchSet) (index uint64) {
 }
 
 func (x *txn) license(name string) *structs.License {
-	return get[structs.License](x, TableLicenses, byID, name)
+	return get[structs.License](x.rows, TableLicenses, byID, name)
 }
 
 // LicenseUpsert makes a license or replaces it. Its count may be below what is used: what runs goes on.
@@ -58,7 +58,7 @@ func (w *Writer) LicenseUpsert(index uint64, e *structs.LicenseUpsertEntry) erro
 		if err := checkLicense(e.License.Name, was, e.CAS, e.CheckIndex); err != nil {
 			return err
 		}
-		if n := countRows[structs.License](x, TableLicenses); was == nil && n >= structs.MaxLicenses {
+		if n := countRows[structs.License](x.rows, TableLicenses); was == nil && n >= structs.MaxLicenses {
 			return structs.Errorf(structs.CodeTooLarge, "license %q: there are %d licenses, and at most %d are allowed", e.License.Name, n, structs.MaxLicenses).
 				WithHint("`nomadish license delete` removes unused ones")
 		}

@@ -43,7 +43,7 @@ func (w *Writer) NamespaceUpsert(index uint64, e *structs.NamespaceUpsertEntry) 
 		if err := e.Namespace.Validate(); err != nil {
 			return err
 		}
-		was := get[structs.Namespace](x, TableNamespaces, byID, e.Namespace.Name)
+		was := get[structs.Namespace](x.rows, TableNamespaces, byID, e.Namespace.Name)
 		now := e.Namespace.Copy()
 		now.CreateIndex, now.ModifyIndex = x.index, x.index
 		switch {
@@ -52,7 +52,7 @@ func (w *Writer) NamespaceUpsert(index uint64, e *structs.NamespaceUpsertEntry) 
 		case now.Name == structs.DefaultNamespace:
 			now.CreateIndex = structs.BuiltInNamespace(now.Name).CreateIndex
 		}
-		if was == nil && countRows[structs.Namespace](x, TableNamespaces) >= structs.MaxNamespaces {
+		if was == nil && countRows[structs.Namespace](x.rows, TableNamespaces) >= structs.MaxNamespaces {
 			return structs.Errorf(structs.CodeTooLarge, "namespace %q: there are %d namespaces, and no more are allowed", now.Name, structs.MaxNamespaces).
 				WithHint("`nomadish namespace delete` removes unused ones")
 		}
@@ -67,12 +67,12 @@ func (w *Writer) NamespaceDelete(index uint64, e *structs.NamespaceDeleteEntry) 
 		if e.Name == structs.DefaultNamespace {
 			return structs.Errorf(structs.CodeBadRequest, "can not delete default namespace")
 		}
-		was := get[structs.Namespace](x, TableNamespaces, byID, e.Name)
+		was := get[structs.Namespace](x.rows, TableNamespaces, byID, e.Name)
 		if was == nil {
 			return missing("namespace", e.Name)
 		}
 		alive, first := 0, ""
-		for j := range rows[structs.Job](x, false, TableJobs, byID) {
+		for j := range rows[structs.Job](x.rows, false, TableJobs, byID) {
 			if j.Namespace == e.Name && j.Status != structs.JobStatusDead {
 				if alive++; first == "" {
 					first = j.ID
@@ -83,7 +83,7 @@ func (w *Writer) NamespaceDelete(index uint64, e *structs.NamespaceDeleteEntry) 
 			return structs.Errorf(structs.CodeConflict, "namespace %q has non-terminal jobs: %d, such as %q", e.Name, alive, first).
 				WithHint("`nomadish job status -namespace %s` lists them; stop them first", e.Name)
 		}
-		if get[structs.VirtualCluster](x, TableVirtualClusters, byID, e.Name) != nil {
+		if get[structs.VirtualCluster](x.rows, TableVirtualClusters, byID, e.Name) != nil {
 			return structs.Errorf(structs.CodeConflict, "namespace %q has a virtual cluster", e.Name).WithHint("`nomadish vc delete %s` removes it", e.Name)
 		}
 		if id := (workflows{x}).aliveIn(e.Name); id != "" {

@@ -75,7 +75,7 @@ func nodesIn(r reader, pool string) (n int) {
 }
 
 func (x *txn) nodePool(name string) *structs.NodePool {
-	return get[structs.NodePool](x, TableNodePools, byID, name)
+	return get[structs.NodePool](x.rows, TableNodePools, byID, name)
 }
 
 // NodePoolUpsert makes node pools, or replaces them unless the entry forbids that.
@@ -94,7 +94,7 @@ func (w *Writer) NodePoolUpsert(index uint64, e *structs.NodePoolUpsertEntry) er
 		if e.IfAbsent {
 			most = structs.MaxNodePoolsOfNodes
 		}
-		if have := countNodePools(x); len(added) > 0 && have+len(added) > most {
+		if have := countNodePools(x.rows); len(added) > 0 && have+len(added) > most {
 			return structs.Errorf(structs.CodeTooLarge, "node pool %q: there are %d node pools, and at most %d are allowed", e.Pools[0].Name, have, most).
 				WithHint("`nomadish node pool delete` removes unused ones")
 		}
@@ -125,11 +125,11 @@ func (w *Writer) NodePoolDelete(index uint64, e *structs.NodePoolDeleteEntry) er
 		if was == nil {
 			return missing("node pool", e.Name)
 		}
-		if n := nodesIn(x, e.Name); n > 0 {
+		if n := nodesIn(x.rows, e.Name); n > 0 {
 			return structs.Errorf(structs.CodeConflict, "node pool %q has nodes: %d", e.Name, n).
 				WithHint("`nomadish node pool nodes %s` lists them; give them another node_pool in their clients' configuration, or remove them", e.Name)
 		}
-		for j := range rows[structs.Job](x, false, TableJobs, byID) {
+		for j := range rows[structs.Job](x.rows, false, TableJobs, byID) {
 			if j.NodePool == e.Name && j.Status != structs.JobStatusDead {
 				return structs.Errorf(structs.CodeConflict, "node pool %q has jobs that are not dead, such as %q in namespace %q", e.Name, j.ID, j.Namespace).
 					WithHint("`nomadish node pool jobs -namespace '*' %s` lists them; stop them, or give them another node_pool", e.Name)

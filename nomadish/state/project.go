@@ -25,7 +25,7 @@ func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) err
 	}
 	return w.commit(index, at, event, seed, func(x *txn) error {
 		return projecttable.Edit{
-			Rows: x, Index: x.index, Now: x.now, Nodes: rows[structs.Node](x, false, TableNodes, byID), Slots: configOf(x).Slots,
+			Rows: x.rows, Index: x.index, Now: x.now, Nodes: rows[structs.Node](x.rows, false, TableNodes, byID), Slots: configOf(x.rows).Slots,
 			Reserved:   projects{x}.reserved,
 			CellOfSlot: func(t structs.SlotType) (*structs.CellClaim, error) { return scheduler.CellOfSlot(x.edit.World(), t) },
 			Admit:      func(was, now *structs.ProjectWeek) error { return claims{x}.edit().AdmitWeek(was, now) },
@@ -45,13 +45,13 @@ type projects struct{ x *txn }
 
 // reads are those of the rows as they are.
 func (p projects) reads() Projects {
-	return Projects{Rows: p.x, Watch: func(string, <-chan struct{}) {}}
+	return Projects{Rows: p.x.rows, Watch: func(string, <-chan struct{}) {}}
 }
 
 // reserved sums up what workflows have reserved of nodes, by the IDs of these.
 func (p projects) reserved() map[string]structs.WorkflowPart {
 	sums := map[string]structs.WorkflowPart{}
-	for run := range (Workflows{Rows: p.x, Watch: func(string, <-chan struct{}) {}}).Alive() {
+	for run := range (Workflows{Rows: p.x.rows, Watch: func(string, <-chan struct{}) {}}).Alive() {
 		if !run.Posted {
 			continue
 		}
@@ -91,13 +91,13 @@ func (p projects) settle() {
 		}
 	}
 	if all {
-		for row := range rows[structs.Project](x, false, projecttable.Projects, byID) {
+		for row := range rows[structs.Project](x.rows, false, projecttable.Projects, byID) {
 			if _, listed := named[row.Name]; !listed {
 				named[row.Name] = false
 			}
 		}
 	}
-	at, first := claimsTime(x), !x.edit.World().AnyOwner()
+	at, first := claimsTime(x.rows), !x.edit.World().AnyOwner()
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		x.moves.Given(name)
 		now := p.now(name, at)
@@ -110,7 +110,6 @@ func (p projects) settle() {
 		claims{x}.evaluatePerNode()
 	}
 }
-
 
 // restoreProjects states what all projects are of an edit that knows none yet, and has all nodes and allocations.
 func restoreProjects(r reader, edit *scheduler.Edit) {

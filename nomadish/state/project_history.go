@@ -87,7 +87,7 @@ func (p projects) waited(a *structs.Allocation) time.Duration {
 	var since int64
 	if r := (requestRows{x}).request(a.Namespace, a.JobID, a.TaskGroup); r != nil && r.Since > 0 {
 		since = r.Since
-	} else if e := get[structs.Evaluation](x, TableEvals, byID, a.EvalID); e != nil {
+	} else if e := get[structs.Evaluation](x.rows, TableEvals, byID, a.EvalID); e != nil {
 		since = e.CreateTime
 		if !e.WaitUntil.IsZero() {
 			since = max(since, e.WaitUntil.UnixNano())
@@ -140,22 +140,22 @@ func (p projects) settleHistory() {
 	if x.moves.Empty() && !turned {
 		return
 	}
-	time := get[structs.ClaimsTime](x, TableClaimsTime, byID)
+	time := get[structs.ClaimsTime](x.rows, TableClaimsTime, byID)
 	edit := projecthistory.Edit{
-		Rows: x, Index: x.index, Now: x.now, Turned: turned, Put: x.put, Drop: x.drop,
+		Rows: x.rows, Index: x.index, Now: x.now, Turned: turned, Put: x.put, Drop: x.drop,
 		Known:   func(name string) bool { return p.reads().Get(name) != nil },
-		SlotsOf: func(name string) map[string]int { return structs.RowsTotal(p.now(name, claimsTime(x)).Rows) },
+		SlotsOf: func(name string) map[string]int { return structs.RowsTotal(p.now(name, claimsTime(x.rows)).Rows) },
 	}
 	if time != nil {
 		edit.Now, edit.Week = max(edit.Now, time.Now), time.Week
 	}
 	if turned {
-		for row := range rows[structs.Project](x, false, projecttable.Projects, byID) {
+		for row := range rows[structs.Project](x.rows, false, projecttable.Projects, byID) {
 			edit.Projects = append(edit.Projects, row.Name)
 		}
 	}
 	for _, name := range edit.Settle(&x.live, x.tok, &x.moves) {
-		if now := p.now(name, claimsTime(x)); now.Throughput != nil {
+		if now := p.now(name, claimsTime(x.rows)); now.Throughput != nil {
 			scheduler.SetProject(x.edit, name, now)
 		}
 	}
@@ -163,7 +163,7 @@ func (p projects) settleHistory() {
 
 // now returns a project as it counts at a time, see projectNow.
 func (p projects) now(name string, at int64) *structs.ProjectNow {
-	return projectNow(p.x, p.reads(), name, at)
+	return projectNow(p.x.rows, p.reads(), name, at)
 }
 
 // projectNow returns a project as it counts at a time, with the mean run time if its objective depends on that; nil if there is none of the name.

@@ -74,7 +74,7 @@ func (r Requests) list(ws *WatchSet, index, ns string) iter.Seq[*structs.Pending
 type requestRows struct{ txn *txn }
 
 func (w requestRows) request(ns, job, group string) *structs.PendingRequest {
-	return get[structs.PendingRequest](w.txn, TableRequests, byID, ns, job, group)
+	return get[structs.PendingRequest](w.txn.rows, TableRequests, byID, ns, job, group)
 }
 
 func requestKey(a *structs.PendingRequest) []byte { return key(a.Namespace, a.JobID, a.Group) }
@@ -220,7 +220,7 @@ func (w requestRows) beginWaiting(a *structs.PendingRequest, since int64) {
 func (w requestRows) endWaiting(a *structs.PendingRequest) {
 	if a.Since > 0 {
 		c := structs.DefaultSchedulerConfiguration()
-		if set := get[structs.SchedulerConfiguration](w.txn, TableConfig, byID); set != nil {
+		if set := get[structs.SchedulerConfiguration](w.txn.rows, TableConfig, byID); set != nil {
 			c = *set
 		}
 		waited := c.CycleAt(max(1, w.txn.now)) - c.CycleAt(a.Since)
@@ -269,7 +269,7 @@ func (w requestRows) noteRequest(was, now *structs.PendingRequest, event string)
 // fitRequests lets the requests of a job follow a change of it: of one that is stopped nothing
 // waits any more, and a group that is gone requests nothing.
 func (w requestRows) fitRequests(job *structs.Job) {
-	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID+"_prefix", job.Namespace, job.ID, "")) {
+	for _, was := range collect(rows[structs.PendingRequest](w.txn.rows, false, TableRequests, byID+"_prefix", job.Namespace, job.ID, "")) {
 		w.fitRequest(job, was)
 	}
 }
@@ -287,14 +287,14 @@ func (w requestRows) fitRequest(job *structs.Job, was *structs.PendingRequest) {
 
 // dropRequests forgets the requests of a job.
 func (w requestRows) dropRequests(ns, job string) {
-	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID+"_prefix", ns, job, "")) {
+	for _, was := range collect(rows[structs.PendingRequest](w.txn.rows, false, TableRequests, byID+"_prefix", ns, job, "")) {
 		w.dropRequest(was, RequestWithdrawn)
 	}
 }
 
 // mendRequests lets all requests follow their jobs.
 func (w requestRows) mendRequests() {
-	for _, was := range collect(rows[structs.PendingRequest](w.txn, false, TableRequests, byID)) {
+	for _, was := range collect(rows[structs.PendingRequest](w.txn.rows, false, TableRequests, byID)) {
 		w.fitRequest(w.txn.job(was.Namespace, was.JobID), was)
 	}
 }

@@ -17,7 +17,7 @@ func (x *txn) reserve(r *structs.Reservation) {
 	if x.node(r.NodeID) == nil {
 		return
 	}
-	was := get[structs.Reservation](x, TableReservations, byID, r.NodeID)
+	was := get[structs.Reservation](x.rows, TableReservations, byID, r.NodeID)
 	now := *r
 	now.CreateIndex = x.index
 	x.put(TableReservations, &now)
@@ -27,7 +27,7 @@ func (x *txn) reserve(r *structs.Reservation) {
 
 // unreserve removes a node's reservation, if it has one.
 func (x *txn) unreserve(nodeID string) {
-	was := get[structs.Reservation](x, TableReservations, byID, nodeID)
+	was := get[structs.Reservation](x.rows, TableReservations, byID, nodeID)
 	if was == nil {
 		return
 	}

@@ -48,11 +48,11 @@ type claims struct{ x *txn }
 // edit returns the entry as what changes what is owned.
 func (c claims) edit() claimtable.Edit {
 	x := c.x
-	config := configOf(x)
+	config := configOf(x.rows)
 	return claimtable.Edit{
-		Rows: x, Index: x.index, Now: x.now, World: x.edit, Sites: config.SiteLevels(), Put: x.put, Drop: x.drop, Note: c.note,
-		Weeks:        rows[structs.ProjectWeek](x, false, projecttable.Weeks, byID),
-		HasNamespace: func(name string) bool { return get[structs.Namespace](x, TableNamespaces, byID, name) != nil },
+		Rows: x.rows, Index: x.index, Now: x.now, World: x.edit, Sites: config.SiteLevels(), Put: x.put, Drop: x.drop, Note: c.note,
+		Weeks:        rows[structs.ProjectWeek](x.rows, false, projecttable.Weeks, byID),
+		HasNamespace: func(name string) bool { return get[structs.Namespace](x.rows, TableNamespaces, byID, name) != nil },
 		Evaluate:     c.evaluate, EvaluatePerNode: c.evaluatePerNode,
 	}
 }
@@ -77,7 +77,7 @@ func (c claims) note(table, key string, was, now any) {
 // part 0, rule 7): what was placed while nobody owned anything does not state what it is.
 func (c claims) evaluatePerNode() {
 	var jobs []*structs.Job
-	for j := range rows[structs.Job](c.x, false, TableJobs, byPerNode, byPerNode) {
+	for j := range rows[structs.Job](c.x.rows, false, TableJobs, byPerNode, byPerNode) {
 		if t := c.x.tallyOf(j.Namespace, j.ID); !j.Stop && t.Live+t.Open > 0 { // what is being decided may be placed without it
 			jobs = append(jobs, j)
 		}
@@ -91,7 +91,7 @@ const maxClaimEvals = 1_000
 // evaluate makes evaluations of the owner's jobs of which something runs, so that it may be raised.
 func (c claims) evaluate(owner string) {
 	var jobs []*structs.Job
-	for j := range rows[structs.Job](c.x, false, TableJobs, byPrefix, owner, "") {
+	for j := range rows[structs.Job](c.x.rows, false, TableJobs, byPrefix, owner, "") {
 		if !j.Stop && !j.PerNode() && j.Class != structs.ClassOpportunistic && c.x.tallyOf(j.Namespace, j.ID).Live > 0 {
 			jobs = append(jobs, j)
 		}
@@ -116,7 +116,7 @@ func (c claims) settle() {
 	x := c.x
 	x.edit.RetryPins()
 	c.writeLost()
-	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) && !x.tables.has(TableClaimsTime) && !x.tables.has(projecttable.Weeks) || !claimtable.AnyWaits(x) {
+	if !x.tables.has(TableAllocs) && !x.tables.has(TableNodes) && !x.tables.has(TableVirtualClusters) && !x.tables.has(TableClaimsTime) && !x.tables.has(projecttable.Weeks) || !claimtable.AnyWaits(x.rows) {
 		return
 	}
 	if x.seed == "" { // the entry makes no evaluations by itself, as one by which an instance ends: what it lets in has jobs evaluated all the same
@@ -159,7 +159,7 @@ func (c claims) check(p *structs.JudgedPlan) (judged *structs.JudgedPlan, placed
 	return claimcheck.Check{
 		World: c.x.edit, Alloc: c.x.alloc, Job: c.x.job,
 		VirtualCluster: func(namespace string) *structs.VirtualCluster {
-			return get[structs.VirtualCluster](c.x, TableVirtualClusters, byID, namespace)
+			return get[structs.VirtualCluster](c.x.rows, TableVirtualClusters, byID, namespace)
 		},
 	}.Plan(p)
 }

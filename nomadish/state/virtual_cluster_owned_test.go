@@ -53,7 +53,7 @@ func TestStoredWindowBelowPins(t *testing.T) {
 	w.must(owns("b", cellsOf("node", 0, 3)))
 	w.index++
 	err := w.w.commit(w.index, w.now(), "VirtualClusterUpserted", "", func(x *txn) error {
-		row := get[structs.VirtualCluster](x, TableVirtualClusters, byID, "a").Copy()
+		row := get[structs.VirtualCluster](x.rows, TableVirtualClusters, byID, "a").Copy()
 		none := *row.Cells[0]
 		none.Count, none.Pin, none.Pinned = 0, nil, nil
 		row.Windows = []*structs.CellWindow{windowOf(1, 2, &none)}

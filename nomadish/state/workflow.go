@@ -43,9 +43,9 @@ type workflows struct{ x *txn }
 func (w workflows) edit() workflowtable.Edit {
 	x := w.x
 	return workflowtable.Edit{
-		Rows: x, Index: x.index, Now: x.now, Put: w.put, Drop: w.drop, Register: w.register, Stop: w.stop, AnyJob: w.anyJob,
+		Rows: x.rows, Index: x.index, Now: x.now, Put: w.put, Drop: w.drop, Register: w.register, Stop: w.stop, AnyJob: w.anyJob,
 		HasNamespace: func(name string) bool {
-			return name == structs.DefaultNamespace || get[structs.Namespace](x, TableNamespaces, byID, name) != nil
+			return name == structs.DefaultNamespace || get[structs.Namespace](x.rows, TableNamespaces, byID, name) != nil
 		},
 		Note: func(key string, was, now any) {
 			x.changes = append(x.changes, Change{Kind: KindWorkflow, Key: key, Old: was, New: now, Type: x.event})
@@ -159,7 +159,7 @@ func (w workflows) evaluation(job *structs.Job, trigger string) structs.Evaluati
 
 // anyJob reports whether there is a job whose ID begins with prefix.
 func (w workflows) anyJob(namespace, prefix string) bool {
-	for range rows[structs.Job](w.x, false, TableJobs, byPrefix, namespace, prefix) {
+	for range rows[structs.Job](w.x.rows, false, TableJobs, byPrefix, namespace, prefix) {
 		return true
 	}
 	return false
@@ -167,7 +167,7 @@ func (w workflows) anyJob(namespace, prefix string) bool {
 
 // aliveIn returns the ID of a workflow of a namespace that has not ended; empty if there is none.
 func (w workflows) aliveIn(namespace string) string {
-	for r := range rows[structs.WorkflowRun](w.x, false, workflowtable.Workflows, byPrefix, namespace, "") {
+	for r := range rows[structs.WorkflowRun](w.x.rows, false, workflowtable.Workflows, byPrefix, namespace, "") {
 		if r.Alive() {
 			return r.ID
 		}
@@ -177,7 +177,7 @@ func (w workflows) aliveIn(namespace string) string {
 
 // forget removes the workflows of a namespace that is deleted.
 func (w workflows) forget(namespace string) {
-	for _, r := range collect(rows[structs.WorkflowRun](w.x, false, workflowtable.Workflows, byPrefix, namespace, "")) {
+	for _, r := range collect(rows[structs.WorkflowRun](w.x.rows, false, workflowtable.Workflows, byPrefix, namespace, "")) {
 		w.drop(workflowtable.Workflows, r)
 		w.x.changes = append(w.x.changes, Change{Kind: KindWorkflow, Key: r.NamespacedID().String(), Old: r, Type: structs.EventWorkflowDeleted})
 	}

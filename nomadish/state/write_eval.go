@@ -48,7 +48,7 @@ func checkEval(e *structs.Evaluation) error {
 // blocked evaluations only the newest stays, and none once a later one has placed
 // all that was requested. The newest has waited as long as those whose request it continues.
 func (x *txn) upsertEval(e *structs.Evaluation) {
-	was := get[structs.Evaluation](x, TableEvals, byID, e.ID)
+	was := get[structs.Evaluation](x.rows, TableEvals, byID, e.ID)
 	if was != nil && was.Terminal() && !e.Terminal() {
 		return
 	}
@@ -85,7 +85,7 @@ func (x *txn) ofVictim(e *structs.Evaluation) {
 	if e.TriggeredBy != structs.EvalTriggerPreemption {
 		return
 	}
-	if job := get[structs.Job](x, TableJobs, byID, e.Namespace, e.JobID); job != nil {
+	if job := get[structs.Job](x.rows, TableJobs, byID, e.Namespace, e.JobID); job != nil {
 		e.Priority, e.Type, e.JobModifyIndex = job.Priority, job.Type, job.JobModifyIndex
 	}
 }
@@ -94,11 +94,11 @@ func (x *txn) ofVictim(e *structs.Evaluation) {
 // for the same specification, so that a request which is looked at often (a member fails, a
 // node comes) reserves room no later than one that is left alone.
 func (x *txn) waitOn(now *structs.Evaluation) {
-	job := get[structs.Job](x, TableJobs, byID, now.Namespace, now.JobID)
+	job := get[structs.Job](x.rows, TableJobs, byID, now.Namespace, now.JobID)
 	if job == nil || x.tallyOf(now.Namespace, now.JobID).Open == 0 {
 		return
 	}
-	for was := range rows[structs.Evaluation](x, false, TableEvals, byJob, now.Namespace, now.JobID) {
+	for was := range rows[structs.Evaluation](x.rows, false, TableEvals, byJob, now.Namespace, now.JobID) {
 		if was.Status != structs.EvalStatusBlocked || was.ID == now.ID || was.CreateIndex < job.JobModifyIndex {
 			continue
 		}
@@ -115,7 +115,7 @@ func (x *txn) cancelBlocked(by *structs.Evaluation, why string) {
 	if x.tallyOf(by.Namespace, by.JobID).Open == 0 {
 		return
 	}
-	for _, was := range collect(rows[structs.Evaluation](x, false, TableEvals, byJob, by.Namespace, by.JobID)) {
+	for _, was := range collect(rows[structs.Evaluation](x.rows, false, TableEvals, byJob, by.Namespace, by.JobID)) {
 		if was.Status != structs.EvalStatusBlocked || was.ID == by.ID || was.ID == by.BlockedEval {
 			continue
 		}
@@ -129,7 +129,7 @@ func (x *txn) putEval(was, now *structs.Evaluation) {
 	now.ModifyIndex, now.ModifyTime = x.index, x.now
 	over := false
 	if x.unread && now.Terminal() {
-		job := get[structs.Job](x, TableJobs, byID, now.Namespace, now.JobID)
+		job := get[structs.Job](x.rows, TableJobs, byID, now.Namespace, now.JobID)
 		over = job == nil || job.Workflow == nil
 	}
 	switch {
@@ -172,7 +172,7 @@ func (x *txn) mintForNode(node *structs.Node, perNode bool, done map[structs.Nam
 		return true
 	})
 	if perNode {
-		for j := range rows[structs.Job](x, false, TableJobs, byPerNode, byPerNode) {
+		for j := range rows[structs.Job](x.rows, false, TableJobs, byPerNode, byPerNode) {
 			if j.NodePool == "" || node.InPool(j.NodePool) {
 				jobs[j.NamespacedID()] = true
 			}
@@ -193,7 +193,7 @@ func (x *txn) nodeEval(id structs.NamespacedID, node *structs.Node) structs.Eval
 		Namespace: id.Namespace, JobID: id.ID, Priority: structs.JobDefaultPriority, Type: structs.JobTypeService,
 		TriggeredBy: structs.EvalTriggerNodeUpdate, NodeID: node.ID, NodeModifyIndex: x.index,
 	}
-	if job := get[structs.Job](x, TableJobs, byID, id.Namespace, id.ID); job != nil {
+	if job := get[structs.Job](x.rows, TableJobs, byID, id.Namespace, id.ID); job != nil {
 		e.Priority, e.Type, e.JobModifyIndex = job.Priority, job.Type, job.JobModifyIndex
 	}
 	return e

@@ -11,7 +11,9 @@ import (
 // maxScalingEvents bounds the scaling events kept of a group, as Nomad does.
 const maxScalingEvents = 20
 
-func (x *txn) job(ns, id string) *structs.Job { return get[structs.Job](x, TableJobs, byID, ns, id) }
+func (x *txn) job(ns, id string) *structs.Job {
+	return get[structs.Job](x.rows, TableJobs, byID, ns, id)
+}
 
 // JobRegister stores a new version of a job, or leaves the one there is when the
 // specification is the same, and stores the evaluation.
@@ -23,7 +25,7 @@ func (w *Writer) JobRegister(index uint64, e *structs.JobRegisterEntry) error {
 		if err := checkJob(e.Job); err != nil {
 			return err
 		}
-		if e.Job.Namespace != structs.DefaultNamespace && get[structs.Namespace](x, TableNamespaces, byID, e.Job.Namespace) == nil { // it was deleted meanwhile
+		if e.Job.Namespace != structs.DefaultNamespace && get[structs.Namespace](x.rows, TableNamespaces, byID, e.Job.Namespace) == nil { // it was deleted meanwhile
 			return structs.MissingNamespace(e.Job.Namespace)
 		}
 		was := x.job(e.Job.Namespace, e.Job.ID)
@@ -74,7 +76,7 @@ func (w *Writer) JobStability(index uint64, e *structs.JobStabilityEntry) error 
 		}
 		table, version := TableJobs, job
 		if e.Version != job.Version {
-			table, version = TableVersions, get[structs.Job](x, TableVersions, byID, e.Namespace, e.JobID, e.Version)
+			table, version = TableVersions, get[structs.Job](x.rows, TableVersions, byID, e.Namespace, e.JobID, e.Version)
 		}
 		if version == nil {
 			return structs.Errorf(structs.CodeNotFound, "job %q has no version %d any more", e.JobID, e.Version)
@@ -142,7 +144,7 @@ func (x *txn) putVersion(was, fresh *structs.Job) *structs.Job {
 // pruneVersions forgets versions beyond those kept, unless they are tagged or an
 // allocation that has not ended runs them.
 func (x *txn) pruneVersions(job *structs.Job) {
-	old := collect(rows[structs.Job](x, true, TableVersions, byID+"_prefix", job.Namespace, job.ID, ""))
+	old := collect(rows[structs.Job](x.rows, true, TableVersions, byID+"_prefix", job.Namespace, job.ID, ""))
 	keep := x.opts.JobVersions - 1
 	if len(old) <= keep {
 		return
@@ -163,7 +165,7 @@ func (x *txn) pruneVersions(job *structs.Job) {
 
 func (x *txn) dropVersion(v *structs.Job) {
 	x.drop(TableVersions, v)
-	if row := get[submissionRow](x, TableSubmissions, byID, v.Namespace, v.ID, v.Version); row != nil {
+	if row := get[submissionRow](x.rows, TableSubmissions, byID, v.Namespace, v.ID, v.Version); row != nil {
 		x.drop(TableSubmissions, row)
 	}
 }
@@ -212,16 +214,16 @@ func (x *txn) skipShutdownDelay(job *structs.Job) {
 // purge forgets a job and what belongs to it, but for its allocations and
 // evaluations.
 func (x *txn) purge(job *structs.Job) {
-	for _, v := range collect(rows[structs.Job](x, false, TableVersions, byID+"_prefix", job.Namespace, job.ID, "")) {
+	for _, v := range collect(rows[structs.Job](x.rows, false, TableVersions, byID+"_prefix", job.Namespace, job.ID, "")) {
 		x.drop(TableVersions, v)
 	}
-	for _, row := range collect(rows[submissionRow](x, false, TableSubmissions, byID+"_prefix", job.Namespace, job.ID, "")) {
+	for _, row := range collect(rows[submissionRow](x.rows, false, TableSubmissions, byID+"_prefix", job.Namespace, job.ID, "")) {
 		x.drop(TableSubmissions, row)
 	}
-	if row := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID); row != nil {
+	if row := get[structs.JobSummary](x.rows, TableSummaries, byID, job.Namespace, job.ID); row != nil {
 		x.drop(TableSummaries, row)
 	}
-	if row := get[scalingRow](x, TableScaling, byID, job.Namespace, job.ID); row != nil {
+	if row := get[scalingRow](x.rows, TableScaling, byID, job.Namespace, job.ID); row != nil {
 		x.drop(TableScaling, row)
 	}
 	requestRows{x}.dropRequests(job.Namespace, job.ID)
@@ -267,7 +269,7 @@ func (x *txn) addScaling(job *structs.Job, e *structs.JobScaleEntry) {
 	event := *e.Event
 	event.CreateIndex = x.index
 	row := &scalingRow{Namespace: job.Namespace, JobID: job.ID, ModifyIndex: x.index, Groups: map[string][]*structs.ScalingEvent{}}
-	if was := get[scalingRow](x, TableScaling, byID, job.Namespace, job.ID); was != nil {
+	if was := get[scalingRow](x.rows, TableScaling, byID, job.Namespace, job.ID); was != nil {
 		for name, events := range was.Groups { // order does not matter: a map made of a map
 			row.Groups[name] = events
 		}

@@ -21,7 +21,7 @@ func (w *Writer) SchedulerConfig(index uint64, e *structs.SchedulerConfigEntry) 
 		if err := e.Config.Validate(); err != nil {
 			return err
 		}
-		was := get[structs.SchedulerConfiguration](x, TableConfig, byID)
+		was := get[structs.SchedulerConfiguration](x.rows, TableConfig, byID)
 		now := e.Config
 		now.CreateIndex, now.ModifyIndex = x.index, x.index
 		have := uint64(0)
@@ -49,7 +49,7 @@ func (w *Writer) AutopilotConfig(index uint64, e *structs.AutopilotConfigEntry) 
 		now := e.Config
 		now.CreateIndex, now.ModifyIndex = x.index, x.index
 		have := uint64(0)
-		if was := get[structs.AutopilotConfiguration](x, TableAutopilot, byID); was != nil {
+		if was := get[structs.AutopilotConfiguration](x.rows, TableAutopilot, byID); was != nil {
 			have, now.CreateIndex = was.ModifyIndex, was.CreateIndex
 		}
 		if e.CAS && e.CheckIndex != have {
@@ -64,7 +64,7 @@ func (w *Writer) AutopilotConfig(index uint64, e *structs.AutopilotConfigEntry) 
 // ClusterMeta sets the cluster's identity, once.
 func (w *Writer) ClusterMeta(index uint64, e *structs.ClusterMetaEntry) error {
 	return w.commit(index, e.Time, "", "", func(x *txn) error {
-		if get[structs.ClusterMeta](x, TableCluster, byID) == nil {
+		if get[structs.ClusterMeta](x.rows, TableCluster, byID) == nil {
 			x.put(TableCluster, &structs.ClusterMeta{ClusterID: e.ClusterID, CreateTime: e.Time, CreateIndex: x.index})
 		}
 		return nil
@@ -77,8 +77,8 @@ func (w *Writer) SigningKey(index uint64, e *structs.SigningKeyEntry) error {
 		if err := checkID("signing key ID", e.Key.KeyID); err != nil {
 			return err
 		}
-		known := get[structs.SigningKey](x, TableSigningKeys, byID, e.Key.KeyID) != nil
-		if known || e.First && memtable.Open(x, false, TableSigningKeys, byID).Next() != nil {
+		known := get[structs.SigningKey](x.rows, TableSigningKeys, byID, e.Key.KeyID) != nil
+		if known || e.First && memtable.Open(x.rows, false, TableSigningKeys, byID).Next() != nil {
 			return nil
 		}
 		now := e.Key
@@ -101,7 +101,7 @@ func (w *Writer) Collect(index uint64, e *structs.CollectEntry) error {
 			}
 		}
 		for _, id := range e.Evals {
-			if was := get[structs.Evaluation](x, TableEvals, byID, id); was != nil && was.Terminal() {
+			if was := get[structs.Evaluation](x.rows, TableEvals, byID, id); was != nil && was.Terminal() {
 				x.dropEval(was)
 			}
 		}
@@ -160,13 +160,13 @@ func (x *txn) nodeCollectable(n *structs.Node) bool {
 // World. Differences, called before, returns what it mends.
 func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 	return w.commit(index, e.Time, structs.EventReconciled, "", func(x *txn) error {
-		x.edit = rebuild(x, &x.allocs.Table)
+		x.edit = rebuild(x.rows, &x.allocs.Table)
 		x.rebuildTallies()
-		for row := range rows[structs.Project](x, false, TableProjects, byID) {
+		for row := range rows[structs.Project](x.rows, false, TableProjects, byID) {
 			x.moves.Given(row.Name) // its levels are derived again
 		}
 		requestRows{x}.mendRequests()
-		for _, job := range collect(rows[structs.Job](x, false, TableJobs, byID)) {
+		for _, job := range collect(rows[structs.Job](x.rows, false, TableJobs, byID)) {
 			if now := x.recounted(job); now != nil {
 				x.put(TableSummaries, now)
 			}
@@ -179,7 +179,7 @@ func (w *Writer) Reconcile(index uint64, e *structs.ReconcileEntry) error {
 // recounted is the job's summary counted anew; nil when it is right already. What
 // is queued stays as the evaluations reported last.
 func (x *txn) recounted(job *structs.Job) *structs.JobSummary {
-	was := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
+	was := get[structs.JobSummary](x.rows, TableSummaries, byID, job.Namespace, job.ID)
 	now := &structs.JobSummary{
 		JobID: job.ID, Namespace: job.Namespace, CreateIndex: x.index, ModifyIndex: x.index,
 		Summary: x.recount(job),
@@ -219,7 +219,7 @@ func tallies(r reader, allocs *alloctable.Table) map[structs.NamespacedID]*jobco
 
 func (x *txn) rebuildTallies() {
 	x.tallies, x.live, x.tok = persist.Tree[indexkey.Hashed, *jobcount.Tally]{}, liveOf(&x.allocs.Table), persist.NewToken()
-	all := tallies(x, &x.allocs.Table)
+	all := tallies(x.rows, &x.allocs.Table)
 	for _, id := range sortedIDs(all) {
 		persist.Put(x.tok, &x.tallies, indexkey.HashJob(id.Namespace, id.ID), all[id])
 	}
@@ -271,8 +271,8 @@ func Differences(s *Snapshot) []string {
 // with "pending request "), tallies, summaries and job statuses.
 func TableDifferences(s *Snapshot) []string {
 	out := requestFaults(s.v.txn)
-	x := &txn{tableRows: s.v.txn, allocs: s.v.allocs.Edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
-	all := tallies(x, &x.allocs.Table)
+	x := &txn{rows: s.v.txn, allocs: s.v.allocs.Edit(), tallies: s.v.tallies, entry: entry{jobs: map[structs.NamespacedID]*counts{}}}
+	all := tallies(x.rows, &x.allocs.Table)
 	have := map[structs.NamespacedID]*jobcount.Tally{}
 	x.tallies.Ascend(nil, func(_ indexkey.Hashed, t *jobcount.Tally) bool {
 		have[structs.NamespacedID{ID: t.JobID, Namespace: t.Namespace}] = t
@@ -288,9 +288,9 @@ func TableDifferences(s *Snapshot) []string {
 		out = append(out, fmt.Sprintf("tally of job %s: have none, want %+v", id, *all[id]))
 	}
 	out = append(out, s.ProjectUsage(nil).faults()...)
-	for job := range rows[structs.Job](x, false, TableJobs, byID) {
+	for job := range rows[structs.Job](x.rows, false, TableJobs, byID) {
 		if want := x.recounted(job); want != nil {
-			have := get[structs.JobSummary](x, TableSummaries, byID, job.Namespace, job.ID)
+			have := get[structs.JobSummary](x.rows, TableSummaries, byID, job.Namespace, job.ID)
 			out = append(out, fmt.Sprintf("summary of job %s: have %+v, want %+v", job.NamespacedID(), have, want))
 		}
 		t := x.tallyOf(job.Namespace, job.ID)

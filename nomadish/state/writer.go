@@ -26,9 +26,9 @@ import (
 // it answers with an error, not at all. Either way the store's index moves to the
 // entry's, but see [Writer.Together]. Payloads may be kept by the state: their maker must not change them.
 type Writer struct {
-	store *Store
-	db    *memdb.MemDB
-	group *txn // of entries that are applied together; nil: each is by itself
+	store  *Store
+	db     *memdb.MemDB
+	group  *txn    // of entries that are applied together; nil: each is by itself
 	unread *unread // see Unread; nil: what is written is read
 }
 
@@ -58,7 +58,7 @@ func (w *Writer) Together(apply func() error) error {
 	w.group = x
 	defer func() {
 		w.group = nil
-		x.abort()
+		abort(x.db)
 	}()
 	if err := apply(); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (w *Writer) Advance(index uint64) {
 
 // txn is log entries being applied: tables and World together.
 type txn struct {
-	tableRows
-	db    *memdb.Txn // what is to be committed; nil: the rows are changed in place
+	rows    tableRows
+	db      *memdb.Txn // what is to be committed of them; nil: they are changed in place
 	opts    *Options
 	was     *view // that they begin with
 	allocs  *alloctable.Edit
@@ -191,12 +191,12 @@ func (w *Writer) begin() *txn {
 	was := w.store.current.Load()
 	x := &txn{opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks, tallies: was.tallies, live: was.live}
 	if u := w.unread; u != nil {
-		x.tableRows, x.unread = u.rows, true
+		x.rows, x.unread = u.rows, true
 		x.allocs, x.past, x.edit, x.tok = was.allocs.EditInPlace(u.tok), was.past.EditInPlace(u.tok), u.edit, u.tok
 		return x
 	}
 	x.db = w.db.Txn(true)
-	x.tableRows = x.db
+	x.rows = x.db
 	x.allocs, x.past, x.edit, x.tok = was.allocs.Edit(), was.past.Edit(), was.world.Edit(), persist.NewToken()
 	return x
 }
@@ -216,7 +216,7 @@ func (w *Writer) commit(index uint64, now int64, event, seed string, f func(*txn
 	x := w.group
 	if x == nil {
 		x = w.begin()
-		defer x.abort()
+		defer abort(x.db)
 	}
 	x.entry = entry{index: index, now: now, event: event, seed: seed, jobs: map[structs.NamespacedID]*counts{}}
 	x.allocs.NextEntry()
@@ -259,7 +259,7 @@ func (w *Writer) finish(x *txn) {
 	}
 	w.store.publish(next, x.allocs.Touched(), x.feed, func() tableRows {
 		if x.db == nil {
-			return x.tableRows
+			return x.rows
 		}
 		x.db.Commit()
 		return w.db.Txn(false)
@@ -269,10 +269,10 @@ func (w *Writer) finish(x *txn) {
 	}
 }
 
-// abort ends a transaction that was not committed; it has no effect once it was.
-func (x *txn) abort() {
-	if x.db != nil {
-		x.db.Abort()
+// abort ends a transaction, if there is one; it has no effect once that was committed.
+func abort(db *memdb.Txn) {
+	if db != nil {
+		db.Abort()
 	}
 }
 
@@ -284,7 +284,7 @@ func (x *txn) moved(table string) bool {
 
 // store writes a row. It fails only on a mistake in the schema.
 func (x *txn) store(table string, row any) {
-	if err := x.Insert(table, row); err != nil {
+	if err := x.rows.Insert(table, row); err != nil {
 		panic(fmt.Sprintf("state: store %T in %s: %v", row, table, err))
 	}
 }
@@ -297,7 +297,7 @@ func (x *txn) put(table string, row any) {
 
 // drop removes a row that is there.
 func (x *txn) drop(table string, row any) {
-	if err := x.Delete(table, row); err != nil {
+	if err := x.rows.Delete(table, row); err != nil {
 		panic(fmt.Sprintf("state: remove %T from %s: %v", row, table, err))
 	}
 	x.tables.add(table)

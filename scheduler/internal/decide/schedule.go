@@ -524,7 +524,7 @@ func (s *Scheduler) newEval(trigger, status string) *structs.Evaluation {
 
 // finish stores the evaluation's end, before all others, and what is left of it.
 func (s *Scheduler) finish() {
-	done := s.eval.Copy()
+	done := new(*s.eval) // with maps of its own, below
 	done.Status, done.StatusDescription = structs.EvalStatusComplete, ""
 	done.ModifyTime = s.Input.Now.UnixNano()
 	done.QueuedAllocations = s.queued

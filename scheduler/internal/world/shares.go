@@ -50,7 +50,7 @@ func (s shareSums) use(n *structs.Node, u *Usage, sign int64) {
 		devices += int64(d.Share)
 	}
 	by := shares.By{Namespace: u.Owner.Namespace, User: u.Owner.Terms.User}
-	s.e.w.shares.Use(s.e.tok, poolOf(n), by, amountOf(u.Amount, devices), sign)
+	s.e.w.shares.Use(s.e.pages, poolOf(n), by, amountOf(u.Amount, devices), sign)
 }
 
 // node moves the sums on where a node that was known in one form, or not, is now known in another, or not.
@@ -75,5 +75,5 @@ func (s shareSums) pool(name string, has *Capacity, sign int64) {
 	for _, t := range has.Trees {
 		devices += len(t.IDs)
 	}
-	s.e.w.shares.Node(s.e.tok, name, amountOf(has.Amount, int64(devices)*WholeDevice), sign)
+	s.e.w.shares.Node(s.e.pages, name, amountOf(has.Amount, int64(devices)*WholeDevice), sign)
 }
