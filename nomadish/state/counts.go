@@ -16,6 +16,7 @@ type counts struct {
 	jobcount.Tally        // the moves, not the totals
 	since          uint64 // when the job was registered: allocations placed before are of an earlier job of its ID, purged since
 	groups         map[string]structs.TaskGroupSummary
+	unread         bool           // see Writer.Unread: they are counted anew when they are needed
 	queued         map[string]int // what waits by the last evaluation; nil: as it was
 }
 
@@ -24,7 +25,7 @@ func (x *txn) counts(ns, id string) *counts {
 	k := structs.NamespacedID{ID: id, Namespace: ns}
 	c, ok := x.jobs[k]
 	if !ok {
-		c = &counts{}
+		c = &counts{unread: x.unread}
 		if job := x.job(ns, id); job != nil {
 			c.since = job.CreateIndex
 		}
@@ -49,27 +50,23 @@ func (x *txn) tallyOf(ns, id string) jobcount.Tally {
 // either may be nil.
 func (x *txn) countAlloc(was, now *structs.Allocation) {
 	if was != nil {
-		c := x.counts(was.Namespace, was.JobID)
-		c.AddAlloc(was, -1)
-		c.countGroup(x, was, -1)
+		x.counts(was.Namespace, was.JobID).addAlloc(was, -1)
 	}
 	if now != nil {
-		c := x.counts(now.Namespace, now.JobID)
-		c.AddAlloc(now, 1)
-		c.countGroup(x, now, 1)
+		x.counts(now.Namespace, now.JobID).addAlloc(now, 1)
 	}
 }
 
-// countGroup moves the counts of an allocation's group, unless they are counted anew when they are needed: in the summary only if it is of the job as
-// registered, as Nomad does.
-func (c *counts) countGroup(x *txn, a *structs.Allocation, by int) {
-	if x.unread || a.CreateIndex < c.since {
+// addAlloc counts an allocation n times: in the summary only if it is of the job as registered, as Nomad does.
+func (c *counts) addAlloc(a *structs.Allocation, n int) {
+	c.AddAlloc(a, n)
+	if a.CreateIndex < c.since || c.unread {
 		return
 	}
 	if c.groups == nil {
 		c.groups = map[string]structs.TaskGroupSummary{}
 	}
-	c.groups[a.TaskGroup] = jobcount.AddTo(c.groups[a.TaskGroup], a.ClientStatus, by)
+	c.groups[a.TaskGroup] = jobcount.AddTo(c.groups[a.TaskGroup], a.ClientStatus, n)
 }
 
 func (x *txn) countEval(was, now *structs.Evaluation) {

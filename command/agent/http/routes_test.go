@@ -48,6 +48,13 @@ func answering() *fake {
 
 // eachRoute calls f with requests for every route, and the RPC method that each calls.
 func eachRoute(f func(method, path, body, wantCall string)) {
+	workRoutes(f)
+	clusterRoutes(f)
+	tenantRoutes(f)
+	operationRoutes(f)
+}
+
+func workRoutes(f func(method, path, body, wantCall string)) {
 	const job = `{"Job":{"ID":"j","Name":"j","Type":"batch"}}`
 	f("GET", "/v1/jobs", "", wire.MethodJobList)
 	f("GET", "/.well-known/jwks.json", "", wire.MethodSigningKeys)
@@ -100,6 +107,9 @@ func eachRoute(f func(method, path, body, wantCall string)) {
 	f("GET", "/v1/evaluations/count", "", wire.MethodEvalCount)
 	f("GET", "/v1/evaluation/e?related=true", "", wire.MethodEvalGet)
 	f("GET", "/v1/evaluation/e/allocations", "", wire.MethodEvalAllocs)
+}
+
+func clusterRoutes(f func(method, path, body, wantCall string)) {
 	f("GET", "/v1/agent/host?node_id=n", "", wire.MethodAgentHost)
 	f("GET", "/v1/agent/monitor?server_id=leader", "", wire.MethodAgentMonitor)
 	f("GET", "/v1/agent/pprof/heap?debug=1", "", wire.MethodAgentProfile)
@@ -146,6 +156,9 @@ func eachRoute(f func(method, path, body, wantCall string)) {
 	f("PUT", "/v1/search", `{"Prefix":"a","Context":"jobs"}`, wire.MethodSearch)
 	f("POST", "/v1/search/fuzzy", `{"Text":"a","Context":"all"}`, wire.MethodSearch)
 	f("GET", "/v1/event/stream?topic=Job:j&topic=Queue", "", wire.MethodEventStream)
+}
+
+func tenantRoutes(f func(method, path, body, wantCall string)) {
 	f("GET", "/v1/namespaces", "", wire.MethodNamespaceList)
 	f("GET", "/v1/namespace/default", "", wire.MethodNamespaceGet)
 	f("PUT", "/v1/namespace", `{"Name":"team"}`, wire.MethodNamespaceUpsert)
@@ -191,6 +204,9 @@ func eachRoute(f func(method, path, body, wantCall string)) {
 	f("PUT", "/v1/exchange/offer", `{"Owner":"team"}`, wire.MethodExchangePut)
 	f("PUT", "/v1/exchange/bid", `{"Owner":"team"}`, wire.MethodExchangePut)
 	f("DELETE", "/v1/exchange/x", "", wire.MethodExchangeWithdraw)
+}
+
+func operationRoutes(f func(method, path, body, wantCall string)) {
 	f("GET", "/v1/history", "", wire.MethodHistoryList)
 	f("GET", "/v1/operator/scheduler/configuration", "", wire.MethodSchedulerGet)
 	f("PUT", "/v1/operator/scheduler/configuration?cas=4", `{"SchedulerAlgorithm":"spread"}`, wire.MethodSchedulerSet)
