@@ -196,6 +196,20 @@ func TestHealthyBusyStateHasNoFindings(t *testing.T) {
 	}
 }
 
+// What an earlier job of an ID ran, which was purged, is not in the summary of the one that is registered now.
+func TestEarlierJobOfAnID(t *testing.T) {
+	s := newSite(t)
+	s.must(&structs.NodeRegisterEntry{Node: testNode("a"), Time: s.now(), EvalSeed: "register a"})
+	s.job("web", 1, nil)
+	s.report(structs.AllocClientComplete, s.place("web", "a", 0, 1, nil)...)
+	s.must(&structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Purge: true, Time: s.now()})
+	s.job("web", 1, nil)
+	s.place("web", "a", 0, 1, nil)
+	if r := s.check(Options{}); len(r.Faults) > 0 {
+		t.Errorf("faults: %+v", r.Faults)
+	}
+}
+
 // A member of a batch job's gang that is to be stopped and has ended well by itself has done its part; one that was killed has
 // not. And what an older version of the job placed is not judged by what the newer one needs, while that is decided.
 func TestGangsThatAreWell(t *testing.T) {

@@ -16,7 +16,7 @@ type job struct {
 	open     []*structs.Evaluation // pending or blocked, in the order of their IDs
 	requests []*structs.PendingRequest
 
-	counted map[string]structs.TaskGroupSummary // its allocations, by group and client status
+	counted map[string]structs.TaskGroupSummary // its allocations, those of the job as registered, by group and client status
 	groups  map[string]*group                   // the job's, and those that only allocations name
 	live    int                                 // allocations that are not terminal
 }
@@ -56,9 +56,25 @@ func (j *job) group(name string) *group {
 // wrong by design.
 func (j *job) waits() bool { return len(j.open) > 0 }
 
-// count counts an allocation, whatever has become of it.
+// count counts an allocation, whatever has become of it: in the summary only if it is of the job as registered, not of an earlier one of its ID.
 func (j *job) count(a *structs.Allocation) {
-	line := j.counted[a.TaskGroup]
+	if j.spec == nil || a.CreateIndex >= j.spec.CreateIndex {
+		j.counted[a.TaskGroup] = addTo(j.counted[a.TaskGroup], a)
+	}
+	g := j.group(a.TaskGroup)
+	if a.ClientStatus == structs.AllocClientComplete && (!a.ServerTerminal() || endedWell(a)) {
+		g.done++
+	}
+	if g.gang && j.spec != nil && a.CreateIndex >= j.spec.CreateIndex {
+		if g.ever == nil {
+			g.ever = map[int]bool{}
+		}
+		g.ever[a.Index()] = true
+	}
+}
+
+// addTo counts an allocation in a line of a summary.
+func addTo(line structs.TaskGroupSummary, a *structs.Allocation) structs.TaskGroupSummary {
 	switch a.ClientStatus {
 	case structs.AllocClientPending, structs.AllocClientSuspended:
 		line.Starting++
@@ -73,17 +89,7 @@ func (j *job) count(a *structs.Allocation) {
 	case structs.AllocClientUnknown:
 		line.Unknown++
 	}
-	j.counted[a.TaskGroup] = line
-	g := j.group(a.TaskGroup)
-	if a.ClientStatus == structs.AllocClientComplete && (!a.ServerTerminal() || endedWell(a)) {
-		g.done++
-	}
-	if g.gang && j.spec != nil && a.CreateIndex >= j.spec.CreateIndex {
-		if g.ever == nil {
-			g.ever = map[int]bool{}
-		}
-		g.ever[a.Index()] = true
-	}
+	return line
 }
 
 // endedWell reports whether every task ended without failing, and by itself: its work is done, though it was to be stopped.
