@@ -129,3 +129,28 @@ func descending(n int, key func(i int) float64) []int {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(keys[b], keys[a]) })
 	return order
 }
+
+// Assign returns the node of each instance of one of the stages, by itself in parts as it is placed in them later; false: it does not pack into them.
+func Assign(parts []Part, stages [][]Instance, s int, gangs Gangs) (on []int, ok bool) {
+	p := packer{parts: parts}
+	amounts, nodes := p.lists()
+	of := gangs.on(nodes)
+	of.List, of.Distinct = nil, nil
+	for _, g := range gangs.List {
+		if g.Stage == s {
+			g.Stage = 0
+			of.List = append(of.List, g)
+		}
+	}
+	for _, d := range gangs.Distinct {
+		if d.Stage == s {
+			d.Stage = 0
+			of.Distinct = append(of.Distinct, d)
+		}
+	}
+	assigned, ok := fitGangs(amounts, onParts(stages[s], nodes), of)
+	for _, part := range assigned {
+		on = append(on, nodes[part])
+	}
+	return on, ok
+}

@@ -63,7 +63,11 @@ func (c *chooser) fromBands(r *request) (out Choice, ok bool) {
 	for i, n := range p.nodes {
 		p.asIs = append(p.asIs, p.freeOf(i, n))
 	}
-	pack := func(losing int) workflow.Packing { return r.pack(p.amounts(losing)) }
+	var named map[int][]string
+	pack := func(losing int) (packed workflow.Packing) {
+		packed, named = c.packWithin(r, p.amounts(losing), p.as(losing))
+		return packed
+	}
 	works := func(most int) bool {
 		p.upTo(most)
 		return pack(len(p.losing)).Missing.IsZero()
@@ -82,7 +86,7 @@ func (c *chooser) fromBands(r *request) (out Choice, ok bool) {
 	kept, more := r.left.split(packed.Parts)
 	parts := c.parts(more)
 	out = Choice{Posted: true, Preempts: true, Enlarged: packed.Enlarged, Licenses: r.licenses.of}
-	if !p.nameParts(more, parts) || !p.stop(more, parts) || !p.takeLicenses(r.licenses.of, parts) {
+	if !p.nameParts(more, parts, named) || !p.stop(more, parts) || !p.takeLicenses(r.licenses.of, parts) {
 		return out, false
 	}
 	out.Parts = slices.Concat(kept, parts)
@@ -200,6 +204,19 @@ func (p *preemption) amounts(losing int) []workflow.Amounts {
 	return p.besideSlots(list, false)
 }
 
+// as is the nodes without those who can leave the first of those that lose somebody.
+func (p *preemption) as(losing int) nodesAs {
+	as := p.chooser.without(p.leaves)
+	emptied := as.state
+	as.state = func(i int) *world.NodeState {
+		if slices.Contains(p.losing[:losing], i) {
+			return emptied(i)
+		}
+		return p.nodes[i]
+	}
+	return as
+}
+
 // freeOf returns what may be reserved of a node that is as n is.
 func (p *preemption) freeOf(i int, n *world.NodeState) world.Resources {
 	if p.taken[i] {
@@ -215,9 +232,9 @@ func (p *preemption) freeOf(i int, n *world.NodeState) world.Resources {
 
 // nameParts names the devices of parts of nodes: those that are free if there are as many, else those of which others can leave. It reports whether there
 // are enough.
-func (p *preemption) nameParts(list []workflow.Part, parts []structs.WorkflowPart) bool {
+func (p *preemption) nameParts(list []workflow.Part, parts []structs.WorkflowPart, named map[int][]string) bool {
 	for k := range list {
-		if p.chooser.nameParts(list[k:k+1], parts[k:k+1]) {
+		if p.chooser.nameParts(list[k:k+1], parts[k:k+1], named) {
 			continue
 		}
 		i := list[k].Node

@@ -127,7 +127,14 @@ func (c *chooser) packInCells(r *request) (out Choice, ok bool) {
 			room[i] = world.Resources{}
 		}
 	}
-	packed := r.pack(c.besideSlots(room, false))
+	as := c.without(c.mayLeave)
+	as.allowed = func(i int) func(*world.DeviceTree, int) bool {
+		if is := own[i]; is != nil {
+			return is.has
+		}
+		return func(*world.DeviceTree, int) bool { return false }
+	}
+	packed, named := c.packWithin(r, c.besideSlots(room, false), as)
 	if !packed.Missing.IsZero() {
 		return out, false
 	}
@@ -139,7 +146,9 @@ func (c *chooser) packInCells(r *request) (out Choice, ok bool) {
 		if part.Devices > 0 {
 			is := own[p.Node]
 			part.CellLevel, part.CellSize = is.level, is.size
-			part.DeviceIDs = c.name(p.Node, part.Devices, is.has)
+			if part.DeviceIDs = named[p.Node]; part.DeviceIDs == nil {
+				part.DeviceIDs = c.name(p.Node, part.Devices, is.has)
+			}
 		}
 		if len(part.DeviceIDs) != part.Devices {
 			return Choice{}, false

@@ -11,7 +11,8 @@ import (
 )
 
 // gangs returns the gangs of the stages' jobs that require a level of topology: all members of each are reserved under one cell of a level above nodes,
-// or on one node; and the instances that have to be on distinct hosts, or to have distinct properties. Their members are by places in what instances returns. Levels within nodes count as the node: a part of a reservation is an amount.
+// or on one node; and the instances that have to be on distinct hosts, or to have distinct properties. Their members are by places in what instances returns.
+// Levels within nodes count as the node: see [within].
 func (c *chooser) gangs(stages []Stage) (out workflow.Gangs) {
 	levels := map[string]int{} // looked up only
 	for s, stage := range stages {
@@ -82,12 +83,13 @@ func (c *chooser) level(name string, known map[string]int, of *workflow.Gangs) i
 }
 
 // where says where something is missing, if there is room for it, but not where it is needed.
-func where(of workflow.Packing, by workflow.Gangs) string {
+func where(of workflow.Packing, r *request) string {
 	if !of.Apart {
 		return ""
 	}
+	by := r.gangs
 	var what []string
-	if len(by.List) > 0 {
+	if len(by.List) > 0 || slices.ContainsFunc(r.within, func(list []within) bool { return len(list) > 0 }) {
 		what = append(what, "their required levels of topology")
 	}
 	if slices.ContainsFunc(by.Distinct, func(d workflow.Distinct) bool { return d.Property == "" }) {

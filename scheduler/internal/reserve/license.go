@@ -126,7 +126,7 @@ func suffice(t *taking, needs []structs.RequestedLicense, leave []*world.Usage, 
 func (c *chooser) missingText(of workflow.Packing, r *request) string {
 	nodes, licenses := "", r.licenses.missing
 	if !of.Missing.IsZero() {
-		nodes = text(of.Missing, c.mhzPerCore()) + where(of, r.gangs)
+		nodes = text(of.Missing, c.mhzPerCore()) + where(of, r)
 	}
 	if nodes != "" && licenses != "" {
 		nodes += ", "

@@ -130,6 +130,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	if apart { // as for a whole reservation, see Choose
 		alone := r
 		alone.stages, alone.gangs = r.gangs.Alone(r.stages)
+		alone.within = nil
 		if by, short, _ := x.renew(&alone); short == "" {
 			got, why = by, ""
 		}
@@ -155,19 +156,36 @@ func (c *chooser) nodeName(id string) string {
 
 // renew returns what is reserved beside what is left, or why that cannot be. apart reports that it is only because of the gangs.
 func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
+	if c.within { // as for a whole reservation, see choose
+		c.strict = true
+		out, why, apart = c.renewBy(r)
+		hope := why == ""
+		if !hope {
+			later, _ := c.packWithin(r, c.empty, c.withoutAll(true))
+			hope = later.Missing.IsZero()
+		}
+		if c.strict = false; hope {
+			return out, why, apart
+		}
+	}
+	return c.renewBy(r)
+}
+
+// renewBy is renew with what is required within nodes, if that is heeded, or without.
+func (c *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 	if out, ok := c.packInCells(r); ok {
 		return out, "", false
 	}
-	packed := c.packFree(r)
+	packed, named := c.packWithin(r, c.free, c.asIs())
 	if packed.Missing.IsZero() {
 		kept, more := r.left.split(packed.Parts)
 		parts := c.parts(more)
-		if c.nameParts(more, parts) {
+		if c.nameParts(more, parts, named) {
 			return Choice{Posted: true, Parts: slices.Concat(kept, parts)}, "", false
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
 	} else {
-		why = "nowhere is so much free: " + text(packed.Missing, c.mhzPerCore()) + where(packed, r.gangs) + " are missing"
+		why = "nowhere is so much free: " + text(packed.Missing, c.mhzPerCore()) + where(packed, r) + " are missing"
 	}
 	if out, ok := c.fromBands(r); ok {
 		return out, "", false
@@ -179,13 +197,15 @@ func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
 // workflows have reserved comes free last. Of a node with a part that is left it is as much as that is to grow by.
 func (c *chooser) keep(r *request, lostAt []int) []structs.WorkflowPart {
 	is := *r
-	for _, nodes := range [][]workflow.Amounts{c.beside, c.empty} {
-		nodes = slices.Clone(nodes)
+	defer func() { c.strict = false }()
+	for try := range 4 { // first with what is required within nodes
+		c.strict = c.within && try < 2
+		nodes := slices.Clone([][]workflow.Amounts{c.beside, c.empty}[try%2])
 		for _, i := range lostAt {
 			nodes[i] = workflow.Amounts{}
 		}
 		is.left.grow(nodes)
-		if packed := is.pack(nodes); packed.Missing.IsZero() {
+		if packed, _ := c.packWithin(&is, nodes, c.withoutAll(try%2 > 0)); packed.Missing.IsZero() {
 			return c.parts(slices.Concat(is.left.growth(packed.Parts), packed.Parts[len(is.left.parts):]))
 		}
 	}

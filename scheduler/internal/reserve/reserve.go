@@ -79,13 +79,14 @@ func (c *chooser) chooseApart(r *request) Choice {
 	// least, and in one cell, or on distinct hosts, what each needs by itself: one that has no room beside the others waits in its stage until they end.
 	alone := *r
 	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
+	alone.within = nil
 	if by, _ := c.choose(&alone); !by.Never {
 		by.OneByOne = true
 		return by
 	}
 	if out.Enlarged.IsZero() { // else what is to be reserved is too little, as it states
 		without := *r
-		without.gangs = workflow.Gangs{}
+		without.gangs, without.within = workflow.Gangs{}, nil
 		out, _ = c.choose(&without)
 	}
 	return out
@@ -98,6 +99,7 @@ const neverText = "the nodes that are ready could not hold it if they were empty
 type request struct {
 	stages   [][]workflow.Instance
 	gangs    workflow.Gangs
+	within   [][]within // of each stage
 	want     workflow.Amounts
 	licenses licenses
 	rule     workflow.Reserve
@@ -107,10 +109,12 @@ type request struct {
 
 // request returns what a workflow is to reserve for its stages, without licenses, and an error if what it states to reserve is too little.
 func (c *chooser) request(stages []Stage, rule workflow.Reserve) (r request, err error) {
-	r = request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule}
+	r = request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, within: make([][]within, len(stages))}
 	totals := make([]workflow.Amounts, len(stages))
 	for i, s := range stages {
-		r.stages[i] = c.instances(s)
+		r.within[i] = c.withinOf(s)
+		r.stages[i] = c.instances(s, r.within[i])
+		c.within = c.within || len(r.within[i]) > 0
 		totals[i] = workflow.Total(r.stages[i])
 	}
 	r.want, err = rule.Amounts(totals)
@@ -122,19 +126,32 @@ func (r *request) pack(nodes []workflow.Amounts) workflow.Packing {
 	return workflow.PackBeside(r.left.room(nodes), r.left.parts, r.stages, r.gangs, r.want)
 }
 
-// choose returns what is reserved. apart reports that it is never to be had only because of the gangs, as far as packing finds.
+// choose returns what is reserved. apart reports that it is never to be had only because of the gangs, as far as packing finds. Where the nodes could not hold
+// what is required within them if they were empty, it is reserved without that, and some wait in their stage for the cell.
 func (c *chooser) choose(r *request) (out Choice, apart bool) {
+	if c.within {
+		c.strict = true
+		out, _ = c.chooseBy(r)
+		if c.strict = false; !out.Never {
+			return out, false
+		}
+	}
+	return c.chooseBy(r)
+}
+
+// chooseBy is choose with what is required within nodes, if that is heeded, or without.
+func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 	if out, ok := c.packInCells(r); ok && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
 		out.Licenses = r.licenses.of
 		return out, false
 	}
-	now := c.packFree(r)
+	now, named := c.packWithin(r, c.free, c.asIs())
 	if now.Missing.IsZero() {
 		if err := r.rule.Check(now.Enlarged); err != nil {
 			return Choice{Missing: err.Error(), Never: true, Enlarged: now.Enlarged}, !r.gangs.None()
 		}
 		out := Choice{Parts: c.parts(now.Parts), Licenses: r.licenses.of, Posted: true, Enlarged: now.Enlarged}
-		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts) {
+		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts, named) {
 			return out, false
 		}
 	} else if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
@@ -151,12 +168,12 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 	later := now
 	if !now.Missing.IsZero() {
 		// What other workflows have reserved comes free only with the end of their runs: better wait for allocations beside it.
-		if later = r.pack(c.beside); !later.Missing.IsZero() {
-			later = r.pack(c.empty)
+		if later, _ = c.packWithin(r, c.beside, c.withoutAll(false)); !later.Missing.IsZero() {
+			later, _ = c.packWithin(r, c.empty, c.withoutAll(true))
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, neverText+text(later.Missing, c.mhzPerCore())+where(later, r.gangs)+" are missing"
+		out.Never, out.Missing = true, neverText+text(later.Missing, c.mhzPerCore())+where(later, r)+" are missing"
 		return out, later.Apart
 	}
 	if r.kept {
@@ -179,8 +196,10 @@ type chooser struct {
 	// taken are the nodes that have a part already, by their places in the list.
 	taken map[int]bool
 	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
-	// within: some instances require a level within nodes. now: of these nodes such may be used only as have a free cell of it.
-	within, now bool
+	// within: some instances require a level within nodes. strict: that is heeded.
+	within, strict bool
+	mayHold        func(i int, list []within) bool // whether a node has a free cell for each of what is required; nil: each is taken to have
+	holding        int                             // how often mayHold has changed
 	// inPlace: instances that run in the reservation are packed where they are.
 	inPlace bool
 }
@@ -257,7 +276,7 @@ func amounts(h world.Resources) workflow.Amounts {
 }
 
 // instances returns the instances of a stage's jobs, without those of sysbatch jobs, for which nothing is reserved (part 0, rule 7).
-func (c *chooser) instances(s Stage) (out []workflow.Instance) {
+func (c *chooser) instances(s Stage, in []within) (out []workflow.Instance) {
 	var runs map[group][]int
 	if c.inPlace {
 		runs = c.runs()
@@ -268,7 +287,7 @@ func (c *chooser) instances(s Stage) (out []workflow.Instance) {
 		}
 		for _, g := range job.TaskGroups {
 			need := feasible.NeedsOf(g)
-			i := workflow.Instance{Needs: amounts(need), MayUse: c.mayUse(job, g)}
+			i := workflow.Instance{Needs: amounts(need), MayUse: c.mayUse(job, g, withinFor(in, len(out)))}
 			i.Needs.CPU += int64(need.Cores) * c.mhzPerCore()
 			on := runs[group{job.ID, g.Name}]
 			for k := range g.Count {
@@ -291,35 +310,18 @@ func (c *chooser) mhzPerCore() (most int64) {
 	return most
 }
 
-// mayUse returns which nodes instances of a group may use.
-func (c *chooser) mayUse(job *structs.Job, g *structs.TaskGroup) func(int) bool {
+// mayUse returns which nodes instances of a group may use that require something within them.
+func (c *chooser) mayUse(job *structs.Job, g *structs.TaskGroup, in []within) func(int) bool {
 	f := feasible.NewFeasibility(job, g, feasible.NewMatcher())
 	known := make([]int8, len(c.nodes))
-	may := func(i int) bool {
+	return c.mayHoldOf(func(i int) bool {
 		if known[i] == 0 {
 			if known[i] = -1; f.Verdict(c.nodes[i].Node).OK() {
 				known[i] = 1
 			}
 		}
 		return known[i] > 0
-	}
-	in := c.withinOf(job, g, f)
-	if len(in) == 0 {
-		return may
-	}
-	c.within = true
-	free := make([]int8, len(c.nodes))
-	return func(i int) bool {
-		if !may(i) || !c.now {
-			return may(i)
-		}
-		if free[i] == 0 {
-			if free[i] = -1; c.hasFree(i, in) {
-				free[i] = 1
-			}
-		}
-		return free[i] > 0
-	}
+	}, in)
 }
 
 // parts returns the parts of a packing as plans state them, in its order, by which every stage packs into them.

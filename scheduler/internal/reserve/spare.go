@@ -49,11 +49,15 @@ func (c *chooser) spareOf() map[int]map[*world.DeviceTree]uint64 {
 	return out
 }
 
-// nameParts names the devices of parts of nodes, among those that are spare; it reports whether there are enough.
-func (c *chooser) nameParts(list []workflow.Part, parts []structs.WorkflowPart) bool {
+// nameParts names the devices of parts of nodes, those that are named already, by the nodes' places, or among those that are spare; it reports whether there are
+// enough.
+func (c *chooser) nameParts(list []workflow.Part, parts []structs.WorkflowPart, named map[int][]string) bool {
 	for k, p := range list {
 		part := &parts[k]
 		if part.Devices == 0 {
+			continue
+		}
+		if part.DeviceIDs = named[p.Node]; part.DeviceIDs != nil {
 			continue
 		}
 		if part.DeviceIDs = nameOf(c.nodes[p.Node], c.key, part.Devices, c.isSpare(p.Node)); part.DeviceIDs == nil {

@@ -27,7 +27,7 @@ type Start struct {
 func TakeBack(w *world.World, c *structs.WorkflowClaim, s Stage, now int64) (out Start) {
 	t := &taking{chooser: chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool}, claim: c}
 	parts := t.parts()
-	stage := t.instances(s)
+	stage := t.instances(s, nil)
 	shares := make([]int64, len(c.Lend))
 	for i, l := range c.Lend {
 		shares[i] = int64(l.Share)
