@@ -120,6 +120,44 @@ func TestRenewalClaimsWhatRuns(t *testing.T) {
 	}
 }
 
+// TestRenewalClaimsGPUs: an instance with GPUs that was placed again uses the part that is reserved where it runs, too, which names its GPUs.
+func TestRenewalClaimsGPUs(t *testing.T) {
+	w := lendingWorkflow("chip", 50, []int{1000, 1000}, []int{1000, 1000})
+	w.Lend = nil
+	for _, stage := range w.Stages {
+		for _, j := range stage.Jobs {
+			j.Job.TaskGroups[0].Tasks[0].Resources.Devices = []*structs.RequestedDevice{{Name: "nvidia/gpu", Count: 2}}
+		}
+	}
+	s := startedWith(t, nil, w)
+	node := func(id, status string) {
+		n := testcluster.Node(id, 8000)
+		n.Status = status
+		group := &structs.NodeDeviceResource{Vendor: "nvidia", Type: "gpu", Name: "H100"}
+		for i := range 4 {
+			group.Instances = append(group.Instances, &structs.NodeDevice{ID: fmt.Sprintf("%s-gpu-%d", id, i), Healthy: true})
+		}
+		n.NodeResources.Devices = []*structs.NodeDeviceResource{group}
+		s.Put(t, &structs.NodeRegisterEntry{Node: n, Time: 1})
+	}
+	node("n-a", structs.NodeStatusReady)
+	s.step()
+	s.inOne(0)
+	node("n-b", structs.NodeStatusReady)
+	node("n-a", structs.NodeStatusDown)
+	for _, j := range s.run().Stages[0].Jobs {
+		s.decide(j.JobID) // before the reservation is looked at
+	}
+	s.step()
+	r, u := s.run(), scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip")
+	if r.Missing != "" || len(r.Parts) != 1 || r.Parts[0].NodeID != "n-b" || len(r.Parts[0].DeviceIDs) != 4 {
+		t.Errorf("renewed as %+v, missing %q", r.Parts, r.Missing)
+	}
+	if u.Reserved.GPUs != 4 || u.Used.GPUs != 4 || u.Used.CPU != 2000 {
+		t.Errorf("reserved %+v, used %+v, idle %+v", u.Reserved, u.Used, u.Idle)
+	}
+}
+
 // TestRenewalOlderServers: while a server does not know entries that renew a reservation, nothing is kept for what was lost, and what runs without a claim stays
 // so; what was lost is reserved anew all the same.
 func TestRenewalOlderServers(t *testing.T) {

@@ -1,6 +1,8 @@
 package reservable
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -13,6 +15,18 @@ func usedOf(n *world.NodeState, key string) (sum world.Resources) {
 		}
 	}
 	return sum
+}
+
+// UsedDevices returns the devices of a node that instances of a workflow use by its reservation.
+func UsedDevices(n *world.NodeState, key string) (ids []string) {
+	for _, u := range n.Usages {
+		if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == key {
+			for _, d := range u.Devices {
+				ids = append(ids, d.ID)
+			}
+		}
+	}
+	return ids
 }
 
 // FreeWithUsed is [Free] with what instances of the workflow use by its reservation where it has reserved nothing yet.
@@ -39,6 +53,11 @@ func BeyondPart(e *world.Edit, c *structs.WorkflowClaim, u *world.Usage) string 
 		has := world.Resources{Amount: world.Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}, Cores: p.Cores, Devices: p.Devices}
 		if lack := has.Lacks(usedOf(n, c.Key())); lack != "" {
 			return "allocation " + structs.ShortID(u.ID) + " does not fit into it: " + lack
+		}
+		for _, d := range u.Devices {
+			if len(p.DeviceIDs) > 0 && !slices.Contains(p.DeviceIDs, d.ID) {
+				return "allocation " + structs.ShortID(u.ID) + " uses other devices than it names"
+			}
 		}
 		return ""
 	}

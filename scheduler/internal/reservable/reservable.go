@@ -3,6 +3,8 @@
 package reservable
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/scheduler/internal/slotroom"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -94,18 +96,22 @@ func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart,
 	if lack := free.Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {
 		return lack
 	}
-	return devicesLack(e, n, c, p)
+	var used []string // by those who use it from now on
+	if raises {
+		used = UsedDevices(n, c.Key())
+	}
+	return devicesLack(e, n, c, p, used)
 }
 
 // devicesLack returns why a part of a reservation cannot have the devices that it names; "": it can. Those in cells must be bound for its namespace, or
-// binding them must leave what all others own; others must be left when all that is owned is had.
-func devicesLack(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, p *structs.WorkflowPart) string {
+// binding them must leave what all others own; others must be left when all that is owned is had. Those that its own instances use by it already need not be free.
+func devicesLack(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, p *structs.WorkflowPart, used []string) string {
 	if len(p.DeviceIDs) == 0 {
 		return ""
 	}
 	own, has := n.Part(c.Key())
 	for _, id := range p.DeviceIDs {
-		if has && own.Has(id) {
+		if has && own.Has(id) || slices.Contains(used, id) {
 			continue
 		}
 		if n.LacksDevice(id, world.WholeDevice) || n.Bars(id, &world.Taker{Borrows: c.Key()}) {

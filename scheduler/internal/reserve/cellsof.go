@@ -17,8 +17,11 @@ type cellsOf struct {
 	used  map[int]map[string]bool // the devices under the cells of each node, of all stages
 }
 
+// skips reports whether a node is taken to have the cells, as it has a part of what is left, or instances that are packed where they run.
+func (x *cellsOf) skips(i int) bool { return x.taken[i] || len(x.usedOn(i)) > 0 }
+
 // place finds the cells of each stage, one stage after the other. It returns the nodes where there are not enough, with how many devices the stage that does
-// not find its cells has there. A node with a part of what is left is taken to have them.
+// not find its cells has there.
 func (x *cellsOf) place(r *request) (short map[int]int) {
 	short = map[int]int{}
 	for s := range r.within {
@@ -30,7 +33,7 @@ func (x *cellsOf) place(r *request) (short map[int]int) {
 		for k := range r.within[s] {
 			w := &r.within[s][k]
 			i := on[w.members[0]]
-			if x.taken[i] || short[i] > 0 {
+			if x.skips(i) || short[i] > 0 {
 				continue
 			}
 			if free[i] == nil {

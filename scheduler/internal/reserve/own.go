@@ -17,7 +17,7 @@ import (
 type group struct{ job, name string }
 
 // unclaimed returns the instances of the running stage that run without a claim on nodes of the pool, as they would use the reservation. Those with devices are
-// left out: a part names its devices, and they would have to be in it.
+// left out where somebody owns devices: they may run on what is not to be reserved, as it is owned. So are those with shares of devices.
 func (c *chooser) unclaimed(stage Stage) (list []*world.Usage) {
 	jobs := map[string]bool{}
 	for _, job := range stage {
@@ -27,7 +27,7 @@ func (c *chooser) unclaimed(stage Stage) (list []*world.Usage) {
 	for _, n := range c.nodes {
 		for _, u := range n.Usages {
 			t := &u.Owner.Terms
-			if u.Owner.Namespace != namespace || !jobs[u.Owner.Job] || t.Claim != "" || t.BorrowsFrom() != "" || u.IsSuspended || u.PerNode() || len(u.Devices) > 0 {
+			if u.Owner.Namespace != namespace || !jobs[u.Owner.Job] || t.Claim != "" || t.BorrowsFrom() != "" || u.IsSuspended || u.PerNode() || len(u.Devices) > 0 && (c.spare != nil || sharesDevices(u)) {
 				continue
 			}
 			raised := *u
@@ -36,6 +36,19 @@ func (c *chooser) unclaimed(stage Stage) (list []*world.Usage) {
 		}
 	}
 	return list
+}
+
+// sharesDevices reports whether a usage has only shares of devices.
+func sharesDevices(u *world.Usage) bool {
+	return slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.Share != world.WholeDevice })
+}
+
+// usedOn returns the devices of a node that instances of the workflow use by the reservation, where these are packed where they are.
+func (c *chooser) usedOn(i int) (ids []string) {
+	if c.inPlace && !c.taken[i] {
+		ids = reservable.UsedDevices(c.nodes[i], c.key)
+	}
+	return ids
 }
 
 // raise returns the World in which those of a list use the reservation that may, and these. Of a gang as many use it as must run together, or none does.

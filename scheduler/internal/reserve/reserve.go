@@ -221,7 +221,7 @@ func (c *chooser) list() {
 			all, now = c.spareOn(i)
 		}
 		freed := c.freeOn(n)
-		freed.Devices = min(freed.Devices, now)
+		freed.Devices = min(freed.Devices, now+len(c.usedOn(i)))
 		free = append(free, freed)
 		most := world.Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
 		for _, u := range n.Usages {

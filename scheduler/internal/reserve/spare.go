@@ -60,9 +60,16 @@ func (c *chooser) nameParts(list []workflow.Part, parts []structs.WorkflowPart, 
 		if part.DeviceIDs = named[p.Node]; part.DeviceIDs != nil {
 			continue
 		}
-		if part.DeviceIDs = nameOf(c.nodes[p.Node], c.key, part.Devices, c.isSpare(p.Node)); part.DeviceIDs == nil {
-			return false
+		used := c.usedOn(p.Node)
+		if part.DeviceIDs = used; len(used) < part.Devices {
+			more := nameOf(c.nodes[p.Node], c.key, part.Devices-len(used), c.isSpare(p.Node))
+			if more == nil {
+				return false
+			}
+			part.DeviceIDs = slices.Concat(used, more)
 		}
+		slices.Sort(part.DeviceIDs)
+		part.DeviceIDs = part.DeviceIDs[:part.Devices]
 	}
 	return true
 }

@@ -146,7 +146,7 @@ func (c *chooser) packWithin(r *request, nodes []workflow.Amounts, as nodesAs) (
 func (c *chooser) alone(as nodesAs) func(i int, list []within) bool {
 	return func(i int, list []within) bool {
 		x := cellsOf{chooser: c, as: as}
-		return x.taken[i] || !slices.ContainsFunc(list, func(w within) bool { return x.find(i, &w, x.free(i), nil) == nil })
+		return x.skips(i) || !slices.ContainsFunc(list, func(w within) bool { return x.find(i, &w, x.free(i), nil) == nil })
 	}
 }
 
