@@ -112,7 +112,7 @@ func (c *chooser) request(stages []Stage, rule workflow.Reserve) (r request, err
 	r = request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, within: make([][]within, len(stages))}
 	totals := make([]workflow.Amounts, len(stages))
 	for i, s := range stages {
-		r.within[i] = c.withinOf(s)
+		r.within[i] = withinOf(c.w, s)
 		r.stages[i] = c.instances(s, r.within[i])
 		c.within = c.within || len(r.within[i]) > 0
 		totals[i] = workflow.Total(r.stages[i])

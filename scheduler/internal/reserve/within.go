@@ -23,7 +23,7 @@ type within struct {
 }
 
 // withinOf returns what the instances of a stage require within their nodes, by themselves and with their gangs, the largest first.
-func (c *chooser) withinOf(s Stage) (list []within) {
+func withinOf(w *world.World, s Stage) (list []within) {
 	next := 0
 	for _, job := range s {
 		if job.PerNode() {
@@ -35,14 +35,14 @@ func (c *chooser) withinOf(s Stage) (list []within) {
 			first, f := next, feasible.NewFeasibility(job, g, feasible.NewMatcher())
 			next += g.Count
 			for i := range f.Devices {
-				if d := &f.Devices[i]; d.Find.Required && d.Pin() == "" && c.isWithin(d.Find.Level) && d.Whole() > 0 {
+				if d := &f.Devices[i]; d.Find.Required && d.Pin() == "" && isWithin(w, d.Find.Level) && d.Whole() > 0 {
 					for m := first; m < next; m++ {
 						list = append(list, within{d.Find.Level, d.Whole(), []int{m}, matchesOf(f, i)})
 					}
 				}
 			}
 			gang, each := gangs[g.Name], feasible.NeedsOf(g).Devices
-			if gang == nil || gang.Topology == nil || !gang.Topology.Required || !c.isWithin(gang.Topology.Level) || each == 0 || g.Count == 0 {
+			if gang == nil || gang.Topology == nil || !gang.Topology.Required || !isWithin(w, gang.Topology.Level) || each == 0 || g.Count == 0 {
 				continue
 			}
 			k, known := at[gang]
@@ -65,9 +65,9 @@ func matchesOf(f *feasible.Feasibility, request int) func(*structs.NodeDeviceRes
 }
 
 // isWithin reports whether a level is within nodes.
-func (c *chooser) isWithin(level string) bool {
+func isWithin(w *world.World, level string) bool {
 	return level != structs.LevelNode && slices.Contains(structs.NodeLevels(), level) &&
-		!slices.ContainsFunc(c.w.SiteLevels(), func(l structs.TopologyLevel) bool { return l.Name == level })
+		!slices.ContainsFunc(w.SiteLevels(), func(l structs.TopologyLevel) bool { return l.Name == level })
 }
 
 // nodesAs is how nodes are when a reservation is made, and which of their devices it may have.
@@ -119,7 +119,7 @@ func (c *chooser) packWithin(r *request, nodes []workflow.Amounts, as nodesAs) (
 	}
 	all, nodes := nodes, slices.Clone(nodes)
 	for try := 0; ; try++ {
-		c.mayHold, c.holding = c.alone(as), c.holding+1
+		c.mayHold, c.holding = alone(c, as), c.holding+1
 		packed = r.pack(nodes)
 		if c.mayHold = nil; !packed.Missing.IsZero() {
 			packed.Apart = packed.Apart || r.pack(all).Missing.IsZero()
@@ -143,7 +143,7 @@ func (c *chooser) packWithin(r *request, nodes []workflow.Amounts, as nodesAs) (
 }
 
 // alone returns whether a node has a free cell for what some instance requires, if nothing else of the reservation is there.
-func (c *chooser) alone(as nodesAs) func(i int, list []within) bool {
+func alone(c *chooser, as nodesAs) func(i int, list []within) bool {
 	return func(i int, list []within) bool {
 		x := cellsOf{chooser: c, as: as}
 		return x.skips(i) || !slices.ContainsFunc(list, func(w within) bool { return x.find(i, &w, x.free(i), nil) == nil })
