@@ -70,7 +70,9 @@ func (d *drawing) sites() (width, height int) {
 		}
 	}
 	for _, list := range nodes { // order does not matter: each is sorted by itself
-		slices.SortFunc(list, func(a, b *structs.TopologyNode) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+		slices.SortFunc(list, func(a, b *structs.TopologyNode) int {
+			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		})
 	}
 	var place func(parent string, x, y int, owner structs.CellOwner) (int, int)
 	place = func(parent string, x, y int, owner structs.CellOwner) (wide, tall int) {

@@ -72,11 +72,12 @@ func (h *fairHeap[T]) first() (x T, ok bool) {
 
 // firstOf returns the first of those that ok reports; false: there is none. changed must be called whenever ok reports something else of an element.
 func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
-	if !h.found.known {
+	f := &h.found
+	if !f.known {
 		best, found = h.findFirst(ok)
-		h.found.known, h.found.some, h.found.best = true, found, best
+		f.known, f.some, f.best = true, found, best
 	}
-	return h.found.best, h.found.some
+	return f.best, f.some
 }
 
 func (h *fairHeap[T]) findFirst(ok func(T) bool) (best T, found bool) {
@@ -115,18 +116,18 @@ func (h *fairHeap[T]) changed(x T, ok bool) {
 	if *h.index(x) == 0 {
 		return
 	}
-	u := h.userOf(x)
+	u, of := h.userOf(x), &h.found
 	switch {
 	case !u.known:
-		h.found.known = false
+		of.known = false
 		return
 	case ok && (!u.some || h.within(x, u.best)):
 		u.some, u.best = true, x
 	case !ok && u.some && u.best == x:
 		u.known = false
 	}
-	if h.found.known = h.found.known && (ok || !h.found.some || h.found.best != x); h.found.known && ok && (!h.found.some || h.before(x, h.found.best)) {
-		h.found.some, h.found.best = true, x
+	if of.known = of.known && (ok || !of.some || of.best != x); of.known && ok && (!of.some || h.before(x, of.best)) {
+		of.some, of.best = true, x
 	}
 }
 

@@ -158,6 +158,32 @@ func TestRenewalClaimsGPUs(t *testing.T) {
 	}
 }
 
+// TestRenewalKeepsForItsOwn: an instance of the run may use what is kept in place of what it has lost, and does not wait until all of that is free. It uses the
+// reservation once this is whole.
+func TestRenewalKeepsForItsOwn(t *testing.T) {
+	w := lendingWorkflow("chip", 50, []int{4000, 4000}, []int{8000})
+	w.Lend = nil
+	s := startedWith(t, nil, w)
+	s.node("n-a", 8000, structs.NodeStatusReady)
+	s.step()
+	s.inOne(0)
+	s.node("n-b", 8000, structs.NodeStatusReady)
+	s.borrow(100, 1000)
+	s.node("n-a", 8000, structs.NodeStatusDown)
+	s.step()
+	for _, j := range s.run().Stages[0].Jobs {
+		s.ends(s.live("flood-1000")[:4]...)
+		flood := s.decide("flood-1000")
+		if own := s.decide(j.JobID); flood != 0 || own != 1 {
+			t.Errorf("%d of the flood and %d of %s run in what is kept", flood, own, j.JobID)
+		}
+		s.step()
+	}
+	if u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip"); s.run().Missing != "" || u.Used.CPU != 8000 {
+		t.Errorf("used %+v, missing %q", u.Used, s.run().Missing)
+	}
+}
+
 // TestRenewalOlderServers: while a server does not know entries that renew a reservation, nothing is kept for what was lost, and what runs without a claim stays
 // so; what was lost is reserved anew all the same.
 func TestRenewalOlderServers(t *testing.T) {

@@ -147,47 +147,47 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 }
 
 // nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.
-func (c *chooser) nodeName(id string) string {
-	if n, known := c.w.State(id); known && n.Node != nil {
+func (x *chooser) nodeName(id string) string {
+	if n, known := x.w.State(id); known && n.Node != nil {
 		return n.Node.Name
 	}
 	return structs.ShortID(id)
 }
 
 // renew returns what is reserved beside what is left, or why that cannot be. apart reports that it is only because of the gangs.
-func (c *chooser) renew(r *request) (out Choice, why string, apart bool) {
-	if c.within { // as for a whole reservation, see choose
-		c.strict = true
-		out, why, apart = c.renewBy(r)
+func (x *chooser) renew(r *request) (out Choice, why string, apart bool) {
+	if x.within { // as for a whole reservation, see choose
+		x.strict = true
+		out, why, apart = x.renewBy(r)
 		hope := why == ""
 		if !hope {
-			later, _ := c.packWithin(r, c.empty, c.withoutAll(true))
+			later, _ := x.packWithin(r, x.empty, x.withoutAll(true))
 			hope = later.Missing.IsZero()
 		}
-		if c.strict = false; hope {
+		if x.strict = false; hope {
 			return out, why, apart
 		}
 	}
-	return c.renewBy(r)
+	return x.renewBy(r)
 }
 
 // renewBy is renew with what is required within nodes, if that is heeded, or without.
-func (c *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
-	if out, ok := c.packInCells(r); ok {
+func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
+	if out, ok := x.packInCells(r); ok {
 		return out, "", false
 	}
-	packed, named := c.packWithin(r, c.free, c.asIs())
+	packed, named := x.packWithin(r, x.free, x.asIs())
 	if packed.Missing.IsZero() {
 		kept, more := r.left.split(packed.Parts)
-		parts := c.parts(more)
-		if c.nameParts(more, parts, named) {
+		parts := x.parts(more)
+		if x.nameParts(more, parts, named) {
 			return Choice{Posted: true, Parts: slices.Concat(kept, parts)}, "", false
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
 	} else {
-		why = "nowhere is so much free: " + text(packed.Missing, c.mhzPerCore()) + where(packed, r) + " are missing"
+		why = "nowhere is so much free: " + text(packed.Missing, x.mhzPerCore()) + where(packed, r) + " are missing"
 	}
-	if out, ok := c.fromBands(r); ok {
+	if out, ok := x.fromBands(r); ok {
 		return out, "", false
 	}
 	return Choice{}, why, packed.Apart
@@ -195,18 +195,18 @@ func (c *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 
 // keep returns where what comes free is kept in place of what was lost, on nodes that have no part which is lost: as for a whole reservation, what other
 // workflows have reserved comes free last. Of a node with a part that is left it is as much as that is to grow by.
-func (c *chooser) keep(r *request, lostAt []int) []structs.WorkflowPart {
+func (x *chooser) keep(r *request, lostAt []int) []structs.WorkflowPart {
 	is := *r
-	defer func() { c.strict = false }()
+	defer func() { x.strict = false }()
 	for try := range 4 { // first with what is required within nodes
-		c.strict = c.within && try < 2
-		nodes := slices.Clone([][]workflow.Amounts{c.beside, c.empty}[try%2])
+		x.strict = x.within && try < 2
+		nodes := slices.Clone([][]workflow.Amounts{x.beside, x.empty}[try%2])
 		for _, i := range lostAt {
 			nodes[i] = workflow.Amounts{}
 		}
 		is.left.grow(nodes)
-		if packed, _ := c.packWithin(&is, nodes, c.withoutAll(try%2 > 0)); packed.Missing.IsZero() {
-			return c.parts(slices.Concat(is.left.growth(packed.Parts), packed.Parts[len(is.left.parts):]))
+		if packed, _ := x.packWithin(&is, nodes, x.withoutAll(try%2 > 0)); packed.Missing.IsZero() {
+			return x.parts(slices.Concat(is.left.growth(packed.Parts), packed.Parts[len(is.left.parts):]))
 		}
 	}
 	return nil

@@ -182,11 +182,12 @@ func (s *Search) Rewind() {
 			s.others = append(s.others, id)
 		}
 	}
-	if s.Request.By.Entitled || s.Request.By.Recognised {
-		for _, c := range world.PendingWorkflows(world.Base(s.Edit)).All {
-			for _, p := range c.KeptParts() {
-				s.others = append(s.others, p.NodeID)
-			}
+	for key, c := range world.PendingWorkflows(world.Base(s.Edit)).All {
+		if by := &s.Request.By; !by.Entitled && !by.Recognised && !by.IsOf(key) {
+			continue
+		}
+		for _, p := range c.KeptParts() {
+			s.others = append(s.others, p.NodeID)
 		}
 	}
 	if s.byID() {

@@ -188,9 +188,16 @@ func (n *NodeState) Withheld(by *Taker) (h Resources) {
 	return h
 }
 
-// mayUse reports whether a reservation does not bind a taker: it is its own, lends to it, or is pending and of lower rank.
+// mayUse reports whether a reservation does not bind a taker: it is its own, lends to it, or is pending and of lower rank, or of its own run, which keeps room
+// in place of what it has lost: what runs there uses the reservation once this is whole.
 func (t *Taker) mayUse(p *Part) bool {
-	return p.Workflow == t.Workflow || !p.Pending && p.Workflow == t.Borrows || p.Pending && (t.Entitled || t.Recognised)
+	return p.Workflow == t.Workflow || !p.Pending && p.Workflow == t.Borrows || p.Pending && (t.Entitled || t.Recognised || t.IsOf(p.Workflow))
+}
+
+// IsOf reports whether a taker is of a job of a workflow.
+func (t *Taker) IsOf(workflow string) bool {
+	id, _, _, ok := structs.SplitWorkflowJobID(t.Job)
+	return ok && structs.WorkflowKey(t.Namespace, id) == workflow
 }
 
 // ReservedBy names the workflow of whose reservation a taker must leave free what idles on the node; "": of none.
