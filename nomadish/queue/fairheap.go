@@ -157,7 +157,7 @@ func (h *fairHeap[T]) put(x T) {
 		}
 		n.users[of.user] = u
 	}
-	if h.found.known, u.known = false, false; h.home != nil {
+	if h.known, u.known = false, false; h.home != nil {
 		*h.home(x) = u
 	}
 	h.size -= u.len()
@@ -185,7 +185,7 @@ func (h *fairHeap[T]) remove(x T) {
 		delete(n.users, of.user)
 		n.spare = u
 	}
-	h.found.known, u.known = false, false
+	h.known, u.known = false, false
 	u.remove(x)
 	h.size--
 	if u.len() > 0 {
@@ -198,7 +198,7 @@ func (h *fairHeap[T]) remove(x T) {
 
 // shared moves a namespace to where its share puts it now.
 func (h *fairHeap[T]) shared(namespace string) {
-	h.found.known = false
+	h.known = false
 	if n := h.namespaces[namespace]; n != nil {
 		h.order.put(n)
 	}
@@ -206,7 +206,7 @@ func (h *fairHeap[T]) shared(namespace string) {
 
 // userShared moves a user to where the user's share puts it now, in all namespaces.
 func (h *fairHeap[T]) userShared(user string) {
-	h.found.known = false
+	h.known = false
 	var last *namespaceHeap[T]
 	moved := 0
 	for _, n := range h.namespaces { // order does not matter: each has a heap of its own
