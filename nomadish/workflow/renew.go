@@ -26,7 +26,7 @@ type renewal struct {
 func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
 	key, now := structs.WorkflowKey(r.Namespace, r.ID), v.d.opts.Clock.Now()
 	simple := !v.d.known(structs.LogWorkflowRenew)
-	kept := simple || k.keeps(r.Workflow.NodePool)
+	kept := k.keeps(r.Workflow.NodePool)
 	c := v.known[key]
 	if c != nil && c.Posted && k.lacking >= maxReserving && now.Sub(c.when) < reserveAnyway {
 		return false
@@ -43,7 +43,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 			return true
 		}
 	}
-	if c.Missing != "" && (kept || len(c.Keeps) > 0) {
+	if c.Missing != "" && (kept || simple || len(c.Keeps) > 0) {
 		k.lacking++
 	}
 	to := stages.Reservation(r, c.WorkflowChoice)
