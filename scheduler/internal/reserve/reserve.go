@@ -200,6 +200,7 @@ type chooser struct {
 	within, strict bool
 	mayHold        func(i int, list []within) bool // whether a node has a free cell for each of what is required; nil: each is taken to have
 	holding        int                             // how often mayHold has changed
+	jobs           []structs.WorkflowClaimJob      // of the running stage
 	kept           bool                            // another workflow keeps what comes free, which is not to be had
 	// inPlace: instances that run in the reservation are packed where they are.
 	inPlace bool
@@ -212,6 +213,9 @@ func (c *chooser) list() {
 			continue
 		}
 		c.nodes = append(c.nodes, n)
+	}
+	if is := c.w.Workflow(c.key); is != nil {
+		c.jobs = is.Jobs
 	}
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
 	c.spare = c.spareOf()
