@@ -22,6 +22,7 @@ const (
 	// reserveAnyway is in how long the runs that wait are looked at anew though nothing has changed: what is given to projects changes with the week.
 	reserveAnyway = time.Minute
 	// maxReserving bounds the workflows that wait for room and are looked at in one round: those of the highest rank. Those that can never fit do not count.
+	// It bounds those that have lost something alike.
 	maxReserving = 16
 )
 
@@ -29,10 +30,10 @@ const (
 type reserving struct {
 	d     *Driver
 	due   bool // a round is to be made
-	waits bool // there were runs in the last round that wait
+	waits bool // there were runs in the last round that wait, or had lost something
 	last  time.Time
 	next  time.Time // no round before
-	// known is what was chosen for the runs that wait, by structs.WorkflowKey, when there was no room for them.
+	// known is what was chosen for the runs that wait, or have lost something, by structs.WorkflowKey, when there was no room for them.
 	known map[string]*chosen
 	// The changes are counted: at is how many have been seen. all is the last one after which all may be chosen otherwise, room the last one after which more
 	// may be free in any pool, pools the last one in each pool.
@@ -49,6 +50,7 @@ type chosen struct {
 	kept        bool   // another one keeps what comes free
 	at          uint64 // how many changes had been seen
 	when        time.Time
+	renewal     // of a run that has its reservation, and has lost something of it
 }
 
 func newReserving(d *Driver) *reserving {
@@ -90,8 +92,13 @@ func (v *reserving) note(c *state.Changes) {
 	}
 }
 
-// noteAlloc notes what the end of an allocation leaves.
+// noteAlloc notes what the end of an allocation leaves, and where instances of workflows are placed: what was lost may be reserved around them.
 func (v *reserving) noteAlloc(snap *state.Snapshot, c *state.Change) {
+	if now, _ := c.New.(*state.AllocRow); c.Old == nil && now != nil && strings.Contains(now.JobID().ID, "/") {
+		if n := snap.Node(nil, now.NodeID()); n != nil {
+			v.pools[n.NodePool] = v.at
+		}
+	}
 	if !leaves(c) {
 		return
 	}
@@ -181,10 +188,9 @@ func (v *reserving) reserve(ctx context.Context, between func() bool) {
 // looked at.
 func (v *reserving) round(ctx context.Context, between func() bool) (again bool) {
 	snap := v.d.store.Snapshot()
-	list := waiting(snap)
+	list := slices.Concat(waiting(snap), losing(snap))
 	v.waits = len(list) > 0
 	v.forget(list)
-	list = slices.Concat(list, losing(snap))
 	slices.SortFunc(list, stages.Compare)
 	k := keeping{v: v}
 	if k.letGo(ctx, func(c *structs.WorkflowClaim) bool {
@@ -255,25 +261,6 @@ func (v *reserving) forget(list []*structs.WorkflowRun) {
 	}
 }
 
-// renew makes a reservation whole that has lost something, or says what is missing. It reports whether that failed.
-func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
-	simple := !v.d.known(structs.LogWorkflowRenew)
-	c, has := stages.Renew(snap.World(), r, scheduler.WorkflowRenewal{Kept: simple || k.keeps(r.Workflow.NodePool), Simple: simple}, BandsAt(snap, v.d.opts.Clock.Now()))
-	if !has {
-		return false
-	}
-	if short := licensesShort(snap, r); short != "" {
-		c.Missing = strings.TrimPrefix(c.Missing+"; "+short, "; ")
-	}
-	if len(c.Keeps) > 0 {
-		k.take(r.Workflow.NodePool)
-		if k.letGo(ctx, k.before(r, false)) {
-			return true
-		}
-	}
-	return !stages.Same(r, stages.Reservation(r, c)) && v.d.submit(ctx, v.d.store.Snapshot(), r, c)
-}
-
 // licensesShort names the licenses of which there are fewer by now than a run has reserved; "": of none.
 func licensesShort(snap *state.Snapshot, r *structs.WorkflowRun) string {
 	var short []string
@@ -295,6 +282,7 @@ type keeping struct {
 	pools    map[string]bool
 	licenses bool
 	waiting  int // how many wait and may fit
+	lacking  int // how many have lost something that may come free, and were looked at
 	free     map[string]*scheduler.WorkflowAmounts
 }
 

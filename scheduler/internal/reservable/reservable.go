@@ -52,12 +52,13 @@ func rival(e *world.Edit, c *structs.WorkflowClaim) bool {
 // partsLack returns what a node has too little of for a part of a reservation that is posted, beyond what the workflow had; "": nothing.
 func partsLack(e *world.Edit, was, c *structs.WorkflowClaim, raises bool) string {
 	trial := e // parts in cells are bound one after the other
+	inCells := slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.CellLevel != "" })
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		if p.Lost || was.Posted && containsPart(was.Parts, p) {
 			continue // it holds nothing, or is the workflow's, whether or not its node is ready
 		}
-		if lack := partLacks(trial, was, p, raises); lack != "" {
+		if lack := partLacks(trial, was, p, raises, inCells); lack != "" {
 			return "node " + structs.ShortID(p.NodeID) + ": " + lack
 		}
 		if u := world.ClaimsOf(c, p); u != nil {
@@ -79,8 +80,9 @@ func containsPart(list []structs.WorkflowPart, p *structs.WorkflowPart) bool {
 	return false
 }
 
-// partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing.
-func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart, raises bool) string {
+// partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing. inCells: it is in cells, as an entitled request is,
+// for which what others keep is no bound.
+func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart, raises, inCells bool) string {
 	n, known := world.StateOf(e, p.NodeID)
 	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return "it takes no work"
@@ -92,6 +94,12 @@ func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart,
 	free := Free(n, c.Key())
 	if raises {
 		free = FreeWithUsed(n, c.Key())
+	}
+	if !inCells {
+		free = free.Less(Kept(n, func(key string) bool {
+			o := world.WorkflowEdit{E: e}.Claim(key)
+			return key != c.Key() && o != nil && o.Priority > c.Priority // of the same priority who came first keeps it: that is chosen, not judged
+		}))
 	}
 	if lack := free.Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {
 		return lack
@@ -142,4 +150,15 @@ func Free(n *world.NodeState, key string) world.Resources {
 		free = free.Plus(part.Used).Plus(part.Lent)
 	}
 	return free
+}
+
+// Kept returns what some workflows keep of what has come free of a node, though they have not all that they want yet: what others may not reserve for which
+// they keep it.
+func Kept(n *world.NodeState, by func(key string) bool) (sum world.Resources) {
+	for _, p := range n.Parts() {
+		if p.Pending && by(p.Workflow) {
+			sum = sum.Plus(p.Idle)
+		}
+	}
+	return sum
 }

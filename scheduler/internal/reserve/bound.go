@@ -7,7 +7,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// FreeAtMost returns a bound of what a workflow that has reserved nothing may reserve of all nodes of a pool together: what needs more cannot be packed. false:
+// FreeAtMost returns a bound of what a workflow that has reserved nothing, and for which another one keeps what comes free, may reserve of all nodes of a pool
+// together: what needs more cannot be packed. false:
 // there is none, as others may have to leave for it.
 func FreeAtMost(w *world.World, pool string, bands Bands) (sum workflow.Amounts, bounded bool) {
 	if w.AnyOwner() || w.Slots() != nil || bands.Config == nil || bands.Config.Preempts(structs.JobTypeBatch) {
@@ -15,7 +16,7 @@ func FreeAtMost(w *world.World, pool string, bands Bands) (sum workflow.Amounts,
 	}
 	for _, n := range world.NodeStates(w).All {
 		if n.Node != nil && n.Node.Ready() && n.Node.InPool(pool) {
-			sum = sum.Plus(amounts(reservable.Free(n, "")))
+			sum = sum.Plus(amounts(reservable.Free(n, "").Less(reservable.Kept(n, func(string) bool { return true }))))
 		}
 	}
 	return sum, true

@@ -195,8 +195,12 @@ func (c *chooser) entitledTo(n *world.NodeState, is *ownCells) world.Resources {
 	return out
 }
 
-// mayLeave reports whether a usage has no claim, so that it leaves for one.
-func (c *chooser) mayLeave(u *world.Usage) bool { return !u.Guaranteed() && !c.bands.perNode(u) }
+// mayLeave reports whether a usage has no claim, so that it leaves for one. What the workflow runs itself, without one for now, does not leave for it.
+func (c *chooser) mayLeave(u *world.Usage) bool {
+	return !u.Guaranteed() && !c.bands.perNode(u) && !slices.ContainsFunc(c.jobs, func(j structs.WorkflowClaimJob) bool {
+		return j.JobID == u.Owner.Job && u.Owner.Namespace == c.namespace()
+	})
+}
 
 // name chooses so many devices of a node among those allowed: free ones if there are as many, in as few cells as can be.
 func (c *chooser) name(i, count int, allowed func(*world.DeviceTree, int) bool) (ids []string) {

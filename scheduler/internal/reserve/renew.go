@@ -75,9 +75,9 @@ func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more 
 
 // Renewal is how what was lost of a reservation is reserved anew.
 type Renewal struct {
-	// Kept: another workflow keeps what comes free, or this one may not.
+	// Kept: another workflow keeps what comes free, as for [Choose].
 	Kept bool
-	// Simple: instances that run without a claim stay so.
+	// Simple: instances that run without a claim stay so, and nothing is kept.
 	Simple bool
 }
 
@@ -85,8 +85,8 @@ type Renewal struct {
 // beside what is left of it, on nodes where that is free, or is where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is,
 // with what is missing, and where what comes free is kept for that.
 func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, how Renewal, bands Bands) Choice {
-	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}}
-	out := x.renewed(c, stages, rule, how.Kept)
+	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}, kept: how.Kept}
+	out := x.renewed(c, stages, rule, how.Kept || how.Simple)
 	if how.Simple {
 		return out
 	}

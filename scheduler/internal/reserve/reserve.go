@@ -49,10 +49,10 @@ type Choice struct {
 	Needs workflow.Amounts
 }
 
-// Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one waits then
-// if it cannot have all at once. bands are from whom it takes what is not free.
+// Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one takes nothing of
+// that, but within cells of its namespace, and waits then if it cannot have all at once. bands are from whom it takes what is not free.
 func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
-	c := chooser{w: w, e: w.Edit(), key: key, pool: pool, bands: bands}
+	c := chooser{w: w, e: w.Edit(), key: key, pool: pool, bands: bands, kept: kept}
 	c.list()
 	r, err := c.request(stages, rule)
 	if err != nil {
@@ -200,22 +200,31 @@ type chooser struct {
 	within, strict bool
 	mayHold        func(i int, list []within) bool // whether a node has a free cell for each of what is required; nil: each is taken to have
 	holding        int                             // how often mayHold has changed
+	jobs           []structs.WorkflowClaimJob      // of the running stage
+	kept           bool                            // another workflow keeps what comes free, which is not to be had
 	// inPlace: instances that run in the reservation are packed where they are.
 	inPlace bool
 }
 
-// list lists the ready nodes of the pool.
+// list lists the ready nodes of the pool, and those on which a part of the reservation stays: nothing more is reserved of these.
 func (c *chooser) list() {
 	for _, n := range world.NodeStates(c.w).All {
-		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() || !n.Node.InPool(c.pool) {
+		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() && !reservable.Stays(n, c.key) || !n.Node.InPool(c.pool) {
 			continue
 		}
 		c.nodes = append(c.nodes, n)
+	}
+	if is := c.w.Workflow(c.key); is != nil {
+		c.jobs = is.Jobs
 	}
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
 	c.spare = c.spareOf()
 	var free, beside, empty []world.Resources
 	for i, n := range c.nodes {
+		if !n.Node.Ready() {
+			free, beside, empty = append(free, world.Resources{}), append(beside, world.Resources{}), append(empty, world.Resources{})
+			continue
+		}
 		all, now := 0, 0
 		if len(n.Capacity.Trees) > 0 {
 			all, now = c.spareOn(i)
@@ -245,10 +254,14 @@ func (c *chooser) list() {
 
 // freeOn returns what may be reserved of a node that is as n is.
 func (c *chooser) freeOn(n *world.NodeState) world.Resources {
+	free := reservable.Free(n, c.key)
 	if c.inPlace {
-		return reservable.FreeWithUsed(n, c.key)
+		free = reservable.FreeWithUsed(n, c.key)
 	}
-	return reservable.Free(n, c.key)
+	if c.kept {
+		free = free.Less(reservable.Kept(n, func(by string) bool { return by != c.key }))
+	}
+	return free
 }
 
 // besideSlots returns what may be reserved of so much of each node without what is given to projects. The slots that are not given are taken where most is

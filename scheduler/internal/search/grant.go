@@ -251,7 +251,7 @@ func (a *Request) Choose(n *world.NodeState, want *feasible.DeviceRequest, cells
 
 // allowed returns which devices of a tree may be taken: those of some, nil for all, that no reservation keeps from the taker.
 func (a *Request) allowed(n *world.NodeState, t *world.DeviceTree, of func(device int) bool) func(device int) bool {
-	if !n.BarsAny() {
+	if !slices.ContainsFunc(n.Parts(), func(p world.Part) bool { return !p.Pending && p.Named() }) {
 		return of
 	}
 	return func(device int) bool { return (of == nil || of(device)) && !n.Bars(t.IDs[device], &a.By) }

@@ -9,3 +9,12 @@ type Tree[K, V any] = tree.Tree[K, V]
 type Token = tree.Token
 
 func newTree[K, V any](compare func(a, b K) int) Tree[K, V] { return tree.New[K, V](compare) }
+
+// PutInto sets an entry of a map that is made with the first one: most of those of a decision
+// stay empty.
+func PutInto[K comparable, V any](m *map[K]V, k K, v V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[k] = v
+}

@@ -1,0 +1,86 @@
+package workflow
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/stages"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// renewal is what was found for a run that has lost something of its reservation.
+type renewal struct {
+	stage int // at which the run was
+	parts []structs.WorkflowPart
+	lost  string // which parts were lost, and licenses; not how much is missing
+	// What was missing was stated last at a time, with what was lost then. It changes with each allocation that ends: more often than once a minute it is
+	// not written for that.
+	wrote     time.Time
+	wroteLost string
+}
+
+// renew makes a reservation whole that has lost something, or says what is missing. It reports whether that failed.
+func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
+	key, now := structs.WorkflowKey(r.Namespace, r.ID), v.d.opts.Clock.Now()
+	simple := !v.d.known(structs.LogWorkflowRenew)
+	kept := k.keeps(r.Workflow.NodePool)
+	c := v.known[key]
+	if c != nil && c.Posted && k.lacking >= maxReserving && now.Sub(c.when) < reserveAnyway {
+		return false
+	}
+	if c == nil || !c.Posted || c.stage != r.Stage || !structs.PartsEqual(c.parts, r.Parts) || !v.fresh(c, r, kept) {
+		if c = v.chooseAnew(snap, r, kept, simple, c); c == nil {
+			return false
+		}
+	}
+	delete(v.known, key)
+	if len(c.Keeps) > 0 {
+		k.take(r.Workflow.NodePool)
+		if k.letGo(ctx, k.before(r, false)) {
+			return true
+		}
+	}
+	if c.Missing != "" && (kept || simple || len(c.Keeps) > 0) {
+		k.lacking++
+	}
+	to := stages.Reservation(r, c.WorkflowChoice)
+	if r.Missing != "" && to.Missing != "" && c.lost == c.wroteLost && now.Sub(c.wrote) < reserveAnyway {
+		to.Missing = r.Missing
+	}
+	if !stages.Same(r, to) {
+		choice := c.WorkflowChoice
+		choice.Missing = to.Missing
+		if v.d.submit(ctx, v.d.store.Snapshot(), r, choice) {
+			return true
+		}
+		c.wrote, c.wroteLost = now, c.lost
+	}
+	if c.Missing != "" {
+		v.known[key] = c
+	}
+	return false
+}
+
+// chooseAnew chooses what a run reserves in place of what it has lost; nil: it has nothing reserved. was is what was chosen before; nil: nothing.
+func (v *reserving) chooseAnew(snap *state.Snapshot, r *structs.WorkflowRun, kept, simple bool, was *chosen) *chosen {
+	now := v.d.opts.Clock.Now()
+	choice, has := stages.Renew(snap.World(), r, scheduler.WorkflowRenewal{Kept: kept, Simple: simple}, BandsAt(snap, now))
+	if !has {
+		return nil
+	}
+	short := licensesShort(snap, r)
+	if short != "" {
+		choice.Missing = strings.TrimPrefix(choice.Missing+"; "+short, "; ")
+	}
+	c := &chosen{
+		WorkflowChoice: choice, run: r.Run, createIndex: r.CreateIndex, submitted: r.SubmitTime, kept: kept, at: v.at, when: now,
+		renewal: renewal{stage: r.Stage, parts: r.Parts, lost: strings.Join(append(scheduler.LostParts(snap.World(), structs.WorkflowKey(r.Namespace, r.ID)), short), " ")},
+	}
+	if was != nil && was.Posted {
+		c.wrote, c.wroteLost = was.wrote, was.wroteLost
+	}
+	return c
+}
