@@ -153,15 +153,17 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 		j.Complete = j.Instances
 		return 0
 	}
-	summary := snap.JobSummary(ws, namespace, j.ID)
+	summary, all := snap.JobSummary(ws, namespace, j.ID), 0
 	if summary != nil {
 		for _, line := range summary.Summary { // order does not matter: sums
 			j.Running += line.Running
 			j.Complete += line.Complete
 			j.Failed += line.Failed
+			all += line.Queued + line.Starting + line.Running + line.Complete + line.Failed + line.Lost + line.Unknown
 		}
 	}
-	if j.State == structs.StageFailed || j.Attempt > 1 || j.Failed > 0 { // the summary counts what was replaced, too
+	// The summary counts what was replaced, too, and as complete what was stopped to begin anew, as the mates of a gang are.
+	if j.State == structs.StageFailed || j.Attempt > 1 || j.Failed > 0 || all > j.Instances {
 		return countLast(ws, snap, namespace, j, cancelled)
 	}
 	j.Complete = min(j.Complete, j.Instances)
