@@ -359,8 +359,11 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 		for _, j := range s.Jobs {
 			if j.State != structs.StageStarting && changed("job "+j.Name, j.State+" "+strconv.Itoa(j.Attempt)) && j.Attempt > 0 {
 				text := becameText(j.State)
-				if j.Stopped {
+				switch {
+				case j.Stopped:
 					text = "was stopped"
+				case j.State == structs.StageFailed && j.TimedOut > 0:
+					text = timedOutText(j)
 				}
 				m.line("Stage %q: job %q %s%s", s.Name, j.Name, text, attemptText(j.Attempt))
 			}

@@ -309,3 +309,22 @@ func TestCountsOfGang(t *testing.T) {
 	report("second", 0, structs.AllocClientComplete)
 	f(1)
 }
+
+// TestCountsOfTimeLimit: what was ended at its time limit counts as failed, while the job runs, too.
+func TestCountsOfTimeLimit(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	job := testcluster.Job("chip/1/a", structs.JobTypeBatch, 2)
+	job.TaskGroups[0].MaxRunDuration = time.Minute
+	site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+	site.Put(testcluster.Place("", 1, testcluster.Batch("chip/1/a", "n", "first", 2)))
+	site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{
+		{ID: testcluster.AllocID("first", 0), ClientStatus: structs.AllocClientComplete, ClientDescription: structs.DescMaxRunDuration},
+		{ID: testcluster.AllocID("first", 1), ClientStatus: structs.AllocClientComplete},
+	}})
+	j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: structs.StageRunning, Attempt: 1, Instances: 2}
+	if count(nil, site.Store.Snapshot(), "default", j, false); j.Complete != 1 || j.Failed != 1 || j.TimedOut != 1 {
+		t.Errorf("%+v", j)
+	}
+}
