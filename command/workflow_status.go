@@ -118,9 +118,12 @@ func listWorkflows(ctx context.Context, e *env) int {
 
 // watchWorkflow shows a workflow whenever it changes, in place on a terminal, until its run ends.
 func watchWorkflow(ctx context.Context, e *env, id string) int {
-	live, q := ui.NewLive(e.out), e.query()
+	live, from := ui.NewLive(e.out), followWorkflow(e, id)
 	for {
-		w, meta, err := e.client.Workflows().Info(ctx, id, q)
+		w, err := from.next(ctx, func(err error) {
+			live.Clear()
+			e.eprintf("%s\nTrying again for %s\n", lostText(err), durationText(followTries*from.pause))
+		})
 		if errors.Is(err, context.Canceled) {
 			return exitDone // this is how watching ends
 		}
@@ -140,7 +143,6 @@ func watchWorkflow(ctx context.Context, e *env, id string) int {
 		if w.EndTime != 0 {
 			return exitDone
 		}
-		q.Index, q.Wait = meta.Index, 5*time.Second
 	}
 }
 
