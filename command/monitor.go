@@ -152,6 +152,10 @@ func explain(a *structs.AllocMetric) []string {
 		add("Dimension %q exhausted on %s", d, plural(a.DimensionExhausted[d], "node"))
 	}
 	for _, q := range a.QuotaExhausted {
+		if strings.Contains(q, " ") { // a sentence: no name of a quota has spaces
+			add("%s", q)
+			continue
+		}
 		add("Quota limit hit %q", q)
 	}
 	return out

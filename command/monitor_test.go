@@ -291,8 +291,9 @@ func TestMonitorOfManyCountsAsItGoes(t *testing.T) {
 
 // What lacks no dimension, but states what is not to be had, is not called a dimension.
 func TestExplainStatedReasons(t *testing.T) {
-	got := explain(&structs.AllocMetric{NodesEvaluated: 4, DimensionExhausted: map[string]int{"memory": 1, `over the limit: namespace "a" owns 8 GPUs`: 3, `withheld by over_limit = "ask"`: 3}})
-	if want := []string{`Dimension "memory" exhausted on 1 node`, `3 nodes: over the limit: namespace "a" owns 8 GPUs`, `3 nodes: withheld by over_limit = "ask"`}; !slices.Equal(got, want) {
+	got := explain(&structs.AllocMetric{NodesEvaluated: 4, QuotaExhausted: []string{"its gang is suspended", "small"}, DimensionExhausted: map[string]int{"memory": 1, `over the limit: namespace "a" owns 8 GPUs`: 3, `withheld by over_limit = "ask"`: 3}})
+	if want := []string{`Dimension "memory" exhausted on 1 node`, `3 nodes: over the limit: namespace "a" owns 8 GPUs`, `3 nodes: withheld by over_limit = "ask"`,
+		"its gang is suspended", `Quota limit hit "small"`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

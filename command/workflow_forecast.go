@@ -66,7 +66,11 @@ func printPlanForecast(p *printer, plan *structs.WorkflowPlan, now time.Time) {
 		}
 	}
 	if len(reasons) > 0 {
-		p.printf("Not known: %s\n", strings.Join(reasons, "; "))
+		text := "not known: " + strings.Join(reasons, "; ")
+		if strings.HasPrefix(reasons[0], notKnown) { // it is the sentence itself
+			text = strings.Join(reasons, "; ")
+		}
+		p.printf("%s\n", "N"+text[1:])
 	}
 }
 

@@ -35,7 +35,8 @@ func workflowRun() spec {
 			"Unless -detach is set, the command follows the run until it ends; interrupted, it leaves the run as it is. A workflow whose last run\n" +
 			"has not ended is not run again.\n" +
 			"\n" +
-			"Exit code 1: the workflow was not run, or failed or was cancelled. 130: interrupted while following; the run continues.",
+			"Exit code 1: the workflow was not run, or failed or was cancelled. 130: interrupted while following, or no agent answered for\n" +
+			"30 s; the run continues.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file workflowFile
 			file.flags(fs, "json")
@@ -70,7 +71,7 @@ func followRun(ctx context.Context, e *env, id structs.NamespacedID, reply *stru
 		return exitDone
 	}
 	e.namespace = id.Namespace
-	return (&workflowMonitor{e: e, id: id.ID, run: reply.Run, live: ui.NewLive(e.out), seen: map[string]string{}}).follow(ctx)
+	return (&workflowMonitor{e: e, id: id.ID, run: reply.Run, from: followWorkflow(e, id.ID), live: ui.NewLive(e.out), seen: map[string]string{}}).follow(ctx)
 }
 
 func workflowPlan() spec {
@@ -275,6 +276,7 @@ type workflowMonitor struct {
 	e    *env
 	id   string
 	run  int
+	from *workflowFollower
 	live *ui.Live
 	seen map[string]string // stage, or stage and job, to the state last printed
 
@@ -293,13 +295,19 @@ func (m *workflowMonitor) line(format string, args ...any) {
 // follow follows the run until it ends. Exit code: done if it completed, failed if not, or interrupted.
 func (m *workflowMonitor) follow(ctx context.Context) int {
 	m.e.printf("==> %s: Monitoring run %d of workflow %q\n", m.e.now().Format("2006-01-02T15:04:05.000"), m.run, m.id)
-	q := m.e.query()
 	for {
-		w, meta, err := m.e.client.Workflows().Info(ctx, m.id, q)
+		w, err := m.from.next(ctx, func(err error) {
+			m.live.Clear()
+			m.e.eprintf("%s\nTrying again for %s\n", lostText(err), durationText(followTries*m.from.pause))
+		})
 		switch {
 		case errors.Is(err, context.Canceled):
 			m.live.Clear()
 			m.e.printf("The run continues; `nomadish workflow status %s%s` shows it\n", inNamespace(m.e.namespace), shellWord(m.id))
+			return exitInterrupted
+		case err != nil && isLost(err):
+			m.live.Clear()
+			m.e.eprintf("%s\nThe run does not end with this: once an agent answers, `nomadish workflow status %s%s` shows it\n", lostText(err), inNamespace(m.e.namespace), shellWord(m.id))
 			return exitInterrupted
 		case err != nil:
 			return m.e.fail(err)
@@ -319,7 +327,6 @@ func (m *workflowMonitor) follow(ctx context.Context) int {
 			return exitFailed
 		}
 		m.live.Draw(drawWorkflow(w, m.e.now()))
-		q.Index, q.Wait = meta.Index, 5*time.Second
 	}
 }
 
@@ -359,8 +366,11 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 		for _, j := range s.Jobs {
 			if j.State != structs.StageStarting && changed("job "+j.Name, j.State+" "+strconv.Itoa(j.Attempt)) && j.Attempt > 0 {
 				text := becameText(j.State)
-				if j.Stopped {
+				switch {
+				case j.Stopped:
 					text = "was stopped"
+				case j.State == structs.StageFailed && j.TimedOut > 0:
+					text = timedOutText(j)
 				}
 				m.line("Stage %q: job %q %s%s", s.Name, j.Name, text, attemptText(j.Attempt))
 			}

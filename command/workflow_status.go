@@ -118,9 +118,12 @@ func listWorkflows(ctx context.Context, e *env) int {
 
 // watchWorkflow shows a workflow whenever it changes, in place on a terminal, until its run ends.
 func watchWorkflow(ctx context.Context, e *env, id string) int {
-	live, q := ui.NewLive(e.out), e.query()
+	live, from := ui.NewLive(e.out), followWorkflow(e, id)
 	for {
-		w, meta, err := e.client.Workflows().Info(ctx, id, q)
+		w, err := from.next(ctx, func(err error) {
+			live.Clear()
+			e.eprintf("%s\nTrying again for %s\n", lostText(err), durationText(followTries*from.pause))
+		})
 		if errors.Is(err, context.Canceled) {
 			return exitDone // this is how watching ends
 		}
@@ -140,7 +143,6 @@ func watchWorkflow(ctx context.Context, e *env, id string) int {
 		if w.EndTime != 0 {
 			return exitDone
 		}
-		q.Index, q.Wait = meta.Index, 5*time.Second
 	}
 }
 
@@ -184,6 +186,9 @@ func workflowHints(w *structs.WorkflowStatus) []string {
 				if s.State == structs.StageFailed && j.Stopped {
 					return []string{fmt.Sprintf("Job %q was stopped (`nomadish job stop`), and with that has failed", j.Name), retry}
 				}
+				if s.State == structs.StageFailed && j.TimedOut > 0 && j.State == structs.StageFailed {
+					return []string{fmt.Sprintf("Job %q %s (its group's max_run_duration): what follows would lack its result", j.Name, timedOutText(j)), retry}
+				}
 				if s.State == structs.StageFailed && j.State == structs.StageFailed {
 					return []string{command("logs -stderr") + " " + shellWord(j.Name) + "` prints the errors of job \"" + j.Name + "\", without -stderr its output", retry}
 				}
@@ -192,6 +197,14 @@ func workflowHints(w *structs.WorkflowStatus) []string {
 		return []string{retry}
 	}
 	return nil
+}
+
+// timedOutText states, as a clause, that a job has failed as instances of it were ended at their time limit.
+func timedOutText(j structs.WorkflowJobStatus) string {
+	if j.Instances == 1 {
+		return "failed: ended at its time limit"
+	}
+	return fmt.Sprintf("failed: %d of %s ended at the time limit", j.TimedOut, plural(j.Instances, "instance"))
 }
 
 // drawWorkflow returns lines about a workflow: its state and reservation, the graph of its stages, and how far each is.
@@ -340,8 +353,11 @@ func drawStage(s structs.WorkflowStageStatus, now time.Time) string {
 				text += " " + time
 			}
 		}
-		if j.Stopped {
+		switch {
+		case j.Stopped:
 			text += " stopped"
+		case j.TimedOut > 0:
+			text += " time limit"
 		}
 		parts = append(parts, text+attemptText(j.Attempt))
 	}

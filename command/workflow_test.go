@@ -1,13 +1,18 @@
 package command
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -97,6 +102,43 @@ func TestWorkflowMonitor(t *testing.T) {
 	}
 	if strings.Join(lines, "|") != strings.Join(want, "|") {
 		t.Errorf("have %q\nwant %q", lines, want)
+	}
+}
+
+// TestWorkflowMonitorLost: who follows a run goes on once an agent answers again; if none does, the run is said not to end with that.
+func TestWorkflowMonitorLost(t *testing.T) {
+	w := drawn()
+	w.Stages = w.Stages[:1]
+	for _, again := range []bool{true, false} {
+		var requests atomic.Int32
+		agent := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+			asked := requests.Add(1)
+			if asked > 1 && (asked < 4 || !again) {
+				panic(http.ErrAbortHandler) // the connection ends without an answer
+			}
+			now := *w
+			if asked > 1 {
+				now.State, now.EndTime = structs.WorkflowComplete, int64(90e9)
+			}
+			to.Header().Set("X-Nomad-Index", "7")
+			_ = json.NewEncoder(to).Encode(now)
+		}))
+		defer agent.Close()
+		client, err := api.New(api.Config{Address: agent.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, failed strings.Builder
+		e := &env{printer: printer{out: &out, now: func() time.Time { return time.Unix(100, 0) }}, err: &failed, client: client}
+		m := &workflowMonitor{e: e, id: "chip", run: 1, from: followWorkflow(e, "chip"), seen: map[string]string{}, live: ui.NewLive(&out)}
+		m.from.pause = time.Microsecond
+		want := map[bool]int{true: exitDone, false: exitInterrupted}[again]
+		if code := m.follow(t.Context()); code != want || !strings.Contains(failed.String(), "no agent answers at") || strings.Contains(failed.String(), "agent -dev") {
+			t.Errorf("an agent answers again: %v: exit code %d, want %d\n%s\n%s", again, code, want, out.String(), failed.String())
+		}
+		if hint := "once an agent answers, `nomadish workflow status chip` shows it"; strings.Contains(failed.String(), hint) == again {
+			t.Errorf("an agent answers again: %v: %s", again, failed.String())
+		}
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+// notTried is why those wait that their evaluation does not look at.
+const notTried = "not tried yet beyond what its namespace, project or workflow has"
+
 // TestEntitledOnly: of 16 one-GPU instances of an owner of 8 GPUs, the turn of what is entitled places 8 and leaves the others untried,
 // however much is free; their own turn places them. Nothing is raised before that (semantics part 0, rule 6).
 func TestEntitledOnly(t *testing.T) {
@@ -40,7 +43,7 @@ func TestEntitledOnly(t *testing.T) {
 	if left.Status != structs.EvalStatusBlocked || left.SnapshotIndex != 0 || left.QueuedAllocations[job.TaskGroups[0].Name] != 8 {
 		t.Errorf("the rest waits in %+v", left)
 	}
-	if reason, _ := left.FailedTGAllocs[job.TaskGroups[0].Name].MainReason(); reason != "not tried yet beyond what its namespace or project has" {
+	if reason, _ := left.FailedTGAllocs[job.TaskGroups[0].Name].MainReason(); reason != notTried {
 		t.Errorf("it waits because: %s", reason)
 	}
 	entitled(0)
@@ -86,6 +89,23 @@ func TestEntitledTouchesNothingElse(t *testing.T) {
 	if g, o := classes(c.eval()); g != 0 || o != 1 {
 		t.Errorf("the other one: %d guaranteed, %d opportunistic", g, o)
 	}
+}
+
+// TestEntitledNowhere: where no node takes work, that is stated, also of what is not tried beyond what it has; and no longer once one does.
+func TestEntitledNowhere(t *testing.T) {
+	c := newCluster(t)
+	job := gpuJobOf("default", "j", 1, 1)
+	c.register(job)
+	wants := func(want string) {
+		t.Helper()
+		plan := c.evalEntitled()
+		if reason, _ := plan.Evals[len(plan.Evals)-1].FailedTGAllocs[job.TaskGroups[0].Name].MainReason(); reason != want {
+			t.Errorf("it waits because: %s, want: %s", reason, want)
+		}
+	}
+	wants(`no node of node pool "default" takes work`)
+	c.node("n1", schedtest.EightGPUs)
+	wants(notTried)
 }
 
 // evalEntitled decides one new evaluation at the entitled position of its request.

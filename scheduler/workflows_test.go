@@ -270,6 +270,26 @@ func TestWorkflowLendMax(t *testing.T) {
 	}
 }
 
+// TestWorkflowLendMaxExplained: whole cores are counted as such, too, where lend_max is reached: their MHz may be free all the same.
+func TestWorkflowLendMaxExplained(t *testing.T) {
+	core := func(j *structs.Job) { schedtest.Task(j).Resources = &structs.Resources{Cores: 1, MemoryMB: 10} }
+	for _, c := range []struct {
+		most structs.WorkflowResources
+		want string
+	}{
+		{structs.WorkflowResources{Cores: 2}, "which lends no more at once than lend_max states, cores = 2"},
+		{structs.WorkflowResources{CPU: 500}, "which lends no more at once than lend_max states, cpu = 500"},
+	} {
+		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
+		w.claim.Parts[0].Cores, w.claim.LendMax = 8, &c.most
+		w.set()
+		w.flood("a", 8, core)
+		if reasons := w.explain().Group("g").Reasons; !slices.ContainsFunc(reasons, func(r structs.NodeReason) bool { return strings.Contains(r.Text, c.want) }) {
+			t.Errorf("lend_max %+v: %+v", c.most, reasons)
+		}
+	}
+}
+
 // TestWorkflowRefusalExplained: who may not borrow learns why from the explanation of its job.
 func TestWorkflowRefusalExplained(t *testing.T) {
 	user := func(j *structs.Job) { j.Submitter = &structs.Submitter{User: "alice"} }

@@ -233,6 +233,8 @@ type WorkflowJobStatus struct {
 	Failed    int
 	// Stopped is that the job has failed as somebody stopped it.
 	Stopped bool `json:",omitempty" codec:",omitempty"`
+	// TimedOut is how many of the instances that have failed were ended at their time limit, their group's max_run_duration.
+	TimedOut int `json:",omitempty" codec:",omitempty"`
 }
 
 // WorkflowPlan is what a workflow would do: its stages, and what each needs.

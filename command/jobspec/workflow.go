@@ -53,8 +53,8 @@ type WorkflowFile struct {
 	d    *hclfile.Decoder
 }
 
-// ParseWorkflow reads a workflow file. read returns the content of a job file that it names, relative to opts.BaseDir. Values of variables go to
-// the job files, too, as far as they declare them. The workflow is as written but for what [structs.Workflow.Canonicalize] fills in.
+// ParseWorkflow reads a workflow file. read returns the content of a job file that it names, relative to opts.BaseDir. The values of its
+// variables, defaults included, go to the job files, too, as far as they declare them. The workflow is as written but for what [structs.Workflow.Canonicalize] fills in.
 func ParseWorkflow(filename string, src []byte, opts Options, read func(path string) ([]byte, error)) (*WorkflowFile, error) {
 	f, problems := hclfile.Parse(filename, src, opts.Limits)
 	if len(problems) > 0 {
@@ -68,7 +68,7 @@ func ParseWorkflow(filename string, src []byte, opts Options, read func(path str
 	if problems = f.Literal(block.Body); len(problems) > 0 {
 		return nil, problems.Err()
 	}
-	w := &workflowReader{file: f, d: hclfile.NewDecoder(f, scope), opts: opts, read: read, path: structs.ChildPath("", "workflow", block.Labels[0], -1)}
+	w := &workflowReader{file: f, d: hclfile.NewDecoder(f, scope), scope: scope, opts: opts, read: read, path: structs.ChildPath("", "workflow", block.Labels[0], -1)}
 	var from workflowBlock
 	w.d.Block(block, &from, w.path)
 	if problems = w.d.Problems(); len(problems) > 0 {
@@ -137,6 +137,7 @@ func findWorkflow(f *hclfile.File, blocks []*hclsyntax.Block) (found *hclsyntax.
 type workflowReader struct {
 	file     *hclfile.File
 	d        *hclfile.Decoder
+	scope    *hclfile.Scope
 	opts     Options
 	read     func(path string) ([]byte, error)
 	path     string // of the workflow block
@@ -263,7 +264,7 @@ func (w *workflowReader) jobFile(path, name string) *structs.Job {
 		return nil
 	}
 	opts := w.opts
-	opts.Lenient = true
+	opts.Lenient, opts.Inherited = true, w.scope.Variables()
 	opts.SkipValidate = true // it is checked as a job of the workflow
 	job, _, err := Parse(name, src, opts)
 	if err != nil {

@@ -83,6 +83,60 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
+// TestVariablesOfJobFiles: a job file that is named gets the values of the workflow's variables that it declares, defaults included.
+func TestVariablesOfJobFiles(t *testing.T) {
+	t.Parallel()
+	const declared = `
+variable "stated" {
+  type    = number
+  default = 1
+}
+variable "set" { default = "workflow" }
+variable "list" { default = ["a", "b"] }
+variable "unused" { default = 3 }
+workflow "chip" {
+  stage "place" {
+    job_file = "c.hcl"
+  }
+}`
+	const jobFile = `
+variable "stated" {}
+variable "set" { default = "job" }
+variable "list" { type = list(string) }
+variable "own" { default = "job" }
+job "c" {
+  group "g" {
+    task "t" {
+      driver = "mock_driver"
+      config {
+        run_for = "${var.stated} ${var.set} ${var.own} ${join(".", var.list)} ${local.env}"
+      }
+    }
+  }
+}
+variable "env" { default = "job" }
+locals { env = var.env }`
+	parse := func(src string, opts Options) (string, error) {
+		f, err := ParseWorkflow("w.hcl", []byte(src), opts, func(string) ([]byte, error) { return []byte(jobFile), nil })
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(f.Workflow.Stages[0].Jobs[0].Job.TaskGroups[0].Tasks[0].Config["run_for"]), nil
+	}
+	opts := Options{Options: hclfile.Options{Env: []string{"NOMAD_VAR_env=environment"}}}
+	if got, err := parse(declared, opts); err != nil || got != "1 workflow job a.b environment" {
+		t.Error(got, err)
+	}
+	opts.Vars = map[string]string{"set": "flag"}
+	if got, err := parse(declared, opts); err != nil || got != "1 flag job a.b environment" {
+		t.Error(got, err)
+	}
+	wrong := strings.Replace(declared, `["a", "b"]`, `{ x = [1] }`, 1)
+	if _, err := parse(wrong, opts); err == nil || !strings.Contains(err.Error(), `c.hcl:4:1: variable "list" must be of type list(string)`) {
+		t.Error(err)
+	}
+}
+
 func TestWrongWorkflow(t *testing.T) {
 	t.Parallel()
 	f := func(text, want string) {

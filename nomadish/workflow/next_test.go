@@ -315,3 +315,32 @@ func (s *site) check() {
 		}
 	}
 }
+
+// TestTimeLimitFails: a job of which an instance was ended at its time limit has failed, whatever its status is, and is retried.
+func TestTimeLimitFails(t *testing.T) {
+	t.Parallel()
+	w := lendingWorkflow("chip", 50, []int{1000}, []int{1000})
+	w.Stages[0].Jobs[0].Retries = 1
+	s := startedWith(t, []int64{8000}, w)
+	end := func(description string) {
+		id := s.run().Stages[0].Jobs[0].JobID
+		e := &structs.AllocClientEntry{Time: int64(s.Index())}
+		for _, a := range s.Store.Snapshot().AllocsByJob(nil, "default", id, true) {
+			if !a.Terminal() {
+				e.Updates = append(e.Updates, &structs.AllocClientUpdate{ID: a.ID, ClientStatus: structs.AllocClientComplete, ClientDescription: description})
+			}
+		}
+		s.Put(t, e)
+		s.step()
+	}
+	s.step()
+	end(structs.DescMaxRunDuration)
+	if j := s.run().Stages[0].Jobs[0]; s.run().Stage != 0 || j.Attempt != 2 || j.State != structs.StageStarting && j.State != structs.StageRunning {
+		t.Fatalf("after its time limit: stage %d, job %+v", s.run().Stage, j)
+	}
+	s.decide(s.run().Stages[0].Jobs[0].JobID)
+	end("")
+	if run := s.run(); run.Stage != 1 || run.Stages[0].State != structs.StageComplete {
+		t.Errorf("after it was through: stage %d, %+v", run.Stage, run.Stages[0])
+	}
+}

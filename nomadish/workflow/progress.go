@@ -36,21 +36,22 @@ func anyRan(s *structs.JobSummary) bool {
 	return false
 }
 
-// completed reports whether all instances of a dead job have completed under its newest version. A sysbatch job has an instance on every node
-// that fits, so that it is complete if none has failed.
+// completed reports whether all instances of a dead job have completed under its newest version. One that was ended at its time limit has not: what
+// follows needs its result. A sysbatch job has an instance on every node that fits, so that it is complete if none has failed.
 func completed(snap *state.Snapshot, job *structs.Job) bool {
 	done := map[string]map[string]bool{}
 	for _, a := range snap.AllocsByJob(nil, job.Namespace, job.ID, false) {
 		if a.JobVersion != job.Version {
 			continue
 		}
-		well := a.ClientStatus == structs.AllocClientComplete && (!a.ServerTerminal() || structs.EndedByThemselves(a.TaskStates))
+		late := a.ClientDescription == structs.DescMaxRunDuration
+		well := a.ClientStatus == structs.AllocClientComplete && !late && (!a.ServerTerminal() || structs.EndedByThemselves(a.TaskStates))
 		switch {
 		case well && done[a.TaskGroup] == nil:
 			done[a.TaskGroup] = map[string]bool{a.Name: true}
 		case well:
 			done[a.TaskGroup][a.Name] = true
-		case job.PerNode() && a.NextAllocation == "" && a.ClientStatus == structs.AllocClientFailed:
+		case job.PerNode() && a.NextAllocation == "" && (late || a.ClientStatus == structs.AllocClientFailed):
 			return false
 		}
 	}

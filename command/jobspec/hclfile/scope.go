@@ -22,6 +22,9 @@ type Options struct {
 	// Env are lines of NAME=VALUE; NOMADISH_VAR_x and NOMAD_VAR_x (the first
 	// wins) give a variable x its value if nothing else does.
 	Env []string
+	// Inherited are values of variables of the file that names this one. They
+	// win over the defaults here; those that are not declared here are ignored.
+	Inherited map[string]cty.Value
 	// Lenient ignores values of variables that the file does not declare, in
 	// Vars and VarFiles; otherwise they are problems.
 	Lenient bool
@@ -47,6 +50,9 @@ type Scope struct {
 
 // Context is the scope for the HCL library.
 func (s *Scope) Context() *hcl.EvalContext { return s.ctx }
+
+// Variables returns the values of the variables of the file.
+func (s *Scope) Variables() map[string]cty.Value { return s.vars }
 
 // NewScope evaluates the variable, variables and locals blocks at the top of a
 // file. The other blocks are returned in order.

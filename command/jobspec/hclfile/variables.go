@@ -53,6 +53,11 @@ func (s *Scope) readVariables(f *File, blocks []*hclsyntax.Block, opts Options) 
 	if len(r.problems) > 0 {
 		return r.problems
 	}
+	for _, name := range keysOf(opts.Inherited) {
+		if v := r.declared[name]; v != nil {
+			r.set(v, opts.Inherited[name], At(v.at, ""))
+		}
+	}
 	r.fromEnv(opts.Env)
 	for _, vf := range opts.VarFiles {
 		r.fromFile(vf, opts.Lenient)

@@ -153,15 +153,18 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 		j.Complete = j.Instances
 		return 0
 	}
-	summary := snap.JobSummary(ws, namespace, j.ID)
+	summary, all := snap.JobSummary(ws, namespace, j.ID), 0
 	if summary != nil {
 		for _, line := range summary.Summary { // order does not matter: sums
 			j.Running += line.Running
 			j.Complete += line.Complete
 			j.Failed += line.Failed
+			all += line.Queued + line.Starting + line.Running + line.Complete + line.Failed + line.Lost + line.Unknown
 		}
 	}
-	if j.State == structs.StageFailed || j.Attempt > 1 || j.Failed > 0 { // the summary counts what was replaced, too
+	// The summary counts what was replaced, too, and as complete what was stopped to begin anew, as the mates of a gang are.
+	// Nor does it know which were ended at their time limit.
+	if j.State == structs.StageFailed || j.Attempt > 1 || j.Failed > 0 || all > j.Instances || j.Complete > 0 && limited(snap.Job(ws, namespace, j.ID)) {
 		return countLast(ws, snap, namespace, j, cancelled)
 	}
 	j.Complete = min(j.Complete, j.Instances)
@@ -169,6 +172,11 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 		return 0
 	}
 	return summary.ModifyIndex
+}
+
+// limited reports whether instances of a job may be ended at a time limit.
+func limited(job *structs.Job) bool {
+	return job != nil && slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.MaxRunDuration > 0 })
 }
 
 // countLast states what the instances of a job's last attempt do, without those that others have replaced. What was stopped has not completed,
@@ -182,11 +190,14 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 	if stopped && version > 0 { // that it was stopped is a version of its own
 		version--
 	}
-	j.Running, j.Complete, j.Failed = 0, 0, 0
+	j.Running, j.Complete, j.Failed, j.TimedOut = 0, 0, 0, 0
 	for _, a := range snap.AllocsByJob(ws, namespace, j.ID, false) {
 		index = max(index, a.ModifyIndex)
 		switch {
 		case a.JobVersion < version || a.NextAllocation != "":
+		case a.ClientTerminal() && a.ClientDescription == structs.DescMaxRunDuration:
+			j.Failed++
+			j.TimedOut++
 		case a.ClientStatus == structs.AllocClientFailed:
 			j.Failed++
 		case a.ClientStatus == structs.AllocClientRunning:

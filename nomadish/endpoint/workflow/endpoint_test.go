@@ -282,3 +282,49 @@ func TestCountsOfAttempt(t *testing.T) {
 	site.Put(&structs.JobDeregisterEntry{Namespace: "default", JobID: "chip/1/a", Time: 3})
 	f(structs.StageFailed, 2, "1 running, 1 complete, 0 failed, stopped true")
 }
+
+// TestCountsOfGang: mates of a gang that are stopped as the gang begins anew have not completed.
+func TestCountsOfGang(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	site.Put(&structs.JobRegisterEntry{Job: testcluster.Job("chip/1/a", structs.JobTypeBatch, 2), Time: 1})
+	report := func(seed string, i int, status string) {
+		site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{{ID: testcluster.AllocID(seed, i), ClientStatus: status}}})
+	}
+	f := func(want int) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: structs.StageRunning, Attempt: 1, Instances: 2}
+		if count(nil, site.Store.Snapshot(), "default", j, false); j.Complete != want {
+			t.Errorf("%d of 2 instances complete, want %d", j.Complete, want)
+		}
+	}
+	site.Put(testcluster.Place("", 1, testcluster.Batch("chip/1/a", "n", "first", 2)))
+	report("first", 0, structs.AllocClientLost)
+	again := testcluster.Place("", 2, testcluster.Batch("chip/1/a", "n", "second", 2))
+	again.Plans[0].Stop = []*structs.AllocStop{{AllocID: testcluster.AllocID("first", 1), DesiredStatus: structs.AllocDesiredStop}}
+	site.Put(again)
+	report("first", 1, structs.AllocClientComplete)
+	f(0)
+	report("second", 0, structs.AllocClientComplete)
+	f(1)
+}
+
+// TestCountsOfTimeLimit: what was ended at its time limit counts as failed, while the job runs, too.
+func TestCountsOfTimeLimit(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	job := testcluster.Job("chip/1/a", structs.JobTypeBatch, 2)
+	job.TaskGroups[0].MaxRunDuration = time.Minute
+	site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+	site.Put(testcluster.Place("", 1, testcluster.Batch("chip/1/a", "n", "first", 2)))
+	site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{
+		{ID: testcluster.AllocID("first", 0), ClientStatus: structs.AllocClientComplete, ClientDescription: structs.DescMaxRunDuration},
+		{ID: testcluster.AllocID("first", 1), ClientStatus: structs.AllocClientComplete},
+	}})
+	j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: structs.StageRunning, Attempt: 1, Instances: 2}
+	if count(nil, site.Store.Snapshot(), "default", j, false); j.Complete != 1 || j.Failed != 1 || j.TimedOut != 1 {
+		t.Errorf("%+v", j)
+	}
+}

@@ -1,13 +1,16 @@
 package decide
 
 import (
+	"slices"
+
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 )
 
 // notTried is why an instance waits that has not been looked at: its position has not come yet.
-const notTried = "not tried yet beyond what its namespace or project has"
+const notTried = "not tried yet beyond what its namespace, project or workflow has"
 
 // leave has an instance wait for the other position of its request. It reports false if this is that position.
 func (g *groupRun) leave() bool {
@@ -23,13 +26,14 @@ type entitledPosition struct{ s *Scheduler }
 // wait counts instances of a group that are not looked at at this position. reasons are why they use no claim, if that is known.
 func (t entitledPosition) wait(work *reconcile.GroupWork, instances int, reasons ...string) {
 	name := work.Group.Name
-	t.s.Fit(work.Group) // which classes could take it is looked up later
+	fit := t.s.Fit(work.Group) // which classes could take it is looked up later, too
 	world.PutInto(&t.s.queued, name, t.s.queued[name]+instances)
 	m := t.s.failed[name]
 	if m == nil {
-		if m = t.s.stored(name); m == nil {
+		if m = t.s.stored(name); m == nil || m.NodesInPool == 0 {
+			inPool := func(c feasible.SetFound) bool { return c.Verdict.InPool }
 			m = metric.New(t.s.Input.Job).AllocMetric
-			if m.QuotaExhausted = reasons; len(reasons) == 0 {
+			if m.QuotaExhausted = reasons; len(reasons) == 0 && slices.ContainsFunc(fit.SetsOf(t.s.Edit, fit.LooksAtMeta()), inPool) {
 				m.QuotaExhausted = []string{notTried}
 			}
 		}

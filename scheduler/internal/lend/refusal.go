@@ -90,11 +90,12 @@ func atMost(w *world.World, c *structs.WorkflowClaim, a *search.Request) string 
 	if c.LendMax == nil {
 		return ""
 	}
-	var lent structs.WorkflowResources // of all parts; CPU includes the MHz of whole cores
-	var mhz, cores int64
+	var lent world.Resources // of all parts
+	var mhz int64
+	wants := world.Resources{Amount: a.Amount, Devices: a.Reserved}
 	for _, t := range a.Group.Tasks {
 		if t.Resources != nil {
-			cores += int64(t.Resources.Cores)
+			wants.Cores += t.Resources.Cores
 		}
 	}
 	for i := range c.Parts {
@@ -103,22 +104,27 @@ func atMost(w *world.World, c *structs.WorkflowClaim, a *search.Request) string 
 			continue
 		}
 		p, _ := n.Part(c.Key())
-		mhz = max(mhz, n.Capacity.MHzPerCore)
-		lent.CPU, lent.MemoryMB = lent.CPU+p.Lent.Amount.CPU, lent.MemoryMB+p.Lent.Amount.MemoryMB
-		lent.GPUs += int64(p.Lent.Devices)
+		lent, mhz = lent.Plus(p.Lent), max(mhz, n.Capacity.MHzPerCore)
 	}
 	most := c.LendMax
+	processor := fmt.Sprintf("cores = %d", most.Cores) // MHz are bounded together with whole cores
+	switch {
+	case most.Cores == 0:
+		processor = fmt.Sprintf("cpu = %d", most.CPU)
+	case most.CPU > 0:
+		processor += fmt.Sprintf(", cpu = %d", most.CPU)
+	}
 	for _, of := range []struct {
-		what                   string
+		stated                 string
 		lent, requested, bound int64
-		stated                 int64 // as the workflow states the bound
 	}{
-		{"cores", lent.CPU, a.Amount.CPU + cores*mhz, most.Cores * mhz, most.Cores},
-		{"memory", lent.MemoryMB, a.Amount.MemoryMB, most.MemoryMB, most.MemoryMB},
-		{"gpus", lent.GPUs, int64(a.Reserved), most.GPUs, most.GPUs},
+		{fmt.Sprintf("cores = %d", most.Cores), int64(lent.Cores), int64(wants.Cores), most.Cores},
+		{processor, lent.Amount.CPU, wants.Amount.CPU + int64(wants.Cores)*mhz, most.Cores*mhz + most.CPU},
+		{fmt.Sprintf("memory = %d", most.MemoryMB), lent.Amount.MemoryMB, wants.Amount.MemoryMB, most.MemoryMB},
+		{fmt.Sprintf("gpus = %d", most.GPUs), int64(lent.Devices), int64(wants.Devices), most.GPUs},
 	} {
 		if of.bound > 0 && of.requested > 0 && of.lent+of.requested > of.bound {
-			return fmt.Sprintf("which lends no more at once than lend_max states, %s = %d", of.what, of.stated)
+			return "which lends no more at once than lend_max states, " + of.stated
 		}
 	}
 	return ""

@@ -1,0 +1,71 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/structs"
+)
+
+const (
+	// followTries is how often in turn a command that follows a workflow asks again where nobody answers, as while an agent is started anew.
+	followTries = 30
+	// followPause is how long it waits before each.
+	followPause = time.Second
+)
+
+// workflowFollower reads a workflow again and again, each time as it has changed.
+type workflowFollower struct {
+	e     *env
+	id    string
+	q     *api.Query
+	pause time.Duration // before it is asked again where nobody answers
+
+	answered bool // somebody has
+}
+
+func followWorkflow(e *env, id string) *workflowFollower {
+	return &workflowFollower{e: e, id: id, q: e.query(), pause: followPause}
+}
+
+// next returns the workflow: at once the first time, then when it has changed, or after a while. Where nobody answers it tries again for a while; lost
+// is called before that. The error is then that of the last try.
+func (f *workflowFollower) next(ctx context.Context, lost func(err error)) (*structs.WorkflowStatus, error) {
+	for tries := 0; ; tries++ {
+		w, meta, err := f.e.client.Workflows().Info(ctx, f.id, f.q)
+		if err == nil {
+			f.answered, f.q.Index, f.q.Wait = true, meta.Index, 5*time.Second
+			return w, nil
+		}
+		if !f.answered || tries >= followTries || !isLost(err) { // the first answer states what is wrong with the request
+			return nil, err
+		}
+		if tries == 0 {
+			lost(err)
+		}
+		f.q.Index, f.q.Wait = 0, 0 // whoever answers next may count anew
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(f.pause):
+		}
+	}
+}
+
+// isLost reports whether an error is that nobody answers now, or that there is no leader: that may be over soon.
+func isLost(err error) bool {
+	var nobody *api.Unreachable
+	return errors.As(err, &nobody) || api.IsNoLeader(err)
+}
+
+// lostText states that nobody answers any more, without how to start an agent: there was one.
+func lostText(err error) string {
+	var nobody *api.Unreachable
+	if errors.As(err, &nobody) {
+		return fmt.Sprintf("no agent answers at %s any more: %v", nobody.Address, nobody.Err)
+	}
+	return err.Error()
+}
