@@ -141,6 +141,9 @@ func (p *remedySearch) fewest(most, queued int, alt func(n int) alteration) int 
 
 // note keeps a remedy that helps.
 func (p *remedySearch) note(queued int, r structs.Remedy) {
+	if p.x.in.Job.Workflow != nil && slices.ContainsFunc(r.Edits, func(e structs.Edit) bool { return e.On == structs.EditJob }) {
+		return // `job run` refuses a job of a workflow: it is edited with the next run
+	}
 	if queued >= p.before || slices.ContainsFunc(p.found, func(o structs.Remedy) bool { return o.Text == r.Text }) {
 		return
 	}
