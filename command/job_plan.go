@@ -130,7 +130,7 @@ func showPlan(e *env, reply *structs.JobPlanReply, verbose bool, again string) i
 	showPlanned(&e.printer, reply, e.now())
 	e.printf("\n")
 	showPreempted(&e.printer, reply.Annotations, verbose)
-	e.warn(reply.Warnings)
+	warnOf(e, "Job", reply.Warnings)
 	e.printf("%s %d\n", e.style.Bold("Job Modify Index:"), reply.JobModifyIndex)
 	if again == "" {
 		e.printf("\n")

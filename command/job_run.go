@@ -134,7 +134,7 @@ func runJobs(ctx context.Context, e *env, files []*readFile, requests []*structs
 		}
 		follow = append(follow, func() int {
 			head()
-			e.warn(f.news(reply.Warnings))
+			warnOf(e, "Job", f.news(reply.Warnings))
 			if reply.Submission == structs.SubmissionRecognised {
 				e.printf("Recognised: %s\n", structs.SubmissionText(requests[i].Job, reply.Submission))
 			}

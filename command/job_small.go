@@ -38,7 +38,7 @@ func jobValidate() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				e.warn(file.news(reply.Warnings))
+				warnOf(e, "Job", file.news(reply.Warnings))
 				if reply.Error != "" {
 					var lines []string
 					for _, v := range reply.ValidationErrors {

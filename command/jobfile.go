@@ -239,11 +239,8 @@ func (j *jobFile) news(warnings string) string {
 	return strings.Join(out, "\n")
 }
 
-// warn prints a server's warnings.
-func (e *env) warn(warnings string) { e.warnOf("Job", warnings) }
-
 // warnOf prints warnings of a server about a job or a workflow.
-func (e *env) warnOf(what, warnings string) {
+func warnOf(e *env, what, warnings string) {
 	if warnings != "" {
 		e.printf("%s\n  %s\n\n", e.style.Bold(e.style.Yellow(what+" Warnings:")), ui.Indented(warnings))
 	}

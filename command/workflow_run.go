@@ -65,7 +65,7 @@ func workflowRun() spec {
 
 // followRun reports a run that was started, and follows it to its end unless the user wants to go on at once.
 func followRun(ctx context.Context, e *env, id structs.NamespacedID, reply *structs.WorkflowRunReply, detach bool) int {
-	e.warnOf("Workflow", reply.Warnings)
+	warnOf(e, "Workflow", reply.Warnings)
 	if detach {
 		e.printf("Run %d of workflow %q was started\n", reply.Run, id.ID)
 		return exitDone
@@ -116,7 +116,7 @@ func workflowPlan() spec {
 // printPlan prints a plan for people.
 func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 	e := r.e
-	e.warnOf("Workflow", p.Warnings)
+	warnOf(e, "Workflow", p.Warnings)
 	e.printf("Workflow %q in namespace %q, node pool %q: %s\n\n", p.ID, p.Namespace, p.NodePool, plural(len(p.Stages), "stage"))
 	rows := [][]string{append([]string{"Stage", "Jobs", "Instances"}, amountColumns()...)}
 	for _, s := range p.Stages {

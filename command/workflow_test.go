@@ -112,12 +112,12 @@ func TestWorkflowMonitorLost(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		var requests atomic.Int32
 		agent := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
-			asked := requests.Add(1)
-			if asked > 1 && (asked < 4 || !again) {
+			calls := requests.Add(1)
+			if calls > 1 && (calls < 4 || !again) {
 				panic(http.ErrAbortHandler) // the connection ends without an answer
 			}
 			now := *w
-			if asked > 1 {
+			if calls > 1 {
 				now.State, now.EndTime = structs.WorkflowComplete, int64(90e9)
 			}
 			to.Header().Set("X-Nomad-Index", "7")
