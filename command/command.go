@@ -187,7 +187,7 @@ func (r *runner) Run(args []string) int {
 	if err != nil {
 		return e.usage("%v", ui.FlagError(fs, err, structs.Nearest))
 	}
-	e.warnNoEffect(fs, r.spec.accepts)
+	warnNoEffect(e, fs, r.spec.accepts)
 	if !e.noColor {
 		e.style = ui.StyleFor(e.out)
 	}

@@ -36,7 +36,7 @@ func acceptFlags(fs *flag.FlagSet, names []string) {
 }
 
 // warnNoEffect warns of each flag that was set and has no effect.
-func (e *env) warnNoEffect(fs *flag.FlagSet, names []string) {
+func warnNoEffect(e *env, fs *flag.FlagSet, names []string) {
 	fs.Visit(func(f *flag.Flag) {
 		if slices.Contains(names, f.Name) && (nomadFlags[f.Name].preset || f.Value.String() != f.DefValue) {
 			e.eprintf("Warning: -%s has no effect: %s\n", f.Name, nomadFlags[f.Name].why)
