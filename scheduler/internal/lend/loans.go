@@ -150,3 +150,14 @@ func add(r *structs.WorkflowResources, n *world.NodeState, h world.Resources) {
 	}
 	r.CPU += max(0, mhz)
 }
+
+// Missing returns the nodes of the parts of a reservation that are lost: nodes that are not ready any more, or gone, or not of its pool any more, or on which it
+// has no cells any more.
+func Missing(w *world.World, c *structs.WorkflowClaim) (nodes []string) {
+	for i := range c.Parts {
+		if n, known := w.State(c.Parts[i].NodeID); c.Parts[i].Lost || !known || n.Node == nil || !n.Node.Ready() || !n.Node.InPool(c.NodePool) {
+			nodes = append(nodes, c.Parts[i].NodeID)
+		}
+	}
+	return nodes
+}

@@ -206,10 +206,10 @@ type chooser struct {
 	inPlace bool
 }
 
-// list lists the ready nodes of the pool, and those on which a part of the reservation stays: nothing more is reserved of these.
+// list lists the ready nodes of the pool.
 func (c *chooser) list() {
 	for _, n := range world.NodeStates(c.w).All {
-		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() && !reservable.Stays(n, c.key) || !n.Node.InPool(c.pool) {
+		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() || !n.Node.InPool(c.pool) {
 			continue
 		}
 		c.nodes = append(c.nodes, n)
@@ -221,10 +221,6 @@ func (c *chooser) list() {
 	c.spare = c.spareOf()
 	var free, beside, empty []world.Resources
 	for i, n := range c.nodes {
-		if !n.Node.Ready() {
-			free, beside, empty = append(free, world.Resources{}), append(beside, world.Resources{}), append(empty, world.Resources{})
-			continue
-		}
 		all, now := 0, 0
 		if len(n.Capacity.Trees) > 0 {
 			all, now = c.spareOn(i)

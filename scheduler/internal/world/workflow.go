@@ -263,11 +263,6 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	}
 	x.addParts(c, c.Parts, had, !c.Posted)
 	x.addParts(c, c.Keeps, nil, true)
-	for i := range had { // those that have gone elsewhere
-		if s, known := StateOf(e, had[i].NodeID); known {
-			x.loseUsages(s, key)
-		}
-	}
 }
 
 // Drop ends a workflow's reservation, if it has one.
@@ -351,7 +346,7 @@ func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Resources)
 	for i := range c.Parts {
 		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
 			for _, u := range s.Usages {
-				if t := &u.Owner.Terms; u.Owner.Namespace == c.Namespace && t.BorrowsFrom() == "" { // one that has lost its claim is there, too
+				if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.Key() {
 					used[u.Owner.Job] = used[u.Owner.Job].Plus(ResourcesOf(u))
 				}
 			}

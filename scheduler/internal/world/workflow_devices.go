@@ -82,6 +82,11 @@ func (n *NodeState) Bars(device string, by *Taker) bool {
 	return false
 }
 
+// BarsAny reports whether [NodeState.Bars] may be true of any device.
+func (n *NodeState) BarsAny() bool {
+	return slices.ContainsFunc(n.parts, func(p Part) bool { return !p.Pending && p.Named() })
+}
+
 // reservedClaims returns what stands for the parts of reservations of a node that are in cells.
 func (n *NodeState) reservedClaims() (list []*Usage) {
 	for i := range n.parts {
@@ -152,22 +157,14 @@ func (x WorkflowEdit) losePart(nodeID string, of *Usage) {
 		}
 	}
 	s.parts = slices.Delete(slices.Clone(s.parts), at, at+1)
-	x.loseUsages(s, part.Workflow)
+	for _, u := range slices.Clone(s.Usages) {
+		if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == part.Workflow {
+			ledger{e}.loseClaim(u)
+		}
+	}
 	s.recount()
 	tree.Put(e.tok, &e.w.workflows, part.Workflow, &c)
 	e.claims.lostParts = append(e.claims.lostParts, part.Workflow)
-}
-
-// loseUsages has what a workflow runs on a node run on without a claim if it has no part there that is reserved.
-func (x WorkflowEdit) loseUsages(s *NodeState, key string) {
-	if p, has := s.Part(key); has && !p.Pending {
-		return
-	}
-	for _, u := range slices.Clone(s.Usages) {
-		if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == key {
-			ledger{x.E}.loseClaim(u)
-		}
-	}
 }
 
 // Lost returns the workflows, by their keys, that have lost parts of their reservations since the last call, as cells are not their
