@@ -64,7 +64,7 @@ func operatorAPI() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				return e.apiAnswer(resp, *verbose)
+				return apiAnswer(resp, e, *verbose)
 			}
 		},
 	}
@@ -115,7 +115,7 @@ func (e *env) apiBody(given string) (io.Reader, error) {
 	return strings.NewReader(given), nil
 }
 
-func (e *env) apiAnswer(resp *http.Response, verbose bool) int {
+func apiAnswer(resp *http.Response, e *env, verbose bool) int {
 	defer resp.Body.Close() //nolint:errcheck // read only
 	if verbose {
 		e.eprintf("%s %s\n", resp.Proto, resp.Status)
