@@ -107,9 +107,8 @@ func TestServersThatLive(t *testing.T) {
 	if err := change(wire.MethodRaftRemove, id); err != nil {
 		t.Errorf("remove one that has failed: %v", err)
 	}
-	if err := leave(live[0], live[1].cfg.Name); err != nil {
-		t.Errorf("force one that has failed to leave: %v", err)
-	}
+	// On a busy machine gossip that is late may let it pass for alive once more.
+	within(t, time.Minute, "forcing one that has failed to leave", func(context.Context) error { return leave(live[0], live[1].cfg.Name) })
 }
 
 func TestPeersFile(t *testing.T) {
