@@ -154,6 +154,23 @@ func (s *script) registered() *structs.Job {
 	}
 }
 
+// workflowPlan draws a plan that starts a stage of a workflow, or renews its reservation.
+func (s *script) workflowPlan(t structs.LogType) any {
+	c := s.plan()
+	if t == structs.LogWorkflowStart {
+		c.Plans[0].Advance = s.workflow(structs.LogWorkflowAdvance).(*structs.WorkflowAdvanceEntry)
+		if s.flip() {
+			c.Plans[0].Place[0].JobID = structs.WorkflowJobID("chip", 1, "j0")
+		}
+		return c
+	}
+	c.Plans[0].Workflow = &structs.WorkflowReservation{Namespace: "default", ID: "chip", Run: 1, Posted: true, Parts: []structs.WorkflowPart{{NodeID: s.node(), CPU: 100}}}
+	if s.flip() {
+		c.Plans[0].Workflow.Keeps = []structs.WorkflowPart{{NodeID: s.node(), CPU: 200}}
+	}
+	return c
+}
+
 // entry draws the next log entry.
 func (s *script) entry() (structs.LogType, any) {
 	s.time += 1e9
@@ -242,20 +259,8 @@ func (s *script) entry() (structs.LogType, any) {
 		}
 	case structs.LogLicenseDelete:
 		return t, &structs.LicenseDeleteEntry{Name: s.one("vcs", "spice"), Time: s.time}
-	case structs.LogWorkflowStart:
-		c := s.plan()
-		c.Plans[0].Advance = s.workflow(structs.LogWorkflowAdvance).(*structs.WorkflowAdvanceEntry)
-		if s.flip() {
-			c.Plans[0].Place[0].JobID = structs.WorkflowJobID("chip", 1, "j0")
-		}
-		return t, c
-	case structs.LogWorkflowRenew:
-		c := s.plan()
-		c.Plans[0].Workflow = &structs.WorkflowReservation{Namespace: "default", ID: "chip", Run: 1, Posted: true, Parts: []structs.WorkflowPart{{NodeID: s.node(), CPU: 100}}}
-		if s.flip() {
-			c.Plans[0].Workflow.Keeps = []structs.WorkflowPart{{NodeID: s.node(), CPU: 200}}
-		}
-		return t, c
+	case structs.LogWorkflowStart, structs.LogWorkflowRenew:
+		return t, s.workflowPlan(t)
 	case structs.LogWorkflowRun, structs.LogWorkflowAdvance, structs.LogWorkflowState, structs.LogWorkflowDelete:
 		return t, s.workflow(t)
 	case structs.LogCollect:

@@ -15,6 +15,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/nomadish/state/internal/workflowtable"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -213,7 +214,7 @@ func (in *Import) end() {
 func CheckRow(table string, row any) error {
 	switch r := row.(type) {
 	case *structs.Job:
-		return checkJob(r)
+		return rowcheck.Job(r)
 	case *structs.Allocation:
 		r.Job = nil
 		if res := r.AllocatedResources; res != nil {
@@ -225,12 +226,12 @@ func CheckRow(table string, row any) error {
 		}
 		return checkID("allocation ID", r.ID)
 	case *structs.Node:
-		if err := checkNodeParts(r); err != nil {
+		if err := rowcheck.NodeParts(r); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
 		return checkID("node ID", r.ID)
 	case *structs.Evaluation:
-		return checkEval(r)
+		return rowcheck.Eval(r)
 	case *structs.SigningKey:
 		return checkID("signing key ID", r.KeyID)
 	case *structs.NodePool:

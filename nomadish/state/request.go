@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -91,7 +92,7 @@ func checkRequestUpdate(u *structs.RequestUpdate) error {
 
 // checkRequest refuses a row that no plan could have made.
 func checkRequest(a *structs.PendingRequest) error {
-	if err := checkJobID(a.Namespace, a.JobID); err != nil {
+	if err := rowcheck.JobID(a.Namespace, a.JobID); err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "pending request: %w", err)
 	}
 	if err := checkID("group", a.Group); err != nil {

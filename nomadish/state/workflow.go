@@ -1,6 +1,7 @@
 package state
 
 import (
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/nomadish/state/internal/workflowtable"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
@@ -108,7 +109,7 @@ func restoreWorkflows(r reader, edit *scheduler.Edit) {
 // store stores a job that a run starts, as a new version if there was an earlier attempt.
 func (w workflows) store(job *structs.Job) (*structs.Job, error) {
 	x := w.x
-	if err := checkJob(job); err != nil {
+	if err := rowcheck.Job(job); err != nil {
 		return nil, err
 	}
 	was := x.job(job.Namespace, job.ID)

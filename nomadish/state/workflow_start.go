@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -16,7 +17,7 @@ func (w workflows) checkStart(p *structs.JudgedPlan) error {
 	}
 	jobs, err := w.edit().Advances(e)
 	for _, job := range jobs {
-		err = cmp.Or(err, checkJob(job))
+		err = cmp.Or(err, rowcheck.Job(job))
 	}
 	if err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "plan that moves a workflow on: %w", err).WithHint("decide it again on a newer state")

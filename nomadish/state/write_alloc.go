@@ -8,6 +8,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/claimcheck"
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -175,7 +176,7 @@ func checkPlan(p *structs.JudgedPlan) error {
 		if b == nil {
 			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: a batch is missing", p.EvalID)
 		}
-		if err := checkJobID(b.Namespace, b.JobID); err != nil {
+		if err := rowcheck.JobID(b.Namespace, b.JobID); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: %w", p.EvalID, err)
 		}
 		if b.Resources != nil {
@@ -205,7 +206,7 @@ func checkPlan(p *structs.JudgedPlan) error {
 		}
 	}
 	for _, e := range p.Evals {
-		if err := checkEval(e); err != nil {
+		if err := rowcheck.Eval(e); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -15,7 +16,7 @@ func (w *Writer) EvalUpsert(index uint64, e *structs.EvalUpsertEntry) error {
 
 func (x *txn) upsertEvals(evals []*structs.Evaluation) error {
 	for _, e := range evals {
-		if err := checkEval(e); err != nil {
+		if err := rowcheck.Eval(e); err != nil {
 			return err
 		}
 	}
@@ -23,24 +24,6 @@ func (x *txn) upsertEvals(evals []*structs.Evaluation) error {
 		x.upsertEval(e)
 	}
 	return nil
-}
-
-func checkEval(e *structs.Evaluation) error {
-	if e == nil {
-		return structs.Errorf(structs.CodeBadRequest, "evaluation: missing")
-	}
-	if err := checkID("evaluation ID", e.ID); err != nil {
-		return err
-	}
-	if err := checkJobID(e.Namespace, e.JobID); err != nil {
-		return structs.Errorf(structs.CodeBadRequest, "evaluation %s: %w", e.ID, err)
-	}
-	switch e.Status {
-	case structs.EvalStatusPending, structs.EvalStatusBlocked, structs.EvalStatusComplete,
-		structs.EvalStatusFailed, structs.EvalStatusCancelled:
-		return nil
-	}
-	return structs.Errorf(structs.CodeBadRequest, "evaluation %s: status %q is not known", e.ID, e.Status)
 }
 
 // upsertEval stores a checked evaluation. What has ended stays ended: a wake of a

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -22,7 +23,7 @@ func (w *Writer) JobRegister(index uint64, e *structs.JobRegisterEntry) error {
 		if e.Job == nil {
 			return structs.Errorf(structs.CodeBadRequest, "job registration: no job")
 		}
-		if err := checkJob(e.Job); err != nil {
+		if err := rowcheck.Job(e.Job); err != nil {
 			return err
 		}
 		if e.Job.Namespace != structs.DefaultNamespace && get[structs.Namespace](x.rows, TableNamespaces, byID, e.Job.Namespace) == nil { // it was deleted meanwhile
@@ -48,23 +49,6 @@ func (w *Writer) JobRegister(index uint64, e *structs.JobRegisterEntry) error {
 		}
 		return x.jobEval(job, e.Eval)
 	})
-}
-
-func checkJob(job *structs.Job) error {
-	if err := checkJobID(job.Namespace, job.ID); err != nil {
-		return err
-	}
-	for i, g := range job.TaskGroups {
-		if g == nil {
-			return structs.Errorf(structs.CodeBadRequest, "job %q: group %d is missing", job.ID, i)
-		}
-		for k, t := range g.Tasks {
-			if t == nil {
-				return structs.Errorf(structs.CodeBadRequest, "job %q: group %q: task %d is missing", job.ID, g.Name, k)
-			}
-		}
-	}
-	return nil
 }
 
 // JobStability marks a version of a job as stable or not stable.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -47,7 +48,7 @@ func (w *Writer) NodeRegister(index uint64, e *structs.NodeRegisterEntry) error 
 		if err := checkID("node ID", e.Node.ID); err != nil {
 			return err
 		}
-		if err := checkNodeParts(e.Node); err != nil {
+		if err := rowcheck.NodeParts(e.Node); err != nil {
 			return err
 		}
 		now, was := e.Node.Copy(), x.node(e.Node.ID)
@@ -113,32 +114,6 @@ func (x *txn) heardAgain(was, now *structs.Node) {
 		heard.ModifyTime = x.now
 		x.putAlloc(a, &heard, true)
 	}
-}
-
-// checkNodeParts refuses a node that claims to have something which it does not describe.
-func checkNodeParts(n *structs.Node) error {
-	bad := func(what string) error {
-		return structs.Errorf(structs.CodeBadRequest, "node %s: a %s is empty", n.ID, what)
-	}
-	for _, d := range n.Drivers { // order does not matter: the same is recorded for each
-		if d == nil {
-			return bad("driver")
-		}
-	}
-	for _, v := range n.HostVolumes { // order does not matter: as above
-		if v == nil {
-			return bad("host volume")
-		}
-	}
-	if n.NodeResources == nil {
-		return nil
-	}
-	for _, d := range n.NodeResources.Devices {
-		if d == nil || slices.Contains(d.Instances, nil) {
-			return bad("device")
-		}
-	}
-	return nil
 }
 
 func checkNodeStatus(s string) error {

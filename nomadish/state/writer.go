@@ -328,13 +328,6 @@ func sortedIDs[V any](m map[structs.NamespacedID]V) []structs.NamespacedID {
 // checkID refuses what cannot be a key.
 func checkID(what, id string) error { return memtable.CheckKey(what, id) }
 
-func checkJobID(ns, id string) error {
-	if err := checkID("namespace", ns); err != nil {
-		return err
-	}
-	return checkID("job ID", id)
-}
-
 func missing(what, id string) error {
 	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", what, id)
 }
