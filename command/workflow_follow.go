@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// followTries is how often in turn a command that follows a workflow asks again where nobody answers, as while an agent is started anew.
+	// followTries is how often a command that follows a workflow repeats its request where no agent answers, as while one is started anew.
 	followTries = 30
 	// followPause is how long it waits before each.
 	followPause = time.Second
