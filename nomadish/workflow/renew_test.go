@@ -175,7 +175,7 @@ func TestRenewalKeepsForItsOwn(t *testing.T) {
 		s.ends(s.live("flood-1000")[:4]...)
 		flood := s.decide("flood-1000")
 		if own := s.decide(j.JobID); flood != 0 || own != 1 {
-			t.Errorf("%d of the flood and %d of %s run in what is kept", flood, own, j.JobID)
+			t.Fatalf("%d of the flood and %d of %s run in what is kept", flood, own, j.JobID)
 		}
 		s.step()
 	}
