@@ -147,17 +147,6 @@ func TestReclaimGolden(t *testing.T) {
 	}
 }
 
-func TestReclaimGoldenKeepWhole(t *testing.T) {
-	c := golden(t)
-	c.config.KeepWhole = true
-	c.register(schedtest.Job(structs.JobTypeService, 30, requests(4, 1, 1)))
-	c.eval()
-	c.wantTaken(map[string]int{"B": 10})
-	if free := c.w.Free("n"); free.CPU != 0 || free.MemoryMB != 20 {
-		t.Fatalf("%+v stays free, want (0,20)", free)
-	}
-}
-
 // TestReclaimBands: bands {1-4},{5-7},{8-10}: a 9 may take from a 7 and a 4, never from an 8.
 func TestReclaimBands(t *testing.T) {
 	c := preempting(t)

@@ -123,21 +123,6 @@ func TestWorkflowLends(t *testing.T) {
 	w.wantPart(0, 8, 0)
 }
 
-// TestWorkflowSharesBack: two groups 1:1, 8 lent (4 each), 4 taken back: 2 from each; without shares: 4 from the first.
-func TestWorkflowSharesBack(t *testing.T) {
-	for _, c := range []struct{ share, a, b int }{{1, 2, 2}, {0, 0, 4}} {
-		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a", Share: c.share}, &structs.WorkflowLend{To: "namespace:b", Share: c.share})
-		w.flood("a", 4)
-		w.flood("b", 4)
-		w.wantPart(0, 8, 0)
-		w.stage("s", 4)
-		if a, b := w.running("flood-a"), w.running("flood-b"); a != c.a || b != c.b {
-			t.Errorf("shares of %d: %d of a and %d of b run on, want %d and %d", c.share, a, b, c.a, c.b)
-		}
-		w.wantPart(4, 4, 0)
-	}
-}
-
 // TestWorkflowLendsByShare: in the first round each has no more than its share, by largest remainder: three groups 2:1:1 with 7 lent get 3, 2, 2. In the second one
 // what nobody wanted is for those that have a share, and what is left in the third for the others. Without shares the first named comes first, and so on.
 func TestWorkflowLendsByShare(t *testing.T) {
