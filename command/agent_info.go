@@ -14,9 +14,6 @@ func agentInfo() spec {
 		synopsis: "Show agent runtime statistics", example: "", output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				self, err := e.client.Agent().Self(ctx)
 				if err != nil {
 					return e.fail(err)

@@ -12,14 +12,11 @@ import (
 func allocSuspend() spec {
 	return spec{
 		synopsis: "Suspend an allocation's tasks in place and free its CPU and devices",
-		usage:    "<allocation>", example: "5f3a9c01",
+		takes:    "allocation", usage: "<allocation>", example: "5f3a9c01",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not wait until the tasks are suspended")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one allocation is needed, %d given", len(args))
-				}
 				stub, err := e.oneAlloc(ctx, args[0])
 				if err != nil {
 					return e.fail(err)
@@ -39,14 +36,11 @@ func allocSuspend() spec {
 func allocResume() spec {
 	return spec{
 		synopsis: "Resume a suspended allocation in place",
-		usage:    "<allocation>", example: "5f3a9c01",
+		takes:    "allocation", usage: "<allocation>", example: "5f3a9c01",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not follow the evaluation")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one allocation is needed, %d given", len(args))
-				}
 				stub, err := e.oneAlloc(ctx, args[0])
 				if err != nil {
 					return e.fail(err)

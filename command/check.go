@@ -22,18 +22,14 @@ type healthCheck struct{ minPeers, minServers int }
 func checkCommand() spec {
 	return spec{
 		synopsis: "Check the health of an agent",
-		usage:    "", example: "-min-peers 2",
+		usage:    "", misuse: healthCritical, example: "-min-peers 2",
 		details: "Exit code 0: the agent is healthy. 1: a warning, for example a server that knows no leader. 2: the agent is unhealthy\n" +
 			"or does not answer. Nagios and similar programs read these codes.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var c healthCheck
 			fs.IntVar(&c.minPeers, "min-peers", 0, "how many other `servers` a server must know at least")
 			fs.IntVar(&c.minServers, "min-servers", 1, "how many `servers` a client must know at least")
-			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					e.usage("no arguments are taken, %d given", len(args))
-					return healthCritical
-				}
+			return func(ctx context.Context, e *env, _ []string) int {
 				self, err := e.client.Agent().Self(ctx)
 				if err != nil {
 					e.fail(err)

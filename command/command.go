@@ -38,7 +38,10 @@ const (
 // spec declares one command.
 type spec struct {
 	synopsis string
-	usage    string   // what follows the command's name
+	usage    string   // what follows the command's name; "": no arguments
+	takes    string   // its only argument, such as "file", or nothing; "": setup counts those that usage states
+	counts   bool     // setup says what is wrong with arguments though usage states none
+	misuse   int      // the exit code of a wrong number of arguments; 0: exitFailed
 	example  string   // after the command's name
 	details  string   // more help
 	local    bool     // it calls no agent
@@ -187,6 +190,9 @@ func (r *runner) Run(args []string) int {
 	if err != nil {
 		return e.usage("%v", ui.FlagError(fs, err, structs.Nearest))
 	}
+	if text := r.spec.miscounts(positional); text != "" {
+		return cmp.Or(r.spec.misuse, e.usage("%s", text))
+	}
 	warnNoEffect(e, fs, r.spec.accepts)
 	if !e.noColor {
 		e.style = ui.StyleFor(e.out)
@@ -291,12 +297,23 @@ func (e *env) usage(format string, args ...any) int {
 
 // withoutArgs is a command that takes no arguments.
 func withoutArgs(run func(context.Context, *env) int) func(context.Context, *env, []string) int {
-	return func(ctx context.Context, e *env, args []string) int {
+	return func(ctx context.Context, e *env, _ []string) int { return run(ctx, e) }
+}
+
+// nothing is what a command takes that has options in its usage, and no arguments.
+const nothing = "nothing"
+
+// miscounts returns what is wrong with the number of arguments; "": nothing, or setup finds out.
+func (s *spec) miscounts(args []string) string {
+	switch {
+	case s.takes == nothing || s.usage == "" && !s.counts:
 		if len(args) > 0 {
-			return e.usage("no arguments are taken, %d given", len(args))
+			return fmt.Sprintf("no arguments are taken, %d given", len(args))
 		}
-		return run(ctx, e)
+	case s.takes != "" && (len(args) != 1 || args[0] == ""):
+		return fmt.Sprintf("one %s is needed, %d given", s.takes, len(args))
 	}
+	return ""
 }
 
 // formatted prints v as -json or -t requests; false: neither was set.

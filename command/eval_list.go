@@ -26,9 +26,6 @@ func evalList() spec {
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				stale(e)
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				if err := pageError(*perPage); err != nil {
 					return e.usage("%v", err)
 				}

@@ -34,16 +34,13 @@ func flowRows(flows []*structs.Flow) [][]string {
 func flowApply() spec {
 	return spec{
 		synopsis: "Create or update flows",
-		usage:    "<file>", example: "chip.hcl",
+		takes:    "file", usage: "<file>", example: "chip.hcl",
 		details: "The file is HCL with blocks flow (or JSON with -json); \"-\" reads standard input. A step that a project's calendar has slots for, in this week or a later\n" +
 			"one, cannot be removed.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			user := fs.String("user", "", editorUsage)
 			isJSON := fs.Bool("json", false, "the file is JSON, not HCL: a flow as the API has it, a list of some, or {\"Flows\": […]}")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one file is needed, %d given", len(args))
-				}
 				file, err := readProjects(e.in, args[0], languageOf(*isJSON, flowJSON))
 				if err != nil {
 					return e.fail(err)
@@ -64,13 +61,10 @@ func flowApply() spec {
 func flowDelete() spec {
 	return spec{
 		synopsis: "Delete a flow that no project follows",
-		usage:    "<flow>", example: "chip",
+		takes:    "flow", usage: "<flow>", example: "chip",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			user := fs.String("user", "", editorUsage)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one flow is needed, %d given", len(args))
-				}
 				e.client = e.client.As(*user)
 				if err := e.client.Flows().Delete(ctx, args[0]); err != nil {
 					return e.fail(err)

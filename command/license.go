@@ -261,14 +261,11 @@ func showReservations(p *printer, list []structs.LicenseReservation) {
 func licenseDelete() spec {
 	return spec{
 		synopsis: "Delete a license",
-		usage:    "<license>", example: "vcs",
+		takes:    "license", usage: "<license>", example: "vcs",
 		details: "No job may use the license. Jobs that request it and wait go on waiting, and say that there is no such license.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			check := fs.Int64("check-index", -1, "delete only if the license's modify index is `N`")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one license is needed, %d given", len(args))
-				}
 				if err := e.client.Licenses().Delete(ctx, args[0], api.Check{CAS: *check >= 0, Index: uint64(max(0, *check))}); err != nil {
 					return e.fail(err)
 				}

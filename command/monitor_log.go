@@ -28,9 +28,6 @@ func monitorCmd() spec {
 			fs.StringVar(&o.ServerID, "server-id", "", "the agent of this `server`, by its name, or \"leader\"")
 			fs.BoolVar(&o.JSON, "json", false, "each line is a JSON object")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				if o.NodeID != "" && o.ServerID != "" {
 					return e.usage("-node-id and -server-id exclude each other")
 				}

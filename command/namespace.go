@@ -118,13 +118,10 @@ func namespaceInspect() spec {
 func namespaceDelete() spec {
 	return spec{
 		synopsis: "Delete a namespace",
-		usage:    "<namespace>", example: "team-a",
+		takes:    "namespace", usage: "<namespace>", example: "team-a",
 		details: "All jobs in the namespace must have ended. The namespace \"default\" cannot be deleted.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one namespace is needed, %d given", len(args))
-				}
 				if err := e.client.Namespaces().Delete(ctx, args[0]); err != nil {
 					return e.fail(err)
 				}
@@ -138,7 +135,7 @@ func namespaceDelete() spec {
 func namespaceApply() spec {
 	return spec{
 		synopsis: "Create or update a namespace",
-		usage:    "<input>", example: "-description 'Team A' team-a",
+		takes:    "file or name", usage: "<input>", example: "-description 'Team A' team-a",
 		details: "The input is a file of HCL (or JSON with -json), \"-\" for standard input, or a name of a namespace: if there is no file of that\n" +
 			"name, or -description is given. A file replaces the whole namespace: a field that it does not state is cleared. With a\n" +
 			"name, only the description of an existing namespace changes.",
@@ -147,9 +144,6 @@ func namespaceApply() spec {
 			description := fs.String("description", "", "the `description`, of a namespace that is given by its name")
 			quota := fs.String("quota", "", "not supported yet: there are no quotas")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one file or name is needed, %d given", len(args))
-				}
 				stated := map[string]bool{}
 				fs.Visit(func(f *flag.Flag) { stated[f.Name] = true })
 				if *quota != "" {

@@ -75,7 +75,7 @@ func (e *env) metaNode(ctx context.Context, stated string) (string, error) {
 func nodeMetaRead() spec {
 	return spec{
 		synopsis: "Show the metadata of a node, read from its client",
-		usage:    "", example: "-node-id gpu-3", output: true,
+		counts:   true, usage: "", example: "-node-id gpu-3", output: true,
 		details: "`node status -verbose` shows the metadata that the servers schedule by. A change reaches the servers within about a\n" +
 			"second.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {

@@ -77,9 +77,6 @@ func pageOfAll[T any](
 	stale := staleFlag(fs)
 	return func(ctx context.Context, e *env, args []string) int {
 		stale(e)
-		if len(args) > 0 {
-			return e.usage("no arguments are taken, %d given", len(args))
-		}
 		items, meta, err := list(ctx, e, l.query(e))
 		if err != nil {
 			return e.fail(err)
@@ -193,13 +190,10 @@ func nodePoolJobs() spec {
 func nodePoolDelete() spec {
 	return spec{
 		synopsis: "Delete a node pool",
-		usage:    "<node-pool>", example: "gpu",
+		takes:    "node pool", usage: "<node-pool>", example: "gpu",
 		details: "The pool must have no nodes, and no job that is not dead may use it. The built-in pools cannot be deleted.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one node pool is needed, %d given", len(args))
-				}
 				if err := e.client.NodePools().Delete(ctx, args[0]); err != nil {
 					return e.fail(err)
 				}
@@ -213,15 +207,12 @@ func nodePoolDelete() spec {
 func nodePoolApply() spec {
 	return spec{
 		synopsis: "Create or update a node pool",
-		usage:    "<file>", example: "gpu.nomad.hcl",
+		takes:    "file", usage: "<file>", example: "gpu.nomad.hcl",
 		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. The file replaces the whole pool: a field that it does not state is\n" +
 			"cleared. `nomadish node pool init` writes an example.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			isJSON := fs.Bool("json", false, "the file is JSON, not HCL")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one file is needed, %d given", len(args))
-				}
 				pool, err := readNodePool(e, args[0], *isJSON)
 				if err != nil {
 					return e.fail(err)

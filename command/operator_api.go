@@ -18,7 +18,7 @@ import (
 func operatorAPI() spec {
 	return spec{
 		synopsis: "Send a raw HTTP request and print the response",
-		usage:    "<path>", example: "-X PUT -d @job.json /v1/jobs",
+		takes:    "path", usage: "<path>", example: "-X PUT -d @job.json /v1/jobs",
 		details: "Exits 1 if the response is an error. A request with a body uses PUT unless -X sets another method.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var headers listFlag
@@ -29,9 +29,6 @@ func operatorAPI() spec {
 			verbose := fs.Bool("verbose", false, "print the answer's status and headers to stderr")
 			fs.Var(&headers, "H", "a `header`, as Name: value; repeatable")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one path is needed, %d given", len(args))
-				}
 				header := http.Header{}
 				for _, h := range headers {
 					name, value, ok := strings.Cut(h, ":")

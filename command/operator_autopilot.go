@@ -49,9 +49,6 @@ func autopilotSetConfig() spec {
 			fs.UintVar(&wanted.MinQuorum, "min-quorum", 0, "how many `voters` cleaning up must leave")
 			fs.DurationVar(&wanted.ServerStabilizationTime, "server-stabilization-time", 0, "how long a new server must be healthy before it votes, as `10s`")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				c, err := e.client.Operator().AutopilotConfig(ctx)
 				if err != nil {
 					return e.fail(err)

@@ -63,9 +63,6 @@ func operatorDebug() spec {
 			fs.BoolVar(&o.stale, "stale", false, "read from the server at -address even without a leader")
 			fs.BoolVar(&o.verbose, "verbose", false, "print each file that is saved")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				if !stated(fs, "interval") {
 					o.interval = min(o.interval, o.duration)
 				}

@@ -26,9 +26,6 @@ func debugCheck() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := fs.Bool("stale", false, "check the state of the server at -address, not the leader's")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				q := e.query()
 				q.Stale = *stale
 				p := e.waiting("waiting for the server to count its state")

@@ -31,9 +31,6 @@ the same key; clients gossip among themselves with another. "operator gossip key
 brings a new one to servers that run.`,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(_ context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				var key [gossipKeySize]byte
 				_, _ = rand.Read(key[:]) // never fails since Go 1.24
 				e.printf("%s\n", base64.StdEncoding.EncodeToString(key[:]))
@@ -63,7 +60,7 @@ func gossipKeyringRemove() spec {
 func gossipKeyringChange(op, doing, synopsis, details string) spec {
 	return spec{
 		synopsis: synopsis,
-		usage:    "KEY", example: "'T6HRv0Wc1ruHkNqcLlU5bWqOwbzrfZJ+9wQYkzyDd2A='",
+		takes:    "key", usage: "KEY", example: "'T6HRv0Wc1ruHkNqcLlU5bWqOwbzrfZJ+9wQYkzyDd2A='",
 		details: details + "\n\nKEY is in base64; \"-\" reads it from the input, so that no list of processes shows it. Each server\n" +
 			"keeps its keys in server/serf.keyring of its data_dir; \"encrypt\" in the configuration is only the first one. Those\n" +
 			"that did not do it are named; to do it again is safe. With -clients servers keep them in server/clients.keyring and\n" +
@@ -71,9 +68,6 @@ func gossipKeyringChange(op, doing, synopsis, details string) spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			clients := clientsFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one key is needed, %d given", len(args))
-				}
 				key, err := e.key(args[0])
 				if err != nil {
 					return e.fail(err)
@@ -194,9 +188,6 @@ func gossipKeyringList() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			clients := clientsFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				reply, err := e.keyring(ctx, structs.KeyList, "", *clients)
 				if err != nil {
 					return e.fail(err)

@@ -130,7 +130,7 @@ func (s *schedulerEdit) apply(now *structs.SchedulerConfiguration) error {
 func schedulerSetConfig() spec {
 	return spec{
 		synopsis: "Change the scheduler's configuration; options that are not set stay as they are",
-		usage:    "", example: "-scheduler-algorithm spread",
+		counts:   true, usage: "", example: "-scheduler-algorithm spread",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			edit := newSchedulerEdit(fs)
 			check := fs.Int64("check-index", -1, "only if the configuration's modify index is `N`")

@@ -113,16 +113,13 @@ func settle(part, name string) error {
 func snapshotRestore() spec {
 	return spec{
 		synopsis: "Replace the cluster's state with a snapshot",
-		usage:    "FILE", example: "backup.snap",
+		takes:    "file", usage: "FILE", example: "backup.snap",
 		details: "The contents of FILE replace the whole state of the cluster. Changes made after the snapshot was saved are lost, and\n" +
 			"allocations that are not in the snapshot are stopped. The command and the leader both verify the whole file before\n" +
 			"anything is changed. The cluster keeps its servers, so a snapshot can be restored into a new cluster. Writes are refused\n" +
 			"during the restore.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one file is needed, %d are named", len(args))
-				}
 				file, size, err := openArchive(args[0])
 				if err != nil {
 					return e.fail(err)
@@ -171,13 +168,10 @@ func openArchive(name string) (*os.File, int64, error) {
 func snapshotInspect() spec {
 	return spec{
 		synopsis: "Verify a snapshot file and show its contents",
-		usage:    "FILE", example: "backup.snap", local: true, output: true,
+		takes:    "file", usage: "FILE", example: "backup.snap", local: true, output: true,
 		details: "No agent is needed. Exits 1 if the file is damaged or incomplete.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one file is needed, %d are named", len(args))
-				}
 				file, size, err := openArchive(args[0])
 				if err != nil {
 					return e.fail(err)

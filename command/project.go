@@ -165,15 +165,12 @@ func zoneOf(name string) *time.Location {
 func projectDelete() spec {
 	return spec{
 		synopsis: "Delete a project with its calendar",
-		usage:    "<project>", example: "chip-a",
+		takes:    "project", usage: "<project>", example: "chip-a",
 		details: "Its slots are free for others at once. The edits of its calendar and its reports are deleted, too. Its jobs stay, as a job may name a\n" +
 			"project that does not exist; their instances leave as soon as any other job needs the room.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			user := fs.String("user", "", editorUsage)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one project is needed, %d given", len(args))
-				}
 				used := 0
 				if p, _, err := e.client.Projects().Info(ctx, args[0], e.query()); err == nil && p != nil { // else it is refused
 					for _, s := range p.Slots {

@@ -16,7 +16,7 @@ import (
 func projectApply() spec {
 	return spec{
 		synopsis: "Create or update projects, their calendars and flows",
-		usage:    "<file>", example: "chip.hcl",
+		takes:    "file", usage: "<file>", example: "chip.hcl",
 		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. It has blocks project and flow; `nomadish project init` writes an\n" +
 			"example. The flows are applied first, then each project with its weeks, in their order, up to the first that is refused.\n" +
 			"\n" +
@@ -33,9 +33,6 @@ func projectApply() spec {
 			check := fs.Int64("check-index", -1, "apply only if the project's modify index is `N` (0: it must be new)")
 			try := whatIfFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one file is needed, %d given", len(args))
-				}
 				file, err := readProjects(e.in, args[0], languageOf(*isJSON, projectJSON))
 				if err != nil {
 					return e.fail(err)

@@ -28,7 +28,7 @@ type calendarOptions struct {
 func projectCalendar() spec {
 	return spec{
 		synopsis: "Show the calendar of a project, or change one row of it",
-		usage:    "<project>", example: "-week 2026-W48 -type batch -slots 40 chip-a", output: true,
+		takes:    "project", usage: "<project>", example: "-week 2026-W48 -type batch -slots 40 chip-a", output: true,
 		details: "Without -slots the calendar is shown: this week, the next 12 and later ones that have slots, or the week of -week.\n" +
 			"\n" +
 			"With -slots the row of this type, step, user, group and job gets that many slots in the week, this one if -week is left out; 0\n" +
@@ -50,9 +50,6 @@ func projectCalendar() spec {
 			fs.BoolVar(&o.force, "force", false, forceUsage)
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one project is needed, %d given", len(args))
-				}
 				editing := false
 				fs.Visit(func(f *flag.Flag) { editing = editing || f.Name == "slots" })
 				if err := o.check(editing); err != nil {

@@ -26,9 +26,6 @@ func regionList() spec {
 			"servers has joined a server of this region: `nomadish server join -wan`.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				names, err := e.client.Status().Regions(ctx)
 				if err != nil {
 					return e.fail(err)

@@ -22,9 +22,6 @@ func scalingPolicyList() spec {
 			kind := fs.String("type", "", "only those of a `type`: there is horizontal")
 			fs.Bool("verbose", false, "accepted as elsewhere: IDs are always whole")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				q := e.query()
 				q.Params = map[string]string{}
 				if *job != "" {
@@ -73,13 +70,10 @@ func scalingTarget(target map[string]string) string {
 func scalingPolicyInfo() spec {
 	return spec{
 		synopsis: "Show a scaling policy",
-		usage:    "<policy>", example: "31a53813", output: true,
+		takes:    "policy", usage: "<policy>", example: "31a53813", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			fs.Bool("verbose", false, "accepted as elsewhere: IDs are always whole")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one policy is needed, %d given", len(args))
-				}
 				e.namespace = structs.AllNamespaces // an ID is of one namespace alone
 				stub, err := one(e, kind[*structs.ScalingPolicyListStub]{
 					word: "scaling policy",

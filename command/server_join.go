@@ -45,15 +45,12 @@ func serverJoin() spec {
 func serverForceLeave() spec {
 	return spec{
 		synopsis: "Force a failed server into the left state",
-		usage:    "NAME", example: "server-3.global",
+		takes:    "server's name", usage: "NAME", example: "server-3.global",
 		details: "The cluster waits for a failed server to come back. This command ends the wait, and the leader removes the server from\n" +
 			"Raft. A server that is alive is refused, because it would rejoin by itself.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			prune := fs.Bool("prune", false, "forget the server altogether")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one server's name is needed, %d given", len(args))
-				}
 				name := strings.TrimSpace(args[0])
 				if err := e.knownMember(ctx, name); err != nil {
 					return e.fail(err)

@@ -23,9 +23,6 @@ func serverMembers() spec {
 			verbose := fs.Bool("verbose", false, "show the servers' tags")
 			fs.BoolVar(verbose, "detailed", false, "the same, for older scripts")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				members, err := e.client.Agent().Members(ctx)
 				if err != nil {
 					return e.fail(err)

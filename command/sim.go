@@ -26,9 +26,6 @@ func simNodes() spec {
 			fs.Var(&servers, "server", "a server's RPC `host:port`, several with commas (default: the leader that the agent knows)")
 			fs.StringVar(&o.Datacenter, "dc", "dc1", "the nodes' `datacenter`")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				if o.Count < 0 {
 					return e.usage("-count %d: a number from 1 is needed", o.Count)
 				}

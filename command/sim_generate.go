@@ -39,9 +39,6 @@ func simGenerate() spec {
 			fs.DurationVar(&o.single, "single", 3*time.Minute, "the mean `time` that a single job takes")
 			fs.StringVar(&o.out, "out", "", "the `file` for the trace")
 			return func(_ context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				for _, f := range []struct{ name, value string }{{"-nodes FILE", o.nodes}, {"-out FILE", o.out}} {
 					if f.value == "" {
 						return e.usage("%s is needed", f.name)

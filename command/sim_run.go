@@ -66,9 +66,6 @@ func simRun() spec {
 			fs.IntVar(&o.sortRows, "sort-rows", tracefile.DefaultSortRows, "how many `rows` are sorted in memory; a longer trace must be sorted by arrival")
 			fs.IntVar(&o.parallel, "parallel", runtime.GOMAXPROCS(0), "how many `replays` run at a time")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				if what := o.missing(); what != "" {
 					return e.usage("%s is needed", what)
 				}

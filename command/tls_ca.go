@@ -91,9 +91,6 @@ func tlsCACreate() spec {
 			var o caOptions
 			o.flags(fs)
 			return func(_ context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				r, err := o.request()
 				if err != nil {
 					return e.usage("%v", err)

@@ -135,7 +135,7 @@ func (o *certOptions) authority() (*certs.CA, error) {
 func tlsCertCreate() spec {
 	return spec{
 		synopsis: "Create a certificate for a server, a client or a command line",
-		usage:    "-server|-client|-cli", example: "-server -region global", local: true,
+		takes:    nothing, usage: "-server|-client|-cli", example: "-server -region global", local: true,
 		details: "The CA in the current directory signs the certificate. It is written to REGION-ROLE-DOMAIN.pem, its key to\n" +
 			"REGION-ROLE-DOMAIN-key.pem. The name in the certificate, such as server.global.nomad, states its role; agents check\n" +
 			"the role where `verify_server_hostname` is set. Existing files are not overwritten.",
@@ -143,9 +143,6 @@ func tlsCertCreate() spec {
 			var o certOptions
 			o.flags(fs)
 			return func(_ context.Context, e *env, args []string) int {
-				if len(args) > 0 {
-					return e.usage("no arguments are taken, %d given", len(args))
-				}
 				r, err := o.request()
 				if err != nil {
 					return e.usage("%v", err)
@@ -162,12 +159,9 @@ func tlsCertCreate() spec {
 func tlsCertInfo() spec {
 	return spec{
 		synopsis: "Show the fields of a certificate",
-		usage:    "<certificate file>", example: "global-server-nomad.pem", local: true, output: true,
+		takes:    "certificate file", usage: "<certificate file>", example: "global-server-nomad.pem", local: true, output: true,
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(_ context.Context, e *env, args []string) int {
-				if len(args) != 1 {
-					return e.usage("one certificate file is needed, %d are given", len(args))
-				}
 				cert, err := readCert(args[0])
 				if err != nil {
 					return e.fail(err)

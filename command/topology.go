@@ -22,7 +22,7 @@ const (
 func topologyCmd() spec {
 	return spec{
 		synopsis: "Show the topology: its cells, the allocations that use them, and what is free",
-		usage:    "", example: "-node dgx-0", output: true,
+		counts:   true, usage: "", example: "-node dgx-0", output: true,
 		details: "The cells of the site (such as racks) come first, then nodes, then the cells in each node down to single devices, with the\n" +
 			"allocations that use them. Up to 64 nodes are drawn with their trees, up to 1,000 with one line each; with more, only\n" +
 			"the cells above nodes are drawn. The summary of free cells counts each cell at its largest size, so that no device\n" +

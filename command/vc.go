@@ -109,14 +109,11 @@ func cellLevel(level string, size int) string {
 func vcDelete() spec {
 	return spec{
 		synopsis: "Delete a virtual cluster",
-		usage:    "<namespace>", example: "team-a",
+		takes:    "virtual cluster", usage: "<namespace>", example: "team-a",
 		details: "The namespace then owns nothing. It stays, and so do its jobs. Nothing of the virtual cluster may be in guaranteed use: to take\n" +
 			"the cells of running jobs, apply a file without cells first; the jobs run on as opportunistic ones.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one virtual cluster is needed, %d given", len(args))
-				}
 				if err := e.client.VirtualClusters().Delete(ctx, args[0]); err != nil {
 					return e.fail(err)
 				}

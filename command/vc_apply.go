@@ -16,7 +16,7 @@ import (
 func vcApply() spec {
 	return spec{
 		synopsis: "Give namespaces cells, or change what they own",
-		usage:    "<file>", example: "-when-free team-a.hcl",
+		takes:    "file", usage: "<file>", example: "-when-free team-a.hcl",
 		details: "The file is HCL (or JSON with -json); \"-\" reads standard input. Each virtual_cluster block is of the namespace of its name, which\n" +
 			"must exist, and replaces all that the namespace owns. Several are applied in their order, up to the first that is refused.\n" +
 			"`nomadish vc init` writes an example.\n" +
@@ -29,9 +29,6 @@ func vcApply() spec {
 			check := fs.Int64("check-index", -1, "apply only if the virtual cluster's modify index is `N` (0: it must be new)")
 			try := whatIfFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one file is needed, %d given", len(args))
-				}
 				file, err := readVirtualClusters(e.in, args[0], *isJSON)
 				if err != nil {
 					return e.fail(err)

@@ -51,8 +51,8 @@ func unstated(fs *flag.FlagSet, needed ...string) string {
 func vcShift() spec {
 	return spec{
 		synopsis: "Move cells of a virtual cluster from one time to another",
-		usage:    "-level LEVEL -count N -from A -until B -to C -until-to D <namespace>",
-		example:  "-level node -count 2 -from 2026-12-24 -until 2026-12-27 -to 2027-01-04 -until-to 2027-01-07 team-a",
+		takes:    "virtual cluster", usage: "-level LEVEL -count N -from A -until B -to C -until-to D <namespace>",
+		example: "-level node -count 2 -from 2026-12-24 -until 2026-12-27 -to 2027-01-04 -until-to 2027-01-07 team-a",
 		details: "The virtual cluster owns so many cells fewer from -from to -until, and more from -to to -until-to. No operator is needed: a\n" +
 			"shift must not gain cell-hours, and the cells of all namespaces must remain available at all times.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
@@ -61,9 +61,6 @@ func vcShift() spec {
 			from, until := timeFlag(fs, "from", "when fewer are owned"), timeFlag(fs, "until", "how long fewer are owned")
 			to, untilTo := timeFlag(fs, "to", "when more are owned"), timeFlag(fs, "until-to", "how long more are owned")
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one virtual cluster is needed, %d given", len(args))
-				}
 				if name := unstated(fs, "level", "from", "until", "to", "until-to"); name != "" {
 					return e.usage("-%s is needed", name)
 				}

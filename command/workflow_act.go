@@ -24,13 +24,10 @@ type workflowAction struct {
 
 func (a workflowAction) spec() spec {
 	return spec{
-		synopsis: a.synopsis, usage: "<workflow>", example: a.example, details: a.details,
+		synopsis: a.synopsis, takes: "workflow", usage: "<workflow>", example: a.example, details: a.details,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			user := fs.String("user", "", userUsage)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one workflow is needed, %d given", len(args))
-				}
 				e.client = e.client.As(*user)
 				was := ""
 				if a.already != nil {
@@ -84,7 +81,7 @@ func workflowDelete() spec {
 func workflowRetry() spec {
 	return spec{
 		synopsis: "Run a workflow again from a stage on, and follow it",
-		usage:    "<workflow>", example: "-stage place chip",
+		takes:    "workflow", usage: "<workflow>", example: "-stage place chip",
 		details: "It is a new run of the workflow as it was run last: the stages before count as complete, and the jobs of the stage and of those after it are\n" +
 			"registered anew. The last run must have ended.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
@@ -92,9 +89,6 @@ func workflowRetry() spec {
 			detach := fs.Bool("detach", false, "do not follow the run")
 			user := fs.String("user", "", userUsage)
 			return func(ctx context.Context, e *env, args []string) int {
-				if len(args) != 1 || args[0] == "" {
-					return e.usage("one workflow is needed, %d given", len(args))
-				}
 				e.client = e.client.As(*user)
 				reply, err := e.client.Workflows().Retry(ctx, args[0], *stage, e.query())
 				if err != nil {
