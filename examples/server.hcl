@@ -26,7 +26,7 @@ server {
     dimensions        = ["gpus", "cpu", "memory"]    # the order in which room is compared
     granularity       = { cpu = 500, memory = 1024 } # and its steps, in MHz and MiB
     preferred_cells   = [8, 2]                       # sizes in GPUs whose free cells are cut before larger ones
-    reservation_after = "5m"                         # a request that waits longer makes a reservation, see docs/topology.md; "-1s": never
+    reservation_after = "5m"                         # a request that waits longer makes a reservation, see docs/guides/topology.md; "-1s": never
     reservation_ttl   = "1h"                         # a reservation ends then at the latest
 
     # Who may take from whom, and who goes first, see docs/preemption.md and docs/queue.md.
