@@ -29,7 +29,7 @@ server {
     reservation_after = "5m"                         # a request that waits longer makes a reservation, see docs/guides/topology.md; "-1s": never
     reservation_ttl   = "1h"                         # a reservation ends then at the latest
 
-    # Who may take from whom, and who goes first, see docs/preemption.md and docs/queue.md.
+    # Who may take from whom, and who goes first, see docs/guides/preemption-and-queue.md.
     bands      = [[1, 40], [41, 70], [71, 100]] # a job takes from lower bands only
     keep_whole = false                          # true: of what is taken, whole jobs get their resources back first
     cycle      = "20s"                          # one more of effective priority for each that a job waits

@@ -96,12 +96,12 @@ var Differences = []struct {
 		{
 			"What waits for room is placed in the order of the queue: band of priority, what was taken back, priority with age, submission. A job that waits for long reserves room.",
 			"Whatever is evaluated first when room comes free is placed.",
-			"Large and old requests would otherwise be overtaken for ever ([queue](../queue.md)).",
+			"Large and old requests would otherwise be overtaken for ever ([queue](../guides/preemption-and-queue.md#the-order-of-the-queue)).",
 		},
 		{
 			"A job takes room from lower bands of priority only (1–40, 41–70, 71–100 by default). With `reclaim = \"suspend\"` the preempted allocations are suspended in place.",
 			"It takes from every job whose priority is lower by 10 or more.",
-			"Between jobs of one band the queue decides, so that small differences of priority stop nothing ([preemption](../preemption.md)).",
+			"Between jobs of one band the queue decides, so that small differences of priority stop nothing ([preemption](../guides/preemption-and-queue.md)).",
 		},
 		{
 			"Priorities of jobs are from 1 to 100, so that `job_max_priority` may be from `job_default_priority` to 100.",
