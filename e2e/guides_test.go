@@ -16,7 +16,7 @@ import (
 // consoleBlock finds what a guide shows of a terminal: commands after "$ ", and of the output of each the lines that matter, in their order. "…" in
 // a line stands for anything, and eight hexadecimal digits for the ID that is printed there, in later commands too. A command that ends with
 // "; echo $?" may fail; its exit code is the last line.
-var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
+var consoleBlock = regexp.MustCompile("(?ms)^ *```console\n(.*?)^ *```$")
 
 // changesSomething finds the commands of guides that run once, whatever they print.
 var changesSomething = regexp.MustCompile(`^(job (run|scale|stop)|node eligibility|system|sim health|alloc (suspend|resume)|eval delete|(vc|namespace) apply|server join|` +
@@ -24,6 +24,7 @@ var changesSomething = regexp.MustCompile(`^(job (run|scale|stop)|node eligibili
 
 var (
 	wordOrQuoted = regexp.MustCompile(`'([^']*)'|(\S+)`)
+	commandLine  = regexp.MustCompile(`(?m)^ *\$ `)
 	shownID      = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
 )
 
@@ -35,8 +36,9 @@ func TestGuides(t *testing.T) {
 		start  func(t *testing.T) *agent
 		guides []string
 	}{
-		{"racks", simulates("racks.hcl", 4), []string{"gangs.md", "troubleshooting.md", "from-nomad.md"}},
+		{"racks", simulates("racks.hcl", 4), []string{"gangs.md", "troubleshooting.md", "from-nomad.md", "gpus.md"}},
 		{"machine", simulates("machine.hcl", 1), []string{"preemption-and-queue.md"}},
+		{"regions", twoRegions, []string{"regions.md", "upgrading.md", "disaster-recovery.md"}}, // the last one stops the agent
 	} {
 		t.Run(on.name, func(t *testing.T) {
 			t.Parallel()
@@ -64,6 +66,20 @@ func simulates(example string, nodes int) func(t *testing.T) *agent {
 	}
 }
 
+// twoRegions starts an agent of the region west, and one of east that knows it; both are servers and clients with their state on disk.
+func twoRegions(t *testing.T) *agent {
+	t.Helper()
+	wan := freePort(t)
+	west := newAgent(t, false, fmt.Sprintf("name = \"w1\"\nregion = \"west\"\nports {\n  serf_wan = %d\n}\n", wan)+serverAndClient)
+	east := newAgent(t, false, fmt.Sprintf("name = \"e1\"\nregion = \"east\"\nports {\n  serf_wan = %d\n}\n", freePort(t))+serverAndClient)
+	east.args = append(east.args, "-retry-join-wan", fmt.Sprintf("127.0.0.1:%d", wan))
+	west.start()
+	east.start()
+	west.ready(1)
+	east.ready(1)
+	return west
+}
+
 // terminal is where the commands of guides run, one guide after the other.
 type terminal struct {
 	*agent
@@ -79,7 +95,7 @@ func (a *terminal) follow(guide string) {
 	}
 	commands := 0
 	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
-		for _, command := range strings.Split("\n"+block[1], "\n$ ")[1:] {
+		for _, command := range commandLine.Split(block[1], -1)[1:] {
 			commands++
 			line, output, _ := strings.Cut(command, "\n")
 			if line == "systemctl stop nomadish" {
