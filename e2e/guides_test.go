@@ -19,7 +19,7 @@ import (
 var consoleBlock = regexp.MustCompile("(?ms)^ *```console\n(.*?)^ *```$")
 
 // changesSomething finds the commands of guides that run once, whatever they print.
-var changesSomething = regexp.MustCompile(`^(job (run|scale|stop)|node eligibility|system|sim health|alloc (suspend|resume)|eval delete|(vc|namespace) apply|server join|` +
+var changesSomething = regexp.MustCompile(`^(job (run|scale|stop)|node eligibility|system|sim health|alloc (suspend|resume)|eval delete|(vc|namespace) (apply|delete)|server join|` +
 	`operator (scheduler set-config|snapshot|raft (info|logs|state)))\b`)
 
 var (
@@ -36,7 +36,7 @@ func TestGuides(t *testing.T) {
 		start  func(t *testing.T) *agent
 		guides []string
 	}{
-		{"racks", simulates("racks.hcl", 4), []string{"gangs.md", "troubleshooting.md", "from-nomad.md", "gpus.md"}},
+		{"racks", simulates("racks.hcl", 4), []string{"gangs.md", "troubleshooting.md", "from-nomad.md", "gpus.md", "from-kueue-and-hived.md"}},
 		{"machine", simulates("machine.hcl", 1), []string{"preemption-and-queue.md"}},
 		{"regions", twoRegions, []string{"regions.md", "upgrading.md", "disaster-recovery.md"}}, // the last one stops the agent
 	} {
