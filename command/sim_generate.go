@@ -25,7 +25,7 @@ func simGenerate() spec {
 		synopsis: "Generate a trace of workflows and single jobs for `sim run`",
 		usage:    "", example: "-nodes examples/workflow-nodes.hcl -seed 1 -out mix.csv",
 		local: true,
-		details: "The trace is in the simple format (docs/simulation.md), and the same for the same nodes, options and seed.\n" +
+		details: "The trace is in the simple format (docs/guides/simulation.md), and the same for the same nodes, options and seed.\n" +
 			"Sizes are counted in cores, or, where nodes have GPUs, in GPUs with their part of their node.\n" +
 			"A workflow has three to six stages, the largest of which takes an eighth to a third of all nodes. Single jobs take 1 to 8 cores or GPUs.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {

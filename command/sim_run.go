@@ -42,7 +42,7 @@ func simRun() spec {
 		local: true,
 		details: "No cluster is needed. Each policy is replayed with each seed, on all cores. The results are written to a directory:\n" +
 			"figures.json, figures.csv and report.html, which are identical for identical input, and timing.json.\n" +
-			"docs/simulation.md describes files and figures.",
+			"docs/guides/simulation.md describes files and figures.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var o simRunOptions
 			fs.StringVar(&o.nodes, "nodes", "", "a `file`: shapes as `sim nodes` reads them (.hcl), or an OpenB node list (.csv)")

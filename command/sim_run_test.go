@@ -124,7 +124,7 @@ func TestSimRunConfigurations(t *testing.T) {
 	if seeds, err := parseSeeds("42-44,7"); err != nil || fmt.Sprint(seeds) != "[42 43 44 7]" {
 		t.Errorf("%v %v", seeds, err)
 	}
-	// As docs/simulation.md turns preemption on: the rest stays that of a new cluster.
+	// As docs/guides/simulation.md turns preemption on: the rest stays that of a new cluster.
 	want := structs.DefaultSchedulerConfiguration()
 	want.PreemptionConfig.BatchSchedulerEnabled, want.KeepWhole = true, true
 	if c, err := readSchedulerConfig(put("doc.json", `{"PreemptionConfig": {"BatchSchedulerEnabled": true}, "KeepWhole": true}`)); err != nil || !reflect.DeepEqual(c, want) {

@@ -25,7 +25,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// The rows of `make bench-cluster` (docs/benchmarks.md): a server process that stores its log on disk, asked over HTTP, and
+// The rows of `make bench-cluster` (docs/design/numbers.md): a server process that stores its log on disk, asked over HTTP, and
 // simulated nodes of another process, if not said otherwise. What asks is a third process on the same machine.
 
 // benchServer starts a server on disk. Its nodes are other processes'.

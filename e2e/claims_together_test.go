@@ -52,7 +52,7 @@ func (a *agent) allExplained(namespace, id string, count int, says string) {
 }
 
 // TestClaimsTogether: a workflow inside the cells of its namespace, instances on slots of a project, and work without a claim on one cluster. Each has the
-// claim that it is due, and its explanation says which (docs/semantics.md, part 0, rule 5).
+// claim that it is due, and its explanation says which (docs/design/semantics.md, part 0, rule 5).
 func TestClaimsTogether(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, true, gpuSlots(t))

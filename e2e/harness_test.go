@@ -408,7 +408,7 @@ func slowness() float64 {
 // scaled returns how long to wait for what takes d at most on a machine that does nothing else, without the race detector.
 func scaled(d time.Duration) time.Duration { return time.Duration(float64(d) * slowness()) }
 
-// lostWithin is the product's guaranteed time until a client that is dead is known to be, and its work runs elsewhere (docs/clients.md):
+// lostWithin is the product's guaranteed time until a client that is dead is known to be, and its work runs elsewhere (docs/guides/clients.md):
 // it is missed after 6 s by its heartbeats alone, and after 5 s where it gossips; the rest is for placing and starting the work.
 // A client that gossip alone hears is disconnected by then too.
 const lostWithin = 10 * time.Second

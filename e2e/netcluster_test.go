@@ -219,10 +219,10 @@ func (c *cluster) kept(l *load, more ...string) {
 	c.t.Logf("%d registrations were acknowledged; each runs once", len(acked))
 }
 
-// documented is the first configuration that docs/clients.md gives a client, with a key and an address.
+// documented is the first configuration that docs/guides/clients.md gives a client, with a key and an address.
 func documented(t *testing.T, key, addr string) string {
 	t.Helper()
-	docs, err := os.ReadFile("../docs/clients.md")
+	docs, err := os.ReadFile("../docs/guides/clients.md")
 	if err != nil {
 		t.Fatal(err)
 	}

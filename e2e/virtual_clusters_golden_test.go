@@ -12,7 +12,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// The golden examples of docs/semantics.md, part 2, on simulated nodes.
+// The golden examples of docs/design/semantics.md, part 2, on simulated nodes.
 
 // teams creates namespaces.
 func (a *agent) teams(names ...string) {

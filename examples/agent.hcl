@@ -1,5 +1,5 @@
 # One machine that is server and client, with its state on disk. Try: nomadish agent -config examples/agent.hcl
-# Its addresses are loopback only. To be reached by others, set bind_addr = "0.0.0.0", TLS and the keys of gossip (docs/tls.md); or, on a
+# Its addresses are loopback only. To be reached by others, set bind_addr = "0.0.0.0", TLS and the keys of gossip (docs/guides/tls.md); or, on a
 # network that nobody else can use, bind_addr and insecure = true.
 name      = "one"
 data_dir  = "/var/lib/nomadish"
@@ -18,7 +18,7 @@ client {
 }
 
 # raw_exec runs processes as the agent's own user unless a task names another, with nothing between them and the machine: it is
-# off by default. client { users { denied = ["root"] } } refuses tasks of root (docs/clients.md).
+# off by default. client { users { denied = ["root"] } } refuses tasks of root (docs/guides/clients.md).
 plugin "raw_exec" {
   config {
     enabled = true

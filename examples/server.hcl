@@ -26,10 +26,10 @@ server {
     dimensions        = ["gpus", "cpu", "memory"]    # the order in which room is compared
     granularity       = { cpu = 500, memory = 1024 } # and its steps, in MHz and MiB
     preferred_cells   = [8, 2]                       # sizes in GPUs whose free cells are cut before larger ones
-    reservation_after = "5m"                         # a request that waits longer makes a reservation, see docs/topology.md; "-1s": never
+    reservation_after = "5m"                         # a request that waits longer makes a reservation, see docs/guides/topology.md; "-1s": never
     reservation_ttl   = "1h"                         # a reservation ends then at the latest
 
-    # Who may take from whom, and who goes first, see docs/preemption.md and docs/queue.md.
+    # Who may take from whom, and who goes first, see docs/guides/preemption-and-queue.md.
     bands      = [[1, 40], [41, 70], [71, 100]] # a job takes from lower bands only
     keep_whole = false                          # true: of what is taken, whole jobs get their resources back first
     cycle      = "20s"                          # one more of effective priority for each that a job waits

@@ -10,7 +10,7 @@ import (
 )
 
 // The rows of the table of decisions. .ci/benchtable knows them by the first part of
-// their names and says what they must reach; docs/benchmarks.md says how they are measured.
+// their names and says what they must reach; docs/design/numbers.md says how they are measured.
 
 const manyInstances = 10_000
 

@@ -49,7 +49,7 @@ type WorkflowChoice = reserve.Choice
 // WorkflowBands are from whom a workflow may take what it reserves.
 type WorkflowBands = reserve.Bands
 
-// ChooseReservation returns what the workflow of a key and a node pool reserves for its stages if it takes from no lower band (docs/semantics.md, part 5).
+// ChooseReservation returns what the workflow of a key and a node pool reserves for its stages if it takes from no lower band (docs/design/semantics.md, part 5).
 // kept reports that another workflow keeps what comes free.
 func ChooseReservation(w *World, key, pool string, stages []WorkflowStage, rule structs.WorkflowReserve, kept bool) WorkflowChoice {
 	return ReserveOrPreempt(w, key, pool, stages, rule, kept, WorkflowBands{})

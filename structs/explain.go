@@ -250,7 +250,7 @@ type Remedy struct {
 	// Places is how many of the missing instances it places; All: every one.
 	Places int
 	All    bool
-	// Size compares changes: the smaller, the less is given up. See docs/explain.md.
+	// Size compares changes: the smaller, the less is given up. See docs/guides/explain.md.
 	Size  float64
 	Edits []Edit
 	// Entitled is how many of the allocations that it ends are guaranteed to others than the owners of the job. Such remedies come last.

@@ -10,7 +10,7 @@ const (
 	MaxFlowSteps = 64
 )
 
-// Flow is a named sequence of steps that several projects may share (docs/semantics.md, part 4).
+// Flow is a named sequence of steps that several projects may share (docs/design/semantics.md, part 4).
 type Flow struct {
 	Name string `hcl:"name,label"` // the name of the flow
 	// Steps are in the order in which a project does them.

@@ -22,7 +22,7 @@ const (
 	MaxThroughputPer = 366 * 24 * time.Hour
 )
 
-// The objectives of a project (docs/semantics.md, part 4).
+// The objectives of a project (docs/design/semantics.md, part 4).
 const (
 	ObjectiveVelocity   = "velocity"   // as many instances at once as its slots allow
 	ObjectiveThroughput = "throughput" // as many as complete a number of jobs in a time

@@ -25,7 +25,7 @@ const (
 	MaxCalendarEdits = 200
 )
 
-// Types of slots that are always known. A site has its own beside them (docs/semantics.md, part 4).
+// Types of slots that are always known. A site has its own beside them (docs/design/semantics.md, part 4).
 const (
 	SlotBatch            = "batch"
 	SlotInteractiveLight = "interactive-light"
@@ -310,7 +310,7 @@ type (
 )
 
 // AddSlots adds to counts the slots of each type that a node offers. One that states none offers its cores as batch slots if it has no
-// devices (docs/semantics.md, part 4).
+// devices (docs/design/semantics.md, part 4).
 func (n *Node) AddSlots(counts map[string]int) {
 	switch r := n.NodeResources; {
 	case r == nil:

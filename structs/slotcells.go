@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Slots with GPUs are quota cells of their week (docs/semantics.md, part 4): their project owns them as a namespace owns those of its virtual cluster.
+// Slots with GPUs are quota cells of their week (docs/design/semantics.md, part 4): their project owns them as a namespace owns those of its virtual cluster.
 
 // ProjectOwnerPrefix begins the name of an owner that is a project. No namespace has such a name.
 const ProjectOwnerPrefix = "project:"

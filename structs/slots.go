@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Defaults of what projects have to do with scheduling (docs/semantics.md, part 4).
+// Defaults of what projects have to do with scheduling (docs/design/semantics.md, part 4).
 const (
 	DefaultGrace          = time.Minute
 	DefaultAllocatedBonus = 100

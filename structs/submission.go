@@ -2,7 +2,7 @@ package structs
 
 import "fmt"
 
-// What the submission check finds of a job that names a project (docs/semantics.md, part 4), in the order in which it looks. With all but
+// What the submission check finds of a job that names a project (docs/design/semantics.md, part 4), in the order in which it looks. With all but
 // the last one the job is accepted at the lowest standing.
 const (
 	SubmissionUnknownProject = "unknown-project" // there is no such project

@@ -31,7 +31,7 @@ const (
 	MaxStageAttempts = 3
 )
 
-// What a workflow reserves (docs/semantics.md, part 5).
+// What a workflow reserves (docs/design/semantics.md, part 5).
 const (
 	ReserveMax = "max" // of each resource what the largest stage needs
 	ReserveSum = "sum" // of each resource what all stages need together

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// WorkflowPart is what a workflow's reservation holds of one node (docs/semantics.md, part 5). CPU counts the MHz of whole cores, too.
+// WorkflowPart is what a workflow's reservation holds of one node (docs/design/semantics.md, part 5). CPU counts the MHz of whole cores, too.
 type WorkflowPart struct {
 	NodeID   string
 	CPU      int64 // MHz

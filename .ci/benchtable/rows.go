@@ -20,7 +20,7 @@ type Row struct {
 	// Info: measured, but nothing is asked of it.
 	Info bool
 	// Trace: it is measured on a trace that is not part of the project, and not missed where
-	// there is none (docs/benchmarks.md).
+	// there is none (docs/design/numbers.md).
 	Trace bool
 }
 

@@ -50,9 +50,9 @@ func TestExampleLayouts(t *testing.T) {
 	}
 }
 
-// The file of docs/servers.md for one of three servers is complete: the agent starts with it on an address that others reach.
+// The file of docs/guides/servers.md for one of three servers is complete: the agent starts with it on an address that others reach.
 func TestDocumentedServer(t *testing.T) {
-	text, err := os.ReadFile("../../docs/servers.md")
+	text, err := os.ReadFile("../../docs/guides/servers.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,14 +40,14 @@ func keyed(hasKey bool, setting string) guard {
 }
 
 func rpcGuard(t *config.TLS) guard {
-	const all = "set rpc = true and verify_server_hostname = true in the block tls (docs/tls.md)"
+	const all = "set rpc = true and verify_server_hostname = true in the block tls (docs/guides/tls.md)"
 	switch {
 	case !t.RPC:
 		return guard{"without TLS", all}
 	case t.RPCUpgradeMode:
-		return guard{"with plain connections let in by rpc_upgrade_mode", "remove rpc_upgrade_mode from the block tls once every agent speaks TLS (docs/tls.md)"}
+		return guard{"with plain connections let in by rpc_upgrade_mode", "remove rpc_upgrade_mode from the block tls once every agent speaks TLS (docs/guides/tls.md)"}
 	case !t.VerifyServerHostname:
-		return guard{"without verify_server_hostname", "set verify_server_hostname = true in the block tls: without it every certificate of the CA may act as a server (docs/tls.md)"}
+		return guard{"without verify_server_hostname", "set verify_server_hostname = true in the block tls: without it every certificate of the CA may act as a server (docs/guides/tls.md)"}
 	}
 	return guard{}
 }
@@ -55,9 +55,9 @@ func rpcGuard(t *config.TLS) guard {
 func httpGuard(t *config.TLS) guard {
 	switch {
 	case !t.HTTP:
-		return guard{"without TLS", "set http = true in the block tls, and verify_https_client = true (docs/tls.md)"}
+		return guard{"without TLS", "set http = true in the block tls, and verify_https_client = true (docs/guides/tls.md)"}
 	case !t.VerifyHTTPSClient:
-		return guard{"without client certificates", "set verify_https_client = true in the block tls: without it anybody may run jobs and read the gossip keys, as there are no ACLs (docs/tls.md)"}
+		return guard{"without client certificates", "set verify_https_client = true in the block tls: without it anybody may run jobs and read the gossip keys, as there are no ACLs (docs/guides/tls.md)"}
 	}
 	return guard{}
 }
@@ -245,7 +245,7 @@ func checkReachable(c *config.Config) error {
 	if c.ClientGossips() {
 		listens := hostOr(c.Addresses.ClientGossip, c.BindAddr)
 		if other := apart(listens, c.Advertise.ClientGossip, slices.Concat(c.ServerAddrs(), c.GossipAddrs())); other != "" {
-			return fmt.Errorf("this client gossips on %s and is to meet %s: other machines could not reach it; %s, or set client { gossip = false } to do without (docs/clients.md)",
+			return fmt.Errorf("this client gossips on %s and is to meet %s: other machines could not reach it; %s, or set client { gossip = false } to do without (docs/guides/clients.md)",
 				listens, other, fix)
 		}
 	}

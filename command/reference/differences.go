@@ -22,12 +22,12 @@ var Differences = []struct {
 		{
 			"An agent that other machines can reach starts only with TLS (`http`, `rpc`, `verify_server_hostname`, `verify_https_client`) and a key for each gossip, or with `insecure = true`. A reload that removes one of them is refused.",
 			"It starts without any of them.",
-			"A cluster that is open by mistake should not start ([TLS](../tls.md)).",
+			"A cluster that is open by mistake should not start ([TLS](../guides/tls.md)).",
 		},
 		{
 			"Off loopback, HTTPS requires a certificate of every caller. Its name decides what the caller may do: `cli.REGION.nomad` everything, another name jobs and nodes only. Calls of operators need the former.",
 			"Every certificate of the CA may connect; ACL tokens decide who may do what.",
-			"There are no ACLs yet, so only the certificate distinguishes callers ([TLS](../tls.md#roles)).",
+			"There are no ACLs yet, so only the certificate distinguishes callers ([TLS](../guides/tls.md#roles)).",
 		},
 		{
 			"The HTTP API of a client's agent refuses users' requests to the cluster, with `verify_server_hostname`. Use a server's agent, or set `tls { client_requests = true }` on the servers.",
@@ -37,7 +37,7 @@ var Differences = []struct {
 		{
 			"A request that addresses the agent by an unknown host name gets 403, and so does a change that a page of another site sends. `http_config { allowed_hosts, trusted_origins }` lists exceptions.",
 			"Both are answered.",
-			"Any web page could otherwise use the agent through its reader's browser ([operations](../operations.md#by-which-names-the-http-api-is-reached)).",
+			"Any web page could otherwise use the agent through its reader's browser ([operations](../guides/operations.md#by-which-names-the-http-api-is-reached)).",
 		},
 		{
 			"`GET /v1/client/gc` and `GET /v1/client/allocation/*/gc` are answered to Nomad's Go client only. Everybody else sends PUT.",
@@ -47,12 +47,12 @@ var Differences = []struct {
 		{
 			"`acl { enabled = true }` keeps the agent from starting.",
 			"It switches ACLs on.",
-			"An agent that should have access control must not run without ([security](../security.md)).",
+			"An agent that should have access control must not run without ([security](../design/security.md)).",
 		},
 		{
 			"Sizes are bounded: what a node sends, jobs (1,000 groups, 5,000 tasks, 4 MiB), IDs and names (512 bytes), request bodies and the time that they take, job files that the server parses, answers (64 MiB: request pages with `per_page`) and errors (1 KiB).",
 			"There are fewer limits.",
-			"One caller or one node must not cost the others the cluster ([operations](../operations.md#what-callers-may-cost)).",
+			"One caller or one node must not cost the others the cluster ([operations](../guides/operations.md#what-callers-may-cost)).",
 		},
 		{
 			"What the command line prints and the agent logs has control characters and invisible ones escaped, as `\\x1b`. `alloc logs` and files of `alloc fs` are passed on as they are.",
@@ -69,7 +69,7 @@ var Differences = []struct {
 		{
 			"Clients gossip with each other and with the servers, at port 4650. A client that this gossip still hears keeps its work when it cannot be called.",
 			"A lost client is detected by heartbeats alone.",
-			"A dead client is known within seconds, and one that only lost its connection is not taken for dead ([clients](../clients.md#how-the-loss-of-a-client-is-detected)).",
+			"A dead client is known within seconds, and one that only lost its connection is not taken for dead ([clients](../guides/clients.md#how-the-loss-of-a-client-is-detected)).",
 		},
 		{
 			"Heartbeats of clients: 3 s and 3 s of grace, 250 a second of all clients together. A new leader waits for 30 s.",
@@ -96,22 +96,22 @@ var Differences = []struct {
 		{
 			"What waits for room is placed in the order of the queue: band of priority, what was taken back, priority with age, submission. A job that waits for long reserves room.",
 			"Whatever is evaluated first when room comes free is placed.",
-			"Large and old requests would otherwise be overtaken for ever ([queue](../queue.md)).",
+			"Large and old requests would otherwise be overtaken for ever ([queue](../guides/preemption-and-queue.md#the-order-of-the-queue)).",
 		},
 		{
 			"A job takes room from lower bands of priority only (1–40, 41–70, 71–100 by default). With `reclaim = \"suspend\"` the preempted allocations are suspended in place.",
 			"It takes from every job whose priority is lower by 10 or more.",
-			"Between jobs of one band the queue decides, so that small differences of priority stop nothing ([preemption](../preemption.md)).",
+			"Between jobs of one band the queue decides, so that small differences of priority stop nothing ([preemption](../guides/preemption-and-queue.md)).",
 		},
 		{
 			"Priorities of jobs are from 1 to 100, so that `job_max_priority` may be from `job_default_priority` to 100.",
 			"`job_max_priority` may be from 100 to 32766, and `job_default_priority` from 50 to that.",
-			"Bands of priority are ranges within 1 to 100 ([operations](../operations.md#priorities-of-jobs)).",
+			"Bands of priority are ranges within 1 to 100 ([operations](../guides/operations.md#priorities-of-jobs)).",
 		},
 		{
 			"The default placement is the policy `least-fragmentation`. Nomad's clients see `binpack`.",
 			"It is `binpack`.",
-			"GPUs that are cut up without need cannot be given whole any more; without GPUs both pack ([policies](../policies.md)).",
+			"GPUs that are cut up without need cannot be given whole any more; without GPUs both pack ([policies](../guides/policies.md)).",
 		},
 		{
 			"A job that is registered anew after it was purged begins with version 1 or later while allocations of the earlier one are known.",
@@ -131,7 +131,7 @@ var Differences = []struct {
 		{
 			"`disconnect { replace = false }` beside `lost_after` replaces the instance when that time is over.",
 			"It is never replaced.",
-			"`replace = false` alone means never; together with a time it means until then ([clients](../clients.md#jobs-on-disconnected-clients-the-disconnect-block)).",
+			"`replace = false` alone means never; together with a time it means until then ([clients](../guides/clients.md#jobs-on-disconnected-clients-the-disconnect-block)).",
 		},
 		{
 			"A job without `region`, or with `global` where no region has that name, goes to the region of the agent that receives it.",
@@ -153,7 +153,7 @@ var Differences = []struct {
 		{
 			"A task of `raw_exec` has its `memory` as a limit (cgroups, version 1 or 2), CPU by shares, and 1,024 processes and threads (`pids_limit`). One that takes more memory is killed.",
 			"`raw_exec` limits nothing.",
-			"One task must not take the node from the others ([clients](../clients.md#what-a-task-may-use)).",
+			"One task must not take the node from the others ([clients](../guides/clients.md#what-a-task-may-use)).",
 		},
 		{
 			"Tasks run with `no_new_privs`: `sudo` and the like gain nothing. A job states `no_new_privs = false` on nodes with `allow_new_privs = true`.",
@@ -173,12 +173,12 @@ var Differences = []struct {
 		{
 			"The directory of an allocation is closed to all but the agent's user and its own tasks; log files have mode 0640.",
 			"Other tasks of the machine can read it.",
-			"Jobs of different people share nodes ([clients](../clients.md#users-of-tasks-and-what-tasks-can-reach)).",
+			"Jobs of different people share nodes ([clients](../guides/clients.md#users-of-tasks-and-what-tasks-can-reach)).",
 		},
 		{
 			"A node whose disk is nearly full takes no new work, and its tasks go on.",
 			"It collects garbage, and takes work.",
-			"Work that is placed there fails ([operations](../operations.md)).",
+			"Work that is placed there fails ([operations](../guides/operations.md)).",
 		},
 		{
 			"GPUs of NVIDIA are found without a plugin. The plugin's block `nomad-device-nvidia` is read.",
@@ -195,7 +195,7 @@ var Differences = []struct {
 		{
 			"`job stop`, `job eval` and `alloc stop` take several names, `-prefix` and `-filter`. On a terminal they ask for confirmation before they change more than one, or what only the beginning of an ID names. Without a terminal, both, `-prefix` and `-filter` need `-yes`, and whole IDs need nothing.",
 			"`job stop` takes several names, the other two take one. None has `-prefix` or `-filter`.",
-			"What a prefix or a filter finds may be more than was meant ([operations](../operations.md#many-jobs-at-once)).",
+			"What a prefix or a filter finds may be more than was meant ([operations](../guides/operations.md#many-jobs-at-once)).",
 		},
 		{
 			"`operator metrics` prints tables; `operator metrics -json` prints JSON.",

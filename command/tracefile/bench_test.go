@@ -19,7 +19,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// tracesEnv names the folder in which the published traces lie (docs/benchmarks.md).
+// tracesEnv names the folder in which the published traces lie (docs/design/numbers.md).
 const tracesEnv = "NOMADISH_TRACES"
 
 // openBTrace is the published experiment: nodes, the order of those with equal scores, and the arrivals of each

@@ -9,7 +9,7 @@ import (
 )
 
 // freeText are the documents that keep words of their time or of a design's own, and one that is generated from sources, which are read themselves.
-var freeText = []string{"CHANGELOG.md", "docs/semantics.md", "docs/reference/commands.md"}
+var freeText = []string{"CHANGELOG.md", "docs/design/semantics.md", "docs/reference/commands.md"}
 
 // TestPhrases: comments, texts and documents use the field's words. Tests' files are not read.
 func TestPhrases(t *testing.T) {

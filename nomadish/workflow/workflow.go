@@ -1,4 +1,4 @@
-// Package workflow drives the runs of workflows (docs/semantics.md, part 5): it commits the log entry that starts a stage when the one before is
+// Package workflow drives the runs of workflows (docs/design/semantics.md, part 5): it commits the log entry that starts a stage when the one before is
 // complete, registers a job that failed once more, and ends the run.
 //
 // It runs on the leader, and keeps nothing: each entry follows from the state alone, names the state that it follows from, and changes nothing

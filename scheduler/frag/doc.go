@@ -27,7 +27,7 @@
 // fits once. It does not see that the CPU left beside eight free GPUs is enough for one of them
 // only. What the room would hold, were it filled with the request, sees that, but takes it for
 // worse than it is, because a cluster chooses who comes there. The geometric mean of both is better
-// than either on every list of the trace that the published figures are of: docs/policies.md has
+// than either on every list of the trace that the published figures are of: docs/guides/policies.md has
 // the table.
 //
 // # Why scarcity

@@ -1,7 +1,7 @@
 package trace
 
 // ForecastFigures are how right forecasts of the queue were, which were made at a fixed interval while the trace was replayed by the parts of a
-// leader (docs/simulation.md).
+// leader (docs/guides/simulation.md).
 type ForecastFigures struct {
 	Every   float64 // seconds between two forecasts
 	Horizon float64 // seconds: how far each looked

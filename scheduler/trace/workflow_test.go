@@ -49,7 +49,7 @@ func workflowReplay(t tester, mode string, cores int, rows ...Row) (*placed, *Fi
 	return p, p.run(t)
 }
 
-// The golden example of docs/semantics.md, part 5: stages of 2, 6, 6 and 8 cores on a node of 8, beside jobs that would fill it.
+// The golden example of docs/design/semantics.md, part 5: stages of 2, 6, 6 and 8 cores on a node of 8, beside jobs that would fill it.
 func TestWorkflowsGolden(t *testing.T) {
 	chip := []Row{
 		stageRow("chip", 1, 1, 100, 2, "node_pool:default"), stageRow("chip", 1, 2, 100, 6), stageRow("chip", 1, 3, 100, 6), stageRow("chip", 1, 4, 100, 8),

@@ -78,10 +78,10 @@ func (k *checker) acl() {
 	if !c.ACL.Enabled {
 		return
 	}
-	hint := `other machines can reach it: bind_addr = "127.0.0.1" keeps them out, or tls with http, rpc and verify_https_client those without a certificate (docs/tls.md)`
+	hint := `other machines can reach it: bind_addr = "127.0.0.1" keeps them out, or tls with http, rpc and verify_https_client those without a certificate (docs/guides/tls.md)`
 	switch t := c.TLS; {
 	case IsLoopback(c.BindAddr) && !c.onLoopback():
-		hint = "other machines can reach it at the addresses that the block addresses names besides loopback; remove those, or require certificates: tls with http, rpc and verify_https_client (docs/tls.md)"
+		hint = "other machines can reach it at the addresses that the block addresses names besides loopback; remove those, or require certificates: tls with http, rpc and verify_https_client (docs/guides/tls.md)"
 	case c.onLoopback():
 		hint = "it listens on loopback only, so that nobody but the users of this machine reaches it, who all may do anything"
 	case t.HTTP && t.VerifyHTTPSClient && t.RPC && !t.RPCUpgradeMode:

@@ -55,5 +55,5 @@
 // This package knows no jobs, nodes or namespaces: nodes, lends and instances are indexes. It has no state, looks at no clock and
 // does not panic on input. Whether a borrower is stopped or suspended, and when, is decided elsewhere.
 //
-// Source: docs/semantics.md, part 5.
+// Source: docs/design/semantics.md, part 5.
 package workflow

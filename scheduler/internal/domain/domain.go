@@ -1,4 +1,4 @@
-// Package domain finds the cells that a gang may be kept under: those of a level above nodes, a node, or one within it (docs/semantics.md, part 2,
+// Package domain finds the cells that a gang may be kept under: those of a level above nodes, a node, or one within it (docs/design/semantics.md, part 2,
 // "topology"). It must never place anything.
 package domain
 

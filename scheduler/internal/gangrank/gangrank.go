@@ -1,4 +1,4 @@
-// Package gangrank numbers the members of a gang: who stands for a member has its rank, and no rank is given twice (docs/semantics.md, part 2). It
+// Package gangrank numbers the members of a gang: who stands for a member has its rank, and no rank is given twice (docs/design/semantics.md, part 2). It
 // knows nothing of how a gang is placed.
 package gangrank
 

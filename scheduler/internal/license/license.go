@@ -1,4 +1,4 @@
-// Package license counts the licenses of a region, who uses them, and what workflows have reserved of them (docs/semantics.md, part 5). A license is a
+// Package license counts the licenses of a region, who uses them, and what workflows have reserved of them (docs/design/semantics.md, part 5). A license is a
 // counter that belongs to no node: how many there are is stated, how many are used follows from the allocations that count. It knows neither nodes nor
 // what else allocations use.
 package license

@@ -10,7 +10,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// What a workflow has reserved of a license (docs/semantics.md, part 5) is counted as its part of a node is: what its own instances use of it, what
+// What a workflow has reserved of a license (docs/design/semantics.md, part 5) is counted as its part of a node is: what its own instances use of it, what
 // is lent, and what idles.
 //
 //   - used is what instances of the workflow use, wherever they run;

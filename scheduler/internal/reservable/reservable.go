@@ -1,4 +1,4 @@
-// Package reservable decides what a workflow may reserve of nodes (docs/semantics.md, part 5), for who chooses a reservation and for who judges it. It
+// Package reservable decides what a workflow may reserve of nodes (docs/design/semantics.md, part 5), for who chooses a reservation and for who judges it. It
 // changes nothing.
 package reservable
 

@@ -1,4 +1,4 @@
-// Package reserve chooses the nodes of a workflow's reservation (docs/semantics.md, part 5), and how the jobs of a stage are placed in it. It changes
+// Package reserve chooses the nodes of a workflow's reservation (docs/design/semantics.md, part 5), and how the jobs of a stage are placed in it. It changes
 // nothing: what it returns is a part of a plan.
 package reserve
 

@@ -18,7 +18,7 @@ import (
 const PolicyLeastFrag = structs.PolicyLeastFragmentation
 
 // How a decision of the policy is bounded, whatever the cluster is. The figures are
-// of the OpenB trace (docs/policies.md).
+// of the OpenB trace (docs/guides/policies.md).
 const (
 	// weighAll: a set with so many nodes has all of them weighed.
 	weighAll = 8

@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// How scarce what a request may use is counted to be. The figures are of the OpenB trace (docs/policies.md).
+// How scarce what a request may use is counted to be. The figures are of the OpenB trace (docs/guides/policies.md).
 const (
 	// maxScarcity bounds what a request's weight is multiplied by.
 	maxScarcity = 16

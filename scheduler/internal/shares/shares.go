@@ -1,5 +1,5 @@
 // Package shares is what each namespace and each user uses opportunistically of each node pool, and what the nodes of a pool have, as sums that
-// are moved on with each usage and node, never counted anew (docs/semantics.md, part 7). Copies of Sums share what they have in common.
+// are moved on with each usage and node, never counted anew (docs/design/semantics.md, part 7). Copies of Sums share what they have in common.
 package shares
 
 import (

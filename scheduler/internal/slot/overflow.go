@@ -6,7 +6,7 @@ import (
 )
 
 // BesideOverflow returns a function that reports whether a node holds so much beside its overflow slots, which are nobody's, and used after everything
-// else found no room (docs/semantics.md, part 4); nil: no node states any.
+// else found no room (docs/design/semantics.md, part 4); nil: no node states any.
 func BesideOverflow(e *world.Edit, request world.Vector) func(n *world.NodeState) bool {
 	w := world.Base(e)
 	if w.Slots() == nil || !w.Slots().AnyLeft(structs.SlotOverflow, 1) {

@@ -1,4 +1,4 @@
-// Package slotbook is what a World keeps of projects and their slots (docs/semantics.md, part 4): the account of each project, which slots of a
+// Package slotbook is what a World keeps of projects and their slots (docs/design/semantics.md, part 4): the account of each project, which slots of a
 // node are left, and who may be taken from for a project that is under its slots, in the order of victims as far as that does not change
 // with time. Books share what they have in common, as Worlds do.
 //

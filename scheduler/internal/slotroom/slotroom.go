@@ -1,5 +1,5 @@
 // Package slotroom counts the room that a workflow must leave for slots: a reservation never takes from what is given to projects this week
-// (docs/semantics.md, part 5). It changes nothing.
+// (docs/design/semantics.md, part 5). It changes nothing.
 //
 // What is given of a type and not used yet must have room on nodes, beside all that is guaranteed and reserved there. What there are more slots of
 // than that may be reserved. Slots with GPUs count by their cores and memory here.

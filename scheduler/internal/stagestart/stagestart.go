@@ -1,5 +1,5 @@
 // Package stagestart decides the start of a workflow's stage as one plan: who leaves the reservation for it, and where each of its instances runs
-// then (docs/semantics.md, part 5). It decides as reserve and decide do, and nothing by itself.
+// then (docs/design/semantics.md, part 5). It decides as reserve and decide do, and nothing by itself.
 package stagestart
 
 import (

@@ -1,4 +1,4 @@
-// Package standing is what the submission check finds of a job, and how its requests rank for it (docs/semantics.md, part 4). It follows from
+// Package standing is what the submission check finds of a job, and how its requests rank for it (docs/design/semantics.md, part 4). It follows from
 // the projects as they are now: an edit of a project, or the turn of a week, counts at once.
 package standing
 

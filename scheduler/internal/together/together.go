@@ -1,4 +1,4 @@
-// Package together says who leaves together where something is taken from some (docs/semantics.md, part 3): a gang runs on without those of its members
+// Package together says who leaves together where something is taken from some (docs/design/semantics.md, part 3): a gang runs on without those of its members
 // whom it can do without, or all of it leaves. It decides nothing else.
 package together
 

@@ -9,7 +9,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// A workflow's reservation (docs/semantics.md, part 5) holds a part of each of several nodes. On each of them, resource by resource,
+// A workflow's reservation (docs/design/semantics.md, part 5) holds a part of each of several nodes. On each of them, resource by resource,
 // the part is what the workflow's own instances use of it, what is lent, and what idles:
 //
 //   - used is what instances with ClaimWorkflow use;

@@ -1,5 +1,5 @@
 // Package claimcheck checks plans that were judged against what is owned when they are committed: it may have changed in between, and so
-// may have which nodes are ready (docs/semantics.md, part 7).
+// may have which nodes are ready (docs/design/semantics.md, part 7).
 package claimcheck
 
 import (

@@ -1,5 +1,5 @@
 // Package claimtable is what the state keeps of what namespaces own: their virtual clusters, the time up to which what these own has been
-// moved on, and the offers and bids that are not settled (docs/semantics.md, part 2). It does not know jobs and allocations: nomadish/state
+// moved on, and the offers and bids that are not settled (docs/design/semantics.md, part 2). It does not know jobs and allocations: nomadish/state
 // evaluates the jobs that a change concerns, and writes back what has lost its claim by one.
 package claimtable
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Slots with GPUs are cells, too, of the weeks in which projects have them: what a calendar gives is admitted against what namespaces and other
-// projects own then, and virtual clusters against the calendars (docs/semantics.md, part 4).
+// projects own then, and virtual clusters against the calendars (docs/design/semantics.md, part 4).
 
 // slotWeeks returns the weeks in which projects have slots that are cells, but for those that are over.
 func (x Edit) slotWeeks() (list []*structs.ProjectWeek) {

@@ -1,4 +1,4 @@
-// Package projecthistory keeps what projects had and used (docs/semantics.md, part 4): by week and type of slots, with the last runs of each
+// Package projecthistory keeps what projects had and used (docs/design/semantics.md, part 4): by week and type of slots, with the last runs of each
 // project. It outlives jobs and allocations.
 //
 // What a project has and uses changes only when an entry is applied, so that between two entries it is a level that lasts: a row of the table

@@ -1,5 +1,5 @@
 // Package projecttable is what the state keeps of projects: their rows, the weeks of their calendars, the last edits of those, and the
-// flows that they share (docs/semantics.md, part 4). It knows no other table but the nodes, of which it counts the slots.
+// flows that they share (docs/design/semantics.md, part 4). It knows no other table but the nodes, of which it counts the slots.
 package projecttable
 
 import (

@@ -1,4 +1,4 @@
-// Package workflowtable is what the state keeps of workflows: a row each, with its last run (docs/semantics.md, part 5). It knows no other
+// Package workflowtable is what the state keeps of workflows: a row each, with its last run (docs/design/semantics.md, part 5). It knows no other
 // table: what registers and stops jobs is given to it.
 package workflowtable
 
