@@ -115,9 +115,18 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 	}
 	if loans := scheduler.WorkflowUse(snap.World(), structs.WorkflowKey(r.Namespace, r.ID)); loans != nil {
 		s.Reserved, s.Used, s.Lent, s.Idle, s.LentTo = loans.Reserved, loans.Used, loans.Lent, loans.Idle, loans.To
+		s.Lost = loans.Lost
+		if r.Posted {
+			s.Missing = joined(s.Missing, loans.Bad, overReserved(ws, snap, r))
+		}
 	} else {
 		for _, l := range w.Lend {
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
+		}
+	}
+	for i := range r.Parts { // of which GPUs are bad
+		if n := snap.Node(ws, r.Parts[i].NodeID); n != nil && r.Parts[i].Devices > 0 {
+			index = max(index, n.ModifyIndex)
 		}
 	}
 	s.Keeps = scheduler.WorkflowKeeps(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))
@@ -142,6 +151,33 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 		s.Stages = append(s.Stages, line)
 	}
 	return s, index
+}
+
+// joined joins those of several sentences that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
+}
+
+// overReserved states of which licenses of a run workflows have reserved more together than there are, as the count was lowered since; "": of none.
+func overReserved(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) string {
+	var lines []string
+	for _, own := range r.Licenses {
+		l := snap.Licenses().Get(ws, own.Name)
+		if l == nil || l.Count < own.Count { // which is in the run's Missing
+			continue
+		}
+		sum, of := int64(0), []string(nil)
+		for _, o := range scheduler.LicenseUsers(snap.World(), l).Reservations {
+			if !o.Pending && o.Reserved > 0 {
+				sum += o.Reserved
+				of = append(of, fmt.Sprintf("%s (%d)", structs.WorkflowKey(o.Namespace, o.Workflow), o.Reserved))
+			}
+		}
+		if sum > l.Count {
+			lines = append(lines, fmt.Sprintf("%d of license %q are reserved, and there are %d: by workflows %s", sum, own.Name, l.Count, strings.Join(of, ", ")))
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // count states what the instances of a job do, and returns the index at which that last changed. cancelled is that the run was cancelled.
