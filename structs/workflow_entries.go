@@ -159,7 +159,7 @@ type WorkflowStatus struct {
 	Stopping []string `json:",omitempty" codec:",omitempty"`
 	// Posted reports that the reservation is held, in Parts. Used, Lent, Idle and Lost add up to Reserved.
 	Posted   bool
-	Parts    []WorkflowPart
+	Parts    []WorkflowPartStatus
 	Reserved WorkflowResources
 	Used     WorkflowResources
 	Lent     WorkflowResources

@@ -109,7 +109,7 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 	index, w := r.ModifyIndex, r.Workflow
 	s := &structs.WorkflowStatus{
 		ID: r.ID, Namespace: r.Namespace, NodePool: w.NodePool, Run: r.Run, State: r.State, Priority: w.Priority, Reserve: w.Reserve, OnFailure: w.OnFailure,
-		Stage: min(r.Stage+1, len(r.Stages)), Missing: r.Missing, Posted: r.Posted, Parts: r.Parts, Submitter: r.Submitter,
+		Stage: min(r.Stage+1, len(r.Stages)), Missing: r.Missing, Posted: r.Posted, Submitter: r.Submitter,
 		SubmitTime: r.SubmitTime, StartTime: r.StartTime, EndTime: r.EndTime, Previous: r.Previous, Workflow: w,
 		CreateIndex: r.CreateIndex, ModifyIndex: r.ModifyIndex,
 	}
@@ -124,10 +124,14 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
-	for i := range r.Parts { // of which GPUs are bad
-		if n := snap.Node(ws, r.Parts[i].NodeID); n != nil && r.Parts[i].Devices > 0 {
-			index = max(index, n.ModifyIndex)
+	for i := range r.Parts {
+		part := structs.WorkflowPartStatus{WorkflowPart: r.Parts[i]}
+		if n := snap.Node(ws, part.NodeID); n != nil {
+			if part.NodeName = n.Name; part.Devices > 0 { // some may be bad
+				index = max(index, n.ModifyIndex)
+			}
 		}
+		s.Parts = append(s.Parts, part)
 	}
 	s.Keeps = scheduler.WorkflowKeeps(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))
 	if r.Awaits() {

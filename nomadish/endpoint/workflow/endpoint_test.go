@@ -339,7 +339,9 @@ func TestMissingOfPosted(t *testing.T) {
 		{ID: "gpu-0", Healthy: true}, {ID: "gpu-1"},
 	}}}
 	site.Put(&structs.NodeRegisterEntry{Node: node, Time: 1})
-	licenses := func(count int64) { site.Put(&structs.LicenseUpsertEntry{License: &structs.License{Name: "vcs", Count: count}}) }
+	licenses := func(count int64) {
+		site.Put(&structs.LicenseUpsertEntry{License: &structs.License{Name: "vcs", Count: count}})
+	}
 	licenses(10)
 	for _, id := range []string{"chip", "next"} {
 		w := chip()
@@ -354,8 +356,8 @@ func TestMissingOfPosted(t *testing.T) {
 	f := func(id, want string) {
 		t.Helper()
 		snap := site.Store.Snapshot()
-		if s, _ := status(nil, snap, snap.Workflows(nil).Get("default", id)); s.Missing != want || !s.Posted {
-			t.Errorf("%s, posted %v: %q, want %q", id, s.Posted, s.Missing, want)
+		if s, _ := status(nil, snap, snap.Workflows(nil).Get("default", id)); s.Missing != want || !s.Posted || s.Parts[0].NodeName != "n" || s.Parts[0].NodeID != "n" {
+			t.Errorf("%s, posted %v, on %v: %q, want %q", id, s.Posted, s.Parts, s.Missing, want)
 		}
 	}
 	const bad, few = "GPU gpu-1 of node n is bad", `8 of license "vcs" are reserved, and there are 6: by workflows default/chip (4), default/next (4)`
