@@ -283,7 +283,7 @@ func (p *topologyPrinter) workflow(r *structs.ReservedPart) string {
 	if r.Pending {
 		return p.e.style.Yellow("kept for workflow " + whose + ": " + amountText(r.Reserved))
 	}
-	return p.e.style.Yellow("reserved by workflow "+whose+": "+amountText(r.Reserved)) + fmt.Sprintf("   used %s  lent %s  idle %s", amountText(r.Used), amountText(r.Lent), amountText(r.Idle))
+	return p.e.style.Yellow("reserved by workflow "+whose+": "+amountText(r.Reserved)) + "   " + useText(r.Used, r.Lent, r.Idle, r.Lost)
 }
 
 // kindsIn adds the kinds of device in a cell.

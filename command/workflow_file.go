@@ -101,6 +101,7 @@ func (f *workflowFile) parseHCL(ctx context.Context, e *env, path string, src []
 	}
 	f.read = r.file
 	for _, w := range r.file.Warnings {
+		f.warnings = append(f.warnings, w.String())
 		e.eprintf("Warning: %s\n", w)
 	}
 	return r.file.Workflow, nil

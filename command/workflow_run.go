@@ -57,6 +57,7 @@ func workflowRun() spec {
 				if err != nil {
 					return e.fail(file.refused(err))
 				}
+				reply.Warnings = file.news(reply.Warnings)
 				return followRun(ctx, e, structs.NamespacedID{Namespace: w.Namespace, ID: w.ID}, reply, *detach)
 			}
 		},
@@ -103,6 +104,7 @@ func workflowPlan() spec {
 				if done, code := e.formatted(plan); done {
 					return code
 				}
+				plan.Warnings = file.news(plan.Warnings)
 				workflowReader{e}.printPlan(plan)
 				if plan.Never {
 					return e.fail(fmt.Errorf("workflow %q cannot run here: %s (`nomadish workflow run` would accept it, and it would wait until there is more)", plan.ID, plan.Missing))
@@ -243,9 +245,7 @@ func workflowValidate() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				for _, line := range w.Warnings() {
-					e.eprintf("Warning: %s\n", line)
-				}
+				warnOf(e, "Workflow", strings.Join(w.Warnings(), "\n"))
 				e.printf("Workflow %q is valid: %s, %s\n", w.ID, plural(len(levels), "stage"), plural(len(w.Jobs()), "job"))
 				return exitDone
 			}

@@ -211,7 +211,7 @@ func timedOutText(j structs.WorkflowJobStatus) string {
 func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 	head := fmt.Sprintf("%s run %d  %s  stage %d of %d", w.ID, w.Run, w.State, w.Stage, len(w.Stages))
 	if w.Posted {
-		head += fmt.Sprintf("  reserved %s   used %s  lent %s  idle %s", amountText(w.Reserved), amountText(w.Used), amountText(w.Lent), amountText(w.Idle))
+		head += "  reserved " + amountText(w.Reserved) + "   " + useText(w.Used, w.Lent, w.Idle, w.Lost)
 	}
 	lines := []string{head + reasonText(w.Missing)}
 	for _, text := range []string{keepsText(w), stoppingText(w)} {
@@ -262,6 +262,15 @@ func stoppingText(w *structs.WorkflowStatus) string {
 		return ""
 	}
 	return fmt.Sprintf("Waits for %s of earlier jobs of the workflow to stop: `nomadish alloc status %s`", plural(len(w.Stopping), "instance"), structs.ShortID(w.Stopping[0]))
+}
+
+// useText states how a reservation is used.
+func useText(used, lent, idle, lost structs.WorkflowResources) string {
+	text := fmt.Sprintf("used %s  lent %s  idle %s", amountText(used), amountText(lent), amountText(idle))
+	if lost := amountText(lost); lost != "0" {
+		text += "  lost " + lost
+	}
+	return text
 }
 
 // amountText describes amounts, most important first.

@@ -66,6 +66,11 @@ place [####----------------] 1 of 5 instances complete, 2 failed  running 40s (a
 	w.Posted, w.Reserved, w.Used, w.Lent = true, structs.WorkflowResources{Cores: 8}, structs.WorkflowResources{Cores: 6}, structs.WorkflowResources{Cores: 2}
 	one := structs.WorkflowResources{Cores: 1}
 	w.LentTo = []structs.WorkflowLoan{{To: "group:interns", Share: 1, Due: one, Amount: one}, {To: "project:regress", Share: 1, Due: one, Amount: one}}
+	w.Lost = structs.WorkflowResources{GPUs: 1}
+	if got := drawWorkflow(w, time.Unix(100, 0))[0]; !strings.HasSuffix(got, "used 6 cores  lent 2 cores  idle 0  lost 1 GPU") {
+		t.Errorf("have %s", got)
+	}
+	w.Lost = structs.WorkflowResources{}
 	w.Stages[1].Reclaimed = 4
 	w.Stages[2].Name = strings.Repeat("long-", 12) + "name"
 	f(w, `
@@ -360,7 +365,7 @@ func TestWorkflowJSON(t *testing.T) {
 			t.Errorf("%+v, want %q", got, want)
 		}
 		if got.code == exitDone {
-			wants(t, got.err, "Warning: lend_max: it has no effect without a lend block")
+			wants(t, got.out, "Workflow Warnings:\n  lend_max: it has no effect without a lend block")
 		}
 	}
 	f("", "valid")

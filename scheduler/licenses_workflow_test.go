@@ -217,7 +217,7 @@ func TestLicensesToReserve(t *testing.T) {
 		t.Fatalf("%+v", free)
 	}
 	l.submit("", "a", 5, licensed(vcs(1)))
-	if c := choose(false, stage(3)); c.Posted || len(c.Parts) == 0 || !slices.Equal(c.Licenses, want) || c.Missing != `there is not enough free: 1 of license "vcs" are missing` {
+	if c := choose(false, stage(3)); c.Posted || len(c.Parts) == 0 || !slices.Equal(c.Licenses, want) || c.Missing != `there is not enough free: 1 of license "vcs" is missing` {
 		t.Errorf("5 of 10 used: %+v", c)
 	}
 	if c := choose(true, stage(3)); c.Posted || len(c.Parts)+len(c.Licenses) > 0 {

@@ -155,7 +155,7 @@ type TopologyNode struct {
 	Links []*DeviceLink `json:",omitempty"`
 }
 
-// ReservedPart is what a workflow has reserved of a node. Used, Lent and Idle add up to Reserved.
+// ReservedPart is what a workflow has reserved of a node. Used, Lent, Idle and Lost add up to Reserved.
 type ReservedPart struct {
 	Namespace string
 	Workflow  string // its name
@@ -165,6 +165,8 @@ type ReservedPart struct {
 	Used     WorkflowResources
 	Lent     WorkflowResources
 	Idle     WorkflowResources
+	// Lost is what is not used and lost, as the node is not ready any more or not of the workflow's node pool, and GPUs that are bad.
+	Lost WorkflowResources
 }
 
 // Counts are the node's numbers.

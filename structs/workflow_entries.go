@@ -157,14 +157,16 @@ type WorkflowStatus struct {
 	Missing string
 	// Stopping are the IDs of instances that were stopped, of earlier jobs of the workflow, for whose end the jobs that come next wait.
 	Stopping []string `json:",omitempty" codec:",omitempty"`
-	// Posted reports that the reservation is held, in Parts. Used, Lent and Idle add up to Reserved.
+	// Posted reports that the reservation is held, in Parts. Used, Lent, Idle and Lost add up to Reserved.
 	Posted   bool
-	Parts    []WorkflowPart
+	Parts    []WorkflowPartStatus
 	Reserved WorkflowResources
 	Used     WorkflowResources
 	Lent     WorkflowResources
 	Idle     WorkflowResources
-	LentTo   []WorkflowLoan
+	// Lost is what is not used and lost with its node, or its cells, until it is reserved anew, and GPUs that are bad.
+	Lost   WorkflowResources
+	LentTo []WorkflowLoan
 	// Keeps is where it keeps what comes free: for its reservation, or, if that is posted, in place of what was lost of it.
 	Keeps  []WorkflowKept `json:",omitempty" codec:",omitempty"`
 	Stages []WorkflowStageStatus

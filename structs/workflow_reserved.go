@@ -23,6 +23,12 @@ type WorkflowPart struct {
 	Lost bool `codec:",omitempty"`
 }
 
+// WorkflowPartStatus is a part of a reservation as it is shown.
+type WorkflowPartStatus struct {
+	WorkflowPart
+	NodeName string `json:",omitempty" codec:",omitempty"` // "": the node is not known any more
+}
+
 // Equal reports whether two parts are the same.
 func (p WorkflowPart) Equal(o WorkflowPart) bool {
 	return p.NodeID == o.NodeID && p.CPU == o.CPU && p.MemoryMB == o.MemoryMB && p.DiskMB == o.DiskMB && p.Cores == o.Cores && p.Devices == o.Devices &&

@@ -78,6 +78,8 @@ func ParseWorkflow(filename string, src []byte, opts Options, read func(path str
 	out.ID = block.Labels[0]
 	w.reserve(&from, out)
 	w.sortProblems()
+	w.lend(out.Lend)
+	w.problems = append(w.problems, twice(block)...)
 	for _, s := range from.Stages {
 		out.Stages = append(out.Stages, w.stage(s))
 	}
@@ -169,6 +171,47 @@ func (w *workflowReader) reserve(from *workflowBlock, into *structs.Workflow) {
 	if from.LendMax != nil {
 		into.LendMax = w.amounts("lend_max", from.LendMax)
 	}
+}
+
+// lend reports shares of 0 that are stated, where no block has another: none would be lent anything.
+func (w *workflowReader) lend(blocks []*structs.WorkflowLend) {
+	if slices.ContainsFunc(blocks, func(l *structs.WorkflowLend) bool { return l.Share != 0 }) {
+		return
+	}
+	for i := range blocks {
+		path := structs.ChildPath(w.path, "lend", "", i)
+		whole, _ := w.d.Range(path, "")
+		if share, ok := w.d.Range(path, "share"); ok && share != whole {
+			w.addf(path, "share", "must be 1 to %d, not 0: leave it out to lend in the order of the blocks", structs.MaxLendShare)
+		}
+	}
+}
+
+// twice reports stages of a workflow that have the name of an earlier one, and job blocks that have.
+func twice(workflow *hclsyntax.Block) (problems hclfile.Problems) {
+	stages, jobs := map[string]int{}, map[string]int{}
+	again := func(b *hclsyntax.Block, what string, lines map[string]int) {
+		if len(b.Labels) != 1 {
+			return
+		}
+		if line, known := lines[b.Labels[0]]; known {
+			problems = append(problems, hclfile.At(b.DefRange(), "workflow %q: two %ss have the name %q; the first is on line %d", workflow.Labels[0], what, b.Labels[0], line))
+			return
+		}
+		lines[b.Labels[0]] = b.DefRange().Start.Line
+	}
+	for _, s := range workflow.Body.Blocks {
+		if s.Type != "stage" {
+			continue
+		}
+		again(s, "stage", stages)
+		for _, j := range s.Body.Blocks {
+			if j.Type == "job" {
+				again(j, "job", jobs)
+			}
+		}
+	}
+	return problems
 }
 
 // amountNames lists what an object of amounts may state.

@@ -385,7 +385,7 @@ func (w *workflows) reserved(snap *state.Snapshot) {
 			if of == nil {
 				continue
 			}
-			reserved, used, lent, idle := of(&u.Reserved), of(&u.Used), of(&u.Lent), of(&u.Idle)
+			reserved, used, lent, idle := of(&u.Reserved), of(&u.Used), of(&u.Lent), of(&u.Idle)+of(&u.Lost)
 			if reserved != used+lent+idle && !over[key] || used != sums[key][i] {
 				w.fail("workflow %s: %d %s are reserved; used are %d (by what runs: %d), lent %d, idle %d:%s", key, reserved, amountNames[i], used, sums[key][i], lent, idle, partakers(snap, key))
 			}
@@ -412,10 +412,10 @@ func (w *workflows) mhz(snap *state.Snapshot, nodeID string, parts []part, over 
 				used += useOf(a)[0]
 			}
 		}
-		total, reserved, sum := parts[at].total[0], all(&r.Reserved), all(&r.Used)+all(&r.Lent)+all(&r.Idle)
+		total, reserved, sum := parts[at].total[0], all(&r.Reserved), all(&r.Used)+all(&r.Lent)+all(&r.Idle)+all(&r.Lost)
 		// Cores of which the MHz are used without, or are reserved elsewhere, count as if they had them.
 		beyond := func(r *structs.WorkflowResources) bool { return r.CPU == 0 && r.Cores > 0 }
-		if all(&r.Used) != used || reserved < total || reserved > total && !beyond(&r.Reserved) || sum < total || sum > total && !beyond(&r.Lent) && !beyond(&r.Idle) {
+		if all(&r.Used) != used || reserved < total || reserved > total && !beyond(&r.Reserved) || sum < total || sum > total && !beyond(&r.Lent) && !beyond(&r.Idle) && !beyond(&r.Lost) {
 			w.fail("workflow %s: %d MHz of node %s are reserved (by its part: %d); used are %d (by what runs: %d), lent %d, idle %d:%s", parts[at].key, reserved, node.Name,
 				total, all(&r.Used), used, all(&r.Lent), all(&r.Idle), onIt(snap, nodeID))
 		}

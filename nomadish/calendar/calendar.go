@@ -21,7 +21,7 @@ import (
 // retryAfter is how long it waits after an entry could not be committed.
 const retryAfter = time.Second
 
-// longest is how long it waits at most: a machine's clock may be set meanwhile.
+// longest is the default of Options.Longest.
 const longest = time.Minute
 
 // Applier commits a log entry through Raft.
@@ -34,6 +34,8 @@ type Options struct {
 	NewID  func() string
 	Clock  clock.Clock // (the machine's)
 	Logger hclog.Logger
+	// Longest is how long it waits at most: a machine's clock may be set meanwhile (1 min).
+	Longest time.Duration
 }
 
 // Calendar moves time on.
@@ -48,6 +50,9 @@ func New(opts Options, store *state.Store, apply Applier) *Calendar {
 	opts.Clock = clock.Or(opts.Clock)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
+	}
+	if opts.Longest <= 0 {
+		opts.Longest = longest
 	}
 	return &Calendar{opts: opts, store: store, apply: apply}
 }
@@ -72,7 +77,7 @@ func (c *Calendar) Step(ctx context.Context, ws *state.WatchSet) (wait time.Dura
 	if next := weekEdge(snap, span); next > 0 && (edge == 0 || next < edge) {
 		edge = next
 	}
-	wait = longest
+	wait = c.opts.Longest
 	if edge > 0 {
 		wait = min(wait, time.Unix(0, edge).Sub(now))
 		if wait <= 0 {

@@ -26,6 +26,9 @@ const (
 	never = 100 * structs.MaxForecastHorizon
 	// rounds bounds the rounds at one time: parts that answer each other without end must not keep the time from moving on.
 	rounds = 10_000
+	// lookAnew is in how long workflows that wait are looked at anew though nothing has changed. A workflow that does not fit within the horizon would have a
+	// week looked at minute by minute, while all else waits for its forecast; what changes with the time alone, as a week does, is stated this late at most.
+	lookAnew = time.Hour
 )
 
 // leader is the parts of a leader on a fork of the state, moved on by one goroutine.
@@ -68,11 +71,11 @@ func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, err
 	l.worker = worker.New(worker.Options{Schedulers: jobTypes, NewID: newID, Typicals: passes.Typicals, Clock: l, Logger: silent}, calls{l}, l.store)
 	passes.NewID, passes.Clock, passes.Logger = newID, l, silent
 	l.pass = worker.NewPass(passes, l.broker, l.broker, nil, l.store)
-	l.edges = calendar.New(calendar.Options{NewID: newID, Clock: l, Logger: silent}, l.store, l)
+	l.edges = calendar.New(calendar.Options{NewID: newID, Clock: l, Logger: silent, Longest: structs.MaxForecastHorizon}, l.store, l)
 	l.evals = l.broker.Start(l.store)
 	l.plans = applier.Start(func(commit func()) { commit() })
 	l.drains = drain.New(l, newID, silent).Start(l.store, l)
-	l.flows = workflow.New(workflow.Options{NewID: newID, Clock: l, Logger: silent}, l.store, l, planner{l}).Start()
+	l.flows = workflow.New(workflow.Options{NewID: newID, Clock: l, Logger: silent, Anew: lookAnew}, l.store, l, planner{l}).Start()
 	return l
 }
 

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -118,5 +119,26 @@ func TestRounded(t *testing.T) {
 		if got := rounded(epoch.Add(61*time.Second+500*time.Millisecond), lasts); !got.Equal(epoch.Add(want)) {
 			t.Errorf("an end of a run of %s is rounded to %s, not %s", lasts, got.Sub(epoch), want)
 		}
+	}
+}
+
+// TestWaitingWorkflowIsCheap: a workflow that cannot be placed within the horizon does not hold up the forecast of all else, though this ends with the horizon then.
+func TestWaitingWorkflowIsCheap(t *testing.T) {
+	r := newReality(t)
+	r.nodes(1)
+	r.submit(gpuJob("fill", 50, 1, 8, time.Hour))
+	r.until(r.now.Add(time.Minute))
+	r.submit(gpuJob("after", 60, 1, 4, time.Hour))
+	for id, gpus := range map[string]int{"large": 9, "second": 10} {
+		r.put(&structs.WorkflowRunEntry{Workflow: flowOf(t, id, gpus, time.Minute), Time: r.now.UnixNano()})
+	}
+	r.until(r.now.Add(time.Second))
+	steps := 0
+	f := r.forecast(Options{Pace: func(context.Context) { steps++ }})
+	if len(f.Requests) != 1 || f.Requests[0].Latest.Unknown != "" || len(f.Workflows) != 2 || !strings.HasPrefix(f.Workflows[0].Latest.Unknown, "not within ") {
+		t.Fatalf("%+v", f)
+	}
+	if steps > 1000 {
+		t.Errorf("%d steps of work", steps)
 	}
 }

@@ -28,7 +28,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 	simple := !v.d.known(structs.LogWorkflowRenew)
 	kept := k.keeps(r.Workflow.NodePool)
 	c := v.known[key]
-	if c != nil && c.Posted && k.lacking >= maxReserving && now.Sub(c.when) < reserveAnyway {
+	if c != nil && c.Posted && k.lacking >= maxReserving && now.Sub(c.when) < v.d.opts.Anew {
 		return false
 	}
 	if c == nil || !c.Posted || c.stage != r.Stage || !structs.PartsEqual(c.parts, r.Parts) || !v.fresh(c, r, kept) {
@@ -47,7 +47,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 		k.lacking++
 	}
 	to := stages.Reservation(r, c.WorkflowChoice)
-	if r.Missing != "" && to.Missing != "" && c.lost == c.wroteLost && now.Sub(c.wrote) < reserveAnyway {
+	if r.Missing != "" && to.Missing != "" && c.lost == c.wroteLost && now.Sub(c.wrote) < v.d.opts.Anew {
 		to.Missing = r.Missing
 	}
 	if !stages.Same(r, to) {

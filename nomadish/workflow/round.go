@@ -19,7 +19,7 @@ const (
 	reserveEvery = 100 * time.Millisecond
 	// maxPause bounds how long rounds that take long wait for the next one; see [reserving.reserve].
 	maxPause = 5 * time.Second
-	// reserveAnyway is in how long the runs that wait are looked at anew though nothing has changed: what is given to projects changes with the week.
+	// reserveAnyway is the default of Options.Anew.
 	reserveAnyway = time.Minute
 	// maxReserving bounds the workflows that wait for room and are looked at in one round: those of the highest rank. Those that can never fit do not count.
 	// It bounds those that have lost something alike.
@@ -137,10 +137,10 @@ func (v *reserving) fresh(was *chosen, r *structs.WorkflowRun, kept bool) bool {
 }
 
 // stillShort reports whether a run for which another one keeps what comes free cannot have its reservation yet, for all that has come free since it was chosen
-// for: all together that is free in its pool is less than its largest stage needs. What is missing is counted anew once a minute.
+// for: all together that is free in its pool is less than its largest stage needs. What is missing is counted anew with the rounds that look at all.
 func (v *reserving) stillShort(snap *state.Snapshot, was *chosen, r *structs.WorkflowRun, kept bool, k *keeping) bool {
 	if was == nil || !kept || !was.kept || was.Posted || len(r.Parts) > 0 || was.run != r.Run || was.createIndex != r.CreateIndex || was.submitted != r.SubmitTime || v.all > was.at ||
-		v.d.opts.Clock.Now().Sub(was.when) >= reserveAnyway {
+		v.d.opts.Clock.Now().Sub(was.when) >= v.d.opts.Anew {
 		return false
 	}
 	free := k.freeIn(snap, r.Workflow.NodePool)
@@ -150,7 +150,7 @@ func (v *reserving) stillShort(snap *state.Snapshot, was *chosen, r *structs.Wor
 // ready reports whether a round is to be made now.
 func (v *reserving) ready() bool {
 	now := v.d.opts.Clock.Now()
-	if !v.due && v.waits && now.Sub(v.last) >= reserveAnyway {
+	if !v.due && v.waits && now.Sub(v.last) >= v.d.opts.Anew {
 		v.at++
 		v.due, v.all = true, v.at
 	}
@@ -164,7 +164,7 @@ func (v *reserving) after() time.Duration {
 	case v.due:
 		return max(time.Nanosecond, v.next.Sub(now))
 	case v.waits:
-		return max(time.Nanosecond, v.last.Add(reserveAnyway).Sub(now))
+		return max(time.Nanosecond, v.last.Add(v.d.opts.Anew).Sub(now))
 	}
 	return 0
 }

@@ -37,6 +37,8 @@ type Options struct {
 	Logger hclog.Logger
 	// Readable returns an error if a server would not know an entry of a type; nil: all know all.
 	Readable func(structs.LogType) error
+	// Anew is in how long the runs that wait are looked at anew though nothing has changed: what is given to projects changes with the week (1 min).
+	Anew time.Duration
 }
 
 // Driver moves runs on.
@@ -52,6 +54,9 @@ func New(opts Options, store *state.Store, apply Applier, planner Planner) *Driv
 	opts.Clock = clock.Or(opts.Clock)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
+	}
+	if opts.Anew <= 0 {
+		opts.Anew = reserveAnyway
 	}
 	return &Driver{opts: opts, store: store, apply: apply, planner: planner}
 }

@@ -109,16 +109,29 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 	index, w := r.ModifyIndex, r.Workflow
 	s := &structs.WorkflowStatus{
 		ID: r.ID, Namespace: r.Namespace, NodePool: w.NodePool, Run: r.Run, State: r.State, Priority: w.Priority, Reserve: w.Reserve, OnFailure: w.OnFailure,
-		Stage: min(r.Stage+1, len(r.Stages)), Missing: r.Missing, Posted: r.Posted, Parts: r.Parts, Submitter: r.Submitter,
+		Stage: min(r.Stage+1, len(r.Stages)), Missing: r.Missing, Posted: r.Posted, Submitter: r.Submitter,
 		SubmitTime: r.SubmitTime, StartTime: r.StartTime, EndTime: r.EndTime, Previous: r.Previous, Workflow: w,
 		CreateIndex: r.CreateIndex, ModifyIndex: r.ModifyIndex,
 	}
 	if loans := scheduler.WorkflowUse(snap.World(), structs.WorkflowKey(r.Namespace, r.ID)); loans != nil {
 		s.Reserved, s.Used, s.Lent, s.Idle, s.LentTo = loans.Reserved, loans.Used, loans.Lent, loans.Idle, loans.To
+		s.Lost = loans.Lost
+		if r.Posted {
+			s.Missing = joined(s.Missing, loans.Bad, overReserved(ws, snap, r))
+		}
 	} else {
 		for _, l := range w.Lend {
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
+	}
+	for i := range r.Parts {
+		part := structs.WorkflowPartStatus{WorkflowPart: r.Parts[i]}
+		if n := snap.Node(ws, part.NodeID); n != nil {
+			if part.NodeName = n.Name; part.Devices > 0 { // some may be bad
+				index = max(index, n.ModifyIndex)
+			}
+		}
+		s.Parts = append(s.Parts, part)
 	}
 	s.Keeps = scheduler.WorkflowKeeps(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))
 	if r.Awaits() {
@@ -142,6 +155,33 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 		s.Stages = append(s.Stages, line)
 	}
 	return s, index
+}
+
+// joined joins those of several sentences that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
+}
+
+// overReserved states of which licenses of a run workflows have reserved more together than there are, as the count was lowered since; "": of none.
+func overReserved(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) string {
+	var lines []string
+	for _, own := range r.Licenses {
+		l := snap.Licenses().Get(ws, own.Name)
+		if l == nil || l.Count < own.Count { // which is in the run's Missing
+			continue
+		}
+		sum, of := int64(0), []string(nil)
+		for _, o := range scheduler.LicenseUsers(snap.World(), l).Reservations {
+			if !o.Pending && o.Reserved > 0 {
+				sum += o.Reserved
+				of = append(of, fmt.Sprintf("%s (%d)", structs.WorkflowKey(o.Namespace, o.Workflow), o.Reserved))
+			}
+		}
+		if sum > l.Count {
+			lines = append(lines, fmt.Sprintf("%d of license %q are reserved, and there are %d: by workflows %s", sum, own.Name, l.Count, strings.Join(of, ", ")))
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // count states what the instances of a job do, and returns the index at which that last changed. cancelled is that the run was cancelled.

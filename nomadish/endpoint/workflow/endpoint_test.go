@@ -328,3 +328,42 @@ func TestCountsOfTimeLimit(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// TestMissingOfPosted: of a reservation that is posted it is stated which GPUs are bad, and of which licenses workflows have reserved more together than
+// there are.
+func TestMissingOfPosted(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	node := testcluster.Node("n", 10_000)
+	node.NodeResources.Devices = []*structs.NodeDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "H100", Instances: []*structs.NodeDevice{
+		{ID: "gpu-0", Healthy: true}, {ID: "gpu-1"},
+	}}}
+	site.Put(&structs.NodeRegisterEntry{Node: node, Time: 1})
+	licenses := func(count int64) {
+		site.Put(&structs.LicenseUpsertEntry{License: &structs.License{Name: "vcs", Count: count}})
+	}
+	licenses(10)
+	for _, id := range []string{"chip", "next"} {
+		w := chip()
+		w.ID = id
+		w.Canonicalize()
+		site.Put(&structs.WorkflowRunEntry{Workflow: w, Time: 1})
+		site.Put(testcluster.Commit(&structs.JudgedPlan{JudgedAt: 100, Workflow: &structs.WorkflowReservation{
+			Namespace: structs.DefaultNamespace, ID: id, Run: 1, Posted: true, Licenses: []structs.RequestedLicense{{Name: "vcs", Count: 4}},
+			Parts: []structs.WorkflowPart{{NodeID: "n", MemoryMB: 1, Devices: 1, DeviceIDs: []string{map[string]string{"chip": "gpu-0", "next": "gpu-1"}[id]}}},
+		}}))
+	}
+	f := func(id, want string) {
+		t.Helper()
+		snap := site.Store.Snapshot()
+		if s, _ := status(nil, snap, snap.Workflows(nil).Get("default", id)); s.Missing != want || !s.Posted || s.Parts[0].NodeName != "n" || s.Parts[0].NodeID != "n" {
+			t.Errorf("%s, posted %v, on %v: %q, want %q", id, s.Posted, s.Parts, s.Missing, want)
+		}
+	}
+	const bad, few = "GPU gpu-1 of node n is bad", `8 of license "vcs" are reserved, and there are 6: by workflows default/chip (4), default/next (4)`
+	f("chip", "")
+	f("next", bad)
+	licenses(6)
+	f("chip", few)
+	f("next", bad+"; "+few)
+}

@@ -10,6 +10,7 @@ type Distinct struct {
 	Most    int   // how many of the members a domain takes, from 1
 	// Name says whose instances they are. Property is that of which no more than so many may share a value; "": one node is one domain.
 	Name, Property string
+	needs          Amounts // the least of those that are looked at
 }
 
 // Crowded is instances for which there are too few domains, and how many of them these take at most.
@@ -24,7 +25,10 @@ func (g Gangs) Crowded(nodes []Amounts, stages [][]Instance) *Crowded {
 	areas := g.areas()
 	for i := range g.Distinct {
 		d := &g.Distinct[i]
-		if room := d.room(nodes, areas[d.Level].nodes, stages[d.Stage], d.Members); room < int64(len(d.Members)) {
+		if len(d.Members) == 0 {
+			continue
+		}
+		if room := d.room(nodes, areas[d.Level].nodes, stages[d.Stage], d.Members, leastOf(stages[d.Stage], d.Members)); room < int64(len(d.Members)) {
 			return &Crowded{d, int(room)}
 		}
 	}
@@ -32,14 +36,7 @@ func (g Gangs) Crowded(nodes []Amounts, stages [][]Instance) *Crowded {
 }
 
 // room returns how many of some of its members domains take at most if all of them need as little as the least does.
-func (d *Distinct) room(nodes []Amounts, domains [][]int, stage []Instance, members []int) (sum int64) {
-	if len(members) == 0 {
-		return 0
-	}
-	least := stage[members[0]].Needs
-	for _, m := range members {
-		least = least.Min(stage[m].Needs)
-	}
+func (d *Distinct) room(nodes []Amounts, domains [][]int, stage []Instance, members []int, least Amounts) (sum int64) {
 	for _, domain := range domains {
 		count := int64(0)
 		for _, n := range domain {
@@ -54,12 +51,22 @@ func (d *Distinct) room(nodes []Amounts, domains [][]int, stage []Instance, memb
 
 // of returns those of some instances that are members.
 func (d *Distinct) of(instances []int) (members []int) {
+	is := d.set()
 	for _, m := range instances {
-		if slices.Contains(d.Members, m) {
+		if is[m] {
 			members = append(members, m)
 		}
 	}
 	return members
+}
+
+// set returns the members, to be looked up.
+func (d *Distinct) set() map[int]bool {
+	is := make(map[int]bool, len(d.Members))
+	for _, m := range d.Members {
+		is[m] = true
+	}
+	return is
 }
 
 // among returns the distinct instances of a stage that are among some of its instances, as those of a stage which consists of these.
@@ -68,10 +75,10 @@ func (g Gangs) among(stage int, instances []int, as int) (list []Distinct) {
 		if d.Stage != stage {
 			continue
 		}
-		own := d
+		own, is := d, d.set()
 		own.Stage, own.Members = as, nil
 		for k, m := range instances {
-			if slices.Contains(d.Members, m) {
+			if is[m] {
 				own.Members = append(own.Members, k)
 			}
 		}

@@ -71,8 +71,9 @@ func (g Gangs) Impossible(nodes []Amounts, stages [][]Instance) *Gang {
 	areas := g.areas()
 	for i := range g.List {
 		gang := &g.List[i]
+		distinct, needs := g.distinctIn(gang, stages), sumOf(stages[gang.Stage], gang.Members)
 		if !slices.ContainsFunc(areas[gang.Level].nodes, func(domain []int) bool {
-			return mayHold(nodes, domain, stages[gang.Stage], gang.Members) && !g.crowds(gang, nodes, domain, stages[gang.Stage], areas)
+			return mayHold(nodes, domain, stages[gang.Stage], gang.Members, &needs) && !crowds(distinct, nodes, domain, stages[gang.Stage], areas)
 		}) {
 			return gang
 		}
@@ -80,28 +81,62 @@ func (g Gangs) Impossible(nodes []Amounts, stages [][]Instance) *Gang {
 	return nil
 }
 
-// crowds reports whether members of a gang that have to be in distinct domains find too few on the nodes of a domain.
-func (g Gangs) crowds(gang *Gang, nodes []Amounts, domain []int, stage []Instance, areas []areas) bool {
-	return slices.ContainsFunc(g.Distinct, func(d Distinct) bool {
+// distinctIn returns the members of a gang that have to be in distinct domains, in the place of all that have to be.
+func (g Gangs) distinctIn(gang *Gang, stages [][]Instance) (list []Distinct) {
+	for _, d := range g.Distinct {
 		if d.Stage != gang.Stage {
-			return false
+			continue
 		}
-		members, within := d.of(gang.Members), map[int][]int{}
+		if d.Members = d.of(gang.Members); len(d.Members) > 0 {
+			d.needs = leastOf(stages[gang.Stage], d.Members)
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// crowds reports whether members of a gang that have to be in distinct domains find too few on the nodes of a domain.
+func crowds(distinct []Distinct, nodes []Amounts, domain []int, stage []Instance, areas []areas) bool {
+	return slices.ContainsFunc(distinct, func(d Distinct) bool {
+		within := map[int][]int{}
 		for _, n := range domain {
 			if a := areas[d.Level].of[n]; a >= 0 {
 				within[a] = append(within[a], n)
 			}
 		}
-		room := d.room(nodes, slices.Collect(maps.Values(within)), stage, members) // order does not matter: a sum
-		return room < int64(len(members))
+		room := d.room(nodes, slices.Collect(maps.Values(within)), stage, d.Members, d.needs) // order does not matter: a sum
+		return room < int64(len(d.Members))
 	})
 }
 
-// mayHold reports whether the nodes of a domain could hold some instances, as far as sums and numbers say.
-func mayHold(nodes []Amounts, domain []int, stage []Instance, members []int) bool {
-	needs, least := Amounts{}, stage[members[0]].Needs
+// sum is what some instances need: all of them, and the least of each resource.
+type sum struct{ all, least Amounts }
+
+func sumOf(stage []Instance, members []int) (s sum) {
+	s.least = leastOf(stage, members)
 	for _, m := range members {
-		needs, least = needs.Plus(stage[m].Needs), least.Min(stage[m].Needs)
+		s.all = s.all.Plus(stage[m].Needs)
+	}
+	return s
+}
+
+// leastOf returns the least that any of some instances, at least one, needs of each resource.
+func leastOf(stage []Instance, members []int) Amounts {
+	least := stage[members[0]].Needs
+	for _, m := range members {
+		least = least.Min(stage[m].Needs)
+	}
+	return least
+}
+
+// mayHold reports whether the nodes of a domain could hold some instances, as far as sums and numbers say.
+func mayHold(nodes []Amounts, domain []int, stage []Instance, members []int, needs *sum) bool {
+	var most Amounts // if they may use all of it
+	for _, n := range domain {
+		most = most.Plus(nodes[n].Max(Amounts{}))
+	}
+	if !needs.all.Fits(most) {
+		return false
 	}
 	var room Amounts
 	count, has := int64(0), make([]bool, len(members))
@@ -113,10 +148,10 @@ func mayHold(nodes []Amounts, domain []int, stage []Instance, members []int) boo
 			}
 		}
 		if usable {
-			room, count = room.Plus(nodes[n]), count+least.times(&nodes[n], int64(len(members)))
+			room, count = room.Plus(nodes[n]), count+needs.least.times(&nodes[n], int64(len(members)))
 		}
 	}
-	return needs.Fits(room) && count >= int64(len(members)) && !slices.Contains(has, false)
+	return needs.all.Fits(room) && count >= int64(len(members)) && !slices.Contains(has, false)
 }
 
 // times returns how often an amount is in another one, most at most.

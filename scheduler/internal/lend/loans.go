@@ -1,14 +1,21 @@
 package lend
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Loans is how a workflow's reservation is used. Used, Lent and Idle add up to Reserved.
+// Loans is how a workflow's reservation is used. Used, Lent, Idle and Lost add up to Reserved.
 type Loans struct {
 	Reserved, Used, Lent, Idle structs.WorkflowResources
+	// Lost is what it has lost, and nobody uses: of parts that are lost (see Missing), and GPUs that are bad.
+	Lost structs.WorkflowResources
+	// Bad names the GPUs of it that are bad, used or not, as a sentence; "": none.
+	Bad string
 	// To is what each lend block has lent, in their order.
 	To []structs.WorkflowLoan
 }
@@ -25,19 +32,29 @@ func LoansOf(w *world.World, key string) *Loans {
 		out.To[i].To, out.To[i].Share = l.To, l.Share
 	}
 	var mhz int64 // of a core
+	var gone world.Resources
+	var bad []string
 	for i := range c.Parts {
 		n, known := w.State(c.Parts[i].NodeID)
-		if !known {
-			continue
-		}
-		if n.Capacity != nil {
+		if known && n.Capacity != nil {
 			mhz = max(mhz, n.Capacity.MHzPerCore)
 		}
+		if part := &c.Parts[i]; !known || part.Lost {
+			gone = gone.Plus(world.Resources{
+				Amount: world.Vector{CPU: part.CPU, MemoryMB: part.MemoryMB, DiskMB: part.DiskMB}, Cores: part.Cores, Devices: part.Devices,
+			})
+			continue
+		}
 		p, _ := n.Part(key)
+		idle, lost := split(n, c, p)
 		add(&out.Reserved, n, p.Total)
 		add(&out.Used, n, p.Used)
 		add(&out.Lent, n, p.Lent)
-		add(&out.Idle, n, p.Idle)
+		add(&out.Idle, n, idle)
+		add(&out.Lost, n, lost)
+		if ids, _ := badOf(n, p); len(ids) > 0 {
+			bad = append(bad, badText(n, ids))
+		}
 		for _, u := range n.Usages {
 			if t := &u.Owner.Terms; t.BorrowsFrom() == key && len(c.Lend) > 0 {
 				to := &out.To[indexOf(c, t.LentTo())]
@@ -46,9 +63,62 @@ func LoansOf(w *world.World, key string) *Loans {
 			}
 		}
 	}
+	out.Bad = strings.Join(bad, "; ")
+	addOf(&out.Reserved, mhz, gone)
+	addOf(&out.Lost, mhz, gone)
 	out.licenses(w, c)
 	out.due(c, mhz)
 	return out
+}
+
+// split returns what idles of a part of a node, and what of that is lost: all of it if the part is, else its GPUs that are bad and that nobody uses.
+func split(n *world.NodeState, c *structs.WorkflowClaim, p world.Part) (idle, lost world.Resources) {
+	if p.Pending { // it waits for what comes free
+		return p.Idle, lost
+	}
+	if lostWith(n, c) {
+		return lost, p.Idle
+	}
+	_, unused := badOf(n, p)
+	lost.Devices = min(unused, p.Idle.Devices)
+	return p.Idle.Less(lost), lost
+}
+
+// badOf returns the devices of a part of a node that are bad, and how many of them nobody uses.
+func badOf(n *world.NodeState, p world.Part) (ids []string, unused int) {
+	if n.Capacity == nil || len(p.Devices) == 0 {
+		return nil, 0
+	}
+	for _, t := range n.Capacity.Trees {
+		for _, d := range t.Sick {
+			if !slices.Contains(p.Devices, t.IDs[d]) {
+				continue
+			}
+			if ids = append(ids, t.IDs[d]); !slices.ContainsFunc(n.Usages, func(u *world.Usage) bool { return uses(u, t.IDs[d]) }) {
+				unused++
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids, unused
+}
+
+// uses reports whether a usage has a device, or a share of it.
+func uses(u *world.Usage, id string) bool {
+	return slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id })
+}
+
+// badText states which GPUs of a node are bad.
+func badText(n *world.NodeState, ids []string) string {
+	name := structs.ShortID(n.ID)
+	if n.Node != nil {
+		name = n.Node.Name
+	}
+	if len(ids) == 1 {
+		return "GPU " + ids[0] + " of node " + name + " is bad"
+	}
+	last := len(ids) - 1
+	return "GPUs " + strings.Join(ids[:last], ", ") + " and " + ids[last] + " of node " + name + " are bad"
 }
 
 // PartsOn returns what workflows have reserved of a node, and how it is used; nil: nothing.
@@ -66,7 +136,9 @@ func PartsOn(w *world.World, nodeID string) (out []*structs.ReservedPart) {
 		add(&r.Reserved, n, p.Total)
 		add(&r.Used, n, p.Used)
 		add(&r.Lent, n, p.Lent)
-		add(&r.Idle, n, p.Idle)
+		idle, lost := split(n, c, p)
+		add(&r.Idle, n, idle)
+		add(&r.Lost, n, lost)
 		out = append(out, r)
 	}
 	return out
@@ -141,23 +213,33 @@ func atMostLent(c *structs.WorkflowClaim, of structs.WorkflowResources, mhz int6
 
 // add adds an amount of a node to resources, whose MHz are those of tasks that request no whole cores.
 func add(r *structs.WorkflowResources, n *world.NodeState, h world.Resources) {
+	var mhz int64
+	if n.Capacity != nil {
+		mhz = n.Capacity.MHzPerCore
+	}
+	addOf(r, mhz, h)
+}
+
+// addOf is add with what MHz a core has.
+func addOf(r *structs.WorkflowResources, mhz int64, h world.Resources) {
 	r.Cores += int64(h.Cores)
 	r.MemoryMB += h.Amount.MemoryMB
 	r.GPUs += int64(h.Devices)
-	mhz := h.Amount.CPU
-	if n.Capacity != nil {
-		mhz -= int64(h.Cores) * n.Capacity.MHzPerCore
-	}
-	r.CPU += max(0, mhz)
+	r.CPU += max(0, h.Amount.CPU-int64(h.Cores)*mhz)
 }
 
 // Missing returns the nodes of the parts of a reservation that are lost: nodes that are not ready any more, or gone, or not of its pool any more, or on which it
 // has no cells any more.
 func Missing(w *world.World, c *structs.WorkflowClaim) (nodes []string) {
 	for i := range c.Parts {
-		if n, known := w.State(c.Parts[i].NodeID); c.Parts[i].Lost || !known || n.Node == nil || !n.Node.Ready() || !n.Node.InPool(c.NodePool) {
+		if n, known := w.State(c.Parts[i].NodeID); c.Parts[i].Lost || !known || lostWith(n, c) {
 			nodes = append(nodes, c.Parts[i].NodeID)
 		}
 	}
 	return nodes
+}
+
+// lostWith reports whether a part of a reservation is lost with its node.
+func lostWith(n *world.NodeState, c *structs.WorkflowClaim) bool {
+	return n.Node == nil || !n.Node.Ready() || !n.Node.InPool(c.NodePool)
 }

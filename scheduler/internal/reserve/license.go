@@ -124,12 +124,12 @@ func suffice(t *taking, needs []structs.RequestedLicense, leave []*world.Usage, 
 
 // missingText says what is missing to be reserved, of nodes and of licenses.
 func (c *chooser) missingText(of workflow.Packing, r *request) string {
-	nodes, licenses := "", r.licenses.missing
-	if !of.Missing.IsZero() {
-		nodes = text(of.Missing, c.mhzPerCore()) + where(of, r)
+	const lacks = "there is not enough free: "
+	switch {
+	case of.Missing.IsZero():
+		return lacks + isMissing(r.licenses.missing, "")
+	case r.licenses.missing == "":
+		return lacks + isMissing(text(of.Missing, c.mhzPerCore()), where(of, r))
 	}
-	if nodes != "" && licenses != "" {
-		nodes += ", "
-	}
-	return "there is not enough free: " + nodes + licenses + " are missing"
+	return lacks + isMissing(text(of.Missing, c.mhzPerCore())+where(of, r)+", "+r.licenses.missing, "")
 }

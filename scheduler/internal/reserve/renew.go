@@ -1,6 +1,7 @@
 package reserve
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -136,7 +137,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 		}
 	}
 	if why != "" {
-		out.Missing = "the part on node " + strings.Join(names, ", ") + " is lost, and " + why
+		out.Missing = lostText(names) + ", and " + why
 		if !kept {
 			out.Keeps = x.keep(&r, lostAt)
 		}
@@ -144,6 +145,21 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	}
 	got.Licenses = c.Licenses
 	return got
+}
+
+// lostNamed is of how many nodes it is stated that the parts on them are lost.
+const lostNamed = 4
+
+// lostText states the parts on which nodes are lost.
+func lostText(nodes []string) string {
+	last := len(nodes) - 1
+	switch {
+	case last == 0:
+		return "the part on node " + nodes[0] + " is lost"
+	case len(nodes) > lostNamed:
+		return fmt.Sprintf("the parts on nodes %s and %d more are lost", strings.Join(nodes[:lostNamed], ", "), len(nodes)-lostNamed)
+	}
+	return "the parts on nodes " + strings.Join(nodes[:last], ", ") + " and " + nodes[last] + " are lost"
 }
 
 // nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.
@@ -185,7 +201,7 @@ func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
 	} else {
-		why = "nowhere is so much free: " + text(packed.Missing, x.mhzPerCore()) + where(packed, r) + " are missing"
+		why = "nowhere is so much free: " + isMissing(text(packed.Missing, x.mhzPerCore()), where(packed, r))
 	}
 	if out, ok := x.fromBands(r); ok {
 		return out, "", false

@@ -173,7 +173,7 @@ func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, neverText+text(later.Missing, c.mhzPerCore())+where(later, r)+" are missing"
+		out.Never, out.Missing = true, neverText+isMissing(text(later.Missing, c.mhzPerCore()), where(later, r))
 		return out, later.Apart
 	}
 	if r.kept {
@@ -363,4 +363,12 @@ func text(a workflow.Amounts, mhz int64) string {
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// isMissing states that amounts, as text writes them, are missing, and where.
+func isMissing(amounts, where string) string {
+	if strings.HasPrefix(amounts, "1 ") && !strings.Contains(amounts, ", ") {
+		return amounts + where + " is missing"
+	}
+	return amounts + where + " are missing"
 }

@@ -1,0 +1,40 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestLostIdlesNot: what a reservation has lost does not count as idle, whether it is lost with its node or as GPUs are bad, which are named.
+func TestLostIdlesNot(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 1)
+	x.reserve("default", nil, gpuStage("default", 8))
+	f := func(what string, idle, lost int64, bad string) {
+		t.Helper()
+		u := scheduler.WorkflowUse(x.w, "default/wf")
+		if u.Reserved.GPUs != 8 || u.Used.GPUs != 0 || u.Idle.GPUs != idle || u.Lost.GPUs != lost || (u.Lost.Cores+u.Lost.CPU == 0) != (lost < 8) || u.Bad != bad {
+			t.Errorf("%s: %+v", what, u)
+		}
+		if on := scheduler.ReservedOn(x.w, "n1"); len(on) != 1 || on[0].Idle.GPUs != idle || on[0].Lost.GPUs != lost {
+			t.Errorf("%s, on the node: %+v", what, on)
+		}
+	}
+	f("whole", 8, 0, "")
+	breaks := func(gpu int) {
+		x.changeNode("n1", func(n *structs.Node) {
+			devices := *n.NodeResources.Devices[0]
+			devices.Instances = append([]*structs.NodeDevice(nil), devices.Instances...)
+			is := *devices.Instances[gpu]
+			is.Healthy, devices.Instances[gpu] = false, &is
+			n.NodeResources.Devices[0] = &devices
+		})
+	}
+	breaks(3)
+	f("one is bad", 7, 1, "GPU n1-gpu-3 of node name-n1 is bad")
+	breaks(5)
+	f("two are bad", 6, 2, "GPUs n1-gpu-3 and n1-gpu-5 of node name-n1 are bad")
+	x.changeNode("n1", down)
+	f("the node is down", 0, 8, "GPUs n1-gpu-3 and n1-gpu-5 of node name-n1 are bad")
+}
