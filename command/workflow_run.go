@@ -160,16 +160,34 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 		}
 		ui.Table(e.out, withoutEmpty(nodes, 1))
 		if p.Leaving > 0 {
-			e.printf("%s without a claim in the cells of its namespace would leave.\n", plural(p.Leaving, "instance"))
+			e.printf("\n%s without a claim in the cells of its namespace would leave:\n", plural(p.Leaving, "instance"))
 		}
 		if p.Preempted > 0 {
-			e.printf("%s of lower bands or standing would be preempted.\n", plural(p.Preempted, "instance"))
+			e.printf("\n%s of lower bands or standing would be preempted:\n", plural(p.Preempted, "instance"))
 		}
+		printLeavers(&e.printer, p.Leavers)
 	}
 	printPlanForecast(&e.printer, p, e.now())
 	if p.Alive > 0 {
 		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end.\n", p.Alive, shellWord(p.ID))
 	}
+}
+
+// printLeavers prints whose instances would leave for a reservation.
+func printLeavers(p *printer, list []structs.WorkflowLeaver) {
+	if len(list) == 0 {
+		return
+	}
+	rows := [][]string{{"Namespace", "Job ID", "Task Group", "Instances", "Priority", "Band", "How"}}
+	for i := range list {
+		l := &list[i]
+		how := "stopped, back to the queue"
+		if l.Suspended {
+			how = "suspended"
+		}
+		rows = append(rows, []string{l.Namespace, l.JobID, l.TaskGroup, strconv.Itoa(l.Instances), strconv.Itoa(l.Priority), l.Band, how})
+	}
+	ui.Table(p.out, rows)
 }
 
 // printLends prints what the stages of a plan would lend, if the workflow lends anything.

@@ -332,7 +332,8 @@ func TestWorkflowStopped(t *testing.T) {
 	wants(t, strings.Join(workflowHints(w), "\n"), "Job \"c\" was stopped", "`nomadish workflow retry chip`")
 }
 
-// TestWorkflowPlanColumns: what a workflow needs nothing of is no column of its plan, and what whole cores have of MHz is not named beside them.
+// TestWorkflowPlanColumns: what a workflow needs nothing of is no column of its plan, and what whole cores have of MHz is not named beside them. Whose instances would
+// leave is.
 func TestWorkflowPlanColumns(t *testing.T) {
 	cores := structs.WorkflowResources{Cores: 8, MemoryMB: 100}
 	plan := structs.WorkflowPlan{ID: "numbers", Namespace: "default", NodePool: "default", Stages: []structs.WorkflowPlanStage{{Name: "a", Needs: cores}},
@@ -343,6 +344,17 @@ func TestWorkflowPlanColumns(t *testing.T) {
 		t.Error(got)
 	}
 	wants(t, out.String(), "Stage", "Cores", "node-1")
+	if strings.Contains(out.String(), "Band") {
+		t.Errorf("nobody leaves:\n%s", out.String())
+	}
+	out.Reset()
+	plan.Preempted, plan.Leavers = 5, []structs.WorkflowLeaver{
+		{Namespace: "team", JobID: "low", TaskGroup: "g", Instances: 3, Priority: 10, Band: "1-40"},
+		{Namespace: "team", JobID: "mid", TaskGroup: "g", Instances: 2, Priority: 50, Band: "41-70", Suspended: true},
+	}
+	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
+	wants(t, strings.Join(strings.Fields(out.String()), " "), "5 instances of lower bands or standing would be preempted:", "team low g 3 10 1-40 stopped, back to the queue",
+		"team mid g 2 50 41-70 suspended")
 }
 
 // TestWorkflowStageText: when a stage runs in a plan; of one that takes less than a second not twice the same.

@@ -177,6 +177,47 @@ func TestReservationByBandsLosesLeast(t *testing.T) {
 	}
 }
 
+// TestReservationByBandsTakesTheLowest: where some jobs of a workflow can only be had of a priority, the others are taken from lower ones, though fewer would leave of
+// that one, or though the packing would have a node that it empties of both.
+func TestReservationByBandsTakesTheLowest(t *testing.T) {
+	for name, c := range map[string]struct {
+		fill func(x *gpuWorkflows)
+		need []int
+		want map[string]int
+	}{
+		"fewer of the higher": {func(x *gpuWorkflows) {
+			x.filled("n1", "a20", 20, 8, 1)
+			x.filled("n2", "b20", 20, 8, 1)
+			x.filled("n3", "c30", 30, 1, 8)
+			x.filled("n4", "d30", 30, 2, 4)
+		}, []int{8, 8, 8}, map[string]int{"a20": 8, "b20": 8, "c30": 1}},
+		"both on one node": {func(x *gpuWorkflows) {
+			x.filled("n1", "a20", 20, 4, 1)
+			x.filled("n1", "b30", 30, 4, 1)
+			x.filled("n2", "c30", 30, 1, 8)
+			x.filled("n3", "own", 50, 1, 8)
+			x.filled("n4", "own", 50, 1, 8)
+		}, []int{8, 4}, map[string]int{"a20": 4, "c30": 1}},
+		"three of them": {func(x *gpuWorkflows) {
+			x.filled("n1", "a10", 10, 2, 4)
+			x.filled("n2", "b10", 10, 4, 2)
+			x.filled("n3", "c20", 20, 1, 8)
+			x.filled("n4", "d30", 30, 1, 8)
+			x.slotNode("n5", 16)
+			x.filled("n5", "e30", 30, 4, 4)
+		}, []int{16, 8, 4}, map[string]int{"a10": 2, "b10": 2, "e30": 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newBandWorkflows(t, 8, 8, 8, 8)
+			c.fill(x)
+			choice, why := x.preempts(stagesOf(c.need)...)
+			if got := x.left(choice); why != "" || !maps.Equal(got, c.want) {
+				t.Errorf("%q: %v leave, want %v", why, got, c.want)
+			}
+		})
+	}
+}
+
 // TestReservationRenewedByBands: the part that was lost with a node is taken from lower bands too, of nodes that have no part; nobody else leaves, and
 // nobody but of lower bands.
 func TestReservationRenewedByBands(t *testing.T) {

@@ -103,6 +103,65 @@ func TestRenewalKeepsElsewhere(t *testing.T) {
 	}
 }
 
+// TestKeptForLostRanks: what is kept in place of what a posted reservation has lost ranks as a claim: of a recognised job's instances those use it that have a
+// slot, and no others; what a reservation keeps that was never posted, all of them.
+func TestKeptForLostRanks(t *testing.T) {
+	for _, c := range []struct {
+		posted  bool
+		project string
+		want    int
+	}{{true, "", 0}, {true, "chip", 1}, {false, "", 0}, {false, "chip", 4}} {
+		w := newWorkflows(t, 8, 0)
+		w.slotNode("n2", 8)
+		w.gives("chip", 1)
+		w.submit("", "fill", 8)
+		w.claim.Parts[0].CPU, w.claim.Parts[0].MemoryMB = 6000, 6000
+		w.set()
+		w.changeNode("n1", down)
+		if w.claim.Keeps = w.renewed(stagesOf([]int{6})...).Keeps; coresOf(w.claim.Keeps)["n2"] != 6 {
+			t.Fatalf("kept: %+v", w.claim.Keeps)
+		}
+		if w.claim.Posted = c.posted; !c.posted {
+			w.claim.Parts, w.claim.Keeps = w.claim.Keeps, nil
+		}
+		w.set()
+		w.ends("fill", 4)
+		if w.submit(c.project, "others", 5); w.running("others") != c.want {
+			t.Errorf("posted %v, project %q: %d run, want %d", c.posted, c.project, w.running("others"), c.want)
+		}
+		for _, kept := range []bool{false, true} { // for who is not to have it
+			one := scheduler.ChooseReservation(w.w, "default/other", "default", stagesOf([]int{1}), structs.WorkflowReserve{Rule: structs.ReserveMax}, kept)
+			if one.Posted != (!kept && c.want < 4) {
+				t.Errorf("posted %v, project %q, kept %v: another one has reserved %v, missing %q", c.posted, c.project, kept, one.Posted, one.Missing)
+			}
+		}
+	}
+}
+
+// TestKeptForLostIsNotCommitted: what is kept in place of what a posted reservation has lost is committed for no other that is to be posted first, whatever its
+// priority; what one keeps that waits is none for who was posted.
+func TestKeptForLostIsNotCommitted(t *testing.T) {
+	for _, c := range []struct {
+		keeper, other   bool // whether they have been posted
+		priority, lower int
+		want            bool
+	}{{true, false, 40, 60, false}, {false, true, 60, 40, true}, {true, true, 60, 40, false}, {true, true, 40, 60, true}, {false, false, 60, 40, false}} {
+		w := newWorkflows(t, 8, 0)
+		w.slotNode("n2", 8)
+		on := []structs.WorkflowPart{{NodeID: "n2", CPU: 8000, MemoryMB: 8000}}
+		if w.claim.Posted, w.claim.Priority, w.claim.Keeps = c.keeper, c.priority, on; !c.keeper {
+			w.claim.Parts = on
+		}
+		w.set()
+		e := w.w.Edit()
+		scheduler.SetWorkflow(e, &structs.WorkflowClaim{Namespace: "default", ID: "other", Run: 1, NodePool: "default", Priority: c.lower, Posted: c.other})
+		lack := scheduler.ReservationLacks(e, &structs.WorkflowReservation{Namespace: "default", ID: "other", Run: 1, Posted: true, Parts: on}, false)
+		if (lack == "") != c.want {
+			t.Errorf("%+v: %q", c, lack)
+		}
+	}
+}
+
 // wantKept checks how many cores are kept free on a node in place of what was lost.
 func (w *workflows) wantKept(node string, cores int64) {
 	w.t.Helper()

@@ -256,7 +256,9 @@ type WorkflowPlan struct {
 	Leaving int `json:",omitempty"`
 	// Preempted counts the instances of lower bands, and of jobs that fail the submission check, that would leave for it.
 	Preempted int `json:",omitempty" codec:",omitempty"`
-	Nodes     []string
+	// Leavers is whose instances would leave for it, of either kind, those of the lowest priority first.
+	Leavers []WorkflowLeaver `json:",omitempty" codec:",omitempty"`
+	Nodes   []string
 	// Posted reports that all of it is free now. Missing is what keeps it from being reserved.
 	Posted  bool
 	Missing string
@@ -269,6 +271,19 @@ type WorkflowPlan struct {
 	// Forecast is when its stages would start and end, if that was requested; nil: it was not, or NoForecast states why it is not known.
 	Forecast   *RunForecast `json:",omitempty" codec:",omitempty"`
 	NoForecast string       `json:",omitempty" codec:",omitempty"`
+}
+
+// WorkflowLeaver is instances of a group of a job that would leave alike for the reservation of a workflow.
+type WorkflowLeaver struct {
+	Namespace string
+	JobID     string
+	TaskGroup string
+	Instances int
+	// Priority is that with which they were placed, Band the priorities of its band, such as "1-40".
+	Priority int
+	Band     string
+	// Suspended: they would be suspended; else they would be stopped, and return to the queue.
+	Suspended bool `json:",omitempty" codec:",omitempty"`
 }
 
 // WorkflowPlanStage is a stage of a plan.

@@ -27,7 +27,7 @@ type passedOver struct {
 //
 //   - after every entry: what is reserved is what is used, lent and idle of it, and what is not used is there, free or with borrowers; nobody
 //     but the workflow of the highest rank keeps what comes free for long, and never two;
-//   - jobs whose instances have to be on distinct hosts have as many nodes reserved, and run there;
+//   - jobs whose instances have to be on distinct hosts have as many nodes reserved, each with what one needs, are to be placed on as many, and run there;
 //   - of those who leave for a stage that starts as one plan, none could have stayed;
 //   - no stage starts before those before it are over, and no job is registered while it runs;
 //   - when faults have stopped and all workflows have ended: nothing is reserved, and no job of theirs is left.
@@ -278,11 +278,16 @@ func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 			list = append(list, r)
 		}
 	}
+	byRank(list)
+	return list
+}
+
+// byRank orders runs, the highest rank first.
+func byRank(list []*structs.WorkflowRun) {
 	slices.SortFunc(list, func(a, b *structs.WorkflowRun) int {
 		return cmp.Or(cmp.Compare(b.Workflow.Priority, a.Workflow.Priority), cmp.Compare(a.SubmitTime, b.SubmitTime),
 			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.ID, b.ID))
 	})
-	return list
 }
 
 // amounts are amounts of what workflows reserve, in the order of [amountNames].

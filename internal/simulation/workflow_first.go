@@ -1,7 +1,12 @@
 package simulation
 
 import (
+	"fmt"
+	"slices"
+	"time"
+
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/workflow"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/stages"
 	"github.com/nomadish/nomadish/structs"
@@ -11,7 +16,7 @@ import (
 func (w *workflows) first(snap *state.Snapshot) {
 	var keeps *structs.WorkflowRun
 	for r := range snap.Workflows(nil).Alive() {
-		if r.Posted || len(r.Parts) == 0 {
+		if r.Posted && len(r.Keeps) == 0 || !r.Posted && len(r.Parts) == 0 {
 			continue
 		}
 		if keeps != nil {
@@ -19,22 +24,56 @@ func (w *workflows) first(snap *state.Snapshot) {
 		}
 		keeps = r
 	}
-	list := waiting(snap)
-	for keeps != nil && len(list) > 0 && list[0].ID != keeps.ID && stages.Choose(snap.World(), list[0], false, scheduler.WorkflowBands{}).Never {
-		list = list[1:] // one that can never fit keeps nothing, and blocks no other
+	first := ""
+	if keeps != nil {
+		first = before(snap, keeps, w.now)
 	}
-	if keeps == nil || len(list) > 0 && list[0].ID == keeps.ID {
+	if first == "" {
 		w.passed = nil
 		return
 	}
-	pair := keeps.ID + " before nobody"
-	if len(list) > 0 {
-		pair = keeps.ID + " before " + list[0].ID
-	}
-	switch p := w.passed; {
+	switch pair, p := keeps.ID+" before "+first, w.passed; {
 	case p == nil || p.by != w.leader || p.pair != pair || w.leader != nil && w.leader.over:
 		w.passed = &passedOver{w.leader, pair, w.now}
 	case w.now-p.since > passedOverFor:
-		w.fail("what comes free is kept for workflow %s since %s", pair, p.since)
+		w.fail("what comes free is kept for workflow %s since %s:%s", pair, p.since, keepers(snap))
 	}
+}
+
+// before returns which run is to keep what comes free before the one that does, "nobody" if that is to keep nothing, "" if it is the first: those that have
+// lost parts of their reservations come before those that wait for theirs, whatever their priority. A run that can never fit keeps nothing, and blocks no other.
+func before(snap *state.Snapshot, keeps *structs.WorkflowRun, now time.Duration) string {
+	var lost []*structs.WorkflowRun
+	for r := range snap.Workflows(nil).Alive() {
+		if r.Posted && len(scheduler.LostParts(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))) > 0 {
+			lost = append(lost, r)
+		}
+	}
+	byRank(lost)
+	for _, r := range slices.Concat(lost, waiting(snap)) {
+		if r.ID == keeps.ID {
+			return ""
+		}
+		hopes := false
+		if r.Posted {
+			c, _ := stages.Renew(snap.World(), r, scheduler.WorkflowRenewal{}, workflow.BandsAt(snap, epoch.Add(now)))
+			hopes = c.Missing == "" || len(c.Keeps) > 0
+		} else {
+			hopes = !stages.Choose(snap.World(), r, false, workflow.BandsAt(snap, epoch.Add(now))).Never
+		}
+		if hopes {
+			return r.ID
+		}
+	}
+	return "nobody"
+}
+
+// keepers describes the runs that keep what comes free, or might.
+func keepers(snap *state.Snapshot) string {
+	text := ""
+	for r := range snap.Workflows(nil).Alive() {
+		text += fmt.Sprintf("\n    %s: %s, priority %d, submitted %d, posted %v, lacks %q, keeps %+v, lost %v", r.ID, r.State, r.Workflow.Priority, r.SubmitTime, r.Posted, r.Missing, r.Keeps,
+			scheduler.LostParts(snap.World(), structs.WorkflowKey(r.Namespace, r.ID)))
+	}
+	return text
 }

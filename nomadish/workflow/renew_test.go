@@ -22,9 +22,9 @@ func (s *started) node(id string, mhz int64, status string) {
 }
 
 // TestRenewalKeepsWhatComesFree: what was lost of a reservation is kept free of others as it comes, as a whole reservation is, until all of it is there; who
-// waits with a higher rank keeps it instead.
+// waits keeps nothing until then, whatever its priority, and has what is kept only after the other.
 func TestRenewalKeepsWhatComesFree(t *testing.T) {
-	for _, higher := range []bool{false, true} {
+	for _, waits := range []int{0, 40, 60} { // the priority of who waits beside it
 		w := lendingWorkflow("chip", 50, []int{1000}, []int{8000})
 		w.Lend = nil
 		s := startedWith(t, nil, w)
@@ -45,12 +45,9 @@ func TestRenewalKeepsWhatComesFree(t *testing.T) {
 		if text := s.run().Missing; !strings.HasPrefix(text, "the part on node name of n-a is lost") {
 			t.Error(text)
 		}
-		if higher {
-			s.runs(lendingWorkflow("first", 60, []int{8000}))
-			if s.step(); keeps() != "first" || len(s.run().Keeps) > 0 || len(s.run().Parts) != 1 {
-				t.Fatalf("%s keeps what comes free, and chip %+v", keeps(), s.run().Keeps)
-			}
-			continue
+		waiting := func() *structs.WorkflowRun { return s.Store.Snapshot().Workflows(nil).Get("default", "waits") }
+		if waits > 0 {
+			s.runs(lendingWorkflow("waits", waits, []int{1000}))
 		}
 		for ends := 1; s.run().Missing != ""; ends++ {
 			if ends > 8 {
@@ -58,10 +55,15 @@ func TestRenewalKeepsWhatComesFree(t *testing.T) {
 			}
 			s.ends(s.live("flood-1000")[0])
 			s.decide("flood-1000") // before the reservation is looked at
-			s.step()
+			if s.step(); waits > 0 && s.run().Missing != "" && (waiting().Posted || len(waiting().Parts) > 0 || waiting().Missing == "") {
+				t.Fatalf("priority %d: posted %v, keeps %+v, missing %q", waits, waiting().Posted, waiting().Parts, waiting().Missing)
+			}
 		}
-		if r := s.run(); len(r.Parts) != 1 || r.Parts[0].NodeID != "n-b" || len(r.Keeps) > 0 || len(scheduler.PendingWorkflows(s.Store.Snapshot().World())) > 0 {
+		if r := s.run(); len(r.Parts) != 1 || r.Parts[0].NodeID != "n-b" || len(r.Keeps) > 0 || waits == 0 && len(scheduler.PendingWorkflows(s.Store.Snapshot().World())) > 0 {
 			t.Errorf("renewed: %+v, kept %+v", r.Parts, r.Keeps)
+		}
+		if waits > 0 && keeps() != "waits" {
+			t.Errorf("%s keeps what comes free", keeps())
 		}
 	}
 }

@@ -188,10 +188,9 @@ func (v *reserving) reserve(ctx context.Context, between func() bool) {
 // looked at.
 func (v *reserving) round(ctx context.Context, between func() bool) (again bool) {
 	snap := v.d.store.Snapshot()
-	list := slices.Concat(waiting(snap), losing(snap))
+	list := slices.Concat(losing(snap), waiting(snap)) // what was guaranteed to a run, and was lost, comes before what nobody has yet
 	v.waits = len(list) > 0
 	v.forget(list)
-	slices.SortFunc(list, stages.Compare)
 	k := keeping{v: v}
 	if k.letGo(ctx, func(c *structs.WorkflowClaim) bool {
 		return !slices.ContainsFunc(list, func(r *structs.WorkflowRun) bool { return r.Namespace == c.Namespace && r.ID == c.ID })
@@ -276,7 +275,8 @@ func licensesShort(snap *state.Snapshot, r *structs.WorkflowRun) string {
 	return strings.Join(short, "; ")
 }
 
-// keeping is who keeps what comes free, as far as a round has seen: of each node pool, and of licenses, the first run that waits and is not never to fit.
+// keeping is who keeps what comes free, as far as a round has seen: of each node pool, and of licenses, the first run that has lost something, or waits, and is
+// not never to fit.
 type keeping struct {
 	v        *reserving
 	pools    map[string]bool

@@ -408,6 +408,7 @@ func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPla
 	if plan.Leaving = len(c.Stops); c.Preempts {
 		plan.Leaving, plan.Preempted = 0, plan.Leaving
 	}
+	plan.Leavers = leaversOf(snap, c.Stops)
 	for i := range plan.Packing {
 		if n := snap.Node(nil, plan.Packing[i].NodeID); n != nil {
 			plan.Nodes = append(plan.Nodes, n.Name)

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -179,7 +180,7 @@ func (f fixed) IfRun(_ context.Context, entry *structs.WorkflowRunEntry) (*struc
 	return f.run(entry)
 }
 
-// TestPlanPreempts: a plan counts whom the reservation would preempt, where batch jobs preempt; else it would wait.
+// TestPlanPreempts: a plan counts whom the reservation would preempt, and names their jobs, where batch jobs preempt; else it would wait.
 func TestPlanPreempts(t *testing.T) {
 	t.Parallel()
 	e, site := at(t, "")
@@ -198,6 +199,10 @@ func TestPlanPreempts(t *testing.T) {
 		reply, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()})
 		if err != nil || reply.Plan.Posted != on || (reply.Plan.Preempted == 1) != on || reply.Plan.Leaving != 0 || (reply.Plan.Missing == "") != on {
 			t.Errorf("preemption %v: %+v %v", on, reply.Plan, err)
+		}
+		want := []structs.WorkflowLeaver{{Namespace: "default", JobID: "low", TaskGroup: "g", Instances: 1, Priority: 10, Band: "1-40"}}
+		if got := reply.Plan.Leavers; on && !slices.Equal(got, want) || !on && len(got) > 0 {
+			t.Errorf("preemption %v: %+v leave, want %+v", on, got, want)
 		}
 	}
 }

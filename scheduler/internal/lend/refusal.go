@@ -20,6 +20,8 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 		return "which does not lend it to this job now"
 	case !c.Posted:
 		return "which waits for the rest of its reservation, and keeps what comes free"
+	case len(c.Lend) == 0 && c.KeepsFree():
+		return "which lends to nobody, and keeps what comes free in place of what it has lost"
 	case len(c.Lend) == 0:
 		return "which lends to nobody"
 	case c.Closed:

@@ -71,6 +71,15 @@ func partsLack(e *world.Edit, was, c *structs.WorkflowClaim, raises bool) string
 	return ""
 }
 
+// keepsBefore reports whether one reservation ranks before another one, so that this may have nothing of what that keeps: in place of what was lost of one that
+// was posted before all that wait, else by priority. Of the same priority who came first keeps it: that is chosen, not judged.
+func keepsBefore(o, c *structs.WorkflowClaim) bool {
+	if o.Posted != c.Posted {
+		return o.Posted
+	}
+	return o.Priority > c.Priority
+}
+
 func containsPart(list []structs.WorkflowPart, p *structs.WorkflowPart) bool {
 	for i := range list {
 		if list[i].Equal(*p) {
@@ -98,7 +107,7 @@ func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart,
 	if !inCells {
 		free = free.Less(Kept(n, func(key string) bool {
 			o := world.WorkflowEdit{E: e}.Claim(key)
-			return key != c.Key() && o != nil && o.Priority > c.Priority // of the same priority who came first keeps it: that is chosen, not judged
+			return key != c.Key() && o != nil && keepsBefore(o, c)
 		}))
 	}
 	if lack := free.Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {
@@ -143,7 +152,9 @@ func Free(n *world.NodeState, key string) world.Resources {
 	}
 	withheld := n.Withheld(&world.Taker{Workflow: key, Recognised: true})
 	for _, p := range n.Parts() {
-		withheld = withheld.Less(p.Beside) // what borrowers use beside another reservation is lent once the rest is reserved
+		if withheld = withheld.Less(p.Beside); p.Renews && p.Workflow != key { // what borrowers use beside another reservation is lent once the rest is reserved
+			withheld = withheld.Less(p.Idle) // it is for who chooses, or judges, whether that is left free, see Kept
+		}
 	}
 	free := world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}.Less(withheld)
 	if part, has := n.Part(key); has {

@@ -1,7 +1,6 @@
 package reserve
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,8 +14,8 @@ import (
 )
 
 // Where bands are on, a workflow takes from lower bands what is not free (part 5), by the rules of part 3: the lowest priority is looked for with which
-// it packs if all of that priority and below may leave, then the fewest nodes, those first where fewest would leave. On the nodes that it packs into then
-// just enough leave. Those that fail the submission check leave for it with bands off, too (part 4).
+// it packs if all of that priority and below may leave, then on which nodes any of each priority have to, from the highest down: see [preemption.fewest]. On the
+// nodes that it packs into then just enough leave. Those that fail the submission check leave for it with bands off, too (part 4).
 
 // Bands are from whom a workflow may take what it reserves.
 type Bands struct {
@@ -40,10 +39,9 @@ type preemption struct {
 	asIs []world.Resources // what may be reserved of each node as it is
 	most int               // the highest priority that is taken from
 	// leave are those of each gang that can leave then.
-	leave map[world.GangName]map[string]bool
-	// losing are the nodes that somebody can leave then, those first that the fewest would; emptied is what may be reserved of each node without them.
-	losing  []int
-	emptied []world.Resources
+	leave   map[world.GangName]map[string]bool
+	losses  [][]loss // of each node, by priority, the lowest first
+	upToOn  []int    // up to which priority it is taken from on each node
 	leavers []leaver
 }
 
@@ -64,22 +62,22 @@ func (c *chooser) fromBands(r *request) (out Choice, ok bool) {
 		p.asIs = append(p.asIs, p.freeOf(i, n))
 	}
 	var named map[int][]string
-	pack := func(losing int) (packed workflow.Packing) {
-		packed, named = c.packWithin(r, p.amounts(losing), p.as(losing))
+	pack := func(upTo []int) (packed workflow.Packing) {
+		packed, named = c.packWithin(r, p.amounts(upTo), p.as(upTo))
 		return packed
 	}
-	works := func(most int) bool {
+	works := func(upTo []int) bool { return pack(upTo).Missing.IsZero() }
+	all := func(most int) bool {
 		p.upTo(most)
-		return pack(len(p.losing)).Missing.IsZero()
+		return works(slices.Repeat([]int{most}, len(p.nodes)))
 	}
-	highest := levels[len(levels)-1]
-	if !works(highest) {
+	if !all(levels[len(levels)-1]) {
 		return out, false
 	}
-	if most := levels[first(len(levels)-1, func(at int) bool { return works(levels[at]) })]; p.most != most {
-		p.upTo(most)
-	}
-	packed := pack(first(len(p.losing), func(n int) bool { return pack(n).Missing.IsZero() }))
+	at := first(len(levels)-1, func(at int) bool { return all(levels[at]) })
+	p.upTo(levels[at])
+	p.upToOn = p.fewest(levels[:at+1], works)
+	packed := pack(p.upToOn)
 	if !packed.Missing.IsZero() {
 		return out, false
 	}
@@ -167,56 +165,6 @@ func (p *preemption) leaves(u *world.Usage) bool {
 	return leave[u.ID]
 }
 
-// without returns a node as it would be without all that can leave, and how many these are.
-func (p *preemption) without(i int) (n *world.NodeState, count int) {
-	n = p.nodes[i]
-	for _, u := range p.nodes[i].Usages {
-		if p.leaves(u) {
-			if count++; count == 1 {
-				n = world.TrialOf(n)
-			}
-			n.Give(u)
-		}
-	}
-	return n, count
-}
-
-// upTo has those leave alone that are of a priority and below.
-func (p *preemption) upTo(most int) {
-	p.most, p.leave = most, map[world.GangName]map[string]bool{}
-	p.losing, p.emptied = nil, slices.Clone(p.asIs)
-	loss := make([]int, len(p.nodes))
-	for i := range p.nodes {
-		var n *world.NodeState
-		if n, loss[i] = p.without(i); loss[i] > 0 && !p.taken[i] {
-			p.losing, p.emptied[i] = append(p.losing, i), p.freeOf(i, n)
-		}
-	}
-	slices.SortStableFunc(p.losing, func(a, b int) int { return cmp.Compare(loss[a], loss[b]) })
-}
-
-// amounts returns what may be reserved of each node without those who can leave the first of those nodes that lose somebody.
-func (p *preemption) amounts(losing int) []workflow.Amounts {
-	list := slices.Clone(p.asIs)
-	for _, i := range p.losing[:losing] {
-		list[i] = p.emptied[i]
-	}
-	return p.besideSlots(list, false)
-}
-
-// as is the nodes without those who can leave the first of those that lose somebody.
-func (p *preemption) as(losing int) nodesAs {
-	as := p.chooser.without(p.leaves)
-	emptied := as.state
-	as.state = func(i int) *world.NodeState {
-		if slices.Contains(p.losing[:losing], i) {
-			return emptied(i)
-		}
-		return p.nodes[i]
-	}
-	return as
-}
-
 // freeOf returns what may be reserved of a node that is as n is.
 func (p *preemption) freeOf(i int, n *world.NodeState) world.Resources {
 	if p.taken[i] {
@@ -238,7 +186,7 @@ func (p *preemption) nameParts(list []workflow.Part, parts []structs.WorkflowPar
 			continue
 		}
 		i := list[k].Node
-		n, _ := p.without(i)
+		n := p.without(i, p.upToOn[i])
 		if parts[k].DeviceIDs = nameOf(n, p.key, parts[k].Devices, p.isSpare(i)); parts[k].DeviceIDs == nil {
 			return false
 		}

@@ -183,7 +183,7 @@ func (s *Search) Rewind() {
 		}
 	}
 	for key, c := range world.PendingWorkflows(world.Base(s.Edit)).All {
-		if by := &s.Request.By; !by.Entitled && !by.Recognised && !by.IsOf(key) {
+		if by := &s.Request.By; !by.Entitled && (!by.Recognised || c.Posted) && !by.IsOf(key) {
 			continue
 		}
 		for _, p := range c.KeptParts() {

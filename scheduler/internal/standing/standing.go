@@ -51,7 +51,7 @@ func HasFailed(w *world.World, u *world.Usage) bool {
 	return w.Slots().Spec(of.Project).Check(&of.Submission) != slots.Recognised
 }
 
-// Recognised reports whether the submission check recognises the job of a usage, so that it ranks above the reservation of a workflow that is pending.
+// Recognised reports whether the submission check recognises the job of a usage, so that it ranks above the reservation of a workflow that is pending, if that was not posted before.
 func Recognised(w *world.World, u *world.Usage) bool {
 	return world.PendingWorkflows(w).Len() > 0 && u.Owner.Terms.Slots != nil && w.Slots() != nil && !HasFailed(w, u)
 }

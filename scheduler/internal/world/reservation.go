@@ -37,7 +37,7 @@ type Taker struct {
 	RequestName
 	Ends int64 // Unix nanoseconds; 0: nobody knows
 	// Entitled: it takes what its owner is guaranteed; no request's reservation binds it. Recognised: the submission check recognised it, so
-	// that it ranks above workflows' reservations that are pending.
+	// that it ranks above workflows' reservations that are pending, but for what those keep that were posted, in place of what they have lost.
 	Entitled, Recognised bool
 	// Workflow names the workflow whose reservation it uses, and Borrows the one from whose reservation it may borrow; "": none.
 	Workflow, Borrows string

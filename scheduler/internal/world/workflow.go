@@ -84,7 +84,9 @@ func resourcesOf(u *Usage, counted *[]string) Resources {
 type Part struct {
 	Workflow string // see structs.WorkflowKey
 	Pending  bool
-	Total    Resources
+	// Renews: it is pending in place of what a posted reservation has lost.
+	Renews bool
+	Total  Resources
 	// Devices are the IDs of the devices that it holds; none: any.
 	Devices []string
 	claims  *Usage // see ClaimsOf
@@ -189,9 +191,10 @@ func (n *NodeState) Withheld(by *Taker) (h Resources) {
 }
 
 // mayUse reports whether a reservation does not bind a taker: it is its own, lends to it, or is pending and of lower rank, or of its own run, which keeps room
-// in place of what it has lost: what runs there uses the reservation once this is whole.
+// in place of what it has lost: what runs there uses the reservation once this is whole. What is kept so ranks as the claim that it is part of: who has no claim,
+// recognised or not, leaves it free.
 func (t *Taker) mayUse(p *Part) bool {
-	return p.Workflow == t.Workflow || !p.Pending && p.Workflow == t.Borrows || p.Pending && (t.Entitled || t.Recognised || t.IsOf(p.Workflow))
+	return p.Workflow == t.Workflow || !p.Pending && p.Workflow == t.Borrows || p.Pending && (t.Entitled || t.Recognised && !p.Renews || t.IsOf(p.Workflow))
 }
 
 // IsOf reports whether a taker is of a job of a workflow.
@@ -287,7 +290,7 @@ func (x WorkflowEdit) addParts(c *structs.WorkflowClaim, list, had []structs.Wor
 			continue
 		}
 		s := StateToChange(x.E, p.NodeID)
-		part := Part{Workflow: c.Key(), Pending: pending, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
+		part := Part{Workflow: c.Key(), Pending: pending, Renews: pending && c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
 		part.claims = ClaimsOf(c, &p)
 		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
 		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
