@@ -1,13 +1,18 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/nomadish/nomadish/client/sim"
 	"github.com/nomadish/nomadish/command/agent"
+	"github.com/nomadish/nomadish/command/agent/config"
+	"github.com/nomadish/nomadish/command/jobspec"
+	"github.com/nomadish/nomadish/command/jobspec/hclfile"
 )
 
 var (
@@ -105,6 +110,82 @@ func misdocumented(line string, whole bool) string {
 		return ""
 	}
 	return s.miscounts(args)
+}
+
+var (
+	documentedFile = regexp.MustCompile("(?ms)^ *```hcl\n(.*?)^ *```$")
+	documentedWord = regexp.MustCompile(`(?m)^ *[a-z_]+`)
+)
+
+// fragments are what stands around blocks that pages show alone.
+var fragments = map[string]string{
+	"disconnect": "job \"doc\" {\ngroup \"g\" {\n%s\ntask \"t\" {\ndriver = \"mock_driver\"\n}\n}\n}",
+	"constraint": "job \"doc\" {\ngroup \"g\" {\n%s\ntask \"t\" {\ndriver = \"mock_driver\"\n}\n}\n}",
+	"task":       "job \"doc\" {\ngroup \"g\" {\n%s\n}\n}",
+	"device":     "job \"doc\" {\ngroup \"g\" {\ntask \"t\" {\ndriver = \"mock_driver\"\nresources {\n%s\n}\n}\n}\n}",
+	"window":     "virtual_cluster \"doc\" {\n%s\n}",
+}
+
+// TestDocumentedFiles: the files in HCL that pages show, and parts of such, are read without an error.
+func TestDocumentedFiles(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range documentedFile.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if err := readDocumented(m[1]); err != nil {
+				t.Errorf("%s: %v in\n%s", page, err, m[1])
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d files: this test does not find them", found)
+	}
+}
+
+// readDocumented reads a file that a page shows; its first word that begins a line says what it is.
+func readDocumented(text string) error {
+	first := strings.TrimSpace(documentedWord.FindString(text))
+	if around, ok := fragments[first]; ok {
+		text = fmt.Sprintf(around, text)
+		first = documentedWord.FindString(text)
+	}
+	options := jobspec.Options{Options: hclfile.Options{AllowFS: true, BaseDir: "../examples/slurm"}}
+	var err error
+	switch first {
+	case "job":
+		_, _, err = jobspec.Parse("doc.hcl", []byte(text), options)
+	case "workflow":
+		_, err = jobspec.ParseWorkflow("doc.hcl", []byte(text), options, func(string) ([]byte, error) {
+			return []byte("job \"j\" {\ntype = \"batch\"\ngroup \"g\" {\ntask \"t\" {\ndriver = \"mock_driver\"\n}\n}\n}"), nil
+		})
+	case "shape":
+		_, err = sim.Parse([]byte(text), "doc.hcl")
+	case "virtual_cluster":
+		_, err = readVirtualClusters(strings.NewReader(text), "-", false)
+	case "project", "flow":
+		_, err = readProjects(strings.NewReader(text), "-", projectHCL)
+	case "license":
+		_, err = readLicenses(strings.NewReader(text), "-", false)
+	case "node_pool":
+		_, err = readNodePool(&env{in: strings.NewReader(text)}, "-", false)
+	case "name":
+		if strings.Contains(text, "data_dir") {
+			_, err = config.Default().Merge("doc.hcl", []byte(text))
+		} else {
+			_, err = readNamespace(strings.NewReader(text), "-", false)
+		}
+	default:
+		_, err = config.Default().Merge("doc.hcl", []byte(text))
+	}
+	return err
 }
 
 // flagOf returns the name of the flag that a word of a command line is.
