@@ -11,7 +11,7 @@ import (
 
 func allocSuspend() spec {
 	return spec{
-		synopsis: "Suspend an allocation's tasks in place and free its CPU and devices",
+		synopsis: "Suspend an allocation's tasks in place and free its CPU",
 		takes:    "allocation", usage: "<allocation>", example: "5f3a9c01",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			detach := fs.Bool("detach", false, "do not wait until the tasks are suspended")

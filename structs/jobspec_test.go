@@ -282,6 +282,10 @@ func TestWarnings(t *testing.T) {
 		`job "j" > group "g" > task "t": volume_mount:`)
 	f(oneTask(t, "", `,"Update":{"Canary":1}`, ""), `job "j" > group "g" > update: canary:`)
 	f(oneTask(t, `,"Type":"system"`, `,"Update":{"Canary":25}`, ""), `job "j" > group "g" > update: canary:`)
+	f(oneTask(t, "", `,"Update":{"Stagger":30000000000,"ProgressDeadline":600000000000}`, "")) // the defaults, which Nomad's clients fill in
+	f(oneTask(t, "", `,"Update":{"Stagger":0,"ProgressDeadline":0}`, ""))
+	f(oneTask(t, "", `,"Update":{"Stagger":1000000000,"ProgressDeadline":3600000000000}`, ""),
+		`job "j" > group "g" > update: stagger:`, `job "j" > group "g" > update: progress_deadline:`)
 }
 
 func TestNoWarningOfAnyPolicy(t *testing.T) {

@@ -52,12 +52,12 @@ const (
 type UpdateStrategy struct {
 	_struct sparse `entry:",omitempty"`
 
-	Stagger          *time.Duration `hcl:"stagger" check:"min=0"`                                // kept, and without effect: max_parallel and the health of instances set the pace
+	Stagger          *time.Duration `hcl:"stagger" check:"min=0"`                                // max_parallel and the health of instances set the pace instead
 	MaxParallel      *int           `hcl:"max_parallel" check:"min=0"`                           // how many instances are replaced at once; 0: all
 	HealthCheck      *string        `hcl:"health_check" check:"oneof=checks|task_states|manual"` // what makes an instance healthy: its tasks run (checks is the same: there are no service checks yet), or an operator states it
 	MinHealthyTime   *time.Duration `hcl:"min_healthy_time" check:"min=0"`                       // how long an instance must run to count as healthy
 	HealthyDeadline  *time.Duration `hcl:"healthy_deadline" check:"min=0"`                       // within what time it must be healthy
-	ProgressDeadline *time.Duration `hcl:"progress_deadline" check:"min=0"`                      // kept, and without effect: there are no deployments yet
+	ProgressDeadline *time.Duration `hcl:"progress_deadline" check:"min=0"`                      // there are no deployments that it could end
 	Canary           *int           `hcl:"canary" check:"min=0"`
 	AutoRevert       *bool          `hcl:"auto_revert"`
 	AutoPromote      *bool          `hcl:"auto_promote"`

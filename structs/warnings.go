@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 )
 
 // noBehaviour lists the fields that are accepted, kept and returned, but that
@@ -25,6 +26,8 @@ var noBehaviour = sync.OnceValue(func() map[string]string {
 	TaskGroup.ShutdownDelay
 	EphemeralDisk.Sticky
 	EphemeralDisk.Migrate
+	UpdateStrategy.Stagger:30s
+	UpdateStrategy.ProgressDeadline:10m
 	UpdateStrategy.Canary
 	UpdateStrategy.AutoRevert
 	UpdateStrategy.AutoPromote
@@ -112,6 +115,10 @@ func states(v reflect.Value, means string) bool {
 		return v.Len() > 0
 	case reflect.String:
 		return v.String() != "" && v.String() != means
+	case reflect.Int64:
+		if d, err := time.ParseDuration(means); err == nil && v.Int() == int64(d) {
+			return false
+		}
 	}
 	return !v.IsZero()
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/shirou/gopsutil/v4/disk"
 
+	"github.com/nomadish/nomadish/internal/diskroom"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -17,7 +17,7 @@ type Options struct {
 	Dirs     []string          // on the disks; they must exist
 	Limit    structs.DiskLimit // when a disk counts as full
 	Interval time.Duration     // between two looks (1 s)
-	// Measure looks how much room there is (Measure). For tests.
+	// Measure looks how much room there is (diskroom.Measure). For tests.
 	Measure func(dir string) (structs.DiskRoom, error)
 	Logger  hclog.Logger
 }
@@ -39,25 +39,12 @@ func NewWatch(o Options) *Watch {
 		o.Interval = time.Second
 	}
 	if o.Measure == nil {
-		o.Measure = Measure
+		o.Measure = diskroom.Measure
 	}
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
 	return &Watch{o: o, changed: make(chan struct{}, 1), bad: map[string]bool{}, blind: map[string]bool{}}
-}
-
-// Measure queries the system for how much room there is where dir is. Without a file left to make there is none.
-func Measure(dir string) (structs.DiskRoom, error) {
-	u, err := disk.Usage(dir)
-	if err != nil {
-		return structs.DiskRoom{}, fmt.Errorf("room on the disk of %s: %w", dir, err)
-	}
-	r := structs.DiskRoom{Path: dir, Total: u.Total, Free: u.Free}
-	if u.InodesTotal > 0 && u.InodesFree == 0 {
-		r.Free = 0
-	}
-	return r, nil
 }
 
 // Full returns why a disk counts as full, in words that stay the same while it does; empty: there is room.

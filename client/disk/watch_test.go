@@ -59,7 +59,4 @@ func TestWatch(t *testing.T) {
 	if none.Full() != "" || none.Changed() != nil {
 		t.Error("no disk is full")
 	}
-	if r, err := Measure(t.TempDir()); err != nil || r.Total == 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/nomadish/nomadish/internal/diskroom"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -20,7 +21,7 @@ type Options struct {
 	Dir      string            // on the disk; it must exist
 	Limit    structs.DiskLimit // when it counts as full
 	Interval time.Duration     // between two looks (1 s)
-	// Measure looks how much room there is (Measure), Try whether something can be written (Try). For tests.
+	// Measure looks how much room there is (diskroom.Measure), Try whether something can be written (Try). For tests.
 	Measure func(dir string) (structs.DiskRoom, error)
 	Try     func(dir string) error
 	Logger  hclog.Logger
@@ -52,7 +53,7 @@ func NewWatch(o Options) *Watch {
 		o.Interval = time.Second
 	}
 	if o.Measure == nil {
-		o.Measure = Measure
+		o.Measure = diskroom.Measure
 	}
 	if o.Try == nil {
 		o.Try = Try
@@ -61,20 +62,6 @@ func NewWatch(o Options) *Watch {
 		o.Logger = hclog.NewNullLogger()
 	}
 	return &Watch{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
-}
-
-// Measure returns the room on the file system of dir.
-func Measure(dir string) (structs.DiskRoom, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return structs.DiskRoom{}, fmt.Errorf("room on the disk of %s: %w", dir, err)
-	}
-	block := uint64(max(0, s.Bsize)) // not negative
-	r := structs.DiskRoom{Path: dir, Total: s.Blocks * block, Free: s.Bavail * block}
-	if s.Files > 0 && s.Ffree == 0 { // no file can be made any more
-		r.Free = 0
-	}
-	return r, nil
 }
 
 // tryBytes is how much Try writes: more than one small write of Raft's.
