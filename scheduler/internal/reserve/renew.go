@@ -143,8 +143,8 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 		}
 		return out
 	}
-	if fewer, ok := x.withoutUnused(&r, got.Parts); ok {
-		got = fewer
+	if less, ok := x.withoutUnused(&r, got.Parts); ok {
+		got = less
 	}
 	got.Licenses = c.Licenses
 	return got
