@@ -143,7 +143,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 		}
 		return out
 	}
-	if less, ok := x.withoutUnused(&r, got.Parts); ok {
+	if less, ok := withoutUnused(x, &r, got.Parts); ok {
 		got = less
 	}
 	got.Licenses = c.Licenses
@@ -152,7 +152,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 
 // withoutUnused returns what is reserved beside only those of the parts that are left which the run uses. false: it uses all of them, no more is reserved than
 // has to be, or it is no less so. A gang may need a rack, or another cell, where nothing is left: what was left for it elsewhere would stay reserved beside that.
-func (x *chooser) withoutUnused(r *request, with []structs.WorkflowPart) (out Choice, ok bool) {
+func withoutUnused(x *chooser, r *request, with []structs.WorkflowPart) (out Choice, ok bool) {
 	if sumOf(with).Fits(r.want) {
 		return out, false
 	}
