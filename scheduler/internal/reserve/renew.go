@@ -111,7 +111,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
 		if !ready || p.Lost {
-			if names = append(names, x.nodeName(p.NodeID)); ready {
+			if names = append(names, nodeName(x, p.NodeID)); ready {
 				lostAt = append(lostAt, i)
 			}
 			continue
@@ -189,7 +189,7 @@ func lostText(nodes []string) string {
 }
 
 // nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.
-func (x *chooser) nodeName(id string) string {
+func nodeName(x *chooser, id string) string {
 	if n, known := x.w.State(id); known && n.Node != nil {
 		return n.Node.Name
 	}
