@@ -167,6 +167,8 @@ type ReservedPart struct {
 	Idle     WorkflowResources
 	// Lost is what is not used and lost, as the node is not ready any more or not of the workflow's node pool, and GPUs that are bad.
 	Lost WorkflowResources
+	// DeviceIDs are the devices that are reserved; none: no certain ones.
+	DeviceIDs []string `json:",omitempty"`
 }
 
 // Counts are the node's numbers.

@@ -21,6 +21,7 @@ const (
 	margin  = 12
 	widest  = 1100 // beside each other stand as many racks as fit into this
 	colours = 8    // of jobs; from the ninth on they begin anew
+	frames  = 4    // colours of workflows' frames; from the fifth on they begin anew
 )
 
 // drawing is a topology as it is drawn.
@@ -28,12 +29,16 @@ type drawing struct {
 	t    *structs.Topology
 	out  strings.Builder
 	jobs []string // who uses devices, as namespace/job, in the order in which they are met: that of their colours
+	// flows are the workflows that have reserved devices, as namespace/workflow, in the same way; reserved is by which of them each device of the node that is
+	// being drawn is.
+	flows    []string
+	reserved map[string]*structs.ReservedPart
 	// What the picture has, so that the legend states no more.
 	borrows, owned, gang, bad bool
 }
 
 // Topology draws the nodes with devices of a topology, each within the cells above it: which job uses which device, members of gangs by
-// their rank, what is owned and by whom, and what of that others use. Devices are there only if the topology was read with its details.
+// their rank, what is owned and by whom, or reserved and by which workflow, and what of that others use. Devices are there only if the topology was read with its details.
 func Topology(t *structs.Topology) []byte {
 	d := &drawing{t: t}
 	width, height := d.sites()
@@ -54,6 +59,7 @@ text { fill: var(--fg); font: 12px system-ui, sans-serif; } .dim { fill: var(--d
 .page { fill: var(--bg); } .card { fill: var(--card); } .cell { fill: none; stroke: var(--dim); stroke-opacity: .35; } .owned { fill: none; stroke: var(--fg); stroke-width: 2; stroke-dasharray: 5 3; }
 .idle { fill: var(--idle); stroke: var(--dim); stroke-opacity: .5; } .bad { stroke: #d33; stroke-width: 2; } .lines { stroke: #fff; stroke-width: 3; stroke-opacity: .65; }
 .c0 { fill: var(--c0); } .c1 { fill: var(--c1); } .c2 { fill: var(--c2); } .c3 { fill: var(--c3); } .c4 { fill: var(--c4); } .c5 { fill: var(--c5); } .c6 { fill: var(--c6); } .c7 { fill: var(--c7); }
+.flow { fill: none; stroke-width: 2; } .f0 { stroke: var(--c6); } .f1 { stroke: var(--c4); } .f2 { stroke: var(--c5); } .f3 { stroke: var(--c3); }
 </style>
 <rect class="page" width="100%" height="100%"/>
 `
@@ -109,6 +115,14 @@ func (d *drawing) sites() (width, height int) {
 
 // node draws a node in a row, and returns its size.
 func (d *drawing) node(n *structs.TopologyNode, x, y int, owner structs.CellOwner) (wide, tall int) {
+	d.reserved = map[string]*structs.ReservedPart{}
+	for _, part := range n.Workflows {
+		for _, id := range part.DeviceIDs {
+			if !part.Pending { // what comes free is kept for it, and nothing of it is there yet
+				d.reserved[id] = part
+			}
+		}
+	}
 	w, h := d.cell(n.Cells, x+nameCol, y, cmp.Or(n.Cells.CellOwner, owner))
 	name := cmp.Or(n.Name, n.ID)
 	d.text("", x, y+h/2+1, clip(name, 16))
@@ -148,6 +162,7 @@ func (d *drawing) device(m *structs.DeviceView, x, y int) {
 	users := make([]string, 0, len(m.Usages))
 	d.out.WriteString("<g>")
 	d.box(class, x, y, square, square, 3)
+	by := d.reserved[m.ID]
 	left := 0
 	for _, u := range m.Usages {
 		wide := max(1, square*min(u.Share, structs.DeviceShareWhole)/structs.DeviceShareWhole)
@@ -158,7 +173,7 @@ func (d *drawing) device(m *structs.DeviceView, x, y int) {
 			d.gang = true
 			fmt.Fprintf(&d.out, `<text class="rank" x="%d" y="%d">%d</text>`, x+square/2, y+square/2+4, u.GangRank)
 		}
-		if m.Lent {
+		if m.Lent || by != nil && !of(u, by) {
 			d.borrows = true
 			fmt.Fprintf(&d.out, `<path class="lines" d="M%d %dL%d %dM%d %dL%d %d"/>`, x+2, y+square/2, x+square/2, y+2, x+square/2, y+square-2, x+square-2, y+square/2)
 		}
@@ -166,6 +181,10 @@ func (d *drawing) device(m *structs.DeviceView, x, y int) {
 	state := strings.Join(users, ", ")
 	if state == "" {
 		state = "free"
+	}
+	if by != nil {
+		d.box("flow "+d.frame(by), x-2, y-2, square+4, square+4, 4)
+		state += "; reserved by workflow " + flowText(by.Namespace+"/"+by.Workflow)
 	}
 	fmt.Fprintf(&d.out, "<title>%s: %s</title></g>\n", html.EscapeString(m.ID), html.EscapeString(state))
 }
@@ -180,6 +199,26 @@ func (d *drawing) colour(u *structs.DeviceUsage) string {
 	}
 	return fmt.Sprintf("c%d", at%colours)
 }
+
+// of reports whether a device is used by a job of the workflow that has reserved it.
+func of(u *structs.DeviceUsage, by *structs.ReservedPart) bool {
+	id, _, _, ok := structs.SplitWorkflowJobID(u.JobID)
+	return ok && id == by.Workflow && u.Namespace == by.Namespace
+}
+
+// frame returns the class of the colour of a workflow's frames.
+func (d *drawing) frame(by *structs.ReservedPart) string {
+	flow := by.Namespace + "/" + by.Workflow
+	at := slices.Index(d.flows, flow)
+	if at < 0 {
+		at = len(d.flows)
+		d.flows = append(d.flows, flow)
+	}
+	return fmt.Sprintf("f%d", at%frames)
+}
+
+// flowText names a workflow, without the default namespace.
+func flowText(flow string) string { return strings.TrimPrefix(flow, structs.DefaultNamespace+"/") }
 
 // legend says what is what, and returns where it ends.
 func (d *drawing) legend(y, width int) int {
@@ -202,6 +241,9 @@ func (d *drawing) legend(y, width int) int {
 	}
 	if d.owned {
 		add("owned by a namespace", func(x, y int) { d.box("owned", x, y+4, square-6, square-10, 3) })
+	}
+	for i, flow := range d.flows {
+		add("framed: reserved by workflow "+flowText(flow), func(x, y int) { d.box(fmt.Sprintf("flow f%d", i%frames), x, y+4, square-6, square-10, 3) })
 	}
 	if d.borrows {
 		add("striped: borrowed, until the owner needs it", func(x, y int) {

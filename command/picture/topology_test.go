@@ -71,3 +71,33 @@ func TestDevices(t *testing.T) {
 		t.Error("the same topology gives another picture")
 	}
 }
+
+// TestReservedDevices: devices that a workflow has reserved are framed, what others use of them is striped, and the legend names the workflow.
+func TestReservedDevices(t *testing.T) {
+	topology := recorded(t)
+	cell := topology.Nodes[0].Cells.Cells[0].Cells[0]
+	ids := make([]string, 0, len(cell.Members))
+	for _, m := range cell.Members {
+		m.Usages, m.Lent = nil, false
+		ids = append(ids, m.ID)
+	}
+	cell.Members[0].Usages = []*structs.DeviceUsage{{Name: "chip/1/a.g[0]", JobID: "chip/1/a", Namespace: "team", Share: 1000}}
+	frames := func(pending bool) (framed, striped int, drawn string) {
+		topology.Nodes[0].Workflows = []*structs.ReservedPart{{Namespace: "team", Workflow: "chip", Pending: pending, DeviceIDs: ids}}
+		drawn = string(Topology(topology))
+		return strings.Count(drawn, `class="flow f0"`), strings.Count(drawn, `class="lines"`), drawn
+	}
+	_, before, _ := frames(true)
+	framed, striped, drawn := frames(false)
+	if framed != len(ids)+1 || striped != before || !strings.Contains(drawn, ">framed: reserved by workflow team/chip</text>") ||
+		!strings.Contains(drawn, ids[0]+": chip/1/a.g[0]; reserved by workflow team/chip<") {
+		t.Errorf("%d of %d framed, %d striped of %d", framed, len(ids), striped, before)
+	}
+	cell.Members[1].Usages = []*structs.DeviceUsage{{Name: "night.g[0]", JobID: "night", Namespace: "team", Share: 1000}}
+	if _, lent, _ := frames(false); lent <= striped {
+		t.Errorf("%d striped", lent)
+	}
+	if framed, _, _ := frames(true); framed != 0 {
+		t.Errorf("%d framed of what is not posted", framed)
+	}
+}

@@ -241,3 +241,40 @@ func TestRenewalOfWhatEnds(t *testing.T) {
 		t.Errorf("ended %v, missing %q, %+v: used %+v, idle %+v", ended, r.Missing, r.Parts, u.Used, u.Idle)
 	}
 }
+
+// TestRenewalOfGangKeepsMax: a gang that lost a node of its rack is reserved in another rack, and what is left in the first one, which nothing of the run uses,
+// is not reserved beside that: no more than the largest stage needs is. What the running stage uses stays.
+func TestRenewalOfGangKeepsMax(t *testing.T) {
+	for _, c := range []struct {
+		first []int // the MHz of the jobs of the running stage
+		want  int64
+	}{{[]int{1000}, 8000}, {[]int{3000, 3000}, 12_000}} {
+		w := lendingWorkflow("chip", 50, c.first, []int{4000})
+		w.Lend = nil
+		gang := w.Stages[1].Jobs[0].Job.TaskGroups[0]
+		gang.Count, gang.Gang, gang.Topology = 2, &structs.Gang{}, &structs.TopologyConstraint{Level: "rack", Required: true}
+		s := startedWith(t, nil, w)
+		node := func(id, rack, status string) {
+			n := testcluster.Node(id, 4000)
+			n.Status, n.Meta = status, map[string]string{"rack": rack}
+			n.ComputeClass()
+			s.Put(t, &structs.NodeRegisterEntry{Node: n, Time: int64(s.Index())})
+		}
+		node("n-a", "r1", "ready")
+		node("n-b", "r1", "ready")
+		s.step()
+		s.inOne(0)
+		node("n-c", "r2", "ready")
+		node("n-d", "r2", "ready")
+		lost := s.Store.Snapshot().Alloc(nil, s.live("chip/1/j0-0")[0]).NodeID // of which one is left whose part is used only if the stage has two jobs
+		node(lost, "r1", "down")
+		s.step()
+		var sum int64
+		for _, p := range s.run().Parts {
+			sum += p.CPU
+		}
+		if s.run().Missing != "" || sum != c.want {
+			t.Errorf("jobs of %v: %d MHz are reserved, missing %q: %+v", c.first, sum, s.run().Missing, s.run().Parts)
+		}
+	}
+}

@@ -421,12 +421,27 @@ func (p *remedySearch) newRequestKey(sv *survey) {
 			edits = append(edits, structs.Edit{On: structs.EditNode, Op: structs.EditNew, Value: raw(newLike(n, i))})
 		}
 		return structs.Remedy{
-			Text: fmt.Sprintf("%s more in datacenter %q and node pool %q, each with at least %d MHz, %d MiB of memory, %d MiB of disk%s, and driver %s",
-				nodesText(count), n.Datacenter, n.NodePool, n.NodeResources.Cpu.CpuShares, a.Amount.MemoryMB, a.Amount.DiskMB, devicesText(n),
+			Text: fmt.Sprintf("%s more in datacenter %q and node pool %q, each with at least %s, %d MiB of memory, %d MiB of disk%s, and driver %s",
+				nodesText(count), n.Datacenter, n.NodePool, processorText(a.Need[world.DimCores], a.Amount.CPU), a.Amount.MemoryMB, a.Amount.DiskMB, devicesText(n),
 				strings.Join(slices.Sorted(maps.Keys(n.Drivers)), ", ")),
 			Edits: edits,
 		}
 	})
+}
+
+// processorText states what is requested of the processors: whole cores, whatever their MHz are, and MHz beside them.
+func processorText(cores, mhz int64) string {
+	var parts []string
+	switch {
+	case cores == 1:
+		parts = append(parts, "1 core")
+	case cores > 1:
+		parts = append(parts, fmt.Sprintf("%d cores", cores))
+	}
+	if mhz > 0 || cores == 0 {
+		parts = append(parts, fmt.Sprintf("%d MHz", mhz))
+	}
+	return strings.Join(parts, " and ")
 }
 
 // devicesText names the devices of a node that is made up.

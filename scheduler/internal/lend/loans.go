@@ -132,7 +132,7 @@ func PartsOn(w *world.World, nodeID string) (out []*structs.ReservedPart) {
 		if c == nil {
 			continue
 		}
-		r := &structs.ReservedPart{Namespace: c.Namespace, Workflow: c.ID, Pending: p.Pending}
+		r := &structs.ReservedPart{Namespace: c.Namespace, Workflow: c.ID, Pending: p.Pending, DeviceIDs: p.Devices}
 		add(&r.Reserved, n, p.Total)
 		add(&r.Used, n, p.Used)
 		add(&r.Lent, n, p.Lent)

@@ -111,7 +111,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
 		if !ready || p.Lost {
-			if names = append(names, x.nodeName(p.NodeID)); ready {
+			if names = append(names, nodeName(x, p.NodeID)); ready {
 				lostAt = append(lostAt, i)
 			}
 			continue
@@ -143,8 +143,34 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 		}
 		return out
 	}
+	if less, ok := withoutUnused(x, &r, got.Parts); ok {
+		got = less
+	}
 	got.Licenses = c.Licenses
 	return got
+}
+
+// withoutUnused returns what is reserved beside only those of the parts that are left which the run uses. false: it uses all of them, no more is reserved than
+// has to be, or it is no less so. A gang may need a rack, or another cell, where nothing is left: what was left for it elsewhere would stay reserved beside that.
+func withoutUnused(x *chooser, r *request, with []structs.WorkflowPart) (out Choice, ok bool) {
+	if sumOf(with).Fits(r.want) {
+		return out, false
+	}
+	used := *r
+	used.left = left{}
+	for k := range r.left.claims {
+		i := r.left.parts[k].Node
+		if p, _ := x.nodes[i].Part(x.key); p.Used == (world.Resources{}) && !x.inPlace {
+			delete(x.taken, i)
+			continue
+		}
+		used.left.add(r.left.claims[k], i, x.free[i])
+	}
+	if len(used.left.claims) == len(r.left.claims) {
+		return out, false
+	}
+	out, why, _ := x.renew(&used)
+	return out, why == "" && sumOf(out.Parts).Fits(sumOf(with)) && sumOf(out.Parts) != sumOf(with)
 }
 
 // lostNamed is of how many nodes it is stated that the parts on them are lost.
@@ -163,7 +189,7 @@ func lostText(nodes []string) string {
 }
 
 // nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.
-func (x *chooser) nodeName(id string) string {
+func nodeName(x *chooser, id string) string {
 	if n, known := x.w.State(id); known && n.Node != nil {
 		return n.Node.Name
 	}
