@@ -8,6 +8,33 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
+// TestRenewalPacksBesideWhatRuns: what was lost is reserved anew beside the instances that run in what is left, where these are: for the others alone there may be
+// room that there is not for all of the stage, packed anew; and what has room for all of it, packed anew, may have none for the others.
+func TestRenewalPacksBesideWhatRuns(t *testing.T) {
+	for _, c := range []struct {
+		stage []int          // the first job is lost with its node
+		free  map[string]int // the cores of further nodes
+		want  string
+	}{{[]int{3, 2, 2}, map[string]int{"n3": 3}, "n3"}, {[]int{3, 2}, map[string]int{"n3": 2, "n4": 3}, "n4"}} {
+		w := newWorkflows(t, 4, 0)
+		w.slotNode("n2", 3)
+		w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 3000, MemoryMB: 3000, DiskMB: 3000})
+		for i := range c.stage {
+			w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: stagesOf(c.stage)[0][i].ID})
+		}
+		w.set()
+		w.stage("0-", c.stage...)
+		w.changeNode("n2", down)
+		for id, cores := range c.free {
+			w.slotNode(id, cores)
+		}
+		r := w.renewed(stagesOf(c.stage, []int{4})...)
+		if got := coresOf(r.Parts); r.Missing != "" || got["n1"] != 4 || got[c.want] != 3 || len(got) != 2 {
+			t.Errorf("%v: reserved %v, missing %q; there run %s", c.stage, got, r.Missing, w.on())
+		}
+	}
+}
+
 // TestRenewalStopsNothingOfItsOwn: what a workflow runs without a claim, placed again before the part is reserved anew that it has lost, does not leave for
 // that part, whatever the band of its job.
 func TestRenewalStopsNothingOfItsOwn(t *testing.T) {

@@ -78,6 +78,9 @@ func (c *chooser) raise(list []*world.Usage) (w *world.World, raised []*world.Us
 func (c *chooser) runs() map[group][]int {
 	out := map[group][]int{} // looked up only
 	for i, n := range c.nodes {
+		if !c.inPlace && !c.taken[i] {
+			continue
+		}
 		for _, u := range n.Usages {
 			if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.key {
 				of := group{u.Owner.Job, u.Owner.Group}
