@@ -1,6 +1,8 @@
 package scheduler_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/nomadish/nomadish/scheduler"
@@ -31,6 +33,37 @@ func TestRenewalPacksBesideWhatRuns(t *testing.T) {
 		r := w.renewed(stagesOf(c.stage, []int{4})...)
 		if got := coresOf(r.Parts); r.Missing != "" || got["n1"] != 4 || got[c.want] != 3 || len(got) != 2 {
 			t.Errorf("%v: reserved %v, missing %q; there run %s", c.stage, got, r.Missing, w.on())
+		}
+	}
+}
+
+// TestRunsAreRaisedInPlace: of a reservation that has lost nothing, instances of the running stage that run without a claim where it has room are to use it, the
+// oldest first; none of other stages, of others, or beyond it.
+func TestRunsAreRaisedInPlace(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	e := w.w.Edit()
+	scheduler.DropWorkflow(e, "default/wf")
+	w.w, w.workflows = e.World(), nil
+	w.stage("0-", 2, 3, 1)
+	w.submit("", "wf/1/other", 1)
+	w.claim.Parts[0].CPU, w.claim.Parts[0].MemoryMB = 4000, 4000
+	for jobs, want := range [][]string{nil, {"wf/1/0-0"}, {"wf/1/0-0", "wf/1/0-2"}} {
+		if w.claim.Jobs = nil; jobs > 0 {
+			for i := range 2*jobs - 1 {
+				w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: fmt.Sprintf("wf/1/0-%d", i)})
+			}
+		}
+		w.set()
+		if got := scheduler.RaisesForWorkflow(w.w, "default/wf"); got != (jobs > 0) {
+			t.Errorf("%d jobs: may raise %v", len(w.claim.Jobs), got)
+		}
+		var got []string
+		r := w.renewed(stagesOf([]int{2, 3, 1}[:max(1, 2*jobs-1)])...)
+		for _, id := range r.Claims {
+			got = append(got, w.allocs[id].JobID)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) || r.Missing != "" || !structs.PartsEqual(r.Parts, w.claim.Parts) {
+			t.Errorf("%d jobs: %v are to use it, want %v: %+v", len(w.claim.Jobs), got, want, r)
 		}
 	}
 }

@@ -91,6 +91,10 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 	if how.Simple {
 		return out
 	}
+	if out.Missing == "" && structs.PartsEqual(out.Parts, c.Parts) { // nothing was lost
+		out.Claims = x.raisable(c, stages)
+		return out
+	}
 	if around, ok := renewAround(&x, c, stages, rule, &out); ok {
 		return around
 	}
