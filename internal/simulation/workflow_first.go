@@ -36,7 +36,7 @@ func (w *workflows) first(snap *state.Snapshot) {
 	case p == nil || p.by != w.leader || p.pair != pair || w.leader != nil && w.leader.over:
 		w.passed = &passedOver{w.leader, pair, w.now}
 	case w.now-p.since > passedOverFor:
-		w.fail("what comes free is kept for workflow %s since %s:%s", pair, p.since, keepers(snap))
+		w.fail("what comes free is kept for workflow %s since %s:%s", pair, p.since, whoKeeps(snap))
 	}
 }
 
@@ -68,8 +68,8 @@ func before(snap *state.Snapshot, keeps *structs.WorkflowRun, now time.Duration)
 	return "nobody"
 }
 
-// keepers describes the runs that keep what comes free, or might.
-func keepers(snap *state.Snapshot) string {
+// whoKeeps describes the runs that keep what comes free, or might.
+func whoKeeps(snap *state.Snapshot) string {
 	text := ""
 	for r := range snap.Workflows(nil).Alive() {
 		text += fmt.Sprintf("\n    %s: %s, priority %d, submitted %d, posted %v, lacks %q, keeps %+v, lost %v", r.ID, r.State, r.Workflow.Priority, r.SubmitTime, r.Posted, r.Missing, r.Keeps,

@@ -157,7 +157,7 @@ func MayRaise(w *world.World, c *structs.WorkflowClaim) bool {
 }
 
 // raisable returns the instances of the running stage that run without a claim, and may use the reservation where they are, as it is.
-func (c *chooser) raisable(claim *structs.WorkflowClaim, stages []Stage) (ids []string) {
+func raisable(c *chooser, claim *structs.WorkflowClaim, stages []Stage) (ids []string) {
 	if len(claim.Jobs) == 0 || len(stages) == 0 {
 		return nil
 	}

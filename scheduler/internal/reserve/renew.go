@@ -92,7 +92,7 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 		return out
 	}
 	if out.Missing == "" && structs.PartsEqual(out.Parts, c.Parts) { // nothing was lost
-		out.Claims = x.raisable(c, stages)
+		out.Claims = raisable(&x, c, stages)
 		return out
 	}
 	if around, ok := renewAround(&x, c, stages, rule, &out); ok {
@@ -131,10 +131,10 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 		r.want = workflow.Amounts{}
 	}
 	r.left, r.licenses.of = has, c.Licenses
-	got, why := x.renewApart(&r)
-	in, some := x.whereTheyRun(&r, stages, rule)
+	got, why := renewApart(x, &r)
+	in, some := whereTheyRun(x, &r, stages, rule)
 	if some && (why != "" || !in.packsInto(len(x.nodes), at, got.Parts)) { // else all is beside what runs, and a stage that is retried has it
-		if by, short := x.renewApart(&in); short == "" || why != "" {
+		if by, short := renewApart(x, &in); short == "" || why != "" {
 			got, why = by, short
 		}
 	}
@@ -171,7 +171,7 @@ func lostText(nodes []string) string {
 }
 
 // renewApart is renew of each gang by itself if there is no room for them together, as for a whole reservation, see Choose.
-func (x *chooser) renewApart(r *request) (got Choice, why string) {
+func renewApart(x *chooser, r *request) (got Choice, why string) {
 	got, why, apart := x.renew(r)
 	if !apart {
 		return got, why
@@ -187,7 +187,7 @@ func (x *chooser) renewApart(r *request) (got Choice, why string) {
 
 // whereTheyRun returns a request with the instances of the running stage that use what is left of the reservation where they are: only the others are packed.
 // false: there are none.
-func (x *chooser) whereTheyRun(r *request, stages []Stage, rule workflow.Reserve) (in request, some bool) {
+func whereTheyRun(x *chooser, r *request, stages []Stage, rule workflow.Reserve) (in request, some bool) {
 	if x.inPlace || len(stages) == 0 { // they are already
 		return in, false
 	}
