@@ -130,7 +130,9 @@ func fewest(p *preemption, levels []int, packs func(upTo []int) bool) []int {
 				at = append(at, i)
 			}
 		}
-		slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(lossOf(p.losses[a], levels[k]).count, lossOf(p.losses[b], levels[k]).count) })
+		slices.SortStableFunc(at, func(a, b int) int {
+			return cmp.Compare(lossOf(p.losses[a], levels[k]).count, lossOf(p.losses[b], levels[k]).count)
+		})
 		for len(at) > 0 && tries < maxFewest { // of the first that will do the last one is needed
 			n := first(len(at), func(n int) bool { return works(with(slices.Concat(must, at[:n]), levels[k], levels[k-1])) })
 			if at = at[:n]; n > 0 {
