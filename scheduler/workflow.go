@@ -137,6 +137,13 @@ func LostParts(w *World, key string) []string {
 	return lend.Missing(w, c)
 }
 
+// RaisesForWorkflow reports whether instances of the running stage of the workflow of a key run without a claim where its reservation has room: [RenewReservation] returns
+// which may use it.
+func RaisesForWorkflow(w *World, key string) bool {
+	c := w.Workflow(key)
+	return c != nil && reserve.MayRaise(w, c)
+}
+
 // WorkflowRenewal is how what was lost of a reservation is reserved anew.
 type WorkflowRenewal = reserve.Renewal
 

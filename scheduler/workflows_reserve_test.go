@@ -142,14 +142,14 @@ func TestKeptForLostRanks(t *testing.T) {
 // priority; what one keeps that waits is none for who was posted.
 func TestKeptForLostIsNotCommitted(t *testing.T) {
 	for _, c := range []struct {
-		posted, other   bool // whether they have been posted
+		first, other    bool // whether they have been posted
 		priority, lower int
 		want            bool
 	}{{true, false, 40, 60, false}, {false, true, 60, 40, true}, {true, true, 60, 40, false}, {true, true, 40, 60, true}, {false, false, 60, 40, false}} {
 		w := newWorkflows(t, 8, 0)
 		w.slotNode("n2", 8)
 		on := []structs.WorkflowPart{{NodeID: "n2", CPU: 8000, MemoryMB: 8000}}
-		if w.claim.Posted, w.claim.Priority, w.claim.Keeps = c.posted, c.priority, on; !c.posted {
+		if w.claim.Posted, w.claim.Priority, w.claim.Keeps = c.first, c.priority, on; !c.first {
 			w.claim.Parts = on
 		}
 		w.set()

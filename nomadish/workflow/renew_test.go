@@ -122,6 +122,36 @@ func TestRenewalClaimsWhatRuns(t *testing.T) {
 	}
 }
 
+// TestRaisedOnceServersKnow: what was reserved anew while servers of older versions were there, beside an instance that had been placed again without a claim, is
+// used by this as soon as all servers know how.
+func TestRaisedOnceServersKnow(t *testing.T) {
+	w := lendingWorkflow("chip", 50, []int{4000, 4000}, []int{4000})
+	w.Lend = nil
+	s := startedWith(t, nil, w)
+	s.node("n-a", 4000, structs.NodeStatusReady)
+	s.node("n-b", 4000, structs.NodeStatusReady)
+	s.step()
+	s.inOne(0)
+	s.node("n-b", 12_000, structs.NodeStatusReady)
+	s.node("n-a", 4000, structs.NodeStatusDown)
+	s.known = false
+	for _, j := range s.run().Stages[0].Jobs {
+		s.decide(j.JobID)
+	}
+	for _, used := range []int64{4000, 8000} {
+		s.step()
+		if u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip"); u.Used.CPU != used || u.Reserved.CPU != 8000 || s.run().Missing != "" {
+			t.Errorf("used %+v, reserved %+v, missing %q", u.Used, u.Reserved, s.run().Missing)
+		}
+		s.known = true
+		s.clock.now = s.clock.now.Add(reserveAnyway)
+	}
+	from := s.Index()
+	if s.step(); s.Index() != from {
+		t.Errorf("%d entries though all is used", s.Index()-from)
+	}
+}
+
 // TestRenewalClaimsGPUs: an instance with GPUs that was placed again uses the part that is reserved where it runs, too, which names its GPUs.
 func TestRenewalClaimsGPUs(t *testing.T) {
 	w := lendingWorkflow("chip", 50, []int{1000, 1000}, []int{1000, 1000})

@@ -114,6 +114,8 @@ type Instance struct {
 	// MayUse reports whether a node may be used, by its index in what is packed into: nodes of Pack, parts of Packs and
 	// TakeBack. It is called several times for a node; nil is every node.
 	MayUse func(node int) bool
+	// Placed: it is where it is, on the one node that it may use. It is packed before those that are not.
+	Placed bool
 	// tallies count it with the others that have to be in distinct domains.
 	tallies []*tally
 }

@@ -170,7 +170,7 @@ func onParts(stage []Instance, nodes []int) []Instance {
 	out := make([]Instance, len(stage))
 	var tallies map[*tally]*tally // looked up only
 	for i, instance := range stage {
-		out[i].Needs = instance.Needs
+		out[i].Needs, out[i].Placed = instance.Needs, instance.Placed
 		if instance.MayUse != nil {
 			out[i].MayUse = func(part int) bool { return instance.MayUse(nodes[part]) }
 		}

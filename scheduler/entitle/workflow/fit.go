@@ -113,11 +113,17 @@ func (f *fitting) fewestFirst(order []int) []int {
 	return order
 }
 
-// largestFirst returns the indexes of a stage's instances by their dominant shares of what the stage needs, the largest first, of
+// largestFirst returns the indexes of a stage's instances, those first that are placed, by their dominant shares of what the stage needs, the largest first, of
 // equal ones the first named.
 func largestFirst(stage []Instance) []int {
 	sum := scaleOf(Total(stage))
-	return descending(len(stage), func(i int) float64 { return stage[i].Needs.dominant(&sum) })
+	return descending(len(stage), func(i int) float64 {
+		share := stage[i].Needs.dominant(&sum)
+		if stage[i].Placed {
+			share += 2 // no share is above 1
+		}
+		return share
+	})
 }
 
 // descending returns the indexes 0 to n-1 by a key, the largest first, of equal ones the lowest.

@@ -253,7 +253,16 @@ func unitsOf(stage []Instance, gangs []Gang, by ranking) (list []unit) {
 			list[u].usable = usable(stage, list[u].members)
 		}
 	}
+	placed := func(u *unit) int {
+		if slices.ContainsFunc(u.members, func(m int) bool { return stage[m].Placed }) {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(list, func(a, b unit) int {
+		if first := placed(&b) - placed(&a); first != 0 {
+			return first
+		}
 		first := 0
 		switch by {
 		case byLargest:

@@ -14,7 +14,7 @@ import (
 )
 
 // Where bands are on, a workflow takes from lower bands what is not free (part 5), by the rules of part 3: the lowest priority is looked for with which
-// it packs if all of that priority and below may leave, then on which nodes any of each priority have to, from the highest down: see [preemption.fewest]. On the
+// it packs if all of that priority and below may leave, then on which nodes any of each priority have to, from the highest down: see [fewest]. On the
 // nodes that it packs into then just enough leave. Those that fail the submission check leave for it with bands off, too (part 4).
 
 // Bands are from whom a workflow may take what it reserves.
@@ -76,7 +76,7 @@ func (c *chooser) fromBands(r *request) (out Choice, ok bool) {
 	}
 	at := first(len(levels)-1, func(at int) bool { return all(levels[at]) })
 	p.upTo(levels[at])
-	p.upToOn = p.fewest(levels[:at+1], works)
+	p.upToOn = fewest(p, levels[:at+1], works)
 	packed := pack(p.upToOn)
 	if !packed.Missing.IsZero() {
 		return out, false

@@ -44,9 +44,9 @@ func (p *preemption) upTo(most int) {
 }
 
 // lossOf returns what a node loses up to a priority; nil: nothing.
-func (p *preemption) lossOf(i, most int) (is *loss) {
-	for k := range p.losses[i] {
-		if l := &p.losses[i][k]; l.priority <= most {
+func lossOf(losses []loss, most int) (is *loss) {
+	for k := range losses {
+		if l := &losses[k]; l.priority <= most {
 			is = l
 		}
 	}
@@ -56,7 +56,7 @@ func (p *preemption) lossOf(i, most int) (is *loss) {
 // without returns a node as it would be without those who can leave it, up to a priority.
 func (p *preemption) without(i, most int) *world.NodeState {
 	n := p.nodes[i]
-	if p.lossOf(i, most) == nil {
+	if lossOf(p.losses[i], most) == nil {
 		return n
 	}
 	n = world.TrialOf(n)
@@ -72,7 +72,7 @@ func (p *preemption) without(i, most int) *world.NodeState {
 func (p *preemption) amounts(upTo []int) []workflow.Amounts {
 	list := slices.Clone(p.asIs)
 	for i, most := range upTo {
-		l := p.lossOf(i, most)
+		l := lossOf(p.losses[i], most)
 		if l == nil {
 			continue
 		}
@@ -99,7 +99,7 @@ func (p *preemption) as(upTo []int) nodesAs {
 // fewest returns up to which priority of some, the lowest first, those leave that can, on each node, for stages that pack if all do: somebody of the highest
 // on no node that can do without if all lower ones leave, those first that would lose the fewest up to it; then, on the other nodes, of the next one that is
 // needed, and so on.
-func (p *preemption) fewest(levels []int, packs func(upTo []int) bool) []int {
+func fewest(p *preemption, levels []int, packs func(upTo []int) bool) []int {
 	tries := 0
 	works := func(upTo []int) bool {
 		tries++
@@ -126,11 +126,13 @@ func (p *preemption) fewest(levels []int, packs func(upTo []int) bool) []int {
 	for k := len(levels) - 1; k > 0; k-- { // it packs with the rest at this level
 		var at, must []int
 		for _, i := range rest {
-			if l := p.lossOf(i, levels[k]); l != nil && l.priority == levels[k] {
+			if l := lossOf(p.losses[i], levels[k]); l != nil && l.priority == levels[k] {
 				at = append(at, i)
 			}
 		}
-		slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(p.lossOf(a, levels[k]).count, p.lossOf(b, levels[k]).count) })
+		slices.SortStableFunc(at, func(a, b int) int {
+			return cmp.Compare(lossOf(p.losses[a], levels[k]).count, lossOf(p.losses[b], levels[k]).count)
+		})
 		for len(at) > 0 && tries < maxFewest { // of the first that will do the last one is needed
 			n := first(len(at), func(n int) bool { return works(with(slices.Concat(must, at[:n]), levels[k], levels[k-1])) })
 			if at = at[:n]; n > 0 {

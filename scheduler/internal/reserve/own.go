@@ -1,7 +1,9 @@
 package reserve
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/reservable"
@@ -78,6 +80,9 @@ func (c *chooser) raise(list []*world.Usage) (w *world.World, raised []*world.Us
 func (c *chooser) runs() map[group][]int {
 	out := map[group][]int{} // looked up only
 	for i, n := range c.nodes {
+		if !c.inPlace && !c.taken[i] {
+			continue
+		}
 		for _, u := range n.Usages {
 			if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.key {
 				of := group{u.Owner.Job, u.Owner.Group}
@@ -126,4 +131,71 @@ func sumOf(parts []structs.WorkflowPart) (sum workflow.Amounts) {
 		}
 	}
 	return sum
+}
+
+// MayRaise reports whether instances of a workflow's running stage run without a claim where its reservation has room for one of them.
+func MayRaise(w *world.World, c *structs.WorkflowClaim) bool {
+	if !c.Posted || len(c.Jobs) == 0 {
+		return false
+	}
+	for i := range c.Parts {
+		n, known := w.State(c.Parts[i].NodeID)
+		if !known || c.Parts[i].Lost {
+			continue
+		}
+		part, _ := n.Part(c.Key())
+		for _, u := range n.Usages {
+			t := &u.Owner.Terms
+			if u.Owner.Namespace == c.Namespace && t.Claim == "" && t.BorrowsFrom() == "" && !u.IsSuspended && !u.PerNode() &&
+				slices.ContainsFunc(c.Jobs, func(j structs.WorkflowClaimJob) bool { return j.JobID == u.Owner.Job }) &&
+				part.Total.Less(part.Used).Lacks(part.Taken(u)) == "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// raisable returns the instances of the running stage that run without a claim, and may use the reservation where they are, as it is.
+func raisable(c *chooser, claim *structs.WorkflowClaim, stages []Stage) (ids []string) {
+	if len(claim.Jobs) == 0 || len(stages) == 0 {
+		return nil
+	}
+	list := slices.DeleteFunc(c.unclaimed(stages[0]), func(u *world.Usage) bool {
+		return !slices.ContainsFunc(claim.Parts, func(p structs.WorkflowPart) bool { return p.NodeID == u.NodeID && !p.Lost })
+	})
+	slices.SortStableFunc(list, func(a, b *world.Usage) int {
+		return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(a.ID, b.ID))
+	})
+	e := c.w.Edit()
+	for len(list) > 0 {
+		first := list[0]
+		gang, some := first.Owner.Gang()
+		unit := []*world.Usage{first} // of a gang all of them, or none
+		list = slices.DeleteFunc(list[1:], func(u *world.Usage) bool {
+			g, mate := u.Owner.Gang()
+			if mate = mate && some && g == gang; mate {
+				unit = append(unit, u)
+			}
+			return mate
+		})
+		lacks := false
+		for _, u := range unit {
+			world.Release(e, u.ID)
+			lacks = lacks || (world.LicenseEdit{E: e}).Lacks(u, true) != ""
+			world.Take(e, u)
+		}
+		if lacks || slices.ContainsFunc(unit, func(u *world.Usage) bool { return reservable.BeyondPart(e, claim, u) != "" }) {
+			for _, u := range unit {
+				was, _ := world.Usages(c.w).Get(u.ID)
+				world.Release(e, u.ID)
+				world.Take(e, was)
+			}
+			continue
+		}
+		for _, u := range unit {
+			ids = append(ids, u.ID)
+		}
+	}
+	return ids
 }

@@ -91,6 +91,10 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 	if how.Simple {
 		return out
 	}
+	if out.Missing == "" && structs.PartsEqual(out.Parts, c.Parts) { // nothing was lost
+		out.Claims = raisable(&x, c, stages)
+		return out
+	}
 	if around, ok := renewAround(&x, c, stages, rule, &out); ok {
 		return around
 	}
@@ -127,18 +131,22 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 		r.want = workflow.Amounts{}
 	}
 	r.left, r.licenses.of = has, c.Licenses
-	got, why, apart := x.renew(&r)
-	if apart { // as for a whole reservation, see Choose
-		alone := r
-		alone.stages, alone.gangs = r.gangs.Alone(r.stages)
-		alone.within = nil
-		if by, short, _ := x.renew(&alone); short == "" {
-			got, why = by, ""
+	got, why := renewApart(x, &r)
+	in, some := whereTheyRun(x, &r, stages, rule)
+	if some && (why != "" || !in.packsInto(len(x.nodes), at, got.Parts)) { // else all is beside what runs, and a stage that is retried has it
+		if by, short := renewApart(x, &in); short == "" || why != "" {
+			got, why = by, short
 		}
 	}
 	if why != "" {
 		out.Missing = lostText(names) + ", and " + why
-		if !kept {
+		if kept {
+			return out
+		}
+		if some {
+			out.Keeps = x.keep(&in, lostAt)
+		}
+		if len(out.Keeps) == 0 {
 			out.Keeps = x.keep(&r, lostAt)
 		}
 		return out
@@ -186,6 +194,47 @@ func lostText(nodes []string) string {
 		return fmt.Sprintf("the parts on nodes %s and %d more are lost", strings.Join(nodes[:lostNamed], ", "), len(nodes)-lostNamed)
 	}
 	return "the parts on nodes " + strings.Join(nodes[:last], ", ") + " and " + nodes[last] + " are lost"
+}
+
+// renewApart is renew of each gang by itself if there is no room for them together, as for a whole reservation, see Choose.
+func renewApart(x *chooser, r *request) (got Choice, why string) {
+	got, why, apart := x.renew(r)
+	if !apart {
+		return got, why
+	}
+	alone := *r
+	alone.stages, alone.gangs = r.gangs.Alone(r.stages)
+	alone.within = nil
+	if by, short, _ := x.renew(&alone); short == "" {
+		return by, ""
+	}
+	return got, why
+}
+
+// whereTheyRun returns a request with the instances of the running stage that use what is left of the reservation where they are: only the others are packed.
+// false: there are none.
+func whereTheyRun(x *chooser, r *request, stages []Stage, rule workflow.Reserve) (in request, some bool) {
+	if x.inPlace || len(stages) == 0 { // they are already
+		return in, false
+	}
+	x.placed = true
+	in, err := x.request(stages, rule)
+	if x.placed = false; err != nil {
+		in.want = workflow.Amounts{}
+	}
+	in.left, in.licenses.of = r.left, r.licenses.of
+	return in, len(in.stages) > 0 && slices.ContainsFunc(in.stages[0], func(i workflow.Instance) bool { return i.Placed })
+}
+
+// packsInto reports whether the stages pack into parts of nodes, which are listed at their places.
+func (r *request) packsInto(nodes int, at map[string]int, parts []structs.WorkflowPart) bool {
+	free, has := make([]workflow.Amounts, nodes), make([]workflow.Part, len(parts))
+	for k := range parts {
+		p := &parts[k]
+		amounts := workflow.Amounts{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Cores: int64(p.Cores), Devices: int64(p.Devices)}
+		has[k], free[at[p.NodeID]] = workflow.Part{Node: at[p.NodeID], Amounts: amounts}, amounts
+	}
+	return workflow.PackBeside(free, has, r.stages, r.gangs, workflow.Amounts{}).Missing.IsZero()
 }
 
 // nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.

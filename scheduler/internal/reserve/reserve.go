@@ -202,8 +202,8 @@ type chooser struct {
 	holding        int                             // how often mayHold has changed
 	jobs           []structs.WorkflowClaimJob      // of the running stage
 	kept           bool                            // another workflow keeps what comes free, which is not to be had
-	// inPlace: instances that run in the reservation are packed where they are.
-	inPlace bool
+	// inPlace: instances that run in the reservation are packed where they are, where nothing is reserved yet, too; placed: only in what is left of it.
+	inPlace, placed bool
 }
 
 // list lists the ready nodes of the pool.
@@ -287,7 +287,7 @@ func amounts(h world.Resources) workflow.Amounts {
 // instances returns the instances of a stage's jobs, without those of sysbatch jobs, for which nothing is reserved (part 0, rule 7).
 func (c *chooser) instances(s Stage, in []within) (out []workflow.Instance) {
 	var runs map[group][]int
-	if c.inPlace {
+	if c.inPlace || c.placed {
 		runs = c.runs()
 	}
 	for _, job := range s {
@@ -302,7 +302,7 @@ func (c *chooser) instances(s Stage, in []within) (out []workflow.Instance) {
 			for k := range g.Count {
 				is := i
 				if k < len(on) {
-					is.MayUse = func(node int) bool { return node == on[k] }
+					is.MayUse, is.Placed = func(node int) bool { return node == on[k] }, true
 				}
 				out = append(out, is)
 			}
