@@ -50,7 +50,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 	if r.Missing != "" && to.Missing != "" && c.lost == c.wroteLost && now.Sub(c.wrote) < v.d.opts.Anew {
 		to.Missing = r.Missing
 	}
-	if !stages.Same(r, to) {
+	if !stages.Same(r, to) || len(c.Claims) > 0 {
 		choice := c.WorkflowChoice
 		choice.Missing = to.Missing
 		if v.d.submit(ctx, v.d.store.Snapshot(), r, choice) {

@@ -27,10 +27,11 @@ func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	return list
 }
 
-// losing returns the runs of whose reservations something is lost, or was, the highest rank first.
+// losing returns the runs of whose reservations something is lost, or was, or of which something has lost its claim there, the highest rank first.
 func losing(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	for r := range snap.Workflows(nil).Alive() {
-		if r.Posted && (r.Missing != "" || licensesShort(snap, r) != "" || len(scheduler.LostParts(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))) > 0) {
+		key := structs.WorkflowKey(r.Namespace, r.ID)
+		if r.Posted && (r.Missing != "" || licensesShort(snap, r) != "" || len(scheduler.LostParts(snap.World(), key)) > 0 || scheduler.MayRaiseOf(snap.World(), key)) {
 			list = append(list, r)
 		}
 	}
