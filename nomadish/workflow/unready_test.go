@@ -127,4 +127,13 @@ func TestPartKeepsGang(t *testing.T) {
 	if n := s.borrow(20, 1000); n != 8 {
 		t.Errorf("%d are lent beside the gang, want 8", n)
 	}
+	for _, id := range s.live(job) { // the rest of the gang is raised where it is
+		if s.Store.Snapshot().Alloc(nil, id).NodeID == "n-a" {
+			s.ends(id)
+		}
+	}
+	s.step()
+	if u = scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip"); u.Used.CPU != 8000 || u.Lent.CPU != 8000 || u.Idle.CPU != 0 {
+		t.Errorf("once raised: used %+v, lent %+v, idle %+v", u.Used, u.Lent, u.Idle)
+	}
 }
