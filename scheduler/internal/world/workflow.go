@@ -110,10 +110,8 @@ func compareParts(a, b Part) int {
 
 // Part returns what a workflow's reservation holds of the node.
 func (n *NodeState) Part(workflow string) (Part, bool) {
-	for i := range n.parts {
-		if n.parts[i].Workflow == workflow {
-			return n.parts[i], true
-		}
+	if i := slices.IndexFunc(n.parts, func(p Part) bool { return p.Workflow == workflow }); i >= 0 {
+		return n.parts[i], true
 	}
 	return Part{}, false
 }
