@@ -87,9 +87,7 @@ func GangMembers(e *Edit, g GangName) (list []*Usage) {
 }
 
 // Unclaimed lists what runs of a job of a workflow without a claim, and borrows nothing, by the IDs of the allocations.
-func Unclaimed(e *Edit, namespace, job string) []*Usage {
-	return GangMembers(e, GangName{namespace, job, ""})
-}
+func Unclaimed(e *Edit, ns, job string) []*Usage { return GangMembers(e, GangName{ns, job, ""}) }
 
 // unclaimed reports whether a usage is of those that Unclaimed lists.
 func (u *Usage) unclaimed() bool {
