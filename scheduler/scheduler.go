@@ -133,6 +133,12 @@ func Judge(e *Edit, plan *structs.Plan) (reservations *structs.JudgedPlan, refus
 	return judge.Judge(e, plan)
 }
 
+// KeepCells keeps the cells bound that placements are to use by their claims, while others of the same owner leave them. The function that it returns ends
+// that; it is to be called when all are placed.
+func KeepCells(e *Edit, place []*structs.PlacementBatch) (end func()) {
+	return judge.KeepCells(e, place)
+}
+
 // ShareOn returns the share that World.Share is once the edit has ended.
 func ShareOn(e *Edit, pool, namespace string) int { return world.Base(e).Share(pool, namespace) }
 

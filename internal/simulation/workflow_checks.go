@@ -472,6 +472,12 @@ func termsOf(a *structs.Allocation) *structs.AllocTerms {
 	return a.AllocatedResources.Shared.Terms
 }
 
+// ofWorkflow reports whether an allocation is of a job of a workflow.
+func ofWorkflow(a *structs.Allocation, key string) bool {
+	id, _, _, ok := structs.SplitWorkflowJobID(a.JobID)
+	return ok && structs.WorkflowKey(a.Namespace, id) == key
+}
+
 // onNode looks at what is reserved of one node, and adds what is used of it.
 func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, sums map[string]amounts, over map[string]bool) {
 	node := snap.Node(nil, nodeID)
@@ -492,6 +498,7 @@ func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, su
 		return
 	}
 	used := map[string]amounts{} // by workflow
+	own := map[string]amounts{}  // of what has lost its claim, and goes on where it is
 	seen := map[string]bool{}    // GPUs, by whom they are counted for: several may share one
 	for _, a := range snap.AllocsByNode(nil, nodeID) {
 		u := useOf(a)
@@ -510,6 +517,13 @@ func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, su
 			used[key] = sum
 		case theirs && terms.Claim == "":
 			continue // what borrowers have is reserved, or is free beside it
+		case terms.Claim == "" && !terms.PerNode:
+			if at := slices.IndexFunc(parts, func(p part) bool { return ofWorkflow(a, p.key) }); at >= 0 {
+				sum, with := own[parts[at].key], u
+				with[4] = gpus(a, seen, parts[at].key+" own", parts[at].gpus...)
+				sum.add(with, 1)
+				own[parts[at].key] = sum
+			}
 		}
 		u[4] = gpus(a, seen, "")
 		room.add(u, -1)
@@ -519,7 +533,7 @@ func (w *workflows) onNode(snap *state.Snapshot, nodeID string, parts []part, su
 		rest.add(used[p.key], -1)
 		for i := range rest {
 			over[p.key] = over[p.key] || rest[i] < 0
-			rest[i] = max(0, rest[i])
+			rest[i] = max(0, rest[i]-own[p.key][i])
 		}
 		room.add(rest, -1)
 		sum := sums[p.key]

@@ -215,7 +215,7 @@ func (c *claimRun) all() []*groupRun {
 
 // claimOf returns the kind of claim that the running members of a gang use, most of those that use any, and how many of each group do; "": they use none.
 func (s *Scheduler) claimOf(live []*structs.Allocation) (kind string, n map[string]int) {
-	total, by := map[string]int{}, map[string]map[string]int{structs.ClaimCells: {}, structs.ClaimSlots: {}}
+	total, by := map[string]int{}, map[string]map[string]int{structs.ClaimCells: {}, structs.ClaimSlots: {}, structs.ClaimWorkflow: {}}
 	for _, a := range live {
 		if u, counts := world.Usages(world.Base(s.Edit)).Get(a.ID); counts && by[u.Owner.Terms.Claim] != nil {
 			total[u.Owner.Terms.Claim]++
@@ -223,6 +223,8 @@ func (s *Scheduler) claimOf(live []*structs.Allocation) (kind string, n map[stri
 		}
 	}
 	switch {
+	case total[structs.ClaimWorkflow] > 0:
+		kind = structs.ClaimWorkflow
 	case total[structs.ClaimSlots] > total[structs.ClaimCells]:
 		kind = structs.ClaimSlots
 	case total[structs.ClaimCells] > 0:

@@ -385,12 +385,12 @@ func (s *Scheduler) growGang(gw *reconcile.GangWork) {
 		}
 		run := s.newRun(work, s.Edit, f)
 		run.under(d)
-		if t.runs = append(t.runs, run); run.placeOwn(work.Place) {
+		if t.runs = append(t.runs, run); (len(live) == 0 || kind == structs.ClaimWorkflow) && run.placeOwn(work.Place) {
 			continue
 		}
 		var claims *claimRun
 		var slots *slotRun
-		if kind != "" {
+		if kind != "" && kind != structs.ClaimWorkflow {
 			claims, slots = run.claims(), run.slots()
 		}
 		t.claims, t.slots = append(t.claims, claims), append(t.slots, slots)

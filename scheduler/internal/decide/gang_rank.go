@@ -92,7 +92,7 @@ func (g *seating) level() string {
 		return level
 	}
 	if n, known := world.StateOf(g.s.Edit, g.nodes[0]); known && n.Capacity != nil {
-		return n.Common(g.devices)
+		return domain.Common(n, g.devices)
 	}
 	return level
 }

@@ -26,7 +26,7 @@ func (j *judgement) keepCells() (end func()) {
 		!slices.ContainsFunc(j.plan.Update, func(up *structs.AllocInPlace) bool { return up.ClassTo != "" && own(up.AllocID) }) {
 		return func() {}
 	}
-	return j.e.KeepCells(j.plan.Place)
+	return KeepCells(j.e, j.plan.Place)
 }
 
 // mayTakeOwn reports whether a newcomer may take what its namespace's allocation is guaranteed.

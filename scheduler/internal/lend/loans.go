@@ -228,8 +228,8 @@ func addOf(r *structs.WorkflowResources, mhz int64, h world.Resources) {
 	r.CPU += max(0, h.Amount.CPU-int64(h.Cores)*mhz)
 }
 
-// Missing returns the nodes of the parts of a reservation that are lost: nodes that are not ready any more, or gone, or not of its pool any more, or on which it
-// has no cells any more.
+// Missing returns the nodes of the parts of a reservation that are lost: nodes that are not ready any more, unless a part stays, or gone, or not of its pool any
+// more, or on which it has no cells any more.
 func Missing(w *world.World, c *structs.WorkflowClaim) (nodes []string) {
 	for i := range c.Parts {
 		if n, known := w.State(c.Parts[i].NodeID); c.Parts[i].Lost || !known || lostWith(n, c) {
@@ -241,5 +241,5 @@ func Missing(w *world.World, c *structs.WorkflowClaim) (nodes []string) {
 
 // lostWith reports whether a part of a reservation is lost with its node.
 func lostWith(n *world.NodeState, c *structs.WorkflowClaim) bool {
-	return n.Node == nil || !n.Node.Ready() || !n.Node.InPool(c.NodePool)
+	return n.Node == nil || !n.Node.InPool(c.NodePool) || !n.Node.Ready() && !Stays(n, c.Key())
 }

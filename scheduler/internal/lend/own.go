@@ -28,7 +28,7 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 	var rooms []room
 	for i := range c.Parts {
 		n, known := world.StateOf(e, c.Parts[i].NodeID)
-		if !known || n.Node == nil || n.Capacity == nil {
+		if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 			continue
 		}
 		part, has := n.Part(c.Key())

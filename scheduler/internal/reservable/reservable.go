@@ -145,9 +145,10 @@ func devicesLack(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, p 
 	})
 }
 
-// Free returns what a workflow may reserve of a node: what is free and nobody else has reserved, and what it has of it already.
+// Free returns what a workflow may reserve of a node: what is free and nobody else has reserved, and what it has of it already; of one that takes no work
+// nothing.
 func Free(n *world.NodeState, key string) world.Resources {
-	if n.Capacity == nil {
+	if n.Capacity == nil || n.Node == nil || !n.Node.Ready() {
 		return world.Resources{}
 	}
 	withheld := n.Withheld(&world.Taker{Workflow: key, Recognised: true})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -103,6 +104,9 @@ func renewAround(x *chooser, c *structs.WorkflowClaim, stages []Stage, rule work
 	if len(list) == 0 {
 		return out, false
 	}
+	if len(lend.Missing(x.w, c)) == 0 { // it is whole
+		return x.raiseWithin(c, list)
+	}
 	w, raised := x.raise(list)
 	if len(raised) == 0 {
 		return out, false
@@ -123,6 +127,34 @@ func renewAround(x *chooser, c *structs.WorkflowClaim, stages []Stage, rule work
 	return out, true
 }
 
+// raiseWithin returns a reservation that is whole with those of a list that use it from now on, where they are: who has room in a part of it. false: nobody has.
+func (c *chooser) raiseWithin(is *structs.WorkflowClaim, list []*world.Usage) (out Choice, ok bool) {
+	e := c.w.Edit()
+	fits := func(u *world.Usage) bool {
+		for i := range is.Parts {
+			if p := &is.Parts[i]; p.NodeID == u.NodeID && !p.Lost {
+				n, _ := world.StateOf(e, u.NodeID)
+				part, _ := n.Part(c.key)
+				return part.Total.Less(part.Used).Lacks(world.ResourcesOf(u)) == "" && !slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return part.Named() && !part.Has(d.ID) })
+			}
+		}
+		return false
+	}
+	var within []*world.Usage
+	for _, u := range list {
+		if fits(u) {
+			world.Take(e, u)
+			within = append(within, u)
+		}
+	}
+	_, raised := c.raise(within)
+	out = Choice{Posted: true, Parts: is.Parts, Licenses: is.Licenses}
+	for _, u := range raised {
+		out.Claims = append(out.Claims, u.ID)
+	}
+	return out, len(raised) > 0
+}
+
 // sumOf returns what parts hold together.
 func sumOf(parts []structs.WorkflowPart) (sum workflow.Amounts) {
 	for _, p := range parts {
@@ -135,25 +167,12 @@ func sumOf(parts []structs.WorkflowPart) (sum workflow.Amounts) {
 
 // MayRaise reports whether instances of a workflow's running stage run without a claim where its reservation has room for one of them.
 func MayRaise(w *world.World, c *structs.WorkflowClaim) bool {
-	if !c.Posted || len(c.Jobs) == 0 {
-		return false
-	}
-	for i := range c.Parts {
-		n, known := w.State(c.Parts[i].NodeID)
-		if !known || c.Parts[i].Lost {
-			continue
-		}
+	return c.Posted && slices.ContainsFunc(reservable.Unclaimed(w.Edit(), c), func(u *world.Usage) bool {
+		n, _ := w.State(u.NodeID)
 		part, _ := n.Part(c.Key())
-		for _, u := range n.Usages {
-			t := &u.Owner.Terms
-			if u.Owner.Namespace == c.Namespace && t.Claim == "" && t.BorrowsFrom() == "" && !u.IsSuspended && !u.PerNode() &&
-				slices.ContainsFunc(c.Jobs, func(j structs.WorkflowClaimJob) bool { return j.JobID == u.Owner.Job }) &&
-				part.Total.Less(part.Used).Lacks(part.Taken(u)) == "" {
-				return true
-			}
-		}
-	}
-	return false
+		lost := slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.NodeID == u.NodeID && p.Lost })
+		return !lost && u.Owner.Terms.BorrowsFrom() == "" && !u.IsSuspended && !u.PerNode() && part.Total.Less(part.Used).Lacks(part.Taken(u)) == ""
+	})
 }
 
 // raisable returns the instances of the running stage that run without a claim, and may use the reservation where they are, as it is.

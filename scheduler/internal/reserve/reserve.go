@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/slotroom"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -206,10 +207,10 @@ type chooser struct {
 	inPlace, placed bool
 }
 
-// list lists the ready nodes of the pool.
+// list lists the ready nodes of the pool, and those on which a part of the reservation stays: nothing more is reserved of these.
 func (c *chooser) list() {
 	for _, n := range world.NodeStates(c.w).All {
-		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() || !n.Node.InPool(c.pool) {
+		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() && !lend.Stays(n, c.key) || !n.Node.InPool(c.pool) {
 			continue
 		}
 		c.nodes = append(c.nodes, n)
@@ -221,6 +222,10 @@ func (c *chooser) list() {
 	c.spare = c.spareOf()
 	var free, beside, empty []world.Resources
 	for i, n := range c.nodes {
+		if !n.Node.Ready() {
+			free, beside, empty = append(free, world.Resources{}), append(beside, world.Resources{}), append(empty, world.Resources{})
+			continue
+		}
 		all, now := 0, 0
 		if len(n.Capacity.Trees) > 0 {
 			all, now = c.spareOn(i)

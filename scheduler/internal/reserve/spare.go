@@ -25,6 +25,9 @@ func (c *chooser) spareOf() map[int]map[*world.DeviceTree]uint64 {
 	trials := map[world.ChainKey]*cells.Edit{} // looked up only
 	for i, n := range c.nodes {
 		out[i] = map[*world.DeviceTree]uint64{}
+		if !n.Node.Ready() {
+			continue
+		}
 		keys, trees := world.NodeChains(n.Node, n.Capacity)
 		for k, key := range keys {
 			trial := trials[key]

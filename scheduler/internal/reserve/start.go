@@ -80,8 +80,8 @@ func (t *taking) parts() (out []workflow.PartState) {
 	t.byID = map[string]*world.Usage{}
 	for i := range t.claim.Parts {
 		n, known := t.w.State(t.claim.Parts[i].NodeID)
-		if !known || n.Node == nil || n.Capacity == nil {
-			continue
+		if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
+			continue // nothing may start there
 		}
 		t.nodes = append(t.nodes, n)
 		p, _ := n.Part(t.key)

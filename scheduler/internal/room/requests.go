@@ -181,7 +181,7 @@ func (a *Requests) dispensable(members []*world.Usage) (list []*world.Usage) {
 
 // PrioritiesBelow returns the priorities by which bands below that of a priority hold something, lowest first.
 func PrioritiesBelow(w *world.World, config *structs.SchedulerConfiguration, priority int) []int {
-	list := world.UsagePriorities(w)
+	list := usagePriorities(w)
 	for i, p := range list {
 		if config.Band(p) >= config.Band(priority) {
 			return list[:i]

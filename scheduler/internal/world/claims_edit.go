@@ -397,28 +397,6 @@ func KeepBound(e *Edit, u *Usage) bool {
 	return len(list) > 0 && Claim(e, u)
 }
 
-// KeepCells keeps the cells bound that placements are to use by their claims, while others of the same owner leave them: a cell that is
-// not complete any more could not be bound anew. The function that it returns ends that; it is to be called when all are placed.
-func (e *Edit) KeepCells(place []*structs.PlacementBatch) (end func()) {
-	var kept []*Usage
-	for _, b := range place {
-		if b.Resources == nil {
-			continue
-		}
-		common := NewUse("", "", NewOwner(RequestName{Namespace: b.Namespace, Job: b.JobID, Group: b.Group}, b.Resources), b.Resources, b.CreateTime)
-		for i := range b.Instances {
-			if u := InstanceUse(b, i, "", common); KeepBound(e, u) {
-				kept = append(kept, u)
-			}
-		}
-	}
-	return func() {
-		for _, u := range kept {
-			Unclaim(e, u)
-		}
-	}
-}
-
 // countUse counts the devices of a usage as in guaranteed use, or as in it no more.
 func (l ledger) countUse(u *Usage, by int) {
 	t, key, ok := l.treeOf(u)

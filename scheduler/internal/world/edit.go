@@ -253,11 +253,14 @@ func PutNode(e *Edit, n *structs.Node, has *Capacity) {
 	s := StateToChange(e, n.ID)
 	e.forgetName(s)
 	tree.Put(e.tok, &e.w.names, NodeName{n.Name, n.ID}, struct{}{})
-	move := ledger{e}.beginMove(s, n, has)
+	move, away := ledger{e}.beginMove(s, n, has), s.away()
 	shareSums{e}.node(s, n, has)
 	s.Node = n
 	s.setCapacity(has)
 	ledger{e}.endMove(s, move)
+	if away {
+		WorkflowEdit{e}.loseUsages(s)
+	}
 	SlotEdit{e}.node(n)
 }
 

@@ -282,7 +282,7 @@ func (m *worldMachine) checkUsage() {
 	for _, n := range w.nodes.All {
 		seen := map[int]bool{}
 		for _, u := range n.Usages {
-			if p := u.reclaimPriority(); reclaims(&m.config) && n.Node != nil && n.Node.Ready() && !seen[p] {
+			if p := u.ReclaimPriority(); reclaims(&m.config) && n.Node != nil && n.Node.Ready() && !seen[p] {
 				seen[p] = true
 				has[UsageKey{p, n.Capacity.Family}]++
 			}

@@ -2,7 +2,6 @@ package world
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -87,6 +86,14 @@ func GangMembers(e *Edit, g GangName) (list []*Usage) {
 	return list
 }
 
+// Unclaimed lists what runs of a job of a workflow without a claim, and borrows nothing, by the IDs of the allocations.
+func Unclaimed(e *Edit, ns, job string) []*Usage { return GangMembers(e, GangName{ns, job, ""}) }
+
+// unclaimed reports whether a usage is of those that Unclaimed lists.
+func (u *Usage) unclaimed() bool {
+	return u.Owner.Terms.Claim == "" && u.Owner.Terms.WorkflowKey() == "" && u.Owner.ofWorkflow() != ""
+}
+
 // GangRuns reports whether any member of a gang holds something.
 func (w *World) GangRuns(g GangName) (runs bool) {
 	w.gangs.Ascend(member{GangName: g}, func(m member, _ *Usage) bool { runs = m.GangName == g; return false })
@@ -98,6 +105,9 @@ func (e *Edit) enlist(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
 		tree.Put(e.tok, &e.w.gangs, member{g, u.ID}, u)
 	}
+	if u.unclaimed() {
+		tree.Put(e.tok, &e.w.gangs, member{GangName{u.Owner.Namespace, u.Owner.Job, ""}, u.ID}, u)
+	}
 	if u.raisable() && e.w.claims != nil {
 		tree.Put(e.tok, &ledger{e}.ownClaims().raisable, raiseKeyOf(u), u)
 	}
@@ -108,6 +118,9 @@ func (e *Edit) enlist(u *Usage) {
 func (e *Edit) dismiss(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
 		tree.Delete(e.tok, &e.w.gangs, member{g, u.ID})
+	}
+	if u.unclaimed() {
+		tree.Delete(e.tok, &e.w.gangs, member{GangName{u.Owner.Namespace, u.Owner.Job, ""}, u.ID})
 	}
 	if u.raisable() && e.w.claims != nil {
 		tree.Delete(e.tok, &ledger{e}.ownClaims().raisable, raiseKeyOf(u))
@@ -209,8 +222,8 @@ func (e *Edit) usageSet(key UsageKey) *UsageSet {
 	return c
 }
 
-// reclaimPriority is the priority by which others may take from a usage: above all that a job may have if it is guaranteed.
-func (u *Usage) reclaimPriority() int {
+// ReclaimPriority is the priority by which others may take from a usage: above all that a job may have if it is guaranteed.
+func (u *Usage) ReclaimPriority() int {
 	if u.Guaranteed() {
 		return structs.JobMaxPriority + 1
 	}
@@ -246,7 +259,7 @@ func (x *UsageSums) by(priority int) *bucket.Vector {
 func (x *UsageSums) Without(n *NodeState) []UsageAt {
 	x.list = x.list[:0]
 	for _, u := range n.Usages {
-		v := x.by(u.reclaimPriority())
+		v := x.by(u.ReclaimPriority())
 		v[DimCPU] += u.Amount.CPU
 		v[DimMemory] += u.Amount.MemoryMB
 		v[DimDisk] += u.Amount.DiskMB
@@ -281,30 +294,8 @@ func (x *UsageSums) devices(u *Usage, v *bucket.Vector) {
 		if x.highest == nil {
 			x.highest = map[string]int{}
 		}
-		if p, reserved := x.highest[d.ID]; !reserved || p < u.reclaimPriority() {
-			x.highest[d.ID] = u.reclaimPriority()
+		if p, reserved := x.highest[d.ID]; !reserved || p < u.ReclaimPriority() {
+			x.highest[d.ID] = u.ReclaimPriority()
 		}
 	}
-}
-
-// UsagePriorities are those that use something on ready nodes, lowest first.
-func UsagePriorities(w *World) (list []int) {
-	if w.usagesKept {
-		for key := range w.usages.All {
-			if len(list) == 0 || list[len(list)-1] != key.Priority {
-				list = append(list, key.Priority)
-			}
-		}
-		return list
-	}
-	seen := map[int]bool{}
-	for _, n := range w.nodes.All {
-		last := -1
-		for _, u := range n.Usages {
-			if p := u.reclaimPriority(); n.Indexed.Family != "" && p != last {
-				seen[p], last = true, p
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(seen))
 }

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -13,7 +12,8 @@ import (
 // the part is what the workflow's own instances use of it, what is lent, and what idles:
 //
 //   - used is what instances with ClaimWorkflow use;
-//   - lent is what borrowers use that the node has not free beside all reservations: when room comes free beside them, less is lent;
+//   - lent is what borrowers use that the node has not free beside all reservations: when room comes free beside them, less is lent. So is what instances of the
+//     workflow use that have lost their claim, as the rest of their gang has;
 //   - idle is the rest, which is always free on the node. Nobody but the workflow and its borrowers may take it.
 //
 // A reservation that is pending holds its parts before their room is free, so that what comes free on these nodes stays free.
@@ -99,21 +99,19 @@ type Part struct {
 
 // compareParts orders the parts of a node: those that are pending come last.
 func compareParts(a, b Part) int {
-	pending := func(p Part) int {
-		if p.Pending {
-			return 1
-		}
-		return 0
+	switch {
+	case a.Pending == b.Pending:
+		return strings.Compare(a.Workflow, b.Workflow)
+	case a.Pending:
+		return 1
 	}
-	return cmp.Or(pending(a)-pending(b), strings.Compare(a.Workflow, b.Workflow))
+	return -1
 }
 
 // Part returns what a workflow's reservation holds of the node.
 func (n *NodeState) Part(workflow string) (Part, bool) {
-	for i := range n.parts {
-		if n.parts[i].Workflow == workflow {
-			return n.parts[i], true
-		}
+	if i := slices.IndexFunc(n.parts, func(p Part) bool { return p.Workflow == workflow }); i >= 0 {
+		return n.parts[i], true
 	}
 	return Part{}, false
 }
@@ -126,22 +124,25 @@ func (n *NodeState) recount() {
 	if len(n.parts) == 0 {
 		return
 	}
-	borrowed := make([]Resources, len(n.parts))
-	devices := make([][]string, 2*len(n.parts)) // those that are used of each part, then those that are borrowed
+	borrowed, own := make([]Resources, len(n.parts)), make([]Resources, len(n.parts)) // own: what the workflow itself runs without a claim
+	devices := make([][]string, 2*len(n.parts))                                       // those that are used of each part, then those that are borrowed
 	for i := range n.parts {
 		n.parts[i].Used, n.parts[i].Lent, n.parts[i].Beside = Resources{}, Resources{}, Resources{}
 	}
 	for _, u := range n.Usages {
-		key := u.Owner.Terms.WorkflowKey()
-		if key == "" {
-			continue
+		key, is := u.Owner.Terms.WorkflowKey(), u.Owner.Terms.Claim
+		unclaimed := is == "" && key == ""
+		if unclaimed {
+			key = u.Owner.ofWorkflow()
 		}
 		i := slices.IndexFunc(n.parts, func(p Part) bool { return p.Workflow == key }) // not what it keeps beside
 		switch {
 		case i < 0:
-		case u.Owner.Terms.Claim == structs.ClaimWorkflow:
+		case unclaimed:
+			own[i] = own[i].Plus(n.parts[i].taken(u, &devices[2*i+1]))
+		case is == structs.ClaimWorkflow:
 			n.parts[i].Used = n.parts[i].Used.Plus(n.parts[i].taken(u, &devices[2*i]))
-		case u.Owner.Terms.Claim == "":
+		case is == "":
 			borrowed[i] = borrowed[i].Plus(n.parts[i].taken(u, &devices[2*i+1]))
 		}
 	}
@@ -156,6 +157,8 @@ func (n *NodeState) recount() {
 		}
 	}
 	over, keeps := all.Less(free), free
+	over = n.lend(borrowed, over)
+	n.lend(own, over)
 	for i := range n.parts {
 		p := &n.parts[i]
 		left := p.Total.Less(p.Used)
@@ -163,14 +166,24 @@ func (n *NodeState) recount() {
 			p.Idle = left.Within(beside).Within(keeps)
 			continue
 		}
-		p.Lent = over.Within(left).Within(borrowed[i])
-		if p.Named() { // whatever is free beside
-			p.Lent.Devices = min(left.Devices, borrowed[i].Devices)
-		}
-		over = over.Less(p.Lent)
 		p.Idle, p.Beside = left.Less(p.Lent), borrowed[i].Within(left).Less(p.Lent)
 		keeps = keeps.Less(p.Idle.Less(p.Beside))
 	}
+}
+
+// lend counts as lent what is taken of each part that the node has not free, over in all, and returns what is over still.
+func (n *NodeState) lend(taken []Resources, over Resources) Resources {
+	for i := range n.parts {
+		p := &n.parts[i]
+		if left := p.Total.Less(p.Used).Less(p.Lent); !p.Pending {
+			lent := over.Within(left).Within(taken[i])
+			if p.Named() { // whatever is free beside
+				lent.Devices = min(left.Devices, taken[i].Devices)
+			}
+			p.Lent, over = p.Lent.Plus(lent), over.Less(lent)
+		}
+	}
+	return over
 }
 
 // Withheld returns what a taker must leave free on the node for others: what is reserved for a request that has waited longer, and what
@@ -199,8 +212,17 @@ func (t *Taker) mayUse(p *Part) bool {
 
 // IsOf reports whether a taker is of a job of a workflow.
 func (t *Taker) IsOf(workflow string) bool {
-	id, _, _, ok := structs.SplitWorkflowJobID(t.Job)
-	return ok && structs.WorkflowKey(t.Namespace, id) == workflow
+	return workflow == (&Owner{RequestName: t.RequestName}).ofWorkflow()
+}
+
+// ofWorkflow returns the key of the workflow of which it is a job's instance; "": of none, or of a system or sysbatch job.
+func (h *Owner) ofWorkflow() string {
+	if strings.Contains(h.Job, "/") && !h.Terms.PerNode {
+		if id, _, _, ok := structs.SplitWorkflowJobID(h.Job); ok {
+			return structs.WorkflowKey(h.Namespace, id)
+		}
+	}
+	return ""
 }
 
 // ReservedBy names the workflow of whose reservation a taker must leave free what idles on the node; "": of none.
@@ -261,11 +283,22 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	if c.KeepsFree() {
 		tree.Put(e.tok, &e.w.pending, key, c)
 	}
+	stay := had
 	if keep == nil {
-		had = nil
+		stay = nil
 	}
-	x.addParts(c, c.Parts, had, !c.Posted)
+	x.addParts(c, c.Parts, stay, !c.Posted)
 	x.addParts(c, c.Keeps, nil, true)
+	x.leave(had, keep)
+}
+
+// leave has what the workflow runs where parts have gone, all but those that stay, run on without a claim.
+func (x WorkflowEdit) leave(had, keep []structs.WorkflowPart) {
+	for _, p := range had {
+		if s, known := StateOf(x.E, p.NodeID); known && !p.Lost && !slices.ContainsFunc(keep, p.Equal) {
+			x.loseUsages(s)
+		}
+	}
 }
 
 // Drop ends a workflow's reservation, if it has one.
@@ -280,6 +313,7 @@ func (x WorkflowEdit) Drop(key string) {
 	e.from, e.w.licenses = nil, e.w.licenses.Release(e.tok, key)
 	tree.Delete(e.tok, &e.w.workflows, key)
 	tree.Delete(e.tok, &e.w.pending, key)
+	x.leave(c.Parts, nil)
 }
 
 // addParts reserves parts of a reservation that it had not before; pending: it keeps what comes free. Those whose cells cannot be bound are lost.
@@ -356,6 +390,11 @@ func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Resources)
 		}
 	}
 	for _, j := range c.Jobs {
+		for _, u := range Unclaimed(x.E, c.Namespace, j.JobID) { // wherever it runs, it is not to come
+			if s, known := StateOf(x.E, u.NodeID); known && !s.away() {
+				used[j.JobID] = used[j.JobID].Plus(ResourcesOf(u))
+			}
+		}
 		if has, there := used[j.JobID]; j.Starting || !there {
 			n := &j.Needs
 			needs := Resources{Vector{n.CPU + int64(n.Cores)*mhz, n.MemoryMB, n.DiskMB}, n.Cores, n.Devices}
@@ -376,7 +415,9 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resource
 	for i := range c.Parts {
 		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
 			part, _ := s.Part(c.Key())
-			all, lent = all.Plus(part.Idle), lent.Plus(part.Lent)
+			if lent = lent.Plus(part.Lent); s.Node != nil && s.Node.Ready() { // else nothing may start there
+				all = all.Plus(part.Idle)
+			}
 		}
 	}
 	mhz := s.Capacity.MHzPerCore

@@ -82,11 +82,6 @@ func (n *NodeState) Bars(device string, by *Taker) bool {
 	return false
 }
 
-// BarsAny reports whether [NodeState.Bars] may be true of any device.
-func (n *NodeState) BarsAny() bool {
-	return slices.ContainsFunc(n.parts, func(p Part) bool { return !p.Pending && p.Named() })
-}
-
 // reservedClaims returns what stands for the parts of reservations of a node that are in cells.
 func (n *NodeState) reservedClaims() (list []*Usage) {
 	for i := range n.parts {
@@ -165,6 +160,22 @@ func (x WorkflowEdit) losePart(nodeID string, of *Usage) {
 	s.recount()
 	tree.Put(e.tok, &e.w.workflows, part.Workflow, &c)
 	e.claims.lostParts = append(e.claims.lostParts, part.Workflow)
+}
+
+// away reports whether the node is down, disconnected or being registered.
+func (n *NodeState) away() bool { return n.Node != nil && n.Node.Status != structs.NodeStatusReady }
+
+// loseUsages has what workflows run on a node run on without a claim where they have no part of it that is reserved. While the node is away nobody else can use it:
+// what is lost with it keeps its claim, and so its gang does, until that is known; what comes back with it has none.
+func (x WorkflowEdit) loseUsages(s *NodeState) {
+	if s.away() {
+		return
+	}
+	for _, u := range slices.Clone(s.Usages) {
+		if p, has := s.Part(u.Owner.Terms.WorkflowKey()); u.Owner.Terms.Claim == structs.ClaimWorkflow && (!has || p.Pending) {
+			ledger{x.E}.loseClaim(u)
+		}
+	}
 }
 
 // Lost returns the workflows, by their keys, that have lost parts of their reservations since the last call, as cells are not their

@@ -38,7 +38,7 @@ type World struct {
 	reservations Tree[string, *Reservation]
 	// workflows are the reservations of workflows, by structs.WorkflowKey; pending are those that keep what comes free.
 	workflows, pending Tree[string, *structs.WorkflowClaim]
-	// gangs are the members of gangs, gang by gang.
+	// gangs are the members of gangs, gang by gang; as those of a gang without a name what [Unclaimed] lists.
 	gangs Tree[member, *Usage]
 	// usages are the ready nodes by what they would have without those of a priority and below,
 	// while usagesKept; see usageset.go.

@@ -120,7 +120,7 @@ func keepCells(e *scheduler.Edit, p *structs.JudgedPlan) (end func()) {
 	if !slices.ContainsFunc(p.Place, batchClaims) || !takesFromOthers(p) && !slices.ContainsFunc(p.Update, func(u *structs.AllocInPlace) bool { return u != nil && u.ClassTo != "" }) {
 		return func() {}
 	}
-	return e.KeepCells(p.Place)
+	return scheduler.KeepCells(e, p.Place)
 }
 
 // claimLosses are the parts of a plan that cannot use their claims any more: batches of which an instance cannot, and raises.
