@@ -20,7 +20,7 @@ import (
 var consoleBlock = regexp.MustCompile("(?ms)^ *```console\n(.*?)^ *```$")
 
 // changesSomething finds the commands of guides that run once, whatever they print.
-var changesSomething = regexp.MustCompile(`^(job (init|run|scale|stop)|node (eligibility|pool (apply|delete))|system|tls|sim health|alloc (suspend|resume)|eval delete|(vc|namespace|license) (apply|delete)|server join|` +
+var changesSomething = regexp.MustCompile(`^(job (init|run|scale|stop)|node (eligibility|pool (apply|delete))|system|tls|sim|alloc (suspend|resume)|eval delete|(vc|namespace|license) (apply|delete)|server join|` +
 	`operator (scheduler set-config|snapshot|raft (info|logs|state)))\b`)
 
 var (
@@ -38,7 +38,7 @@ func TestGuides(t *testing.T) {
 		guides []string
 	}{
 		{"racks", simulates("racks.hcl", 4), []string{"gangs.md", "troubleshooting.md", "from-nomad.md", "gpus.md", "from-kueue-and-hived.md"}},
-		{"machine", simulates("machine.hcl", 1), []string{"preemption-and-queue.md", "tls.md"}},
+		{"machine", simulates("machine.hcl", 1), []string{"preemption-and-queue.md", "tls.md", "simulation.md"}},
 		{"regions", twoRegions, []string{
 			"one-machine.md", "licenses.md", "namespaces.md", "node-pools.md", "regions.md", "upgrading.md", "disaster-recovery.md", // which stops the agent
 		}},
