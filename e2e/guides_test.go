@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,7 +20,7 @@ import (
 var consoleBlock = regexp.MustCompile("(?ms)^ *```console\n(.*?)^ *```$")
 
 // changesSomething finds the commands of guides that run once, whatever they print.
-var changesSomething = regexp.MustCompile(`^(job (run|scale|stop)|node eligibility|system|sim health|alloc (suspend|resume)|eval delete|(vc|namespace) (apply|delete)|server join|` +
+var changesSomething = regexp.MustCompile(`^(job (init|run|scale|stop)|node (eligibility|pool (apply|delete))|system|tls|sim|alloc (suspend|resume)|eval delete|(vc|namespace|license) (apply|delete)|server join|` +
 	`operator (scheduler set-config|snapshot|raft (info|logs|state)))\b`)
 
 var (
@@ -37,13 +38,23 @@ func TestGuides(t *testing.T) {
 		guides []string
 	}{
 		{"racks", simulates("racks.hcl", 4), []string{"gangs.md", "troubleshooting.md", "from-nomad.md", "gpus.md", "from-kueue-and-hived.md"}},
-		{"machine", simulates("machine.hcl", 1), []string{"preemption-and-queue.md"}},
-		{"regions", twoRegions, []string{"regions.md", "upgrading.md", "disaster-recovery.md"}}, // the last one stops the agent
+		{"machine", simulates("machine.hcl", 1), []string{"preemption-and-queue.md", "tls.md", "simulation.md"}},
+		{"regions", twoRegions, []string{
+			"one-machine.md", "licenses.md", "namespaces.md", "node-pools.md", "regions.md", "upgrading.md", "disaster-recovery.md", // which stops the agent
+		}},
 	} {
 		t.Run(on.name, func(t *testing.T) {
 			t.Parallel()
 			a := on.start(t)
-			terminal := &terminal{agent: a, names: map[string]string{"backup.snap": filepath.Join(a.dir, "backup.snap"), "/var/lib/nomadish": filepath.Join(a.dir, "data")}}
+			a.cwd = t.TempDir()
+			examples, err := filepath.Abs("../examples")
+			if err == nil {
+				err = os.Symlink(examples, filepath.Join(a.cwd, "examples"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			terminal := &terminal{agent: a, names: map[string]string{"/etc/nomadish.d": "examples/agent.hcl", "/var/lib/nomadish": filepath.Join(a.dir, "data")}}
 			for _, name := range on.guides {
 				terminal.follow(name)
 			}
@@ -132,12 +143,7 @@ func (a *terminal) shows(guide, line, want string) {
 	var words []string
 	for _, m := range wordOrQuoted.FindAllStringSubmatch(command, -1) {
 		word := m[1] + m[2]
-		if name, ok := a.names[word]; ok {
-			word = name
-		} else if strings.HasPrefix(word, "examples/") {
-			word = "../" + word
-		}
-		words = append(words, word)
+		words = append(words, cmp.Or(a.names[word], word))
 	}
 	try := func(context.Context) error {
 		out, code := a.cli(words...)

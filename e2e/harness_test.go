@@ -87,6 +87,7 @@ type agent struct {
 	env     []string   // what is added to the environment
 	files   []*os.File // what the process inherits beside its standard streams
 	dir     string     // its data_dir, and where its tasks lie
+	cwd     string     // where the command line runs; empty: where the test does
 	http    string     // address
 	rpc     string
 	serf    string
@@ -342,7 +343,7 @@ func (a *agent) cli(args ...string) (out string, code int) {
 	ctx, cancel := context.WithTimeout(a.t.Context(), limit)
 	defer cancel()
 	cmd := a.command(ctx, args...)
-	cmd.Env = append(os.Environ(), "NOMADISH_ADDR="+a.http)
+	cmd.Env, cmd.Dir = append(os.Environ(), "NOMADISH_ADDR="+a.http), a.cwd
 	raw, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		a.t.Fatalf("nomadish %s: not done within %s\n%s", strings.Join(args, " "), limit, raw)

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -50,14 +52,28 @@ func TestExampleLayouts(t *testing.T) {
 	}
 }
 
-// The file of docs/guides/servers.md for one of three servers is complete: the agent starts with it on an address that others reach.
-func TestDocumentedServer(t *testing.T) {
-	text, err := os.ReadFile("../../docs/guides/servers.md")
-	if err != nil {
-		t.Fatal(err)
+var wholeFile = regexp.MustCompile("(?ms)^```hcl\n(name .*?)^```$")
+
+// The files of agents that guides show whole are complete: the agent starts with them on an address that others reach, and it does not without
+// client certificates or the keys of gossip.
+func TestDocumentedAgents(t *testing.T) {
+	found := 0
+	for _, guide := range []string{"servers.md", "three-servers.md", "clients.md"} {
+		text, err := os.ReadFile("../../docs/guides/" + guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range wholeFile.FindAllStringSubmatch(string(text), -1) {
+			found++
+			t.Run(fmt.Sprintf("%s-%d", guide, found), func(t *testing.T) { documentedAgent(t, m[1]) })
+		}
 	}
-	_, block, _ := strings.Cut(string(text), "```hcl\n")
-	block, _, _ = strings.Cut(block, "```")
+	if found < 4 {
+		t.Errorf("%d files: this test does not find them", found)
+	}
+}
+
+func documentedAgent(t *testing.T, block string) {
 	block = strings.Replace(block, `"…"`, `"MDEyMzQ1Njc4OWFiY2RlZg=="`, 1)
 	block = strings.Replace(block, `"…"`, `"ZmVkY2JhOTg3NjU0MzIxMA=="`, 1)
 	c := config.Default()
@@ -73,8 +89,8 @@ func TestDocumentedServer(t *testing.T) {
 		t.Error("the agent starts without client certificates")
 	}
 	c.TLS.VerifyHTTPSClient = true
-	c.Server.Encrypt = ""
+	c.Server.Encrypt, c.Client.GossipEncrypt = "", ""
 	if checkExposed(c) == nil {
-		t.Error("the agent starts without the key of the servers' gossip")
+		t.Error("the agent starts without the keys of gossip")
 	}
 }

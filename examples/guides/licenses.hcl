@@ -1,0 +1,5 @@
+# Ten floating licenses of a simulator: nomadish license apply examples/guides/licenses.hcl
+license "vcs" {
+  count       = 10
+  description = "Simulator"
+}
