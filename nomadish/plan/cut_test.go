@@ -137,6 +137,43 @@ func elements(p *structs.JudgedPlan, known facts1) map[string][]string {
 	return out
 }
 
+// TestCutKeepsCellsTogether: where a newcomer takes a cell from a job of its own namespace, all newcomers that use cells are committed together: another one may have
+// been given the cell that comes free.
+func TestCutKeepsCellsTogether(t *testing.T) {
+	for _, c := range []struct {
+		claim, of string
+		parts     int
+	}{{structs.ClaimCells, "default", 1}, {structs.ClaimCells, "other", 2}, {"", "default", 2}} {
+		batch := &structs.PlacementBatch{
+			Namespace: "default", JobID: "job", Group: "g", Seed: "seed", EvalID: "plan",
+			Nodes:     []structs.PlacedNode{{ID: "n0"}, {ID: "n1"}},
+			Instances: []structs.Instance{{Ordinal: 0, Node: 0}, {Ordinal: 1, Index: 1, Node: 1}},
+			Resources: &structs.AllocatedResources{Shared: structs.AllocatedSharedResources{Terms: &structs.AllocTerms{Claim: c.claim}}},
+		}
+		stop := &structs.AllocStop{AllocID: "victim", Reclaim: structs.ReclaimRequeue, PreemptedBy: batch.Allocation(1).ID}
+		known := ofOne{structs.NamespacedID{Namespace: c.of, ID: "lower"}, "n1"}
+		j := &judged{accepted: &structs.JudgedPlan{EvalID: "plan", Stop: []*structs.AllocStop{stop}, Place: []*structs.PlacementBatch{batch}}, waiting: &waiting{plan: &structs.Plan{}}}
+		var with []*structs.JudgedPlan
+		for _, p := range cut(j, 1, known) {
+			if len(p.Place) > 0 {
+				with = append(with, p)
+			}
+		}
+		if len(with) != c.parts {
+			t.Errorf("%q, of namespace %s: placed in %d parts, want %d", c.claim, c.of, len(with), c.parts)
+		}
+	}
+}
+
+// ofOne is a state of which any allocation is of one job, on one node.
+type ofOne struct {
+	job  structs.NamespacedID
+	node string
+}
+
+func (o ofOne) Of(string) (structs.NamespacedID, string, bool)   { return o.job, o.node, true }
+func (o ofOne) RequestOf(_, _, _ string) *structs.PendingRequest { return nil }
+
 // TestCutBetweenUnits: what hangs together is in one part, whatever it takes; a part above
 // the limit contains nothing else; each part says what is missing once it is committed.
 func TestCutBetweenUnits(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 //     part; the job was requeued once, however much of it one plan took; and its evaluation
 //     stands for all of it;
 //   - a reservation that ends, and what comes to its node;
-//   - the members of a gang.
+//   - the members of a gang;
+//   - all that is to use cells of the job's namespace, if some of it takes those of another job of that namespace: any of them may get what comes free.
 
 // instanceRef is an instance of a plan.
 type instanceRef struct{ batch, instance int }
@@ -40,6 +41,7 @@ func unitsOf(p *structs.JudgedPlan, known facts) (rest others, units []*unit) {
 	g := grouping{plan: p, above: map[string]string{}, node: newcomers(p)}
 	victims := g.tieReclaims(known)
 	g.tieNodes()
+	g.tieCells(victims)
 
 	at := map[string]*unit{}
 	of := func(key string) *unit {
@@ -102,7 +104,10 @@ type grouping struct {
 	node  map[string]string // of the newcomers that something is taken back for
 }
 
-const ofGang = "gang"
+const (
+	ofGang  = "gang"
+	ofCells = "cells"
+)
 
 func onNode(id string) string { return "node\x00" + id }
 
@@ -213,4 +218,24 @@ func (g *grouping) tieNodes() {
 			g.join(ofGang, onNode(node))
 		}
 	})
+}
+
+// tieCells ties what is to use cells of a namespace to its nodes, if some of it takes them from a job of that namespace: whoever came first could use a cell that is
+// not free before the last part.
+func (g *grouping) tieCells(victims map[structs.NamespacedID]bool) {
+	own := false
+	for job := range victims {
+		own = own || len(g.plan.Place) > 0 && job.Namespace == g.plan.Place[0].Namespace
+	}
+	if !own {
+		return
+	}
+	for _, b := range g.plan.Place {
+		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Claim != structs.ClaimCells {
+			continue
+		}
+		for i := range b.Instances {
+			g.join(ofCells, onNode(b.Nodes[b.Instances[i].Node].ID))
+		}
+	}
 }
