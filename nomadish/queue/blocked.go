@@ -158,6 +158,7 @@ type entries struct {
 	inWaits int
 	home    *userHeap[*entries] // as of fairHeap
 	counted bool                // in pool.opened
+	placed  *entry              // by which they are where they are in pool.all
 }
 
 func newEntries(g *group, user string) entries {
@@ -209,10 +210,13 @@ func (b *blocked) refreshAll(g *group) {
 }
 
 func (b *blocked) update(p *pool, of *entries) {
-	if of.len() > 0 {
-		p.all.put(of)
-	} else {
+	switch first, some := of.first(); {
+	case !some:
 		p.all.remove(of)
+		of.placed = nil
+	case of.inWaits == 0 || of.placed != first:
+		p.all.put(of)
+		of.placed = first
 	}
 	b.updateOpen(p, of)
 }

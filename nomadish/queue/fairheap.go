@@ -20,11 +20,13 @@ type fairHeap[T comparable] struct {
 	spare      *namespaceHeap[T] // an empty one
 	// home, not nil, is where an element keeps in which of the heaps it is, if it is in any.
 	home func(T) **userHeap[T]
+	// ok, not nil, reports which elements firstOf looks for. changed must be called whenever it reports something else of an element.
+	ok func(T) bool
 	found[T]
 }
 
 // found is what firstOf has found, until something changes: best, if some, unless it is not known.
-type found[T any] struct {
+type found[T comparable] struct {
 	known, some bool
 	best        T
 }
@@ -70,11 +72,11 @@ func (h *fairHeap[T]) first() (x T, ok bool) {
 	return x, false
 }
 
-// firstOf returns the first of those that ok reports; false: there is none. changed must be called whenever ok reports something else of an element.
-func (h *fairHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
+// firstOf returns the first of those that ok reports; false: there is none.
+func (h *fairHeap[T]) firstOf() (best T, found bool) {
 	f := &h.found
 	if !f.known {
-		best, found = h.findFirst(ok)
+		best, found = h.findFirst(h.ok)
 		f.known, f.some, f.best = true, found, best
 	}
 	return f.best, f.some
@@ -157,7 +159,7 @@ func (h *fairHeap[T]) put(x T) {
 		}
 		n.users[of.user] = u
 	}
-	if h.known, u.known = false, false; h.home != nil {
+	if h.home != nil {
 		*h.home(x) = u
 	}
 	h.size -= u.len()
@@ -165,6 +167,30 @@ func (h *fairHeap[T]) put(x T) {
 	h.size += u.len()
 	n.order.put(u)
 	h.order.put(n)
+	h.moved(u, x)
+}
+
+// moved takes in that an element is new in a heap, or elsewhere in it.
+func (h *fairHeap[T]) moved(u *userHeap[T], x T) {
+	u.left(x)
+	h.left(x)
+	switch {
+	case !u.known:
+		h.known = false
+	case h.ok(x):
+		h.came(x, h.before)
+		u.came(x, h.within)
+	}
+}
+
+// left takes in that an element is gone, or elsewhere.
+func (f *found[T]) left(x T) { f.known = f.known && (!f.some || f.best != x) }
+
+// came takes in that an element is one of those that are looked for.
+func (f *found[T]) came(x T, before func(a, b T) bool) {
+	if f.known && (!f.some || before(x, f.best)) {
+		f.some, f.best = true, x
+	}
 }
 
 // remove takes an element out, if it is in.
@@ -175,6 +201,8 @@ func (h *fairHeap[T]) remove(x T) {
 	of := h.of(x)
 	n := h.namespaces[of.namespace]
 	u := n.users[of.user]
+	u.left(x)
+	h.left(x)
 	if u.len() == 1 { // before they are empty, as the orders look at their firsts
 		if n.order.len() == 1 {
 			h.order.remove(n)
@@ -183,9 +211,8 @@ func (h *fairHeap[T]) remove(x T) {
 		}
 		n.order.remove(u)
 		delete(n.users, of.user)
-		n.spare = u
+		n.spare, u.known = u, false
 	}
-	h.known, u.known = false, false
 	u.remove(x)
 	h.size--
 	if u.len() > 0 {

@@ -31,7 +31,7 @@ func firstOpen(p *pool) *entry {
 	if p.opened == 0 {
 		return nil
 	}
-	of, ok := p.all.firstOf(func(of *entries) bool { return of.group.open })
+	of, ok := p.all.firstOf()
 	if !ok {
 		return nil
 	}

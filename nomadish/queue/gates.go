@@ -85,6 +85,7 @@ func (g *gates) newGroups(index func(*entries) *int) *fairHeap[*entries] {
 	within := func(x, y *entries) bool { return within(x.list[0], y.list[0]) }
 	h := newFairHeap(before, within, index, func(of *entries) tenant { return tenant{of.group.key.namespace, of.user} })
 	h.home = func(of *entries) **userHeap[*entries] { return &of.home }
+	h.ok = func(of *entries) bool { return of.group.open }
 	return h
 }
 

@@ -54,6 +54,7 @@ func TestFairHeap(t *testing.T) {
 			return cmp.Or(cmp.Compare(shares[a.namespace], shares[b.namespace]), cmp.Compare(users[a.user], users[b.user]), cmp.Compare(a.key, b.key)) < 0
 		}
 		h := newFairHeap(before, before, func(e *element) *int { return &e.at }, func(e *element) tenant { return e.tenant })
+		h.ok = func(x *element) bool { return x.open }
 		names := []string{"a", "b", "c", "d", "e"}
 		all := make([]*element, 30)
 		for i := range all {
@@ -86,7 +87,7 @@ func TestFairHeap(t *testing.T) {
 			if ok != (len(in) > 0) || h.len() != len(in) {
 				t.Fatalf("first %+v of %d, want one of %d", first, h.len(), len(in))
 			}
-			open, some := h.firstOf(func(x *element) bool { return x.open })
+			open, some := h.firstOf()
 			for _, x := range in {
 				if before(x, first) {
 					t.Fatalf("first %+v, want %+v", first, x)

@@ -34,6 +34,9 @@ func rows[T any](r reader, reverse bool, table, index string, args ...any) iter.
 
 // many is rows on a view; the whole range is watched by ws as one.
 func many[T any](v *view, ws *WatchSet, reverse bool, table, index string, args ...any) iter.Seq[*T] {
+	if ws == nil {
+		return rows[T](v.txn, reverse, table, index, args...)
+	}
 	it := memtable.Open(v.txn, false, table, index, args...)
 	ws.add(v, table, it.WatchCh())
 	return rows[T](v.txn, reverse, table, index, args...)

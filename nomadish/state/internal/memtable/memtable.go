@@ -66,7 +66,18 @@ type rawKey []byte
 
 // FromArgs is for memdb.
 func (x Indexer[T]) FromArgs(args ...any) ([]byte, error) {
-	var out []byte
+	n := 0
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			n += len(v) + 1
+		case rawKey:
+			n += len(v)
+		default:
+			n += 8
+		}
+	}
+	out := make([]byte, 0, n)
 	for _, arg := range args {
 		switch v := arg.(type) {
 		case string:

@@ -24,7 +24,9 @@ type Overlay struct {
 	under  *memdb.Txn
 	tables map[string]*memdb.TableSchema
 	layers map[layerKey]*layer
-	tok    *persist.Token
+	// known are rows by whole keys of unique indexes, as they are now, of those that were read or written: the tables below are slow to be read.
+	known map[layerKey]map[string]layered
+	tok   *persist.Token
 }
 
 type layerKey struct{ table, index string }
@@ -40,32 +42,49 @@ type layered struct {
 
 // NewOverlay returns an overlay on a transaction that reads only, of tables with a schema.
 func NewOverlay(under *memdb.Txn, schema *memdb.DBSchema) *Overlay {
-	return &Overlay{under: under, tables: schema.Tables, layers: map[layerKey]*layer{}, tok: persist.NewToken()}
+	return &Overlay{under: under, tables: schema.Tables, layers: map[layerKey]*layer{}, known: map[layerKey]map[string]layered{}, tok: persist.NewToken()}
 }
 
 // FirstWatch implements Reader; the channel is nil.
 func (o *Overlay) FirstWatch(table, index string, args ...any) (<-chan struct{}, any, error) {
-	schema, l := o.find(table, index)
-	if l == nil {
-		_, row, err := o.under.FirstWatch(table, index, args...)
-		return nil, row, err
-	}
-	if schema.Unique && schema.Name == index && len(args) > 0 {
-		key, err := schema.Indexer.FromArgs(args...)
-		if err != nil {
-			return nil, nil, fmt.Errorf("key of %s by %s: %w", table, index, err)
+	if t := o.tables[table]; t != nil && len(args) > 0 {
+		if schema := t.Indexes[index]; schema != nil && schema.Unique {
+			key, err := schema.Indexer.FromArgs(args...)
+			if err != nil {
+				return nil, nil, fmt.Errorf("key of %s by %s: %w", table, index, err)
+			}
+			is, err := o.at(layerKey{table, index}, key)
+			return nil, is.row, err
 		}
-		if is, found := l.Get(indexkey.Text(key)); found {
-			return nil, is.row, nil
-		}
-		_, row, err := o.under.FirstWatch(table, index, args...)
-		return nil, row, err
 	}
 	it, err := o.walk(table, index, false, args)
 	if err != nil {
 		return nil, nil, err
 	}
 	return nil, it.Next(), nil
+}
+
+// at returns the row of a whole key of a unique index, and whether there may be one of this key below.
+func (o *Overlay) at(of layerKey, key []byte) (is layered, err error) {
+	known := o.known[of]
+	if is, found := known[string(key)]; found {
+		return is, nil
+	}
+	if l := o.layers[of]; l != nil {
+		if is, found := l.Get(indexkey.Text(key)); found {
+			return is, nil
+		}
+	}
+	if is.row, err = o.under.First(of.table, of.index, rawKey(key)); err != nil {
+		return is, fmt.Errorf("read a row of %s: %w", of.table, err)
+	}
+	is.below = is.row != nil
+	if known == nil {
+		known = map[string]layered{}
+		o.known[of] = known
+	}
+	known[string(key)] = is
+	return is, nil
 }
 
 // Get implements Reader.
@@ -282,15 +301,8 @@ func (o *Overlay) was(table string, id *memdb.IndexSchema, of any) (row any, bel
 	if err != nil {
 		return nil, false, err
 	}
-	if l := o.layers[layerKey{table, "id"}]; l != nil {
-		if is, found := l.Get(indexkey.Text(key)); found {
-			return is.row, is.below, nil
-		}
-	}
-	if row, err = o.under.First(table, "id", rawKey(key)); err != nil {
-		return nil, false, fmt.Errorf("read a row of %s: %w", table, err)
-	}
-	return row, row != nil, nil
+	is, err := o.at(layerKey{table, "id"}, key)
+	return is.row, is.below, err
 }
 
 func (o *Overlay) put(of layerKey, key indexkey.Text, is layered) {
@@ -302,6 +314,7 @@ func (o *Overlay) put(of layerKey, key indexkey.Text, is layered) {
 	if was, found := l.Get(key); found {
 		is.below = is.below || was.below
 	}
+	o.learn(of, key, is)
 	persist.Put(o.tok, l, key, is)
 }
 
@@ -309,9 +322,17 @@ func (o *Overlay) put(of layerKey, key indexkey.Text, is layered) {
 func (o *Overlay) drop(of layerKey, key indexkey.Text, below bool) {
 	if l := o.layers[of]; l != nil && !below {
 		if was, found := l.Get(key); found && !was.below {
+			delete(o.known[of], string(key))
 			persist.Delete(o.tok, l, key)
 			return
 		}
 	}
 	o.put(of, key, layered{nil, true})
+}
+
+// learn keeps what a row is now, if it is of an index of which rows are known.
+func (o *Overlay) learn(of layerKey, key indexkey.Text, is layered) {
+	if known := o.known[of]; known != nil {
+		known[string(key)] = is
+	}
 }
