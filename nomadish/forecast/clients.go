@@ -172,7 +172,7 @@ func (c *clients) instanceOf(snap *state.Snapshot, row *state.AllocRow) *instanc
 	if is == nil {
 		return nil
 	}
-	in := &instance{id: row.ID(), name: row.Whole().Name, job: id, group: row.Group(), node: row.NodeID(), is: is}
+	in := &instance{id: row.ID(), name: row.Name(), job: id, group: row.Group(), node: row.NodeID(), is: is}
 	c.instances[in.id] = in
 	return in
 }
@@ -380,14 +380,17 @@ func (c *clients) report(ctx context.Context) error {
 	snap, now := c.l.store.Snapshot(), c.l.now.UnixNano()
 	slices.SortStableFunc(c.reports, compareReports)
 	entry := &structs.AllocClientEntry{Time: now}
-	for _, r := range c.reports {
-		entry.Updates = append(entry.Updates, r.AllocClientUpdate)
-	}
+	reports := c.reports
 	c.reports = nil
 	seen := map[structs.NamespacedID]bool{}
-	for _, u := range entry.Updates {
+	for _, r := range reports {
+		u := r.AllocClientUpdate
+		entry.Updates = append(entry.Updates, u)
 		row := snap.AllocRow(u.ID)
-		if row == nil || seen[row.JobID()] || u.ClientStatus == structs.AllocClientRunning && u.DeploymentStatus == nil && row.ClientStatus() == structs.AllocClientPending {
+		if row == nil || r.in.is.batch && u.ClientStatus == structs.AllocClientComplete && u.DeploymentStatus == nil && !row.Stopped() { // it is done
+			continue
+		}
+		if seen[row.JobID()] || u.ClientStatus == structs.AllocClientRunning && u.DeploymentStatus == nil && row.ClientStatus() == structs.AllocClientPending {
 			continue
 		}
 		id := row.JobID()

@@ -33,6 +33,8 @@ type Lease struct {
 	EntitledOnly bool
 	// LendRound is the round of lending by shares in which it is to be tried, from 1 on.
 	LendRound int
+	// Alike is equal for requests that fail alike, whatever their namespaces; empty: it is like no other.
+	Alike string
 	// Explain: nothing of it is to be decided. Why it waits is to be counted anew, as what it states has grown old.
 	Explain bool
 	// ExplainAt is when that is to be done next; zero: what it states suffices. The pass sets it before it calls Tried.

@@ -20,7 +20,7 @@ import (
 // that failed speaks for all of its group.
 type blocked struct {
 	of           map[entryKey]*entry
-	ofJob        map[structs.NamespacedID]map[entryKey]*entry
+	ofJob        map[structs.NamespacedID][]*entry
 	groups       map[groupKey]*group
 	reserved     map[string]structs.NamespacedID // the jobs that rooms are reserved for, by node
 	reservations map[structs.NamespacedID]int    // counts those rooms
@@ -29,6 +29,7 @@ type blocked struct {
 	freed        freed
 	licenses     freedLicenses
 	owners       owners
+	keys         *RequestKeys // see Options.Keys; nil: none is known
 
 	gates  *gates
 	config *structs.SchedulerConfiguration
@@ -170,7 +171,7 @@ func (b *blocked) clear() {
 	b.stop()
 	*b = blocked{
 		gates: b.gates, config: b.config, latest: b.latest, world: b.world, after: b.after, owners: newOwners(),
-		of: map[entryKey]*entry{}, ofJob: map[structs.NamespacedID]map[entryKey]*entry{}, groups: map[groupKey]*group{},
+		of: map[entryKey]*entry{}, ofJob: map[structs.NamespacedID][]*entry{}, groups: map[groupKey]*group{},
 		reserved: map[string]structs.NamespacedID{}, reservations: map[structs.NamespacedID]int{}, freed: newFreed(), licenses: freedLicenses{},
 		due:  &heap[*entry]{before: within, index: func(e *entry) *int { return &e.inDue }},
 		aged: &heap[*entry]{before: within, index: func(e *entry) *int { return &e.inAged }},
@@ -275,15 +276,17 @@ func (b *blocked) untried(id string, entitled bool) bool {
 // add takes an entry in.
 func (b *blocked) add(snap *state.Snapshot, w *entry, requestKey scheduler.RequestKey) {
 	b.of[w.key()] = w
-	if b.ofJob[w.eval.Job()] == nil {
-		b.ofJob[w.eval.Job()] = map[entryKey]*entry{}
-	}
-	b.ofJob[w.eval.Job()][w.key()] = w
+	job := w.eval.Job()
+	b.ofJob[job] = append(b.ofJob[job], w)
 	b.join(snap, w, requestKey)
 }
 
 // requestKeyOf returns the request key of what an evaluation waits for.
 func (b *blocked) requestKeyOf(snap *state.Snapshot, e *structs.Evaluation) scheduler.RequestKey {
+	return b.keys.of(e, func() scheduler.RequestKey { return b.findRequestKey(snap, e) })
+}
+
+func (b *blocked) findRequestKey(snap *state.Snapshot, e *structs.Evaluation) scheduler.RequestKey {
 	if job := snap.Job(nil, e.Namespace, e.JobID); job != nil {
 		return scheduler.RequestKeyOf(snap.World(), job, missing(e), standing(snap, job), *b.config, b.reservations[e.Job()] > 0)
 	}
@@ -390,10 +393,11 @@ func (b *blocked) drop(w *entry) {
 	b.due.remove(w)
 	b.aged.remove(w)
 	delete(b.of, w.key())
-	if of := b.ofJob[w.eval.Job()]; len(of) > 1 {
-		delete(of, w.key())
+	job := w.eval.Job()
+	if of := b.ofJob[job]; len(of) > 1 {
+		b.ofJob[job] = slices.DeleteFunc(slices.Clone(of), func(o *entry) bool { return o == w }) // it may be walked now
 	} else {
-		delete(b.ofJob, w.eval.Job())
+		delete(b.ofJob, job)
 	}
 	b.leave(w)
 }

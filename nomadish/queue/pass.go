@@ -166,7 +166,11 @@ func (b *Broker) leaseEntry(w *entry, round int) *Lease {
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.gates.enter(it)
-	return &Lease{Eval: w.eval, Token: it.token, EntitledOnly: w.entitled, LendRound: round, ExplainAt: w.explainAt}
+	lease := &Lease{Eval: w.eval, Token: it.token, EntitledOnly: w.entitled, LendRound: round, ExplainAt: w.explainAt}
+	if w.group != nil {
+		lease.Alike = w.group.requestKey.Key
+	}
+	return lease
 }
 
 // itemOf finds what the pass has leased; nil: the lease has ended.

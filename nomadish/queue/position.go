@@ -2,7 +2,7 @@ package queue
 
 import (
 	"cmp"
-	"maps"
+	"slices"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
@@ -70,7 +70,7 @@ func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, requ
 
 // reposition finds the positions of a job's blocked evaluations anew, and their groups.
 func (b *blocked) reposition(snap *state.Snapshot, job structs.NamespacedID, requestKeys bool) {
-	for _, w := range maps.Clone(b.ofJob[job]) { // order does not matter: each has its own position
+	for _, w := range slices.Clone(b.ofJob[job]) { // order does not matter: each has its own position
 		if !requestKeys && b.positionOfEntry(snap, w) == w.position {
 			continue
 		}

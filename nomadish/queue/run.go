@@ -76,11 +76,13 @@ func (b *Broker) resync(snap *state.Snapshot) {
 		b.blocked.reservations[jobOf(r)]++
 	}
 	open := snap.PendingEvals()
+	b.blocked.keys, b.opts.Keys = b.opts.Keys, nil // they are of this state alone
 	for _, e := range open {
 		if e.Status == structs.EvalStatusBlocked {
 			b.blocked.block(snap, e)
 		}
 	}
+	b.blocked.keys = nil
 	for id, it := range leased { // order does not matter: each is of another job
 		b.serial[it.eval.Job()] = &lane{current: it}
 		if it.entry != nil {

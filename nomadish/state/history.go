@@ -4,12 +4,16 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/historytable"
+	"github.com/nomadish/nomadish/nomadish/state/internal/projecthistory"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // record writes the history record of an allocation that has ended, and forgets the
 // oldest records beyond the limit.
 func (x *txn) record(a *structs.Allocation) {
+	if x.unread && !x.remembers && projecthistory.TermsOf(a) == nil {
+		return
+	}
 	x.tables.add(TableHistory)
 	h := historytable.Record(a, jobVersion(x.rows, a.Namespace, a.JobID, a.JobVersion), x.index, x.now)
 	if h.Type == "" { // the job was purged while it ran; its evaluations are kept

@@ -15,8 +15,9 @@ type InputOptions struct {
 	// Typical returns what the policy least-fragmentation keeps room for when it places the
 	// job; nil: that policy is binpack.
 	Typical func(*Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
-	// Prepared, EntitledOnly, LendRound, Brief and Annotate are passed on as they are.
+	// Prepared, Alike, EntitledOnly, LendRound, Brief and Annotate are passed on as they are.
 	Prepared     *scheduler.Prepared
+	Alike        string
 	EntitledOnly bool
 	LendRound    int
 	Brief        bool
@@ -35,7 +36,7 @@ func (s *Snapshot) EvalInput(e *structs.Evaluation, o *InputOptions) scheduler.I
 func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*structs.Allocation, o *InputOptions) scheduler.Input {
 	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: s.SchedulerConfig(nil), Now: o.Now, Seed: o.Seed, NewID: o.NewID, SnapshotIndex: s.Index(),
-		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, EntitledOnly: o.EntitledOnly, LendRound: o.LendRound,
+		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, Alike: o.Alike, EntitledOnly: o.EntitledOnly, LendRound: o.LendRound,
 		Brief: o.Brief, Annotate: o.Annotate, Pending: s.Requests().PendingOf, UserRuns: s.v.userRuns,
 	}
 	if v := s.VirtualClusters(nil).Get(id.Namespace); v != nil {

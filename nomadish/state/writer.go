@@ -38,14 +38,19 @@ type unread struct {
 	edit   *scheduler.Edit
 	rows   *memtable.Overlay
 	broken error // of an entry that was applied in part
+	// remembers: somebody decides by what the history has of instances that are of no project: workflows lend by it.
+	remembers bool
 }
 
 // Unread has what nobody reads be kept no longer, as the state is a fork of which only what the leader's parts decide by is wanted: of jobs that are of no
-// workflow, their statuses, evaluations that have ended, and the summaries of those of which no evaluation is open. All is changed in place: of
-// Snapshots only the latest may be read, watched none of them, and the state must not be forked. If an entry is refused when something of it has been applied, so are all after it.
+// workflow, their statuses, evaluations that have ended, the summaries of those of which no evaluation is open, how the nodes of instances were found and,
+// unless there are workflows or it is of a project, the history of what has ended. All is changed in place: of Snapshots only the latest may be read, watched
+// none of them, and the state must not be forked. If an entry is refused when something of it has been applied, so are all after it.
 func (w *Writer) Unread() {
+	rows := w.db.Txn(false)
 	w.unread = &unread{
-		tok: persist.NewToken(), edit: scheduler.EditInPlace(w.store.current.Load().world), rows: memtable.NewOverlay(w.db.Txn(false), schema()),
+		remembers: memtable.Open(rows, false, TableWorkflows, byID).Next() != nil,
+		tok:       persist.NewToken(), edit: scheduler.EditInPlace(w.store.current.Load().world), rows: memtable.NewOverlay(rows, schema()),
 	}
 }
 
@@ -169,6 +174,8 @@ type txn struct {
 	feed    []Changes // of the entries that have any
 	changed int       // how many those are
 	unread  bool      // see Writer.Unread
+	// remembers is as of unread.
+	remembers bool
 
 	entry
 }
@@ -191,7 +198,7 @@ func (w *Writer) begin() *txn {
 	was := w.store.current.Load()
 	x := &txn{opts: &w.store.opts, was: was, upTo: was.index, marks: was.marks, tallies: was.tallies, live: was.live}
 	if u := w.unread; u != nil {
-		x.rows, x.unread = u.rows, true
+		x.rows, x.unread, x.remembers = u.rows, true, u.remembers
 		x.allocs, x.past, x.edit, x.tok = was.allocs.EditInPlace(u.tok), was.past.EditInPlace(u.tok), u.edit, u.tok
 		return x
 	}

@@ -62,6 +62,8 @@ type Pass struct {
 	// learned is for Run's goroutine.
 	learned  learner
 	prepared *scheduler.Prepared
+	// alike is what is prepared for requests that are like others, with Unread; nil: it is with the rest.
+	alike *scheduler.Prepared
 	// explained is when it was last counted why a request waits, explains the last time for which that is expected.
 	explained, explains time.Time
 	// dues are when evaluations are to be looked at that were not written, with Unread.
@@ -124,6 +126,9 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 	pass := scheduler.NewPassInPlace(snap.World())
 	if p.opts.Unread {
 		p.prepared = scheduler.NewPrepared() // hardly anything is decided twice, and much memory is what was known of all
+		if p.alike == nil {
+			p.alike = scheduler.NewPrepared()
+		}
 	}
 	tried, hopeless := 0, p.hopeless(pass, snap)
 	for ctx.Err() == nil {
@@ -311,7 +316,7 @@ func (p *Pass) guarded(decide func() (*structs.Plan, error)) (plan *structs.Plan
 	defer func() {
 		if r := recover(); r != nil {
 			err = structs.Errorf(structs.CodeInternal, "the scheduler panicked: %v", r)
-			p.prepared = scheduler.NewPrepared() // the old one may have been left half done
+			p.prepared, p.alike = scheduler.NewPrepared(), nil // the old ones may have been left half done
 		}
 	}()
 	return decide()
@@ -319,9 +324,13 @@ func (p *Pass) guarded(decide func() (*structs.Plan, error)) (plan *structs.Plan
 
 // input returns what the scheduler needs to know of a request.
 func (p *Pass) input(snap *state.Snapshot, lease *queue.Lease, brief bool) scheduler.Input {
+	prepared, alike := p.prepared, ""
+	if p.alike != nil && lease.Alike != "" {
+		prepared, alike = p.alike, lease.Alike
+	}
 	return snap.EvalInput(lease.Eval, &state.InputOptions{
 		Now: p.opts.Clock.Now(), Seed: seedOf(lease.Eval, 0),
-		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: p.prepared, Brief: brief, EntitledOnly: lease.EntitledOnly, LendRound: lease.LendRound,
+		NewID: p.opts.NewID, Typical: p.learned.typical, Prepared: prepared, Alike: alike, Brief: brief, EntitledOnly: lease.EntitledOnly, LendRound: lease.LendRound,
 	})
 }
 

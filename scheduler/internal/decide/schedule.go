@@ -32,8 +32,9 @@ func Schedule(w *world.World, eval *structs.Evaluation, in search.Input) (*struc
 		return nil, fmt.Errorf("schedule: the evaluation or NewID is missing")
 	}
 	in.Brief = in.Brief || in.EntitledOnly
-	defer search.Lend(in.Prepared)()
-	s := NewScheduler(w, eval, &in)
+	all, end := search.Lend[memory](in.Prepared)
+	defer end()
+	s := all.begin(w, eval, &in)
 
 	// 1. Compare what the job wants with what there is: what to stop, what to keep,
 	// what to update in place, what to place, and what to evaluate again later.
@@ -135,12 +136,16 @@ type groupFound struct {
 
 // NewScheduler begins an evaluation on an edit of its own; the World stays as it is.
 func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *Scheduler {
-	all := &struct { // one piece of memory for what every evaluation has
-		scheduler Scheduler
-		edit      world.Edit
-		token     world.Token
-	}{}
-	world.Begin(&all.edit, w, &all.token)
+	return new(memory).begin(w, eval, in)
+}
+
+type memory struct { // one piece of it for what every evaluation has
+	scheduler Scheduler
+	edit      world.Edit
+}
+
+func (all *memory) begin(w *world.World, eval *structs.Evaluation, in *search.Input) *Scheduler { // all: empty
+	world.Begin(&all.edit, w, new(world.Token))
 	s := &all.scheduler
 	*s = Scheduler{
 		World: w, eval: eval, Input: in, Edit: &all.edit, Random: random.Numbers{State: in.Seed}, Census: feasible.Census{World: w},
@@ -153,7 +158,7 @@ func NewScheduler(w *world.World, eval *structs.Evaluation, in *search.Input) *S
 		s.plan.JobVersion, s.plan.AllAtOnce = in.Job.Version, feasible.AllOrNone(in.Job)
 	}
 	s.groups = s.first[:0]
-	s.fits.Begin(in.Job, search.MemoryOf(in.Prepared))
+	s.fits.Begin(in.Job, search.MemoryOf(in.Prepared), in.Alike)
 	return s
 }
 

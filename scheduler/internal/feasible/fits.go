@@ -17,13 +17,14 @@ type Fits struct {
 	job     *structs.Job
 	Matcher *Matcher
 	known   *FitMemory     // of other evaluations; nil: nothing is remembered
+	alike   string         // as of FitMemory.Of
 	list    []*Feasibility // those found so far, one of them mostly
 	first   [1]*Feasibility
 }
 
-// Begin begins the feasibilities of a job in memory that the caller has.
-func (f *Fits) Begin(job *structs.Job, known *FitMemory) {
-	*f = Fits{job: job, known: known, Matcher: known.matcher()}
+// Begin begins the feasibilities of a job in memory that the caller has. alike is as of [FitMemory.Of].
+func (f *Fits) Begin(job *structs.Job, known *FitMemory, alike string) {
+	*f = Fits{job: job, known: known, alike: alike, Matcher: known.matcher()}
 	f.list = f.first[:0]
 }
 
@@ -33,8 +34,8 @@ func (f *Fits) Of(g *structs.TaskGroup) *Feasibility {
 		return fit
 	}
 	var fit *Feasibility
-	if r := f.known.Of(f.job, g); r != nil {
-		fit = r.feasibility(f.job)
+	if r := f.known.Of(f.job, g, f.alike); r != nil {
+		fit = r.feasibility(f.job, g)
 	} else {
 		fit = NewFeasibility(f.job, g, f.Matcher)
 	}
@@ -57,11 +58,12 @@ func (f *Fits) Named(group string) *Feasibility {
 type FitMemory struct {
 	m      *Matcher
 	groups map[*structs.TaskGroup]*RememberedFit
+	alike  map[string]*RememberedFit // by what their jobs and groups have in common
 }
 
 // NewFitMemory returns one that remembers nothing.
 func NewFitMemory() FitMemory {
-	return FitMemory{m: NewMatcher(), groups: map[*structs.TaskGroup]*RememberedFit{}}
+	return FitMemory{m: NewMatcher(), groups: map[*structs.TaskGroup]*RememberedFit{}, alike: map[string]*RememberedFit{}}
 }
 
 // RememberedFit is what is remembered of one group.
@@ -95,10 +97,13 @@ func (f *FitMemory) matcher() *Matcher {
 }
 
 // Of returns what is remembered of a job's group, which is found if need be; nil: nothing is
-// remembered.
-func (f *FitMemory) Of(job *structs.Job, group *structs.TaskGroup) *RememberedFit {
+// remembered. alike is equal for jobs of one group each that request the same and may use the same nodes; empty: that is not known of the job.
+func (f *FitMemory) Of(job *structs.Job, group *structs.TaskGroup, alike string) *RememberedFit {
 	if f == nil {
 		return nil
+	}
+	if alike != "" && len(job.TaskGroups) == 1 {
+		return f.ofAlike(job, group, alike)
 	}
 	g := f.groups[group]
 	if g != nil && alikeForNodes(g.job, job) && len(g.fit.byClass) <= MaxRemembered {
@@ -112,6 +117,22 @@ func (f *FitMemory) Of(job *structs.Job, group *structs.TaskGroup) *RememberedFi
 	return g
 }
 
+// ofAlike returns what is remembered of those that are alike.
+func (f *FitMemory) ofAlike(job *structs.Job, group *structs.TaskGroup, alike string) *RememberedFit {
+	if g := f.alike[alike]; g != nil && len(g.fit.byClass) <= MaxRemembered {
+		return g
+	}
+	if len(f.alike) >= MaxRemembered {
+		*f = NewFitMemory()
+	}
+	g := &RememberedFit{job: job, fit: NewFeasibility(job, group, f.m)}
+	f.alike[alike] = g
+	return g
+}
+
+// Group is the group that is remembered, of all that are alike.
+func (g *RememberedFit) Group() *structs.TaskGroup { return g.fit.Group }
+
 // alikeForNodes reports whether groups of two jobs may use the same nodes, as far as their jobs
 // determine it. It may return false where they may.
 func alikeForNodes(a, b *structs.Job) bool {
@@ -119,10 +140,10 @@ func alikeForNodes(a, b *structs.Job) bool {
 		len(a.Constraints)+len(b.Constraints)+len(a.Affinities)+len(b.Affinities)+len(a.Spreads)+len(b.Spreads) == 0
 }
 
-// feasibility returns a copy for a job, which shares what is decided.
-func (g *RememberedFit) feasibility(job *structs.Job) *Feasibility {
+// feasibility returns a copy for a job and its group, which shares what is decided.
+func (g *RememberedFit) feasibility(job *structs.Job, group *structs.TaskGroup) *Feasibility {
 	f := *g.fit
-	f.Job, f.found = job, &g.sets
+	f.Job, f.Group, f.found = job, group, &g.sets
 	return &f
 }
 

@@ -40,10 +40,10 @@ func (j *judgement) mayTakeOwn(u *world.Usage, newcomer string) bool {
 // others may have lost theirs, or come to use one, meanwhile.
 func (j *judgement) refuseMixed() {
 	for _, b := range j.plan.Place {
-		g, gang := world.NewOwner(world.RequestName{Namespace: b.Namespace, Job: b.JobID, Group: b.Group}, b.Resources).Gang()
-		if !gang {
+		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Gang == "" {
 			continue
 		}
+		g, _ := world.NewOwner(world.RequestName{Namespace: b.Namespace, Job: b.JobID, Group: b.Group}, b.Resources).Gang()
 		members := world.GangMembers(j.e, g)
 		if !slices.ContainsFunc(members, (*world.Usage).Guaranteed) || world.GangClaim(members) != "" {
 			continue

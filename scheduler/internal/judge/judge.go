@@ -46,10 +46,10 @@ func Judge(e *world.Edit, plan *structs.Plan) (valid *structs.JudgedPlan, refuse
 type judgement struct {
 	e            *world.Edit
 	plan         *structs.Plan
-	freed        map[string]*world.Usage // what the plan's stops released, by allocation
-	taken        []string                // allocations that were placed
-	byNode       map[string][]instanceRef
-	refused      map[string]bool // by node
+	freed        map[string]*world.Usage  // what the plan's stops released, by allocation
+	taken        []string                 // allocations that were placed
+	byNode       map[string][]instanceRef // see on
+	refused      map[string]bool          // by node
 	refusedNodes []string
 	undone       map[string]bool               // refused nodes on which nothing of the plan is left
 	stops        map[string]*structs.AllocStop // by allocation; only once a node has refused
@@ -140,6 +140,9 @@ func (j *judgement) reserve() {
 
 // stop frees what the plan stops: a plan may count on its own stops.
 func (j *judgement) stop() {
+	if len(j.plan.Stop) == 0 {
+		return
+	}
 	j.freed = make(map[string]*world.Usage, len(j.plan.Stop))
 	j.reclaims, j.ended, j.gangs = map[string][]string{}, map[string]bool{}, map[world.GangName]*takenGang{}
 	j.protect() // before anything is stopped: a gang may be stopped whole
@@ -216,24 +219,42 @@ type instanceRef struct{ batch, instance int }
 
 // place tries the placements node by node, in the order in which the plan names them.
 func (j *judgement) place() {
-	j.byNode = map[string][]instanceRef{}
-	var order []string
 	common := make([]*world.Usage, len(j.plan.Place))
 	for b, batch := range j.plan.Place {
 		common[b] = world.NewUse("", "", world.NewOwner(world.RequestName{Namespace: batch.Namespace, Job: batch.JobID, Group: batch.Group}, batch.Resources), batch.Resources, batch.CreateTime)
+	}
+	if p := j.plan.Place; len(p) == 1 && len(p[0].Instances) == 1 { // most plans of a queue pass
+		if node := p[0].Nodes[p[0].Instances[0].Node].ID; !j.refused[node] {
+			j.placeOn(node, []instanceRef{{}}, common)
+		}
+		return
+	}
+	seen := map[string]bool{}
+	for _, batch := range j.plan.Place {
 		for i := range batch.Instances {
 			node := batch.Nodes[batch.Instances[i].Node].ID
-			if _, seen := j.byNode[node]; !seen {
-				order = append(order, node)
+			if seen[node] {
+				continue
 			}
-			j.byNode[node] = append(j.byNode[node], instanceRef{b, i})
+			if seen[node] = true; !j.refused[node] {
+				j.placeOn(node, j.on(node), common)
+			}
 		}
 	}
-	for _, node := range order {
-		if !j.refused[node] {
-			j.placeOn(node, j.byNode[node], common)
+}
+
+// on returns the instances of the plan that are to be on a node, in its order.
+func (j *judgement) on(node string) []instanceRef {
+	if j.byNode == nil {
+		j.byNode = map[string][]instanceRef{}
+		for b, batch := range j.plan.Place {
+			for i := range batch.Instances {
+				on := batch.Nodes[batch.Instances[i].Node].ID
+				j.byNode[on] = append(j.byNode[on], instanceRef{b, i})
+			}
 		}
 	}
+	return j.byNode[node]
 }
 
 func (j *judgement) placeOn(node string, instances []instanceRef, common []*world.Usage) {
@@ -289,10 +310,10 @@ func (j *judgement) undoRefused() {
 	}
 	j.stops, j.stopsOn = map[string]*structs.AllocStop{}, map[string][]string{}
 	j.back, j.undone, j.moved = map[string]bool{}, map[string]bool{}, map[string]string{}
-	for node, instances := range j.byNode { // each has its own place: the order cannot show
-		for _, at := range instances {
-			if old := j.plan.Place[at.batch].Instances[at.instance].PreviousAllocation; old != "" {
-				j.moved[old] = node
+	for _, batch := range j.plan.Place {
+		for i := range batch.Instances {
+			if old := batch.Instances[i].PreviousAllocation; old != "" {
+				j.moved[old] = batch.Nodes[batch.Instances[i].Node].ID
 			}
 		}
 	}
@@ -326,7 +347,7 @@ func (j *judgement) undo(node string) {
 		return
 	}
 	j.undone[node] = true
-	for _, at := range j.byNode[node] {
+	for _, at := range j.on(node) {
 		batch := j.plan.Place[at.batch]
 		world.Release(j.e, structs.DeriveID(batch.Seed, uint64(batch.Instances[at.instance].Ordinal)))
 	}
@@ -338,7 +359,7 @@ func (j *judgement) undo(node string) {
 		}
 		j.keepBack(id)
 	}
-	for _, at := range j.byNode[node] {
+	for _, at := range j.on(node) {
 		j.keepBack(j.plan.Place[at.batch].Instances[at.instance].PreviousAllocation)
 	}
 }
@@ -378,7 +399,7 @@ func (j *judgement) keepBack(id string) {
 	world.Release(j.e, id) // what it would keep while suspended
 	if s := world.StateToChange(j.e, u.NodeID); s.Capacity != nil && !j.refused[u.NodeID] {
 		var by *world.Taker
-		if len(j.byNode[u.NodeID]) > 0 { // what was placed there may have counted on its room, and would use what is reserved for others
+		if len(j.on(u.NodeID)) > 0 { // what was placed there may have counted on its room, and would use what is reserved for others
 			by = j.taker(u)
 		}
 		if what := s.LacksUse(u, by); what != "" {

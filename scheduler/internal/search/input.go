@@ -24,6 +24,9 @@ type Input struct {
 	Typical *Typical
 	// Prepared is what is remembered of other evaluations; nil: nothing is.
 	Prepared *Prepared
+	// Alike is equal for jobs of one group each that request the same and may use the same nodes: what is prepared for one of them is for all. Empty:
+	// it is not known which are like this one.
+	Alike string
 	// Annotate fills Plan.Annotations, for `job plan`.
 	Annotate bool
 	// SnapshotIndex is the state that World and Input are of; the plan and a

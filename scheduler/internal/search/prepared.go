@@ -17,6 +17,7 @@ type Prepared struct {
 	// searches and cursors are memory for those of one evaluation after the other.
 	searches spare[Search]
 	cursors  spare[phaseCursor]
+	memory   any // of evaluations; nil: there is none, or it is in use
 }
 
 // spare is memory that is used again.
@@ -48,15 +49,23 @@ func (s *spare[T]) free(used int) {
 	s.list = s.list[:min(len(s.list), max(used, maxSpare))]
 }
 
-// Lend lets searches use memory of earlier ones until end is called, after which none of them may be used.
-func Lend(p *Prepared) (end func()) {
+// Lend lets searches, and an evaluation with empty memory of a type, use memory of earlier ones until end is called, after which none of it may be used.
+func Lend[T any](p *Prepared) (memory *T, end func()) {
 	if p == nil {
-		return func() {}
+		return new(T), func() {}
 	}
+	memory, some := p.memory.(*T)
+	if !some {
+		memory = new(T)
+	}
+	p.memory = nil
 	searches, cursors := p.searches.used, p.cursors.used
-	return func() {
+	return memory, func() {
 		p.searches.free(searches)
 		p.cursors.free(cursors)
+		var none T
+		*memory = none
+		p.memory = memory
 	}
 }
 
@@ -85,19 +94,21 @@ func MemoryOf(p *Prepared) *feasible.FitMemory {
 // requestOf returns what one instance of a group takes.
 func (in *Input) requestOf(group *structs.TaskGroup) *Request {
 	p, c := in.Prepared, &in.Config
-	of := MemoryOf(p).Of(in.Job, group)
+	of := MemoryOf(p).Of(in.Job, group, in.Alike)
 	if of == nil {
 		return NewRequest(in, group)
 	}
-	g := p.requests[group]
+	known := of.Group()
+	g := p.requests[known]
 	if g == nil || g.of != of || g.oversubscribed != c.MemoryOversubscriptionEnabled || !slices.Equal(g.preferred, c.PreferredCells) {
 		if len(p.requests) >= feasible.MaxRemembered {
 			clear(p.requests)
 		}
 		g = &preparedRequest{of, newNodeSetKey(c, group), c.MemoryOversubscriptionEnabled, slices.Clone(c.PreferredCells)}
-		p.requests[group] = g
+		p.requests[known] = g
 	}
 	a := g.request.copy()
+	a.Group = group
 	a.requestedBy(in)
 	return a
 }

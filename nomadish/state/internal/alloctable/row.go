@@ -187,7 +187,8 @@ func (r *Row) Stopped() bool {
 	return d == structs.AllocDesiredStop || d == structs.AllocDesiredEvict
 }
 
-func (r *Row) name() string {
+// Name returns the name of its instance.
+func (r *Row) Name() string {
 	if n := r.extra; n != nil && n.named {
 		return n.name
 	}
@@ -205,7 +206,7 @@ func appendName(to []byte, b *Batch, index int) []byte {
 func (r *Row) made(brief bool) *structs.Allocation {
 	b := r.batch
 	a := &structs.Allocation{
-		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.name(), NodeID: r.node.id.String(), NodeName: r.node.name,
+		ID: r.ID(), Namespace: b.namespace, EvalID: b.evalID, Name: r.Name(), NodeID: r.node.id.String(), NodeName: r.node.name,
 		JobID: b.jobID, JobVersion: b.jobVersion, TaskGroup: b.group, AllocatedResources: b.resources, Metrics: b.metrics,
 		DesiredStatus: r.DesiredStatus(), ClientStatus: r.ClientStatus(),
 		CreateIndex: b.createIndex, ModifyIndex: r.modify, AllocModifyIndex: r.allocModify,
