@@ -134,3 +134,20 @@ func TestLicensesOfGangGoneSince(t *testing.T) {
 	w.others("c", "c", 3, func(j *structs.Job) { j.Priority = 50 })
 	w.wantOn("c, c, c")
 }
+
+// TestLicensesOfGangThatRunsInPart: of a gang of which a member is still suspended no more leave for a stage than those that run can do without, or all.
+func TestLicensesOfGangThatRunsInPart(t *testing.T) {
+	w := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:a"})
+	w.others("c", "c", 4)
+	w.submit("", "gang", 3, licensed(vcs(2), gangOf(2), func(j *structs.Job) { j.Namespace, j.Reclaim = "a", structs.ReclaimSuspend }))
+	w.starts("s1", 6)
+	w.complete("s")
+	w.starts("s2", 2)
+	if w.decide("gang"); w.running("gang") != 2 {
+		t.Fatalf("%d members go on beside a stage that needs 2 of 6, want 2: %s", w.running("gang"), w.on())
+	}
+	w.complete("s")
+	if w.starts("s3", 3); w.running("gang") != 0 || w.running("wf/1/s3") != 1 {
+		t.Errorf("%d members run on, and 2 must: %s", w.running("gang"), w.on())
+	}
+}

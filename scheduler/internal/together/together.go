@@ -30,7 +30,13 @@ func UnitsOf(e *world.Edit, leave []*world.Usage) (units []Unit) {
 		those := slices.DeleteFunc(slices.Clone(members), func(m *world.Usage) bool {
 			return !slices.ContainsFunc(leave, func(l *world.Usage) bool { return l.ID == m.ID })
 		})
-		if spare := Spare(members); slices.ContainsFunc(those, func(m *world.Usage) bool { spare[m.Owner.Group]--; return spare[m.Owner.Group] < 0 }) {
+		counts, spare := counted(members), Spare(members)
+		if slices.ContainsFunc(those, func(m *world.Usage) bool {
+			if counts(m) {
+				spare[m.Owner.Group]--
+			}
+			return spare[m.Owner.Group] < 0
+		}) {
 			units = append(units, members)
 			continue
 		}
@@ -49,14 +55,22 @@ func All(units []Unit) (list []*world.Usage) {
 	return list
 }
 
+// counted reports which members of a gang are of those that it runs with: suspended ones are not, unless all are.
+func counted(members []*world.Usage) func(*world.Usage) bool {
+	runs := slices.ContainsFunc(members, func(m *world.Usage) bool { return !m.IsSuspended })
+	return func(m *world.Usage) bool { return !runs || !m.IsSuspended }
+}
+
 // Spare returns without how many members of each group a gang with these members runs on.
 func Spare(members []*world.Usage) map[string]int {
-	spare := map[string]int{}
+	spare, counts := map[string]int{}, counted(members)
 	for _, u := range members {
 		if _, seen := spare[u.Owner.Group]; !seen {
 			spare[u.Owner.Group] = -u.Owner.Terms.GangMin
 		}
-		spare[u.Owner.Group]++
+		if counts(u) {
+			spare[u.Owner.Group]++
+		}
 	}
 	return spare
 }
