@@ -89,18 +89,30 @@ type Rank struct {
 
 // Compare is below zero if r goes before o.
 func (r *Rank) Compare(o *Rank) int {
-	requeued := func(x *Rank) int {
-		if x.Requeued {
-			return 0
+	switch { // one after the other: queues compare all the time, and mostly the first few settle it
+	case r.Standing != o.Standing:
+		return cmp.Compare(r.Standing, o.Standing)
+	case r.Claim != o.Claim:
+		return cmp.Compare(r.Claim, o.Claim)
+	case r.Band != o.Band:
+		return cmp.Compare(o.Band, r.Band)
+	case r.Share != o.Share:
+		return cmp.Compare(r.Share, o.Share)
+	case r.UserShare != o.UserShare:
+		return cmp.Compare(r.UserShare, o.UserShare)
+	case r.Requeued != o.Requeued:
+		if r.Requeued {
+			return -1
 		}
 		return 1
+	case r.Number != o.Number:
+		return cmp.Compare(o.Number, r.Number)
+	case r.Submitted != o.Submitted:
+		return cmp.Compare(r.Submitted, o.Submitted)
+	case r.Job.Namespace != o.Job.Namespace:
+		return strings.Compare(r.Job.Namespace, o.Job.Namespace)
 	}
-	return cmp.Or(
-		cmp.Compare(r.Standing, o.Standing), cmp.Compare(r.Claim, o.Claim), cmp.Compare(o.Band, r.Band), cmp.Compare(r.Share, o.Share),
-		cmp.Compare(r.UserShare, o.UserShare),
-		cmp.Compare(requeued(r), requeued(o)), cmp.Compare(o.Number, r.Number), cmp.Compare(r.Submitted, o.Submitted),
-		strings.Compare(r.Job.Namespace, o.Job.Namespace), strings.Compare(r.Job.ID, o.Job.ID),
-	)
+	return strings.Compare(r.Job.ID, o.Job.ID)
 }
 
 // Rank returns the rank of a job's request: nil stands for one that has never waited, and since is

@@ -1,9 +1,7 @@
 package queue
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/clock"
@@ -74,13 +72,19 @@ func (e *entry) key() entryKey { return entryKey{e.eval.ID, e.entitled} }
 
 // before is the order in which they are tried.
 func (e *entry) before(g *gates, o *entry) bool {
-	return cmp.Or(g.compare(e.rankKey(), o.rankKey()), strings.Compare(e.eval.ID, o.eval.ID)) < 0
+	if c := g.compare(e.rankKey(), o.rankKey()); c != 0 {
+		return c < 0
+	}
+	return e.eval.ID < o.eval.ID
 }
 
 // within is the order of entries without regard to shares: within those of a user in a namespace they make no difference, and what is due is
 // tried at once.
 func within(e, o *entry) bool {
-	return cmp.Or(e.rank.Compare(&o.rank), strings.Compare(e.eval.ID, o.eval.ID)) < 0
+	if c := e.rank.Compare(&o.rank); c != 0 {
+		return c < 0
+	}
+	return e.eval.ID < o.eval.ID
 }
 
 // groupKey names a group: requests of one namespace, one pool and one request key, or one request that is like no other. What is entitled and the
