@@ -77,11 +77,14 @@ func (c *chooser) raise(list []*world.Usage) (w *world.World, raised []*world.Us
 	return e.World(), raised
 }
 
-// runs returns on which nodes, by their places in the list, instances of each group run in the reservation.
+// runs returns on which nodes, by their places in the list, instances of each group run in the reservation that are packed where they are.
 func (c *chooser) runs() map[group][]int {
+	if !c.inPlace && !c.placed && !c.staying {
+		return nil
+	}
 	out := map[group][]int{} // looked up only
 	for i, n := range c.nodes {
-		if !c.inPlace && !c.taken[i] {
+		if !c.inPlace && (!c.taken[i] || !c.placed && n.Node.Ready()) {
 			continue
 		}
 		for _, u := range n.Usages {

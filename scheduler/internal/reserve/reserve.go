@@ -203,26 +203,29 @@ type chooser struct {
 	holding        int                             // how often mayHold has changed
 	jobs           []structs.WorkflowClaimJob      // of the running stage
 	kept           bool                            // another workflow keeps what comes free, which is not to be had
-	// inPlace: instances that run in the reservation are packed where they are, where nothing is reserved yet, too; placed: only in what is left of it.
-	inPlace, placed bool
+	// inPlace: instances that run in the reservation are packed where they are, where nothing is reserved yet, too; placed: only in what is left of it. Neither:
+	// only on nodes that take no work. staying: there are such nodes.
+	inPlace, placed, staying bool
 }
 
 // list lists the ready nodes of the pool, and those on which a part of the reservation stays: nothing more is reserved of these.
 func (c *chooser) list() {
+	is := c.w.Workflow(c.key)
+	if is != nil {
+		c.jobs = is.Jobs
+	}
 	for _, n := range world.NodeStates(c.w).All {
 		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() && !lend.Stays(n, c.key) || !n.Node.InPool(c.pool) {
 			continue
 		}
 		c.nodes = append(c.nodes, n)
 	}
-	if is := c.w.Workflow(c.key); is != nil {
-		c.jobs = is.Jobs
-	}
 	slices.SortFunc(c.nodes, func(a, b *world.NodeState) int { return strings.Compare(a.ID, b.ID) })
 	c.spare = c.spareOf()
 	var free, beside, empty []world.Resources
 	for i, n := range c.nodes {
 		if !n.Node.Ready() {
+			c.staying = true
 			free, beside, empty = append(free, world.Resources{}), append(beside, world.Resources{}), append(empty, world.Resources{})
 			continue
 		}
@@ -291,17 +294,14 @@ func amounts(h world.Resources) workflow.Amounts {
 
 // instances returns the instances of a stage's jobs, without those of sysbatch jobs, for which nothing is reserved (part 0, rule 7).
 func (c *chooser) instances(s Stage, in []within) (out []workflow.Instance) {
-	var runs map[group][]int
-	if c.inPlace || c.placed {
-		runs = c.runs()
-	}
+	runs := c.runs()
 	for _, job := range s {
 		if job.PerNode() {
 			continue
 		}
 		for _, g := range job.TaskGroups {
 			need := feasible.NeedsOf(g)
-			i := workflow.Instance{Needs: amounts(need), MayUse: c.mayUse(job, g, withinFor(in, len(out)))}
+			i := workflow.Instance{Needs: amounts(need), MayUse: startsWhere(c, job.ID, c.mayUse(job, g, withinFor(in, len(out))))}
 			i.Needs.CPU += int64(need.Cores) * c.mhzPerCore()
 			on := runs[group{job.ID, g.Name}]
 			for k := range g.Count {
@@ -314,6 +314,15 @@ func (c *chooser) instances(s Stage, in []within) (out []workflow.Instance) {
 		}
 	}
 	return out
+}
+
+// startsWhere returns which of the nodes that instances of a job may use are those where they may start: where a part stays on a node that takes no work, those
+// of the running stage that do not run yet may not. What is for later stages is reserved anew when such a part is lost.
+func startsWhere(c *chooser, job string, may func(node int) bool) func(node int) bool {
+	if !c.staying || !slices.ContainsFunc(c.jobs, func(j structs.WorkflowClaimJob) bool { return j.JobID == job }) {
+		return may
+	}
+	return func(node int) bool { return c.nodes[node].Node.Ready() && may(node) }
 }
 
 // mhzPerCore is how many MHz a core of the pool has at most: whole cores are reserved with so many.
