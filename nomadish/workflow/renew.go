@@ -20,6 +20,9 @@ type renewal struct {
 	// not written for that.
 	wrote     time.Time
 	wroteLost string
+	// refused is how often what was chosen did not hold while nothing changed: it is chosen anew once, as it may have come too late, and not again until
+	// something changes, or Options.Anew has passed.
+	refused int
 }
 
 // renew makes a reservation whole that has lost something, or says what is missing. It reports whether that failed.
@@ -31,10 +34,18 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 	if c != nil && c.Posted && k.lacking >= maxReserving && now.Sub(c.when) < v.d.opts.Anew {
 		return false
 	}
-	if c == nil || !c.Posted || c.stage != r.Stage || !structs.PartsEqual(c.parts, r.Parts) || !v.fresh(c, r, kept) {
+	refused := 0
+	if v.freshAnew(c, r, kept, now) {
+		refused = c.refused
+	}
+	switch {
+	case refused > 1:
+		return false
+	case refused == 1 || !v.freshAnew(c, r, kept, now):
 		if c = v.chooseAnew(snap, r, kept, simple, c); c == nil {
 			return false
 		}
+		c.refused = refused
 	}
 	delete(v.known, key)
 	if len(c.Keeps) > 0 {
@@ -50,18 +61,31 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 	if r.Missing != "" && to.Missing != "" && c.lost == c.wroteLost && now.Sub(c.wrote) < v.d.opts.Anew {
 		to.Missing = r.Missing
 	}
-	if !stages.Same(r, to) || len(c.Claims) > 0 {
+	changes := !stages.Same(r, to) || len(c.Claims) > 0
+	if changes {
 		choice := c.WorkflowChoice
 		choice.Missing = to.Missing
-		if v.d.submit(ctx, v.d.store.Snapshot(), r, choice) {
+		switch holds, err := v.d.offer(ctx, v.d.store.Snapshot(), r, choice); {
+		case err != nil || !holds && len(c.Keeps) > 0: // who keeps what comes free changes with each round
 			return true
+		case !holds:
+			c.refused++
+			v.known[key] = c
+			return c.refused == 1
 		}
 		c.wrote, c.wroteLost = now, c.lost
 	}
-	if c.Missing != "" {
+	if c.Missing != "" || !changes {
 		v.known[key] = c
 	}
 	return false
+}
+
+// freshAnew reports whether nothing has changed that what was chosen for a run depends on which has its reservation. What lacks nothing is chosen anew after some time,
+// as other changes may have instances use the reservation than those that are noted.
+func (v *reserving) freshAnew(c *chosen, r *structs.WorkflowRun, kept bool, now time.Time) bool {
+	return c != nil && c.Posted && c.stage == r.Stage && structs.PartsEqual(c.parts, r.Parts) && v.fresh(c, r, kept) &&
+		(c.Missing != "" && c.refused == 0 || now.Sub(c.when) < v.d.opts.Anew)
 }
 
 // chooseAnew chooses what a run reserves in place of what it has lost; nil: it has nothing reserved. was is what was chosen before; nil: nothing.

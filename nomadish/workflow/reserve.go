@@ -50,6 +50,12 @@ func BandsAt(snap *state.Snapshot, now time.Time) scheduler.WorkflowBands {
 
 // submit has a reservation judged and committed, with those who leave for it, and reports whether that failed.
 func (d *Driver) submit(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, c scheduler.WorkflowChoice) (failed bool) {
+	holds, err := d.offer(ctx, snap, r, c)
+	return err != nil || !holds
+}
+
+// offer is submit, and reports whether the reservation holds as it was judged. An error, of the commit, is logged.
+func (d *Driver) offer(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, c scheduler.WorkflowChoice) (holds bool, err error) {
 	to := stages.Reservation(r, c)
 	plan := &structs.Plan{Namespace: to.Namespace, JobID: to.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), Workflow: to, Stop: c.Stops, Update: claims(snap, r, c.Claims)}
 	plan.AllAtOnce = len(plan.Stop)+len(plan.Update) > 0
@@ -62,9 +68,9 @@ func (d *Driver) submit(ctx context.Context, snap *state.Snapshot, r *structs.Wo
 		if ctx.Err() == nil {
 			d.opts.Logger.Error("reserve for a workflow; it will be tried again", "namespace", to.Namespace, "workflow", to.ID, "error", err)
 		}
-		return true
+		return false, err
 	}
-	return result.AllocIndex == 0 // it did not hold
+	return result.AllocIndex > 0, nil
 }
 
 // claims returns the updates in place by which allocations of a run use its reservation.

@@ -103,6 +103,11 @@ func (v *reserving) noteAlloc(snap *state.Snapshot, c *state.Change) {
 		return
 	}
 	row := c.Old.(*state.AllocRow)
+	if id, _, _, is := structs.SplitWorkflowJobID(row.JobID().ID); is { // the rest of its gang may use the reservation, wherever it ran
+		if r := snap.Workflows(nil).Get(row.JobID().Namespace, id); r != nil {
+			v.pools[r.Workflow.NodePool] = v.at
+		}
+	}
 	var terms *structs.AllocTerms
 	if r := row.Resources(); r != nil {
 		terms = r.Shared.Terms

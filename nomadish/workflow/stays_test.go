@@ -1,14 +1,39 @@
 package workflow
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // ineligible has a node take no work any more.
 func (s *started) ineligible(id string) {
 	s.Put(s.t, &structs.NodeEligibilityEntry{NodeID: id, Eligibility: structs.NodeIneligible, Time: int64(s.Index())})
+}
+
+// elsewhere has a node be in another pool.
+func (s *started) elsewhere(id string, mhz int64) {
+	n := testcluster.Node(id, mhz)
+	n.NodePool = "other"
+	n.ComputeClass()
+	s.Put(s.t, &structs.NodeRegisterEntry{Node: n, Time: int64(s.Index())})
+}
+
+// gangStarted returns a cluster of two nodes with a workflow whose first stage is a gang with a member on each of them.
+func gangStarted(t testcluster.TB) *started {
+	w := lendingWorkflow("chip", 50, []int{8000}, []int{8000})
+	group := w.Stages[0].Jobs[0].Job.TaskGroups[0]
+	group.Count, group.Gang = 2, &structs.Gang{Min: 2}
+	s := startedWith(t, nil, w)
+	s.node("n-a", 8000, structs.NodeStatusReady)
+	s.node("n-b", 8000, structs.NodeStatusReady)
+	s.step()
+	return s
 }
 
 // TestStayingPartIsNoRoom: in what idles of a part that stays on a node which takes no work nothing may start: what another node lost that the running stage needs is
@@ -43,5 +68,98 @@ func TestStayingPartIsNoRoom(t *testing.T) {
 	s.decide(job)
 	if c := s.claimsOf(job); len(c) != 1 || c[0] != structs.ClaimWorkflow {
 		t.Errorf("placed again it runs by %q", c)
+	}
+}
+
+// TestRaisedOnSmallerNode: what runs without a claim in its part is raised though its node has less by now than it uses.
+func TestRaisedOnSmallerNode(t *testing.T) {
+	t.Parallel()
+	s := gangStarted(t)
+	s.node("n-c", 8000, structs.NodeStatusReady)
+	s.elsewhere("n-a", 8000)
+	s.step()
+	for _, id := range s.live("chip/1/j0-0") {
+		if s.Store.Snapshot().Alloc(nil, id).NodeID == "n-a" {
+			s.ends(id)
+		}
+	}
+	s.node("n-b", 6000, structs.NodeStatusReady)
+	s.step()
+	if c := s.claimsOf("chip/1/j0-0"); len(c) != 1 || c[0] != structs.ClaimWorkflow {
+		t.Errorf("the rest of the gang runs by %q", c)
+	}
+	if s.steps.v.due {
+		t.Error("the reservation is looked at again at once")
+	}
+}
+
+// refusing refuses what has instances use a reservation.
+type refusing struct {
+	*judged
+	refused int
+	err     error
+}
+
+// Submit implements Planner.
+func (r *refusing) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error) {
+	if len(p.Update) == 0 {
+		return r.judged.Submit(ctx, p)
+	}
+	r.refused++
+	return &structs.PlanResult{}, r.err
+}
+
+// TestRefusedIsNotRetried: what was refused twice while nothing has changed is not submitted again until something changes, or a minute has passed. What could not be
+// committed is.
+func TestRefusedIsNotRetried(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{nil, errors.New("it was not committed")} {
+		s := newStarted(t, nil, []int{4000}, []int{8000})
+		s.node("n-a", 8000, structs.NodeStatusReady)
+		s.step()
+		s.node("n-a", 8000, structs.NodeStatusDown)
+		s.node("n-b", 8000, structs.NodeStatusReady)
+		s.decide("chip/1/j0-0")
+		p := &refusing{judged: s.judged, err: err}
+		s.steps = New(Options{NewID: s.newID, Clock: s.clock}, s.Store, s.Log, p).Start()
+		rounds := func() (n int) {
+			was := p.refused
+			for range 8 {
+				s.clock.now = s.clock.now.Add(time.Second)
+				s.steps.Step(context.Background())
+			}
+			return p.refused - was
+		}
+		first := rounds()
+		s.clock.now = s.clock.now.Add(reserveAnyway)
+		later := rounds()
+		if want := 2; err == nil && (first != want || later != want) || err != nil && (first < 8 || later < 8) {
+			t.Errorf("%v: refused %d times in 8 rounds, and %d a minute later", err, first, later)
+		}
+	}
+}
+
+// TestNothingToRaiseIsRemembered: a run of which instances run without a claim where there is room that may not use it is not chosen for anew in each round.
+func TestNothingToRaiseIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := gangStarted(t)
+	s.node("n-c", 8000, structs.NodeStatusReady)
+	s.elsewhere("n-a", 8000)
+	s.step()
+	const key = "default/chip"
+	was := s.steps.v.known[key]
+	if !scheduler.RaisesForWorkflow(s.Store.Snapshot().World(), key) || was == nil {
+		t.Fatalf("remembered: %v", was)
+	}
+	s.runs(lendingWorkflow("large", 40, []int{80_000})) // another round
+	s.clock.now = s.clock.now.Add(time.Second)
+	s.steps.Step(context.Background())
+	if is := s.steps.v.known[key]; is != was || s.steps.v.known["default/large"] == nil {
+		t.Error("it was chosen for anew")
+	}
+	s.clock.now = s.clock.now.Add(reserveAnyway)
+	s.steps.Step(context.Background())
+	if is := s.steps.v.known[key]; is == was {
+		t.Error("it was not chosen for anew a minute later")
 	}
 }

@@ -192,7 +192,10 @@ func (j *judgement) update() {
 			if !up.Resume {
 				take = u.Beyond(old)
 			}
-			what := s.LacksUse(take, nil)
+			what := ""
+			if up.Resume || !hasAll(old, u) {
+				what = s.LacksUse(take, nil)
+			}
 			if what == "" && u.Owner.Terms.BorrowsFrom() != old.Owner.Terms.BorrowsFrom() { // it is to stay by a claim of its own
 				what = s.LacksUse(u, &world.Taker{RequestName: u.Owner.RequestName, Entitled: true, Recognised: true})
 			}
@@ -212,6 +215,12 @@ func (j *judgement) update() {
 		}
 		j.updates = append(j.updates, up)
 	}
+}
+
+// hasAll reports whether what an allocation uses has already all that it is to use: that its node has no room for, as it has become smaller, is no reason against
+// another claim.
+func hasAll(old, is *world.Usage) bool {
+	return is.Amount == old.Amount && slices.Equal(is.Cores, old.Cores) && slices.Equal(is.Ports, old.Ports) && slices.Equal(is.Devices, old.Devices)
 }
 
 // instanceRef is one instance of a plan.
