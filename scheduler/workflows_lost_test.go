@@ -38,3 +38,19 @@ func TestLostIdlesNot(t *testing.T) {
 	x.changeNode("n1", down)
 	f("the node is down", 0, 8, "GPUs n1-gpu-3 and n1-gpu-5 of node name-n1 are bad")
 }
+
+// TestPartInCellsStaysNot: a part in cells is lost at once when its node takes no work any more, and is reserved in other cells of its namespace, though an instance
+// goes on there: what else the namespace runs might take these meanwhile.
+func TestPartInCellsStaysNot(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 2)
+	x.owns("default", "node", 1)
+	x.reserve("default", nil, gpuStage("default", 8))
+	x.starts("default", "a", 1, 4)
+	on := x.w.Workflow("default/wf").Parts[0].NodeID
+	x.changeNode(on, func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
+	r, _ := scheduler.RenewReservation(x.w, "default/wf", []scheduler.WorkflowStage{gpuStage("default", 8)}, structs.WorkflowReserve{Rule: structs.ReserveMax},
+		scheduler.WorkflowRenewal{}, scheduler.WorkflowBands{})
+	if lost := scheduler.LostParts(x.w, "default/wf"); len(lost) != 1 || r.Missing != "" || len(r.Parts) != 1 || r.Parts[0].NodeID == on || r.Parts[0].CellLevel != "node" {
+		t.Errorf("lost %v, reserved %+v, missing %q", lost, r.Parts, r.Missing)
+	}
+}

@@ -241,5 +241,5 @@ func Missing(w *world.World, c *structs.WorkflowClaim) (nodes []string) {
 
 // lostWith reports whether a part of a reservation is lost with its node.
 func lostWith(n *world.NodeState, c *structs.WorkflowClaim) bool {
-	return n.Node == nil || !n.Node.InPool(c.NodePool) || !n.Node.Ready() && !Stays(n, c.Key())
+	return n.Node == nil || !n.Node.InPool(c.NodePool) || !n.Node.Ready() && !Stays(n, c)
 }

@@ -1,16 +1,22 @@
 package lend
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Stays reports whether a node that takes no work, as it is ineligible, drains or its disk is full, has a part of a reservation that instances of the workflow
-// use: what runs there goes on, and the part stays until it has ended. Nothing more may start there, nor be reserved.
-func Stays(n *world.NodeState, key string) bool {
-	if n.Node == nil || n.Node.Status != structs.NodeStatusReady || n.Node.Ready() {
+// Stays reports whether a node that takes no work, as it is ineligible, drains or its disk is full, has a part of a reservation that instances of the
+// workflow use: what runs there goes on, and the part stays until it has ended. Nothing more may start there, nor be reserved.
+// A part in cells does not stay: cells of nodes that are not ready are not bound, so that others of the namespace might have as many elsewhere.
+func Stays(n *world.NodeState, c *structs.WorkflowClaim) bool {
+	if c == nil || n.Node == nil || n.Node.Status != structs.NodeStatusReady || n.Node.Ready() {
 		return false
 	}
-	p, has := n.Part(key)
-	return has && !p.Pending && p.Used != (world.Resources{})
+	p, has := n.Part(c.Key())
+	if !has || p.Pending || slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.NodeID == n.ID && p.CellLevel != "" }) {
+		return false
+	}
+	return p.Used != (world.Resources{})
 }

@@ -215,7 +215,7 @@ func (c *chooser) list() {
 		c.jobs = is.Jobs
 	}
 	for _, n := range world.NodeStates(c.w).All {
-		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() && !lend.Stays(n, c.key) || !n.Node.InPool(c.pool) {
+		if n.Node == nil || n.Capacity == nil || !n.Node.Ready() && !lend.Stays(n, is) || !n.Node.InPool(c.pool) {
 			continue
 		}
 		c.nodes = append(c.nodes, n)
