@@ -71,6 +71,25 @@ func TestStayingPartIsNoRoom(t *testing.T) {
 	}
 }
 
+// TestPartStaysForUnclaimed: a part stays on a node that takes no work while a member of a gang runs there without a claim, as another one has lost its part: it is
+// not reserved a second time for it.
+func TestPartStaysForUnclaimed(t *testing.T) {
+	t.Parallel()
+	s := gangStarted(t)
+	s.ineligible("n-b")
+	s.elsewhere("n-a", 8000)
+	s.step()
+	s.node("n-c", 8000, structs.NodeStatusReady)
+	s.step()
+	r := s.run()
+	if r.Missing != "" || len(r.Parts) != 2 || r.Parts[0].NodeID != "n-b" || r.Parts[1].NodeID != "n-c" {
+		t.Errorf("reserved %+v, missing %q", r.Parts, r.Missing)
+	}
+	if u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip"); u.Lent.CPU != 8000 || u.Idle.CPU != 8000 {
+		t.Errorf("used %+v, lent %+v, idle %+v", u.Used, u.Lent, u.Idle)
+	}
+}
+
 // TestRaisedOnSmallerNode: what runs without a claim in its part is raised though its node has less by now than it uses.
 func TestRaisedOnSmallerNode(t *testing.T) {
 	t.Parallel()

@@ -87,9 +87,15 @@ func (c *chooser) runs() map[group][]int {
 		if !c.inPlace && (!c.taken[i] || !c.placed && n.Node.Ready()) {
 			continue
 		}
+		part, _ := n.Part(c.key)
+		beside := part.Total.Less(part.Used) // for those without a claim that run on where the part stays
 		for _, u := range n.Usages {
-			if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.key {
-				of := group{u.Owner.Job, u.Owner.Group}
+			t := &u.Owner.Terms
+			is := t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.key
+			if !is && !n.Node.Ready() && lend.RunsUnclaimed(u, c.key) && beside.Lacks(world.ResourcesOf(u)) == "" {
+				is, beside = true, beside.Less(world.ResourcesOf(u))
+			}
+			if of := (group{u.Owner.Job, u.Owner.Group}); is {
 				out[of] = append(out[of], i)
 			}
 		}

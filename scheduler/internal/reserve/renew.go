@@ -168,7 +168,7 @@ func withoutUnused(x *chooser, r *request, with []structs.WorkflowPart) (out Cho
 	used.left = left{}
 	for k := range r.left.claims {
 		i := r.left.parts[k].Node
-		if p, _ := x.nodes[i].Part(x.key); p.Used == (world.Resources{}) && !x.inPlace {
+		if p, _ := x.nodes[i].Part(x.key); p.Used == (world.Resources{}) && !x.inPlace && x.nodes[i].Node.Ready() {
 			delete(x.taken, i)
 			continue
 		}
