@@ -137,6 +137,19 @@ func LostParts(w *World, key string) []string {
 	return lend.Missing(w, c)
 }
 
+// LacksPart reports whether an allocation that is to use its workflow's reservation has no part of it on its node, as it may have gone since the placement was judged.
+func LacksPart(e *Edit, a *structs.Allocation) bool {
+	if a.AllocatedResources == nil || a.AllocatedResources.Shared.Terms == nil || a.AllocatedResources.Shared.Terms.Claim != structs.ClaimWorkflow {
+		return false
+	}
+	n, known := world.StateOf(e, a.NodeID)
+	if !known {
+		return true
+	}
+	p, has := n.Part(a.AllocatedResources.Shared.Terms.WorkflowKey())
+	return !has || p.Pending
+}
+
 // RaisesForWorkflow reports whether instances of the running stage of the workflow of a key run without a claim where its reservation has room: [RenewReservation] returns
 // which may use it.
 func RaisesForWorkflow(w *World, key string) bool {

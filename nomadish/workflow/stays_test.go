@@ -3,10 +3,12 @@ package workflow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -180,5 +182,29 @@ func TestNothingToRaiseIsRemembered(t *testing.T) {
 	s.steps.Step(context.Background())
 	if is := s.steps.v.known[key]; is == was {
 		t.Error("it was not chosen for anew a minute later")
+	}
+}
+
+// TestPlacedAfterPartHasGone: a placement that was judged before the part of the reservation went which it was to use has no claim, as it has nothing reserved.
+func TestPlacedAfterPartHasGone(t *testing.T) {
+	t.Parallel()
+	s := newStarted(t, nil, []int{4000}, []int{8000})
+	s.node("n-a", 8000, structs.NodeStatusReady)
+	s.step()
+	const id = "chip/1/j0-0"
+	s.Put(t, &structs.AllocClientEntry{Time: int64(s.Index()), Updates: []*structs.AllocClientUpdate{{ID: s.live(id)[0], ClientStatus: structs.AllocClientLost}}})
+	snap := s.Store.Snapshot()
+	job := snap.Job(nil, "default", id)
+	ev := &structs.Evaluation{ID: "e", Namespace: "default", JobID: id, Priority: 50, Type: job.Type, Status: structs.EvalStatusPending}
+	plan, err := scheduler.Schedule(snap.World(), ev, snap.Input(job.NamespacedID(), job, snap.AllocsToDecide("default", id), &state.InputOptions{
+		Now: s.clock.Now(), Seed: 1, NewID: testcluster.IDs(fmt.Sprint(s.Index()) + "-%d"),
+	}))
+	if err != nil || len(plan.Place) != 1 || plan.Place[0].Resources.Shared.Terms.Claim != structs.ClaimWorkflow {
+		t.Fatalf("placed %+v, %v", plan.Place, err)
+	}
+	s.Put(t, &structs.WorkflowStateEntry{Namespace: "default", ID: "chip", Action: structs.WorkflowActionCancel, EvalSeed: "e", Time: 5})
+	s.Put(t, testcluster.Commit(&structs.JudgedPlan{EvalID: ev.ID, Place: plan.Place, Stop: plan.Stop, Time: int64(s.Index())}))
+	if c := s.claimsOf(id); len(c) != 1 || c[0] != "" {
+		t.Errorf("it runs by %q", c)
 	}
 }

@@ -171,7 +171,7 @@ func (c Check) lostClaims(p *structs.JudgedPlan) claimLosses {
 	for _, b := range p.Place {
 		for i := range b.Instances {
 			a := b.Allocation(i)
-			if batchClaims(b) && trial.AllocLacksClaim(a) != "" {
+			if batchClaims(b) && (trial.AllocLacksClaim(a) != "" || scheduler.LacksPart(trial, a)) {
 				lost.batches[b] = true
 				break
 			}
