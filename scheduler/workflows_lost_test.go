@@ -54,3 +54,31 @@ func TestPartInCellsStaysNot(t *testing.T) {
 		t.Errorf("lost %v, reserved %+v, missing %q", lost, r.Parts, r.Missing)
 	}
 }
+
+// TestNotAwaitedWhereverItRuns: an instance of the running stage that was placed again on what is given to its project, and not in the reservation, is not awaited
+// any more: all that idles is lent.
+func TestNotAwaitedWhereverItRuns(t *testing.T) {
+	for _, project := range []string{"", "chip"} {
+		w := newWorkflows(t, 4, 0, &structs.WorkflowLend{To: "namespace:interns", LendLonger: true})
+		w.slotNode("n2", 8)
+		w.gives("chip", 3)
+		const id = "wf/1/a0"
+		w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: id, Limit: 3600e9, Started: 1, Needs: structs.WorkflowPart{CPU: 2000, MemoryMB: 2000, DiskMB: 300}}}
+		w.set()
+		job := func(j *structs.Job) { j.Workflow = &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "a"} }
+		w.submit(project, id, 1, requests(50, 2000, 2000), job)
+		w.changeNode("n1", down)
+		w.client(func(a *structs.Allocation) bool { return a.NodeID == "n1" }, func(a *structs.Allocation) {
+			a.ClientStatus, a.DesiredStatus = structs.AllocClientLost, structs.AllocDesiredStop
+		})
+		w.decide(id)
+		w.slotNode("n3", 4)
+		w.claim.Parts = []structs.WorkflowPart{{NodeID: "n3", CPU: 4000, MemoryMB: 4000, DiskMB: 3000}}
+		w.set()
+		w.submit("", "fill", 20)
+		w.flood("interns", 20)
+		if n := w.running("flood-interns"); n != 4 {
+			t.Errorf("project %q: of 4 cores that idle %d are lent; there run %s, by %v", project, n, w.on(), w.byClaim(id))
+		}
+	}
+}

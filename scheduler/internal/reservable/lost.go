@@ -9,9 +9,9 @@ import (
 // was lost.
 func Unclaimed(e *world.Edit, c *structs.WorkflowClaim) (list []*world.Usage) {
 	for i := range c.Jobs {
-		for _, u := range world.Unclaimed(e, c.Namespace, c.Jobs[i].JobID) {
+		for _, u := range world.OfJob(e, c.Namespace, c.Jobs[i].JobID) {
 			n, _ := world.StateOf(e, u.NodeID)
-			if p, has := n.Part(c.Key()); has && !p.Pending {
+			if p, has := n.Part(c.Key()); has && !p.Pending && u.Owner.Terms.Claim == "" && u.Owner.Terms.WorkflowKey() == "" {
 				list = append(list, u)
 			}
 		}

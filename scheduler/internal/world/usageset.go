@@ -86,13 +86,8 @@ func GangMembers(e *Edit, g GangName) (list []*Usage) {
 	return list
 }
 
-// Unclaimed lists what runs of a job of a workflow without a claim, and borrows nothing, by the IDs of the allocations.
-func Unclaimed(e *Edit, ns, job string) []*Usage { return GangMembers(e, GangName{ns, job, ""}) }
-
-// unclaimed reports whether a usage is of those that Unclaimed lists.
-func (u *Usage) unclaimed() bool {
-	return u.Owner.Terms.Claim == "" && u.Owner.Terms.WorkflowKey() == "" && u.Owner.ofWorkflow() != ""
-}
+// OfJob lists what runs of a job of a workflow, by whichever claim or without one, by the IDs of the allocations.
+func OfJob(e *Edit, ns, job string) []*Usage { return GangMembers(e, GangName{ns, job, ""}) }
 
 // GangRuns reports whether any member of a gang holds something.
 func (w *World) GangRuns(g GangName) (runs bool) {
@@ -105,7 +100,7 @@ func (e *Edit) enlist(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
 		tree.Put(e.tok, &e.w.gangs, member{g, u.ID}, u)
 	}
-	if u.unclaimed() {
+	if u.Owner.ofWorkflow() != "" {
 		tree.Put(e.tok, &e.w.gangs, member{GangName{u.Owner.Namespace, u.Owner.Job, ""}, u.ID}, u)
 	}
 	if u.raisable() && e.w.claims != nil {
@@ -119,7 +114,7 @@ func (e *Edit) dismiss(u *Usage) {
 	if g, some := u.Owner.Gang(); some {
 		tree.Delete(e.tok, &e.w.gangs, member{g, u.ID})
 	}
-	if u.unclaimed() {
+	if u.Owner.ofWorkflow() != "" {
 		tree.Delete(e.tok, &e.w.gangs, member{GangName{u.Owner.Namespace, u.Owner.Job, ""}, u.ID})
 	}
 	if u.raisable() && e.w.claims != nil {

@@ -379,23 +379,19 @@ func (x WorkflowEdit) BorrowLacks(nodeID string, u *Usage) string {
 // awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
 // that have just been registered, or of which nothing is there for now.
 func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Resources) {
-	used := map[string]Resources{} // looked up only
-	for i := range c.Parts {
-		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
-			for _, u := range s.Usages {
-				if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == c.Key() {
-					used[u.Owner.Job] = used[u.Owner.Job].Plus(ResourcesOf(u))
-				}
-			}
-		}
-	}
 	for _, j := range c.Jobs {
-		for _, u := range Unclaimed(x.E, c.Namespace, j.JobID) { // wherever it runs, it is not to come
-			if s, known := StateOf(x.E, u.NodeID); known && !s.away() {
-				used[j.JobID] = used[j.JobID].Plus(ResourcesOf(u))
+		var has Resources
+		there := false
+		for _, u := range OfJob(x.E, c.Namespace, j.JobID) { // wherever it runs, and by whichever claim, it is not to come
+			s, known := StateOf(x.E, u.NodeID)
+			if !known {
+				continue
+			}
+			if _, part := s.Part(c.Key()); !s.away() || part && u.Owner.Terms.Claim == structs.ClaimWorkflow {
+				has, there = has.Plus(ResourcesOf(u)), true
 			}
 		}
-		if has, there := used[j.JobID]; j.Starting || !there {
+		if j.Starting || !there {
 			n := &j.Needs
 			needs := Resources{Vector{n.CPU + int64(n.Cores)*mhz, n.MemoryMB, n.DiskMB}, n.Cores, n.Devices}
 			h = h.Plus(needs.Less(has))
