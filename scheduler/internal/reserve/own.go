@@ -113,9 +113,6 @@ func renewAround(x *chooser, c *structs.WorkflowClaim, stages []Stage, rule work
 	if len(list) == 0 {
 		return out, false
 	}
-	if len(lend.Missing(x.w, c)) == 0 { // it is whole
-		return x.raiseWithin(c, list)
-	}
 	w, raised := x.raise(list)
 	if len(raised) == 0 {
 		return out, false
@@ -134,34 +131,6 @@ func renewAround(x *chooser, c *structs.WorkflowClaim, stages []Stage, rule work
 		out.Claims = append(out.Claims, u.ID)
 	}
 	return out, true
-}
-
-// raiseWithin returns a reservation that is whole with those of a list that use it from now on, where they are: who has room in a part of it. false: nobody has.
-func (c *chooser) raiseWithin(is *structs.WorkflowClaim, list []*world.Usage) (out Choice, ok bool) {
-	e := c.w.Edit()
-	fits := func(u *world.Usage) bool {
-		for i := range is.Parts {
-			if p := &is.Parts[i]; p.NodeID == u.NodeID && !p.Lost {
-				n, _ := world.StateOf(e, u.NodeID)
-				part, _ := n.Part(c.key)
-				return part.Total.Less(part.Used).Lacks(world.ResourcesOf(u)) == "" && !slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return part.Named() && !part.Has(d.ID) })
-			}
-		}
-		return false
-	}
-	var within []*world.Usage
-	for _, u := range list {
-		if fits(u) {
-			world.Take(e, u)
-			within = append(within, u)
-		}
-	}
-	_, raised := c.raise(within)
-	out = Choice{Posted: true, Parts: is.Parts, Licenses: is.Licenses}
-	for _, u := range raised {
-		out.Claims = append(out.Claims, u.ID)
-	}
-	return out, len(raised) > 0
 }
 
 // sumOf returns what parts hold together.
