@@ -1,0 +1,56 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// sharedByTwo returns a cluster whose workflow lends to two namespaces, 1:1.
+func sharedByTwo(t tester, cores int) *workflows {
+	return newWorkflows(t, cores, 0, &structs.WorkflowLend{To: "namespace:a", Share: 1}, &structs.WorkflowLend{To: "namespace:b", Share: 1})
+}
+
+// wantShares checks how many cores each of the two namespaces has once both have asked, and what each would have by its share.
+func (w *workflows) wantShares(want int, due int64) {
+	w.t.Helper()
+	w.lendRound = 1
+	w.flood("a", 20)
+	w.flood("b", 20)
+	a, b, use := w.running("flood-a"), w.running("flood-b"), scheduler.WorkflowUse(w.w, "default/wf")
+	if a != want || b != want || use.To[0].Due.CPU != due {
+		w.t.Fatalf("%d and %d cores are lent, want %d to each; by its share each has %d MHz, want %d: %+v", a, b, want, use.To[0].Due.CPU, due, use)
+	}
+}
+
+// TestSharesOfWhatCanBeLent: shares and lend_max are of what borrowers have and of what can be lent besides. What idles of a part whose node takes no work is neither,
+// nor is what the run's own instances use without a claim.
+func TestSharesOfWhatCanBeLent(t *testing.T) {
+	w := sharedByTwo(t, 8)
+	w.stage("s", 2)
+	w.slotNode("n2", 8)
+	w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 8000, MemoryMB: 8000, DiskMB: 3000})
+	w.set()
+	w.changeNode("n1", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
+	w.wantShares(4, 4000)
+	if u := scheduler.WorkflowUse(w.w, "default/wf"); u.Used.CPU != 2000 || u.Lent.CPU != 8000 || u.Idle.CPU != 0 || u.Lost.CPU != 6000 ||
+		u.Leaves != "the part on node name-n1, which is ineligible, is lost once what runs there has ended" {
+		t.Errorf("what nobody may use of a part that stays: %+v", u)
+	}
+
+	own := sharedByTwo(t, 12)
+	e := own.w.Edit()
+	scheduler.DropWorkflow(e, "default/wf")
+	own.w, own.workflows = e.World(), nil
+	own.stage("0-", 4)
+	own.claim.LendMax = &structs.WorkflowResources{CPU: 4000}
+	own.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/0-0", Started: 1}}
+	own.set()
+	own.wantShares(2, 2000)
+
+	most := sharedByTwo(t, 12)
+	most.claim.LendMax = &structs.WorkflowResources{CPU: 4000}
+	most.set()
+	most.wantShares(2, 2000)
+}
