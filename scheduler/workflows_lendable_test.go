@@ -54,3 +54,21 @@ func TestSharesOfWhatCanBeLent(t *testing.T) {
 	most.set()
 	most.wantShares(2, 2000)
 }
+
+// TestReservedBeyondCount: what a workflow has reserved of a license and there is not any more, as the count was lowered, is lost: it neither idles nor can be lent.
+func TestReservedBeyondCount(t *testing.T) {
+	w := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:a"})
+	w.starts("s", 1)
+	(&licenses{w.projects}).set("vcs", 2)
+	check := func(lent, idle, due, lost int64) {
+		t.Helper()
+		u, r := scheduler.WorkflowUse(w.w, "default/wf"), scheduler.LicenseUsers(w.w, &structs.License{Name: "vcs", Count: 2}).Reservations[0]
+		if u.Reserved.Licenses["vcs"] != 6 || u.Used.Licenses["vcs"] != 1 || u.Lent.Licenses["vcs"] != lent || u.Idle.Licenses["vcs"] != idle ||
+			u.Lost.Licenses["vcs"] != lost || u.To[0].Due.Licenses["vcs"] != due || r.Idle != idle || r.Lost != lost || r.Lent != lent {
+			t.Errorf("%+v, %+v; want %d lent, %d idle, %d to be lent, %d lost", u, r, lent, idle, due, lost)
+		}
+	}
+	check(0, 1, 1, 4)
+	w.others("a", "u", 5)
+	check(1, 0, 1, 4)
+}

@@ -132,7 +132,7 @@ func (l *Lender) withinLicenses(e *world.Edit, a *search.Request, i int, d divis
 		if c.LendMax != nil {
 			most = c.LendMax.Licenses[r.Name]
 		}
-		if !d.within(i, s.Lent+s.Idle, most, has, r.Count) {
+		if !d.within(i, s.Lent+s.Idle-s.Lost, most, has, r.Count) {
 			return false
 		}
 	}
