@@ -1,6 +1,8 @@
 package scheduler_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/nomadish/nomadish/scheduler"
@@ -53,6 +55,48 @@ func TestSharesOfWhatCanBeLent(t *testing.T) {
 	most.claim.LendMax = &structs.WorkflowResources{CPU: 4000}
 	most.set()
 	most.wantShares(2, 2000)
+}
+
+// waitsAs checks that an explanation states of instances that wait why nothing is lent to them.
+func (w *workflows) waitsAs(want string) {
+	w.t.Helper()
+	got := w.explain().Group("g").Waits
+	if !slices.ContainsFunc(got, func(r structs.Wait) bool { return strings.HasSuffix(r.Text, want) }) {
+		w.t.Fatalf("%+v; want one that ends with %q", got, want)
+	}
+}
+
+// TestLendsNoMoreBecause: why no more of what idles is lent is stated as it is: its node takes no work, it is too little on each node, the running stage has still to
+// take it, or lend_max is reached, of licenses too.
+func TestLendsNoMoreBecause(t *testing.T) {
+	w := newWorkflows(t, 4, 0, &structs.WorkflowLend{To: "namespace:a"})
+	w.stage("s", 2)
+	w.changeNode("n1", func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible })
+	w.flood("a", 1)
+	w.waitsAs("nothing idles now that can be lent: the part on node name-n1, which is ineligible, is lost once what runs there has ended")
+
+	w = newWorkflows(t, 4, 0, &structs.WorkflowLend{To: "namespace:a"})
+	w.slotNode("n2", 2)
+	w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 2000, MemoryMB: 2000, DiskMB: 3000})
+	w.set()
+	w.stage("s", 3)
+	big := func(j *structs.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU = 3000 }
+	w.flood("a", 1, big)
+	if got := w.explain().Group("g"); !strings.Contains(string(asJSON(t, got)), "which lends no more of it now: what idles is too little on each node") {
+		t.Error(string(asJSON(t, got)))
+	}
+	w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/late", Starting: true, Needs: structs.WorkflowPart{CPU: 2500, MemoryMB: 2500, DiskMB: 300}}}
+	w.set()
+	w.flood("a", 2)
+	if got := w.explain().Group("g"); !strings.Contains(string(asJSON(t, got)), "which lends no more of it now: jobs of its running stage have still to take what idles") {
+		t.Error(string(asJSON(t, got)))
+	}
+
+	l := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:a"})
+	l.claim.LendMax = &structs.WorkflowResources{Licenses: map[string]int64{"vcs": 2}}
+	l.set()
+	l.others("a", "u", 10)
+	l.waitsAs("which lends no more at once than lend_max states, licenses = { vcs = 2 }")
 }
 
 // TestReservedBeyondCount: what a workflow has reserved of a license and there is not any more, as the count was lowered, is lost: it neither idles nor can be lent.
