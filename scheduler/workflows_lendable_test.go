@@ -116,3 +116,26 @@ func TestReservedBeyondCount(t *testing.T) {
 	w.others("a", "u", 5)
 	check(1, 0, 1, 4)
 }
+
+// TestReasonsOfTheGone: what is left of a request after more of it was placed does not wait for room of a workflow that has none any more, also where why it waits
+// is not to be counted anew.
+func TestReasonsOfTheGone(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	w.flood("a", 10)
+	waits := w.last.Evals[slices.IndexFunc(w.last.Evals, func(e *structs.Evaluation) bool { return e.Status == structs.EvalStatusBlocked })]
+	if m := waits.FailedTGAllocs["g"].DimensionExhausted; m["cpu: reserved by workflow default/wf"] != 1 {
+		t.Fatalf("it waits because of %v", m)
+	}
+	e := w.w.Edit()
+	scheduler.DropWorkflow(e, "default/wf")
+	w.w, w.workflows = e.World(), nil
+	in := w.input()
+	in.Brief = true
+	plan, err := scheduler.Schedule(w.w, waits, in)
+	if err != nil || placed(plan) != 8 {
+		t.Fatalf("%v: %d are placed", err, placed(plan))
+	}
+	if m := plan.FailedTGAllocs["g"].DimensionExhausted; m["cpu"] != 1 || len(m) != 1 {
+		t.Errorf("what is left waits because of %v", m)
+	}
+}
