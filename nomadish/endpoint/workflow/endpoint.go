@@ -124,6 +124,9 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
+	if r.State == structs.WorkflowPaused && !r.Posted { // it waits for nothing but to be resumed
+		s.Missing = "it was paused before its reservation"
+	}
 	for i := range r.Parts {
 		part := structs.WorkflowPartStatus{WorkflowPart: r.Parts[i]}
 		if n := snap.Node(ws, part.NodeID); n != nil {
