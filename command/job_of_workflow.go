@@ -52,6 +52,9 @@ func unregisteredText(w *structs.WorkflowStatus, run int, job string) string {
 			return fmt.Sprintf("%s was never registered: the run %s, and stage %q has not started", of, becameText(w.State), s.Name)
 		case s.Jobs[k].Attempt > 0:
 			return fmt.Sprintf("%s, of stage %q, %s, and is not registered any more", of, s.Name, becameText(s.Jobs[k].State))
+		case w.State == structs.WorkflowPaused:
+			return fmt.Sprintf("%s is not registered yet: the run is paused, in stage %d of %d, and `nomadish workflow resume %s%s` lets it go on",
+				of, w.Stage, len(w.Stages), inNamespace(w.Namespace), shellWord(w.ID))
 		case i+1 == w.Stage && w.StartTime != 0:
 			return fmt.Sprintf("%s is not registered yet: its stage %q starts", of, s.Name)
 		case w.StartTime != 0:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -194,7 +195,7 @@ func showLicense(p *printer, l *structs.LicenseStatus) {
 	for _, u := range l.Users {
 		row := []string{u.Namespace, u.JobID, u.TaskGroup, strconv.Itoa(u.Allocs), strconv.FormatInt(u.Count, 10)}
 		if len(l.Reservations) > 0 {
-			row = append(row, ui.OrNone(usedFrom(&u)))
+			row = append(row, ui.OrNone(usedFrom(l.Reservations, &u)))
 		}
 		rows = append(rows, row)
 	}
@@ -227,13 +228,19 @@ func overReserved(l *structs.LicenseStatus) string {
 		"`nomadish license apply -count %d %s` has enough for all", sum, l.Name, l.Count, strings.Join(of, ", "), sum, shellWord(l.Name))
 }
 
-// usedFrom says from whose reservation a user has its licenses.
-func usedFrom(u *structs.LicenseUser) string {
+// usedFrom says from whose reservation a user has its licenses. What borrowers have counts as lent only where nothing is free beside all reservations.
+func usedFrom(reservations []structs.LicenseReservation, u *structs.LicenseUser) string {
 	switch {
 	case u.Workflow != "":
 		return "reservation of workflow " + u.Workflow
 	case u.Borrows != "":
-		return "may borrow from workflow " + u.Borrows
+		text := "may borrow from workflow " + u.Borrows
+		if i := slices.IndexFunc(reservations, func(r structs.LicenseReservation) bool {
+			return structs.WorkflowKey(r.Namespace, r.Workflow) == u.Borrows
+		}); i >= 0 {
+			text += fmt.Sprintf(", which lends %d in all", reservations[i].Lent)
+		}
+		return text
 	}
 	return ""
 }
@@ -245,6 +252,10 @@ func showReservations(p *printer, list []structs.LicenseReservation) {
 	}
 	p.printf("\nReservations of Workflows\n")
 	rows := [][]string{{"Namespace", "Workflow", "State", "Reserved", "Used", "Lent", "Idle"}}
+	lost := slices.ContainsFunc(list, func(r structs.LicenseReservation) bool { return r.Lost > 0 })
+	if lost {
+		rows[0] = append(rows[0], "Lost")
+	}
 	for _, r := range list {
 		state := "reserved"
 		if r.Pending {
@@ -254,6 +265,9 @@ func showReservations(p *printer, list []structs.LicenseReservation) {
 			r.Namespace, r.Workflow, state, strconv.FormatInt(r.Reserved, 10), strconv.FormatInt(r.Used, 10), strconv.FormatInt(r.Lent, 10),
 			strconv.FormatInt(r.Idle, 10),
 		})
+		if last := len(rows) - 1; lost {
+			rows[last] = append(rows[last], strconv.FormatInt(r.Lost, 10))
+		}
 	}
 	ui.Table(p.out, rows)
 }

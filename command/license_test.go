@@ -73,6 +73,21 @@ func TestLicenseReservedBeyondCount(t *testing.T) {
 	}
 }
 
+// TestLicenseLent: of what borrowers use it is stated how much is lent in all, and of a reservation what there is not any more, if there is any such.
+func TestLicenseLent(t *testing.T) {
+	t.Parallel()
+	l := licensed()
+	l.Users[0].Borrows = "default/a"
+	l.Reservations = []structs.LicenseReservation{{Namespace: "default", Workflow: "a", Reserved: 6, Used: 1, Lent: 2, Idle: 3}}
+	f := newFake(t).on("GET /v1/license/vcs", l).on("GET /v1/licenses", []*structs.LicenseStub{&l.LicenseStub})
+	got := f.run(t, "license", "status", "vcs").out
+	if wants(t, got, "may borrow from workflow default/a, which lends 2 in all"); strings.Contains(got, "Lost") {
+		t.Error(got)
+	}
+	l.Reservations[0].Idle, l.Reservations[0].Lost = 1, 2
+	wants(t, f.run(t, "license", "status", "vcs").out, "Lent  Idle  Lost\ndefault    a         reserved  6         1     2     1     2\n")
+}
+
 func TestLicenseDelete(t *testing.T) {
 	t.Parallel()
 	f := newFake(t).on("DELETE /v1/license/vcs", nil)

@@ -240,6 +240,8 @@ func TestJobOfWorkflow(t *testing.T) {
 	check("chip/1/a", `job "a" of workflow "chip", run 1, of stage "synth", is complete, and is not registered any more;`)
 	check("chip/7/e", `the last run is 1,`)
 	check("chip/1/x", `workflow "chip" has no job "x";`)
+	w.State = structs.WorkflowPaused
+	check("chip/1/e", "is not registered yet: the run is paused, in stage 2 of 3, and `nomadish workflow resume chip` lets it go on;")
 	w.State, w.EndTime = structs.WorkflowFailed, int64(90e9)
 	check("chip/1/e", `was never registered: the run failed, and stage "route" has not started;`)
 	check("other/1/e", `no job is named "other/1/e"`)

@@ -188,8 +188,8 @@ type LicenseUser struct {
 	Borrows  string
 }
 
-// LicenseReservation is what a workflow has reserved of a license. Used, Lent and Idle add up to Reserved; of one that is pending, Idle is what it
-// keeps as it comes free.
+// LicenseReservation is what a workflow has reserved of a license. Used, Lent, Idle and Lost add up to Reserved; of one that is pending, Idle is
+// what it keeps as it comes free.
 type LicenseReservation struct {
 	Namespace string
 	Workflow  string
@@ -198,6 +198,8 @@ type LicenseReservation struct {
 	Used      int64
 	Lent      int64
 	Idle      int64
+	// Lost is what there is not any more, as the count was lowered since.
+	Lost int64
 }
 
 // LicenseStatus is a license with who uses it, those who use most first, and the workflows that have reserved some.

@@ -164,7 +164,8 @@ type WorkflowStatus struct {
 	Used     WorkflowResources
 	Lent     WorkflowResources
 	Idle     WorkflowResources
-	// Lost is what is not used and lost with its node, or its cells, until it is reserved anew, and GPUs that are bad.
+	// Lost is what is not used and lost with its node, or its cells, until it is reserved anew, or idles where nothing may start any more, GPUs that are bad, and
+	// licenses that there are not any more.
 	Lost   WorkflowResources
 	LentTo []WorkflowLoan
 	// Keeps is where it keeps what comes free: for its reservation, or, if that is posted, in place of what was lost of it.

@@ -67,8 +67,8 @@ func checkLicenses(snap *state.Snapshot, w *workflows) {
 		if r.Pending {
 			continue
 		}
-		if idle += r.Idle; r.Reserved != r.Used+r.Lent+r.Idle && r.Used <= r.Reserved {
-			w.fail("license %s: workflow %s has reserved %d; %d are used, %d lent, %d idle", license, key, r.Reserved, r.Used, r.Lent, r.Idle)
+		if idle += r.Idle + r.Lost; r.Reserved != r.Used+r.Lent+r.Idle+r.Lost && r.Used <= r.Reserved {
+			w.fail("license %s: workflow %s has reserved %d; %d are used, %d lent, %d idle, %d lost", license, key, r.Reserved, r.Used, r.Lent, r.Idle, r.Lost)
 		}
 	}
 	if used+idle > l.Count {

@@ -37,6 +37,6 @@ type Lease struct {
 	Alike string
 	// Explain: nothing of it is to be decided. Why it waits is to be counted anew, as what it states has grown old.
 	Explain bool
-	// ExplainAt is when that is to be done next; zero: what it states suffices. The pass sets it before it calls Tried.
+	// ExplainAt is when that is to be done next; zero: what it states suffices. The pass sets it before it calls Tried or Planned.
 	ExplainAt time.Time
 }

@@ -251,6 +251,7 @@ func (b *blocked) refreshed(p *pool) {
 // decided again all the same. It takes the place of an older state of itself.
 func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 	was := b.of[entryKey{eval: e.ID}]
+	explainAt := was.explainDue()
 	round, untried := b.roundOf(was), [...]bool{b.untried(e.ID, false), b.untried(e.ID, true)}
 	b.unblock(e.ID)
 	requestKey := b.requestKeyOf(snap, e)
@@ -267,6 +268,7 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 		}
 		if !w.entitled {
 			b.expectDue(w, e.WaitUntil)
+			b.expectExplain(w, explainAt)
 		}
 	}
 }

@@ -234,6 +234,34 @@ func TestExplainedIsNotTried(t *testing.T) {
 	})
 }
 
+// TestExplainedAfterAPart: what is left of a request of which a plan places a part, decided without counting why the rest waits, is explained when its time has come.
+func TestExplainedAfterAPart(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		b.put(blockedEval("1", "a", b.store.LatestIndex()))
+		b.register(node("n", "small"))
+		lease := b.lease("1")
+		lease.ExplainAt = time.Now().Add(5 * time.Second)
+		left := blockedEval("1", "a", b.store.LatestIndex())
+		b.Planned(lease, left.SnapshotIndex, left, sharesNow{})
+		b.put(left)
+		b.Answered(lease, false, false)
+		b.lease("")
+		time.Sleep(6 * time.Second)
+		if lease = b.lease("1"); !lease.Explain {
+			b.Fatal("its time has come, and it is to be decided, though nothing came free")
+		}
+		lease.ExplainAt = time.Time{}
+		b.Planned(lease, left.SnapshotIndex, left, sharesNow{})
+		explained := left.Copy()
+		explained.ModifyTime++
+		b.put(explained)
+		b.Answered(lease, false, false)
+		time.Sleep(time.Minute)
+		b.lease("")
+	})
+}
+
 // TestBlockedOneOfAJob: the newest blocked evaluation of a job stands for all.
 func TestBlockedOneOfAJob(t *testing.T) {
 	run(t, func(b *bed) {

@@ -225,10 +225,24 @@ func (b *Broker) Planned(t *Lease, index uint64, left *structs.Evaluation, share
 		return
 	}
 	b.gates.setShares(it, shares)
-	if left != nil && !it.entry.gone && !t.Explain {
+	if left == nil || it.entry.gone {
+		return
+	}
+	if !t.Explain {
 		b.blocked.tried(it.entry.group, index, left, t.LendRound)
 		b.blocked.refreshAll(it.entry.group)
 	}
+	if !it.entry.entitled { // what waits on keeps the time
+		b.blocked.expectExplain(it.entry, t.ExplainAt)
+	}
+}
+
+// explainDue returns when it is to be counted anew why a request waits, as it was decided without that; zero: never.
+func (e *entry) explainDue() (at time.Time) {
+	if e != nil {
+		at = e.explainAt
+	}
+	return at
 }
 
 // maxRefusals is how often in a row a request is decided anew at once, because its plan was

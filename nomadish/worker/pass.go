@@ -201,8 +201,10 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 		return nil
 	}
 	left := leftOf(plan)
-	if left != nil && p.idle(plan, lease.Eval, left) {
+	if left != nil {
 		lease.ExplainAt = p.explainAt(lease, brief)
+	}
+	if left != nil && p.idle(plan, lease.Eval, left) {
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
 	}

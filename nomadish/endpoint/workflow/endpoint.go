@@ -117,19 +117,20 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 		s.Reserved, s.Used, s.Lent, s.Idle, s.LentTo = loans.Reserved, loans.Used, loans.Lent, loans.Idle, loans.To
 		s.Lost = loans.Lost
 		if r.Posted {
-			s.Missing = joined(s.Missing, loans.Bad, overReserved(ws, snap, r))
+			s.Missing = joined(s.Missing, loans.Leaves, loans.Bad, overReserved(ws, snap, r))
 		}
 	} else {
 		for _, l := range w.Lend {
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
+	if r.State == structs.WorkflowPaused && !r.Posted { // it waits for nothing but to be resumed
+		s.Missing = "it was paused before its reservation"
+	}
 	for i := range r.Parts {
 		part := structs.WorkflowPartStatus{WorkflowPart: r.Parts[i]}
 		if n := snap.Node(ws, part.NodeID); n != nil {
-			if part.NodeName = n.Name; part.Devices > 0 { // some may be bad
-				index = max(index, n.ModifyIndex)
-			}
+			part.NodeName, index = n.Name, max(index, n.ModifyIndex) // it may take no more work, or have bad devices
 		}
 		s.Parts = append(s.Parts, part)
 	}

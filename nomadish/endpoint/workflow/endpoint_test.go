@@ -370,5 +370,17 @@ func TestMissingOfPosted(t *testing.T) {
 	f("next", bad)
 	licenses(6)
 	f("chip", few)
+	late := chip()
+	late.ID = "late"
+	late.Canonicalize()
+	site.Put(&structs.WorkflowRunEntry{Workflow: late, Time: 1})
+	site.Put(testcluster.Commit(&structs.JudgedPlan{JudgedAt: 100, Workflow: &structs.WorkflowReservation{
+		Namespace: structs.DefaultNamespace, ID: "late", Run: 1, Missing: "there is not enough free",
+	}}))
+	site.Put(&structs.WorkflowStateEntry{Namespace: structs.DefaultNamespace, ID: "late", Action: structs.WorkflowActionPause, Time: 1})
+	snap := site.Store.Snapshot()
+	if s, _ := status(nil, snap, snap.Workflows(nil).Get("default", "late")); s.Missing != "it was paused before its reservation" {
+		t.Errorf("a run that is paused before its reservation waits as %q", s.Missing)
+	}
 	f("next", bad+"; "+few)
 }

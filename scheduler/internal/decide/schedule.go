@@ -270,7 +270,7 @@ func (s *Scheduler) placeGroup(work *reconcile.GroupWork) {
 	}
 	c := work.Counts
 	if perNode && work.Group.Count > 0 && c.Place+c.Ignore+c.InPlaceUpdate+c.DestructiveUpdate == 0 {
-		world.PutInto(&s.failed, work.Group.Name, s.why(run.search)) // no node fits it at all
+		world.PutInto(&s.failed, work.Group.Name, s.why(false, run.search)) // no node fits it at all
 	}
 }
 
@@ -400,7 +400,7 @@ func (g *groupRun) fail(p reconcile.Placement) {
 		return
 	}
 	if m == nil {
-		world.PutInto(&g.s.failed, name, g.s.why(g.search, g.reasons...))
+		world.PutInto(&g.s.failed, name, g.s.why(g.batch != nil, g.search, g.reasons...))
 		return
 	}
 	m.CoalescedFailures++

@@ -19,10 +19,10 @@ func (l *Loans) licenses(w *world.World, c *structs.WorkflowClaim) {
 		for _, of := range []struct {
 			into   *structs.WorkflowResources
 			amount int64
-		}{{&l.Reserved, s.Total}, {&l.Used, s.Used}, {&l.Lent, s.Lent}, {&l.Idle, s.Idle}} {
+		}{{&l.Reserved, s.Total}, {&l.Used, s.Used}, {&l.Lent, s.Lent}, {&l.Idle, s.Idle - s.Lost}, {&l.Lost, s.Lost}} {
 			addLicense(of.into, r.Name, of.amount)
 		}
-		most := s.Lent + s.Idle
+		most := s.Lent + s.Idle - s.Lost
 		if c.LendMax != nil && c.LendMax.Licenses[r.Name] > 0 {
 			most = min(most, c.LendMax.Licenses[r.Name])
 		}
@@ -64,7 +64,7 @@ func LicenseReservations(w *world.World, name string) (list []structs.LicenseRes
 			continue
 		}
 		list = append(list, structs.LicenseReservation{
-			Namespace: c.Namespace, Workflow: c.ID, Pending: s.Pending, Reserved: s.Total, Used: s.Used, Lent: s.Lent, Idle: s.Idle,
+			Namespace: c.Namespace, Workflow: c.ID, Pending: s.Pending, Reserved: s.Total, Used: s.Used, Lent: s.Lent, Idle: s.Idle - s.Lost, Lost: s.Lost,
 		})
 	}
 	return list

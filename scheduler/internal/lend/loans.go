@@ -12,8 +12,11 @@ import (
 // Loans is how a workflow's reservation is used. Used, Lent, Idle and Lost add up to Reserved.
 type Loans struct {
 	Reserved, Used, Lent, Idle structs.WorkflowResources
-	// Lost is what it has lost, and nobody uses: of parts that are lost (see Missing), and GPUs that are bad.
+	// Lost is what it has lost, and nobody uses: of parts that are lost (see Missing) or that stay only until what runs there has ended (see Stays), GPUs that are bad,
+	// and licenses that there are not any more.
 	Lost structs.WorkflowResources
+	// Leaves names the nodes whose parts stay only until what runs there has ended, as a sentence; "": none.
+	Leaves string
 	// Bad names the GPUs of it that are bad, used or not, as a sentence; "": none.
 	Bad string
 	// To is what each lend block has lent, in their order.
@@ -33,7 +36,8 @@ func LoansOf(w *world.World, key string) *Loans {
 	}
 	var mhz int64 // of a core
 	var gone world.Resources
-	var bad []string
+	var bad, leaves []string
+	var lends structs.WorkflowResources // what borrowers have, and what more can be lent
 	for i := range c.Parts {
 		n, known := w.State(c.Parts[i].NodeID)
 		if known && n.Capacity != nil {
@@ -52,8 +56,13 @@ func LoansOf(w *world.World, key string) *Loans {
 		add(&out.Lent, n, p.Lent)
 		add(&out.Idle, n, idle)
 		add(&out.Lost, n, lost)
+		borrowed, lendable := n.Lends(key)
+		add(&lends, n, borrowed.Plus(lendable.Within(idle)))
 		if ids, _ := badOf(n, p); len(ids) > 0 {
 			bad = append(bad, badText(n, ids))
+		}
+		if Stays(n, c) {
+			leaves = append(leaves, leavesText(n))
 		}
 		for _, u := range n.Usages {
 			if t := &u.Owner.Terms; t.BorrowsFrom() == key && len(c.Lend) > 0 {
@@ -63,20 +72,21 @@ func LoansOf(w *world.World, key string) *Loans {
 			}
 		}
 	}
-	out.Bad = strings.Join(bad, "; ")
+	out.Bad, out.Leaves = strings.Join(bad, "; "), strings.Join(leaves, "; ")
 	addOf(&out.Reserved, mhz, gone)
 	addOf(&out.Lost, mhz, gone)
 	out.licenses(w, c)
-	out.due(c, mhz)
+	out.due(c, lends, mhz)
 	return out
 }
 
-// split returns what idles of a part of a node, and what of that is lost: all of it if the part is, else its GPUs that are bad and that nobody uses.
+// split returns what idles of a part of a node, and what of that is lost: all of it if the part is, or the node takes no more work, else its GPUs that are bad and
+// that nobody uses.
 func split(n *world.NodeState, c *structs.WorkflowClaim, p world.Part) (idle, lost world.Resources) {
 	if p.Pending { // it waits for what comes free
 		return p.Idle, lost
 	}
-	if lostWith(n, c) {
+	if lostWith(n, c) || !n.Node.Ready() {
 		return lost, p.Idle
 	}
 	_, unused := badOf(n, p)
@@ -110,10 +120,7 @@ func uses(u *world.Usage, id string) bool {
 
 // badText states which GPUs of a node are bad.
 func badText(n *world.NodeState, ids []string) string {
-	name := structs.ShortID(n.ID)
-	if n.Node != nil {
-		name = n.Node.Name
-	}
+	name := nameOf(n)
 	if len(ids) == 1 {
 		return "GPU " + ids[0] + " of node " + name + " is bad"
 	}
@@ -170,8 +177,8 @@ func KeptOf(w *world.World, key string) (out []structs.WorkflowKept) {
 	return out
 }
 
-// due states what each lend block would have by its share; without shares, all that may be lent. mhz is what a core has.
-func (l *Loans) due(c *structs.WorkflowClaim, mhz int64) {
+// due states what each lend block would have by its share of what is lent in all; without shares, all of it. mhz is what a core has.
+func (l *Loans) due(c *structs.WorkflowClaim, lends structs.WorkflowResources, mhz int64) {
 	shares := make([]int64, len(c.Lend))
 	for i := range c.Lend {
 		shares[i] = int64(c.Lend[i].Share)
@@ -184,8 +191,7 @@ func (l *Loans) due(c *structs.WorkflowClaim, mhz int64) {
 			}
 		}
 	}
-	a, b := &l.Lent, &l.Idle
-	most := atMostLent(c, structs.WorkflowResources{CPU: a.CPU + b.CPU, Cores: a.Cores + b.Cores, MemoryMB: a.MemoryMB + b.MemoryMB, GPUs: a.GPUs + b.GPUs}, mhz)
+	most := atMostLent(c, lends, mhz)
 	each(most.CPU, func(r *structs.WorkflowResources) *int64 { return &r.CPU })
 	each(most.Cores, func(r *structs.WorkflowResources) *int64 { return &r.Cores })
 	each(most.MemoryMB, func(r *structs.WorkflowResources) *int64 { return &r.MemoryMB })

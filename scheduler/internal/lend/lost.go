@@ -1,6 +1,8 @@
 package lend
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -25,4 +27,24 @@ func Stays(n *world.NodeState, c *structs.WorkflowClaim) bool {
 func RunsUnclaimed(u *world.Usage, key string) bool {
 	t := &u.Owner.Terms
 	return t.Claim == "" && t.BorrowsFrom() == "" && !u.IsSuspended && !u.PerNode() && (&world.Taker{RequestName: u.Owner.RequestName}).IsOf(key)
+}
+
+// leavesText states what becomes of the part of a reservation that stays on a node.
+func leavesText(n *world.NodeState) string {
+	why := "is ineligible"
+	switch {
+	case n.Node.DrainStrategy != nil:
+		why = "drains"
+	case n.Node.SchedulingEligibility != structs.NodeIneligible:
+		why = "has a full disk"
+	}
+	return fmt.Sprintf("the part on node %s, which %s, is lost once what runs there has ended", nameOf(n), why)
+}
+
+// nameOf names a node.
+func nameOf(n *world.NodeState) string {
+	if n.Node == nil {
+		return structs.ShortID(n.ID)
+	}
+	return cmp.Or(n.Node.Name, structs.ShortID(n.ID))
 }

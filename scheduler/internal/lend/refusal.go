@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/license"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -43,14 +44,61 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 	if why := atMost(w, c, search.NewRequest(in, group)); why != "" {
 		return why
 	}
+	if why := licensesLack(w, c, group); why != "" {
+		return why
+	}
 	loans := LoansOf(w, key)
 	switch {
 	case loans != nil && loans.Idle.GPUs == 0 && search.NewRequest(in, group).Reserved > 0:
 		return "of whose reservation no GPU idles now"
+	case loans != nil && isNothing(loans.Idle) && loans.Leaves != "":
+		return "of whose reservation nothing idles now that can be lent: " + loans.Leaves
 	case loans == nil || isNothing(loans.Idle):
 		return "of whose reservation nothing idles now: its own jobs and others that borrow use it"
 	}
-	return "which lends no more of it now: jobs of its running stage may still need it, or what idles is too little on each node"
+	return "which lends no more of it now: " + noMore(w, c, search.NewRequest(in, group))
+}
+
+// noMore states why no more is lent of room that idles: on no node there is enough of it, or jobs of the running stage have still to take it.
+func noMore(w *world.World, c *structs.WorkflowClaim, a *search.Request) string {
+	var idle, need world.Resources
+	var mhz int64
+	fits := false
+	for i := range c.Parts {
+		n, known := w.State(c.Parts[i].NodeID)
+		if !known || n.Capacity == nil {
+			continue
+		}
+		_, idles := n.Lends(c.Key())
+		needs := a.NeedsOn(n)
+		idle, need, mhz = idle.Plus(idles), needs, max(mhz, n.Capacity.MHzPerCore)
+		fits = fits || idles.Lacks(needs) == ""
+	}
+	switch awaited := (world.WorkflowEdit{E: w.Edit()}).Awaited(c, mhz); {
+	case !fits:
+		return "what idles is too little on each node"
+	case idle.Less(awaited).Lacks(need) != "":
+		return "jobs of its running stage have still to take what idles"
+	}
+	return "this job cannot use what idles, on the nodes where that is enough"
+}
+
+// licensesLack states that no more of a license is lent that a group requests and lacks; "": that is not why.
+func licensesLack(w *world.World, c *structs.WorkflowClaim, group *structs.TaskGroup) string {
+	book := w.Licenses()
+	for _, r := range group.Licenses().List() {
+		s := book.ShareOf(r.Name, c.Key())
+		switch {
+		case s.Total == 0 || book.FreeFor(r.Name, &license.Taker{Borrows: c.Key()}) >= r.Count:
+		case c.LendMax != nil && c.LendMax.Licenses[r.Name] > 0 && s.Lent+r.Count > c.LendMax.Licenses[r.Name]:
+			return fmt.Sprintf("which lends no more at once than lend_max states, licenses = { %s = %d }", r.Name, c.LendMax.Licenses[r.Name])
+		case s.Idle-s.Lost < r.Count:
+			return fmt.Sprintf("of whose reservation %d of license %q idle now", s.Idle-s.Lost, r.Name)
+		default:
+			return fmt.Sprintf("which lends no more of license %q now: jobs of its running stage have still to take it", r.Name)
+		}
+	}
+	return ""
 }
 
 // isNothing reports whether there is neither room for an instance nor a license.
@@ -105,8 +153,8 @@ func atMost(w *world.World, c *structs.WorkflowClaim, a *search.Request) string 
 		if !known || n.Capacity == nil {
 			continue
 		}
-		p, _ := n.Part(c.Key())
-		lent, mhz = lent.Plus(p.Lent), max(mhz, n.Capacity.MHzPerCore)
+		borrowed, _ := n.Lends(c.Key())
+		lent, mhz = lent.Plus(borrowed), max(mhz, n.Capacity.MHzPerCore)
 	}
 	most := c.LendMax
 	processor := fmt.Sprintf("cores = %d", most.Cores) // MHz are bounded together with whole cores

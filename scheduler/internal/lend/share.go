@@ -89,9 +89,9 @@ func (l *Lender) withinShare(e *world.Edit, a *search.Request, i int, d division
 			}
 			return h.Amount.CPU
 		}
-		part, _ := n.Part(c.Key())
+		lent, idle := n.Lends(c.Key())
 		need, mhz = max(need, measure(needs)), max(mhz, n.Capacity.MHzPerCore)
-		total += measure(part.Lent) + measure(part.Idle)
+		total += measure(lent) + measure(idle)
 		for _, u := range n.Usages {
 			if t := &u.Owner.Terms; t.BorrowsFrom() == c.Key() {
 				has[indexOf(c, t.LentTo())] += measure(world.ResourcesOf(u))
@@ -100,7 +100,7 @@ func (l *Lender) withinShare(e *world.Edit, a *search.Request, i int, d division
 	}
 	most := int64(0)
 	if c.LendMax != nil {
-		if most = c.LendMax.Cores * mhz; a.Reserved > 0 {
+		if most = c.LendMax.Cores*mhz + c.LendMax.CPU; a.Reserved > 0 {
 			most = c.LendMax.GPUs
 		}
 	}
@@ -132,7 +132,7 @@ func (l *Lender) withinLicenses(e *world.Edit, a *search.Request, i int, d divis
 		if c.LendMax != nil {
 			most = c.LendMax.Licenses[r.Name]
 		}
-		if !d.within(i, s.Lent+s.Idle, most, has, r.Count) {
+		if !d.within(i, s.Lent+s.Idle-s.Lost, most, has, r.Count) {
 			return false
 		}
 	}

@@ -28,7 +28,9 @@ type Share struct {
 	// Used, Lent and Idle add up to Total, unless more is used than that. Of a pending one Idle is what it keeps beside all that is posted, which
 	// may be more than is free.
 	Used, Lent, Idle int64
-	borrowed         int64
+	// Lost is what of Idle there is not, as the count was lowered since.
+	Lost     int64
+	borrowed int64
 }
 
 // Taker is who takes licenses.
@@ -159,6 +161,12 @@ func (b *Book) Shares(name string) (list []Share) {
 		s.Lent = min(over, s.Idle, s.borrowed)
 		over -= s.Lent
 		s.Idle -= s.Lent
+	}
+	for i := range list {
+		if s := &list[i]; !s.Pending {
+			s.Lost = min(over, s.Idle)
+			over -= s.Lost
+		}
 	}
 	slices.SortStableFunc(list, func(a, b Share) int { return pending(&a) - pending(&b) })
 	return list

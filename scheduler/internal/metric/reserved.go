@@ -2,14 +2,31 @@ package metric
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // reservedNamed bounds the workflows that an explanation names as those who have what is lacking: others are counted together.
 const reservedNamed = 8
+
+// reservedBy is what names a workflow in a reason, that of a license included.
+const reservedBy = "reserved by workflow "
+
+// NamesGone reports whether a reason names a workflow that has no reservation any more as who has reserved what is lacking.
+func NamesGone(m *structs.AllocMetric, w *world.World) bool {
+	for text := range m.DimensionExhausted { // order does not matter: any will do
+		for _, rest := range strings.Split(text, reservedBy)[1:] {
+			if key, _, _ := strings.Cut(rest, ","); w.Workflow(key) == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // withOwner returns what a node lacks, with who has reserved it where the node would have enough if nobody had: "cores: reserved by workflow default/chip".
 func (x Explanation) withOwner(a *search.Request, n *world.NodeState, what string) string {
@@ -39,7 +56,7 @@ func (x Explanation) withOwner(a *search.Request, n *world.NodeState, what strin
 	if workflow == "" {
 		return what + ": " + world.LacksReserved
 	}
-	text := what + ": reserved by workflow " + workflow
+	text := what + ": " + reservedBy + workflow
 	if _, named := x.DimensionExhausted[text]; !named && len(x.DimensionExhausted) >= reservedNamed {
 		return what + ": reserved by other workflows"
 	}

@@ -93,8 +93,8 @@ type Part struct {
 	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps: of what is beside all that is posted
 	// that which is free, or would be if borrowers used nothing but what is posted.
 	Used, Lent, Idle Resources
-	// Beside is what borrowers use beside it, and would be lent if that was reserved.
-	Beside Resources
+	// Beside is what borrowers use beside it, and would be lent if that was reserved. Borrowed is what of Lent is theirs: the rest is the run's own, without a claim.
+	Beside, Borrowed Resources
 }
 
 // compareParts orders the parts of a node: those that are pending come last.
@@ -127,7 +127,7 @@ func (n *NodeState) recount() {
 	borrowed, own := make([]Resources, len(n.parts)), make([]Resources, len(n.parts)) // own: what the workflow itself runs without a claim
 	devices := make([][]string, 2*len(n.parts))                                       // those that are used of each part, then those that are borrowed
 	for i := range n.parts {
-		n.parts[i].Used, n.parts[i].Lent, n.parts[i].Beside = Resources{}, Resources{}, Resources{}
+		n.parts[i].Used, n.parts[i].Lent, n.parts[i].Beside, n.parts[i].Borrowed = Resources{}, Resources{}, Resources{}, Resources{}
 	}
 	for _, u := range n.Usages {
 		key, is := u.Owner.Terms.WorkflowKey(), u.Owner.Terms.Claim
@@ -180,7 +180,7 @@ func (n *NodeState) lend(taken []Resources, over Resources) Resources {
 			if p.Named() { // whatever is free beside
 				lent.Devices = min(left.Devices, taken[i].Devices)
 			}
-			p.Lent, over = p.Lent.Plus(lent), over.Less(lent)
+			p.Borrowed, p.Lent, over = p.Lent, p.Lent.Plus(lent), over.Less(lent) // borrowers come first, then the run's own
 		}
 	}
 	return over
@@ -270,11 +270,11 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	e, key := x.E, c.Key()
 	e.from, e.w.licenses = nil, e.w.licenses.Reserve(e.tok, c)
 	was, _ := e.w.workflows.Get(key)
-	var had, keep []structs.WorkflowPart
+	var had, keep, stay []structs.WorkflowPart
 	if was != nil {
 		x.dropParts(key, was.Keeps, nil, true)
 		if had = was.Parts; was.Posted == c.Posted { // the cells of a part that stays must not be unbound
-			keep = c.Parts
+			keep, stay = c.Parts, had
 		}
 		x.dropParts(key, had, keep, !was.Posted)
 	}
@@ -282,10 +282,6 @@ func (x WorkflowEdit) Set(c *structs.WorkflowClaim) {
 	tree.Delete(e.tok, &e.w.pending, key)
 	if c.KeepsFree() {
 		tree.Put(e.tok, &e.w.pending, key, c)
-	}
-	stay := had
-	if keep == nil {
-		stay = nil
 	}
 	x.addParts(c, c.Parts, stay, !c.Posted)
 	x.addParts(c, c.Keeps, nil, true)
@@ -365,20 +361,16 @@ func (x WorkflowEdit) dropParts(key string, had, keep []structs.WorkflowPart, pe
 
 // BorrowLacks returns why a usage cannot borrow what it would of a node; "": it can, or it borrows nothing.
 func (x WorkflowEdit) BorrowLacks(nodeID string, u *Usage) string {
-	t := &u.Owner.Terms
-	if t.BorrowsFrom() == "" {
+	key := u.Owner.Terms.BorrowsFrom()
+	if key == "" || x.E.w.Workflow(key) == nil {
 		return ""
 	}
-	c := x.E.w.Workflow(t.BorrowsFrom())
-	if c == nil {
-		return ""
-	}
-	return x.lendable(c, nodeID).Lacks(ResourcesOf(u))
+	return x.lendable(x.E.w.Workflow(key), nodeID).Lacks(ResourcesOf(u))
 }
 
-// awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
+// Awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
 // that have just been registered, or of which nothing is there for now.
-func (x WorkflowEdit) awaited(c *structs.WorkflowClaim, mhz int64) (h Resources) {
+func (x WorkflowEdit) Awaited(c *structs.WorkflowClaim, mhz int64) (h Resources) {
 	for _, j := range c.Jobs {
 		var has Resources
 		there := false
@@ -410,14 +402,12 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resource
 	var all, lent Resources
 	for i := range c.Parts {
 		if s, known := StateOf(x.E, c.Parts[i].NodeID); known {
-			part, _ := s.Part(c.Key())
-			if lent = lent.Plus(part.Lent); s.Node != nil && s.Node.Ready() { // else nothing may start there
-				all = all.Plus(part.Idle)
-			}
+			borrowed, idle := s.Lends(c.Key())
+			lent, all = lent.Plus(borrowed), all.Plus(idle)
 		}
 	}
 	mhz := s.Capacity.MHzPerCore
-	all = all.Less(x.awaited(c, mhz))
+	all = all.Less(x.Awaited(c, mhz))
 	if most := c.LendMax; most != nil {
 		bound := func(of *int64, most, lent int64) {
 			if most > 0 {
@@ -433,6 +423,15 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resource
 	}
 	beside := Resources{s.Free(), s.FreeCores(), s.FreeDevices()}.Less(s.Withheld(&Taker{}))
 	return all.Plus(beside)
+}
+
+// Lends returns what borrowers have of a workflow's part of the node, and what more of it can be lent: what idles, if something may start on the node.
+func (n *NodeState) Lends(workflow string) (lent, idle Resources) {
+	p, _ := n.Part(workflow)
+	if n.Node == nil || !n.Node.Ready() {
+		return p.Borrowed, Resources{}
+	}
+	return p.Borrowed, p.Idle
 }
 
 // TrialOf returns a copy of a node's state for what would be if usages came or went.
