@@ -275,7 +275,7 @@ func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 			return Choice{Posted: true, Parts: slices.Concat(kept, parts)}, "", false
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
-	} else {
+	} else if why = x.noNode(r); why == "" {
 		why = "nowhere is so much free: " + isMissing(text(packed.Missing, x.mhzPerCore()), where(packed, r))
 	}
 	if out, ok := x.fromBands(r); ok {

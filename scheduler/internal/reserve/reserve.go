@@ -106,11 +106,12 @@ type request struct {
 	rule     workflow.Reserve
 	kept     bool
 	left     left
+	jobs     []Stage
 }
 
 // request returns what a workflow is to reserve for its stages, without licenses, and an error if what it states to reserve is too little.
 func (c *chooser) request(stages []Stage, rule workflow.Reserve) (r request, err error) {
-	r = request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, within: make([][]within, len(stages))}
+	r = request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, within: make([][]within, len(stages)), jobs: stages}
 	totals := make([]workflow.Amounts, len(stages))
 	for i, s := range stages {
 		r.within[i] = withinOf(c.w, s)
@@ -155,6 +156,9 @@ func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts, named) {
 			return out, false
 		}
+	} else if why := c.noNode(r); why != "" {
+		out.Never, out.Missing = true, why
+		return out, false
 	} else if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
 		out.Never, out.Missing = true, neverText+"there is not enough room for "+gang.Name
 		return out, false
