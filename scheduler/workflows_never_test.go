@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -35,5 +36,34 @@ func TestNoNodeMayRunStage(t *testing.T) {
 		if got.Posted || !got.Never || !strings.HasPrefix(got.Missing, c.why) {
 			t.Errorf("%s: %q", c.name, got.Missing)
 		}
+	}
+}
+
+// TestSlotsLeaveStageTooLittle: where a stage would have room but for the slots of projects, its workflow names these, and what is missing in the unit that
+// its jobs state.
+func TestSlotsLeaveStageTooLittle(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	for _, id := range []string{"n1", "n2"} {
+		n := slotNodeOf(id, 8)
+		for c := range uint16(8) {
+			n.NodeResources.Cpu.ReservableCpuCores = append(n.NodeResources.Cpu.ReservableCpuCores, c)
+		}
+		w.setNode(n)
+	}
+	w.gives("chip", 12)
+	wide := func(cores int) scheduler.WorkflowChoice {
+		job := manyOf("a", 1, 0)
+		schedtest.Task(job).Resources = &structs.Resources{Cores: cores, MemoryMB: 10}
+		return w.choose(scheduler.WorkflowStage{job})
+	}
+	const slots = `beside the slots that projects are given this week (project "chip": 12 of type "batch") the nodes that are ready could not hold it if they were empty: `
+	if got := wide(7); !got.Never || got.Missing != slots+"3 cores are missing" {
+		t.Errorf("beside slots: %q", got.Missing)
+	}
+	if got := wide(9); !got.Never || !strings.HasPrefix(got.Missing, "the nodes that are ready could not hold it") {
+		t.Errorf("more than a node has: %q", got.Missing)
+	}
+	if got := wide(4); !got.Posted {
+		t.Errorf("what is not given: %q", got.Missing)
 	}
 }

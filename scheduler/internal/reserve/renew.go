@@ -276,7 +276,7 @@ func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
 	} else if why = x.noNode(r); why == "" {
-		why = "nowhere is so much free: " + isMissing(text(packed.Missing, x.mhzPerCore()), where(packed, r))
+		why = "nowhere is so much free: " + isMissing(x.text(r, packed.Missing), where(packed, r))
 	}
 	if out, ok := x.fromBands(r); ok {
 		return out, "", false
