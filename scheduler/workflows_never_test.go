@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,5 +66,24 @@ func TestSlotsLeaveStageTooLittle(t *testing.T) {
 	}
 	if got := wide(4); !got.Posted {
 		t.Errorf("what is not given: %q", got.Missing)
+	}
+}
+
+// TestExplainGuaranteedByWorkflow: what uses its workflow's reservation is not preempted, whatever the priority of who waits: both say so.
+func TestExplainGuaranteedByWorkflow(t *testing.T) {
+	w := newWorkflows(t, 4, 0)
+	w.config.PreemptionConfig.BatchSchedulerEnabled = true
+	w.configure()
+	w.stage("a", 4)
+	w.submit("", "top", 1, requests(90, 1000, 1000))
+	const want = `nothing can be preempted: all that is in a lower priority band than its own (71 to 100) on the nodes that it may use is guaranteed: 1 of job "wf/1/a0"`
+	if waits := w.explain().Group("g").Waits; !slices.ContainsFunc(waits, func(p structs.Wait) bool { return p.Text == want }) {
+		t.Errorf("who waits: %+v", waits)
+	}
+	for _, a := range w.allocs {
+		out := scheduler.ExplainAlloc(scheduler.AllocInput{Alloc: a, Config: w.config, World: w.w})
+		if text := strings.Join(out.Text, "\n"); len(out.MayLoseTo) > 0 || !strings.Contains(text, "it cannot be preempted: it uses what its workflow has reserved") {
+			t.Errorf("it may lose to %+v:\n%s", out.MayLoseTo, text)
+		}
 	}
 }

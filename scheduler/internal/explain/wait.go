@@ -298,11 +298,15 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	}
 	band := x.in.Config.Band(x.in.Job.Priority)
 	lower, immune, first := 0, 0, []*world.Usage(nil)
-	jobs := map[structs.NamespacedID]int{}
+	jobs, guaranteed := map[structs.NamespacedID]int{}, map[structs.NamespacedID]int{}
 	bands := x.in.Config.PriorityBands()
 	for i := range sv.short {
 		for _, u := range sv.short[i].n.Usages {
-			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) || u.Guaranteed() {
+			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) {
+				continue
+			}
+			if u.Guaranteed() {
+				guaranteed[structs.NamespacedID{ID: u.Owner.Job, Namespace: u.Owner.Namespace}]++
 				continue
 			}
 			if u.Immune(&x.in.Config) {
@@ -326,6 +330,9 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	on := x.in.Config.Preempts(x.in.Job.Type)
 	work := x.works[out.Group]
 	switch {
+	case lower == 0 && len(guaranteed) > 0:
+		wait.Text = fmt.Sprintf("nothing can be preempted: all that is in a lower priority band than its own (%s) on the nodes that it may use is guaranteed: %s",
+			mine, countsText(guaranteed, x.in.Job.Namespace))
 	case lower == 0:
 		wait.Text = fmt.Sprintf("nothing can be preempted: no allocation on the nodes that it may use is in a lower priority band than its own (%s)", mine)
 	case !on:
