@@ -87,3 +87,29 @@ func TestExplainGuaranteedByWorkflow(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainOwnReservation: a job of a stage that does not fit into its workflow's reservation is not one of those that the workflow does not lend to.
+func TestExplainOwnReservation(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.rackNodes(8, 4)
+	w.claim = &structs.WorkflowClaim{
+		Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true, Lend: []*structs.WorkflowLend{{To: "user:munge"}},
+		Parts: []structs.WorkflowPart{{NodeID: "r1-1", CPU: 8000, MemoryMB: 8000}},
+	}
+	w.set()
+	gang := gangUnder("a", "rack", 2, 5)
+	w.submit("", gang.ID, 2, func(j *structs.Job) { *j = *gang })
+	var texts []string
+	for _, r := range w.explain().Group("g").Reasons {
+		texts = append(texts, r.Text)
+	}
+	text := strings.Join(texts, "\n")
+	for _, want := range []string{
+		"reserved by workflow default/wf, which is its own: its stage does not fit into what there is of the reservation, as `nomadish workflow status wf` shows",
+		"rack r1 has room for 0; what workflows have reserved is not counted",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without %q:\n%s", want, text)
+		}
+	}
+}

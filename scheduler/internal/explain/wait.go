@@ -283,6 +283,9 @@ func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
 	if short := p.ShortOfAll(); short != "" {
 		r.Text += "; " + strings.TrimPrefix(short, "gang: ")
 	}
+	if why.Rooms != nil && len(sv.withheld) > 0 {
+		r.Text += "; what workflows have reserved is not counted"
+	}
 	for _, n := range sv.fitting {
 		if class := n.Node.NodeClass; class != "" {
 			metric.AddCount(&r.Classes, class, 1)
