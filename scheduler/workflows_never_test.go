@@ -113,3 +113,28 @@ func TestExplainOwnReservation(t *testing.T) {
 		}
 	}
 }
+
+// TestLostPartMissing: what is missing in place of a lost part is what is short: not all that an instance needs for which there is no node; and where there are
+// too few hosts, or racks, the hosts.
+func TestLostPartMissing(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.rackNodes(8, 4, 4)
+	w.claim = &structs.WorkflowClaim{
+		Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true,
+		Parts: []structs.WorkflowPart{{NodeID: "r1-1", CPU: 2000, MemoryMB: 2000}, {NodeID: "r1-2", CPU: 2000, MemoryMB: 2000}},
+	}
+	w.set()
+	w.changeNode("r1-2", down)
+	job := manyOf("a", 3, 2, func(j *structs.Job) { j.Constraints = append(j.Constraints, distinctHosts()) })
+	const hosts = `the part on node name-r1-2 is lost, and the nodes that are ready could not hold it if they were empty: 3 instances of job "wf/1/a" on distinct hosts; only 2 nodes may run it`
+	if r := w.renewed(scheduler.WorkflowStage{job}); r.Missing != hosts {
+		t.Errorf("distinct hosts: %q", r.Missing)
+	}
+	w.submit("", "fill", 6, requests(50, 1000, 0))
+	w.submit("", "more", 4, requests(50, 1000, 0))
+	job = gangUnder("a", "rack", 2, 3)
+	if r := w.renewed(scheduler.WorkflowStage{job}); !strings.HasPrefix(r.Missing, "the part on node name-r1-2 is lost, and nowhere is so much free: ") ||
+		strings.Contains(r.Missing, "memory") || strings.Contains(r.Missing, "disk") {
+		t.Errorf("only CPU is short: %q", r.Missing)
+	}
+}

@@ -275,8 +275,8 @@ func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 			return Choice{Posted: true, Parts: slices.Concat(kept, parts)}, "", false
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
-	} else if why = x.noNode(r); why == "" {
-		why = "nowhere is so much free: " + isMissing(x.text(r, packed.Missing), where(packed, r))
+	} else {
+		why = x.nowhereText(r, packed)
 	}
 	if out, ok := x.fromBands(r); ok {
 		return out, "", false

@@ -54,3 +54,47 @@ func isMissing(amounts, where string) string {
 	}
 	return amounts + where + " are missing"
 }
+
+// nowhereText says why what was lost of a reservation cannot be reserved anew: what no node has, however empty, or what is missing of what is free.
+func (c *chooser) nowhereText(r *request, packed workflow.Packing) string {
+	if why := c.noNode(r); why != "" {
+		return why
+	}
+	if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
+		return neverText + "there is not enough room for " + gang.Name
+	}
+	if crowded := r.gangs.Crowded(c.empty, r.stages); crowded != nil {
+		return neverText + crowdedText(crowded)
+	}
+	packed.Missing = c.short(r, packed.Missing)
+	return "nowhere is so much free: " + isMissing(c.text(r, packed.Missing), where(packed, r))
+}
+
+// plenty is more of a resource than any request states.
+const plenty = 1 << 40
+
+// short returns of what is missing to be packed into the free nodes those resources that would be missing if there were plenty of all others: what has no node
+// is missing with all that it needs. All of it, if it is their combination.
+func (c *chooser) short(r *request, missing workflow.Amounts) (out workflow.Amounts) {
+	for _, of := range []func(*workflow.Amounts) *int64{
+		func(a *workflow.Amounts) *int64 { return &a.CPU }, func(a *workflow.Amounts) *int64 { return &a.MemoryMB },
+		func(a *workflow.Amounts) *int64 { return &a.DiskMB }, func(a *workflow.Amounts) *int64 { return &a.Cores },
+		func(a *workflow.Amounts) *int64 { return &a.Devices },
+	} {
+		if *of(&missing) <= 0 {
+			continue
+		}
+		nodes := make([]workflow.Amounts, len(c.free))
+		for i := range c.free {
+			nodes[i] = workflow.Amounts{CPU: plenty, MemoryMB: plenty, DiskMB: plenty, Cores: plenty, Devices: plenty}
+			*of(&nodes[i]) = *of(&c.free[i])
+		}
+		if packed := r.pack(nodes); !packed.Missing.IsZero() {
+			*of(&out) = *of(&missing)
+		}
+	}
+	if out.IsZero() {
+		return missing
+	}
+	return out
+}
