@@ -138,3 +138,17 @@ func TestLostPartMissing(t *testing.T) {
 		t.Errorf("only CPU is short: %q", r.Missing)
 	}
 }
+
+// TestExplainFullBesideReserved: how much is free on the nodes that are full is stated of these, not of another on which a workflow has reserved what is free.
+func TestExplainFullBesideReserved(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	w.slotNode("n2", 4)
+	w.submit("", "fill", 5)
+	var texts []string
+	for _, r := range w.explain().Group("g").Reasons {
+		texts = append(texts, r.Text)
+	}
+	if text := strings.Join(texts, "\n"); !strings.Contains(text, "cpu: 1000 MHz are requested, at most 0 are free on one of these nodes") {
+		t.Errorf("cpu:\n%s", text)
+	}
+}
