@@ -40,7 +40,11 @@ func (c *Client) find(id string) (*node, *alloc.Runner, error) {
 			return n, r, nil
 		}
 	}
-	return nil, nil, structs.Errorf(structs.CodeNotFound, "allocation %s: not on this node (any more)", structs.ShortID(id))
+	kept := ""
+	if c.config.simulatedOnly() {
+		kept = ": simulated nodes keep no logs or files of what has ended"
+	}
+	return nil, nil, structs.Errorf(structs.CodeNotFound, "allocation %s: not on this node (any more)%s", structs.ShortID(id), kept)
 }
 
 // node returns the node of that ID; the first if it is empty.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/nomadish/nomadish/client/driver"
@@ -57,6 +58,11 @@ func TestSimHealth(t *testing.T) {
 	s.until("all are good", func() bool { return sick(id) == 0 })
 	request(id, "n-0-gpu-9", true, structs.CodeNotFound)
 	request("another", "n-0-gpu-1", true, structs.CodeNotFound)
+
+	err = s.call(id, wire.MethodClientAllocStats, &structs.ClientAllocRequest{AllocID: "ended"}, &structs.ClientStatsReply{})
+	if err == nil || !strings.Contains(err.Error(), "simulated nodes keep no logs") {
+		t.Errorf("of what has ended: %v", err)
+	}
 
 	request(id, "", true, "")
 	s.until("the node calls itself down", func() bool { return s.reported[id] == structs.NodeStatusDown })

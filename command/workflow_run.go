@@ -107,7 +107,7 @@ func workflowPlan() spec {
 				plan.Warnings = file.news(plan.Warnings)
 				workflowReader{e}.printPlan(plan)
 				if plan.Never {
-					return e.fail(fmt.Errorf("workflow %q cannot run here: %s (`nomadish workflow run` would accept it, and it would wait until there is more)", plan.ID, plan.Missing))
+					return e.fail(fmt.Errorf("workflow %q cannot run here: %s (`nomadish workflow run` would accept it, and it would wait until that changes)", plan.ID, plan.Missing))
 				}
 				return exitDone
 			}

@@ -455,3 +455,16 @@ func (w *licensedWorkflow) gangsWhole() {
 		}
 	}
 }
+
+// TestLicensesMoreForBorrower: who may borrow has to have fewer more of a license than who may not: the count that an explanation names is the least.
+func TestLicensesMoreForBorrower(t *testing.T) {
+	w := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:interns"})
+	w.starts("s", 1)
+	w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/s"}}
+	w.set()
+	w.others("interns", "a", 13)
+	x := w.explain().Group("g")
+	if !slices.ContainsFunc(x.Smallest, func(r structs.Remedy) bool { return r.All && r.Text == `4 more of license "vcs": count 14` }) {
+		t.Errorf("%d run: %+v", w.running("a"), x.Smallest)
+	}
+}

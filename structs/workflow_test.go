@@ -93,7 +93,7 @@ func TestWorkflowsAsSubmitted(t *testing.T) {
 	f(func(w *Workflow) { w.LendMax = &WorkflowResources{CPU: 100} }, "")
 	f(func(w *Workflow) { w.LendMax = &WorkflowResources{} }, "lend_max: it states no amount")
 	f(func(w *Workflow) { w.Reserve = WorkflowReserve{Amounts: &WorkflowResources{}} }, "reserve: it states no amount")
-	f(func(w *Workflow) { w.LendMax = &WorkflowResources{Licenses: map[string]int64{"vcs": 0}, Cores: 2} }, "lend_max: licenses: vcs: must be at least 1")
+	f(func(w *Workflow) { w.LendMax = &WorkflowResources{Licenses: map[string]int64{"vcs": 0}, Cores: 2} }, "lend_max: licenses: vcs: must be a whole number from 1 to")
 	f(func(w *Workflow) { w.Stages[0].Jobs[0].Job.Class = ClassOpportunistic }, "is not opportunistic")
 }
 
@@ -191,7 +191,7 @@ func TestWrongWorkflows(t *testing.T) {
 	f(`reserve: must be "max", "sum" or amounts`, func(w *Workflow) { w.Reserve.Rule = "most" })
 	f("reserve: a rule and amounts are both stated", func(w *Workflow) { w.Reserve.Amounts = &WorkflowResources{Cores: 9} })
 	f(`reserve: cores: 7 are less than the 8 that stage "s0" needs`, func(w *Workflow) { w.Reserve = WorkflowReserve{Amounts: &WorkflowResources{Cores: 7}} })
-	f("lend_max: gpus: must be 0 to", func(w *Workflow) { w.LendMax = &WorkflowResources{GPUs: -1} })
+	f("lend_max: gpus: must be a whole number from 1 to", func(w *Workflow) { w.LendMax = &WorkflowResources{GPUs: -1} })
 	lend := func(lends ...*WorkflowLend) func(*Workflow) { return func(w *Workflow) { w.Lend = lends } }
 	f(`lend "team:x": to: must be a kind and a name`, lend(&WorkflowLend{To: "team:x"}))
 	f(`lend "user:a b": to: "a b" cannot be the name of a user`, lend(&WorkflowLend{To: "user:a b"}))

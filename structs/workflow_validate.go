@@ -26,10 +26,10 @@ func (w *Workflow) Validate() error {
 	if w == nil || w.ID == "" {
 		return Errorf(CodeBadRequest, "missing name of the workflow")
 	}
-	bad := workflowError(func(format string, args ...any) *Error { return Errorf(CodeBadRequest, format, args...) }).in("workflow", w.ID)
-	if err := w.validateHead(bad); err != nil {
+	if err := w.ValidateHead(); err != nil {
 		return err
 	}
+	bad := workflowError(func(format string, args ...any) *Error { return Errorf(CodeBadRequest, format, args...) }).in("workflow", w.ID)
 	if err := w.validateLend(bad); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func checkStated(bad workflowError, field string, r *WorkflowResources) error {
 	stated := false
 	for _, l := range r.lines() {
 		if stated = stated || l.amount > 0; l.amount == 0 && strings.HasPrefix(l.name, "licenses: ") {
-			return bad("%s: %s: must be at least 1", field, clip(l.name)).WithHint("leave it out where none is to be stated")
+			return badAmount(bad, field, l)
 		}
 	}
 	if !stated {
@@ -91,7 +91,9 @@ func checkStated(bad workflowError, field string, r *WorkflowResources) error {
 	return nil
 }
 
-func (w *Workflow) validateHead(bad workflowError) error {
+// ValidateHead returns an error of CodeBadRequest if what the workflow states of itself cannot be: its jobs inherit some of that, in which it would be found again.
+func (w *Workflow) ValidateHead() error {
+	bad := workflowError(func(format string, args ...any) *Error { return Errorf(CodeBadRequest, format, args...) }).in("workflow", w.ID)
 	switch {
 	case !ValidWorkflowName(w.ID):
 		return bad("invalid name: " + workflowNameText)
@@ -159,10 +161,15 @@ func checkAmounts(bad workflowError, field string, r *WorkflowResources) error {
 	}
 	for _, l := range r.lines() {
 		if l.amount < 0 || l.amount > MaxWorkflowAmount {
-			return bad("%s: %s: must be 0 to %d, not %d", field, clip(l.name), MaxWorkflowAmount, l.amount)
+			return badAmount(bad, field, l)
 		}
 	}
 	return nil
+}
+
+// badAmount is the error of an amount that cannot be stated.
+func badAmount(bad workflowError, field string, l amountLine) error {
+	return bad("%s: %s: must be a whole number from 1 to %d, not %d", field, clip(l.name), MaxWorkflowAmount, l.amount).WithHint("leave it out where none is to be stated")
 }
 
 func (w *Workflow) validateStages(bad workflowError) error {

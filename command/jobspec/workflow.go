@@ -2,7 +2,6 @@ package jobspec
 
 import (
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -90,6 +89,9 @@ func ParseWorkflow(filename string, src []byte, opts Options, read func(path str
 	result := &WorkflowFile{Workflow: out, name: filename, d: w.d}
 	if opts.SkipValidate {
 		return result, nil
+	}
+	if err := out.ValidateHead(); err != nil {
+		return nil, result.Placed(err)
 	}
 	for _, s := range out.Stages {
 		for _, j := range s.Jobs {
@@ -235,17 +237,15 @@ func (w *workflowReader) amounts(field string, value any) *structs.WorkflowResou
 			w.addf(w.path, field, "unknown amount %q; known are %s", name, strings.Join(amountNames(), ", "))
 			continue
 		}
-		if *into = w.amount(field, name, amount); *into == 0 {
-			w.addf(w.path, field, "%s: must be at least 1; leave it out where none is to be stated", name)
-		}
+		*into = w.amount(field, name, amount)
 	}
 	return out
 }
 
 func (w *workflowReader) amount(field, name string, value any) int64 {
 	n, ok := value.(int64)
-	if !ok || n < 0 || n > math.MaxInt32 {
-		w.addf(w.path, field, "%s: must be a whole number from 0 to %d", name, math.MaxInt32)
+	if !ok || n < 1 || n > structs.MaxWorkflowAmount {
+		w.addf(w.path, field, "%s: must be a whole number from 1 to %d: leave it out where none is to be stated", name, structs.MaxWorkflowAmount)
 	}
 	return n
 }

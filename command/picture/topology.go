@@ -33,8 +33,9 @@ type drawing struct {
 	// being drawn is.
 	flows    []string
 	reserved map[string]*structs.ReservedPart
+	state    string // why the node that is being drawn takes no work; "": it does
 	// What the picture has, so that the legend states no more.
-	borrows, owned, gang, bad bool
+	borrows, owned, gang, bad, off bool
 }
 
 // Topology draws the nodes with devices of a topology, each within the cells above it: which job uses which device, members of gangs by
@@ -57,7 +58,7 @@ svg { --bg: #fff; --fg: #1c2126; --dim: #5a646e; --card: #f1f4f6; --idle: #fff; 
 @media (prefers-color-scheme: dark) { svg { --bg: #14181c; --fg: #e4e8eb; --dim: #9aa5af; --card: #20272d; --idle: #14181c; --c0: #3f8fdb; --c1: #d96a2b; --c2: #3a9c58; --c3: #b06ad0; --c4: #b8892a; --c5: #2f9aa5; --c6: #d45c92; --c7: #7f8a94; } }
 text { fill: var(--fg); font: 12px system-ui, sans-serif; } .dim { fill: var(--dim); } .rank { fill: #fff; font-weight: 600; text-anchor: middle; }
 .page { fill: var(--bg); } .card { fill: var(--card); } .cell { fill: none; stroke: var(--dim); stroke-opacity: .35; } .owned { fill: none; stroke: var(--fg); stroke-width: 2; stroke-dasharray: 5 3; }
-.idle { fill: var(--idle); stroke: var(--dim); stroke-opacity: .5; } .bad { stroke: #d33; stroke-width: 2; } .lines { stroke: #fff; stroke-width: 3; stroke-opacity: .65; }
+.idle { fill: var(--idle); stroke: var(--dim); stroke-opacity: .5; } .off { fill: var(--dim); fill-opacity: .35; } .bad { stroke: #d33; stroke-width: 2; } .lines { stroke: #fff; stroke-width: 3; stroke-opacity: .65; }
 .c0 { fill: var(--c0); } .c1 { fill: var(--c1); } .c2 { fill: var(--c2); } .c3 { fill: var(--c3); } .c4 { fill: var(--c4); } .c5 { fill: var(--c5); } .c6 { fill: var(--c6); } .c7 { fill: var(--c7); }
 .flow { fill: none; stroke-width: 2; } .f0 { stroke: var(--c6); } .f1 { stroke: var(--c4); } .f2 { stroke: var(--c5); } .f3 { stroke: var(--c3); }
 </style>
@@ -115,7 +116,7 @@ func (d *drawing) sites() (width, height int) {
 
 // node draws a node in a row, and returns its size.
 func (d *drawing) node(n *structs.TopologyNode, x, y int, owner structs.CellOwner) (wide, tall int) {
-	d.reserved = map[string]*structs.ReservedPart{}
+	d.reserved, d.state = map[string]*structs.ReservedPart{}, stateOf(n)
 	for _, part := range n.Workflows {
 		for _, id := range part.DeviceIDs {
 			if !part.Pending { // what comes free is kept for it, and nothing of it is there yet
@@ -126,11 +127,44 @@ func (d *drawing) node(n *structs.TopologyNode, x, y int, owner structs.CellOwne
 	w, h := d.cell(n.Cells, x+nameCol, y, cmp.Or(n.Cells.CellOwner, owner))
 	name := cmp.Or(n.Name, n.ID)
 	d.text("", x, y+h/2+1, clip(name, 16))
-	if note := strings.TrimSpace(ownerText(n.Cells.CellOwner, owner)); note != "" {
-		d.text("dim", x, y+h/2+14, clip(note, 20))
+	for i, note := range notesOf(n, owner) {
+		d.text("dim", x, y+h/2+14+13*i, clip(note, 20))
 	}
 	d.ownerOf(n.Cells.CellOwner, owner, x+nameCol-2, y-1, w+4, h+2)
 	return nameCol + w, h
+}
+
+// stateOf is why a node takes no work; "": it does.
+func stateOf(n *structs.TopologyNode) string {
+	switch {
+	case n.Status != structs.NodeStatusReady:
+		return n.Status
+	case n.Drain:
+		return "draining"
+	case n.SchedulingEligibility == structs.NodeIneligible:
+		return n.SchedulingEligibility
+	}
+	return ""
+}
+
+// notesOf is what stands below the name of a node: two lines have room.
+func notesOf(n *structs.TopologyNode, owner structs.CellOwner) (notes []string) {
+	for _, note := range []string{stateOf(n), keptFor(n), strings.TrimSpace(ownerText(n.Cells.CellOwner, owner))} {
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
+	return notes[:min(len(notes), 2)]
+}
+
+// keptFor names the workflow for which what comes free on a node is kept.
+func keptFor(n *structs.TopologyNode) string {
+	for _, part := range n.Workflows {
+		if part.Pending {
+			return "kept for workflow " + flowText(part.Namespace+"/"+part.Workflow)
+		}
+	}
+	return ""
 }
 
 // cell draws what is in a cell within a node, from left to right, and returns its size.
@@ -156,8 +190,11 @@ func (d *drawing) cell(c *structs.CellView, x, y int, owner structs.CellOwner) (
 // device draws a device in the colour of the job that uses it: of several, each has a part.
 func (d *drawing) device(m *structs.DeviceView, x, y int) {
 	class := "idle"
+	if d.state != "" {
+		class, d.off = "idle off", true
+	}
 	if !m.Healthy {
-		class, d.bad = "idle bad", true
+		class, d.bad = class+" bad", true
 	}
 	users := make([]string, 0, len(m.Usages))
 	d.out.WriteString("<g>")
@@ -179,8 +216,16 @@ func (d *drawing) device(m *structs.DeviceView, x, y int) {
 		}
 	}
 	state := strings.Join(users, ", ")
-	if state == "" {
+	switch {
+	case !m.Healthy:
+		state = strings.TrimSuffix("bad: "+m.HealthDescription, ": ") + strings.TrimSuffix("; "+state, "; ")
+	case state == "" && d.state != "":
+		state = "unused"
+	case state == "":
 		state = "free"
+	}
+	if d.state != "" {
+		state += "; its node is " + d.state
 	}
 	if by != nil {
 		d.box("flow "+d.frame(by), x-2, y-2, square+4, square+4, 4)
@@ -250,6 +295,9 @@ func (d *drawing) legend(y, width int) int {
 			d.box("c7", x, y+4, square-6, square-10, 3)
 			fmt.Fprintf(&d.out, `<path class="lines" d="M%d %dL%d %d"/>`, x+3, y+square-8, x+square-9, y+6)
 		})
+	}
+	if d.off {
+		add("on a node that takes no work", func(x, y int) { d.box("idle off", x, y+4, square-6, square-10, 3) })
 	}
 	if d.bad {
 		add("bad", func(x, y int) { d.box("idle bad", x, y+4, square-6, square-10, 3) })

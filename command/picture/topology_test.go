@@ -101,3 +101,33 @@ func TestReservedDevices(t *testing.T) {
 		t.Errorf("%d framed of what is not posted", framed)
 	}
 }
+
+// TestNodesThatTakeNoWork: what is unused on a node that is down, drained or not eligible is not free, and the node's state stands below its name; so do workflows
+// for which what comes free is kept; a device that is bad is not free.
+func TestNodesThatTakeNoWork(t *testing.T) {
+	for want, change := range map[string]func(*structs.TopologyNode){
+		"down":       func(n *structs.TopologyNode) { n.Status = structs.NodeStatusDown },
+		"draining":   func(n *structs.TopologyNode) { n.Drain, n.SchedulingEligibility = true, structs.NodeIneligible },
+		"ineligible": func(n *structs.TopologyNode) { n.SchedulingEligibility = structs.NodeIneligible },
+	} {
+		topology := recorded(t)
+		n := topology.Nodes[0]
+		members := n.Cells.Cells[0].Cells[0].Members
+		members[0].Usages, members[1].Usages = nil, nil
+		members[1].Healthy, members[1].HealthDescription = false, "XID 79"
+		n.Workflows = []*structs.ReservedPart{{Namespace: structs.DefaultNamespace, Workflow: "w", Pending: true}}
+		change(n)
+		drawn := string(Topology(topology))
+		for _, text := range []string{
+			`class="idle off"`, ">" + want + "</text>", members[0].ID + ": unused; its node is " + want + "<", members[1].ID + ": bad: XID 79; its node is " + want + "<",
+			">on a node that takes no work</text>", ">kept for workflow w</text>",
+		} {
+			if !strings.Contains(drawn, text) {
+				t.Errorf("%s: %s is not drawn", want, text)
+			}
+		}
+		if strings.Contains(drawn, members[1].ID+": free") || strings.Contains(drawn, members[0].ID+": free") {
+			t.Errorf("%s: it is free", want)
+		}
+	}
+}

@@ -254,6 +254,8 @@ func threats(x *structs.AllocExplanation, in *AllocInput, t structs.AllocTerms, 
 	switch {
 	case t.Claim == structs.ClaimSlots:
 		addText("it cannot be preempted: it uses what its project was given")
+	case t.Claim == structs.ClaimWorkflow:
+		addText("it cannot be preempted: it uses what its workflow has reserved")
 	case t.Claim != "" && (len(types) == 0 || x.Band == len(bands)-1):
 		addText("it cannot be preempted: it is guaranteed")
 	case t.Claim != "":

@@ -212,6 +212,7 @@ func (x *survey) otherwise(list []reason) *nodeReasons {
 func (x *survey) reasons() []structs.NodeReason {
 	out := make([]structs.NodeReason, 0, len(x.tally))
 	for _, t := range x.tally { // sorted below
+		here := t.Most
 		if x.measured(t.Kind) {
 			for _, s := range x.fitting {
 				t.Most = max(t.Most, x.has(t, s))
@@ -221,6 +222,9 @@ func (x *survey) reasons() []structs.NodeReason {
 			}
 		}
 		t.Text = x.text(t)
+		if x.measured(t.Kind) && t.Most >= t.Need { // others have as much, which is reserved, or lack something else
+			t.Text = x.measuredText(t, here, "on one of these nodes")
+		}
 		out = append(out, *t)
 	}
 	slices.SortFunc(out, func(a, b structs.NodeReason) int {
@@ -348,16 +352,19 @@ func (x *survey) heard(t *structs.NodeReason) string {
 // reservedBy begins the text about room that a workflow has reserved, before the workflow's key.
 const reservedBy = "what is free is reserved by workflow "
 
+// measuredText is the text about an amount of which at most so much is free somewhere.
+func (x *survey) measuredText(t *structs.NodeReason, most int64, where string) string {
+	what := map[string]string{
+		structs.ReasonCPU: "cpu: %d MHz", structs.ReasonMemory: "memory: %d MiB", structs.ReasonDisk: "disk: %d MiB", structs.ReasonCores: "cores: %d",
+	}[t.Kind]
+	return fmt.Sprintf(what+" are requested, at most %d are free %s", t.Need, most, where)
+}
+
 func (x *survey) roomText(t *structs.NodeReason) string {
+	if x.measured(t.Kind) {
+		return x.measuredText(t, t.Most, "on a node")
+	}
 	switch t.Kind {
-	case structs.ReasonCPU:
-		return fmt.Sprintf("cpu: %d MHz are requested, at most %d are free on a node", t.Need, t.Most)
-	case structs.ReasonMemory:
-		return fmt.Sprintf("memory: %d MiB are requested, at most %d are free on a node", t.Need, t.Most)
-	case structs.ReasonDisk:
-		return fmt.Sprintf("disk: %d MiB are requested, at most %d are free on a node", t.Need, t.Most)
-	case structs.ReasonCores:
-		return fmt.Sprintf("cores: %d are requested, at most %d are free on a node", t.Need, t.Most)
 	case structs.ReasonDevices:
 		return fmt.Sprintf("%s: %d are requested, at most %d are free on one of these nodes, %d on all of them", t.Subject, t.Need, t.Most, t.Free)
 	case structs.ReasonCell:

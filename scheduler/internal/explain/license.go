@@ -107,7 +107,15 @@ func (p *remedySearch) moreLicenses() {
 		return
 	}
 	count := p.licensesFor(lacking.Name, max(lacking.Count, int64(p.before)*p.requested(lacking.Name)))
-	p.check(alteration{world: func(e *world.Edit) { world.LicenseEdit{E: e}.Set(lacking.Name, count) }}, structs.Remedy{
+	with := func(n int) alteration {
+		return alteration{world: func(e *world.Edit) { world.LicenseEdit{E: e}.Set(lacking.Name, has.Count+int64(n)) }}
+	}
+	if len(p.x.after.Licenses().Shares(lacking.Name)) > 0 { // it may borrow what another has to have beside it
+		if queued, ok := p.try(with(int(count - has.Count))); ok {
+			count = has.Count + int64(p.fewest(int(count-has.Count), queued, with))
+		}
+	}
+	p.check(with(int(count-has.Count)), structs.Remedy{
 		Kind: structs.RemedyLicense, Size: 0.3, Text: fmt.Sprintf("%d more of license %q: count %d", count-has.Count, lacking.Name, count),
 		Edits: []structs.Edit{{On: structs.EditLicense, ID: lacking.Name, Op: structs.EditReplace, Path: "/Count", Value: raw(count), Was: raw(has.Count)}},
 	})

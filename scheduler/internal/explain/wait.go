@@ -283,6 +283,9 @@ func (x *explainer) gang(out *structs.GroupExplanation, sv *survey) {
 	if short := p.ShortOfAll(); short != "" {
 		r.Text += "; " + strings.TrimPrefix(short, "gang: ")
 	}
+	if why.Rooms != nil && len(sv.withheld) > 0 {
+		r.Text += "; what workflows have reserved is not counted"
+	}
 	for _, n := range sv.fitting {
 		if class := n.Node.NodeClass; class != "" {
 			metric.AddCount(&r.Classes, class, 1)
@@ -298,11 +301,15 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	}
 	band := x.in.Config.Band(x.in.Job.Priority)
 	lower, immune, first := 0, 0, []*world.Usage(nil)
-	jobs := map[structs.NamespacedID]int{}
+	jobs, guaranteed := map[structs.NamespacedID]int{}, map[structs.NamespacedID]int{}
 	bands := x.in.Config.PriorityBands()
 	for i := range sv.short {
 		for _, u := range sv.short[i].n.Usages {
-			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) || u.Guaranteed() {
+			if band == 0 || u.Owner.Terms.Priority >= bands[band].Low || x.own(u) {
+				continue
+			}
+			if u.Guaranteed() {
+				guaranteed[structs.NamespacedID{ID: u.Owner.Job, Namespace: u.Owner.Namespace}]++
 				continue
 			}
 			if u.Immune(&x.in.Config) {
@@ -326,6 +333,9 @@ func (x *explainer) preemption(out *structs.GroupExplanation, sv *survey) {
 	on := x.in.Config.Preempts(x.in.Job.Type)
 	work := x.works[out.Group]
 	switch {
+	case lower == 0 && len(guaranteed) > 0:
+		wait.Text = fmt.Sprintf("nothing can be preempted: all that is in a lower priority band than its own (%s) on the nodes that it may use is guaranteed: %s",
+			mine, countsText(guaranteed, x.in.Job.Namespace))
 	case lower == 0:
 		wait.Text = fmt.Sprintf("nothing can be preempted: no allocation on the nodes that it may use is in a lower priority band than its own (%s)", mine)
 	case !on:

@@ -19,6 +19,8 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 	switch {
 	case c == nil:
 		return "which does not lend it to this job now"
+	case in.Job.Workflow != nil && in.Job.Namespace == c.Namespace && in.Job.Workflow.ID == c.ID:
+		return fmt.Sprintf("which is its own: its stage does not fit into what there is of the reservation, as `nomadish workflow status %s` shows", c.ID)
 	case !c.Posted:
 		return "which waits for the rest of its reservation, and keeps what comes free"
 	case len(c.Lend) == 0 && c.KeepsFree():

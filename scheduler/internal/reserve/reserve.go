@@ -64,6 +64,12 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	}
 	r.kept = kept
 	out := c.chooseApart(&r)
+	if out.Never && c.besideNone != nil {
+		c.empty = c.besideNone
+		if at, of := strings.CutPrefix(out.Missing, neverText); of && !c.chooseApart(&r).Never {
+			out.Missing = fmt.Sprintf(slotsText, slotroom.Unused(w), at)
+		}
+	}
 	for _, s := range r.stages {
 		out.Needs = out.Needs.Max(workflow.Total(s))
 	}
@@ -96,6 +102,9 @@ func (c *chooser) chooseApart(r *request) Choice {
 // neverText comes before what is not to come free.
 const neverText = "the nodes that are ready could not hold it if they were empty: "
 
+// slotsText says that what is missing is that of slots; of whose, and how much is missing.
+const slotsText = "beside the slots that projects are given this week (%s) the nodes that are ready could not hold it if they were empty: %s"
+
 // request is what a workflow is to reserve.
 type request struct {
 	stages   [][]workflow.Instance
@@ -106,11 +115,12 @@ type request struct {
 	rule     workflow.Reserve
 	kept     bool
 	left     left
+	jobs     []Stage
 }
 
 // request returns what a workflow is to reserve for its stages, without licenses, and an error if what it states to reserve is too little.
 func (c *chooser) request(stages []Stage, rule workflow.Reserve) (r request, err error) {
-	r = request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, within: make([][]within, len(stages))}
+	r = request{stages: make([][]workflow.Instance, len(stages)), gangs: c.gangs(stages), rule: rule, within: make([][]within, len(stages)), jobs: stages}
 	totals := make([]workflow.Amounts, len(stages))
 	for i, s := range stages {
 		r.within[i] = withinOf(c.w, s)
@@ -155,6 +165,9 @@ func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts, named) {
 			return out, false
 		}
+	} else if why := c.noNode(r); why != "" {
+		out.Never, out.Missing = true, why
+		return out, false
 	} else if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
 		out.Never, out.Missing = true, neverText+"there is not enough room for "+gang.Name
 		return out, false
@@ -174,7 +187,7 @@ func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, neverText+isMissing(text(later.Missing, c.mhzPerCore()), where(later, r))
+		out.Never, out.Missing = true, neverText+isMissing(c.text(r, later.Missing), where(later, r))
 		return out, later.Apart
 	}
 	if r.kept {
@@ -194,6 +207,7 @@ type chooser struct {
 	// free is what may be reserved of each node now, beside what might be if no allocation of others were there, empty what might be if no other workflow
 	// ran, either.
 	free, beside, empty []workflow.Amounts
+	besideNone          []workflow.Amounts // empty, if projects were given no slots, either; nil: there are no projects
 	// taken are the nodes that have a part already, by their places in the list.
 	taken map[int]bool
 	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
@@ -252,6 +266,11 @@ func (c *chooser) list() {
 			}
 		}
 		beside = append(beside, most)
+	}
+	if c.w.Slots() != nil {
+		for _, h := range empty {
+			c.besideNone = append(c.besideNone, amounts(h))
+		}
 	}
 	c.free, c.beside, c.empty = c.besideSlots(free, false), c.besideSlots(beside, false), c.besideSlots(empty, true)
 }
@@ -356,33 +375,4 @@ func (c *chooser) parts(list []workflow.Part) (out []structs.WorkflowPart) {
 		})
 	}
 	return out
-}
-
-// text writes amounts for users. Cores imply their MHz, mhz each: MHz are those beside them.
-func text(a workflow.Amounts, mhz int64) string {
-	var list []string
-	a.CPU -= a.Cores * mhz
-	for _, part := range []struct {
-		n         int64
-		one, many string
-	}{
-		{a.Cores, "core", "cores"}, {a.CPU, "MHz", "MHz"}, {a.MemoryMB, "MiB of memory", "MiB of memory"}, {a.DiskMB, "MiB of disk", "MiB of disk"},
-		{a.Devices, "GPU", "GPUs"},
-	} {
-		switch {
-		case part.n == 1:
-			list = append(list, "1 "+part.one)
-		case part.n > 1:
-			list = append(list, fmt.Sprintf("%d %s", part.n, part.many))
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// isMissing states that amounts, as text writes them, are missing, and where.
-func isMissing(amounts, where string) string {
-	if strings.HasPrefix(amounts, "1 ") && !strings.Contains(amounts, ", ") {
-		return amounts + where + " is missing"
-	}
-	return amounts + where + " are missing"
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/internal/slotbook"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -42,6 +43,27 @@ func Of(w *world.World, key string, alone bool) *Room {
 		}
 	}
 	return r
+}
+
+// unusedNamed is of how many projects and types [Unused] states the slots.
+const unusedNamed = 4
+
+// Unused states the slots that projects are given and do not use, for users.
+func Unused(w *world.World) string {
+	var list []string
+	book := w.Slots()
+	for _, name := range book.Projects() {
+		account := book.Account(name)
+		for _, kind := range account.Types() {
+			if n := account.Given(kind) - account.Used(kind); n > 0 {
+				list = append(list, fmt.Sprintf("project %q: %d of type %q", name, n, kind))
+			}
+		}
+	}
+	if len(list) > unusedNamed {
+		list = append(list[:unusedNamed], "and more")
+	}
+	return strings.Join(list, ", ")
 }
 
 // left is how many slots of a type have room on a node, of so much each.

@@ -1,0 +1,100 @@
+package reserve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+)
+
+// text writes amounts that are missing of a request. MHz beside cores are further cores where the instances state cores only: slots of projects take MHz of a
+// node, and none of its cores.
+func (c *chooser) text(r *request, a workflow.Amounts) string {
+	mhz := c.mhzPerCore()
+	if more := a.CPU - a.Cores*mhz; more > 0 && mhz > 0 && r.inCores(mhz) {
+		a.Cores += (more + mhz - 1) / mhz
+		a.CPU = a.Cores * mhz
+	}
+	return text(a, mhz)
+}
+
+// text writes amounts for users. Cores imply their MHz, mhz each: MHz are those beside them.
+func text(a workflow.Amounts, mhz int64) string {
+	var list []string
+	a.CPU -= a.Cores * mhz
+	for _, part := range []struct {
+		n         int64
+		one, many string
+	}{
+		{a.Cores, "core", "cores"}, {a.CPU, "MHz", "MHz"}, {a.MemoryMB, "MiB of memory", "MiB of memory"}, {a.DiskMB, "MiB of disk", "MiB of disk"},
+		{a.Devices, "GPU", "GPUs"},
+	} {
+		switch {
+		case part.n == 1:
+			list = append(list, "1 "+part.one)
+		case part.n > 1:
+			list = append(list, fmt.Sprintf("%d %s", part.n, part.many))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// inCores reports whether all instances of the stages state cores, and no MHz beside those of these.
+func (r *request) inCores(mhz int64) bool {
+	return !slices.ContainsFunc(r.stages, func(s []workflow.Instance) bool {
+		return slices.ContainsFunc(s, func(i workflow.Instance) bool { return i.Needs.CPU != i.Needs.Cores*mhz })
+	})
+}
+
+// isMissing states that amounts, as text writes them, are missing, and where.
+func isMissing(amounts, where string) string {
+	if strings.HasPrefix(amounts, "1 ") && !strings.Contains(amounts, ", ") {
+		return amounts + where + " is missing"
+	}
+	return amounts + where + " are missing"
+}
+
+// nowhereText says why what was lost of a reservation cannot be reserved anew: what no node has, however empty, or what is missing of what is free.
+func (c *chooser) nowhereText(r *request, packed workflow.Packing) string {
+	if why := c.noNode(r); why != "" {
+		return why
+	}
+	if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
+		return neverText + "there is not enough room for " + gang.Name
+	}
+	if crowded := r.gangs.Crowded(c.empty, r.stages); crowded != nil {
+		return neverText + crowdedText(crowded)
+	}
+	packed.Missing = c.short(r, packed.Missing)
+	return "nowhere is so much free: " + isMissing(c.text(r, packed.Missing), where(packed, r))
+}
+
+// plenty is more of a resource than any request states.
+const plenty = 1 << 40
+
+// short returns of what is missing to be packed into the free nodes those resources that would be missing if there were plenty of all others: what has no node
+// is missing with all that it needs. All of it, if it is their combination.
+func (c *chooser) short(r *request, missing workflow.Amounts) (out workflow.Amounts) {
+	for _, of := range []func(*workflow.Amounts) *int64{
+		func(a *workflow.Amounts) *int64 { return &a.CPU }, func(a *workflow.Amounts) *int64 { return &a.MemoryMB },
+		func(a *workflow.Amounts) *int64 { return &a.DiskMB }, func(a *workflow.Amounts) *int64 { return &a.Cores },
+		func(a *workflow.Amounts) *int64 { return &a.Devices },
+	} {
+		if *of(&missing) <= 0 {
+			continue
+		}
+		nodes := make([]workflow.Amounts, len(c.free))
+		for i := range c.free {
+			nodes[i] = workflow.Amounts{CPU: plenty, MemoryMB: plenty, DiskMB: plenty, Cores: plenty, Devices: plenty}
+			*of(&nodes[i]) = *of(&c.free[i])
+		}
+		if packed := r.pack(nodes); !packed.Missing.IsZero() {
+			*of(&out) = *of(&missing)
+		}
+	}
+	if out.IsZero() {
+		return missing
+	}
+	return out
+}
