@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 
 	"github.com/hashicorp/go-memdb"
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -217,14 +215,7 @@ func CheckRow(table string, row any) error {
 		return rowcheck.Job(r)
 	case *structs.Allocation:
 		r.Job = nil
-		if res := r.AllocatedResources; res != nil {
-			for _, name := range slices.Sorted(maps.Keys(res.Tasks)) {
-				if res.Tasks[name] == nil {
-					return fmt.Errorf("import allocation %s: the resources of task %q are missing", r.ID, name)
-				}
-			}
-		}
-		return checkID("allocation ID", r.ID)
+		return rowcheck.Alloc(r)
 	case *structs.Node:
 		if err := rowcheck.NodeParts(r); err != nil {
 			return fmt.Errorf("import: %w", err)
@@ -251,15 +242,9 @@ func CheckRow(table string, row any) error {
 	case *structs.CalendarEdit:
 		return checkID("project", r.Project)
 	case *structs.ProjectUsage:
-		if slices.Contains(r.Types, nil) {
-			return fmt.Errorf("import the usage of project %q: a type is missing", r.Project)
-		}
-		return cmp.Or(checkID("project", r.Project), checkID("week", r.Week))
+		return rowcheck.ProjectUsage(r)
 	case *structs.ProjectHistory:
-		if slices.Contains(r.Completed, nil) || slices.Contains(r.Others, nil) {
-			return fmt.Errorf("import the history of project %q: a run is missing", r.Project)
-		}
-		return checkID("project", r.Project)
+		return rowcheck.ProjectHistory(r)
 	case *structs.WorkflowRun:
 		return workflowtable.CheckRow(r)
 	case *structs.License:

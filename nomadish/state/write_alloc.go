@@ -330,19 +330,6 @@ func (x *txn) updateInPlace(u *structs.AllocInPlace) {
 	x.putAlloc(was, &now, true)
 }
 
-// unexplained is a job's batch without what states how its nodes were found, unless instances are chosen by it when nodes come back.
-func unexplained(b *structs.PlacementBatch, job *structs.Job) *structs.PlacementBatch {
-	if job == nil {
-		return b
-	}
-	if g := job.LookupTaskGroup(b.Group); g == nil || g.Disconnect != nil {
-		return b
-	}
-	brief := *b
-	brief.Metrics = nil
-	return &brief
-}
-
 // place stores a batch's instances. One that is there already is passed over: the
 // same plan was committed twice. gone gathers jobs that were placed on nodes which
 // have ended.
@@ -352,7 +339,7 @@ func (x *txn) place(b *structs.PlacementBatch, preempted map[string][]string, go
 		nodes[i] = x.node(n.ID)
 	}
 	if x.unread {
-		b = unexplained(b, x.job(b.Namespace, b.JobID))
+		b = alloctable.Unexplained(b, x.job(b.Namespace, b.JobID))
 	}
 	same := alloctable.NewBatch(b, x.index)
 	for i := range b.Instances {

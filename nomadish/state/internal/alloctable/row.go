@@ -351,3 +351,16 @@ func sameGang(a, b *structs.AllocGang) bool {
 func sameList(a, b []string) bool {
 	return len(a) == len(b) && (a == nil) == (b == nil) && (len(a) == 0 || &a[0] == &b[0])
 }
+
+// Unexplained returns a job's batch without what states how its nodes were found, unless instances are chosen by it when nodes come back.
+func Unexplained(b *structs.PlacementBatch, job *structs.Job) *structs.PlacementBatch {
+	if job == nil {
+		return b
+	}
+	if g := job.LookupTaskGroup(b.Group); g == nil || g.Disconnect != nil {
+		return b
+	}
+	brief := *b
+	brief.Metrics = nil
+	return &brief
+}

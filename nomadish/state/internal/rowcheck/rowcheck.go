@@ -3,6 +3,9 @@
 package rowcheck
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
@@ -78,4 +81,32 @@ func NodeParts(n *structs.Node) error {
 		}
 	}
 	return nil
+}
+
+// Alloc refuses an allocation without a key, or with a task whose resources are missing.
+func Alloc(a *structs.Allocation) error {
+	if res := a.AllocatedResources; res != nil {
+		for _, name := range slices.Sorted(maps.Keys(res.Tasks)) {
+			if res.Tasks[name] == nil {
+				return fmt.Errorf("import allocation %s: the resources of task %q are missing", a.ID, name)
+			}
+		}
+	}
+	return memtable.CheckKey("allocation ID", a.ID)
+}
+
+// ProjectUsage refuses what a project used in a week without a key, or with an empty place in its list.
+func ProjectUsage(u *structs.ProjectUsage) error {
+	if slices.Contains(u.Types, nil) {
+		return fmt.Errorf("import the usage of project %q: a type is missing", u.Project)
+	}
+	return cmp.Or(memtable.CheckKey("project", u.Project), memtable.CheckKey("week", u.Week))
+}
+
+// ProjectHistory refuses the last runs of a project without a key, or with an empty place in a list.
+func ProjectHistory(h *structs.ProjectHistory) error {
+	if slices.Contains(h.Completed, nil) || slices.Contains(h.Others, nil) {
+		return fmt.Errorf("import the history of project %q: a run is missing", h.Project)
+	}
+	return memtable.CheckKey("project", h.Project)
 }
