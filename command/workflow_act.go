@@ -74,7 +74,8 @@ func workflowCancel() spec {
 func workflowDelete() spec {
 	return workflowAction{
 		synopsis: "Delete a workflow whose run has ended", example: "chip", done: "Workflow %q was deleted", do: api.Workflows.Delete,
-		details: "The jobs of its runs stay until they are collected as other jobs that have ended. A workflow whose run has not ended is cancelled first.",
+		details: "The jobs of its runs stay until they are collected as other jobs that have ended. A run that has not ended is not ended by it:\n" +
+			"that is refused, and `nomadish workflow cancel` ends the run before.",
 	}.spec()
 }
 

@@ -17,7 +17,7 @@ func TestWorkflowBadInput(t *testing.T) {
 	for _, c := range []struct{ name, text, line, want string }{
 		{"empty", stage(""), "validate", `empty.nomad.hcl:2:1: workflow "empty": stage "s": it has no job (write job "NAME"`},
 		{"cycle", stage(job("x", `depends_on = ["y"]`) + job("y", `depends_on = ["x"]`)), "validate", "jobs wait for each other: x → y → x"},
-		{"twice", stage(job("x", "") + job("x", "")), "validate", `job "x": two jobs of the workflow have this name`},
+		{"twice", stage(job("x", "") + job("x", "")), "validate", `workflow "twice": two jobs have the name "x"; the first is on line 3`},
 		{"large", stage("job \"x\" {\n" + group("5000", "") + "}\n"), "plan", "the nodes that are ready could not hold it if they were empty: 1000 MHz are missing"},
 		{"below", "reserve = { cpu = 500 }\n" + stage(job("x", "")), "plan", `reserve: cpu: 500 MHz are less than the 1000 MHz that stage "s" needs (raise it, or write reserve = "max")`},
 		{"kind", "lend {\n to = \"team:x\"\n}\n" + stage(job("x", "")), "validate", `lend "team:x": to: must be a kind and a name, as in "group:interns"; the kinds are "user", "group", "project", "namespace" or "node_pool"`},

@@ -129,7 +129,7 @@ func (c *chooser) missingText(of workflow.Packing, r *request) string {
 	case of.Missing.IsZero():
 		return lacks + isMissing(r.licenses.missing, "")
 	case r.licenses.missing == "":
-		return lacks + isMissing(c.text(r, of.Missing), where(of, r))
+		return lacks + isMissing(textOf(c, r, of.Missing), where(of, r))
 	}
-	return lacks + isMissing(c.text(r, of.Missing)+where(of, r)+", "+r.licenses.missing, "")
+	return lacks + isMissing(textOf(c, r, of.Missing)+where(of, r)+", "+r.licenses.missing, "")
 }
