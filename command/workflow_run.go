@@ -405,7 +405,11 @@ func (m *workflowMonitor) reportWait(w *structs.WorkflowStatus) {
 		return
 	}
 	var lines []string
-	if w.Missing != "" {
+	switch {
+	case w.Missing == "":
+	case w.Posted:
+		lines = append(lines, "Its reservation: "+w.Missing)
+	default:
 		lines = append(lines, "Waits for its reservation: "+w.Missing)
 	}
 	if w.Forecast != nil {

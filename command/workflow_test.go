@@ -320,6 +320,10 @@ func TestWorkflowMonitorWaits(t *testing.T) {
 	if got := printed(waitsEvery); !strings.Contains(got, clockTime(300e9, now)) {
 		t.Error(got)
 	}
+	w.State, w.Posted, w.Forecast, w.Missing = structs.WorkflowRunning, true, nil, "the part on node n, which drains, is lost once what runs there has ended"
+	if got := printed(waitsEvery); !strings.HasSuffix(got, ": Its reservation: the part on node n, which drains, is lost once what runs there has ended\n") {
+		t.Errorf("%q", got)
+	}
 }
 
 // TestWorkflowStopped: a job that somebody has stopped has failed as it was stopped, and its logs show no errors of it.
