@@ -10,7 +10,7 @@ import (
 
 // noNode states which of the jobs no ready node may run, and why; "": there is none, or no node is ready. More room would not help: what it needs is not
 // what is missing.
-func (c *chooser) noNode(r *request) string {
+func noNode(c *chooser, r *request) string {
 	var ready []*structs.Node
 	for _, n := range c.nodes {
 		if n.Node.Ready() {

@@ -276,7 +276,7 @@ func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 		}
 		why = "nowhere are as many GPUs free beside those that are guaranteed to others"
 	} else {
-		why = x.nowhereText(r, packed)
+		why = nowhereText(x, r, packed)
 	}
 	if out, ok := x.fromBands(r); ok {
 		return out, "", false

@@ -165,7 +165,7 @@ func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 		if r.licenses.missing == "" && c.nameParts(now.Parts, out.Parts, named) {
 			return out, false
 		}
-	} else if why := c.noNode(r); why != "" {
+	} else if why := noNode(c, r); why != "" {
 		out.Never, out.Missing = true, why
 		return out, false
 	} else if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {

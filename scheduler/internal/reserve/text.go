@@ -56,8 +56,8 @@ func isMissing(amounts, where string) string {
 }
 
 // nowhereText says why what was lost of a reservation cannot be reserved anew: what no node has, however empty, or what is missing of what is free.
-func (c *chooser) nowhereText(r *request, packed workflow.Packing) string {
-	if why := c.noNode(r); why != "" {
+func nowhereText(c *chooser, r *request, packed workflow.Packing) string {
+	if why := noNode(c, r); why != "" {
 		return why
 	}
 	if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
@@ -66,7 +66,7 @@ func (c *chooser) nowhereText(r *request, packed workflow.Packing) string {
 	if crowded := r.gangs.Crowded(c.empty, r.stages); crowded != nil {
 		return neverText + crowdedText(crowded)
 	}
-	packed.Missing = c.short(r, packed.Missing)
+	packed.Missing = short(c, r, packed.Missing)
 	return "nowhere is so much free: " + isMissing(c.text(r, packed.Missing), where(packed, r))
 }
 
@@ -75,7 +75,7 @@ const plenty = 1 << 40
 
 // short returns of what is missing to be packed into the free nodes those resources that would be missing if there were plenty of all others: what has no node
 // is missing with all that it needs. All of it, if it is their combination.
-func (c *chooser) short(r *request, missing workflow.Amounts) (out workflow.Amounts) {
+func short(c *chooser, r *request, missing workflow.Amounts) (out workflow.Amounts) {
 	for _, of := range []func(*workflow.Amounts) *int64{
 		func(a *workflow.Amounts) *int64 { return &a.CPU }, func(a *workflow.Amounts) *int64 { return &a.MemoryMB },
 		func(a *workflow.Amounts) *int64 { return &a.DiskMB }, func(a *workflow.Amounts) *int64 { return &a.Cores },
