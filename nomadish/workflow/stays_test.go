@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,27 @@ func TestPartStaysForUnclaimed(t *testing.T) {
 	}
 	if u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip"); u.Lent.CPU != 8000 || u.Idle.CPU != 8000 {
 		t.Errorf("used %+v, lent %+v, idle %+v", u.Used, u.Lent, u.Idle)
+	}
+}
+
+// TestMissingBesideWhatStays: what is missing beside an instance that goes on on a node which takes no work is not stated as never to be had, as that node could
+// not hold it.
+func TestMissingBesideWhatStays(t *testing.T) {
+	t.Parallel()
+	w := lendingWorkflow("chip", 50, []int{8000})
+	job := w.Stages[0].Jobs[0].Job
+	job.TaskGroups[0].Count, job.Constraints = 2, []*structs.Constraint{{Operand: structs.ConstraintDistinctHosts, RTarget: "true"}}
+	s := startedWith(t, nil, w)
+	s.node("n-a", 8000, structs.NodeStatusReady)
+	s.node("n-b", 8000, structs.NodeStatusReady)
+	s.step()
+	s.ineligible("n-b")
+	s.node("n-c", 8000, structs.NodeStatusReady)
+	s.borrow(8, 1000)
+	s.node("n-a", 8000, structs.NodeStatusDown)
+	s.step()
+	if text := s.run().Missing; !strings.Contains(text, "nowhere is so much free: 8000 MHz") {
+		t.Error(text)
 	}
 }
 

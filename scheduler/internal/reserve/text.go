@@ -60,10 +60,14 @@ func nowhereText(c *chooser, r *request, packed workflow.Packing) string {
 	if why := noNode(c, r); why != "" {
 		return why
 	}
-	if gang := r.gangs.Impossible(c.empty, r.stages); gang != nil {
+	empty := slices.Clone(c.empty)
+	for k, p := range r.left.parts { // what stays on a node that takes no work holds what runs there
+		empty[p.Node] = empty[p.Node].Max(r.left.most[k])
+	}
+	if gang := r.gangs.Impossible(empty, r.stages); gang != nil {
 		return neverText + "there is not enough room for " + gang.Name
 	}
-	if crowded := r.gangs.Crowded(c.empty, r.stages); crowded != nil {
+	if crowded := r.gangs.Crowded(empty, r.stages); crowded != nil {
 		return neverText + crowdedText(crowded)
 	}
 	packed.Missing = shortOf(c, r, packed.Missing)
