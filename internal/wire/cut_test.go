@@ -37,13 +37,12 @@ func TestACutStreamIsNoEnd(t *testing.T) {
 		"behind one in process": func() (Receiver, error) { return relay.LocalStream(t.Context(), "cut", &echo{}) },
 	} {
 		st, err := open()
-		if err != nil {
-			t.Fatal(err)
+		if err == nil { // else the callee was lost before the request was written as a whole
+			for err == nil {
+				err = st.Recv(&echo{})
+			}
+			st.Close()
 		}
-		for err == nil {
-			err = st.Recv(&echo{})
-		}
-		st.Close()
 		if errors.Is(err, io.EOF) || !strings.Contains(err.Error(), ErrSessionClosed.Error()) {
 			t.Errorf("%s: a stream that is cut ends with %v", name, err)
 		}
