@@ -15,7 +15,7 @@ func (s *Scheduler) requests(evalID string) {
 // why explains why nothing fits, also for reasons that no node has. A brief decision keeps what its evaluation states already: the reasons of what is
 // hopeless are costly to count, and few change. Where others of the group were placed, it does not keep what names a workflow that is gone.
 func (s *Scheduler) why(placed bool, found *search.Search, reasons ...string) *structs.AllocMetric {
-	if m := s.stored(found.Fit.Group.Name); m != nil && !(placed && metric.NamesGone(m, s.World)) {
+	if m := s.stored(found.Fit.Group.Name); m != nil && (!placed || !metric.NamesGone(m, s.World)) {
 		return m
 	}
 	return metric.Explain(found, reasons...)
