@@ -10,7 +10,7 @@ import (
 func queueList(r *request) (any, error) {
 	var reply structs.QueueReply
 	args := structs.QueueRequest{NodePool: r.query.Get("node_pool"), QueryOptions: r.opts}
-	if err := r.read(wire.MethodQueue, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodQueue, &args, &reply); err != nil {
 		return nil, err
 	}
 	return list(reply.Entries), nil
