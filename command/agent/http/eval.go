@@ -10,12 +10,8 @@ func (r *request) evalFilter() structs.EvalListRequest {
 }
 
 func evalList(r *request) (any, error) {
-	var reply structs.EvalListReply
 	args := r.evalFilter()
-	if err := r.read(wire.MethodEvalList, &args, &reply); err != nil {
-		return nil, err
-	}
-	return list(reply.Evaluations), nil
+	return readList(r, wire.MethodEvalList, &args, func(a *structs.EvalListReply) []*structs.Evaluation { return a.Evaluations })
 }
 
 func evalDelete(r *request) (any, error) {

@@ -13,12 +13,8 @@ func nodeList(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.NodeListReply
 	args := structs.ListRequest{QueryOptions: r.opts, Fields: fields}
-	if err := r.read(wire.MethodNodeList, &args, &reply); err != nil {
-		return nil, err
-	}
-	return list(reply.Nodes), nil
+	return readList(r, wire.MethodNodeList, &args, func(a *structs.NodeListReply) []*structs.NodeListStub { return a.Nodes })
 }
 
 // shownNode is a node as Nomad's API shows it: with the old Drain flag, and

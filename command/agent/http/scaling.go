@@ -6,12 +6,8 @@ import (
 )
 
 func scalingPolicies(r *request) (any, error) {
-	var reply structs.ScalingPolicyListReply
 	args := structs.ScalingPolicyListRequest{Job: r.query.Get("job"), Type: r.query.Get("type"), QueryOptions: r.opts}
-	if err := r.read(wire.MethodScalingList, &args, &reply); err != nil {
-		return nil, err
-	}
-	return list(reply.Policies), nil
+	return readList(r, wire.MethodScalingList, &args, func(a *structs.ScalingPolicyListReply) []*structs.ScalingPolicyListStub { return a.Policies })
 }
 
 func scalingPolicy(r *request) (any, error) {
