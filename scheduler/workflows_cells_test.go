@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/scheduler"
-	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -356,7 +355,7 @@ func TestReservationsKeepCells(t *testing.T) {
 		jobs, stages := 0, map[string]scheduler.WorkflowStage{} // of each namespace's workflow, the last that was to be reserved for
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			ns := rapid.SampledFrom(spaces).Draw(t, "namespace")
-			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			switch rapid.IntRange(0, 8).Draw(t, "what") {
 			case 0:
 				level := rapid.SampledFrom([]string{"gpu", "pcie", "socket", "node", "rack"}).Draw(t, "level")
 				count := rapid.IntRange(0, 3).Draw(t, "count")
@@ -395,6 +394,9 @@ func TestReservationsKeepCells(t *testing.T) {
 			case 7:
 				id := rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "node")
 				x.changeNode(id, rapid.SampledFrom([]func(*structs.Node){down, up}).Draw(t, "state"))
+			case 8:
+				id := rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "node")
+				x.changeNode(id, setHealth(rapid.IntRange(0, 7).Draw(t, "gpu"), rapid.Bool().Draw(t, "well")))
 			}
 			x.checkWorld()
 			x.conserved()
@@ -411,13 +413,11 @@ func TestReservationsKeepCells(t *testing.T) {
 	})
 }
 
-// keptFree checks that of the devices that reservations name those are free that nobody uses by the reservation, and that all that is owned can be had
-// while all nodes are ready.
+// keptFree checks that of the devices that reservations name those are free that nobody uses by the reservation, and that no reservation beside cells is why
+// something that is owned cannot be had once all nodes are ready, all devices are well and what was bound meanwhile has ended.
 func (x *gpuWorkflows) keptFree() {
 	x.t.Helper()
-	down := false
 	for _, n := range world.NodeStates(x.w).All {
-		down = down || !n.Node.Ready()
 		for _, p := range n.Parts() {
 			for _, id := range p.Devices {
 				users := 0
@@ -428,21 +428,41 @@ func (x *gpuWorkflows) keptFree() {
 						}
 					}
 				}
-				if n.LacksDevice(id, world.WholeDevice) != (users > 0) {
+				if bad := slices.ContainsFunc(n.Capacity.Trees[0].Sick, func(d int) bool { return n.Capacity.Trees[0].IDs[d] == id }); n.LacksDevice(id, world.WholeDevice) != (users > 0 || bad) {
 					x.t.Fatalf("node %s: %d use %s", n.ID, users, id)
 				}
 			}
 		}
 	}
-	for _, chain := range x.w.Chains {
-		for _, owner := range x.w.Owners() {
-			for _, a := range chain.Accounts(owner) {
-				if a.Doomed > 0 && !down {
-					x.t.Fatalf("%d cells of %s are doomed", a.Doomed, owner)
-				}
-			}
+	if n := x.doomedAtLast(x.w.Edit()); n > 0 {
+		x.t.Fatalf("%d cells would be doomed with all hardware back and nothing in use but what is reserved", n)
+	}
+}
+
+// doomedAtLast counts the cells that are doomed once all nodes are ready, all devices are well, and nothing is in use but what is reserved beside cells.
+func (x *gpuWorkflows) doomedAtLast(e *scheduler.Edit) (doomed int) {
+	for _, n := range x.nodes { // in any order: nothing is bound at last
+		n = n.Copy()
+		n.Status = structs.NodeStatusReady
+		for gpu := range n.NodeResources.Devices[0].Instances {
+			setHealth(gpu, true)(n)
+		}
+		e.UpsertNode(n)
+	}
+	for id := range x.allocs {
+		world.Release(e, id)
+	}
+	for key, c := range x.workflows.workflows {
+		if slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.CellLevel != "" }) {
+			scheduler.DropWorkflow(e, key)
 		}
 	}
+	for _, chain := range e.World().Chains {
+		for _, b := range chain.Balances() {
+			doomed += b.Doomed
+		}
+	}
+	return doomed
 }
 
 // admits reports whether a namespace may be given cells beside what all others own and have reserved.
@@ -455,17 +475,12 @@ func (x *gpuWorkflows) admits(namespace, level string, size, count int) bool {
 	if !known {
 		return false
 	}
-	k, known := chain.KindOf(level, size)
-	if !known || chain.Ownable(k) != nil {
+	if k, known := chain.KindOf(level, size); !known || chain.Ownable(k) != nil {
 		return false
 	}
-	changes := []cells.Change{{Kind: k, Count: count}}
-	for _, q := range x.w.Quotas(namespace) {
-		old, _ := chain.KindOf(q.Level, q.Size)
-		changes = append(changes, cells.Change{Kind: old, Count: -q.Count})
-	}
-	_, short := chain.Short(changes...)
-	return short == 0
+	e = e.World().Edit()
+	short := e.Shortage(namespace, []world.Quota{{Chain: x.chain, Level: level, Size: size, Count: count}})
+	return short == nil && x.doomedAtLast(e) == 0 // what is doomed for now is in nobody's way, and may be given away
 }
 
 // drops ends the reservation of the workflow of a namespace.

@@ -22,15 +22,7 @@ func TestLostIdlesNot(t *testing.T) {
 		}
 	}
 	f("whole", 8, 0, "")
-	breaks := func(gpu int) {
-		x.changeNode("n1", func(n *structs.Node) {
-			devices := *n.NodeResources.Devices[0]
-			devices.Instances = append([]*structs.NodeDevice(nil), devices.Instances...)
-			is := *devices.Instances[gpu]
-			is.Healthy, devices.Instances[gpu] = false, &is
-			n.NodeResources.Devices[0] = &devices
-		})
-	}
+	breaks := func(gpu int) { x.changeNode("n1", setHealth(gpu, false)) }
 	breaks(3)
 	f("one is bad", 7, 1, "GPU n1-gpu-3 of node name-n1 is bad")
 	breaks(5)

@@ -22,7 +22,15 @@ func (w *workflows) conserved() {
 			if p.Pending {
 				continue
 			}
-			idle = idle.Plus(p.Idle)
+			well := p.Idle
+			for _, t := range treesOf(n) {
+				for _, d := range t.Sick {
+					if p.Has(t.IDs[d]) {
+						well = well.Less(world.Resources{Devices: 1})
+					}
+				}
+			}
+			idle = idle.Plus(well)
 			if sum := p.Used.Plus(p.Lent).Plus(p.Idle); sum != p.Total {
 				w.t.Fatalf("node %s: used %+v, lent %+v and idle %+v are not %+v", n.ID, p.Used, p.Lent, p.Idle, p.Total)
 			}
@@ -32,6 +40,13 @@ func (w *workflows) conserved() {
 			w.t.Fatalf("node %s: %s: %+v idle, of which %+v are free", n.ID, lack, idle, free)
 		}
 	}
+}
+
+func treesOf(n *world.NodeState) []*world.DeviceTree {
+	if n.Capacity == nil {
+		return nil
+	}
+	return n.Capacity.Trees
 }
 
 // TestWorkflowsConserve: whatever stages, borrowers and others do, on nodes that go and come back, the reservation is used, lent and idle, each core once.

@@ -300,6 +300,11 @@ func (x *trial) check(after string) {
 	if err := c.Check(); err != nil {
 		x.failed("after %s: %v", after, err)
 	}
+	for _, as := range []*Edit{c.Whole(func(string) uint64 { return 1 }), c.Idle()} { // as it would be; it stays as it is
+		if as != nil && as.Chain().Check() != nil {
+			x.failed("after %s, as it would be: %v", after, as.Chain().Check())
+		}
+	}
 	doomed, counted := x.m.doomed()
 	for _, l := range x.m.lots {
 		if got, want := c.Account(l.owner, l.kind).Doomed, doomed[right{l.owner, l.kind}]; got != want {

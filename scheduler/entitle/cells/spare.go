@@ -34,6 +34,38 @@ func (c *Chain) Spare(id string, devices uint64) error {
 	return nil
 }
 
+// Whole returns the chain as it would be if all of its nodes were ready, with those devices of each bad that bad returns for it: what was bound before a node
+// ceased to be ready is bound again. nil: it is so already.
+func (c *Chain) Whole(bad func(id string) uint64) (e *Edit) {
+	for id, n := range c.nodes.all {
+		is := bad(id)
+		if n.Ready && n.Bad == is {
+			continue
+		}
+		if e == nil {
+			e = c.Edit()
+		}
+		back := n.Node
+		back.Ready, back.Bad = true, is
+		e.PutNode(back)
+	}
+	return e
+}
+
+// Idle returns the chain as it would be if nothing was bound but what is pinned; nil: nothing is doomed, so that what is bound is in the way of nothing that is owned.
+func (c *Chain) Idle() *Edit {
+	if !slices.ContainsFunc(c.lines, func(l line) bool { return l.doomed > 0 }) {
+		return nil
+	}
+	e := c.Edit()
+	for b := range c.Bindings {
+		for range b.Uses {
+			_ = e.Release(b.Cell, b.Kind) // it is bound
+		}
+	}
+	return e
+}
+
 // breakSites counts the free site cells around a node as their parts, the nodes at last.
 func (c *Chain) breakSites(parent string, after lines, add func(k Kind, by int)) {
 	for _, in := range c.around(parent) {

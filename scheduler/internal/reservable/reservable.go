@@ -52,13 +52,17 @@ func rival(e *world.Edit, c *structs.WorkflowClaim) bool {
 // partsLack returns what a node has too little of for a part of a reservation that is posted, beyond what the workflow had; "": nothing.
 func partsLack(e *world.Edit, was, c *structs.WorkflowClaim, raises bool) string {
 	trial := e // parts in cells are bound one after the other
+	keeps := func(nodeID string) bool {
+		return slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.NodeID == nodeID && !p.Lost })
+	}
+	beside := NewBeside(trial, c.Key(), keeps) // and those beside what is owned, too
 	inCells := slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.CellLevel != "" })
 	for i := range c.Parts {
 		p := &c.Parts[i]
 		if p.Lost || was.Posted && containsPart(was.Parts, p) {
 			continue // it holds nothing, or is the workflow's, whether or not its node is ready
 		}
-		if lack := partLacks(trial, was, p, raises, inCells); lack != "" {
+		if lack := partLacks(trial, beside, was, p, raises, inCells); lack != "" {
 			return "node " + structs.ShortID(p.NodeID) + ": " + lack
 		}
 		if u := world.ClaimsOf(c, p); u != nil {
@@ -66,6 +70,7 @@ func partsLack(e *world.Edit, was, c *structs.WorkflowClaim, raises bool) string
 				trial = e.World().Edit()
 			}
 			world.Claim(trial, u)
+			beside = NewBeside(trial, c.Key(), keeps)
 		}
 	}
 	return ""
@@ -91,7 +96,7 @@ func containsPart(list []structs.WorkflowPart, p *structs.WorkflowPart) bool {
 
 // partLacks returns what a node has too little of for a part of a reservation that is posted; "": nothing. inCells: it is in cells, as an entitled request is,
 // for which what others keep is no bound.
-func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart, raises, inCells bool) string {
+func partLacks(e *world.Edit, beside *Beside, c *structs.WorkflowClaim, p *structs.WorkflowPart, raises, inCells bool) string {
 	n, known := world.StateOf(e, p.NodeID)
 	if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
 		return "it takes no work"
@@ -117,12 +122,12 @@ func partLacks(e *world.Edit, c *structs.WorkflowClaim, p *structs.WorkflowPart,
 	if raises {
 		used = UsedDevices(n, c.Key())
 	}
-	return devicesLack(e, n, c, p, used)
+	return devicesLack(e, beside, n, c, p, used)
 }
 
 // devicesLack returns why a part of a reservation cannot have the devices that it names; "": it can. Those in cells must be bound for its namespace, or
-// binding them must leave what all others own; others must be left when all that is owned is had. Those that its own instances use by it already need not be free.
-func devicesLack(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, p *structs.WorkflowPart, used []string) string {
+// binding them must leave what all others own; others must be left beside all that is owned. Those that its own instances use by it already need not be free.
+func devicesLack(e *world.Edit, beside *Beside, n *world.NodeState, c *structs.WorkflowClaim, p *structs.WorkflowPart, used []string) string {
 	if len(p.DeviceIDs) == 0 {
 		return ""
 	}
@@ -140,9 +145,7 @@ func devicesLack(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, p 
 	if u := world.ClaimsOf(&posted, p); u != nil {
 		return world.ClaimLacks(e, u)
 	}
-	return world.ClaimLacks(e, &world.Usage{
-		NodeID: p.NodeID, Devices: world.WholeDevices(p.DeviceIDs), Owner: &world.Owner{Terms: structs.AllocTerms{PerNode: true}},
-	})
+	return beside.takes(n, p.DeviceIDs)
 }
 
 // Free returns what a workflow may reserve of a node: what is free and nobody else has reserved, and what it has of it already; of one that takes no work

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/cell"
-	"github.com/nomadish/nomadish/scheduler/entitle/cells"
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -22,27 +22,21 @@ func (c *chooser) spareOf() map[int]map[*world.DeviceTree]uint64 {
 		return nil
 	}
 	out := make(map[int]map[*world.DeviceTree]uint64, len(c.nodes))
-	trials := map[world.ChainKey]*cells.Edit{} // looked up only
+	stays := map[string]bool{} // where a part stays on a node that takes no work
 	for i, n := range c.nodes {
 		out[i] = map[*world.DeviceTree]uint64{}
+		stays[n.ID] = !n.Node.Ready()
+	}
+	beside := reservable.NewBeside(c.e, c.key, func(nodeID string) bool { return stays[nodeID] })
+	for i, n := range c.nodes {
 		if !n.Node.Ready() {
 			continue
 		}
 		keys, trees := world.NodeChains(n.Node, n.Capacity)
 		for k, key := range keys {
-			trial := trials[key]
-			if trial == nil {
-				trial = world.ChainEdit(c.e, key).View().Edit()
-				trials[key] = trial
-			}
-			var list []uint64
-			trial.View().Maximal(trial.View().Available(n.ID), func(level, index int) { list = append(list, trial.View().Mask(level, index)) })
-			slices.Reverse(list)
-			for _, mask := range list {
+			for _, mask := range beside.Free(key, n.ID) {
 				for ; mask != 0; mask &= mask - 1 {
-					one := mask & -mask
-					if trial.View().Spare(n.ID, one) == nil {
-						trial.SetBad(n.ID, trial.View().Bad(n.ID)|one)
+					if one := mask & -mask; beside.Take(key, n.ID, one) {
 						out[i][trees[k]] |= one
 					}
 				}

@@ -16,8 +16,8 @@ import (
 // PerNode reports whether a usage is of a system or sysbatch job, and known to be: what was placed while nobody owned anything is not.
 func (u *Usage) PerNode() bool { return u.Owner.Terms.PerNode }
 
-// subtracted returns the devices of a tree that system and sysbatch instances use, and those that workflows have reserved beside all that is owned.
-func (n *NodeState) subtracted(t *DeviceTree) (mask uint64) {
+// Subtracted returns the devices of a tree that system and sysbatch instances use, and those that workflows have reserved beside all that is owned.
+func (n *NodeState) Subtracted(t *DeviceTree) (mask uint64) {
 	for _, u := range n.Usages {
 		if u.PerNode() {
 			mask |= DeviceMask(t, u)
@@ -31,7 +31,7 @@ func (n *NodeState) subtracted(t *DeviceTree) (mask uint64) {
 func (w *World) Claimable(n *NodeState) (has Vector, devices int) {
 	has = n.Capacity.Amount
 	for _, t := range n.Capacity.Trees {
-		devices += len(t.IDs) - Count(n.subtracted(t))
+		devices += len(t.IDs) - Count(n.Subtracted(t))
 	}
 	for _, u := range n.Usages {
 		if u.PerNode() {
@@ -95,7 +95,7 @@ func ReturnDevices(e *Edit) {
 
 // notOwnable returns the devices of a tree that no claim may have: bad ones, and those of system and sysbatch instances.
 func notOwnable(n *NodeState, t *DeviceTree) uint64 {
-	mask := n.subtracted(t)
+	mask := n.Subtracted(t)
 	for _, i := range t.Sick {
 		mask |= 1 << i
 	}

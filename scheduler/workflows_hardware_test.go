@@ -1,0 +1,181 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// newRacks is a cluster of racks of two nodes each.
+func newRacks(t *testing.T, racks int) *gpuWorkflows {
+	x := newGPUWorkflows(t, chainOf(t), 2*racks)
+	x.levels() // of nodes without racks
+	x.configure()
+	for i := range 2 * racks {
+		x.changeNode(fmt.Sprintf("n%d", i+1), func(n *structs.Node) { n.Meta["rack"] = fmt.Sprintf("r%d", i/2+1) })
+	}
+	return x
+}
+
+// setHealth states of a GPU of a node whether it is well.
+func setHealth(gpu int, well bool) func(*structs.Node) {
+	return func(n *structs.Node) {
+		resources := *n.NodeResources
+		resources.Devices = append([]*structs.NodeDeviceResource(nil), resources.Devices...)
+		devices := *resources.Devices[0]
+		devices.Instances = append([]*structs.NodeDevice(nil), devices.Instances...)
+		is := *devices.Instances[gpu]
+		is.Healthy, devices.Instances[gpu] = well, &is
+		resources.Devices[0], n.NodeResources = &devices, &resources
+	}
+}
+
+// doomed counts the cells that the hardware cannot hold.
+func (x *gpuWorkflows) doomed() (n int) {
+	for _, c := range x.w.Chains {
+		for _, b := range c.Balances() {
+			n += b.Doomed
+		}
+	}
+	return n
+}
+
+// partOf is a part of a reservation by hand: the first GPUs of a node.
+func partOf(node string, gpus int) structs.WorkflowPart {
+	p := structs.WorkflowPart{NodeID: node, CPU: 50, MemoryMB: 1000, DiskMB: 1000, Devices: gpus}
+	for i := range gpus {
+		p.DeviceIDs = append(p.DeviceIDs, fmt.Sprintf("%s-gpu-%d", node, i))
+	}
+	return p
+}
+
+// TestReservationLeavesWhatReturns: a reservation beside cells takes nothing that is owned when the nodes that are not ready, and the GPUs that are bad, are back: a
+// cell that is doomed without them is doomed no longer then.
+func TestReservationLeavesWhatReturns(t *testing.T) {
+	for what, lose := range map[string]func(x *gpuWorkflows, lost bool){
+		"down": func(x *gpuWorkflows, lost bool) {
+			x.changeNode("n1", map[bool]func(*structs.Node){true: down, false: up}[lost])
+		},
+		"ineligible": func(x *gpuWorkflows, lost bool) {
+			x.changeNode("n1", func(n *structs.Node) {
+				n.SchedulingEligibility = map[bool]string{true: structs.NodeIneligible, false: structs.NodeEligible}[lost]
+			})
+		},
+		"bad": func(x *gpuWorkflows, lost bool) { x.changeNode("n1", setHealth(3, !lost)) },
+	} {
+		x := newRacks(t, 2)
+		x.owns("default", "rack", 1, 2)
+		x.changeNode("n3", down) // so that the rack is r1
+		lose(x, true)
+		if n := x.doomed(); n != 1 {
+			t.Fatalf("%s: %d cells are doomed", what, n)
+		}
+		claim := &structs.WorkflowClaim{Namespace: "b", ID: "wf", Run: 1, NodePool: "default", Priority: 50}
+		for node, holds := range map[string]bool{"n2": true, "n4": true} { // the other rack would be left
+			e := x.w.Edit()
+			scheduler.SetWorkflow(e, claim)
+			lack := scheduler.ReservationLacks(e, &structs.WorkflowReservation{Namespace: "b", ID: "wf", Run: 1, Posted: true, Parts: []structs.WorkflowPart{partOf(node, 1)}}, false)
+			if (lack == "") != holds {
+				t.Errorf("%s: a GPU of %s: %q", what, node, lack)
+			}
+		}
+		c, why := x.reserve("b", nil, gpuStage("b", 8, 8))
+		if c.Posted || !c.Never || why == "" {
+			t.Errorf("%s: GPUs of both racks are reserved: %s", what, why)
+		}
+		if c, why = x.reserve("b", nil, gpuStage("b", 8)); why != "" || len(c.Parts) != 1 {
+			t.Fatalf("%s: %s: %+v", what, why, c)
+		}
+		x.changeNode("n3", up)
+		if lose(x, false); x.doomed() > 0 {
+			t.Errorf("%s: %d cells are doomed with all hardware back; reserved is %+v", what, x.doomed(), c.Parts)
+		}
+		x.checkWorld()
+	}
+}
+
+// TestJudgeCountsPartsTogether: each part of a reservation may be left beside what is owned, and all of them together not.
+func TestJudgeCountsPartsTogether(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 2)
+	x.owns("a", "node", 1)
+	claim := &structs.WorkflowClaim{Namespace: "b", ID: "wf", Run: 1, NodePool: "default", Priority: 50}
+	e := x.w.Edit()
+	scheduler.SetWorkflow(e, claim)
+	x.w, x.workflows.workflows[claim.Key()] = e.World(), claim
+	c := scheduler.WorkflowChoice{Parts: []structs.WorkflowPart{partOf("n1", 1), partOf("n2", 1)}}
+	if why := x.post(claim, c); !strings.Contains(why, "guaranteed to namespaces") {
+		t.Errorf("two nodes of which one is owned: %q", why)
+	}
+	c.Parts = c.Parts[:1]
+	if why := x.post(claim, c); why != "" || x.doomed() > 0 {
+		t.Errorf("one of them: %q, %d cells are doomed", why, x.doomed())
+	}
+}
+
+// TestReservationLeavesWhatWillEnd: a reservation beside cells takes nothing that is owned when those have ended who have bound the room of a doomed cell meanwhile.
+func TestReservationLeavesWhatWillEnd(t *testing.T) {
+	x := newRacks(t, 1)
+	x.owns("default", "rack", 1, 2)
+	x.setNode(schedtest.Node("n3", schedtest.EightGPUs)) // without a rack
+	x.owns("a", "node", 1)
+	x.changeNode("n1", down)
+	x.changeNode("n3", down)
+	if x.submit("", "a", 1, gpusIn("a", 8)); x.claims("a") != "1 cells" || x.liveOf("a").NodeID != "n2" {
+		t.Fatalf("meanwhile %s runs as %q", x.on(), x.claims("a"))
+	}
+	x.changeNode("n1", up)
+	if x.doomed() != 1 {
+		t.Fatalf("%d cells are doomed", x.doomed())
+	}
+	if c, why := x.reserve("b", nil, gpuStage("b", 1)); c.Posted {
+		t.Errorf("reserved: %+v %s", c.Parts, why)
+	}
+	x.changeNode("n3", up)
+	if c, why := x.reserve("b", nil, gpuStage("b", 1)); c.Posted {
+		t.Errorf("reserved with all nodes back: %+v %s", c.Parts, why)
+	}
+	if x.ends("a", 9); x.doomed() > 0 {
+		t.Errorf("%d cells are doomed", x.doomed())
+	}
+}
+
+// TestRenewalLeavesWhatReturns: what is reserved anew leaves what returns, too, and counts the part that is lost as returned with its node.
+func TestRenewalLeavesWhatReturns(t *testing.T) {
+	x := newRacks(t, 2)
+	claim := &structs.WorkflowClaim{Namespace: "b", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true, Parts: []structs.WorkflowPart{partOf("n1", 1)}}
+	e := x.w.Edit()
+	scheduler.SetWorkflow(e, claim)
+	x.w, x.workflows.workflows[claim.Key()] = e.World(), claim
+	x.owns("default", "rack", 1, 2)
+	for _, id := range []string{"n1", "n2", "n3"} {
+		x.changeNode(id, down)
+	}
+	renewed := func() scheduler.WorkflowChoice {
+		c, _ := scheduler.RenewReservation(x.w, "b/wf", []scheduler.WorkflowStage{gpuStage("b", 8)}, structs.WorkflowReserve{Rule: structs.ReserveMax},
+			scheduler.WorkflowRenewal{}, scheduler.WorkflowBands{})
+		return c
+	}
+	c := renewed()
+	if c.Missing != "" || len(c.Parts) != 1 {
+		t.Fatalf("renewed: %+v", c)
+	}
+	if why := x.post(x.w.Workflow("b/wf"), c); why != "" {
+		t.Fatal(why)
+	}
+	for _, id := range []string{"n1", "n2", "n3"} {
+		x.changeNode(id, up)
+	}
+	if x.doomed() > 0 {
+		t.Errorf("%d cells are doomed with %+v reserved", x.doomed(), c.Parts)
+	}
+	x.owns("a", "node", 1)
+	on := c.Parts[0].NodeID
+	x.changeNode(on, down) // its rack is not to be had, and the other is owned: that of the part is no room for others
+	if c = renewed(); c.Missing == "" {
+		t.Errorf("what is owned is reserved anew: %+v", c.Parts)
+	}
+}
