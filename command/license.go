@@ -98,8 +98,8 @@ func licenseList() spec {
 	return spec{
 		synopsis: "List the licenses",
 		usage:    "", example: "-filter 'Free == 0'", output: true,
-		details: "Used are the licenses of the instances that run. There are more used than there are where a count was lowered since. Reserved are those of workflows,\n" +
-			"whether they use them, lend them, or neither.",
+		details: "Used are the licenses of the instances that run. There are more used than there are where a count was lowered since. Free are those that any job may\n" +
+			"take now. Reserved are those of workflows, whether they use them, lend them, or neither: what idles of them is not free.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			return pageOfAll(fs, "No licenses", func(ctx context.Context, e *env, q *api.Query) ([]*structs.LicenseStub, api.Meta, error) {
 				return e.client.Licenses().List(ctx, q)

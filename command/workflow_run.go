@@ -83,7 +83,11 @@ func workflowPlan() spec {
 			"\n" +
 			"It shows what would be lent at most during each stage, and whether the workflow would start at once, with its reservation on which nodes, or what is missing,\n" +
 			"and when each stage would start and end if it were run now (docs/guides/when-and-what-if.md). -json-output and -t print the\n" +
-			"plan as the API returns it. It exits with 1 if what is missing does not come free, as the ready nodes could not hold the workflow if they were empty.",
+			"plan as the API returns it.\n" +
+			"\n" +
+			"Exit code 1: the workflow is refused, or what is missing does not come free by itself, as the ready nodes could not hold the workflow if they\n" +
+			"were empty, there are too few licenses, or it reserves too little for its stages. 0: it would start, or wait; where only the slots that\n" +
+			"projects are given this week are in the way, it may start with the next week.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var file workflowFile
 			file.flags(fs, "json")

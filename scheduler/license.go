@@ -12,10 +12,9 @@ func SetLicense(e *Edit, name string, count int64) { world.LicenseEdit{E: e}.Set
 // DropLicense forgets a license. What uses it stays counted.
 func DropLicense(e *Edit, name string) { world.LicenseEdit{E: e}.Drop(name) }
 
-// LicenseUse returns a license with how many are used.
+// LicenseUse returns a license with how many are used, and how many any job may take now.
 func LicenseUse(w *World, l *structs.License) *structs.LicenseStub {
-	c := w.Licenses().Of(l.Name)
-	stub := &structs.LicenseStub{License: *l, Used: c.Used, Free: max(0, l.Count-c.Used)}
+	stub := &structs.LicenseStub{License: *l, Used: w.Licenses().Of(l.Name).Used, Free: w.Licenses().FreeForAny(l.Name)}
 	for _, s := range w.Licenses().Shares(l.Name) {
 		if !s.Pending {
 			stub.Reserved += s.Total

@@ -58,6 +58,9 @@ func TestLicensesReserved(t *testing.T) {
 	if n := w.running("a"); n != 4 || w.waits() != `license "vcs": 1 needed, 0 of 10 free, 6 reserved by workflow default/wf` {
 		t.Fatalf("%d run; %q", n, w.waits())
 	}
+	if l := scheduler.LicenseUse(w.w, &structs.License{Name: "vcs", Count: 10}); l.Used != 4 || l.Free != 0 || l.Reserved != 6 {
+		t.Errorf("%+v; want as many free as the explanation states", l)
+	}
 	if at := slices.IndexFunc(w.explain().Group("g").Smallest, func(r structs.Remedy) bool {
 		return r.Kind == structs.RemedyLicense && r.All && r.Text == `6 more of license "vcs": count 16`
 	}); at < 0 {
@@ -106,6 +109,9 @@ func TestLicensesReservedExplained(t *testing.T) {
 		if !posted {
 			w.claim.Posted, reserved = false, "; workflow default/wf, which waits for its reservation, is to have 6"
 			w.set()
+			if l := scheduler.LicenseUse(w.w, &structs.License{Name: "vcs", Count: 10}); l.Used+l.Free != 10 || l.Reserved != 0 {
+				t.Errorf("%+v", l)
+			}
 		}
 		w.others("others", "c", 2)
 		x := w.explain().Group("g")

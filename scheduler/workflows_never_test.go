@@ -58,10 +58,10 @@ func TestSlotsLeaveStageTooLittle(t *testing.T) {
 		return w.choose(scheduler.WorkflowStage{job})
 	}
 	const slots = `beside the slots that projects are given this week (project "chip": 12 of type "batch") the nodes that are ready could not hold it if they were empty: `
-	if got := wide(7); !got.Never || got.Missing != slots+"3 cores are missing" {
+	if got := wide(7); !got.Never || !got.Slots || got.Missing != slots+"3 cores are missing" {
 		t.Errorf("beside slots: %q", got.Missing)
 	}
-	if got := wide(9); !got.Never || !strings.HasPrefix(got.Missing, "the nodes that are ready could not hold it") {
+	if got := wide(9); !got.Never || got.Slots || !strings.HasPrefix(got.Missing, "the nodes that are ready could not hold it") {
 		t.Errorf("more than a node has: %q", got.Missing)
 	}
 	if got := wide(4); !got.Posted {

@@ -325,8 +325,12 @@ func TestReservationWaitsForWorkflowsBesideProjects(t *testing.T) {
 		if c := choose(8 - given); c.Posted || c.Never || coresOf(c.Parts)["n1"] != int64(8-given) {
 			t.Errorf("%d slots given: %+v", given, c)
 		}
-		if c := choose(9 - given); !c.Never {
+		if c := choose(9 - given); !c.Never || c.Slots != (given > 0) {
 			t.Errorf("%d slots given, one core more: %+v", given, c)
+		}
+		const beside = `there is not enough free beside the slots that projects are given this week (project "chip": 2 of type "batch"): `
+		if two, six := choose(2), choose(8-given); given > 0 && (!strings.HasPrefix(two.Missing, beside) || two.Posted || two.Never || !strings.HasPrefix(six.Missing, "there is not enough free: ")) {
+			t.Errorf("of a node of which two cores are given, and six reserved: %q; %q", two.Missing, six.Missing)
 		}
 	}
 }

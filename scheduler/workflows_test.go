@@ -39,7 +39,7 @@ func (w *workflows) set() {
 	w.workflows = map[string]*structs.WorkflowClaim{c.Key(): &c}
 	e := w.w.Edit()
 	scheduler.SetWorkflow(e, &c)
-	w.w = e.World()
+	w.lose(e)
 	w.checkWorld()
 }
 

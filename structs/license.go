@@ -171,7 +171,9 @@ func unknownLicense(name string, known []string) string {
 type LicenseStub struct {
 	License
 	Used int64
-	Free int64 // below 0 never: more may be used than there are since their count was lowered
+	// Free is how many any job may take now: what idles of workflows' reservations is not, nor what those keep that wait. It is never below 0: more may be used
+	// than there are since their count was lowered.
+	Free int64
 	// Reserved is how many workflows have reserved, whether or not these are used or lent.
 	Reserved int64
 }

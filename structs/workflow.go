@@ -87,12 +87,31 @@ type WorkflowResources struct {
 type WorkflowLend struct {
 	To string `hcl:"to"` // a kind (user, group, project, namespace or node_pool) and a name, as in "group:interns"
 	// Share is its part of what is lent, in proportion to the others; 0: none is stated, and those named first borrow first.
-	Share int `hcl:"share"`
+	Share int `hcl:"share" json:",omitempty" codec:",omitempty"`
 	// History lets jobs without a time limit borrow whose user's earlier runs were short enough.
 	History bool `hcl:"history"`
 	// LendLonger lets jobs borrow whose time limit is longer than the rest of the stage.
 	LendLonger bool `hcl:"lend_longer"`
 }
+
+// SetDefaults prepares for a share that is not stated; see AfterDecode.
+func (l *WorkflowLend) SetDefaults() { l.Share = shareNotStated }
+
+// AfterDecode distinguishes a stated share of 0, which Validate refuses, from one that is not stated.
+func (l *WorkflowLend) AfterDecode() {
+	switch l.Share {
+	case 0:
+		l.Share = shareOfNothing
+	case shareNotStated:
+		l.Share = 0
+	}
+}
+
+// UnmarshalJSON reads a lend block by the rules of [Job.UnmarshalJSON].
+func (l *WorkflowLend) UnmarshalJSON(b []byte) error { return decodeJSON(b, l) }
+
+// shareNotStated stands in WorkflowLend.Share while a block is read.
+const shareNotStated = shareOfNothing + 1
 
 // LendKinds lists the kinds of those to whom a workflow lends.
 func LendKinds() []string { return []string{"user", "group", "project", "namespace", "node_pool"} }

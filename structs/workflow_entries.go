@@ -264,7 +264,8 @@ type WorkflowPlan struct {
 	Posted  bool
 	Missing string
 	// Never reports that what is missing does not come free: the ready nodes could not hold the workflow if they were empty, there are too few
-	// licenses, or what it is to reserve is too little for its stages.
+	// licenses, or what it is to reserve is too little for its stages. Where only the slots that projects are given this week are in the way, it may come free
+	// with the next week.
 	Never bool `json:",omitempty" codec:",omitempty"`
 	// Alive is the number of a run that has not ended; 0: there is none.
 	Alive    int

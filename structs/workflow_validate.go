@@ -131,10 +131,12 @@ func (w *Workflow) validateLend(bad workflowError) error {
 			return bad("to: must be the workflow's own node pool, %q: its reservation is there", w.NodePool)
 		case seen[l.To]:
 			return bad("it is stated twice")
+		case (l.Share == 0 || l.Share == shareOfNothing) && slices.ContainsFunc(w.Lend, func(o *WorkflowLend) bool { return o != nil && o.Share > 0 }):
+			return bad("share: it is 0 or not stated, and others have one").WithHint("state at least 1 for each of them, or none for all to lend in the order of the blocks")
+		case l.Share == shareOfNothing:
+			return bad("share: must be 1 to %d, not 0", MaxLendShare).WithHint("leave it out to lend in the order of the blocks")
 		case l.Share < 0 || l.Share > MaxLendShare:
 			return bad("share: must be 1 to %d, not %d", MaxLendShare, l.Share).WithHint("leave it out to lend in the order of the blocks")
-		case l.Share == 0 && slices.ContainsFunc(w.Lend, func(o *WorkflowLend) bool { return o != nil && o.Share > 0 }):
-			return bad("share: it is 0 or not stated, and others have one").WithHint("state at least 1 for each of them, or none for all to lend in the order of the blocks")
 		}
 		seen[l.To] = true
 	}

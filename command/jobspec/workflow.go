@@ -77,7 +77,6 @@ func ParseWorkflow(filename string, src []byte, opts Options, read func(path str
 	out.ID = block.Labels[0]
 	w.reserve(&from, out)
 	w.sortProblems()
-	w.lend(out.Lend)
 	w.problems = append(w.problems, twice(block)...)
 	for _, s := range from.Stages {
 		out.Stages = append(out.Stages, w.stage(s))
@@ -172,20 +171,6 @@ func (w *workflowReader) reserve(from *workflowBlock, into *structs.Workflow) {
 	}
 	if from.LendMax != nil {
 		into.LendMax = w.amounts("lend_max", from.LendMax)
-	}
-}
-
-// lend reports shares of 0 that are stated, where no block has another: none would be lent anything.
-func (w *workflowReader) lend(blocks []*structs.WorkflowLend) {
-	if slices.ContainsFunc(blocks, func(l *structs.WorkflowLend) bool { return l.Share != 0 }) {
-		return
-	}
-	for i := range blocks {
-		path := structs.ChildPath(w.path, "lend", "", i)
-		whole, _ := w.d.Range(path, "")
-		if share, ok := w.d.Range(path, "share"); ok && share != whole {
-			w.addf(path, "share", "must be 1 to %d, not 0: leave it out to lend in the order of the blocks", structs.MaxLendShare)
-		}
 	}
 }
 

@@ -65,7 +65,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 	if changes {
 		choice := c.WorkflowChoice
 		choice.Missing = to.Missing
-		switch holds, err := v.d.offer(ctx, v.d.store.Snapshot(), r, choice); {
+		switch holds, err := v.offerAnew(ctx, r, choice); {
 		case err != nil || !holds && len(c.Keeps) > 0: // who keeps what comes free changes with each round
 			return true
 		case !holds:
@@ -73,12 +73,22 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 			v.known[key] = c
 			return c.refused == 1
 		}
-		c.wrote, c.wroteLost = now, c.lost
+		c.wrote, c.wroteLost, c.Claims = now, c.lost, nil
 	}
 	if c.Missing != "" || !changes {
 		v.known[key] = c
 	}
 	return false
+}
+
+// offerAnew has what was chosen committed, and reports whether it holds. What is missing is stated, and kept, also where instances may not use the rest as was chosen.
+func (v *reserving) offerAnew(ctx context.Context, r *structs.WorkflowRun, choice scheduler.WorkflowChoice) (holds bool, err error) {
+	holds, err = v.d.offer(ctx, v.d.store.Snapshot(), r, choice)
+	if err != nil || holds || choice.Missing == "" || len(choice.Claims) == 0 {
+		return holds, err
+	}
+	choice.Claims = nil
+	return v.d.offer(ctx, v.d.store.Snapshot(), r, choice)
 }
 
 // freshAnew reports whether nothing has changed that what was chosen for a run depends on which has its reservation. What lacks nothing is chosen anew after some time,

@@ -136,6 +136,34 @@ func TestRaisedOnSmallerNode(t *testing.T) {
 	}
 }
 
+// TestRaisedWhileAnotherPartIsMissing: what runs without a claim in a part that stays is raised though another part is lost, and cannot be reserved anew; once.
+func TestRaisedWhileAnotherPartIsMissing(t *testing.T) {
+	t.Parallel()
+	s := gangStarted(t)
+	s.node("n-c", 8000, structs.NodeStatusReady)
+	s.elsewhere("n-a", 8000)
+	s.step()
+	s.node("n-c", 8000, structs.NodeStatusDown)
+	s.step()
+	if c := s.claimsOf("chip/1/j0-0"); len(c) != 2 || c[0] != "" || c[1] != "" || s.run().Missing == "" {
+		t.Fatalf("the gang runs by %q, missing %q", c, s.run().Missing)
+	}
+	for _, id := range s.live("chip/1/j0-0") {
+		if s.Store.Snapshot().Alloc(nil, id).NodeID == "n-a" {
+			s.ends(id)
+		}
+	}
+	s.step()
+	if c := s.claimsOf("chip/1/j0-0"); len(c) != 1 || c[0] != structs.ClaimWorkflow || s.run().Missing == "" {
+		t.Errorf("the rest of the gang runs by %q, missing %q", c, s.run().Missing)
+	}
+	at := s.Index()
+	s.steps.v.due = true
+	if s.step(); s.Index() != at || s.steps.v.due {
+		t.Error("it is committed again")
+	}
+}
+
 // refusing refuses what has instances use a reservation.
 type refusing struct {
 	*judged

@@ -402,7 +402,7 @@ func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPla
 	bands := driver.BandsAt(snap, now)
 	bands.Priority = w.Priority
 	c := scheduler.ReserveOrPreempt(snap.World(), structs.WorkflowKey(w.Namespace, w.ID), w.NodePool, stagesOf(run), w.Reserve, true, bands)
-	plan.Packing, plan.Posted, plan.Missing, plan.Never = c.Parts, c.Posted, c.Missing, c.Never
+	plan.Packing, plan.Posted, plan.Missing, plan.Never = c.Parts, c.Posted, c.Missing, c.Never && !c.Slots // the next week may have others
 	if c.OneByOne {
 		plan.Warnings = strings.TrimSpace(plan.Warnings + "\n" + oneByOneText)
 	}

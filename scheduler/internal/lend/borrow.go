@@ -13,15 +13,15 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Lender is a workflow from whose reservation a job may borrow, by one of its lend blocks.
+// Lender is a workflow from whose reservation a job may borrow, by one of its lend blocks; or whose own job it is.
 type Lender struct {
 	Claim *structs.WorkflowClaim
-	To    string
-	later bool // more is lent in a later round
+	To    string // "": it is the job's own workflow, see ownOfGang
+	later bool   // more is lent in a later round
 }
 
 // Lenders returns the workflows that lend to instances of a group, those of the highest priority first. A job borrows by the first lend block that
-// names it; none lends to jobs of itself or to system jobs.
+// names it; none lends to jobs of itself, but for gangs that use its reservation without a claim, or to system jobs.
 func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []Lender) {
 	if world.Workflows(w).Len() == 0 || in.Job.PerNode() {
 		return nil
@@ -40,6 +40,9 @@ func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Lender) int { return cmp.Compare(b.Claim.Priority, a.Claim.Priority) })
+	if own := ownOfGang(in, w, group); own != nil {
+		out = slices.Insert(out, 0, Lender{Claim: own})
+	}
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -28,7 +29,7 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 	var rooms []room
 	for i := range c.Parts {
 		n, known := world.StateOf(e, c.Parts[i].NodeID)
-		if !known || n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
+		if !known || n.Node == nil || n.Capacity == nil { // whether it takes work is for who places the instance
 			continue
 		}
 		part, has := n.Part(c.Key())
@@ -58,6 +59,31 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 		nodes[i] = rooms[i].Node
 	}
 	return nodes
+}
+
+// ownOfGang returns the reservation of the run that a group's job is of if it is of a gang; nil: it is not. A gang uses the reservation as a whole: where too few of
+// its members have room in the parts that are left, those that find no other room use what idles there without a claim, as those do that lost theirs.
+func ownOfGang(in *search.Input, w *world.World, group *structs.TaskGroup) *structs.WorkflowClaim {
+	if feasible.GangsOf(in.Job)[group.Name] == nil {
+		return nil
+	}
+	return feasible.OwnWorkflow(w, in.Job)
+}
+
+// spares reports whether so much idles of the reservation of a job's own workflow beside what its other jobs have still to take that one more instance may use it
+// without a claim.
+func (l *Lender) spares(e *world.Edit, a *search.Request) bool {
+	others := *l.Claim
+	others.Jobs = slices.DeleteFunc(slices.Clone(others.Jobs), func(j structs.WorkflowClaimJob) bool { return j.JobID == a.By.Job })
+	var all, need world.Resources
+	var mhz int64
+	for i := range others.Parts {
+		if n, known := world.StateOf(e, others.Parts[i].NodeID); known && n.Capacity != nil {
+			_, idle := n.Lends(others.Key())
+			all, need, mhz = all.Plus(idle), a.NeedsOn(n), max(mhz, n.Capacity.MHzPerCore)
+		}
+	}
+	return all.Less(world.WorkflowEdit{E: e}.Awaited(&others, mhz)).Lacks(need) == ""
 }
 
 // leaving returns those borrowers that leave a node for an instance that needs so much of a reservation: first those above their share, and of them

@@ -56,6 +56,9 @@ func unbounded(c *structs.WorkflowClaim, i int) int {
 
 // Offers reports whether one more instance may borrow in a round, in which only so much is lent to each. Whether it has room is not looked at.
 func (l *Lender) Offers(e *world.Edit, a *search.Request, round int) bool {
+	if l.To == "" {
+		return l.spares(e, a)
+	}
 	c, i := l.Claim, indexOf(l.Claim, l.To)
 	if round == 0 || round >= unbounded(c, i) {
 		return true

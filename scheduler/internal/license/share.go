@@ -195,6 +195,9 @@ func (b *Book) FreeFor(name string, by *Taker) int64 {
 	return free
 }
 
+// FreeForAny returns how many of a license any job may take: what is free beside what workflows have reserved of it, or keep.
+func (b *Book) FreeForAny(name string) int64 { return b.FreeFor(name, &Taker{}) }
+
 // freeFor returns how many of a license somebody may take, and a text about what others have reserved.
 func (b *Book) freeFor(name string, c Counter, by *Taker) (free int64, why string) {
 	free = c.Free()

@@ -124,7 +124,7 @@ func suffice(t *taking, needs []structs.RequestedLicense, leave []*world.Usage, 
 
 // missingText says what is missing to be reserved, of nodes and of licenses.
 func (c *chooser) missingText(of workflow.Packing, r *request) string {
-	const lacks = "there is not enough free: "
+	lacks := "there is not enough free" + besideSlots(c, r, &of) + ": "
 	switch {
 	case of.Missing.IsZero():
 		return lacks + isMissing(r.licenses.missing, "")

@@ -153,7 +153,7 @@ func MayRaise(w *world.World, c *structs.WorkflowClaim) bool {
 	})
 }
 
-// raisable returns the instances of the running stage that run without a claim, and may use the reservation where they are, as it is.
+// raisable returns the instances of the running stage that run without a claim, and may use the reservation where they are, as far as it has not been lost.
 func raisable(c *chooser, claim *structs.WorkflowClaim, stages []Stage) (ids []string) {
 	if len(claim.Jobs) == 0 || len(stages) == 0 {
 		return nil

@@ -84,7 +84,7 @@ type Renewal struct {
 
 // Renew returns the reservation of a workflow of which parts were lost, as nodes are not ready any more, with what its stages, those that are not over, need
 // beside what is left of it, on nodes where that is free, or is where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is,
-// with what is missing, and where what comes free is kept for that.
+// with what is missing, and where what comes free is kept for that. What runs without a claim in what has not been lost uses it from then on all the same.
 func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, how Renewal, bands Bands) Choice {
 	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}, kept: how.Kept}
 	out := x.renewed(c, stages, rule, how.Kept || how.Simple)
@@ -97,6 +97,9 @@ func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workfl
 	}
 	if around, ok := renewAround(&x, c, stages, rule, &out); ok {
 		return around
+	}
+	if out.Missing != "" {
+		out.Claims = raisable(&x, c, stages)
 	}
 	return out
 }

@@ -39,6 +39,8 @@ type Choice struct {
 	// Never: what is short is not to come free: the ready nodes could not hold it if they were empty, there are too few licenses, or what is to be
 	// reserved is too little.
 	Never bool
+	// Slots: it is not to come free only beside the slots that projects are given this week: the next one may have others.
+	Slots bool
 	// Stops are of those who leave for it, without a claim in cells of the workflow's namespace, or if it Preempts of lower bands; Jobs are theirs, each
 	// once.
 	Stops    []*structs.AllocStop
@@ -67,7 +69,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	if out.Never && c.besideNone != nil {
 		c.empty = c.besideNone
 		if at, of := strings.CutPrefix(out.Missing, neverText); of && !c.chooseApart(&r).Never {
-			out.Missing = fmt.Sprintf(slotsText, slotroom.Unused(w), at)
+			out.Missing, out.Slots = fmt.Sprintf(slotsText, slotroom.Unused(w), at), true
 		}
 	}
 	for _, s := range r.stages {
@@ -206,8 +208,8 @@ type chooser struct {
 	nodes     []*world.NodeState
 	// free is what may be reserved of each node now, beside what might be if no allocation of others were there, empty what might be if no other workflow
 	// ran, either.
-	free, beside, empty []workflow.Amounts
-	besideNone          []workflow.Amounts // empty, if projects were given no slots, either; nil: there are no projects
+	free, beside, empty  []workflow.Amounts
+	besideNone, freeNone []workflow.Amounts // empty and free, if projects were given no slots, either; nil: there are no projects
 	// taken are the nodes that have a part already, by their places in the list.
 	taken map[int]bool
 	spare map[int]map[*world.DeviceTree]uint64 // see spareOf
@@ -268,8 +270,8 @@ func (c *chooser) list() {
 		beside = append(beside, most)
 	}
 	if c.w.Slots() != nil {
-		for _, h := range empty {
-			c.besideNone = append(c.besideNone, amounts(h))
+		for i := range empty {
+			c.besideNone, c.freeNone = append(c.besideNone, amounts(empty[i])), append(c.freeNone, amounts(free[i]))
 		}
 	}
 	c.free, c.beside, c.empty = c.besideSlots(free, false), c.besideSlots(beside, false), c.besideSlots(empty, true)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/slotroom"
 )
 
 // textOf writes amounts that are missing of a request. MHz beside cores are further cores where the instances state cores only: slots of projects take MHz of a
@@ -70,8 +71,17 @@ func nowhereText(c *chooser, r *request, packed workflow.Packing) string {
 	if crowded := r.gangs.Crowded(empty, r.stages); crowded != nil {
 		return neverText + crowdedText(crowded)
 	}
+	beside := besideSlots(c, r, &packed)
 	packed.Missing = shortOf(c, r, packed.Missing)
-	return "nowhere is so much free: " + isMissing(textOf(c, r, packed.Missing), where(packed, r))
+	return "nowhere is so much free" + beside + ": " + isMissing(textOf(c, r, packed.Missing), where(packed, r))
+}
+
+// besideSlots names the slots that projects are given this week, and do not use, if only these are in the way of what is missing; "": they are not.
+func besideSlots(c *chooser, r *request, packed *workflow.Packing) string {
+	if c.freeNone == nil || packed.Missing.IsZero() || !r.pack(c.freeNone).Missing.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" beside the slots that projects are given this week (%s)", slotroom.Unused(c.w))
 }
 
 // plenty is more of a resource than any request states.

@@ -13,9 +13,12 @@ func (a *Request) OfWorkflow(key string) *Request {
 }
 
 // Borrowing returns the request as one that borrows from the reservation of a workflow, by the lend block that lends to lentTo; licenses alone, and
-// nothing of its nodes.
+// nothing of its nodes. lentTo is "" if the workflow is its own: it uses what idles without a claim.
 func (a *Request) Borrowing(key, lentTo string, licenses bool) *Request {
-	c := a.withTerms(func(t *structs.AllocTerms) { t.Workflow = &structs.WorkflowTerms{Key: key, LentTo: lentTo} })
+	c := a.copy()
+	if lentTo != "" {
+		c = a.withTerms(func(t *structs.AllocTerms) { t.Workflow = &structs.WorkflowTerms{Key: key, LentTo: lentTo} })
+	}
 	if !licenses {
 		c.By.Borrows = key
 	}

@@ -215,6 +215,14 @@ func (t *Taker) IsOf(workflow string) bool {
 	return workflow == (&Owner{RequestName: t.RequestName}).ofWorkflow()
 }
 
+// OfGang returns the key of the workflow of whose run it is, of a gang, without a claim; "": of none.
+func (h *Owner) OfGang() string {
+	if _, gang := h.Gang(); !gang || h.Terms.Claim != "" || h.Terms.WorkflowKey() != "" {
+		return ""
+	}
+	return h.ofWorkflow()
+}
+
 // ofWorkflow returns the key of the workflow of which it is a job's instance; "": of none, or of a system or sysbatch job.
 func (h *Owner) ofWorkflow() string {
 	if strings.Contains(h.Job, "/") && !h.Terms.PerNode {

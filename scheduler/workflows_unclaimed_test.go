@@ -1,0 +1,57 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestGangWithoutClaimUsesItsOwn: a member of a gang that has lost its claim, as too few of its members are in parts that stay, is placed again in what idles of the
+// reservation of its own run, without a claim, where nothing else is free: nobody else may take that. It is not what another job of the stage has still to take.
+func TestGangWithoutClaimUsesItsOwn(t *testing.T) {
+	for _, awaited := range []bool{false, true} {
+		w := newWorkflows(t, 4, 0)
+		for _, id := range []string{"n2", "n3"} {
+			w.slotNode(id, 4)
+			w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: id, CPU: 4000, MemoryMB: 4000, DiskMB: 3000})
+		}
+		const id = "wf/1/a"
+		w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: id, Needs: structs.WorkflowPart{CPU: 12000, MemoryMB: 12000, DiskMB: 900}}}
+		w.set()
+		w.submit("", id, 3, requests(50, 4000, 4000), ofStage, func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{Min: 2} })
+		if by := w.byClaim(id); by != "[workflow:3]" {
+			t.Fatalf("there run %s: %s", by, w.on())
+		}
+		w.claim.Parts = w.claim.Parts[2:]
+		if awaited {
+			w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: "wf/1/b", Starting: true, Needs: structs.WorkflowPart{CPU: 1000, MemoryMB: 100, DiskMB: 300}})
+		}
+		w.set()
+		if by := w.byClaim(id); by != "[:3]" {
+			t.Fatalf("two parts have gone, and there run %s", by)
+		}
+		w.client(func(a *structs.Allocation) bool { return a.NodeID == "n3" }, w.ended(true))
+		w.submit("", "fill", 1, requests(90, 1000, 1000))
+		w.now = w.now.Add(3600e9)
+		w.decide(id)
+		want := "[:3]"
+		if awaited {
+			want = "[:2]"
+		}
+		if by := w.byClaim(id); by != want || w.running("fill") != 0 {
+			t.Errorf("another job awaited %v: there run %s: %s", awaited, by, w.on())
+		}
+	}
+}
+
+// TestGangStartsInWhatIsLeft: a gang that has no room in what is left of its reservation starts without a claim, in that and in what else is free.
+func TestGangStartsInWhatIsLeft(t *testing.T) {
+	w := newWorkflows(t, 4, 0)
+	w.slotNode("n2", 4)
+	w.submit("", "wf/1/a", 2, requests(50, 4000, 4000), ofStage, func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} })
+	if by := w.byClaim("wf/1/a"); by != "[:2]" {
+		t.Errorf("there run %s: %s", by, w.on())
+	}
+	w.submit("", "wf/1/b", 1, requests(50, 4000, 4000), ofStage)
+	w.wantPart(0, 4, 0)
+}
