@@ -94,6 +94,29 @@ func TestExpected(t *testing.T) {
 	}
 }
 
+// TestCommon: what one estimate alone knows of a start is no part of the errors that are compared, neither in all nor by how long it still was until the start.
+func TestCommon(t *testing.T) {
+	list := []*trace.Row{row("done", 0, 8, 20, 120), row("beside", 0, 8, 40, 120), row("fills", 25, 8, 20, 0), row("waits", 26, 8, 20, 0), row("also", 26, 8, 20, 120)}
+	for _, r := range list {
+		r.Tenant = "a"
+	}
+	f := run(t, 2, list...)
+	known, lead := int64(0), int64(0)
+	for _, e := range f.All.Errors {
+		known = max(known, e.N)
+		sum := int64(0)
+		for _, l := range e.ByLead {
+			sum += l.N
+		}
+		if lead = max(lead, sum); sum != e.Common.N || e.Common.N != f.All.Errors[0].Common.N {
+			t.Errorf("%s: %d by the time until the start, %d in common, of another estimate %d", e.Of, sum, e.Common.N, f.All.Errors[0].Common.N)
+		}
+	}
+	if lead == 0 || known == lead {
+		t.Errorf("%d starts are known to one, %d to all: this shows nothing", known, lead)
+	}
+}
+
 // TestCauses: each job that starts later than was forecast at the latest has the job named that has its room.
 func TestCauses(t *testing.T) {
 	// A job that waits for five minutes reserves room, so that nobody may pass it any more: these come before.

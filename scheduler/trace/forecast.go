@@ -81,7 +81,7 @@ type EstimateErrors struct {
 	Errors
 	// Common is of the starts that every estimator knew.
 	Common Errors
-	// ByLead is by how long it still was until the start in truth, up to the bounds of LeadBounds, the last without one; of all that it knew.
+	// ByLead is Common by how long it still was until the start in truth, up to the bounds of LeadBounds, the last without one.
 	ByLead []Errors
 	// Quantiles are those of the error without its sign, at 5, 10, … 95 percent of Common, in seconds.
 	Quantiles []float64 `json:",omitempty"`
