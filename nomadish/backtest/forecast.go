@@ -135,7 +135,7 @@ type cause struct {
 const maxWho = 8
 
 // judge finds out who is in the way of a request that was forecast to start now at the latest: who is on a node of those on which it was to start, and was
-// not to be there, and for whom these are reserved.
+// not to be there, and for whom these are reserved. Who was to be on another node is there for a reason, too, which is looked for on that node in the same way.
 func (b *backtest) judge(m *made, q *structs.RequestForecast, j *job) cause {
 	at := time.Unix(0, q.Latest.All)
 	best, found := len(trace.Causes())-1, cause{of: trace.CauseUnknown}
@@ -147,32 +147,42 @@ func (b *backtest) judge(m *made, q *structs.RequestForecast, j *job) cause {
 			found.who = append(found.who, who)
 		}
 	}
-	nodes := b.nodesOf(m, j, q)
-	for _, node := range nodes {
+	own := b.nodesOf(m, j, q)
+	nodes := own // and those where the ones were to be that have its room: somebody may have theirs
+	for i := 0; i < len(nodes); i++ {
+		node := nodes[i]
 		for _, name := range sortedNames(b.on[node]) {
 			p := b.on[node][name]
 			was := m.stays.At(name, at)
 			if p.job == j || was != nil && was.Node == node {
 				continue
 			}
-			switch why := b.why(m, j, p, was != nil, m.stays.After(name, at)); why {
-			case trace.CauseDelayed, trace.CauseElsewhere:
-				if root, late := m.causes[p.job.id]; late {
-					note(root.of, name+": late itself: "+root.of, false)
-					continue
-				}
-				note(why, name+": "+why, true)
-			default:
-				note(why, name+": "+why, true)
+			why := b.why(m, j, p, was != nil, m.stays.After(name, at))
+			if was != nil && !slices.Contains(nodes, was.Node) {
+				nodes = append(slices.Clip(nodes), was.Node)
 			}
+			if root, late := m.causes[p.job.id]; late && (why == trace.CauseDelayed || why == trace.CauseElsewhere || why == trace.CauseAside) {
+				note(root.of, name+": late itself: "+root.of, false)
+				continue
+			}
+			note(why, name+": "+why, i < len(own))
 		}
 	}
 	for r := range b.future.Store().Snapshot().Reservations(nil) {
 		if id := (structs.NamespacedID{Namespace: r.Namespace, ID: r.JobID}); id != j.id && slices.Contains(nodes, r.NodeID) {
-			note(trace.CauseReserved, id.Namespace+"/"+id.ID+": "+trace.CauseReserved, true)
+			why := b.whyReserved(m, j, id)
+			note(why, id.Namespace+"/"+id.ID+": "+why, slices.Contains(own, r.NodeID))
 		}
 	}
 	return found
+}
+
+// whyReserved returns why room that a job was forecast to get is reserved for another one.
+func (b *backtest) whyReserved(m *made, j *job, id structs.NamespacedID) string {
+	if x := b.jobs[id]; x != nil && m.places[id] == 0 && b.ranksHigher(&placed{job: x, shares: b.shares}, j) {
+		return trace.CauseArrived
+	}
+	return trace.CauseReserved
 }
 
 // nodesOf returns the nodes on which a request was forecast to start.
@@ -206,8 +216,10 @@ func (b *backtest) why(m *made, j *job, p *placed, wasElsewhere, wasLater bool) 
 		return trace.CauseArrived
 	case came:
 		return trace.CauseCame
-	case wasElsewhere:
+	case wasElsewhere && higher:
 		return trace.CauseElsewhere
+	case wasElsewhere:
+		return trace.CauseAside
 	case wasLater && higher:
 		return trace.CauseOvertaken
 	case wasLater:
