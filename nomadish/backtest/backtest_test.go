@@ -147,6 +147,38 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+// TestCauseElsewhere: a job that alone may use one node is late as another one, which was to run on the other node, is there: others ended so early that it
+// started there first. If that ranks higher it is its right; else it passed in backfill.
+func TestCauseElsewhere(t *testing.T) {
+	other := nodes(2)
+	other[1].NodeResources.Devices[0].Name = "V100"
+	other[1].ComputeClass()
+	on := func(model string, r *trace.Row) *trace.Row {
+		r.Models = []string{model}
+		return r
+	}
+	for _, x := range []struct {
+		cause string
+		rows  []*trace.Row
+	}{
+		{trace.CauseElsewhere, []*trace.Row{
+			on("P100", row("fills", 0, 8, 120, 120)), on("V100", row("ends", 0, 8, 32, 200)), row("first", 28, 1, 300, 300), on("V100", row("waits", 29, 8, 10, 60)),
+		}},
+		{trace.CauseAside, []*trace.Row{
+			on("P100", row("fills", 0, 8, 120, 120)), on("V100", row("ends", 0, 4, 32, 200)), on("V100", row("stays", 0, 4, 200, 200)),
+			on("V100", row("waits", 28, 8, 10, 60)), row("passes", 29, 1, 300, 300),
+		}},
+	} {
+		f, err := Run(t.Context(), Config{Nodes: other, Rows: rows(x.rows...), Scheduler: structs.DefaultSchedulerConfiguration(), Every: 30 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Late) != 1 || f.Late[0].Cause != x.cause {
+			t.Errorf("%s: %+v, %+v", x.cause, f.First, f.Late)
+		}
+	}
+}
+
 // TestSame: the same trace gives the same bytes.
 func TestSame(t *testing.T) {
 	var was string

@@ -135,7 +135,7 @@ type cause struct {
 const maxWho = 8
 
 // judge finds out who is in the way of a request that was forecast to start now at the latest: who is on a node of those on which it was to start, and was
-// not to be there, and for whom these are reserved. Who was to be on another node is there for a reason, too, which is looked for on that node in the same way.
+// not to be there, and for whom these are reserved.
 func (b *backtest) judge(m *made, q *structs.RequestForecast, j *job) cause {
 	at := time.Unix(0, q.Latest.All)
 	best, found := len(trace.Causes())-1, cause{of: trace.CauseUnknown}
@@ -147,10 +147,8 @@ func (b *backtest) judge(m *made, q *structs.RequestForecast, j *job) cause {
 			found.who = append(found.who, who)
 		}
 	}
-	own := b.nodesOf(m, j, q)
-	nodes := own // and those where the ones were to be that have its room: somebody may have theirs
-	for i := 0; i < len(nodes); i++ {
-		node := nodes[i]
+	nodes := b.nodesOf(m, j, q)
+	for _, node := range nodes {
 		for _, name := range sortedNames(b.on[node]) {
 			p := b.on[node][name]
 			was := m.stays.At(name, at)
@@ -158,20 +156,17 @@ func (b *backtest) judge(m *made, q *structs.RequestForecast, j *job) cause {
 				continue
 			}
 			why := b.why(m, j, p, was != nil, m.stays.After(name, at))
-			if was != nil && !slices.Contains(nodes, was.Node) {
-				nodes = append(slices.Clip(nodes), was.Node)
-			}
 			if root, late := m.causes[p.job.id]; late && (why == trace.CauseDelayed || why == trace.CauseElsewhere || why == trace.CauseAside) {
 				note(root.of, name+": late itself: "+root.of, false)
 				continue
 			}
-			note(why, name+": "+why, i < len(own))
+			note(why, name+": "+why, true)
 		}
 	}
 	for r := range b.future.Store().Snapshot().Reservations(nil) {
 		if id := (structs.NamespacedID{Namespace: r.Namespace, ID: r.JobID}); id != j.id && slices.Contains(nodes, r.NodeID) {
 			why := b.whyReserved(m, j, id)
-			note(why, id.Namespace+"/"+id.ID+": "+why, slices.Contains(own, r.NodeID))
+			note(why, id.Namespace+"/"+id.ID+": "+why, true)
 		}
 	}
 	return found
