@@ -126,6 +126,9 @@ func quantilePlot(title string, a *trace.ForecastAccuracy) string {
 // forecastDays draws the median error of each day, a line an estimate.
 func forecastDays(f *trace.ForecastFigures) string {
 	p := plot{title: "Error over time", xName: "virtual time", yName: "median error, hours", xTick: hours, xSteps: hourSteps, yTick: number}
+	if i := slices.IndexFunc(f.Days, func(d trace.ForecastDay) bool { return d.Stated > 0 }); i >= 0 {
+		p.xLeast = f.Days[i].From / 3600 // nobody may have waited for weeks before
+	}
 	for i, name := range f.Estimators {
 		l := line{name: estimateNames[name], colour: i}
 		for _, d := range f.Days {

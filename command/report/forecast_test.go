@@ -47,6 +47,14 @@ func TestForecasts(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
+	late := forecastFigures()
+	for i := range 30 {
+		late.Days = append(late.Days, trace.ForecastDay{From: float64(i+1) * 86400, P50: []float64{1, 2, 3, 4}})
+	}
+	late.Days[0].Stated, late.Days[20].Stated, late.Days[24].Stated = 0, 1, 1
+	if over := forecastDays(late); strings.Contains(over, ">0 h<") || !strings.Contains(over, ">20 d<") || !strings.Contains(over, ">24 d<") {
+		t.Errorf("the errors of the days from the 20th on are drawn as %s", over)
+	}
 	if err := r.CSV(&lines); err != nil || !strings.Contains(lines.String(), "binpack,1,forecast causes,first,backfill by a job that came after the forecast,1\n") {
 		t.Errorf("%v: %s", err, lines.String())
 	}
