@@ -21,14 +21,15 @@ func (r *Report) ForecastRows() [][]string {
 		return nil
 	}
 	rows := [][]string{{
-		"Forecasts", "seed", "estimate", "first: known", "error, median", "p90", "bias", "started later", "all: known", "error, median", "p90", "bias", "started later",
+		"Forecasts", "seed", "estimate", "first: known", "of all", "error, median", "p90", "bias", "started later",
+		"all: known", "of all", "error, median", "p90", "bias", "started later",
 	}}
 	for _, f := range r.Runs {
 		for i := range f.Forecasts.First.Errors {
 			row := []string{f.Policy, fmt.Sprint(f.Seed), estimateNames[f.Forecasts.First.Errors[i].Of]}
 			for _, a := range []*trace.ForecastAccuracy{&f.Forecasts.First, &f.Forecasts.All} {
-				e := &a.Errors[i]
-				row = append(row, percent(part(e.N, a.Stated)), span(e.P50), span(e.P90), signed(e.Bias), percent(part(e.Late, e.N)))
+				known, e := a.Errors[i].N, &a.Errors[i].Common
+				row = append(row, percent(part(known, a.Stated)), count(float64(e.N)), span(e.P50), span(e.P90), signed(e.Bias), percent(part(e.Late, e.N)))
 			}
 			rows = append(rows, row)
 		}
@@ -53,7 +54,9 @@ func (r *Report) ForecastMeanings() (lines []string) {
 	lines = []string{
 		fmt.Sprintf("A forecast every %s of virtual time, %s far, while the parts of a leader replay the trace (mean wait there: %s). first: the first forecast of "+
 			"each job that waited at one, all: every forecast of each.", span(f.Every), span(f.Horizon), span(f.WaitMean)),
-		"error: from the start of all instances in truth, without its sign; bias: the median with it, + where the estimate is later; started later: by a second or more.",
+		"error: from the start of all instances in truth, without its sign; bias: the median with it, + where the estimate is later; started later: by a second or more. " +
+			"All are of the same starts, forecast at the same moments: of those that all estimates knew, whose number is the column of all; known: how many of the forecasts an " +
+			"estimate knew by itself.",
 		"keeps whole nodes: a plan in the order of the queue which keeps the nodes of who waits whole, as Slurm's backfill does; by what runs alone: when the room " +
 			"comes free by time limits, if nobody takes it before, as explanations stated it before there were forecasts. Both, and latest, go by time limits.",
 	}
@@ -123,6 +126,9 @@ func quantilePlot(title string, a *trace.ForecastAccuracy) string {
 // forecastDays draws the median error of each day, a line an estimate.
 func forecastDays(f *trace.ForecastFigures) string {
 	p := plot{title: "Error over time", xName: "virtual time", yName: "median error, hours", xTick: hours, xSteps: hourSteps, yTick: number}
+	if i := slices.IndexFunc(f.Days, func(d trace.ForecastDay) bool { return d.Stated > 0 }); i >= 0 {
+		p.xLeast = f.Days[i].From / 3600 // nobody may have waited for weeks before
+	}
 	for i, name := range f.Estimators {
 		l := line{name: estimateNames[name], colour: i}
 		for _, d := range f.Days {
@@ -160,12 +166,15 @@ func causeBars(f *trace.ForecastFigures) string {
 // shortCauses are causes as a bar has room for them.
 var shortCauses = map[string]string{
 	trace.CauseArrived: "came, ranks higher", trace.CauseCame: "came, backfill", trace.CausePassed: "backfill", trace.CauseOvertaken: "ranked higher later",
-	trace.CauseReserved: "reserved", trace.CauseElsewhere: "on another node", trace.CauseDelayed: "late itself", trace.CauseUnknown: "not known",
+	trace.CauseReserved: "reserved", trace.CauseAside: "backfill elsewhere", trace.CauseElsewhere: "higher, elsewhere", trace.CauseDelayed: "late itself", trace.CauseUnknown: "not known",
 }
 
 // leadTable lists errors by how long it still was until the start.
 func (v *view) leadTable(f *trace.ForecastFigures) {
-	t := tableView{Title: "Errors by the time until the start", Head: []string{"until the start", "estimate", "known", "median", "p90", "bias", "started later"}}
+	t := tableView{
+		Title: "Errors by the time until the start, of those that all estimates knew",
+		Head:  []string{"until the start", "estimate", "starts", "median", "p90", "bias", "started later"},
+	}
 	for b := range len(trace.LeadBounds) + 1 {
 		name := "longer"
 		if b < len(trace.LeadBounds) {

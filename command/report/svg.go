@@ -29,6 +29,7 @@ type plot struct {
 	xTick  func(v float64) string
 	yTick  func(v float64) string
 	xSteps func(most float64) float64 // the distance of ticks; nil: round numbers
+	xLeast float64                    // where the axis begins
 	yMost  float64                    // 0: as the lines have it
 	lines  []line
 }
@@ -43,20 +44,20 @@ func (p *plot) svg() string {
 			}
 		}
 	}
-	if xMost <= 0 {
-		xMost = 1
+	if xMost <= p.xLeast {
+		xMost = p.xLeast + 1
 	}
 	if yMost <= 0 {
 		yMost = 1
 	}
-	xStep, yStep := roundStep(xMost/7), roundStep(yMost/5)
+	xStep, yStep := roundStep((xMost-p.xLeast)/7), roundStep(yMost/5)
 	if p.xSteps != nil {
-		xStep = p.xSteps(xMost)
+		xStep = p.xSteps(xMost - p.xLeast)
 	}
 	if p.yMost == 0 {
 		yMost = math.Ceil(yMost/yStep-1e-9) * yStep
 	}
-	atX := func(v float64) float64 { return left + v/xMost*(width-left-right) }
+	atX := func(v float64) float64 { return left + (v-p.xLeast)/(xMost-p.xLeast)*(width-left-right) }
 	atY := func(v float64) float64 { return height - bottom - min(v, yMost)/yMost*(height-top-bottom) }
 
 	var b strings.Builder
@@ -66,7 +67,7 @@ func (p *plot) svg() string {
 		fmt.Fprintf(&b, `<line class="grid" x1="%d" x2="%d" y1="%s" y2="%s"/>`, left, width-right, px(atY(v)), px(atY(v)))
 		fmt.Fprintf(&b, `<text class="tick" text-anchor="end" x="%d" y="%s">%s</text>`, left-6, px(atY(v)+4), html.EscapeString(p.yTick(v)))
 	}
-	for i := 0; float64(i)*xStep <= xMost*1.0001; i++ {
+	for i := int(math.Ceil(p.xLeast / xStep)); float64(i)*xStep <= xMost*1.0001; i++ {
 		v := float64(i) * xStep
 		fmt.Fprintf(&b, `<line class="mark" x1="%s" x2="%s" y1="%d" y2="%d"/>`, px(atX(v)), px(atX(v)), height-bottom, height-bottom+4)
 		fmt.Fprintf(&b, `<text class="tick" text-anchor="middle" x="%s" y="%d">%s</text>`, px(atX(v)), height-bottom+17, html.EscapeString(p.xTick(v)))

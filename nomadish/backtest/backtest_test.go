@@ -94,6 +94,29 @@ func TestExpected(t *testing.T) {
 	}
 }
 
+// TestCommon: what one estimate alone knows of a start is no part of the errors that are compared, neither in all nor by how long it still was until the start.
+func TestCommon(t *testing.T) {
+	list := []*trace.Row{row("done", 0, 8, 20, 120), row("beside", 0, 8, 40, 120), row("fills", 25, 8, 20, 0), row("waits", 26, 8, 20, 0), row("also", 26, 8, 20, 120)}
+	for _, r := range list {
+		r.Tenant = "a"
+	}
+	f := run(t, 2, list...)
+	known, lead := int64(0), int64(0)
+	for _, e := range f.All.Errors {
+		known = max(known, e.N)
+		sum := int64(0)
+		for _, l := range e.ByLead {
+			sum += l.N
+		}
+		if lead = max(lead, sum); sum != e.Common.N || e.Common.N != f.All.Errors[0].Common.N {
+			t.Errorf("%s: %d by the time until the start, %d in common, of another estimate %d", e.Of, sum, e.Common.N, f.All.Errors[0].Common.N)
+		}
+	}
+	if lead == 0 || known == lead {
+		t.Errorf("%d starts are known to one, %d to all: this shows nothing", known, lead)
+	}
+}
+
 // TestCauses: each job that starts later than was forecast at the latest has the job named that has its room.
 func TestCauses(t *testing.T) {
 	// A job that waits for five minutes reserves room, so that nobody may pass it any more: these come before.
@@ -120,6 +143,38 @@ func TestCauses(t *testing.T) {
 		last := f.Late[len(f.Late)-1]
 		if !strings.HasPrefix(strings.Join(last.Who, " "), x.who) {
 			t.Errorf("%+v: %s is not named", last, x.who)
+		}
+	}
+}
+
+// TestCauseElsewhere: a job that alone may use one node is late as another one, which was to run on the other node, is there: others ended so early that it
+// started there first. If that ranks higher it is its right; else it passed in backfill.
+func TestCauseElsewhere(t *testing.T) {
+	other := nodes(2)
+	other[1].NodeResources.Devices[0].Name = "V100"
+	other[1].ComputeClass()
+	on := func(model string, r *trace.Row) *trace.Row {
+		r.Models = []string{model}
+		return r
+	}
+	for _, x := range []struct {
+		cause string
+		rows  []*trace.Row
+	}{
+		{trace.CauseElsewhere, []*trace.Row{
+			on("P100", row("fills", 0, 8, 120, 120)), on("V100", row("ends", 0, 8, 32, 200)), row("first", 28, 1, 300, 300), on("V100", row("waits", 29, 8, 10, 60)),
+		}},
+		{trace.CauseAside, []*trace.Row{
+			on("P100", row("fills", 0, 8, 120, 120)), on("V100", row("ends", 0, 4, 32, 200)), on("V100", row("stays", 0, 4, 200, 200)),
+			on("V100", row("waits", 28, 8, 10, 60)), row("passes", 29, 1, 300, 300),
+		}},
+	} {
+		f, err := Run(t.Context(), Config{Nodes: other, Rows: rows(x.rows...), Scheduler: structs.DefaultSchedulerConfiguration(), Every: 30 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Late) != 1 || f.Late[0].Cause != x.cause {
+			t.Errorf("%s: %+v, %+v", x.cause, f.First, f.Late)
 		}
 	}
 }

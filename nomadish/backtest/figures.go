@@ -121,9 +121,9 @@ func (a *accuracy) add(j *job, s *statement, now time.Time) (c cause, late bool)
 		}
 		v := s.error(i, now)
 		a.each[i].add(v)
-		a.leads[i][bound].add(v)
 		if s.common() {
 			a.common[i].add(v)
+			a.leads[i][bound].add(v)
 		}
 	}
 	if s.start[0] == 0 {

@@ -155,24 +155,29 @@ func (b *backtest) judge(m *made, q *structs.RequestForecast, j *job) cause {
 			if p.job == j || was != nil && was.Node == node {
 				continue
 			}
-			switch why := b.why(m, j, p, was != nil, m.stays.After(name, at)); why {
-			case trace.CauseDelayed, trace.CauseElsewhere:
-				if root, late := m.causes[p.job.id]; late {
-					note(root.of, name+": late itself: "+root.of, false)
-					continue
-				}
-				note(why, name+": "+why, true)
-			default:
-				note(why, name+": "+why, true)
+			why := b.why(m, j, p, was != nil, m.stays.After(name, at))
+			if root, late := m.causes[p.job.id]; late && (why == trace.CauseDelayed || why == trace.CauseElsewhere || why == trace.CauseAside) {
+				note(root.of, name+": late itself: "+root.of, false)
+				continue
 			}
+			note(why, name+": "+why, true)
 		}
 	}
 	for r := range b.future.Store().Snapshot().Reservations(nil) {
 		if id := (structs.NamespacedID{Namespace: r.Namespace, ID: r.JobID}); id != j.id && slices.Contains(nodes, r.NodeID) {
-			note(trace.CauseReserved, id.Namespace+"/"+id.ID+": "+trace.CauseReserved, true)
+			why := b.whyReserved(m, j, id)
+			note(why, id.Namespace+"/"+id.ID+": "+why, true)
 		}
 	}
 	return found
+}
+
+// whyReserved returns why room that a job was forecast to get is reserved for another one.
+func (b *backtest) whyReserved(m *made, j *job, id structs.NamespacedID) string {
+	if x := b.jobs[id]; x != nil && m.places[id] == 0 && b.ranksHigher(&placed{job: x, shares: b.shares}, j) {
+		return trace.CauseArrived
+	}
+	return trace.CauseReserved
 }
 
 // nodesOf returns the nodes on which a request was forecast to start.
@@ -206,8 +211,10 @@ func (b *backtest) why(m *made, j *job, p *placed, wasElsewhere, wasLater bool) 
 		return trace.CauseArrived
 	case came:
 		return trace.CauseCame
-	case wasElsewhere:
+	case wasElsewhere && higher:
 		return trace.CauseElsewhere
+	case wasElsewhere:
+		return trace.CauseAside
 	case wasLater && higher:
 		return trace.CauseOvertaken
 	case wasLater:

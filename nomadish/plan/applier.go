@@ -197,7 +197,7 @@ func (a *Applier) Run(ctx context.Context) {
 }
 
 func (a *Applier) pipeline(send func(commit func())) *pipeline {
-	return &pipeline{Applier: a, send: send, left: map[string]structs.Rank{}}
+	return &pipeline{Applier: a, send: send}
 }
 
 // pipeline is the rounds under way. It belongs to Run's goroutine.
@@ -213,10 +213,7 @@ type pipeline struct {
 	steps    bool                // a commit that has ended is taken in before anything is judged: the World that it began with may change in place
 	// parked are the plans that wait for their gates.
 	parked []*judged
-	// Since the last snapshot: whether a plan freed room, and the best rank by pool of
-	// what was left without room.
-	freed bool
-	left  map[string]structs.Rank
+	freed  bool // a plan freed room since the last snapshot
 }
 
 // round is plans judged one after the other on one World.
@@ -234,7 +231,6 @@ type judged struct {
 	*waiting
 	since    time.Time // when it came
 	rank     structs.Rank
-	pool     string
 	verdict  queue.Verdict // of the gate, at the last check
 	unretain func()
 	accepted *structs.JudgedPlan
@@ -333,7 +329,6 @@ func (p *pipeline) ready(ctx context.Context) bool {
 		}
 		p.open = &round{edit: snap.World().Edit(), base: snap.Index()}
 		p.chain, p.stale, p.freed = 0, false, false
-		clear(p.left)
 	case p.stale || p.chain >= p.opts.ChainLimit:
 		return false
 	default:
@@ -387,12 +382,8 @@ func (p *pipeline) judge(j *judged) {
 		j.accepted, j.refused, j.reason = scheduler.Judge(p.open.edit, j.plan)
 	}
 	if p.opts.Gate != nil && j.plan.EvalID != "" {
-		rest := left(j.accepted)
-		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, rest, p.open)
+		p.opts.Gate.Judged(j.plan.EvalID, len(j.refused) == 0, left(j.accepted), p.open)
 		p.freed = p.freed || freeing(j.accepted)
-		if best, is := p.left[j.pool]; j.pool != "" && rest != nil && (!is || j.rank.Compare(&best) < 0) {
-			p.left[j.pool] = j.rank
-		}
 	}
 	j.accepted.Time, j.accepted.JudgedAt = start.UnixNano(), p.open.base
 	p.open.plans = append(p.open.plans, j)

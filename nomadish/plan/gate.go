@@ -54,15 +54,11 @@ func (p *pipeline) admit() (any bool) {
 		a := queue.Admission{}
 		if p.opts.Gate != nil && j.plan.EvalID != "" {
 			a = p.opts.Gate.Admit(j.plan.EvalID, p.open.base, p.freed)
-			better, behind := p.left[a.Pool]
-			switch {
-			case !taking(j.plan):
+			if !taking(j.plan) {
 				a.Verdict = queue.GateOpen
-			case a.Verdict == queue.GateOpen && behind && p.freed && better.Compare(&a.Rank) < 0:
-				a.Verdict = queue.GateRefresh
 			}
 		}
-		j.rank, j.pool, j.verdict = a.Rank, a.Pool, a.Verdict
+		j.rank, j.verdict = a.Rank, a.Verdict
 		switch {
 		case a.Verdict == queue.GateOpen:
 			p.judge(j)

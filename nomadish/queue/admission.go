@@ -21,7 +21,6 @@ const (
 // Admission is what a gate decides about a plan.
 type Admission struct {
 	Verdict Verdict
-	Pool    string
 	Rank    structs.Rank
 }
 

@@ -96,6 +96,7 @@ type Broker struct {
 	seen     uint64        // how far the broker has followed the feed
 	watched  chan struct{} // closed when it has followed on; nil: nobody waits for that
 	lessened uint64        // when nodes last came to be of less use, or the configuration changed
+	round    uint64        // the state on which the applier judges: what is in pool.left was judged on it
 }
 
 // New returns a new Broker; it refuses to hand out anything until it is run. latest returns
@@ -225,6 +226,7 @@ func (b *Broker) forget(id string) {
 func (b *Broker) drop(it *item) {
 	it.stop()
 	b.gates.unready(it)
+	b.gates.leaves(it, false)
 	b.gates.ungate(it)
 	delete(b.known, it.eval.ID)
 	job := it.eval.Job()
@@ -434,6 +436,7 @@ func (b *Broker) finish(it *item) {
 // backOff lets an evaluation wait for its next delivery. It stays its job's current one.
 func (b *Broker) backOff(it *item) {
 	it.stop()
+	b.gates.leaves(it, false)
 	b.gates.ungate(it)
 	it.token = ""
 	if it.failures++; it.failures >= b.opts.DeliveryLimit {

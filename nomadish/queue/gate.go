@@ -104,15 +104,22 @@ func (b *Broker) wakeWatcher() {
 }
 
 // Admit reports whether the placements of a leased evaluation may be judged on the state of
-// base; freed states that plans judged since have freed room on it. O(1).
+// base; freed states that plans judged since have freed room on it. What goes before it and found
+// no room may have been decided before that was free, or on a newer state: then it is to be judged on
+// a newer one, which shows all of that as blocked. Those were judged at other times than it is, and
+// shares have moved meanwhile: they are compared as they are now. O(1).
 func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if base != b.round {
+		b.round = base
+		b.gates.clearLeft()
+	}
 	it := b.known[evalID]
 	if it == nil || it.pool == "" {
 		return Admission{}
 	}
-	a := Admission{Pool: it.pool, Rank: b.gates.rankAt(it.rankKey())}
+	a := Admission{Rank: b.gates.rankAt(it.rankKey())}
 	p := b.gates.pools[it.pool]
 	if p == nil {
 		return a
@@ -125,7 +132,7 @@ func (b *Broker) Admit(evalID string, base uint64, freed bool) Admission {
 		a.Verdict = GateWait
 	case head != nil:
 		a.Verdict = GateBusy
-	case (freed || base < b.lessened) && b.gates.groupAhead(p.all, it):
+	case (freed || base < b.lessened) && (b.gates.groupAhead(p.all, it) || b.gates.leftAhead(p, it)):
 		a.Verdict = GateRefresh
 	}
 	return a
@@ -141,6 +148,9 @@ func (b *Broker) Judged(evalID string, whole bool, left *structs.Evaluation, sha
 	it := b.known[evalID]
 	if it != nil && it.pool != "" && shares != nil {
 		b.gates.setShares(it, shares)
+	}
+	if it != nil {
+		b.gates.leaves(it, left != nil)
 	}
 	switch {
 	case it == nil:

@@ -360,6 +360,48 @@ func TestJudgedSharesDecide(t *testing.T) {
 	})
 }
 
+// TestLeftWithoutRoom: what was judged and found no room goes before the plans of the same round that rank lower, once room came free in it: by the shares
+// that there are now, whatever they were when it was judged, and at its new rank if it has got one. The next round shows it as blocked.
+func TestLeftWithoutRoom(t *testing.T) {
+	run(t, func(b *bed) {
+		b.jobOfPriority("high", structs.JobTypeService, 90)
+		b.jobOfPriority("low", structs.JobTypeService, 80)
+		b.put(eval("high", "high", 90), eval("low", "low", 80))
+		high, low := b.next("high"), b.next("low")
+		round := b.store.LatestIndex()
+		verdict := func(what string, base uint64, freed bool, want Verdict) {
+			b.Helper()
+			if a := b.Admit("low", base, freed); a.Verdict != want {
+				b.Errorf("%s: verdict %d, want %d", what, a.Verdict, want)
+			}
+		}
+		verdict("high is with a worker", round, false, GateWait)
+		b.Judged("high", true, blockedEval("left", "high", round), sharesNow{"default": 60})
+		verdict("nothing came free", round, false, GateOpen)
+		verdict("room came free", round, true, GateRefresh)
+		b.Judged("low", true, blockedEval("other", "low", round), sharesNow{"default": 20})
+		verdict("the share fell", round, true, GateRefresh)
+		b.jobOfPriority("high", structs.JobTypeService, 70)
+		synctest.Wait()
+		verdict("it ranks lower now", round, true, GateOpen)
+		b.jobOfPriority("high", structs.JobTypeService, 90)
+		synctest.Wait()
+		verdict("it ranks higher again", round, true, GateRefresh)
+		verdict("another round", round+1, true, GateOpen)
+		b.Judged("high", true, blockedEval("left", "high", round), nil)
+		verdict("judged again", round+1, true, GateRefresh)
+		b.Judged("high", true, nil, nil)
+		verdict("all of it has room", round+1, true, GateOpen)
+		b.Judged("high", true, blockedEval("left", "high", round), nil)
+		b.done("high", high)
+		verdict("it has ended", round+1, true, GateOpen)
+		b.done("low", low)
+		if len(b.gates.pools) != 0 {
+			b.Errorf("%d pools are left", len(b.gates.pools))
+		}
+	})
+}
+
 // TestBetterRankComesLate: a request of a better rank that comes while the plan of another is
 // on its way is not tried before that plan has been judged: on the pass's World the other has
 // its room already.

@@ -66,6 +66,8 @@ type pool struct {
 	// gate, and taken by nobody until nothing goes before it.
 	back   *fairHeap[*item]
 	moving bool // what is in back is being let on
+	// left is what was judged on the state of the applier's round, or a round on it, and found no room for a part of it; see Broker.round.
+	left *fairHeap[*item]
 }
 
 // readyKey names a queue of what workers may take: that of a job type and a node pool.
@@ -99,6 +101,7 @@ func (g *gates) pool(name string) *pool {
 			pass: g.newHeap(inGate),
 			all:  g.newGroups(func(of *entries) *int { return &of.inWaits }),
 			back: g.newHeap(func(i *item) *int { return &i.inBack }),
+			left: g.newHeap(func(i *item) *int { return &i.inLeft }),
 		}
 		g.pools[name] = p
 	}
@@ -107,7 +110,7 @@ func (g *gates) pool(name string) *pool {
 
 // tidy drops a pool that is empty.
 func (g *gates) tidy(name string) {
-	if p := g.pools[name]; p != nil && p.gate.len()+p.pass.len()+p.all.len()+p.back.len() == 0 {
+	if p := g.pools[name]; p != nil && p.gate.len()+p.pass.len()+p.all.len()+p.back.len()+p.left.len() == 0 {
 		delete(g.pools, name)
 		g.forgetShares(name)
 	}
@@ -173,6 +176,34 @@ func (g *gates) enter(it *item) {
 	if it.pool != "" {
 		g.pool(it.pool).gateOf(it).put(it)
 	}
+}
+
+// leaves records that an evaluation was judged and found no room for a part of it, or that it has left nothing.
+func (g *gates) leaves(it *item, something bool) {
+	switch {
+	case it.pool == "":
+	case something:
+		g.pool(it.pool).left.put(it)
+	case it.inLeft > 0:
+		g.pool(it.pool).left.remove(it)
+		g.tidy(it.pool)
+	}
+}
+
+// clearLeft forgets what was judged and found no room.
+func (g *gates) clearLeft() {
+	for name, p := range g.pools { // order does not matter: each by itself
+		for it, some := p.left.first(); some; it, some = p.left.first() {
+			p.left.remove(it)
+		}
+		g.tidy(name)
+	}
+}
+
+// leftAhead reports whether anything that was judged and found no room goes before an evaluation.
+func (g *gates) leftAhead(p *pool, it *item) bool {
+	first, some := p.left.first()
+	return some && g.goesBefore(first, it.rankKey(), it.eval)
 }
 
 // ungate counts it no more.

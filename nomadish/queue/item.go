@@ -28,7 +28,7 @@ type item struct {
 	timer    clock.Timer // of its delay or its lease
 	failures int         // deliveries that came to nothing
 
-	inReady, inGate, inBack int // its indexes in those heaps
+	inReady, inGate, inBack, inLeft int // its indexes in those heaps
 	// sentBack: what it places would have overtaken others. It is not given out again
 	// before nothing goes before it.
 	sentBack bool

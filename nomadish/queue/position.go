@@ -107,8 +107,9 @@ func (b *Broker) repositionItem(snap *state.Snapshot, it *item) bool {
 	if now == it.position || it.token != "" && now.pool == "" {
 		return false // the job was stopped meanwhile, but who decides on it may not know that
 	}
-	ready, gated := it.inReady > 0 || it.inBack > 0, it.inGate > 0
+	ready, gated, left := it.inReady > 0 || it.inBack > 0, it.inGate > 0, it.inLeft > 0
 	b.gates.unready(it)
+	b.gates.leaves(it, false)
 	b.gates.ungate(it)
 	it.position = now
 	if ready {
@@ -118,6 +119,7 @@ func (b *Broker) repositionItem(snap *state.Snapshot, it *item) bool {
 	if gated {
 		b.gates.enter(it)
 	}
+	b.gates.leaves(it, left)
 	return true
 }
 

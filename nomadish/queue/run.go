@@ -88,7 +88,7 @@ func (b *Broker) resync(snap *state.Snapshot) {
 		if it.entry != nil {
 			it.entry.gone = true // there is a new one
 		}
-		it.position, it.inGate, it.inReady = b.positionOfItem(snap, it), 0, 0
+		it.position, it.inGate, it.inReady, it.inLeft = b.positionOfItem(snap, it), 0, 0, 0
 		b.gates.enter(it)
 		if now := snap.Eval(nil, id); it.entry == nil && (now == nil || now.Status != structs.EvalStatusPending) {
 			b.forget(id)

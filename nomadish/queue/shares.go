@@ -120,7 +120,7 @@ func (g *gates) heapsOf(pool string) func(yield func(sharedHeap) bool) {
 			}
 		}
 		if p := g.pools[pool]; p != nil {
-			for _, h := range [...]sharedHeap{p.gate, p.pass, p.back, p.all} {
+			for _, h := range [...]sharedHeap{p.gate, p.pass, p.back, p.left, p.all} {
 				if !yield(h) {
 					return
 				}

@@ -502,29 +502,7 @@ func (c *cluster) take(t *testing.T, e *structs.Evaluation) *structs.EvalDequeue
 // submit submits a plan that places one instance on a node, and ends the evaluation.
 func (c *cluster) submit(t *testing.T, got *structs.EvalDequeueReply, j *structs.Job, node, victim string) *structs.PlanResult {
 	t.Helper()
-	v, seed := volume(j), c.next()
-	done := got.Eval.Copy()
-	done.Status = structs.EvalStatusComplete
-	p := &structs.Plan{
-		EvalID: got.Eval.ID, EvalToken: got.Token, Namespace: j.Namespace, JobID: j.ID, Priority: j.Priority,
-		Place: []*structs.PlacementBatch{{
-			Namespace: j.Namespace, JobID: j.ID, Group: "g", EvalID: got.Eval.ID, Seed: seed, CreateTime: 1,
-			Resources: &structs.AllocatedResources{
-				Tasks: map[string]*structs.AllocatedTaskResources{
-					"t": {Cpu: structs.AllocatedCpuResources{CpuShares: v[0]}, Memory: structs.AllocatedMemoryResources{MemoryMB: v[1]}},
-				},
-				Shared: structs.AllocatedSharedResources{Terms: &structs.AllocTerms{Priority: j.Priority}},
-			},
-			Nodes: []structs.PlacedNode{{ID: node, Name: node}}, Instances: []structs.Instance{{}},
-		}},
-		Evals: []*structs.Evaluation{done},
-	}
-	if victim != "" {
-		p.Stop = []*structs.AllocStop{{
-			AllocID: victim, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue, PreemptedBy: structs.DeriveID(seed, 0),
-		}}
-	}
-	r, err := c.Submit(t.Context(), p)
+	r, err := c.Submit(t.Context(), c.places(got, j, node, victim))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -534,4 +512,25 @@ func (c *cluster) submit(t *testing.T, got *structs.EvalDequeueReply, j *structs
 		}
 	}
 	return r
+}
+
+// places is a plan that places one instance on a node, where a victim, if one is named, makes room, and ends the evaluation.
+func (c *cluster) places(got *structs.EvalDequeueReply, j *structs.Job, node, victim string) *structs.Plan {
+	v, seed, p := volume(j), c.next(), finish(got, j)
+	p.Place = []*structs.PlacementBatch{{
+		Namespace: j.Namespace, JobID: j.ID, Group: "g", EvalID: got.Eval.ID, Seed: seed, CreateTime: 1,
+		Resources: &structs.AllocatedResources{
+			Tasks: map[string]*structs.AllocatedTaskResources{
+				"t": {Cpu: structs.AllocatedCpuResources{CpuShares: v[0]}, Memory: structs.AllocatedMemoryResources{MemoryMB: v[1]}},
+			},
+			Shared: structs.AllocatedSharedResources{Terms: &structs.AllocTerms{Priority: j.Priority}},
+		},
+		Nodes: []structs.PlacedNode{{ID: node, Name: node}}, Instances: []structs.Instance{{}},
+	}}
+	if victim != "" {
+		p.Stop = []*structs.AllocStop{{
+			AllocID: victim, DesiredStatus: structs.AllocDesiredEvict, Reclaim: structs.ReclaimRequeue, PreemptedBy: structs.DeriveID(seed, 0),
+		}}
+	}
+	return p
 }

@@ -60,13 +60,14 @@ const (
 	CauseOvertaken = "a job that was forecast to start later, and ranked higher by then"
 	CauseReserved  = "its room was reserved for another job"
 	CauseDelayed   = "a job that was forecast to have ended started late itself, for a cause that is not known"
-	CauseElsewhere = "a job that was forecast to run on another node then"
+	CauseAside     = "backfill by a job that was forecast to run on another node then"
+	CauseElsewhere = "a job that ranks higher, and was forecast to run on another node then"
 	CauseUnknown   = "not known"
 )
 
 // Causes are all of them, the strongest first.
 func Causes() []string {
-	return []string{CauseArrived, CauseCame, CausePassed, CauseOvertaken, CauseReserved, CauseElsewhere, CauseDelayed, CauseUnknown}
+	return []string{CauseArrived, CauseCame, CausePassed, CauseAside, CauseOvertaken, CauseReserved, CauseElsewhere, CauseDelayed, CauseUnknown}
 }
 
 // CauseCount is how often a cause was that of a late start. Direct is how often it was that of the job itself; else it was that of a job on whose end it waited.
@@ -81,7 +82,7 @@ type EstimateErrors struct {
 	Errors
 	// Common is of the starts that every estimator knew.
 	Common Errors
-	// ByLead is by how long it still was until the start in truth, up to the bounds of LeadBounds, the last without one; of all that it knew.
+	// ByLead is Common by how long it still was until the start in truth, up to the bounds of LeadBounds, the last without one.
 	ByLead []Errors
 	// Quantiles are those of the error without its sign, at 5, 10, … 95 percent of Common, in seconds.
 	Quantiles []float64 `json:",omitempty"`
