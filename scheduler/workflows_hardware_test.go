@@ -179,3 +179,35 @@ func TestRenewalLeavesWhatReturns(t *testing.T) {
 		t.Errorf("what is owned is reserved anew: %+v", c.Parts)
 	}
 }
+
+// TestReservationInCellsLosesLeast: in the cells of its namespace a workflow takes what is free, and nobody leaves if that is enough; else those of the lowest priority
+// leave, on the nodes where the fewest do, and no more than has to.
+func TestReservationInCellsLosesLeast(t *testing.T) {
+	for _, c := range []struct {
+		other []int // GPUs of each job of another namespace, one job a node
+		stage []int
+		want  map[string]int // who leaves
+	}{
+		{[]int{8, 0}, []int{8}, map[string]int{}},
+		{[]int{4, 4}, []int{4, 4}, map[string]int{}},
+		{[]int{2, 6}, []int{4}, map[string]int{}},
+		{[]int{5, 4}, []int{4, 4}, map[string]int{"b0": 1}},
+		{[]int{4, 5}, []int{5}, map[string]int{"b0": 1}}, // of the lowest priority
+	} {
+		x := newGPUWorkflows(t, chainOf(t), 2)
+		for i, gpus := range c.other {
+			node := fmt.Sprintf("n%d", i+1)
+			x.filled(node, fmt.Sprintf("b%d", i), 10+i, gpus, 1, func(o *other) {
+				for gpu := range gpus {
+					o.devices = append(o.devices, []string{fmt.Sprintf("%s-gpu-%d", node, gpu)})
+				}
+			})
+		}
+		x.owns("default", "node", 2)
+		got, why := x.reserve("default", nil, gpuStage("default", c.stage...))
+		if left := x.left(got); why != "" || fmt.Sprint(left) != fmt.Sprint(c.want) {
+			t.Errorf("beside %v, for %v: %v leave, want %v: %s %+v", c.other, c.stage, left, c.want, why, got.Parts)
+		}
+		x.checkWorld()
+	}
+}
