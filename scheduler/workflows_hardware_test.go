@@ -179,3 +179,85 @@ func TestRenewalLeavesWhatReturns(t *testing.T) {
 		t.Errorf("what is owned is reserved anew: %+v", c.Parts)
 	}
 }
+
+// TestReservationInCellsLosesLeast: in the cells of its namespace a workflow takes what is free, and nobody leaves if that is enough; else those of the lowest priority
+// leave, on the nodes where the fewest do, and no more than has to.
+func TestReservationInCellsLosesLeast(t *testing.T) {
+	for _, c := range []struct {
+		other []int // GPUs of each job of another namespace, one job a node
+		stage []int
+		want  map[string]int // who leaves
+	}{
+		{[]int{8, 0}, []int{8}, map[string]int{}},
+		{[]int{4, 4}, []int{4, 4}, map[string]int{}},
+		{[]int{2, 6}, []int{4}, map[string]int{}},
+		{[]int{5, 4}, []int{4, 4}, map[string]int{"b0": 1}},
+		{[]int{4, 5}, []int{5}, map[string]int{"b0": 1}}, // of the lowest priority
+	} {
+		x := newGPUWorkflows(t, chainOf(t), 2)
+		for i, gpus := range c.other {
+			node := fmt.Sprintf("n%d", i+1)
+			x.filled(node, fmt.Sprintf("b%d", i), 10+i, gpus, 1, func(o *other) {
+				for gpu := range gpus {
+					o.devices = append(o.devices, []string{fmt.Sprintf("%s-gpu-%d", node, gpu)})
+				}
+			})
+		}
+		x.owns("default", "node", 2)
+		got, why := x.reserve("default", nil, gpuStage("default", c.stage...))
+		if left := x.left(got); why != "" || fmt.Sprint(left) != fmt.Sprint(c.want) {
+			t.Errorf("beside %v, for %v: %v leave, want %v: %s %+v", c.other, c.stage, left, c.want, why, got.Parts)
+		}
+		x.checkWorld()
+	}
+}
+
+// TestRunsAreRaisedBesideCells: where a namespace owns cells, an instance with GPUs that is placed again before the lost part of its reservation is reserved anew
+// uses this from then on, in place, if its GPUs are left beside what is owned; else it has no claim, and the part is elsewhere.
+func TestRunsAreRaisedBesideCells(t *testing.T) {
+	for _, c := range []struct {
+		owns   int // nodes
+		raised bool
+	}{{1, true}, {0, true}, {2, false}} {
+		x := newGPUWorkflows(t, chainOf(t), 3)
+		const id = "wf/1/a"
+		stage := gpuStage("default", 4)
+		stage[0].ID = id
+		if _, why := x.reserve("default", nil, stage); why != "" {
+			t.Fatal(why)
+		}
+		x.submit("", id, 1, gpusIn("default", 4), ofStage)
+		first := x.liveOf(id).NodeID
+		x.owns("a", "node", c.owns)
+		x.changeNode(first, down)
+		x.client(func(a *structs.Allocation) bool { return a.NodeID == first }, func(a *structs.Allocation) {
+			a.ClientStatus, a.DesiredStatus = structs.AllocClientLost, structs.AllocDesiredStop
+		})
+		x.submit("", id, 1, gpusIn("default", 4), ofStage)
+		claim := *x.w.Workflow("default/wf")
+		claim.Jobs = []structs.WorkflowClaimJob{{JobID: id}}
+		e := x.w.Edit()
+		scheduler.SetWorkflow(e, &claim)
+		w := e.World()
+		r, _ := scheduler.RenewReservation(w, "default/wf", []scheduler.WorkflowStage{stage}, structs.WorkflowReserve{Rule: structs.ReserveMax},
+			scheduler.WorkflowRenewal{}, scheduler.WorkflowBands{})
+		is := x.liveOf(id)
+		if raised := len(r.Claims) == 1 && r.Claims[0] == is.ID; raised != c.raised || raised && (r.Missing != "" || len(r.Parts) != 1 || r.Parts[0].NodeID != is.NodeID) {
+			t.Errorf("beside %d nodes that are owned, with %s running: %+v", c.owns, is.NodeID, r)
+			continue
+		}
+		if !c.raised {
+			continue
+		}
+		resources := is.AllocatedResources.Copy()
+		terms := resources.Shared.Terms.Reserved("default/wf")
+		resources.Shared.Terms = &terms
+		judged, _, why := scheduler.Judge(w.Edit(), &structs.Plan{
+			Namespace: "default", JobID: "wf", AllAtOnce: true, Update: []*structs.AllocInPlace{{AllocID: is.ID, JobVersion: is.JobVersion, EvalID: is.EvalID, Resources: resources, Created: is.CreateTime}},
+			Workflow: &structs.WorkflowReservation{Namespace: "default", ID: "wf", Run: 1, Posted: true, Parts: r.Parts},
+		})
+		if judged.Workflow == nil {
+			t.Errorf("beside %d nodes that are owned: %s", c.owns, why)
+		}
+	}
+}

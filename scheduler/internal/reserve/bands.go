@@ -39,10 +39,12 @@ type preemption struct {
 	asIs []world.Resources // what may be reserved of each node as it is
 	most int               // the highest priority that is taken from
 	// leave are those of each gang that can leave then.
-	leave   map[world.GangName]map[string]bool
-	losses  [][]loss // of each node, by priority, the lowest first
-	upToOn  []int    // up to which priority it is taken from on each node
-	leavers []leaver
+	leave  map[world.GangName]map[string]bool
+	losses [][]loss // of each node, by priority, the lowest first
+	upToOn []int    // up to which priority it is taken from on each node
+	// entitled: it takes in cells of the workflow's namespace, so that all leave who have no claim, whatever their bands.
+	entitled bool
+	leavers  []leaver
 }
 
 // failedRank is in place of the priority of who fails the submission check: below all others.
@@ -115,6 +117,8 @@ func (p *preemption) rank(u *world.Usage) (rank int, may bool) {
 		return 0, false
 	case standing.HasFailed(p.w, u):
 		return failedRank, true
+	case p.entitled:
+		return u.Owner.Terms.Priority, true
 	}
 	rank = u.Owner.Terms.Priority
 	return rank, config.Preempts(structs.JobTypeBatch) && config.Band(rank) < config.Band(p.bands.Priority) && !u.Immune(config)
@@ -145,7 +149,7 @@ func (p *preemption) levels() (list []int) {
 // leaves reports whether a usage can leave: of a gang all members can, or as many as it runs on without.
 func (p *preemption) leaves(u *world.Usage) bool {
 	g, some := u.Owner.Gang()
-	if may := p.may(u); !some || !may {
+	if may := p.may(u); !some || !may || p.entitled {
 		return may
 	}
 	leave, known := p.leave[g]

@@ -116,50 +116,91 @@ func (c *chooser) packInCells(r *request) (out Choice, ok bool) {
 	if len(own) == 0 {
 		return out, false
 	}
-	room := make([]world.Resources, len(c.nodes))
-	for i, n := range c.nodes {
-		room[i] = reservable.Free(n, c.key)
-		room[i].Devices = 0
-		if is := own[i]; is != nil && !c.taken[i] {
-			room[i] = c.entitledTo(n, is)
-		}
-		if c.taken[i] {
-			room[i] = world.Resources{}
-		}
-	}
-	as := c.without(c.mayLeave)
-	as.allowed = func(i int) func(*world.DeviceTree, int) bool {
-		if is := own[i]; is != nil {
-			return is.has
-		}
-		return func(*world.DeviceTree, int) bool { return false }
-	}
-	packed, named := c.packWithin(r, c.besideSlots(room, false), as)
+	p, packed, named := packLeast(c, r, own)
 	if !packed.Missing.IsZero() {
 		return out, false
 	}
 	kept, more := r.left.split(packed.Parts)
 	parts := c.parts(more)
 	out = Choice{Posted: true, Enlarged: packed.Enlarged, Parts: slices.Concat(kept, parts)}
-	for k, p := range more {
+	for k, of := range more {
 		part := &out.Parts[len(kept)+k]
 		if part.Devices > 0 {
-			is := own[p.Node]
+			is := own[of.Node]
 			part.CellLevel, part.CellSize = is.level, is.size
-			if part.DeviceIDs = named[p.Node]; part.DeviceIDs == nil {
-				part.DeviceIDs = c.name(p.Node, part.Devices, is.has)
+			if part.DeviceIDs = named[of.Node]; part.DeviceIDs == nil {
+				part.DeviceIDs = nameLeast(p, of.Node, part.Devices, is.has)
 			}
 		}
 		if len(part.DeviceIDs) != part.Devices {
 			return Choice{}, false
 		}
-		leave, fits := c.leaving(c.nodes[p.Node], part)
+		leave, fits := c.leaving(c.nodes[of.Node], part)
 		if !fits {
 			return Choice{}, false
 		}
 		out.leave(c.w, leave, c.workflow())
 	}
 	return out, true
+}
+
+// packLeast packs stages into cells of the workflow's namespace so that as little as can be leaves them: nobody if they pack into what is free, else only those
+// of the lowest priorities, on the nodes where the fewest do, as for bands. Who leaves is in upToOn of what it returns.
+func packLeast(c *chooser, r *request, own map[int]*ownCells) (p *preemption, packed workflow.Packing, named map[int][]string) {
+	p = &preemption{chooser: c, entitled: true}
+	allowed := func(i int) func(*world.DeviceTree, int) bool {
+		if is := own[i]; is != nil {
+			return is.has
+		}
+		return func(*world.DeviceTree, int) bool { return false }
+	}
+	most := map[int]int{} // how many devices of a node are taken at most, where that is bounded; looked up only
+	pack := func(upTo []int) bool {
+		room := make([]world.Resources, len(c.nodes))
+		for i, n := range c.nodes {
+			switch is := own[i]; {
+			case c.taken[i]:
+			case is != nil:
+				room[i] = entitledTo(p, i, upTo[i], is)
+				if bound, some := most[i]; some && room[i].Devices > bound {
+					room[i].Devices = bound
+				}
+			default:
+				room[i] = reservable.Free(n, c.key)
+				room[i].Devices = 0
+			}
+		}
+		as := p.as(upTo)
+		as.allowed = allowed
+		packed, named = c.packWithin(r, c.besideSlots(room, false), as)
+		return packed.Missing.IsZero()
+	}
+	all := func(most int) bool {
+		p.upTo(most)
+		p.upToOn = slices.Repeat([]int{most}, len(c.nodes))
+		return pack(p.upToOn)
+	}
+	levels := p.levels()
+	if all(nobody) || len(levels) == 0 || !all(levels[len(levels)-1]) {
+		return p, packed, named
+	}
+	at := first(len(levels)-1, func(at int) bool { return all(levels[at]) })
+	p.upTo(levels[at])
+	p.upToOn = fewest(p, levels[:at+1], pack)
+	tries := 0
+	for i, upTo := range p.upToOn { // of each node that loses somebody as few as will do
+		if upTo == nobody || own[i] == nil {
+			continue
+		}
+		few, all := entitledTo(p, i, nobody, own[i]).Devices, entitledTo(p, i, upTo, own[i]).Devices
+		most[i] = few + first(all-few, func(n int) bool {
+			tries++
+			most[i] = few + n
+			return tries <= maxFewest && pack(p.upToOn)
+		})
+	}
+	pack(p.upToOn)
+	return p, packed, named
 }
 
 // workflow is the ID of the workflow that reserves.
@@ -174,25 +215,31 @@ func (c *chooser) namespace() string {
 	return namespace
 }
 
-// entitledTo returns what the workflow may reserve of a node with cells of its namespace: their devices with these devices' share of the node, if those
-// without a claim leave, or what is free if that is more.
-func (c *chooser) entitledTo(n *world.NodeState, is *ownCells) world.Resources {
-	free := reservable.Free(n, c.key)
-	empty := world.TrialOf(n)
-	for _, u := range slices.Clone(n.Usages) {
-		if c.mayLeave(u) {
-			empty.Give(u)
+// entitledTo returns what the workflow may reserve of a node with cells of its namespace: those of their devices that are free with these devices' share of the
+// node, if those without a claim leave up to a priority, or what is free if that is more.
+func entitledTo(p *preemption, i, most int, is *ownCells) world.Resources {
+	n, left := p.nodes[i], p.without(i, most)
+	free, all := reservable.Free(n, p.key), reservable.Free(left, p.key)
+	count := 0
+	for at, t := range n.Capacity.Trees {
+		for d := range t.IDs {
+			if is.has(t, d) && left.Cells[at].FreeShare(d) == world.WholeDevice && !left.Bars(t.IDs[d], &world.Taker{Borrows: p.key}) {
+				count++
+			}
 		}
 	}
-	all := reservable.Free(empty, c.key)
-	has, of := c.w.Claimable(n)
-	count := world.Count(is.devices)
-	share := world.Resources{Devices: count, Cores: all.Cores, Amount: world.Vector{
-		CPU: has.CPU * int64(count) / int64(max(1, of)), MemoryMB: has.MemoryMB * int64(count) / int64(max(1, of)), DiskMB: all.Amount.DiskMB,
-	}}
-	out := share.Within(all)
+	out := shareOf(p, i, count).Within(all)
 	out.Amount.CPU, out.Amount.MemoryMB = max(out.Amount.CPU, free.Amount.CPU), max(out.Amount.MemoryMB, free.Amount.MemoryMB)
 	return out
+}
+
+// shareOf returns so many devices of a node with their share of what it has, and all of its cores and its disk.
+func shareOf(p *preemption, i, devices int) world.Resources {
+	n := p.nodes[i]
+	has, of := p.w.Claimable(n)
+	return world.Resources{Devices: devices, Cores: len(n.Capacity.Cores), Amount: world.Vector{
+		CPU: has.CPU * int64(devices) / int64(max(1, of)), MemoryMB: has.MemoryMB * int64(devices) / int64(max(1, of)), DiskMB: n.Capacity.Amount.DiskMB,
+	}}
 }
 
 // mayLeave reports whether a usage has no claim, so that it leaves for one. What the workflow runs itself, without one for now, does not leave for it.
@@ -202,19 +249,35 @@ func (c *chooser) mayLeave(u *world.Usage) bool {
 	})
 }
 
-// name chooses so many devices of a node among those allowed: free ones if there are as many, in as few cells as can be.
-func (c *chooser) name(i, count int, allowed func(*world.DeviceTree, int) bool) (ids []string) {
-	n := c.nodes[i]
-	if ids = nameOf(n, c.key, count, allowed); ids != nil {
-		return ids
-	}
-	empty := world.TrialOf(n)
-	for _, u := range slices.Clone(n.Usages) {
-		if c.mayLeave(u) {
-			empty.Give(u)
+// nameLeast chooses so many devices of a node among those allowed: free ones if there are as many, in as few cells as can be; else with those of whom the lowest
+// priority leaves, the latest first, and who could stay beside the rest stays.
+func nameLeast(p *preemption, i, count int, allowed func(*world.DeviceTree, int) bool) (ids []string) {
+	trial := world.TrialOf(p.nodes[i])
+	var can, gone []*world.Usage
+	for _, u := range trial.Usages {
+		if rank, _ := p.rank(u); len(u.Devices) > 0 && p.leaves(u) && rank <= p.upToOn[i] {
+			can = append(can, u)
 		}
 	}
-	return nameOf(empty, c.key, count, allowed)
+	slices.SortStableFunc(can, lowestLatest)
+	for _, u := range can {
+		if ids = nameOf(trial, p.key, count, allowed); ids != nil {
+			break
+		}
+		trial.Give(u)
+		gone = append(gone, u)
+	}
+	for _, u := range slices.Backward(gone) {
+		if trial.Take(u); nameOf(trial, p.key, count, allowed) == nil {
+			trial.Give(u)
+		}
+	}
+	return nameOf(trial, p.key, count, allowed)
+}
+
+// lowestLatest orders those who leave: of the lowest priority first, then the latest.
+func lowestLatest(a, b *world.Usage) int {
+	return cmp.Or(cmp.Compare(a.Owner.Terms.Priority, b.Owner.Terms.Priority), cmp.Compare(b.Created, a.Created))
 }
 
 // nameOf chooses devices that are free of a node, those of one tree before others; nil: there are too few.
@@ -276,9 +339,7 @@ func (c *chooser) leaving(n *world.NodeState, p *structs.WorkflowPart) (list []*
 	}
 	amount := world.Resources{Amount: world.Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}, Cores: p.Cores, Devices: p.Devices}
 	lacks := func() bool { return reservable.Free(trial, c.key).Lacks(amount) != "" }
-	slices.SortStableFunc(others, func(a, b *world.Usage) int {
-		return cmp.Or(cmp.Compare(a.Owner.Terms.Priority, b.Owner.Terms.Priority), cmp.Compare(b.Created, a.Created))
-	})
+	slices.SortStableFunc(others, lowestLatest)
 	var gone []*world.Usage
 	for _, u := range others {
 		if !lacks() {

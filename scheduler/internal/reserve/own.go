@@ -20,17 +20,17 @@ import (
 type group struct{ job, name string }
 
 // unclaimed returns the instances of the running stage that run without a claim on nodes of the pool, as they would use the reservation. Those with devices are
-// left out where somebody owns devices: they may run on what is not to be reserved, as it is owned. So are those with shares of devices.
+// left out where these are not to be reserved, as somebody owns them. So are those with shares of devices.
 func (c *chooser) unclaimed(stage Stage) (list []*world.Usage) {
 	jobs := map[string]bool{}
 	for _, job := range stage {
 		jobs[job.ID] = !job.PerNode() && job.Class != structs.ClassOpportunistic
 	}
 	namespace := c.namespace()
-	for _, n := range c.nodes {
+	for i, n := range c.nodes {
 		for _, u := range n.Usages {
 			t := &u.Owner.Terms
-			if u.Owner.Namespace != namespace || !jobs[u.Owner.Job] || t.Claim != "" || t.BorrowsFrom() != "" || u.IsSuspended || u.PerNode() || len(u.Devices) > 0 && (c.spare != nil || sharesDevices(u)) {
+			if u.Owner.Namespace != namespace || !jobs[u.Owner.Job] || t.Claim != "" || t.BorrowsFrom() != "" || u.IsSuspended || u.PerNode() || sharesDevices(u) || !onReservable(c, i, u) {
 				continue
 			}
 			raised := *u
@@ -39,6 +39,22 @@ func (c *chooser) unclaimed(stage Stage) (list []*world.Usage) {
 		}
 	}
 	return list
+}
+
+// onReservable reports whether all devices of a usage of a node are to be had for the reservation, or are named by it.
+func onReservable(c *chooser, i int, u *world.Usage) bool {
+	is := c.isSpare(i)
+	if is == nil {
+		return true
+	}
+	n := c.nodes[i]
+	part, _ := n.Part(c.key)
+	return !slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool {
+		return !part.Has(d.ID) && !slices.ContainsFunc(n.Capacity.Trees, func(t *world.DeviceTree) bool {
+			at, found := t.Find(d.ID)
+			return found && is(t, at)
+		})
+	})
 }
 
 // sharesDevices reports whether a usage has only shares of devices.

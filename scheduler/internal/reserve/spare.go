@@ -28,22 +28,38 @@ func (c *chooser) spareOf() map[int]map[*world.DeviceTree]uint64 {
 		stays[n.ID] = !n.Node.Ready()
 	}
 	beside := reservable.NewBeside(c.e, c.key, func(nodeID string) bool { return stays[nodeID] })
-	for i, n := range c.nodes {
-		if !n.Node.Ready() {
-			continue
-		}
-		keys, trees := world.NodeChains(n.Node, n.Capacity)
-		for k, key := range keys {
-			for _, mask := range beside.Free(key, n.ID) {
-				for ; mask != 0; mask &= mask - 1 {
-					if one := mask & -mask; beside.Take(key, n.ID, one) {
-						out[i][trees[k]] |= one
+	for _, used := range []bool{true, false} { // what the running stage uses itself comes first, so that it may use the reservation where it is
+		for i, n := range c.nodes {
+			if !n.Node.Ready() {
+				continue
+			}
+			keys, trees := world.NodeChains(n.Node, n.Capacity)
+			for k, key := range keys {
+				of := ^uint64(0)
+				if used {
+					of = stageUses(c, n, trees[k])
+				}
+				for _, mask := range beside.Free(key, n.ID) {
+					for mask &= of; mask != 0; mask &= mask - 1 {
+						if one := mask & -mask; beside.Take(key, n.ID, one) {
+							out[i][trees[k]] |= one
+						}
 					}
 				}
 			}
 		}
 	}
 	return out
+}
+
+// stageUses returns the devices of a tree that instances of the running stage use.
+func stageUses(c *chooser, n *world.NodeState, t *world.DeviceTree) (mask uint64) {
+	for _, u := range n.Usages {
+		if len(u.Devices) > 0 && u.Owner.Namespace == c.namespace() && slices.ContainsFunc(c.jobs, func(j structs.WorkflowClaimJob) bool { return j.JobID == u.Owner.Job }) {
+			mask |= world.DeviceMask(t, u)
+		}
+	}
+	return mask
 }
 
 // nameParts names the devices of parts of nodes, those that are named already, by the nodes' places, or among those that are spare; it reports whether there are
