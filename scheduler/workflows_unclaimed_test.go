@@ -55,3 +55,27 @@ func TestGangStartsInWhatIsLeft(t *testing.T) {
 	w.submit("", "wf/1/b", 1, requests(50, 4000, 4000), ofStage)
 	w.wantPart(0, 4, 0)
 }
+
+// TestOneOfTheStageUsesWhatIdles: an instance for which the parts that are left have cores but too little of something else uses what idles of them, without a claim, with
+// what is free on the node, as a borrower does: it waited beside its own cores, since the disk reserved there was that of one instance.
+func TestOneOfTheStageUsesWhatIdles(t *testing.T) {
+	for _, awaited := range []bool{false, true} {
+		w := newWorkflows(t, 8, 0)
+		w.claim.Parts[0].DiskMB = 300
+		const id = "wf/1/a"
+		w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: id, Needs: structs.WorkflowPart{CPU: 8000, MemoryMB: 8000, DiskMB: 600}}}
+		if awaited {
+			w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: "wf/1/b", Starting: true, Needs: structs.WorkflowPart{CPU: 1000, MemoryMB: 100}})
+		}
+		w.set()
+		w.submit("", "fill", 8, requests(90, 1000, 1000))
+		w.submit("", id, 2, requests(50, 4000, 4000), ofStage)
+		want := "[:1 workflow:1]"
+		if awaited {
+			want = "[workflow:1]"
+		}
+		if by := w.byClaim(id); by != want || w.running("fill") != 0 {
+			t.Errorf("another job awaited %v: there run %s: %s", awaited, by, w.on())
+		}
+	}
+}

@@ -304,7 +304,7 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 func (j *judgement) taker(u *world.Usage) *world.Taker {
 	t := &world.Taker{
 		RequestName: u.Owner.RequestName, Ends: u.Ends, Entitled: u.Guaranteed(), Recognised: standing.Recognised(world.Base(j.e), u),
-		Borrows: cmp.Or(u.Owner.Terms.BorrowsFrom(), u.Owner.OfGang()),
+		Borrows: cmp.Or(u.Owner.Terms.BorrowsFrom(), u.Owner.OfRun()),
 	}
 	if u.Owner.Terms.Claim == structs.ClaimWorkflow {
 		t.Workflow = u.Owner.Terms.WorkflowKey()

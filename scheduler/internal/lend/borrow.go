@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -16,12 +17,12 @@ import (
 // Lender is a workflow from whose reservation a job may borrow, by one of its lend blocks; or whose own job it is.
 type Lender struct {
 	Claim *structs.WorkflowClaim
-	To    string // "": it is the job's own workflow, see ownOfGang
+	To    string // "": it is the job's own workflow, see Lenders
 	later bool   // more is lent in a later round
 }
 
 // Lenders returns the workflows that lend to instances of a group, those of the highest priority first. A job borrows by the first lend block that
-// names it; none lends to jobs of itself, but for gangs that use its reservation without a claim, or to system jobs.
+// names it; none lends to jobs of itself, but for those that use its reservation without a claim, or to system jobs.
 func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []Lender) {
 	if world.Workflows(w).Len() == 0 || in.Job.PerNode() {
 		return nil
@@ -40,7 +41,9 @@ func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Lender) int { return cmp.Compare(b.Claim.Priority, a.Claim.Priority) })
-	if own := ownOfGang(in, w, group); own != nil {
+	// An instance for which no part has room as a whole, as one was lost, or holds too little of one resource, uses what idles of its own without a claim if it
+	// finds no other room, with what is free beside that, as a borrower does.
+	if own := feasible.OwnWorkflow(w, in.Job); own != nil {
 		out = slices.Insert(out, 0, Lender{Claim: own})
 	}
 	return out

@@ -61,17 +61,8 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 	return nodes
 }
 
-// ownOfGang returns the reservation of the run that a group's job is of if it is of a gang; nil: it is not. A gang uses the reservation as a whole: where too few of
-// its members have room in the parts that are left, those that find no other room use what idles there without a claim, as those do that lost theirs.
-func ownOfGang(in *search.Input, w *world.World, group *structs.TaskGroup) *structs.WorkflowClaim {
-	if feasible.GangsOf(in.Job)[group.Name] == nil {
-		return nil
-	}
-	return feasible.OwnWorkflow(w, in.Job)
-}
-
 // spares reports whether so much idles of the reservation of a job's own workflow beside what its other jobs have still to take that one more instance may use it
-// without a claim.
+// without a claim. What the reservation has none of is taken from what is free.
 func (l *Lender) spares(e *world.Edit, a *search.Request) bool {
 	others := *l.Claim
 	others.Jobs = slices.DeleteFunc(slices.Clone(others.Jobs), func(j structs.WorkflowClaimJob) bool { return j.JobID == a.By.Job })
@@ -83,7 +74,7 @@ func (l *Lender) spares(e *world.Edit, a *search.Request) bool {
 			all, need, mhz = all.Plus(idle), a.NeedsOn(n), max(mhz, n.Capacity.MHzPerCore)
 		}
 	}
-	return all.Less(world.WorkflowEdit{E: e}.Awaited(&others, mhz)).Lacks(need) == ""
+	return all.Less(world.WorkflowEdit{E: e}.Awaited(&others, mhz)).Lacks(need.Within(all)) == ""
 }
 
 // leaving returns those borrowers that leave a node for an instance that needs so much of a reservation: first those above their share, and of them

@@ -40,7 +40,7 @@ type Taker struct {
 	// that it ranks above workflows' reservations that are pending, but for what those keep that were posted, in place of what they have lost.
 	Entitled, Recognised bool
 	// Workflow names the workflow whose reservation it uses, and Borrows the one from whose reservation it may borrow, or of which it may use what idles
-	// without a claim, as it is of a gang of its run; "": none.
+	// without a claim, as it is of its run; "": none.
 	Workflow, Borrows string
 }
 

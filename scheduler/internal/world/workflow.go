@@ -215,9 +215,9 @@ func (t *Taker) IsOf(workflow string) bool {
 	return workflow == (&Owner{RequestName: t.RequestName}).ofWorkflow()
 }
 
-// OfGang returns the key of the workflow of whose run it is, of a gang, without a claim; "": of none.
-func (h *Owner) OfGang() string {
-	if _, gang := h.Gang(); !gang || h.Terms.Claim != "" || h.Terms.WorkflowKey() != "" {
+// OfRun returns the key of the workflow of whose run it is, without a claim; "": of none.
+func (h *Owner) OfRun() string {
+	if h.Terms.Claim != "" || h.Terms.WorkflowKey() != "" {
 		return ""
 	}
 	return h.ofWorkflow()
