@@ -1,7 +1,9 @@
 package command
 
 import (
+	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -36,6 +38,28 @@ func (x initFile) write(e *env, args []string) int {
 	}
 	e.printf("Example %s written to %s\n", x.what, path)
 	return exitDone
+}
+
+// initBoth is the command that writes an example of what, in HCL or in JSON, to the file base with the language's ending.
+func initBoth(synopsis, example, what, base, inHCL, inJSON string, ignored ...string) spec {
+	return spec{
+		synopsis: synopsis,
+		usage:    "[<file>]", example: example, local: true,
+		details: exampleDetails,
+		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
+			asJSON := fs.Bool("json", false, "write JSON, not HCL")
+			for _, name := range ignored {
+				fs.Bool(name, false, "accepted, for scripts made for Nomad")
+			}
+			return func(_ context.Context, e *env, args []string) int {
+				x := initFile{base + ".hcl", inHCL, what}
+				if *asJSON {
+					x = initFile{base + ".json", inJSON, what}
+				}
+				return x.write(e, args)
+			}
+		},
+	}
 }
 
 // createFile writes a file that must not be there yet.

@@ -2,10 +2,8 @@ package command
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"time"
 
@@ -128,20 +126,5 @@ func nodePoolOfJSON(src []byte) (*structs.NodePool, error) {
 }
 
 func nodePoolInit() spec {
-	return spec{
-		synopsis: "Write an example node pool file",
-		usage:    "[<file>]", example: "gpu.nomad.hcl", local: true,
-		details: exampleDetails,
-		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			asJSON := fs.Bool("json", false, "write JSON, not HCL")
-			fs.Bool("short", false, "accepted, for scripts made for Nomad")
-			return func(_ context.Context, e *env, args []string) int {
-				path, text := "pool.nomad.hcl", examples.NodePool
-				if *asJSON {
-					path, text = "pool.nomad.json", examples.NodePoolJSON
-				}
-				return initFile{path, text, "node pool specification"}.write(e, args)
-			}
-		},
-	}
+	return initBoth("Write an example node pool file", "gpu.nomad.hcl", "node pool specification", "pool.nomad", examples.NodePool, examples.NodePoolJSON, "short")
 }

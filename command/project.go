@@ -192,19 +192,5 @@ func projectDelete() spec {
 }
 
 func projectInit() spec {
-	return spec{
-		synopsis: "Write an example file of a project and its flow",
-		usage:    "[<file>]", example: "chip.hcl", local: true,
-		details: exampleDetails,
-		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			asJSON := fs.Bool("json", false, "write JSON, not HCL")
-			return func(_ context.Context, e *env, args []string) int {
-				path, text := "project.nomad.hcl", examples.Project
-				if *asJSON {
-					path, text = "project.nomad.json", examples.ProjectJSON
-				}
-				return initFile{path, text, "project"}.write(e, args)
-			}
-		},
-	}
+	return initBoth("Write an example file of a project and its flow", "chip.hcl", "project", "project.nomad", examples.Project, examples.ProjectJSON)
 }

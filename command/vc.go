@@ -125,19 +125,5 @@ func vcDelete() spec {
 }
 
 func vcInit() spec {
-	return spec{
-		synopsis: "Write an example file of a virtual cluster",
-		usage:    "[<file>]", example: "team-a.hcl", local: true,
-		details: exampleDetails,
-		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			asJSON := fs.Bool("json", false, "write JSON, not HCL")
-			return func(_ context.Context, e *env, args []string) int {
-				path, text := "vc.nomad.hcl", examples.VirtualCluster
-				if *asJSON {
-					path, text = "vc.nomad.json", examples.VirtualClusterJSON
-				}
-				return initFile{path, text, "virtual cluster"}.write(e, args)
-			}
-		},
-	}
+	return initBoth("Write an example file of a virtual cluster", "team-a.hcl", "virtual cluster", "vc.nomad", examples.VirtualCluster, examples.VirtualClusterJSON)
 }

@@ -55,6 +55,9 @@ func (m *WriteMeta) ReplyIndex() uint64 { return m.Index }
 // ReplyIndex returns the index of the state that a reply is of, as of a [WriteMeta].
 func (m *QueryMeta) ReplyIndex() uint64 { return m.Index }
 
+// ReplyMeta returns what every reply to a query has, for what treats all replies alike.
+func (m *QueryMeta) ReplyMeta() *QueryMeta { return m }
+
 // ReplyIndex returns the index of the state that the plan is of, as of a [WriteMeta].
 func (r *JobPlanReply) ReplyIndex() uint64 { return r.Index }
 

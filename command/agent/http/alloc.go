@@ -10,18 +10,14 @@ func allocList(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.AllocListReply
 	args := structs.ListRequest{QueryOptions: r.opts, Fields: fields}
-	if err := r.read(wire.MethodAllocList, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Allocations), nil
+	return readList(r, wire.MethodAllocList, &args, func(a *structs.AllocListReply) []*structs.AllocListStub { return a.Allocations })
 }
 
 func allocGet(r *request) (any, error) {
 	var reply structs.AllocReply
 	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodAllocGet, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodAllocGet, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Alloc == nil {

@@ -8,7 +8,7 @@ import (
 // operatorCheck checks the leader's state, or with ?stale that of the server that is called.
 func operatorCheck(r *request) (any, error) {
 	var reply structs.CheckReply
-	if err := r.read(wire.MethodCheck, &structs.CheckRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodCheck, &structs.CheckRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Report != nil {

@@ -81,14 +81,44 @@ func list[T any](items []T) []T {
 	return items
 }
 
+// queryReply is the reply of a call that reads.
+type queryReply interface{ ReplyMeta() *structs.QueryMeta }
+
 // read makes a call that reads, and puts its meta into the headers, also when
 // the handler then finds nothing in the reply.
-func (r *request) read(method string, args, reply any, meta *structs.QueryMeta) error {
+func (r *request) read(method string, args any, reply queryReply) error {
 	if err := r.s.cfg.Backend.Call(r.Context(), method, args, reply); err != nil {
 		return err
 	}
-	r.setMeta(*meta)
+	r.setMeta(*reply.ReplyMeta())
 	return nil
+}
+
+// readByID reads what the ID in the path names: found returns it from the reply, or nil where there is no such thing, of which thing is the name.
+func readByID[R, V any, P interface {
+	*R
+	queryReply
+}](r *request, method, thing string, found func(P) *V) (any, error) {
+	reply := P(new(R))
+	if err := r.read(method, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, reply); err != nil {
+		return nil, err
+	}
+	if v := found(reply); v != nil {
+		return v, nil
+	}
+	return nil, notFound(thing)
+}
+
+// readList reads a list, which items returns from the reply.
+func readList[R, V any, P interface {
+	*R
+	queryReply
+}](r *request, method string, args any, items func(P) []V) (any, error) {
+	reply := P(new(R))
+	if err := r.read(method, args, reply); err != nil {
+		return nil, err
+	}
+	return list(items(reply)), nil
 }
 
 // queryClient makes a call that a client answers, who knows no index, and nothing of leaders.

@@ -10,12 +10,8 @@ func (r *request) evalFilter() structs.EvalListRequest {
 }
 
 func evalList(r *request) (any, error) {
-	var reply structs.EvalListReply
 	args := r.evalFilter()
-	if err := r.read(wire.MethodEvalList, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Evaluations), nil
+	return readList(r, wire.MethodEvalList, &args, func(a *structs.EvalListReply) []*structs.Evaluation { return a.Evaluations })
 }
 
 func evalDelete(r *request) (any, error) {
@@ -37,7 +33,7 @@ func evalDelete(r *request) (any, error) {
 func evalCount(r *request) (any, error) {
 	var reply structs.CountReply
 	args := r.evalFilter()
-	if err := r.read(wire.MethodEvalCount, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodEvalCount, &args, &reply); err != nil {
 		return nil, err
 	}
 	return &reply, nil
@@ -50,7 +46,7 @@ func evalGet(r *request) (any, error) {
 	}
 	var reply structs.EvalReply
 	args := structs.EvalGetRequest{ID: r.id(), Related: related, QueryOptions: r.opts}
-	if err := r.read(wire.MethodEvalGet, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodEvalGet, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Eval == nil {
@@ -60,10 +56,5 @@ func evalGet(r *request) (any, error) {
 }
 
 func evalAllocs(r *request) (any, error) {
-	var reply structs.AllocListReply
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodEvalAllocs, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Allocations), nil
+	return readList(r, wire.MethodEvalAllocs, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, func(a *structs.AllocListReply) []*structs.AllocListStub { return a.Allocations })
 }

@@ -27,11 +27,7 @@ func virtualClusterShift(r *request) (any, error) {
 }
 
 func exchangeList(r *request) (any, error) {
-	var reply structs.ExchangeListReply
-	if err := r.read(wire.MethodExchangeList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Exchanges), nil
+	return readList(r, wire.MethodExchangeList, &structs.ListRequest{QueryOptions: r.opts}, func(a *structs.ExchangeListReply) []*structs.Exchange { return a.Exchanges })
 }
 
 func exchangeOffer(r *request) (any, error) { return r.exchangePut(false) }

@@ -16,7 +16,7 @@ func jobExplain(r *request) (any, error) {
 	}
 	args := structs.JobExplainRequest{ID: r.id(), Group: r.query.Get("group"), NoRemedies: !remedies, QueryOptions: r.opts}
 	var reply structs.JobExplainReply
-	if err := r.read(wire.MethodJobExplain, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodJobExplain, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Explanation == nil {
@@ -35,13 +35,5 @@ func jobExplain(r *request) (any, error) {
 
 // allocExplain answers why an allocation is where it is, and what it may lose that to.
 func allocExplain(r *request) (any, error) {
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	var reply structs.AllocExplainReply
-	if err := r.read(wire.MethodAllocExplain, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	if reply.Explanation == nil {
-		return nil, notFound("alloc")
-	}
-	return reply.Explanation, nil
+	return readByID(r, wire.MethodAllocExplain, "alloc", func(a *structs.AllocExplainReply) *structs.AllocExplanation { return a.Explanation })
 }

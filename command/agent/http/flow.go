@@ -6,22 +6,11 @@ import (
 )
 
 func flowList(r *request) (any, error) {
-	var reply structs.FlowListReply
-	if err := r.read(wire.MethodFlowList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Flows), nil
+	return readList(r, wire.MethodFlowList, &structs.ListRequest{QueryOptions: r.opts}, func(a *structs.FlowListReply) []*structs.Flow { return a.Flows })
 }
 
 func flowGet(r *request) (any, error) {
-	var reply structs.FlowReply
-	if err := r.read(wire.MethodFlowGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	if reply.Flow == nil {
-		return nil, notFound("flow")
-	}
-	return reply.Flow, nil
+	return readByID(r, wire.MethodFlowGet, "flow", func(a *structs.FlowReply) *structs.Flow { return a.Flow })
 }
 
 // flowUpsert makes or replaces the flow of the path.

@@ -21,7 +21,7 @@ func forecast(r *request) (any, error) {
 		}
 	}
 	var reply structs.ForecastReply
-	if err := r.read(wire.MethodForecast, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodForecast, &args, &reply); err != nil {
 		return nil, err
 	}
 	out := structs.ForecastAnswer{Forecast: reply.Forecast, Why: reply.Why, Newer: list(reply.Newer), NewerCount: reply.NewerCount}

@@ -17,12 +17,8 @@ func jobList(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.JobListReply
 	args := structs.ListRequest{QueryOptions: r.opts, Fields: fields}
-	if err := r.read(wire.MethodJobList, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Jobs), nil
+	return readList(r, wire.MethodJobList, &args, func(a *structs.JobListReply) []*structs.JobListStub { return a.Jobs })
 }
 
 // jobParse turns a job file into JSON. Warnings go into a header: Nomad's clients
@@ -156,15 +152,7 @@ func jobPlan(r *request) (any, error) {
 }
 
 func jobGet(r *request) (any, error) {
-	var reply structs.JobReply
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodJobGet, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	if reply.Job == nil {
-		return nil, notFound("job")
-	}
-	return reply.Job, nil
+	return readByID(r, wire.MethodJobGet, "job", func(a *structs.JobReply) *structs.Job { return a.Job })
 }
 
 func jobStop(r *request) (any, error) {
@@ -202,7 +190,7 @@ func jobVersions(r *request) (any, error) {
 	}
 	var reply structs.JobVersionsReply
 	args := structs.JobVersionsRequest{ID: r.id(), Diffs: diffs, QueryOptions: r.opts}
-	if err := r.read(wire.MethodJobVersions, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodJobVersions, &args, &reply); err != nil {
 		return nil, err
 	}
 	if len(reply.Versions) == 0 {
@@ -216,33 +204,16 @@ func jobAllocs(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.AllocListReply
 	args := structs.JobAllocsRequest{ID: r.id(), All: all, QueryOptions: r.opts}
-	if err := r.read(wire.MethodJobAllocs, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Allocations), nil
+	return readList(r, wire.MethodJobAllocs, &args, func(a *structs.AllocListReply) []*structs.AllocListStub { return a.Allocations })
 }
 
 func jobEvals(r *request) (any, error) {
-	var reply structs.EvalListReply
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodJobEvals, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Evaluations), nil
+	return readList(r, wire.MethodJobEvals, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, func(a *structs.EvalListReply) []*structs.Evaluation { return a.Evaluations })
 }
 
 func jobSummary(r *request) (any, error) {
-	var reply structs.JobSummaryReply
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodJobSummary, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	if reply.JobSummary == nil {
-		return nil, notFound("job")
-	}
-	return reply.JobSummary, nil
+	return readByID(r, wire.MethodJobSummary, "job", func(a *structs.JobSummaryReply) *structs.JobSummary { return a.JobSummary })
 }
 
 func jobEvaluate(r *request) (any, error) {
@@ -269,15 +240,7 @@ func (r *request) sameJob(id string) error {
 }
 
 func jobScaleStatus(r *request) (any, error) {
-	var reply structs.JobScaleStatusReply
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodJobScaleStatus, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	if reply.JobScaleStatus == nil {
-		return nil, notFound("job")
-	}
-	return reply.JobScaleStatus, nil
+	return readByID(r, wire.MethodJobScaleStatus, "job", func(a *structs.JobScaleStatusReply) *structs.JobScaleStatus { return a.JobScaleStatus })
 }
 
 func jobScale(r *request) (any, error) {
@@ -362,7 +325,7 @@ func jobSubmission(r *request) (any, error) {
 	}
 	var reply structs.JobSubmissionReply
 	args := structs.JobSubmissionRequest{ID: r.id(), Version: version, QueryOptions: r.opts}
-	if err := r.read(wire.MethodJobSubmission, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodJobSubmission, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Submission == nil {

@@ -6,16 +6,12 @@ import (
 )
 
 func licenseList(r *request) (any, error) {
-	var reply structs.LicenseListReply
-	if err := r.read(wire.MethodLicenseList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Licenses), nil
+	return readList(r, wire.MethodLicenseList, &structs.ListRequest{QueryOptions: r.opts}, func(a *structs.LicenseListReply) []*structs.LicenseStub { return a.Licenses })
 }
 
 func licenseGet(r *request) (any, error) {
 	var reply structs.LicenseReply
-	if err := r.read(wire.MethodLicenseGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodLicenseGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	if reply.License == nil {

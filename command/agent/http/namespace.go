@@ -6,22 +6,11 @@ import (
 )
 
 func namespaceList(r *request) (any, error) {
-	var reply structs.NamespaceListReply
-	if err := r.read(wire.MethodNamespaceList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Namespaces), nil
+	return readList(r, wire.MethodNamespaceList, &structs.ListRequest{QueryOptions: r.opts}, func(a *structs.NamespaceListReply) []*structs.Namespace { return a.Namespaces })
 }
 
 func namespaceGet(r *request) (any, error) {
-	var reply structs.NamespaceReply
-	if err := r.read(wire.MethodNamespaceGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	if reply.Definition == nil {
-		return nil, notFound("namespace")
-	}
-	return reply.Definition, nil
+	return readByID(r, wire.MethodNamespaceGet, "namespace", func(a *structs.NamespaceReply) *structs.Namespace { return a.Definition })
 }
 
 // namespaceUpsert makes or replaces the namespace of the path or, without one there, of the body.

@@ -13,12 +13,8 @@ func nodeList(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.NodeListReply
 	args := structs.ListRequest{QueryOptions: r.opts, Fields: fields}
-	if err := r.read(wire.MethodNodeList, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Nodes), nil
+	return readList(r, wire.MethodNodeList, &args, func(a *structs.NodeListReply) []*structs.NodeListStub { return a.Nodes })
 }
 
 // shownNode is a node as Nomad's API shows it: with the old Drain flag, and
@@ -32,7 +28,7 @@ type shownNode struct {
 func nodeGet(r *request) (any, error) {
 	var reply structs.NodeReply
 	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodNodeGet, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodNodeGet, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Node == nil {
@@ -42,12 +38,7 @@ func nodeGet(r *request) (any, error) {
 }
 
 func nodeAllocs(r *request) (any, error) {
-	var reply structs.AllocsReply
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodNodeAllocs, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Allocs), nil
+	return readList(r, wire.MethodNodeAllocs, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, func(a *structs.AllocsReply) []*structs.Allocation { return a.Allocs })
 }
 
 // nodeChanged answers a change of a node.

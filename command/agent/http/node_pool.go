@@ -6,23 +6,11 @@ import (
 )
 
 func poolList(r *request) (any, error) {
-	var reply structs.NodePoolListReply
-	if err := r.read(wire.MethodNodePoolList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.NodePools), nil
+	return readList(r, wire.MethodNodePoolList, &structs.ListRequest{QueryOptions: r.opts}, func(a *structs.NodePoolListReply) []*structs.NodePool { return a.NodePools })
 }
 
 func poolGet(r *request) (any, error) {
-	var reply structs.NodePoolReply
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodNodePoolGet, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	if reply.NodePool == nil {
-		return nil, notFound("node pool")
-	}
-	return reply.NodePool, nil
+	return readByID(r, wire.MethodNodePoolGet, "node pool", func(a *structs.NodePoolReply) *structs.NodePool { return a.NodePool })
 }
 
 // poolUpsert makes a node pool or replaces it. Its body is the pool; where the path names it, the body need not.
@@ -49,12 +37,8 @@ func poolNodes(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.NodeListReply
 	args := structs.NodePoolListRequest{Name: r.id(), ListRequest: structs.ListRequest{QueryOptions: r.opts, Fields: fields}}
-	if err := r.read(wire.MethodNodePoolNodes, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Nodes), nil
+	return readList(r, wire.MethodNodePoolNodes, &args, func(a *structs.NodeListReply) []*structs.NodeListStub { return a.Nodes })
 }
 
 // poolJobs lists the jobs that name the pool: those of "all" are the ones that name it.
@@ -63,10 +47,6 @@ func poolJobs(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var reply structs.JobListReply
 	args := structs.NodePoolListRequest{Name: r.id(), ListRequest: structs.ListRequest{QueryOptions: r.opts, Fields: fields}}
-	if err := r.read(wire.MethodNodePoolJobs, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Jobs), nil
+	return readList(r, wire.MethodNodePoolJobs, &args, func(a *structs.JobListReply) []*structs.JobListStub { return a.Jobs })
 }

@@ -12,7 +12,7 @@ import (
 
 func statusLeader(r *request) (any, error) {
 	var reply structs.StringReply
-	if err := r.read(wire.MethodLeader, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodLeader, &structs.EmptyRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	return reply.Value, nil
@@ -24,7 +24,7 @@ func regionList(r *request) (any, error) { return r.strings(wire.MethodRegions) 
 
 func (r *request) strings(method string) (any, error) {
 	var reply structs.StringsReply
-	if err := r.read(method, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(method, &structs.EmptyRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	return list(reply.Values), nil
@@ -33,7 +33,7 @@ func (r *request) strings(method string) (any, error) {
 // signingKeys answers the keys that the servers sign with, as RFC 7517 writes them.
 func signingKeys(r *request) (any, error) {
 	var reply structs.SigningKeysReply
-	if err := r.read(wire.MethodSigningKeys, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodSigningKeys, &structs.EmptyRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	return structs.JSONWebKeySet{Keys: list(reply.Keys)}, nil
@@ -41,7 +41,7 @@ func signingKeys(r *request) (any, error) {
 
 func schedulerConfigGet(r *request) (any, error) {
 	var reply structs.SchedulerConfigReply
-	if err := r.read(wire.MethodSchedulerGet, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodSchedulerGet, &structs.EmptyRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	return &reply, nil
@@ -150,9 +150,5 @@ func systemReconcile(r *request) (any, error) {
 }
 
 func historyList(r *request) (any, error) {
-	var reply structs.HistoryReply
-	if err := r.read(wire.MethodHistoryList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Records), nil
+	return readList(r, wire.MethodHistoryList, &structs.ListRequest{QueryOptions: r.opts}, func(a *structs.HistoryReply) []*structs.HistoryRecord { return a.Records })
 }

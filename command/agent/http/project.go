@@ -13,7 +13,7 @@ func shownProject(p *structs.ProjectStatus) *structs.ProjectStatus {
 
 func projectList(r *request) (any, error) {
 	var reply structs.ProjectListReply
-	if err := r.read(wire.MethodProjectList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodProjectList, &structs.ListRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	for _, p := range reply.Projects {
@@ -24,7 +24,7 @@ func projectList(r *request) (any, error) {
 
 func projectGet(r *request) (any, error) {
 	var reply structs.ProjectReply
-	if err := r.read(wire.MethodProjectGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodProjectGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Project == nil {
@@ -69,7 +69,7 @@ func projectDelete(r *request) (any, error) {
 func projectCalendar(r *request) (any, error) {
 	var reply structs.ProjectCalendarReply
 	args := structs.ProjectCalendarQuery{Project: r.id(), Week: r.query.Get("week"), QueryOptions: r.opts}
-	if err := r.read(wire.MethodProjectCalendar, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodProjectCalendar, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Calendar == nil {
@@ -107,7 +107,7 @@ func projectCalendarEdit(r *request) (any, error) {
 
 func projectEdits(r *request) (any, error) {
 	var reply structs.ProjectEditsReply
-	if err := r.read(wire.MethodProjectEdits, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodProjectEdits, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Edits == nil {
@@ -123,7 +123,7 @@ func projectEdits(r *request) (any, error) {
 func projectReport(r *request) (any, error) {
 	var reply structs.ProjectReportReply
 	args := structs.ProjectReportQuery{Project: r.id(), Week: r.query.Get("week"), QueryOptions: r.opts}
-	if err := r.read(wire.MethodProjectReport, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodProjectReport, &args, &reply); err != nil {
 		return nil, err
 	}
 	if reply.Report == nil {

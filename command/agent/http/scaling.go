@@ -6,22 +6,10 @@ import (
 )
 
 func scalingPolicies(r *request) (any, error) {
-	var reply structs.ScalingPolicyListReply
 	args := structs.ScalingPolicyListRequest{Job: r.query.Get("job"), Type: r.query.Get("type"), QueryOptions: r.opts}
-	if err := r.read(wire.MethodScalingList, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Policies), nil
+	return readList(r, wire.MethodScalingList, &args, func(a *structs.ScalingPolicyListReply) []*structs.ScalingPolicyListStub { return a.Policies })
 }
 
 func scalingPolicy(r *request) (any, error) {
-	var reply structs.ScalingPolicyReply
-	args := structs.IDRequest{ID: r.id(), QueryOptions: r.opts}
-	if err := r.read(wire.MethodScalingGet, &args, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	if reply.Policy == nil {
-		return nil, notFound("policy")
-	}
-	return reply.Policy, nil
+	return readByID(r, wire.MethodScalingGet, "policy", func(a *structs.ScalingPolicyReply) *structs.ScalingPolicy { return a.Policy })
 }

@@ -37,7 +37,7 @@ func (r *request) search(args structs.SearchRequest) (any, error) {
 	// The text searched for stands in its own field.
 	args.QueryOptions.Prefix = ""
 	var reply structs.SearchReply
-	if err := r.read(wire.MethodSearch, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodSearch, &args, &reply); err != nil {
 		return nil, err
 	}
 	out := found{Truncations: reply.Truncations, QueryMeta: reply.QueryMeta, Matches: reply.Matches}

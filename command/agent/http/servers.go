@@ -103,7 +103,7 @@ func agentForceLeave(r *request) (any, error) {
 
 func autopilotConfigGet(r *request) (any, error) {
 	var reply structs.AutopilotConfigReply
-	if err := r.read(wire.MethodAutopilotGet, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodAutopilotGet, &structs.EmptyRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	return &reply.Config, nil
@@ -141,7 +141,7 @@ func autopilotConfigSet(r *request) (any, error) {
 // the same.
 func autopilotHealth(r *request) (any, error) {
 	var reply structs.AutopilotHealthReply
-	if err := r.read(wire.MethodAutopilotHealth, &structs.EmptyRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodAutopilotHealth, &structs.EmptyRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	reply.Health.Servers, reply.Health.Voters = list(reply.Health.Servers), list(reply.Health.Voters)

@@ -36,7 +36,7 @@ func topologyNode(r *request) (any, error) {
 func (r *request) topology(args *structs.TopologyRequest) (*structs.TopologyReply, error) {
 	args.QueryOptions = r.opts
 	var reply structs.TopologyReply
-	if err := r.read(wire.MethodTopology, args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodTopology, args, &reply); err != nil {
 		return nil, err
 	}
 	if t := reply.Topology; t != nil {

@@ -7,7 +7,7 @@ import (
 
 func virtualClusterList(r *request) (any, error) {
 	var reply structs.VirtualClusterListReply
-	if err := r.read(wire.MethodVirtualClusterList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodVirtualClusterList, &structs.ListRequest{QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	for _, vc := range reply.VirtualClusters {
@@ -19,7 +19,7 @@ func virtualClusterList(r *request) (any, error) {
 
 func virtualClusterGet(r *request) (any, error) {
 	var reply structs.VirtualClusterReply
-	if err := r.read(wire.MethodVirtualClusterGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodVirtualClusterGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	vc := reply.VirtualCluster

@@ -40,7 +40,7 @@ func whatIf(r *request) (any, error) {
 		}
 	}
 	var reply structs.WhatIfReply
-	if err := r.read(wire.MethodWhatIf, &args, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodWhatIf, &args, &reply); err != nil {
 		return nil, err
 	}
 	w := reply.WhatIf

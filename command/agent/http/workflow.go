@@ -8,16 +8,12 @@ import (
 )
 
 func workflowList(r *request) (any, error) {
-	var reply structs.WorkflowListReply
-	if err := r.read(wire.MethodWorkflowList, &structs.ListRequest{QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
-		return nil, err
-	}
-	return list(reply.Workflows), nil
+	return readList(r, wire.MethodWorkflowList, &structs.ListRequest{QueryOptions: r.opts}, func(a *structs.WorkflowListReply) []*structs.WorkflowStub { return a.Workflows })
 }
 
 func workflowGet(r *request) (any, error) {
 	var reply structs.WorkflowGetReply
-	if err := r.read(wire.MethodWorkflowGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply, &reply.QueryMeta); err != nil {
+	if err := r.read(wire.MethodWorkflowGet, &structs.IDRequest{ID: r.id(), QueryOptions: r.opts}, &reply); err != nil {
 		return nil, err
 	}
 	w := reply.Workflow
