@@ -166,7 +166,7 @@ func causeBars(f *trace.ForecastFigures) string {
 // shortCauses are causes as a bar has room for them.
 var shortCauses = map[string]string{
 	trace.CauseArrived: "came, ranks higher", trace.CauseCame: "came, backfill", trace.CausePassed: "backfill", trace.CauseOvertaken: "ranked higher later",
-	trace.CauseReserved: "reserved", trace.CauseAside: "backfill elsewhere", trace.CauseElsewhere: "higher, elsewhere", trace.CauseDelayed: "late itself", trace.CauseUnknown: "not known",
+	trace.CauseReserved: "reserved", trace.CausePassedElsewhere: "backfill elsewhere", trace.CauseElsewhere: "higher, elsewhere", trace.CauseDelayed: "late itself", trace.CauseUnknown: "not known",
 }
 
 // leadTable lists errors by how long it still was until the start.

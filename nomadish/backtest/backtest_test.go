@@ -164,7 +164,7 @@ func TestCauseElsewhere(t *testing.T) {
 		{trace.CauseElsewhere, []*trace.Row{
 			on("P100", row("fills", 0, 8, 120, 120)), on("V100", row("ends", 0, 8, 32, 200)), row("first", 28, 1, 300, 300), on("V100", row("waits", 29, 8, 10, 60)),
 		}},
-		{trace.CauseAside, []*trace.Row{
+		{trace.CausePassedElsewhere, []*trace.Row{
 			on("P100", row("fills", 0, 8, 120, 120)), on("V100", row("ends", 0, 4, 32, 200)), on("V100", row("stays", 0, 4, 200, 200)),
 			on("V100", row("waits", 28, 8, 10, 60)), row("passes", 29, 1, 300, 300),
 		}},

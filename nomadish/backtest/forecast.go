@@ -156,7 +156,7 @@ func (b *backtest) judge(m *made, q *structs.RequestForecast, j *job) cause {
 				continue
 			}
 			why := b.why(m, j, p, was != nil, m.stays.After(name, at))
-			if root, late := m.causes[p.job.id]; late && (why == trace.CauseDelayed || why == trace.CauseElsewhere || why == trace.CauseAside) {
+			if root, late := m.causes[p.job.id]; late && (why == trace.CauseDelayed || why == trace.CauseElsewhere || why == trace.CausePassedElsewhere) {
 				note(root.of, name+": late itself: "+root.of, false)
 				continue
 			}
@@ -214,7 +214,7 @@ func (b *backtest) why(m *made, j *job, p *placed, wasElsewhere, wasLater bool) 
 	case wasElsewhere && higher:
 		return trace.CauseElsewhere
 	case wasElsewhere:
-		return trace.CauseAside
+		return trace.CausePassedElsewhere
 	case wasLater && higher:
 		return trace.CauseOvertaken
 	case wasLater:

@@ -54,20 +54,20 @@ type ForecastAccuracy struct {
 
 // Why a job starts later than was forecast at the latest.
 const (
-	CauseArrived   = "a job that came after the forecast and ranks higher"
-	CauseCame      = "backfill by a job that came after the forecast"
-	CausePassed    = "backfill by a job that was forecast to start later"
-	CauseOvertaken = "a job that was forecast to start later, and ranked higher by then"
-	CauseReserved  = "its room was reserved for another job"
-	CauseDelayed   = "a job that was forecast to have ended started late itself, for a cause that is not known"
-	CauseAside     = "backfill by a job that was forecast to run on another node then"
-	CauseElsewhere = "a job that ranks higher, and was forecast to run on another node then"
-	CauseUnknown   = "not known"
+	CauseArrived         = "a job that came after the forecast and ranks higher"
+	CauseCame            = "backfill by a job that came after the forecast"
+	CausePassed          = "backfill by a job that was forecast to start later"
+	CauseOvertaken       = "a job that was forecast to start later, and ranked higher by then"
+	CauseReserved        = "its room was reserved for another job"
+	CauseDelayed         = "a job that was forecast to have ended started late itself, for a cause that is not known"
+	CausePassedElsewhere = "backfill by a job that was forecast to run on another node then"
+	CauseElsewhere       = "a job that ranks higher, and was forecast to run on another node then"
+	CauseUnknown         = "not known"
 )
 
 // Causes are all of them, the strongest first.
 func Causes() []string {
-	return []string{CauseArrived, CauseCame, CausePassed, CauseAside, CauseOvertaken, CauseReserved, CauseElsewhere, CauseDelayed, CauseUnknown}
+	return []string{CauseArrived, CauseCame, CausePassed, CausePassedElsewhere, CauseOvertaken, CauseReserved, CauseElsewhere, CauseDelayed, CauseUnknown}
 }
 
 // CauseCount is how often a cause was that of a late start. Direct is how often it was that of the job itself; else it was that of a job on whose end it waited.
