@@ -26,7 +26,7 @@ var (
 )
 
 func init() {
-	flag.StringVar(&Bin, "bin", "", "the nomadish binary to test; built when empty")
+	flag.StringVar(&Bin, "bin", "", "the nomadish binary to test, from the root of the checkout; built when empty")
 	flag.BoolVar(&FaultsLong, "faults", false, "run the tests of faults as long as the faults last in earnest (make faults)")
 	flag.StringVar(&logsTo, "logs", "", "a directory for the agents' logs of tests that fail")
 }
@@ -51,6 +51,12 @@ func run(m *testing.M) int {
 		if err := provide(Bin); err != nil {
 			fmt.Fprintf(os.Stderr, "the binary to test: %v\n", err)
 			return 1
+		}
+	}
+	if !filepath.IsAbs(Bin) { // agents and commands run in other directories
+		var err error
+		if Bin, err = filepath.Abs(filepath.Join(root, Bin)); err != nil {
+			panic(err)
 		}
 	}
 	code := m.Run()
