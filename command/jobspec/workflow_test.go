@@ -169,7 +169,10 @@ func TestWrongWorkflow(t *testing.T) {
 	f("stage \"s\" {\n  job \"a\" {\n    group \"g\" {\n      task \"t\" {}\n    }\n  }\n}\n", `w.hcl:8:7: job "a" > group "g" > task "t": driver`)
 	f("stage \"s\" {\n  job \"a\" {\n    depends_on = [\"b\"]\n    TASK\n  }\n  job \"b\" {\n    depends_on = [\"a\"]\n    TASK\n  }\n}\n", "jobs wait for each other: a → b → a")
 	f("stage \"s\" {\n  job_file = \"none.hcl\"\n}\n", `w.hcl:6:3: workflow "chip" > stage "s": job_file: no such file`)
-	f("stage \"s\" {\n  job \"a\" {\n    job_file = \"none.hcl\"\n    TASK\n  }\n}\n", `job_file: the job has groups or tasks beside the file`)
+	f("stage \"s\" {\n  job \"a\" {\n    job_file = \"none.hcl\"\n    TASK\n  }\n}\n", `w.hcl:8:5: workflow "chip" > stage "s" > job "a": group: job_file is stated, too, and that file has the whole job: state it there`)
+	f("stage \"s\" {\n  job \"a\" {\n    job_file   = \"none.hcl\"\n    retries    = 1\n    depends_on = []\n    priority   = 5\n    constraint {\n      distinct_hosts = true\n    }\n  }\n}\n",
+		"w.hcl:10:5: workflow \"chip\" > stage \"s\" > job \"a\": priority: job_file is stated, too, and that file has the whole job: state it there, or leave job_file out\n"+
+			"w.hcl:11:5: workflow \"chip\" > stage \"s\" > job \"a\": constraint: job_file is stated, too")
 	f(stage+"}\njob \"x\" {\n", "a job at the top of a file is no workflow")
 	f("stage \"s\" { job \"a\" {\n    TASK\n  }\n}\n", `w.hcl:5:13: a block in a block begins on a line of its own`)
 	f(stage+"}\nworkflow \"y\" {\n", "a file may hold only one workflow; the first is on line 4")
