@@ -349,7 +349,12 @@ func (f *WorkflowFile) Placed(err error) error {
 		path, rest = structs.ChildPath(path, what, name, -1), strings.TrimPrefix(quoted[len(prefix):], ": ")
 	}
 	if to, after, ok := lendOf(rest); ok {
-		if i := slices.IndexFunc(f.Workflow.Lend, func(l *structs.WorkflowLend) bool { return l.To == to }); i >= 0 {
+		is := func(l *structs.WorkflowLend) bool { return l.To == to }
+		i := slices.IndexFunc(f.Workflow.Lend, is)
+		if after == structs.LendStatedTwice { // where it is stated again
+			i += 1 + slices.IndexFunc(f.Workflow.Lend[i+1:], is)
+		}
+		if i >= 0 {
 			path, rest = structs.ChildPath(path, "lend", "", i), after
 		}
 	}

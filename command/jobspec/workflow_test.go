@@ -161,6 +161,7 @@ func TestWrongWorkflow(t *testing.T) {
 	f("lend {\n  to = \"team:x\"\n}\n"+stage, `workflow "chip": lend "team:x": to: must be a kind and a name`)
 	f("lend {\n  to = \"group:x\"\n}\nlend {\n  to    = \"group:y\"\n  share = 1\n}\n"+stage, `w.hcl:5:1: workflow "chip": lend "group:x": share: it is 0 or not stated, and others have one`)
 	f("lend {\n  to    = \"group:x\"\n  share = 1\n}\nlend {\n  to    = \"group:y\"\n  share = 0\n}\n"+stage, `w.hcl:11:3: workflow "chip": lend "group:y": share: it is 0`)
+	f("lend {\n  to = \"group:x\"\n}\nlend {\n  to = \"group:y\"\n}\nlend {\n  to = \"group:x\"\n}\n"+stage, `w.hcl:11:1: workflow "chip": lend "group:x": it is stated twice`)
 	f("lend {\n  to    = \"group:y\"\n  share = 0\n}\n"+stage, `w.hcl:7:3: workflow "chip" > lend[0]: share: must be 1 to 1000000, not 0: leave it out`)
 	f(stage+stage, `w.hcl:17:1: workflow "chip": two stages have the name "s"; the first is on line 5`)
 	f(stage+strings.Replace(stage, `"s"`, `"s2"`, 1), `w.hcl:18:3: workflow "chip": two jobs have the name "a"; the first is on line 6`)
