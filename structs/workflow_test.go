@@ -130,7 +130,9 @@ func TestWorkflowPlanMHz(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.CountMHz(p, reserved, 1000)
-		text := func(r WorkflowResources) string { return fmt.Sprintf("%d cores %d MHz %d MiB", r.Cores, r.CPU, r.DiskMB) }
+		text := func(r WorkflowResources) string {
+			return fmt.Sprintf("%d cores %d MHz %d MiB", r.Cores, r.CPU, r.DiskMB)
+		}
 		if got := text(p.Reserved) + "; " + text(p.Stages[0].Lends) + "; " + text(p.Stages[1].Lends); got != want || p.MHzPerCore != 1000 {
 			t.Errorf("%d MHz: have %s, want %s", reserved, got, want)
 		}
