@@ -8,14 +8,18 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/api"
+	"github.com/nomadish/nomadish/internal/printable"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // jobOfWorkflow returns the error of a command that has not found a job: where the name is that of a job of a workflow, WORKFLOW/RUN/JOB, which is
-// not registered yet or no more, it states what becomes of it instead of err.
+// not registered yet or no more, it states what becomes of it instead of err; where it is the short name of one, which the error names.
 func (r workflowReader) jobOfWorkflow(ctx context.Context, id string, err error) error {
 	e := r.e
 	parts := strings.Split(id, "/")
+	if len(parts) == 1 {
+		return r.byShortName(ctx, id, err)
+	}
 	if len(parts) != 3 {
 		return err
 	}
@@ -35,6 +39,24 @@ func (r workflowReader) jobOfWorkflow(ctx context.Context, id string, err error)
 		return err
 	}
 	return fmt.Errorf("%s; `nomadish workflow status %s%s` shows the workflow", unregisteredText(w, run, parts[2]), inNamespace(w.Namespace), shellWord(w.ID))
+}
+
+// byShortName adds the IDs of jobs of workflows to the error of a command that has not found a job by the name that they have in their workflows.
+func (r workflowReader) byShortName(ctx context.Context, name string, err error) error {
+	list, _, failed := r.e.client.Jobs().List(ctx, r.e.query())
+	if failed != nil {
+		return err
+	}
+	var ids []string
+	for _, j := range list {
+		if strings.Count(j.ID, "/") == 2 && strings.HasSuffix(j.ID, "/"+name) {
+			ids = append(ids, j.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; jobs of workflows are named WORKFLOW/RUN/JOB, as %s", err, printable.EscapeLine(listedUpTo(ids, 6)))
 }
 
 // unregisteredText states why a job of a run of a workflow is not registered.

@@ -281,9 +281,17 @@ func (p *topologyPrinter) workflow(r *structs.ReservedPart) string {
 		whose = r.Namespace + "/" + whose
 	}
 	if r.Pending {
-		return p.e.style.Yellow("kept for workflow " + whose + ": " + amountText(r.Reserved))
+		return p.e.style.Yellow("kept for workflow " + whose + ": " + amountText(r.Reserved) + withDisk(r.Reserved))
 	}
-	return p.e.style.Yellow("reserved by workflow "+whose+": "+amountText(r.Reserved)) + "   " + useText(r.Used, r.Lent, r.Idle, r.Lost)
+	return p.e.style.Yellow("reserved by workflow "+whose+": "+amountText(r.Reserved)+withDisk(r.Reserved)) + "   " + useText(r.Used, r.Lent, r.Idle, r.Lost)
+}
+
+// withDisk states the disk of what is reserved of a node; "": none is.
+func withDisk(r structs.WorkflowResources) string {
+	if r.DiskMB == 0 {
+		return ""
+	}
+	return ", " + ui.MiB(r.DiskMB) + " of disk"
 }
 
 // kindsIn adds the kinds of device in a cell.

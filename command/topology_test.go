@@ -238,10 +238,11 @@ func TestReservationsAreShown(t *testing.T) {
 	amount := func(cores int64) structs.WorkflowResources { return structs.WorkflowResources{Cores: cores} }
 	cpu.Workflows = []*structs.ReservedPart{
 		{Namespace: "default", Workflow: "chip", Reserved: amount(8), Used: amount(5), Lent: amount(2), Idle: amount(1)},
+		{Namespace: "default", Workflow: "disk", Reserved: structs.WorkflowResources{Cores: 1, DiskMB: 300}, Idle: amount(1)},
 		{Namespace: "team", Workflow: "next", Pending: true, Reserved: amount(4), Idle: amount(4)},
 	}
 	wants(t, newFake(t).on("GET /v1/topology", siteOf(cpu)).run(t, "topology").out,
-		"reserved by workflow chip: 8 cores   used 5 cores  lent 2 cores  idle 1 core", "kept for workflow team/next: 4 cores")
+		"reserved by workflow chip: 8 cores   used 5 cores  lent 2 cores  idle 1 core", "reserved by workflow disk: 1 core, 300 MiB of disk   used 0", "kept for workflow team/next: 4 cores")
 	var nodes []*structs.TopologyNode
 	for i := range topologyLines + 1 {
 		n := treeNode(fmt.Sprintf("n-%d", i), "", 1, 1, 1, nil)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -124,6 +125,9 @@ func readJobFile(folder, name string) ([]byte, error) {
 	src, err := io.ReadAll(io.LimitReader(file, maxJobFile+1))
 	if err == nil && len(src) > maxJobFile {
 		err = fmt.Errorf("over %d bytes: a job file may have at most that many", maxJobFile)
+	}
+	if at := (*fs.PathError)(nil); errors.As(err, &at) { // which names the file, too
+		err = at.Err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

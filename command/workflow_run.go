@@ -141,12 +141,12 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 	r.printLends(p)
 	switch {
 	case p.Never: // the error follows
+	case p.Alive > 0: // as below
 	case p.Missing != "":
 		e.printf("\nIt would wait for its reservation: %s.\n", p.Missing)
 	case p.Posted && len(p.Packing) > 0:
 		e.printf("\nIt would start at once, with its reservation on %s:\n", plural(len(p.Packing), "node"))
-		nodes := [][]string{{"Node", "CPU", "Cores", "Memory", "GPUs"}}
-		cores := p.Reserved.CPU == 0 // what is reserved of MHz is that of whole cores
+		nodes := [][]string{{"Node", "CPU", "Cores", "Memory", "Disk", "GPUs"}}
 		for i, part := range p.Packing {
 			name := structs.ShortID(part.NodeID)
 			if i < len(p.Nodes) {
@@ -156,11 +156,8 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 			if part.CellLevel != "" {
 				devices += ", in cells of level " + part.CellLevel
 			}
-			cpu := part.CPU
-			if cores {
-				cpu = 0
-			}
-			nodes = append(nodes, []string{name, mhzText(cpu), strconv.Itoa(part.Cores), ui.MiB(part.MemoryMB), devices})
+			beside := max(0, part.CPU-int64(part.Cores)*p.MHzPerCore)
+			nodes = append(nodes, []string{name, mhzText(beside), strconv.Itoa(part.Cores), ui.MiB(part.MemoryMB), diskCell(part.DiskMB), devices})
 		}
 		ui.Table(e.out, withoutEmpty(nodes, 1))
 		if p.Leaving > 0 {
@@ -173,7 +170,7 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 	}
 	printPlanForecast(&e.printer, p, e.now())
 	if p.Alive > 0 {
-		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end.\n", p.Alive, shellWord(p.ID))
+		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end. Whether it would start at once then\nis not known: others may take what comes free.\n", p.Alive, shellWord(p.ID))
 	}
 }
 
@@ -228,6 +225,14 @@ func mhzText(mhz int64) string {
 	return fmt.Sprintf("%d MHz", mhz)
 }
 
+// diskCell is an amount of disk in a table.
+func diskCell(mib int64) string {
+	if mib == 0 {
+		return "0"
+	}
+	return ui.MiB(mib)
+}
+
 // listedUpTo lists names, at most so many of them.
 func listedUpTo(names []string, most int) string {
 	if more := len(names) - most; more > 0 {
@@ -237,10 +242,10 @@ func listedUpTo(names []string, most int) string {
 }
 
 // amountColumns are the heads of the columns that amountCells fills.
-func amountColumns() []string { return []string{"CPU", "Cores", "Memory", "GPUs", "Licenses"} }
+func amountColumns() []string { return []string{"CPU", "Cores", "Memory", "Disk", "GPUs", "Licenses"} }
 
 func amountCells(r structs.WorkflowResources) []string {
-	return []string{mhzText(r.CPU), strconv.FormatInt(r.Cores, 10), ui.MiB(r.MemoryMB), strconv.FormatInt(r.GPUs, 10), ui.OrNone(licensesText(r.Licenses))}
+	return []string{mhzText(r.CPU), strconv.FormatInt(r.Cores, 10), ui.MiB(r.MemoryMB), diskCell(r.DiskMB), strconv.FormatInt(r.GPUs, 10), ui.OrNone(licensesText(r.Licenses))}
 }
 
 func reserveText(r structs.WorkflowReserve) string {

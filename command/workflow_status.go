@@ -214,7 +214,7 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 		head += "  reserved " + amountText(w.Reserved) + "   " + useText(w.Used, w.Lent, w.Idle, w.Lost)
 	}
 	lines := []string{head + reasonText(w.Missing)}
-	for _, text := range []string{keepsText(w), stoppingText(w)} {
+	for _, text := range []string{diskText(w), keepsText(w), stoppingText(w)} {
 		if text != "" {
 			lines = append(lines, text)
 		}
@@ -234,6 +234,18 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 		lines = append(lines, "Lent: "+strings.Join(to, ", ")+"   taken back: "+strings.Join(back, ", "))
 	}
 	return lines
+}
+
+// diskText states how what is reserved of disk is used; "": none is.
+func diskText(w *structs.WorkflowStatus) string {
+	if !w.Posted || w.Reserved.DiskMB == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("Disk: reserved %s   used %s  lent %s  idle %s", ui.MiB(w.Reserved.DiskMB), ui.MiB(w.Used.DiskMB), ui.MiB(w.Lent.DiskMB), ui.MiB(w.Idle.DiskMB))
+	if w.Lost.DiskMB > 0 {
+		text += "  lost " + ui.MiB(w.Lost.DiskMB)
+	}
+	return text
 }
 
 // keepsText states where a workflow keeps what comes free; "": nowhere.

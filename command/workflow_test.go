@@ -70,6 +70,11 @@ place [####----------------] 1 of 5 instances complete, 2 failed  running 40s (a
 	if got := drawWorkflow(w, time.Unix(100, 0))[0]; !strings.HasSuffix(got, "used 6 cores  lent 2 cores  idle 0  lost 1 GPU") {
 		t.Errorf("have %s", got)
 	}
+	w.Reserved.DiskMB, w.Used.DiskMB, w.Lost.DiskMB = 900, 600, 300
+	if got := drawWorkflow(w, time.Unix(100, 0))[1]; got != "Disk: reserved 900 MiB   used 600 MiB  lent 0 MiB  idle 0 MiB  lost 300 MiB" {
+		t.Errorf("have %s", got)
+	}
+	w.Reserved.DiskMB, w.Used.DiskMB = 0, 0
 	w.Lost = structs.WorkflowResources{}
 	w.Stages[1].Reclaimed = 4
 	w.Stages[2].Name = strings.Repeat("long-", 12) + "name"
@@ -246,6 +251,11 @@ func TestJobOfWorkflow(t *testing.T) {
 	check("chip/1/e", `was never registered: the run failed, and stage "route" has not started;`)
 	check("other/1/e", `no job is named "other/1/e"`)
 	check("chip/one/e", `no job is named "chip/one/e"`)
+	f = newFake(t).on("GET /v1/jobs", []*structs.JobListStub{{ID: "chip/1/low", Name: "low-of-file"}, {ID: "chip/1/slow"}, {ID: "mid/2/low"}, {ID: "x"}})
+	check("low", `no job is named "low" or has an ID that starts so; jobs of workflows are named WORKFLOW/RUN/JOB, as chip/1/low, mid/2/low`+"\n")
+	if got := f.run(t, "alloc", "logs", "-job", "low"); got.code != exitFailed || !strings.Contains(got.err, "as chip/1/low, mid/2/low") {
+		t.Errorf("alloc logs: %+v", got)
+	}
 }
 
 // TestWorkflowActs: pausing what is paused, and resuming what is not, is stated as what it is.
@@ -343,10 +353,10 @@ func TestWorkflowStopped(t *testing.T) {
 func TestWorkflowPlanColumns(t *testing.T) {
 	cores := structs.WorkflowResources{Cores: 8, MemoryMB: 100}
 	plan := structs.WorkflowPlan{ID: "numbers", Namespace: "default", NodePool: "default", Stages: []structs.WorkflowPlanStage{{Name: "a", Needs: cores}},
-		Max: cores, Sum: cores, Reserved: cores, Posted: true, Packing: []structs.WorkflowPart{{CPU: 8000, Cores: 8, MemoryMB: 100}}, Nodes: []string{"node-1"}}
+		Max: cores, Sum: cores, Reserved: cores, Posted: true, Packing: []structs.WorkflowPart{{CPU: 8000, Cores: 8, MemoryMB: 100}}, MHzPerCore: 1000, Nodes: []string{"node-1"}}
 	var out strings.Builder
 	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
-	if got := out.String(); strings.Contains(got, "MHz") || strings.Contains(got, "GPUs") || strings.Contains(got, "CPU") || strings.Contains(got, "Licenses") {
+	if got := out.String(); strings.Contains(got, "MHz") || strings.Contains(got, "GPUs") || strings.Contains(got, "CPU") || strings.Contains(got, "Licenses") || strings.Contains(got, "Disk") {
 		t.Error(got)
 	}
 	wants(t, out.String(), "Stage", "Cores", "node-1")
@@ -361,6 +371,25 @@ func TestWorkflowPlanColumns(t *testing.T) {
 	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
 	wants(t, strings.Join(strings.Fields(out.String()), " "), "5 instances of lower bands or standing would be preempted:", "team low g 3 10 1-40 stopped, back to the queue",
 		"team mid g 2 50 41-70 suspended")
+	out.Reset()
+	plan.Reserved.CPU, plan.Reserved.DiskMB, plan.Packing[0].CPU, plan.Packing[0].DiskMB = 700, 300, 8700, 300
+	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
+	wants(t, strings.Join(strings.Fields(out.String()), " "), "Reserved 700 MHz 8 100 MiB 300 MiB", "Node CPU Cores Memory Disk node-1 700 MHz 8 100 MiB 300 MiB")
+	out.Reset()
+	plan.Alive, plan.Packing, plan.Posted = 3, nil, false
+	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
+	if wants(t, out.String(), "Run 3 has not ended"); strings.Contains(out.String(), "It would") {
+		t.Errorf("while a run has not ended:\n%s", out.String())
+	}
+}
+
+// TestWorkflowJobFileOfFolder: a job file that is a folder is named once.
+func TestWorkflowJobFileOfFolder(t *testing.T) {
+	dir := t.TempDir()
+	_, err := readJobFile(filepath.Dir(dir), filepath.Base(dir))
+	if err == nil || err.Error() != "read "+dir+": is a directory" {
+		t.Error(err)
+	}
 }
 
 // TestWorkflowStageText: when a stage runs in a plan; of one that takes less than a second not twice the same.

@@ -302,3 +302,13 @@ func (l *licenses) mayWait(t *rapid.T, needs map[string]int) {
 	}
 	t.Fatalf("%q, and there are enough", why)
 }
+
+// TestLicenseNeverEnough: an instance that requests more of a license than there are never starts, whatever ends, and its explanation states so.
+func TestLicenseNeverEnough(t *testing.T) {
+	l := newLicenses(t, map[string]int64{"vcs": 10})
+	l.submit("", "many", 1, licensed(vcs(100)))
+	const want = `unknown, because 100 of license "vcs" are requested at once, and there are 10 in all`
+	if got := l.explain().Group("g").Expected; got == nil || got.Because != want {
+		t.Errorf("have %+v, want %q", got, want)
+	}
+}

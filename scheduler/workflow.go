@@ -61,6 +61,12 @@ func ReserveOrPreempt(w *World, key, pool string, stages []WorkflowStage, rule s
 	return reserve.Choose(w, key, pool, stages, ruleOf(rule), kept, bands)
 }
 
+// TooSmallForStages states of which system and sysbatch jobs of stages instances would wait for ever on nodes of a pool: of a job for which no node is large enough
+// in never, else in some.
+func TooSmallForStages(w *World, pool string, stages []WorkflowStage) (never string, some []string) {
+	return reserve.TooSmall(w, pool, stages)
+}
+
 // WorkflowAmounts is amounts of what a workflow reserves of nodes.
 type WorkflowAmounts = workflow.Amounts
 

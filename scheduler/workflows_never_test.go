@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -150,5 +151,57 @@ func TestExplainFullBesideReserved(t *testing.T) {
 	}
 	if text := strings.Join(texts, "\n"); !strings.Contains(text, "cpu: 1000 MHz are requested, at most 0 are free on one of these nodes") {
 		t.Errorf("cpu:\n%s", text)
+	}
+}
+
+// TestSysbatchTooLarge: nothing is reserved for a sysbatch job, but its stage does not end where a node that may run it could not hold it if it was empty.
+func TestSysbatchTooLarge(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.slotNode("n1", 8)
+	w.slotNode("n2", 4)
+	for cores, want := range map[int]string{4: "false []", 6: "false [1 of the 2]", 9: "true []"} {
+		job := manyOf("b", 1, cores, func(j *structs.Job) { j.Type = structs.JobTypeSysBatch })
+		never, some := scheduler.TooSmallForStages(w.w, "default", []scheduler.WorkflowStage{{job}})
+		for i, text := range some {
+			if _, text, _ = strings.Cut(text, `job "wf/1/b", of type sysbatch, would wait on `); len(text) >= len("1 of the 2") {
+				some[i] = text[:len("1 of the 2")]
+			}
+		}
+		if got := fmt.Sprintf("%v %v", strings.Contains(never, "would wait on every node that may run it"), some); got != want || (never == "") == (cores == 9) {
+			t.Errorf("%d cores: %s, want %s: %q", cores, got, want, never)
+		}
+	}
+}
+
+// TestStatedBesideCores: a number of MHz that is stated is reserved beside the whole cores, which have their own, and shown so; cores that no stage needs have theirs, too.
+func TestStatedBesideCores(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	n := slotNodeOf("n1", 16)
+	for c := range uint16(16) {
+		n.NodeResources.Cpu.ReservableCpuCores = append(n.NodeResources.Cpu.ReservableCpuCores, c)
+	}
+	w.setNode(n)
+	whole, mhz := manyOf("a", 1, 0), manyOf("b", 2, 0)
+	schedtest.Task(whole).Resources, schedtest.Task(mhz).Resources = &structs.Resources{Cores: 2, MemoryMB: 10}, &structs.Resources{CPU: 300, MemoryMB: 10}
+	for _, c := range []struct {
+		stated      structs.WorkflowResources
+		cores, cpu  int
+		besideCores int64
+	}{
+		{structs.WorkflowResources{Cores: 4, CPU: 700}, 4, 4700, 700},
+		{structs.WorkflowResources{Cores: 4}, 4, 4600, 600},
+		{structs.WorkflowResources{CPU: 1000}, 2, 3000, 1000},
+		{structs.WorkflowResources{Cores: 8, CPU: 7000}, 8, 15000, 7000},
+	} {
+		got := scheduler.ChooseReservation(w.w, "default/wf", "default", []scheduler.WorkflowStage{{whole, mhz}}, structs.WorkflowReserve{Amounts: &c.stated}, false)
+		if !got.Posted || len(got.Parts) != 1 || got.Parts[0].Cores != c.cores || got.Parts[0].CPU != int64(c.cpu) || got.CPU != int64(c.cpu) || got.PerCore != 1000 {
+			t.Errorf("%+v: %+v", c.stated, got)
+			continue
+		}
+		w.claim = &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Posted: true, Parts: got.Parts}
+		w.set()
+		if use := scheduler.WorkflowUse(w.w, "default/wf"); use.Reserved.CPU != c.besideCores || use.Reserved.Cores != int64(c.cores) || use.Reserved.DiskMB != got.Parts[0].DiskMB {
+			t.Errorf("%+v is shown as %+v", c.stated, use.Reserved)
+		}
 	}
 }

@@ -76,9 +76,10 @@ type WorkflowReserve struct {
 
 // WorkflowResources are amounts of the resources that workflows reserve and lend.
 type WorkflowResources struct {
-	CPU      int64 `json:",omitempty" codec:",omitempty"` // MHz, of tasks that request no cores
+	CPU      int64 `json:",omitempty" codec:",omitempty"` // MHz beside those of whole cores, of tasks that request no cores
 	Cores    int64
 	MemoryMB int64
+	DiskMB   int64 `json:",omitempty" codec:",omitempty"` // it follows from the stages, and is not stated
 	GPUs     int64
 	Licenses map[string]int64 `json:",omitempty" codec:",omitempty"`
 }
@@ -204,6 +205,7 @@ func (r *WorkflowResources) Add(o WorkflowResources) {
 	r.CPU += o.CPU
 	r.Cores += o.Cores
 	r.MemoryMB += o.MemoryMB
+	r.DiskMB += o.DiskMB
 	r.GPUs += o.GPUs
 	for name, n := range o.Licenses { // order does not matter: each by itself
 		r.license(name, r.Licenses[name]+n)
@@ -213,7 +215,8 @@ func (r *WorkflowResources) Add(o WorkflowResources) {
 // Max raises each amount to the other one.
 func (r *WorkflowResources) Max(o WorkflowResources) {
 	r.CPU, r.Cores = max(r.CPU, o.CPU), max(r.Cores, o.Cores)
-	r.MemoryMB, r.GPUs = max(r.MemoryMB, o.MemoryMB), max(r.GPUs, o.GPUs)
+	r.MemoryMB, r.DiskMB = max(r.MemoryMB, o.MemoryMB), max(r.DiskMB, o.DiskMB)
+	r.GPUs = max(r.GPUs, o.GPUs)
 	for name, n := range o.Licenses { // order does not matter: each by itself
 		r.license(name, max(r.Licenses[name], n))
 	}
@@ -270,7 +273,7 @@ func (j *WorkflowJob) Needs() (sum WorkflowResources) {
 	}
 	for _, g := range j.Job.TaskGroups {
 		one, n := g.TotalResources(), int64(g.Count)
-		add := WorkflowResources{CPU: int64(one.CPU) * n, Cores: int64(one.Cores) * n, MemoryMB: int64(one.MemoryMB) * n}
+		add := WorkflowResources{CPU: int64(one.CPU) * n, Cores: int64(one.Cores) * n, MemoryMB: int64(one.MemoryMB) * n, DiskMB: int64(one.DiskMB) * n}
 		for _, d := range one.Devices {
 			if isGPU(d.Name) {
 				add.GPUs += int64(max(1, d.Count)) * n

@@ -253,6 +253,8 @@ type WorkflowPlan struct {
 	Reserved WorkflowResources
 	// Packing is how what is reserved would be laid on nodes if it was run now, Nodes are their names; nil: there is no room for it.
 	Packing []WorkflowPart
+	// MHzPerCore is with how many MHz each whole core is reserved. They are in the CPU of Packing, and not in that of amounts.
+	MHzPerCore int64 `json:",omitempty" codec:",omitempty"`
 	// Leaving counts the instances without a claim that would leave the cells of its namespace for it.
 	Leaving int `json:",omitempty"`
 	// Preempted counts the instances of lower bands, and of jobs that fail the submission check, that would leave for it.
@@ -324,7 +326,7 @@ func (w *Workflow) Plan() (*WorkflowPlan, error) {
 	p := &WorkflowPlan{ID: w.ID, Namespace: w.Namespace, NodePool: w.NodePool, Reserve: w.Reserve}
 	p.Reserved, p.Max, p.Sum = w.Reservation(levels)
 	for _, l := range levels {
-		s := WorkflowPlanStage{Name: l.Name, Needs: l.Needs, Lends: w.lends(p.Reserved, l.Needs)}
+		s := WorkflowPlanStage{Name: l.Name, Needs: l.Needs, Lends: w.lends(p.Reserved, l.Needs, 0)}
 		for _, j := range l.Jobs {
 			s.Jobs = append(s.Jobs, WorkflowPlanJob{Name: j.Name, DependsOn: j.DependsOn, Instances: j.Job.Instances(), Needs: j.Needs()})
 		}
@@ -333,8 +335,18 @@ func (w *Workflow) Plan() (*WorkflowPlan, error) {
 	return p, nil
 }
 
-// lends returns how much of a reservation is lent at most beside what a stage needs.
-func (w *Workflow) lends(reserved, needs WorkflowResources) (out WorkflowResources) {
+// CountMHz has a plan of the workflow state of the processor what is reserved where a core has so many MHz: so many in all, with those of whole cores. These
+// serve stages that request MHz, too, so that it may be less beside the cores than the largest stage needs.
+func (w *Workflow) CountMHz(p *WorkflowPlan, reserved, perCore int64) {
+	p.MHzPerCore = perCore
+	p.Reserved.CPU = max(0, reserved-p.Reserved.Cores*perCore)
+	for i := range p.Stages {
+		p.Stages[i].Lends = w.lends(p.Reserved, p.Stages[i].Needs, perCore)
+	}
+}
+
+// lends returns how much of a reservation is lent at most beside what a stage needs, where a core has so many MHz; 0: that is not known.
+func (w *Workflow) lends(reserved, needs WorkflowResources, perCore int64) (out WorkflowResources) {
 	if len(w.Lend) == 0 {
 		return out
 	}
@@ -350,7 +362,15 @@ func (w *Workflow) lends(reserved, needs WorkflowResources) (out WorkflowResourc
 	}
 	out = WorkflowResources{
 		CPU: idle(reserved.CPU, needs.CPU, most.CPU), Cores: idle(reserved.Cores, needs.Cores, most.Cores),
-		MemoryMB: idle(reserved.MemoryMB, needs.MemoryMB, most.MemoryMB), GPUs: idle(reserved.GPUs, needs.GPUs, most.GPUs),
+		MemoryMB: idle(reserved.MemoryMB, needs.MemoryMB, most.MemoryMB), DiskMB: max(0, reserved.DiskMB-needs.DiskMB), GPUs: idle(reserved.GPUs, needs.GPUs, most.GPUs),
+	}
+	if perCore > 0 { // cores are lent with their MHz, which a stage may need without the cores
+		mhz := max(0, reserved.CPU+reserved.Cores*perCore-needs.CPU-needs.Cores*perCore)
+		out.Cores = min(out.Cores, mhz/perCore)
+		if out.CPU = mhz - out.Cores*perCore; most.CPU+most.Cores > 0 {
+			out.CPU = min(out.CPU, most.CPU+(most.Cores-out.Cores)*perCore)
+		}
+		out.CPU = max(0, out.CPU)
 	}
 	for name, n := range reserved.Licenses { // order does not matter: each by itself
 		if n = idle(n, needs.Licenses[name], most.Licenses[name]); n > 0 {

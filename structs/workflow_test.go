@@ -117,6 +117,33 @@ func TestWorkflowPlan(t *testing.T) {
 	f(WorkflowReserve{Amounts: &WorkflowResources{Cores: 10, Licenses: map[string]int64{"vcs": 5}}}, "10 cores, 2000 MiB, 5 vcs")
 }
 
+// TestWorkflowPlanMHz: of the processor a plan states as reserved and lent beside whole cores what the ledger has, in which these have their MHz. Disk follows from
+// the stages.
+func TestWorkflowPlanMHz(t *testing.T) {
+	w := workflowOf([]string{"a"}, []string{"b"})
+	w.Stages[1].Jobs[0].Job.TaskGroups[0].Tasks[0].Resources = &Resources{CPU: 1500, MemoryMB: 100}
+	w.Lend = []*WorkflowLend{{To: "user:ann"}}
+	f := func(reserved int64, want string) {
+		t.Helper()
+		p, err := w.Plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.CountMHz(p, reserved, 1000)
+		text := func(r WorkflowResources) string {
+			return fmt.Sprintf("%d cores %d MHz %d MiB", r.Cores, r.CPU, r.DiskMB)
+		}
+		if got := text(p.Reserved) + "; " + text(p.Stages[0].Lends) + "; " + text(p.Stages[1].Lends); got != want || p.MHzPerCore != 1000 {
+			t.Errorf("%d MHz: have %s, want %s", reserved, got, want)
+		}
+	}
+	f(4000, "4 cores 0 MHz 600 MiB; 0 cores 0 MHz 0 MiB; 1 cores 0 MHz 0 MiB")
+	w.Reserve = WorkflowReserve{Amounts: &WorkflowResources{Cores: 6, CPU: 3200}}
+	f(9200, "6 cores 3200 MHz 600 MiB; 2 cores 3200 MHz 0 MiB; 6 cores 200 MHz 0 MiB")
+	w.LendMax = &WorkflowResources{Cores: 1, CPU: 500}
+	f(9200, "6 cores 3200 MHz 600 MiB; 1 cores 500 MHz 0 MiB; 1 cores 500 MHz 0 MiB")
+}
+
 // TestWorkflowPlanLends: during each stage what it does not need is lent, no more than lend_max states, and nothing without a borrower.
 func TestWorkflowPlanLends(t *testing.T) {
 	w := workflowOf([]string{"a"}, []string{"b", "c"})
@@ -191,6 +218,12 @@ func TestWrongWorkflows(t *testing.T) {
 	f(`reserve: must be "max", "sum" or amounts`, func(w *Workflow) { w.Reserve.Rule = "most" })
 	f("reserve: a rule and amounts are both stated", func(w *Workflow) { w.Reserve.Amounts = &WorkflowResources{Cores: 9} })
 	f(`reserve: cores: 7 are less than the 8 that stage "s0" needs`, func(w *Workflow) { w.Reserve = WorkflowReserve{Amounts: &WorkflowResources{Cores: 7}} })
+	f(`reserve: cpu: 199 MHz are less than the 200 MHz that stage "s1" needs`, func(w *Workflow) {
+		w.Stages[1].Jobs[0].Job.TaskGroups[0].Tasks[0].Resources = &Resources{CPU: 100, MemoryMB: 100}
+		w.Reserve = WorkflowReserve{Amounts: &WorkflowResources{CPU: 199}}
+	})
+	f("reserve: disk cannot be stated", func(w *Workflow) { w.Reserve = WorkflowReserve{Amounts: &WorkflowResources{DiskMB: 9000}} })
+	f("lend_max: disk cannot be stated", func(w *Workflow) { w.LendMax = &WorkflowResources{DiskMB: 9000} })
 	f("lend_max: gpus: must be a whole number from 1 to", func(w *Workflow) { w.LendMax = &WorkflowResources{GPUs: -1} })
 	lend := func(lends ...*WorkflowLend) func(*Workflow) { return func(w *Workflow) { w.Lend = lends } }
 	f(`lend "team:x": to: must be a kind and a name`, lend(&WorkflowLend{To: "team:x"}))

@@ -130,7 +130,7 @@ func (w *Workflow) validateLend(bad workflowError) error {
 		case kind == "node_pool" && name != w.NodePool:
 			return bad("to: must be the workflow's own node pool, %q: its reservation is there", w.NodePool)
 		case seen[l.To]:
-			return bad("it is stated twice")
+			return bad(LendStatedTwice)
 		case (l.Share == 0 || l.Share == shareOfNothing) && slices.ContainsFunc(w.Lend, func(o *WorkflowLend) bool { return o != nil && o.Share > 0 }):
 			return bad("share: it is 0 or not stated, and others have one").WithHint("state at least 1 for each of them, or none for all to lend in the order of the blocks")
 		case l.Share == shareOfNothing:
@@ -142,6 +142,9 @@ func (w *Workflow) validateLend(bad workflowError) error {
 	}
 	return checkAmounts(bad, "lend_max", w.LendMax)
 }
+
+// LendStatedTwice is what is wrong with a lend block for somebody whom an earlier one names.
+const LendStatedTwice = "it is stated twice"
 
 // Warnings returns what a valid workflow states without effect.
 func (w *Workflow) Warnings() (lines []string) {
@@ -160,6 +163,9 @@ func (w *Workflow) Warnings() (lines []string) {
 func checkAmounts(bad workflowError, field string, r *WorkflowResources) error {
 	if r == nil {
 		return nil
+	}
+	if r.DiskMB != 0 {
+		return bad("%s: disk cannot be stated: as much is reserved and lent as the jobs have in ephemeral_disk", field)
 	}
 	for _, l := range r.lines() {
 		if l.amount < 0 || l.amount > MaxWorkflowAmount {

@@ -32,7 +32,7 @@ type stageBlock struct {
 type jobBlock struct {
 	file
 	Label     string   `hcl:"label,label"` // the name of the job in the workflow
-	JobFile   string   `hcl:"job_file"`    // the file of the job, relative to that of the workflow, in the place of what a job block states
+	JobFile   string   `hcl:"job_file"`    // the file of the job, relative to that of the workflow, in the place of all that a job block states but depends_on and retries
 	DependsOn []string `hcl:"depends_on"`  // jobs that must be complete before it starts; with them, stages are made of the graph
 	Retries   int      `hcl:"retries"`     // how often it is tried again when it fails
 }
@@ -270,8 +270,7 @@ func (w *workflowReader) job(path string, j *jobBlock) *structs.Job {
 		w.d.Alias(path, structs.ChildPath("", "job", j.Label, -1))
 		return job
 	}
-	if len(j.TaskGroups)+len(j.Groups)+len(j.Tasks) > 0 {
-		w.addf(path, "job_file", "the job has groups or tasks beside the file: leave one of the two out")
+	if w.besideFile(path) {
 		return nil
 	}
 	job := w.jobFile(path, j.JobFile)
@@ -282,6 +281,19 @@ func (w *workflowReader) job(path string, j *jobBlock) *structs.Job {
 		job.ID = j.Label
 	}
 	return job
+}
+
+// besideFile reports what a job block states beside the file of the job: the job would not have it.
+func (w *workflowReader) besideFile(path string) (found bool) {
+	for _, name := range w.d.Stated(path) {
+		switch name {
+		case "job_file", "depends_on", "retries":
+		default:
+			found = true
+			w.addf(path, name, "job_file is stated, too, and that file has the whole job: state it there, or leave job_file out")
+		}
+	}
+	return found
 }
 
 // jobFile reads the job file that a block names.
@@ -322,7 +334,12 @@ func (f *WorkflowFile) Placed(err error) error {
 		path, rest = structs.ChildPath(path, what, name, -1), strings.TrimPrefix(quoted[len(prefix):], ": ")
 	}
 	if to, after, ok := lendOf(rest); ok {
-		if i := slices.IndexFunc(f.Workflow.Lend, func(l *structs.WorkflowLend) bool { return l.To == to }); i >= 0 {
+		is := func(l *structs.WorkflowLend) bool { return l.To == to }
+		i := slices.IndexFunc(f.Workflow.Lend, is)
+		if after == structs.LendStatedTwice { // where it is stated again
+			i += 1 + slices.IndexFunc(f.Workflow.Lend[i+1:], is)
+		}
+		if i >= 0 {
 			path, rest = structs.ChildPath(path, "lend", "", i), after
 		}
 	}

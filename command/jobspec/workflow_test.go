@@ -161,6 +161,7 @@ func TestWrongWorkflow(t *testing.T) {
 	f("lend {\n  to = \"team:x\"\n}\n"+stage, `workflow "chip": lend "team:x": to: must be a kind and a name`)
 	f("lend {\n  to = \"group:x\"\n}\nlend {\n  to    = \"group:y\"\n  share = 1\n}\n"+stage, `w.hcl:5:1: workflow "chip": lend "group:x": share: it is 0 or not stated, and others have one`)
 	f("lend {\n  to    = \"group:x\"\n  share = 1\n}\nlend {\n  to    = \"group:y\"\n  share = 0\n}\n"+stage, `w.hcl:11:3: workflow "chip": lend "group:y": share: it is 0`)
+	f("lend {\n  to = \"group:x\"\n}\nlend {\n  to = \"group:y\"\n}\nlend {\n  to = \"group:x\"\n}\n"+stage, `w.hcl:11:1: workflow "chip": lend "group:x": it is stated twice`)
 	f("lend {\n  to    = \"group:y\"\n  share = 0\n}\n"+stage, `w.hcl:7:3: workflow "chip": lend "group:y": share: must be 1 to 1000000, not 0`)
 	f(stage+stage, `w.hcl:17:1: workflow "chip": two stages have the name "s"; the first is on line 5`)
 	f(stage+strings.Replace(stage, `"s"`, `"s2"`, 1), `w.hcl:18:3: workflow "chip": two jobs have the name "a"; the first is on line 6`)
@@ -169,7 +170,10 @@ func TestWrongWorkflow(t *testing.T) {
 	f("stage \"s\" {\n  job \"a\" {\n    group \"g\" {\n      task \"t\" {}\n    }\n  }\n}\n", `w.hcl:8:7: job "a" > group "g" > task "t": driver`)
 	f("stage \"s\" {\n  job \"a\" {\n    depends_on = [\"b\"]\n    TASK\n  }\n  job \"b\" {\n    depends_on = [\"a\"]\n    TASK\n  }\n}\n", "jobs wait for each other: a → b → a")
 	f("stage \"s\" {\n  job_file = \"none.hcl\"\n}\n", `w.hcl:6:3: workflow "chip" > stage "s": job_file: no such file`)
-	f("stage \"s\" {\n  job \"a\" {\n    job_file = \"none.hcl\"\n    TASK\n  }\n}\n", `job_file: the job has groups or tasks beside the file`)
+	f("stage \"s\" {\n  job \"a\" {\n    job_file = \"none.hcl\"\n    TASK\n  }\n}\n", `w.hcl:8:5: workflow "chip" > stage "s" > job "a": group: job_file is stated, too, and that file has the whole job: state it there`)
+	f("stage \"s\" {\n  job \"a\" {\n    job_file   = \"none.hcl\"\n    retries    = 1\n    depends_on = []\n    priority   = 5\n    constraint {\n      distinct_hosts = true\n    }\n  }\n}\n",
+		"w.hcl:10:5: workflow \"chip\" > stage \"s\" > job \"a\": priority: job_file is stated, too, and that file has the whole job: state it there, or leave job_file out\n"+
+			"w.hcl:11:5: workflow \"chip\" > stage \"s\" > job \"a\": constraint: job_file is stated, too")
 	f(stage+"}\njob \"x\" {\n", "a job at the top of a file is no workflow")
 	f("stage \"s\" { job \"a\" {\n    TASK\n  }\n}\n", `w.hcl:5:13: a block in a block begins on a line of its own`)
 	f(stage+"}\nworkflow \"y\" {\n", "a file may hold only one workflow; the first is on line 4")

@@ -1,6 +1,7 @@
 package hclfile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -66,6 +67,20 @@ func (d *Decoder) Range(path, field string) (hcl.Range, bool) {
 		}
 		path = path[:at]
 	}
+}
+
+// Stated returns the names of the attributes and blocks that the block at path states itself, in the order of the file.
+func (d *Decoder) Stated(path string) []string {
+	var names []string
+	for key := range d.places { // order does not matter: it is sorted
+		if name, ok := strings.CutPrefix(key, path+"\x00"); ok && name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Compare(d.places[path+"\x00"+a].Start.Byte, d.places[path+"\x00"+b].Start.Byte)
+	})
+	return names
 }
 
 // RangeOfText finds where that is written that a line is about, as structs.Problem

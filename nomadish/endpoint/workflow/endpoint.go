@@ -289,6 +289,10 @@ func (e *Endpoint) admit(ctx context.Context, args *structs.WorkflowRunRequest) 
 	if e.Router.Snapshot().Namespaces().Get(nil, w.Namespace) == nil {
 		return "", structs.MissingNamespace(w.Namespace)
 	}
+	if !e.Router.Snapshot().NodePools().Has(w.NodePool) {
+		return "", structs.Errorf(structs.CodeBadRequest, "workflow %q: node_pool: node pool %q does not exist", w.ID, w.NodePool).
+			WithHint("`nomadish node pool list` shows those that do; `nomadish node pool apply` makes one, and so does a node that names it")
+	}
 	if err := e.checkLend(ctx, w); err != nil {
 		return "", err
 	}
@@ -401,10 +405,25 @@ func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPla
 	}
 	bands := driver.BandsAt(snap, now)
 	bands.Priority = w.Priority
-	c := scheduler.ReserveOrPreempt(snap.World(), structs.WorkflowKey(w.Namespace, w.ID), w.NodePool, stagesOf(run), w.Reserve, true, bands)
+	stages := stagesOf(run)
+	c := scheduler.ReserveOrPreempt(snap.World(), structs.WorkflowKey(w.Namespace, w.ID), w.NodePool, stages, w.Reserve, true, bands)
 	plan.Packing, plan.Posted, plan.Missing, plan.Never = c.Parts, c.Posted, c.Missing, c.Never && !c.Slots // the next week may have others
+	if c.PerCore > 0 {
+		w.CountMHz(plan, c.CPU, c.PerCore)
+	}
+	never, some := scheduler.TooSmallForStages(snap.World(), w.NodePool, stages)
+	if never != "" && !plan.Never {
+		plan.Never, plan.Missing = true, never
+	}
 	if c.OneByOne {
-		plan.Warnings = strings.TrimSpace(plan.Warnings + "\n" + oneByOneText)
+		some = append(some, oneByOneText)
+	}
+	plan.Warnings = strings.TrimSpace(plan.Warnings + "\n" + strings.Join(some, "\n"))
+	if plan.Never || plan.Alive > 0 { // others may have what comes free when the run ends
+		if plan.Packing, plan.Posted = nil, false; plan.Alive > 0 && !plan.Never {
+			plan.Missing = ""
+		}
+		return nil
 	}
 	if plan.Leaving = len(c.Stops); c.Preempts {
 		plan.Leaving, plan.Preempted = 0, plan.Leaving
@@ -451,6 +470,9 @@ func (e *Endpoint) retry(ctx context.Context, args *structs.WorkflowRetryRequest
 		from = firstOpen(r)
 	}
 	if r.StageIndex(from) < 0 {
+		from = firstPart(r, from)
+	}
+	if r.StageIndex(from) < 0 {
 		return nil, structs.Errorf(structs.CodeBadRequest, "workflow %q: it has no stage %q", r.ID, structs.Clip(from, structs.MaxUserBytes)).
 			WithHint("its stages are %s", stageNames(r))
 	}
@@ -493,6 +515,15 @@ func firstOpen(r *structs.WorkflowRun) string {
 		}
 	}
 	return r.Stages[0].Name
+}
+
+// firstPart returns the first of the stages that a stage as written is, as its jobs depend on each other; other names as they are.
+func firstPart(r *structs.WorkflowRun, stage string) string {
+	written := slices.ContainsFunc(r.Workflow.Stages, func(s *structs.WorkflowStage) bool { return s.Name == stage })
+	if first := stage + "-1"; written && r.StageIndex(first) >= 0 {
+		return first
+	}
+	return stage
 }
 
 // stagesNamed is how many stages an error names.

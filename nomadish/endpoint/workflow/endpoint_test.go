@@ -70,6 +70,11 @@ func TestRun(t *testing.T) {
 	if err != nil || plan.Plan.Alive != 1 || len(plan.Plan.Stages) != 2 || plan.Plan.Sum.MemoryMB != 2*plan.Plan.Max.MemoryMB {
 		t.Errorf("%+v %v", plan, err)
 	}
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	plan, err = e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()})
+	if err != nil || plan.Plan.Alive != 1 || plan.Plan.Never || plan.Plan.Posted || len(plan.Plan.Packing) > 0 || plan.Plan.Missing != "" {
+		t.Errorf("others may take the room of a run that has not ended: %+v %v", plan.Plan, err)
+	}
 }
 
 // TestWrongRequests: what is refused, and why.
@@ -91,6 +96,10 @@ func TestWrongRequests(t *testing.T) {
 	f("a missing stage", err, structs.CodeBadRequest, "stage 1 is missing")
 	_, err = e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: chip(), WriteRequest: structs.WriteRequest{Namespace: "none"}})
 	f("a missing namespace", err, structs.CodeBadRequest, "none")
+	pool := chip()
+	pool.NodePool = "none"
+	_, err = e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: pool})
+	f("a missing node pool", err, structs.CodeBadRequest, `workflow "chip": node_pool: node pool "none" does not exist`)
 	_, err = e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"})
 	f("retry of none", err, structs.CodeNotFound, `workflow "chip" in namespace "default": not found`)
 	site.Put(&structs.WorkflowRunEntry{Workflow: stored(t), Time: 1})
@@ -155,6 +164,48 @@ func TestRetryIsAdmitted(t *testing.T) {
 	site.Log.Put(t, &structs.SchedulerConfigEntry{Config: c, Time: 1})
 	if _, err := e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRetryOfSplitStage: a stage whose jobs depend on each other is run again from its first part on, by the name that it has in the file.
+func TestRetryOfSplitStage(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	w := chip()
+	w.Stages[0].Jobs = append(w.Stages[0].Jobs, &structs.WorkflowJob{Name: "c", DependsOn: []string{"a"}, Job: w.Stages[1].Jobs[0].Job.Copy()})
+	w.Stages[0].Jobs[0].Name = "a"
+	if _, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: w}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.act(t.Context(), structs.WorkflowActionCancel, &structs.WorkflowActionRequest{ID: "chip"}); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip", Stage: "synth"})
+	if err != nil || reply.Run != 2 {
+		t.Fatalf("%+v %v", reply, err)
+	}
+	if r := site.Store.Snapshot().Workflows(nil).Get("default", "chip"); r.Stages[r.Stage].Name != "synth-1" {
+		t.Errorf("it begins with stage %q", r.Stages[r.Stage].Name)
+	}
+}
+
+// TestPlanSysbatchTooLarge: a sysbatch job that no node could hold keeps its stage from ending, and a plan refuses the workflow for it.
+func TestPlanSysbatchTooLarge(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	for mhz, never := range map[int]bool{1000: false, 20_000: true} {
+		w := chip()
+		job := w.Stages[1].Jobs[0].Job
+		job.Type, job.TaskGroups[0].Count = structs.JobTypeSysBatch, 1
+		job.TaskGroups[0].Tasks[0].Resources = &structs.Resources{CPU: mhz, MemoryMB: 10}
+		reply, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Plan.Never != never || reply.Plan.Posted == never || never != strings.Contains(reply.Plan.Missing, `job "chip/1/b", of type sysbatch, would wait on every node that may run it`) {
+			t.Errorf("%d MHz: %+v", mhz, reply.Plan)
+		}
 	}
 }
 

@@ -197,6 +197,11 @@ func TestReserveAmounts(t *testing.T) {
 	f(Reserve{Sum: true}, Amounts{CPU: 120, MemoryMB: 130, Cores: 2, Devices: 8}, "<nil>")
 	f(Reserve{Stated: Amounts{Cores: 5}}, Amounts{CPU: 100, MemoryMB: 80, Cores: 5, Devices: 8}, "<nil>")
 	f(Reserve{Stated: Amounts{Cores: 1, Devices: 8}}, largest, "reserve: cores: 1 is below the 2 that the largest stage needs: state 2 or more")
+	mixed := Amounts{CPU: 1000, MemoryMB: 80, Cores: 2, Devices: 8} // the first stage has 2 cores of 40 MHz
+	f(Reserve{Stated: Amounts{CPU: 20, Cores: 3}, PerCore: 40}, Amounts{CPU: 140, MemoryMB: 80, Cores: 3, Devices: 8}, "<nil>")
+	f(Reserve{Stated: Amounts{CPU: 19}, PerCore: 40}, largest, "reserve: cpu: 19 is below the 20 that the largest stage needs: state 20 or more")
+	f(Reserve{Stated: Amounts{CPU: 920}, PerCore: 40}, mixed, "<nil>")
+	f(Reserve{Stated: Amounts{Cores: 5}, PerCore: 40}, Amounts{CPU: 220, MemoryMB: 80, Cores: 5, Devices: 8}, "<nil>")
 	_, err := Reserve{Stated: Amounts{Cores: 1, Devices: 7}}.Amounts(stages)
 	var below *BelowStageError
 	if !errors.As(err, &below) || *below != (BelowStageError{Resource: "cores", Stated: 1, Largest: 2}) {
@@ -205,6 +210,9 @@ func TestReserveAmounts(t *testing.T) {
 	r := Reserve{Stated: Amounts{Cores: 8}}
 	if err := r.Check(Amounts{CPU: 5}); err != nil {
 		t.Errorf("what is not stated may be enlarged: %v", err)
+	}
+	if err := (Reserve{Stated: Amounts{CPU: 100}, PerCore: 40}).Check(Amounts{CPU: 80, Cores: 2}); err != nil {
+		t.Errorf("cores are enlarged with their MHz: %v", err)
 	}
 	if err := r.Check(cores(2)); fmt.Sprint(err) != "reserve: cores: the stages do not pack into 8 on the nodes that there are: state 10 or more" {
 		t.Errorf("%v", err)

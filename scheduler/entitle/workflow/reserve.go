@@ -10,7 +10,8 @@ import (
 // Reserve is the rule by which a workflow reserves: per resource the largest stage, which is the zero value, or as stated.
 type Reserve struct {
 	Sum      bool      // the sum of all stages
-	Stated   Amounts   // per resource a number instead; 0 states none
+	Stated   Amounts   // per resource a number instead; 0 states none. That of CPU is beside the MHz of whole cores
+	PerCore  int64     // MHz of a whole core, which are in the CPU of all other amounts
 	Licenses []License // the same for licenses, in the order of their names
 }
 
@@ -69,13 +70,29 @@ func (r Reserve) Amounts(stages []Amounts) (Amounts, error) {
 			return most
 		}
 	}
-	reserved := Amounts{number(0), number(1), number(2), number(3), number(4)}
+	reserved := Amounts{MemoryMB: number(1), DiskMB: number(2), Cores: number(3), Devices: number(4)}
+	var beside int64 // what the largest stage needs beside the MHz of its whole cores
+	for _, s := range stages {
+		beside = max(beside, s.CPU-s.Cores*r.PerCore)
+	}
+	switch stated := r.Stated.CPU; {
+	case stated != 0 && stated < beside:
+		errs = append(errs, &BelowStageError{Resource: names[0], Stated: stated, Largest: beside})
+		reserved.CPU = largest.CPU
+	case stated != 0:
+		reserved.CPU = max(largest.CPU, stated+reserved.Cores*r.PerCore)
+	case r.Sum:
+		reserved.CPU = sum.CPU
+	default: // the cores that no stage needs have their MHz, too
+		reserved.CPU = largest.CPU + max(0, reserved.Cores-largest.Cores)*r.PerCore
+	}
 	return reserved, errors.Join(errs...)
 }
 
 // Check returns a NotPackedError for each number that is stated and by which a packing had to be enlarged (see [Packing]). The
 // other resources may be enlarged.
 func (r Reserve) Check(enlarged Amounts) error {
+	enlarged.CPU -= enlarged.Cores * r.PerCore
 	var errs []error
 	for i := range resources {
 		if stated, more := r.Stated.of(i), enlarged.of(i); stated != 0 && more > 0 {

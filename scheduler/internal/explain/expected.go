@@ -47,9 +47,9 @@ func (x *explainer) expected(out *structs.GroupExplanation, sv *survey, left int
 		exp.Because = fmt.Sprintf("allocation %s of %s ends by its max_run_duration at the latest then, if nobody takes the room before",
 			structs.ShortID(last.u.ID), job.JobText(x.in.Job.Namespace))
 	case exp.First > 0:
-		exp.Because = "known for the first only: " + x.unknown(sv, endless)
+		exp.Because = "known for the first only: " + x.unknown(out.Group, sv, endless)
 	default:
-		exp.Because = "unknown, because " + x.unknown(sv, endless)
+		exp.Because = "unknown, because " + x.unknown(out.Group, sv, endless)
 	}
 	return exp
 }
@@ -156,8 +156,11 @@ func queuedOn(w *world.World, in search.Input, group string) int {
 }
 
 // unknown returns why nobody knows.
-func (x *explainer) unknown(sv *survey, endless int) string {
+func (x *explainer) unknown(group string, sv *survey, endless int) string {
+	tooMany := x.tooManyLicenses(group)
 	switch {
+	case tooMany != "":
+		return tooMany
 	case sv.counts.InPool == 0:
 		return fmt.Sprintf("node pool %q has no node", cmp.Or(x.in.Job.NodePool, structs.DefaultNodePool))
 	case len(sv.short) == 0 && sv.counts.Fitting == 0:

@@ -58,6 +58,20 @@ func (x *explainer) lackingLicense(group string) (lacking structs.RequestedLicen
 	return lacking, ""
 }
 
+// tooManyLicenses states that an instance of a group, or the first of a gang, request more of a license than there are, so that whatever ends is not enough; "":
+// they do not.
+func (x *explainer) tooManyLicenses(group string) string {
+	lacking, why := x.lackingLicense(group)
+	if why == "" {
+		return ""
+	}
+	has := x.after.Licenses().Of(lacking.Name)
+	if !has.Exists || lacking.Count <= has.Count {
+		return ""
+	}
+	return fmt.Sprintf("%d of license %q are requested at once, and there are %d in all", lacking.Count, lacking.Name, has.Count)
+}
+
 // sharesText states what workflows have reserved of a license, or are to have.
 func sharesText(shares []license.Share) (text string) {
 	for i := range shares[:min(len(shares), usersNamed)] {

@@ -195,6 +195,7 @@ func (l *Loans) due(c *structs.WorkflowClaim, lends structs.WorkflowResources, m
 	each(most.CPU, func(r *structs.WorkflowResources) *int64 { return &r.CPU })
 	each(most.Cores, func(r *structs.WorkflowResources) *int64 { return &r.Cores })
 	each(most.MemoryMB, func(r *structs.WorkflowResources) *int64 { return &r.MemoryMB })
+	each(most.DiskMB, func(r *structs.WorkflowResources) *int64 { return &r.DiskMB })
 	each(most.GPUs, func(r *structs.WorkflowResources) *int64 { return &r.GPUs })
 }
 
@@ -230,6 +231,7 @@ func add(r *structs.WorkflowResources, n *world.NodeState, h world.Resources) {
 func addOf(r *structs.WorkflowResources, mhz int64, h world.Resources) {
 	r.Cores += int64(h.Cores)
 	r.MemoryMB += h.Amount.MemoryMB
+	r.DiskMB += h.Amount.DiskMB
 	r.GPUs += int64(h.Devices)
 	r.CPU += max(0, h.Amount.CPU-int64(h.Cores)*mhz)
 }

@@ -48,6 +48,8 @@ type Choice struct {
 	Preempts bool
 	// Claims are allocations of the workflow itself that run without a claim, and use the reservation from now on, where they are.
 	Claims []string
+	// CPU is how many MHz are to be reserved, with those of whole cores, which have PerCore each.
+	CPU, PerCore int64
 	// Needs is what the largest stage needs of each resource, without licenses: less cannot be reserved.
 	Needs workflow.Amounts
 }
@@ -66,6 +68,7 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 	}
 	r.kept = kept
 	out := c.chooseApart(&r)
+	out.CPU, out.PerCore = r.want.CPU, r.rule.PerCore
 	if out.Never && c.besideNone != nil {
 		c.empty = c.besideNone
 		if at, of := strings.CutPrefix(out.Missing, neverText); of && !c.chooseApart(&r).Never {
@@ -130,7 +133,8 @@ func (c *chooser) request(stages []Stage, rule workflow.Reserve) (r request, err
 		c.within = c.within || len(r.within[i]) > 0
 		totals[i] = workflow.Total(r.stages[i])
 	}
-	r.want, err = rule.Amounts(totals)
+	r.rule.PerCore = c.mhzPerCore()
+	r.want, err = r.rule.Amounts(totals)
 	return r, err
 }
 
