@@ -102,6 +102,31 @@ func TestLentNow(t *testing.T) {
 	licenses(4, 0, 2)
 }
 
+// TestReasonsAreCurrent: what the queue states of who has reserved what is lacking counts only nodes on which that idles now.
+func TestReasonsAreCurrent(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	w.slotNode("n2", 8)
+	w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 8000, MemoryMB: 8000, DiskMB: 3000})
+	w.set()
+	w.flood("a", 1)
+	m := w.last.FailedTGAllocs["g"]
+	check := func(want string, nodes int) {
+		t.Helper()
+		now := scheduler.CurrentReasons(m, func(key, what string) int { return scheduler.IdleNodes(w.w, key, what) })
+		if why, n := now.MainReason(); why != want || n != nodes {
+			t.Errorf("%q on %d nodes, want %q on %d: %+v", why, n, want, nodes, now)
+		}
+	}
+	check("cpu: reserved by workflow default/wf", 2)
+	w.stage("s", 8)
+	check("cpu exhausted", 1)
+	w.stage("t", 8)
+	check("cpu exhausted", 2)
+	if why, n := m.MainReason(); why != "cpu: reserved by workflow default/wf" || n != 2 {
+		t.Errorf("what was counted has changed: %q on %d nodes", why, n)
+	}
+}
+
 // waitsAs checks that an explanation states of instances that wait why nothing is lent to them.
 func (w *workflows) waitsAs(want string) {
 	w.t.Helper()
