@@ -106,6 +106,9 @@ func TestLicensesReservedExplained(t *testing.T) {
 		if !posted {
 			w.claim.Posted, reserved = false, "; workflow default/wf, which waits for its reservation, is to have 6"
 			w.set()
+			if k := scheduler.WorkflowKeeps(w.w, "default/wf"); len(k) == 0 || k[0].NodeID != "" || k[0].Amount.Licenses["vcs"] != 6 {
+				t.Errorf("the licenses that it keeps as they come free are not listed: %+v", k)
+			}
 		}
 		w.others("others", "c", 2)
 		x := w.explain().Group("g")
