@@ -112,6 +112,9 @@ func TestLicensesReservedExplained(t *testing.T) {
 			if l := scheduler.LicenseUse(w.w, &structs.License{Name: "vcs", Count: 10}); l.Used+l.Free != 10 || l.Reserved != 0 {
 				t.Errorf("%+v", l)
 			}
+			if k := scheduler.WorkflowKeeps(w.w, "default/wf"); len(k) == 0 || k[0].NodeID != "" || k[0].Amount.Licenses["vcs"] != 6 {
+				t.Errorf("the licenses that it keeps as they come free are not listed: %+v", k)
+			}
 		}
 		w.others("others", "c", 2)
 		x := w.explain().Group("g")

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/lend"
+	"github.com/nomadish/nomadish/scheduler/internal/metric"
 	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/reserve"
 	"github.com/nomadish/nomadish/scheduler/internal/stagestart"
@@ -96,6 +97,15 @@ func WorkflowUse(w *World, key string) *WorkflowLoans { return lend.LoansOf(w, k
 
 // WorkflowKeeps returns where a workflow keeps what comes free; nil: nowhere.
 func WorkflowKeeps(w *World, key string) []structs.WorkflowKept { return lend.KeptOf(w, key) }
+
+// CurrentReasons returns reasons that were counted before without the nodes on which the workflows that they name have nothing idle any more of what is lacking. idle
+// is IdleNodes of the workflow of a key, for which the caller may keep the answer.
+func CurrentReasons(m *structs.AllocMetric, idle func(key, what string) int) *structs.AllocMetric {
+	return metric.Current(m, idle)
+}
+
+// IdleNodes returns on how many nodes the workflow of a key has something idle of what it has reserved, of the resource that a reason names.
+func IdleNodes(w *World, key, what string) int { return metric.IdleOn(w, key, what) }
 
 // LendsTo reports whether a workflow lends to a job, whatever its time limits are.
 func LendsTo(w *World, c *structs.WorkflowClaim, job *structs.Job) bool {

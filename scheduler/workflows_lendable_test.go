@@ -57,6 +57,76 @@ func TestSharesOfWhatCanBeLent(t *testing.T) {
 	most.wantShares(2, 2000)
 }
 
+// TestLentNow: what is lent at most now leaves to the running stage what its jobs have still to take, and what borrowers have of the reservation is stated apart from
+// what they have beside it.
+func TestLentNow(t *testing.T) {
+	w := newWorkflows(t, 8, 2, &structs.WorkflowLend{To: "namespace:a"})
+	w.flood("b", 2) // which has what is free beside the reservation
+	w.flood("a", 2)
+	check := func(due, lent, amount, header int64) {
+		t.Helper()
+		u := scheduler.WorkflowUse(w.w, "default/wf")
+		if to := u.To[0]; to.Due.CPU != due || to.Lent.CPU != lent || to.Amount.CPU != amount || u.Lent.CPU != header {
+			t.Errorf("%+v; want %d MHz lent of %d, and %d in all", u, lent, due, amount)
+		}
+	}
+	check(6000, 2000, 2000, 2000)
+	w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/late", Starting: true, Needs: structs.WorkflowPart{CPU: 3000, MemoryMB: 3000, DiskMB: 300}}}
+	w.set()
+	check(3000, 2000, 2000, 2000)
+	w.claim.Jobs[0].Needs.CPU = 5000
+	w.set()
+	check(2000, 2000, 2000, 2000)
+	of := func(job string) func(a *structs.Allocation) bool {
+		return func(a *structs.Allocation) bool { return !a.Terminal() && a.JobID == job }
+	}
+	w.claim.Jobs = nil
+	w.set()
+	w.client(of("flood-b"), w.ended(false))
+	check(6000, 0, 2000, 0)
+
+	l := newLicensedWorkflow(t, &structs.WorkflowLend{To: "namespace:a"})
+	l.others("b", "first", 4)
+	l.others("a", "u", 2)
+	licenses := func(due, lent, amount int64) {
+		t.Helper()
+		if to := scheduler.WorkflowUse(l.w, "default/wf").To[0]; to.Due.Licenses["vcs"] != due || to.Lent.Licenses["vcs"] != lent || to.Amount.Licenses["vcs"] != amount {
+			t.Errorf("%+v; want %d lent of %d, and %d in all", to, lent, due, amount)
+		}
+	}
+	licenses(6, 2, 2)
+	l.client(of("first"), l.ended(false))
+	licenses(6, 0, 2)
+	l.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/late", Starting: true, Licenses: []structs.RequestedLicense{{Name: "vcs", Count: 2}}}}
+	l.set()
+	licenses(4, 0, 2)
+}
+
+// TestReasonsAreCurrent: what the queue states of who has reserved what is lacking counts only nodes on which that idles now.
+func TestReasonsAreCurrent(t *testing.T) {
+	w := newWorkflows(t, 8, 0)
+	w.slotNode("n2", 8)
+	w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 8000, MemoryMB: 8000, DiskMB: 3000})
+	w.set()
+	w.flood("a", 1)
+	m := w.last.FailedTGAllocs["g"]
+	check := func(want string, nodes int) {
+		t.Helper()
+		now := scheduler.CurrentReasons(m, func(key, what string) int { return scheduler.IdleNodes(w.w, key, what) })
+		if why, n := now.MainReason(); why != want || n != nodes {
+			t.Errorf("%q on %d nodes, want %q on %d: %+v", why, n, want, nodes, now)
+		}
+	}
+	check("cpu: reserved by workflow default/wf", 2)
+	w.stage("s", 8)
+	check("cpu exhausted", 1)
+	w.stage("t", 8)
+	check("cpu exhausted", 2)
+	if why, n := m.MainReason(); why != "cpu: reserved by workflow default/wf" || n != 2 {
+		t.Errorf("what was counted has changed: %q on %d nodes", why, n)
+	}
+}
+
 // waitsAs checks that an explanation states of instances that wait why nothing is lent to them.
 func (w *workflows) waitsAs(want string) {
 	w.t.Helper()

@@ -350,6 +350,14 @@ func TestLendersExplained(t *testing.T) {
 	}
 	w.claim.Closed = true
 	w.set()
+	borrows := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
+	borrows.flood("a", 10)
+	borrows.waitsAs("of whose reservation nothing idles now: its own jobs and others that borrow use it")
+	if got := borrows.explain().Group("g").Waits; !slices.ContainsFunc(got, func(r structs.Wait) bool {
+		return strings.HasPrefix(r.Text, "nothing more is lent by workflow default/wf,")
+	}) {
+		t.Errorf("%+v", got)
+	}
 	w.flood("a", 2)
 	if got := w.explain().Group("g").Waits; !slices.ContainsFunc(got, func(r structs.Wait) bool {
 		return strings.Contains(r.Text, "which lends nothing now, as a stage of it is about to start")

@@ -189,7 +189,7 @@ type WorkflowStatus struct {
 	ModifyIndex uint64
 }
 
-// WorkflowKept is what a workflow keeps of a node as it comes free.
+// WorkflowKept is what a workflow keeps as it comes free: of a node, or, without one, of licenses.
 type WorkflowKept struct {
 	NodeID string
 	Node   string // its name
@@ -202,9 +202,10 @@ type WorkflowKept struct {
 type WorkflowLoan struct {
 	To    string
 	Share int
-	// Due is what its share comes to, Amount what it has.
+	// Due is what its share of what can be lent now comes to, Amount what it has, Lent what of that is of the reservation: the rest is beside it.
 	Due    WorkflowResources
 	Amount WorkflowResources
+	Lent   WorkflowResources
 	Allocs []string
 }
 
@@ -234,6 +235,16 @@ type WorkflowJobStatus struct {
 	Running   int
 	Complete  int
 	Failed    int
+	// Queued is how many instances wait in the queue.
+	Queued int `json:",omitempty" codec:",omitempty"`
+	// Failures is how often tasks and instances of a job that runs have failed in its last attempt and were, or will be, tried again as they state themselves;
+	// of those that wait for that the first is tried again at RetryTime, in Unix nanoseconds (0: none, or it is not known).
+	Failures  int   `json:",omitempty" codec:",omitempty"`
+	RetryTime int64 `json:",omitempty" codec:",omitempty"`
+	// FailedBefore is how many instances failed in the attempt before the last one.
+	FailedBefore int `json:",omitempty" codec:",omitempty"`
+	// Removed is that the job has failed and is not registered any more: it was purged, or has ended long ago.
+	Removed bool `json:",omitempty" codec:",omitempty"`
 	// Stopped is that the job has failed as somebody stopped it.
 	Stopped bool `json:",omitempty" codec:",omitempty"`
 	// TimedOut is how many of the instances that have failed were ended at their time limit, their group's max_run_duration.

@@ -251,13 +251,13 @@ func TestEntry(t *testing.T) {
 
 // What a user lets go on waits as suspended, whatever its job chose; what a user keeps
 // suspended does not wait.
-// What is entitled to slots is said to wait for them, the rest for what nodes lack.
+// What is entitled to slots is said to wait for them, the rest for what nodes lack: not for what a workflow had reserved when that was counted, and has no more.
 func TestEntitledReason(t *testing.T) {
 	s := newSite(t)
 	s.job("own", 60, "gpu", "g:4")
 	s.eval(&structs.Evaluation{
 		ID: "b1", JobID: "own", Status: structs.EvalStatusBlocked, CreateTime: epoch, FailedTGAllocs: map[string]*structs.AllocMetric{"g": {
-			DimensionExhausted: map[string]int{"memory": 5, "slots: others leave after the grace": 5},
+			DimensionExhausted: map[string]int{"memory": 2, "memory: reserved by workflow default/gone": 3, "slots: others leave after the grace": 5},
 		}},
 	})
 	s.requests(0, 3, "b1", "own/g")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -169,11 +170,15 @@ type Viewer struct {
 	config   structs.SchedulerConfiguration
 	now      int64
 	reserved map[structs.PendingRequest]int // nodes by request
+	idle     map[idleOf]int                 // nodes
 }
+
+// idleOf names what a workflow has idle of its reservation.
+type idleOf struct{ workflow, what string }
 
 // NewViewer makes a viewer; ws watches what it reads of the whole queue.
 func NewViewer(ws *state.WatchSet, snap *state.Snapshot, now time.Time) *Viewer {
-	v := &Viewer{snap: snap, config: snap.SchedulerConfig(ws), now: now.UnixNano(), reserved: map[structs.PendingRequest]int{}}
+	v := &Viewer{snap: snap, config: snap.SchedulerConfig(ws), now: now.UnixNano(), reserved: map[structs.PendingRequest]int{}, idle: map[idleOf]int{}}
 	for h := range snap.Reservations(ws) {
 		v.reserved[structs.PendingRequest{Namespace: h.Namespace, JobID: h.JobID, Group: h.Group}]++
 	}
@@ -212,13 +217,24 @@ func (v *Viewer) Entry(l *Line) *structs.QueueEntry {
 	case ev.SnapshotIndex == 0 && !l.Rank.IsEntitled() && (v.snap.World().Owns(a.Namespace) || l.Job.Project != ""): // what is entitled of it was tried alone
 		e.State = structs.QueueNotTried
 	default:
-		m := ev.FailedTGAllocs[a.Group]
+		m := scheduler.CurrentReasons(ev.FailedTGAllocs[a.Group], v.idleNodes)
 		e.Reason, e.ReasonNodes = m.MainReason()
 		if why := m.SlotsReason(); why != "" && l.Rank.IsEntitled() {
 			e.Reason, e.ReasonNodes = why, 0
 		}
 	}
 	return e
+}
+
+// idleNodes returns on how many nodes a workflow has something idle of what it has reserved.
+func (v *Viewer) idleNodes(key, what string) int {
+	of := idleOf{key, what}
+	n, known := v.idle[of]
+	if !known {
+		n = scheduler.IdleNodes(v.snap.World(), key, what)
+		v.idle[of] = n
+	}
+	return n
 }
 
 // suspended counts the group's suspended instances that wait to go on. Few jobs have any:

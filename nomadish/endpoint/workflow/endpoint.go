@@ -171,85 +171,25 @@ func overReserved(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowR
 		if l == nil || l.Count < own.Count { // which is in the run's Missing
 			continue
 		}
-		sum, of := int64(0), []string(nil)
-		for _, o := range scheduler.LicenseUsers(snap.World(), l).Reservations {
+		sum, lost, of := int64(0), int64(0), []string(nil)
+		use := scheduler.LicenseUsers(snap.World(), l)
+		outside := use.Used
+		for _, o := range use.Reservations {
 			if !o.Pending && o.Reserved > 0 {
-				sum += o.Reserved
+				sum, lost, outside = sum+o.Reserved, lost+o.Lost, outside-o.Used-o.Lent
 				of = append(of, fmt.Sprintf("%s (%d)", structs.WorkflowKey(o.Namespace, o.Workflow), o.Reserved))
 			}
 		}
-		if sum > l.Count {
-			lines = append(lines, fmt.Sprintf("%d of license %q are reserved, and there are %d: by workflows %s", sum, own.Name, l.Count, strings.Join(of, ", ")))
+		if sum <= l.Count && lost == 0 {
+			continue
 		}
+		text := fmt.Sprintf("%d of license %q are reserved, and there are %d", sum, own.Name, l.Count)
+		if outside > 0 {
+			text += fmt.Sprintf(", of which others use %d beside the reservations", outside)
+		}
+		lines = append(lines, text+": by workflows "+strings.Join(of, ", "))
 	}
 	return strings.Join(lines, "; ")
-}
-
-// count states what the instances of a job do, and returns the index at which that last changed. cancelled is that the run was cancelled.
-func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus, cancelled bool) uint64 {
-	if j.Attempt == 0 {
-		return 0
-	}
-	if j.State == structs.StageComplete {
-		j.Complete = j.Instances
-		return 0
-	}
-	summary, all := snap.JobSummary(ws, namespace, j.ID), 0
-	if summary != nil {
-		for _, line := range summary.Summary { // order does not matter: sums
-			j.Running += line.Running
-			j.Complete += line.Complete
-			j.Failed += line.Failed
-			all += line.Queued + line.Starting + line.Running + line.Complete + line.Failed + line.Lost + line.Unknown
-		}
-	}
-	// The summary counts what was replaced, too, and as complete what was stopped to begin anew, as the mates of a gang are.
-	// Nor does it know which were ended at their time limit.
-	if j.State == structs.StageFailed || j.Attempt > 1 || j.Failed > 0 || all > j.Instances || j.Complete > 0 && limited(snap.Job(ws, namespace, j.ID)) {
-		return countLast(ws, snap, namespace, j, cancelled)
-	}
-	j.Complete = min(j.Complete, j.Instances)
-	if summary == nil {
-		return 0
-	}
-	return summary.ModifyIndex
-}
-
-// limited reports whether instances of a job may be ended at a time limit.
-func limited(job *structs.Job) bool {
-	return job != nil && slices.ContainsFunc(job.TaskGroups, func(g *structs.TaskGroup) bool { return g.MaxRunDuration > 0 })
-}
-
-// countLast states what the instances of a job's last attempt do, without those that others have replaced. What was stopped has not completed,
-// however it ended.
-func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus, cancelled bool) (index uint64) {
-	job := snap.Job(ws, namespace, j.ID)
-	version, stopped := uint64(0), false
-	if job != nil {
-		index, version, stopped = job.ModifyIndex, job.Version, job.Stop
-	}
-	if stopped && version > 0 { // that it was stopped is a version of its own
-		version--
-	}
-	j.Running, j.Complete, j.Failed, j.TimedOut = 0, 0, 0, 0
-	for _, a := range snap.AllocsByJob(ws, namespace, j.ID, false) {
-		index = max(index, a.ModifyIndex)
-		switch {
-		case a.JobVersion < version || a.NextAllocation != "":
-		case a.ClientTerminal() && a.ClientDescription == structs.DescMaxRunDuration:
-			j.Failed++
-			j.TimedOut++
-		case a.ClientStatus == structs.AllocClientFailed:
-			j.Failed++
-		case a.ClientStatus == structs.AllocClientRunning:
-			j.Running++
-		case a.ClientStatus == structs.AllocClientComplete && a.DesiredStatus == structs.AllocDesiredRun:
-			j.Complete++
-		}
-	}
-	j.Complete = min(j.Complete, j.Instances)
-	j.Stopped = stopped && !cancelled && j.State == structs.StageFailed && j.Failed == 0
-	return index
 }
 
 // admit makes a workflow ready to be stored: defaults, then every rule, for each job those of a registration, too.

@@ -337,6 +337,48 @@ func TestCountsOfAttempt(t *testing.T) {
 	f(structs.StageRunning, 2, "1 running, 1 complete, 0 failed, stopped false")
 	site.Put(&structs.JobDeregisterEntry{Namespace: "default", JobID: "chip/1/a", Time: 3})
 	f(structs.StageFailed, 2, "1 running, 1 complete, 0 failed, stopped true")
+	j := &structs.WorkflowJobStatus{ID: "chip/1/purged", State: structs.StageFailed, Attempt: 1, Instances: 2}
+	if count(nil, site.Store.Snapshot(), "default", j, false); !j.Removed {
+		t.Error("a job that was purged is not said to be there no more")
+	}
+}
+
+// TestCountsOfFailures: of a job that runs it is counted how often its instances have failed, with when the next is tried again, and how many wait in the queue;
+// after it has failed and was registered again, how many had failed before.
+func TestCountsOfFailures(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	register := func(mhz int, seed string) {
+		job := testcluster.Job("chip/1/a", structs.JobTypeBatch, 2)
+		job.TaskGroups[0].Tasks[0].Resources.CPU = mhz
+		site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+		batch := testcluster.Batch("chip/1/a", "n", seed, 2)
+		batch.JobVersion = site.Store.Snapshot().Job(nil, "default", "chip/1/a").Version
+		site.Put(testcluster.Place("", 1, batch))
+	}
+	report := func(seed string, i int, status string, restarts uint64, last *structs.TaskEvent) {
+		site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{{ID: testcluster.AllocID(seed, i), ClientStatus: status,
+			TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskStatePending, Restarts: restarts, Events: []*structs.TaskEvent{last}}}}}})
+	}
+	f := func(attempt int, want string) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: structs.StageRunning, Attempt: attempt, Instances: 2}
+		count(nil, site.Store.Snapshot(), "default", j, false)
+		if got := fmt.Sprintf("%d running, %d failures, again at %d, %d before", j.Running, j.Failures, j.RetryTime, j.FailedBefore); got != want {
+			t.Errorf("have %s, want %s", got, want)
+		}
+	}
+	restarting := &structs.TaskEvent{Type: structs.TaskRestarting, Time: 10, StartDelay: 15}
+	register(100, "first")
+	report("first", 0, structs.AllocClientPending, 2, restarting)
+	report("first", 1, structs.AllocClientRunning, 1, &structs.TaskEvent{Type: structs.TaskStarted, Time: 10})
+	f(1, "1 running, 3 failures, again at 25, 0 before")
+	report("first", 0, structs.AllocClientFailed, 3, &structs.TaskEvent{Type: structs.TaskNotRestarting, Time: 30})
+	f(1, "1 running, 5 failures, again at 0, 0 before")
+	register(200, "second")
+	report("second", 0, structs.AllocClientRunning, 0, &structs.TaskEvent{Type: structs.TaskStarted, Time: 40})
+	f(2, "1 running, 0 failures, again at 0, 1 before")
 }
 
 // TestCountsOfGang: mates of a gang that are stopped as the gang begins anew have not completed.
@@ -434,4 +476,14 @@ func TestMissingOfPosted(t *testing.T) {
 		t.Errorf("a run that is paused before its reservation waits as %q", s.Missing)
 	}
 	f("next", bad+"; "+few)
+	licenses(8)
+	f("chip", "")
+	taker := testcluster.Job("taker", structs.JobTypeBatch, 1)
+	taker.TaskGroups[0].Tasks[0].Resources.Licenses = map[string]int{"vcs": 1}
+	site.Put(&structs.JobRegisterEntry{Job: taker, Time: 1})
+	batch := testcluster.Batch("taker", "n", "taker", 1)
+	batch.Resources = &structs.AllocatedResources{Shared: structs.AllocatedSharedResources{Terms: &structs.AllocTerms{Licenses: taker.TaskGroups[0].Licenses()}}}
+	site.Put(testcluster.Place("", 1, batch))
+	const taken = `8 of license "vcs" are reserved, and there are 8, of which others use 1 beside the reservations: by workflows default/chip (4), default/next (4)`
+	f("chip", taken)
 }

@@ -22,11 +22,20 @@ func (x *explainer) lenders(out *structs.GroupExplanation, left int) {
 	})
 	g := x.in.Job.LookupTaskGroup(out.Group)
 	for _, key := range keys[:min(len(keys), lendersNamed)] {
-		out.Waits = append(out.Waits, structs.Wait{
-			Kind: structs.ReasonReserved, Instances: left, Text: "nothing is lent by workflow " + key + ", " + lend.Refusal(&x.in.Input, x.after, g, key),
-		})
+		nothing := "nothing is lent by workflow "
+		if x.borrowsFrom(key) {
+			nothing = "nothing more is lent by workflow "
+		}
+		out.Waits = append(out.Waits, structs.Wait{Kind: structs.ReasonReserved, Instances: left, Text: nothing + key + ", " + lend.Refusal(&x.in.Input, x.after, g, key)})
 	}
 	if more := len(keys) - lendersNamed; more > 0 {
 		out.Waits = append(out.Waits, structs.Wait{Kind: structs.ReasonReserved, Instances: left, Text: fmt.Sprintf("nothing is lent by %d more workflows", more)})
 	}
+}
+
+// borrowsFrom reports whether instances of the job borrow from the workflow of a key.
+func (x *explainer) borrowsFrom(key string) bool {
+	return slices.ContainsFunc(x.allocs, func(a *structs.Allocation) bool {
+		return !a.Terminal() && a.AllocatedResources != nil && a.AllocatedResources.Shared.Terms != nil && a.AllocatedResources.Shared.Terms.BorrowsFrom() == key
+	})
 }

@@ -22,7 +22,7 @@ func (l *Loans) licenses(w *world.World, c *structs.WorkflowClaim) {
 		}{{&l.Reserved, s.Total}, {&l.Used, s.Used}, {&l.Lent, s.Lent}, {&l.Idle, s.Idle - s.Lost}, {&l.Lost, s.Lost}} {
 			addLicense(of.into, r.Name, of.amount)
 		}
-		most := s.Lent + s.Idle - s.Lost
+		most := s.Lent + min(w.Licenses().Lendable(r.Name, c.Key()), s.Idle-s.Lost)
 		if c.LendMax != nil && c.LendMax.Licenses[r.Name] > 0 {
 			most = min(most, c.LendMax.Licenses[r.Name])
 		}
@@ -36,6 +36,7 @@ func (l *Loans) licenses(w *world.World, c *structs.WorkflowClaim) {
 		if len(l.To) == 0 {
 			continue
 		}
+		lent := s.Lent
 		for id, n := range w.Licenses().Users(r.Name) {
 			u, counts := world.Usages(w).Get(id)
 			if !counts || u.Owner.Terms.BorrowsFrom() != c.Key() {
@@ -45,6 +46,8 @@ func (l *Loans) licenses(w *world.World, c *structs.WorkflowClaim) {
 			if addLicense(&to.Amount, r.Name, n); !slices.Contains(to.Allocs, id) {
 				to.Allocs = append(to.Allocs, id)
 			}
+			addLicense(&to.Lent, r.Name, min(n, lent))
+			lent -= min(n, lent)
 		}
 	}
 }

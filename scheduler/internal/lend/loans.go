@@ -37,7 +37,7 @@ func LoansOf(w *world.World, key string) *Loans {
 	var mhz int64 // of a core
 	var gone world.Resources
 	var bad, leaves []string
-	var lends structs.WorkflowResources // what borrowers have, and what more can be lent
+	var borrows, more world.Resources // what borrowers have, and what idles that can be lent to them
 	for i := range c.Parts {
 		n, known := w.State(c.Parts[i].NodeID)
 		if known && n.Capacity != nil {
@@ -57,27 +57,37 @@ func LoansOf(w *world.World, key string) *Loans {
 		add(&out.Idle, n, idle)
 		add(&out.Lost, n, lost)
 		borrowed, lendable := n.Lends(key)
-		add(&lends, n, borrowed.Plus(lendable.Within(idle)))
+		borrows, more = borrows.Plus(borrowed), more.Plus(lendable.Within(idle))
 		if ids, _ := badOf(n, p); len(ids) > 0 {
 			bad = append(bad, badText(n, ids))
 		}
 		if Stays(n, c) {
 			leaves = append(leaves, leavesText(n))
 		}
-		for _, u := range n.Usages {
-			if t := &u.Owner.Terms; t.BorrowsFrom() == key && len(c.Lend) > 0 {
-				to := &out.To[indexOf(c, t.LentTo())]
-				add(&to.Amount, n, world.ResourcesOf(u))
-				to.Allocs = append(to.Allocs, u.ID)
-			}
-		}
+		out.borrowers(n, c, borrowed)
 	}
 	out.Bad, out.Leaves = strings.Join(bad, "; "), strings.Join(leaves, "; ")
 	addOf(&out.Reserved, mhz, gone)
 	addOf(&out.Lost, mhz, gone)
 	out.licenses(w, c)
+	var lends structs.WorkflowResources
+	addOf(&lends, mhz, borrows.Plus(more.Less((world.WorkflowEdit{E: w.Edit()}).Awaited(c, mhz))))
 	out.due(c, lends, mhz)
 	return out
+}
+
+// borrowers adds what each lend block has on a node, of which so much is of the part of the reservation there.
+func (l *Loans) borrowers(n *world.NodeState, c *structs.WorkflowClaim, lent world.Resources) {
+	for _, u := range n.Usages {
+		if t := &u.Owner.Terms; t.BorrowsFrom() == c.Key() && len(c.Lend) > 0 {
+			to, has := &l.To[indexOf(c, t.LentTo())], world.ResourcesOf(u)
+			of := has.Within(lent)
+			lent = lent.Less(of)
+			add(&to.Amount, n, has)
+			add(&to.Lent, n, of)
+			to.Allocs = append(to.Allocs, u.ID)
+		}
+	}
 }
 
 // split returns what idles of a part of a node, and what of that is lost: all of it if the part is, or the node takes no more work, else its GPUs that are bad and
@@ -151,11 +161,21 @@ func PartsOn(w *world.World, nodeID string) (out []*structs.ReservedPart) {
 	return out
 }
 
-// KeptOf returns where a workflow keeps what comes free; nil: nowhere.
+// KeptOf returns what licenses a workflow keeps as they come free, and where it keeps what comes free of nodes; nil: nothing.
 func KeptOf(w *world.World, key string) (out []structs.WorkflowKept) {
 	c := w.Workflow(key)
 	if c == nil {
 		return nil
+	}
+	var licenses structs.WorkflowKept
+	for _, r := range c.Licenses {
+		if s := w.Licenses().ShareOf(r.Name, key); s.Pending {
+			addLicense(&licenses.Amount, r.Name, s.Total)
+			addLicense(&licenses.Idle, r.Name, s.Idle)
+		}
+	}
+	if len(licenses.Amount.Licenses) > 0 {
+		out = append(out, licenses)
 	}
 	for _, part := range c.KeptParts() {
 		n, known := w.State(part.NodeID)

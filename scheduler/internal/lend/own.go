@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/together"
 	"github.com/nomadish/nomadish/scheduler/internal/world"

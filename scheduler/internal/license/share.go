@@ -229,6 +229,15 @@ func (b *Book) freeFor(name string, c Counter, by *Taker) (free int64, why strin
 	return max(0, free), why
 }
 
+// Lendable returns how much more of a license the workflow of a key may lend now.
+func (b *Book) Lendable(name, workflow string) int64 {
+	s := b.ShareOf(name, workflow)
+	if s.Total == 0 || s.Pending {
+		return 0
+	}
+	return b.lendable(name, &s)
+}
+
 // lendable returns how much more of a license a workflow may lend: of what idles what its running stage does not still have to take, as lend_max
 // bounds it.
 func (b *Book) lendable(name string, s *Share) int64 {

@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,6 +27,70 @@ func NamesGone(m *structs.AllocMetric, w *world.World) bool {
 		}
 	}
 	return false
+}
+
+// Current returns reasons that were counted before as they can be now: a node counts as one on which a workflow has reserved what is lacking only while the
+// workflow has some of that idle. idle returns on how many nodes the workflow of a key has some idle of what a reason names, such as "cores". The metric itself stays
+// as it is.
+func Current(m *structs.AllocMetric, idle func(key, what string) int) *structs.AllocMetric {
+	if m == nil {
+		return nil
+	}
+	now := maps.Clone(m.DimensionExhausted)
+	for _, text := range slices.Sorted(maps.Keys(m.DimensionExhausted)) {
+		what, key, is := strings.Cut(text, ": "+reservedBy)
+		over := m.DimensionExhausted[text]
+		if is {
+			over -= idle(key, what)
+		}
+		if !is || over <= 0 {
+			continue
+		}
+		if now[text] -= over; now[text] == 0 {
+			delete(now, text)
+		}
+		now[what] += over
+	}
+	c := *m
+	c.DimensionExhausted = now
+	return &c
+}
+
+// IdleOn returns on how many nodes a workflow has something idle, of what it has reserved or keeps, of what a reason names; of what is no resource, of anything.
+func IdleOn(w *world.World, key, what string) (nodes int) {
+	c := w.Workflow(key)
+	if c == nil {
+		return 0
+	}
+	seen := map[string]bool{} // looked up only
+	for _, part := range slices.Concat(c.Parts, c.KeptParts()) {
+		n, known := w.State(part.NodeID)
+		if !known || seen[part.NodeID] {
+			continue
+		}
+		seen[part.NodeID] = true
+		if slices.ContainsFunc(n.Parts(), func(p world.Part) bool { return p.Workflow == key && idles(&p.Idle, what) }) {
+			nodes++
+		}
+	}
+	return nodes
+}
+
+// idles reports whether there is some of what a reason names.
+func idles(r *world.Resources, what string) bool {
+	switch what {
+	case world.LacksCPU:
+		return r.Amount.CPU > 0
+	case world.LacksMemory:
+		return r.Amount.MemoryMB > 0
+	case world.LacksDisk:
+		return r.Amount.DiskMB > 0
+	case world.LacksCores:
+		return r.Cores > 0
+	case world.LacksDevices:
+		return r.Devices > 0
+	}
+	return *r != world.Resources{}
 }
 
 // withOwner returns what a node lacks, with who has reserved it where the node would have enough if nobody had: "cores: reserved by workflow default/chip".
