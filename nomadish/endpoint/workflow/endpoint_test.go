@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -156,6 +157,53 @@ func TestRetryIsAdmitted(t *testing.T) {
 	if _, err := e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestPlansWait: two workflows are planned at a time. Who waits and hangs up waits no longer.
+func TestPlansWait(t *testing.T) {
+	t.Parallel()
+	e, _ := at(t, "")
+	for range maxPlanning {
+		e.planning <- struct{}{}
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	if _, err := e.plan(ctx, &structs.WorkflowRunRequest{Workflow: chip()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that hung up: %v", err)
+	}
+	<-e.planning
+	if _, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()}); err != nil || len(e.planning) != maxPlanning-1 {
+		t.Errorf("a plan: %v, %d are planned after it", err, len(e.planning))
+	}
+}
+
+// TestTooManyInstances: a workflow whose jobs have more instances together than are allowed is refused when it is run, planned, and run again; it may be
+// stored from before that was bounded.
+func TestTooManyInstances(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	large := func(w *structs.Workflow) *structs.Workflow {
+		for _, s := range w.Stages {
+			s.Jobs[0].Job.TaskGroups[0].Count = structs.MaxWorkflowInstances/2 + 1
+		}
+		return w
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "its jobs have 100002 instances together, at most 100000 are allowed") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: large(chip())})
+	refused("run", err)
+	_, err = e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: large(chip())})
+	refused("plan", err)
+	site.Put(&structs.WorkflowRunEntry{Workflow: large(stored(t)), Time: 1})
+	if _, err := e.act(t.Context(), structs.WorkflowActionCancel, &structs.WorkflowActionRequest{ID: "chip"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"})
+	refused("retry", err)
 }
 
 // stored returns a workflow that may be stored as it is.
