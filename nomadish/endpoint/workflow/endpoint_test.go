@@ -159,21 +159,29 @@ func TestRetryIsAdmitted(t *testing.T) {
 	}
 }
 
-// TestPlansWait: two workflows are planned at a time. Who waits and hangs up waits no longer.
+// TestPlansWait: two workflows are planned at a time. Who waits and hangs up waits no longer, and nothing is planned.
 func TestPlansWait(t *testing.T) {
 	t.Parallel()
-	e, _ := at(t, "")
+	e, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	made := 0
+	e.Forecasts = fixed{run: func(*structs.WorkflowRunEntry) (*structs.RunForecast, error) {
+		if made++; len(e.planning) != maxPlanning {
+			t.Errorf("%d workflows are being planned, not %d", len(e.planning), maxPlanning)
+		}
+		return &structs.RunForecast{}, nil
+	}}
 	for range maxPlanning {
 		e.planning <- struct{}{}
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
 	hangUp()
-	if _, err := e.plan(ctx, &structs.WorkflowRunRequest{Workflow: chip()}); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that hung up: %v", err)
+	if _, err := e.plan(ctx, &structs.WorkflowRunRequest{Workflow: chip(), Forecast: true}); !errors.Is(err, context.Canceled) || made != 0 {
+		t.Errorf("a caller that hung up: %v, %d forecasts were made", err, made)
 	}
 	<-e.planning
-	if _, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip()}); err != nil || len(e.planning) != maxPlanning-1 {
-		t.Errorf("a plan: %v, %d are planned after it", err, len(e.planning))
+	if _, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip(), Forecast: true}); err != nil || made != 1 || len(e.planning) != maxPlanning-1 {
+		t.Errorf("a plan: %v, %d forecasts were made, %d are planned after it", err, made, len(e.planning))
 	}
 }
 
