@@ -25,7 +25,7 @@ const costsEvery = 20 * time.Millisecond
 // within returns what work returns. It returns an error if that takes more than most, or if ctx ends. Nothing can stop work: it
 // goes on until the program ends, which whoever gets the error must bring about.
 func within[T any](ctx context.Context, most costs, work func() T) (T, error) {
-	const smaller = "nested for expressions and dynamic blocks multiply what they go through; make it smaller"
+	const smaller = "make it smaller; nested for expressions and dynamic blocks, if it has any, multiply what they go through"
 	begun := cpuTime()
 	done := make(chan T, 1)
 	go func() { done <- work() }()

@@ -205,3 +205,19 @@ func TestStatedBesideCores(t *testing.T) {
 		}
 	}
 }
+
+// TestTooManyToPack: for stages with more instances together than are packed, as a workflow that was stored before these were bounded may have, nothing is
+// reserved, whatever the nodes have; instances of sysbatch jobs do not count.
+func TestTooManyToPack(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.slotNode("n1", 8)
+	const half = structs.MaxWorkflowInstances / 2
+	got := w.choose(scheduler.WorkflowStage{manyOf("a", half, 1)}, scheduler.WorkflowStage{manyOf("b", half, 1), manyOf("c", 1, 1)})
+	if want := "its stages have 100001 instances together, and nothing is reserved for more than 100000"; !got.Never || !strings.HasPrefix(got.Missing, want) {
+		t.Errorf("%v, %q, want %q", got.Never, got.Missing, want)
+	}
+	each := func(j *structs.Job) { j.Type = structs.JobTypeSysBatch }
+	if got := w.choose(scheduler.WorkflowStage{manyOf("a", 2, 1), manyOf("b", 2*half, 1, each)}); !got.Posted {
+		t.Errorf("with a sysbatch job: %q", got.Missing)
+	}
+}

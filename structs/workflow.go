@@ -17,6 +17,10 @@ const (
 	MaxWorkflowJobs = 10_000
 	// MaxWorkflowBytes bounds the size of all jobs together, see [Job.Size].
 	MaxWorkflowBytes = 16 << 20
+	// MaxWorkflowInstances bounds the instances of all jobs of a workflow together, without those of sysbatch jobs.
+	MaxWorkflowInstances = 100_000
+	// MaxWorkflowDepends bounds the names in depends_on of all jobs of a workflow together. They count in MaxWorkflowBytes, too.
+	MaxWorkflowDepends = 100_000
 	// MaxWorkflowRetries bounds how often a job is run again after it failed.
 	MaxWorkflowRetries = 100
 	// MaxWorkflowLends bounds to how many a workflow lends.

@@ -53,7 +53,7 @@ func (w *Workflow) Validate() error {
 	return w.validateReserve(bad, levels)
 }
 
-// CheckSubmitted returns an error of CodeBadRequest if the workflow states what has no meaning. It is for workflows that are submitted: what is in the log
+// CheckSubmitted returns an error of CodeBadRequest if the workflow states what has no meaning, or more than servers take. It is for workflows that are submitted: what is in the log
 // or in a snapshot was accepted, maybe by an earlier version. The workflow must be valid.
 func (w *Workflow) CheckSubmitted() error {
 	bad := workflowError(func(format string, args ...any) *Error { return Errorf(CodeBadRequest, format, args...) }).in("workflow", w.ID)
@@ -71,7 +71,7 @@ func (w *Workflow) CheckSubmitted() error {
 			}
 		}
 	}
-	return nil
+	return w.checkBounds(bad)
 }
 
 // checkStated returns an error if amounts state nothing: an amount of 0 is as if it was left out.
@@ -229,14 +229,15 @@ func (w *Workflow) validateStages(bad workflowError) error {
 func (w *Workflow) validateDepends(bad workflowError, names map[string]bool) error {
 	for _, s := range w.Stages {
 		for _, j := range s.Jobs {
-			for i, name := range j.DependsOn {
-				bad := bad.in("stage", s.Name).in("job", j.Name)
+			bad, named := bad.in("stage", s.Name).in("job", j.Name), make(map[string]bool, len(j.DependsOn))
+			for _, name := range j.DependsOn {
 				switch {
 				case !names[name]:
 					return bad("depends_on: the workflow has no job %q%s", clip(name), didYouMean(name, sortedKeys(names)))
-				case slices.Contains(j.DependsOn[:i], name):
+				case named[name]:
 					return bad("depends_on: %q is named twice", clip(name))
 				}
+				named[name] = true
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -185,5 +186,30 @@ func TestWorkflowIsNoJob(t *testing.T) {
 	_, _, err := Parse("w.hcl", []byte("workflow \"chip\" {\n}\n"), Options{})
 	if err == nil || !strings.Contains(err.Error(), "w.hcl:1:1: a workflow is no job: `nomadish workflow run` runs it") {
 		t.Error(err)
+	}
+}
+
+// TestWideWorkflow: reading a file takes memory, and so time, in proportion to its jobs: eight times the jobs take about eight times as much.
+func TestWideWorkflow(t *testing.T) { // not parallel: what others allocate would count
+	read := func(jobs int) (bytes uint64) {
+		var text strings.Builder
+		text.WriteString("stage \"s\" {\n")
+		for i := range jobs {
+			fmt.Fprintf(&text, "job \"j%d\" {\n TASK\n}\n", i)
+		}
+		text.WriteString("}")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f, err := workflowFile(text.String(), nil)
+		runtime.ReadMemStats(&after)
+		if err != nil || len(f.Workflow.Stages[0].Jobs) != jobs {
+			t.Fatalf("%d jobs: %v", jobs, err)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	read(50)
+	few, many := read(50), read(400)
+	if many > 10*few {
+		t.Errorf("50 jobs take %d bytes, 400 take %d", few, many)
 	}
 }

@@ -31,7 +31,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 	simple := !v.d.known(structs.LogWorkflowRenew)
 	kept := k.keeps(r.Workflow.NodePool)
 	c := v.known[key]
-	if c != nil && c.Posted && k.lacking >= maxReserving && now.Sub(c.when) < v.d.opts.Anew {
+	if c != nil && c.Posted && k.lacking[r.Workflow.NodePool] >= maxReserving && now.Sub(c.when) < v.d.opts.Anew {
 		return false
 	}
 	refused := 0
@@ -55,7 +55,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 		}
 	}
 	if c.Missing != "" && (kept || simple || len(c.Keeps) > 0) {
-		k.lacking++
+		k.lacking[r.Workflow.NodePool]++
 	}
 	to := stages.Reservation(r, c.WorkflowChoice)
 	if r.Missing != "" && to.Missing != "" && c.lost == c.wroteLost && now.Sub(c.wrote) < v.d.opts.Anew {

@@ -21,8 +21,9 @@ const (
 	maxPause = 5 * time.Second
 	// reserveAnyway is the default of Options.Anew.
 	reserveAnyway = time.Minute
-	// maxReserving bounds the workflows that wait for room and are looked at in one round: those of the highest rank. Those that can never fit do not count.
-	// It bounds those that have lost something alike.
+	// maxReserving is of how many workflows of a node pool that wait for room each round looks at all anew: those of the highest rank. Those that can never
+	// fit do not count. Of the others each round chooses anew for as many at most, those first that were looked at longest ago: see [reserving.others]. It
+	// bounds those of a pool that have lost something alike.
 	maxReserving = 16
 )
 
@@ -196,36 +197,81 @@ func (v *reserving) round(ctx context.Context, between func() bool) (again bool)
 	list := slices.Concat(losing(snap), waiting(snap)) // what was guaranteed to a run, and was lost, comes before what nobody has yet
 	v.waits = len(list) > 0
 	v.forget(list)
-	k := keeping{v: v}
+	k := keeping{v: v, waiting: map[string]int{}, lacking: map[string]int{}}
 	if k.letGo(ctx, func(c *structs.WorkflowClaim) bool {
 		return !slices.ContainsFunc(list, func(r *structs.WorkflowRun) bool { return r.Namespace == c.Namespace && r.ID == c.ID })
 	}) {
 		return true
 	}
+	var others []*structs.WorkflowRun
+	again = v.walk(ctx, between, list, func(snap *state.Snapshot, r *structs.WorkflowRun) (over bool) {
+		switch {
+		case r.Posted:
+			again = v.renew(ctx, snap, r, &k) || again
+		case k.waiting[r.Workflow.NodePool] >= maxReserving:
+			others = append(others, r)
+		default:
+			return v.try(ctx, snap, r, &k) // the others see what is left
+		}
+		return false
+	}) || again
+	return v.others(ctx, between, others, &k) || again
+}
+
+// walk looks at runs, one after the other, until look reports that a round is to begin anew. It reports whether to look again soon.
+func (v *reserving) walk(ctx context.Context, between func() bool, list []*structs.WorkflowRun, look func(*state.Snapshot, *structs.WorkflowRun) (over bool)) (again bool) {
 	for _, r := range list {
 		if !between() || ctx.Err() != nil {
 			return true
 		}
-		if snap = v.d.store.Snapshot(); snap.Workflows(nil).Get(r.Namespace, r.ID) != r {
+		snap := v.d.store.Snapshot()
+		if snap.Workflows(nil).Get(r.Namespace, r.ID) != r {
 			again = true // it has changed meanwhile
 			continue
 		}
-		switch {
-		case r.Posted:
-			again = v.renew(ctx, snap, r, &k) || again
-		case k.waiting >= maxReserving:
-		case v.try(ctx, snap, r, &k):
-			return true // the others see what is left
+		if look(snap, r) {
+			return true
 		}
 	}
 	return again
+}
+
+// others looks at the runs that wait beyond the first of their pools. One of them may have all that it needs where these have too little, so none of them
+// is left out for ever: a round chooses anew for those that were looked at longest ago, and reports that there are more.
+func (v *reserving) others(ctx context.Context, between func() bool, list []*structs.WorkflowRun, k *keeping) (again bool) {
+	slices.SortStableFunc(list, func(a, b *structs.WorkflowRun) int { return v.looked(a).Compare(v.looked(b)) })
+	anew, more := map[string]int{}, false
+	return v.walk(ctx, between, list, func(snap *state.Snapshot, r *structs.WorkflowRun) (over bool) {
+		if pool := r.Workflow.NodePool; !v.stands(snap, r, k) {
+			if anew[pool] >= maxReserving {
+				more = true
+				return false
+			}
+			anew[pool]++
+		}
+		return v.try(ctx, snap, r, k)
+	}) || more
+}
+
+// looked returns when it was last chosen for a run that waits: the zero time if it never was.
+func (v *reserving) looked(r *structs.WorkflowRun) time.Time {
+	if c := v.known[structs.WorkflowKey(r.Namespace, r.ID)]; c != nil && c.run == r.Run {
+		return c.when
+	}
+	return time.Time{}
+}
+
+// stands reports whether what was chosen for a run that waits would be chosen again, or that it still has no room.
+func (v *reserving) stands(snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) bool {
+	c, kept := v.known[structs.WorkflowKey(r.Namespace, r.ID)], k.keeps(r.Workflow.NodePool)
+	return v.fresh(c, r, kept) || v.stillShort(snap, c, r, kept, k)
 }
 
 // try reserves for a run that waits. It reports whether a round is to begin anew: it has its reservation, or what it wanted was not to be had.
 func (v *reserving) try(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
 	key, kept := structs.WorkflowKey(r.Namespace, r.ID), k.keeps(r.Workflow.NodePool)
 	c := v.known[key]
-	if !v.fresh(c, r, kept) && !v.stillShort(snap, c, r, kept, k) {
+	if !v.stands(snap, r, k) {
 		c = v.choose(snap, r, kept)
 	}
 	delete(v.known, key)
@@ -233,7 +279,7 @@ func (v *reserving) try(ctx context.Context, snap *state.Snapshot, r *structs.Wo
 	if !choice.Posted {
 		v.known[key] = c
 		if !choice.Never {
-			k.waiting++
+			k.waiting[r.Workflow.NodePool]++
 		}
 		if choice = k.add(r, choice, kept); k.releases(ctx, r, choice) {
 			return true
@@ -286,8 +332,8 @@ type keeping struct {
 	v        *reserving
 	pools    map[string]bool
 	licenses bool
-	waiting  int // how many wait and may fit
-	lacking  int // how many have lost something that may come free, and were looked at
+	waiting  map[string]int // how many of each pool wait and may fit
+	lacking  map[string]int // how many of each pool have lost something that may come free, and were looked at
 	free     map[string]*scheduler.WorkflowAmounts
 }
 

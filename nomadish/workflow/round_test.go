@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,80 @@ func TestPoolsKeepApart(t *testing.T) {
 	}
 	s.id = "next"
 	s.posts("flood-1000")
+}
+
+// TestNoneIsLeftOut: however many workflows of higher ranks wait, one for which all that it needs is free has its reservation: in another node pool, and in
+// theirs. Each of the others states what it waits for.
+func TestNoneIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, waiting := range []int{maxReserving - 1, maxReserving, 3*maxReserving + 1} {
+		s := newStarted(t, []int64{10_000, 500}, []int{1000})
+		n := testcluster.Node("gpu-1", 8000)
+		n.NodePool = "gpu"
+		n.ComputeClass()
+		s.Put(t, &structs.NodeRegisterEntry{Node: n, Time: 1})
+		s.step()
+		s.borrow(40, 1000)
+		for i := range waiting {
+			s.runs(lendingWorkflow(fmt.Sprintf("wait%02d", i), 90, []int{9000}))
+		}
+		other := lendingWorkflow("other", 50, []int{1000})
+		other.NodePool, other.Lend = "gpu", nil
+		s.runs(other)
+		s.runs(lendingWorkflow("small", 40, []int{400}))
+		s.step()
+		for r := range s.Store.Snapshot().Workflows(nil).List("default", "", false) {
+			if fits := !strings.HasPrefix(r.ID, "wait"); r.Posted != fits || !fits && r.Missing == "" {
+				t.Errorf("beside %d that wait, workflow %s has its reservation: %v, is missing: %q", waiting, r.ID, r.Posted, r.Missing)
+			}
+		}
+	}
+}
+
+// TestRoundIsBounded: a round chooses anew for the first workflows of a pool that wait, and for as many of the others. With each round it is others, also if
+// all may be chosen otherwise between the rounds; and a round follows until all were looked at.
+func TestRoundIsBounded(t *testing.T) {
+	t.Parallel()
+	const waiting = 4 * maxReserving
+	s := newStarted(t, []int64{10_000}, []int{1000})
+	s.step()
+	s.borrow(40, 1000)
+	for i := range waiting {
+		s.runs(lendingWorkflow(fmt.Sprintf("wait%02d", i), 60, []int{9000}))
+	}
+	s.step()
+	v := s.steps.v
+	round := func() (chosen int) {
+		was := maps.Clone(v.known)
+		s.clock.now = s.clock.now.Add(time.Second)
+		v.reserve(t.Context(), func() bool { return true })
+		for key, c := range v.known {
+			if c != was[key] {
+				chosen++
+			}
+		}
+		return chosen
+	}
+	looked := func(since time.Time) (n int) {
+		for _, c := range v.known {
+			if c.when.After(since) {
+				n++
+			}
+		}
+		return n
+	}
+	for i, begin := 1, s.clock.now; i <= 3; i++ {
+		v.at++
+		v.all = v.at
+		if chosen, all := round(), looked(begin); chosen != 2*maxReserving || all != (i+1)*maxReserving || !v.due {
+			t.Errorf("round %d chose for %d, %d were looked at since the first, another is due: %v", i, chosen, all, v.due)
+		}
+	}
+	for i := 4; i <= 6; i++ { // the last round of those before has looked at half of them
+		if chosen := round(); chosen != map[bool]int{true: maxReserving}[i < 6] || v.due != (i < 5) {
+			t.Errorf("round %d chose for %d, another is due: %v", i, chosen, v.due)
+		}
+	}
 }
 
 // TestLooksBetween: what changes while it is looked at what could be reserved, as the end of a stage, is moved on before the next workflow is looked at; and

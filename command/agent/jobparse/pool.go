@@ -162,7 +162,7 @@ func read(out []byte) (*Job, error) {
 
 // refusal returns why a process ended without an answer.
 func (p *Pool) refusal(state *os.ProcessState, stderr string, err error) error {
-	const smaller = "make it smaller: nested for expressions and dynamic blocks multiply what they go through"
+	const smaller = "make it smaller; nested for expressions and dynamic blocks, if it has any, multiply what they go through"
 	used := state.UserTime() + state.SystemTime()
 	status, _ := state.Sys().(syscall.WaitStatus)
 	killed := status.Signaled() && (status.Signal() == unix.SIGKILL || status.Signal() == unix.SIGXCPU)

@@ -3,7 +3,6 @@ package hclfile
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,13 +20,14 @@ type Decoder struct {
 	scope    *Scope
 	problems Problems
 	places   map[string]hcl.Range // by path and field
+	within   map[string]*within   // by path
 	blocks   int
 }
 
 // NewDecoder makes a decoder of a file whose runtime references are text
 // ([File.Literal]), evaluated in a scope.
 func NewDecoder(file *File, scope *Scope) *Decoder {
-	return &Decoder{file: file, scope: scope, places: map[string]hcl.Range{}}
+	return &Decoder{file: file, scope: scope, places: map[string]hcl.Range{}, within: map[string]*within{}}
 }
 
 // Problems is everything that was found wrong so far.
@@ -41,13 +41,32 @@ func (d *Decoder) addf(rng hcl.Range, path, format string, args ...any) {
 	d.problems = append(d.problems, At(rng, "%s", text))
 }
 
-// note remembers the first place of a field.
-func (d *Decoder) note(path, field string, rng hcl.Range) { d.noteKey(path+"\x00"+field, rng) }
+// within is what of a block has a place: its fields, and the paths of the blocks right within it.
+type within struct{ fields, blocks []string }
 
-func (d *Decoder) noteKey(key string, rng hcl.Range) {
-	if _, known := d.places[key]; !known {
-		d.places[key] = rng
+// note remembers the first place of a field.
+func (d *Decoder) note(path, field string, rng hcl.Range) {
+	key := path + "\x00" + field
+	if _, known := d.places[key]; known {
+		return
 	}
+	d.places[key] = rng
+	in := d.in(path)
+	in.fields = append(in.fields, field)
+}
+
+// in returns what of a block has a place, for more to be added.
+func (d *Decoder) in(path string) *within {
+	in := d.within[path]
+	if in == nil {
+		in = &within{}
+		d.within[path] = in
+		if at := strings.LastIndex(path, " > "); at >= 0 {
+			around := d.in(path[:at])
+			around.blocks = append(around.blocks, path)
+		}
+	}
+	return in
 }
 
 // Range finds where a field of a block is written, by the path that
@@ -96,16 +115,22 @@ func (d *Decoder) RangeOfText(line string) (hcl.Range, bool) {
 	return found, longest > 0
 }
 
-// Alias makes Place answer for a block under a second path too.
+// Alias makes Range answer for a block under a second path too. It costs as much as the block holds, however large the file is.
 func (d *Decoder) Alias(path, as string) {
-	for key, rng := range maps.Clone(d.places) {
-		if rest, ok := strings.CutPrefix(key, path); ok && (rest[0] == 0 || strings.HasPrefix(rest, " > ")) {
-			d.noteKey(as+rest, rng)
-		}
+	in := d.within[path]
+	if in == nil || path == as {
+		return
+	}
+	fields, blocks := in.fields, in.blocks // without what is added if one path is within the other
+	for _, field := range fields {
+		d.note(as, field, d.places[path+"\x00"+field])
+	}
+	for _, block := range blocks {
+		d.Alias(block, as+block[len(path):])
 	}
 }
 
-// AliasField makes Place answer for a field of the block at path under the path of another block too, where that one
+// AliasField makes Range answer for a field of the block at path under the path of another block too, where that one
 // does not state the field.
 func (d *Decoder) AliasField(path, as, field string) {
 	if rng, ok := d.places[path+"\x00"+field]; ok {

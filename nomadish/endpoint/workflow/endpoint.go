@@ -38,8 +38,15 @@ type Deps struct {
 	Forecasts Forecasts
 }
 
+// maxPlanning bounds the workflows that are planned at a time. Others wait, as long as their callers do.
+const maxPlanning = 2
+
 // Endpoint answers the methods of workflows.
-type Endpoint struct{ Deps }
+type Endpoint struct {
+	Deps
+	// planning has a slot for each whose workflow is being planned, which takes up to a second of a core, and memory for each of its instances.
+	planning chan struct{}
+}
 
 // New returns a new endpoint.
 func New(d Deps) *Endpoint {
@@ -49,7 +56,7 @@ func New(d Deps) *Endpoint {
 	if d.Forecasts == nil {
 		d.Forecasts = noForecasts{}
 	}
-	return &Endpoint{d}
+	return &Endpoint{Deps: d, planning: make(chan struct{}, maxPlanning)}
 }
 
 // Methods returns the table of the methods that the endpoint answers.
@@ -314,6 +321,12 @@ func (e *Endpoint) plan(ctx context.Context, args *structs.WorkflowRunRequest) (
 	submitter, warning, err := e.submitter(ctx, args.Workflow.ID, args.User)
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case e.planning <- struct{}{}:
+		defer func() { <-e.planning }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	plan, err := args.Workflow.Plan()
 	if err != nil {

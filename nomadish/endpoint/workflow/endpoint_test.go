@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -207,6 +208,61 @@ func TestPlanSysbatchTooLarge(t *testing.T) {
 			t.Errorf("%d MHz: %+v", mhz, reply.Plan)
 		}
 	}
+}
+
+// TestPlansWait: two workflows are planned at a time. Who waits and hangs up waits no longer, and nothing is planned.
+func TestPlansWait(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	made := 0
+	e.Forecasts = fixed{run: func(*structs.WorkflowRunEntry) (*structs.RunForecast, error) {
+		if made++; len(e.planning) != maxPlanning {
+			t.Errorf("%d workflows are being planned, not %d", len(e.planning), maxPlanning)
+		}
+		return &structs.RunForecast{}, nil
+	}}
+	for range maxPlanning {
+		e.planning <- struct{}{}
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	if _, err := e.plan(ctx, &structs.WorkflowRunRequest{Workflow: chip(), Forecast: true}); !errors.Is(err, context.Canceled) || made != 0 {
+		t.Errorf("a caller that hung up: %v, %d forecasts were made", err, made)
+	}
+	<-e.planning
+	if _, err := e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: chip(), Forecast: true}); err != nil || made != 1 || len(e.planning) != maxPlanning-1 {
+		t.Errorf("a plan: %v, %d forecasts were made, %d are planned after it", err, made, len(e.planning))
+	}
+}
+
+// TestTooManyInstances: a workflow whose jobs have more instances together than are allowed is refused when it is run, planned, and run again; it may be
+// stored from before that was bounded.
+func TestTooManyInstances(t *testing.T) {
+	t.Parallel()
+	e, site := at(t, "")
+	large := func(w *structs.Workflow) *structs.Workflow {
+		for _, s := range w.Stages {
+			s.Jobs[0].Job.TaskGroups[0].Count = structs.MaxWorkflowInstances/2 + 1
+		}
+		return w
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), "its jobs have 100002 instances together, at most 100000 are allowed") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := e.run(t.Context(), &structs.WorkflowRunRequest{Workflow: large(chip())})
+	refused("run", err)
+	_, err = e.plan(t.Context(), &structs.WorkflowRunRequest{Workflow: large(chip())})
+	refused("plan", err)
+	site.Put(&structs.WorkflowRunEntry{Workflow: large(stored(t)), Time: 1})
+	if _, err := e.act(t.Context(), structs.WorkflowActionCancel, &structs.WorkflowActionRequest{ID: "chip"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.retry(t.Context(), &structs.WorkflowRetryRequest{ID: "chip"})
+	refused("retry", err)
 }
 
 // stored returns a workflow that may be stored as it is.

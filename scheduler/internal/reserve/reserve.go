@@ -57,6 +57,9 @@ type Choice struct {
 // Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one takes nothing of
 // that, but within cells of its namespace, and waits then if it cannot have all at once. bands are from whom it takes what is not free.
 func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
+	if n := instancesOf(stages); n > structs.MaxWorkflowInstances { // of a workflow that was stored before it was bounded
+		return Choice{Missing: fmt.Sprintf(tooManyText, n, structs.MaxWorkflowInstances), Never: true}
+	}
 	c := chooser{w: w, e: w.Edit(), key: key, pool: pool, bands: bands, kept: kept}
 	c.list()
 	r, err := c.request(stages, rule)
@@ -79,6 +82,21 @@ func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Rese
 		out.Needs = out.Needs.Max(workflow.Total(s))
 	}
 	return out
+}
+
+// tooManyText says that the stages are too much to be packed; how many, and how many may be.
+const tooManyText = "its stages have %d instances together, and nothing is reserved for more than %d: cancel it, and run several workflows, one after the other"
+
+// instancesOf returns how many instances stages have for which something is reserved.
+func instancesOf(stages []Stage) (n int) {
+	for _, s := range stages {
+		for _, job := range s {
+			if !job.PerNode() {
+				n += job.Instances()
+			}
+		}
+	}
+	return n
 }
 
 // chooseApart returns what is reserved, for each gang by itself if there is no room for them together.
