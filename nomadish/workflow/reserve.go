@@ -45,7 +45,13 @@ func BandsAt(snap *state.Snapshot, now time.Time) scheduler.WorkflowBands {
 	for j := range snap.JobsOf(nil, state.JobsPerNode) {
 		perNode[structs.NamespacedID{Namespace: j.Namespace, ID: j.ID}] = true
 	}
-	return scheduler.WorkflowBands{Config: &config, Now: now.UnixNano(), PerNode: func(id structs.NamespacedID) bool { return perNode[id] }}
+	overLimit := func(namespace string) string {
+		if v := snap.VirtualClusters(nil).Get(namespace); v != nil {
+			return v.OverLimit
+		}
+		return ""
+	}
+	return scheduler.WorkflowBands{Config: &config, Now: now.UnixNano(), PerNode: func(id structs.NamespacedID) bool { return perNode[id] }, OverLimit: overLimit}
 }
 
 // submit has a reservation judged and committed, with those who leave for it, and reports whether that failed.

@@ -152,8 +152,13 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 
 // chooseBy is choose with what is required within nodes, if that is heeded, or without.
 func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
-	if out, ok := c.packInCells(r); ok && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
+	out, inCells := c.packInCells(r)
+	if inCells && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
 		out.Licenses = r.licenses.of
+		return out, false
+	}
+	if out = (Choice{}); !inCells && c.limited(r) {
+		out.Missing, out.Never = c.withheld(r)
 		return out, false
 	}
 	now, named := c.packWithin(r, c.free, c.asIs())
