@@ -16,10 +16,13 @@ type Planner interface {
 	Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error)
 }
 
+// AwaitsReservation reports whether something is to be reserved for a run before it starts, and is not yet.
+func AwaitsReservation(r *structs.WorkflowRun) bool { return !stages.Reserved(r) }
+
 // waiting returns the runs that wait for their reservation, the highest rank first: by priority, then by who came first.
 func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	for r := range snap.Workflows(nil).Alive() {
-		if r.State == structs.WorkflowPending && !stages.Reserved(r) {
+		if r.State == structs.WorkflowPending && AwaitsReservation(r) {
 			list = append(list, r)
 		}
 	}

@@ -24,9 +24,9 @@ type judged struct {
 	before, after func(*structs.Plan)
 	// reserves is called once, before a reservation is committed; nil: nothing is.
 	reserves func()
-	starts        []*structs.Plan // that were committed
-	at            []uint64        // the index of each
-	types         []structs.LogType
+	starts   []*structs.Plan // that were committed
+	at       []uint64        // the index of each
+	types    []structs.LogType
 }
 
 // Submit implements Planner.

@@ -16,7 +16,6 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state"
 	driver "github.com/nomadish/nomadish/nomadish/workflow"
 	"github.com/nomadish/nomadish/scheduler"
-	"github.com/nomadish/nomadish/scheduler/stages"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -123,7 +122,7 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
-	if r.State == structs.WorkflowPaused && !stages.Reserved(r) { // it waits for nothing but to be resumed
+	if r.State == structs.WorkflowPaused && driver.AwaitsReservation(r) { // it waits for nothing but to be resumed
 		s.Missing = "it was paused before its reservation"
 	}
 	for i := range r.Parts {

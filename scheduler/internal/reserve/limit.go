@@ -12,16 +12,16 @@ import (
 // what is beyond the limit, its workflows wait for the cells, too (part 5, "counts against its tenant's limit").
 
 // limited reports whether GPUs that are missing of what a workflow is to reserve have to be in cells of its namespace.
-func (c *chooser) limited(r *request) bool {
+func limited(c *chooser, r *request) bool {
 	if r.devices() == 0 {
 		return false
 	}
-	policy := c.overLimit()
+	policy := overLimit(c)
 	return policy == structs.OverLimitWait || policy == structs.OverLimitConfirm
 }
 
 // overLimit is what becomes of what the workflow's namespace requests beyond what it owns.
-func (c *chooser) overLimit() string {
+func overLimit(c *chooser) string {
 	if c.bands.OverLimit == nil {
 		return ""
 	}
@@ -42,7 +42,7 @@ func (r *request) devices() int64 {
 
 // withheld states that the cells of the workflow's namespace do not hold what it is to reserve, so that it waits for them; never reports that they could not if they
 // were free.
-func (c *chooser) withheld(r *request) (why string, never bool) {
+func withheld(c *chooser, r *request) (why string, never bool) {
 	owner, owned, used := c.namespace(), 0, 0
 	for key := range c.w.Chains {
 		if key.Pool != c.pool {
@@ -59,7 +59,7 @@ func (c *chooser) withheld(r *request) (why string, never bool) {
 		does = "cannot hold"
 	}
 	return fmt.Sprintf("the cells of namespace %q (%s, %d in guaranteed use) %s %s, and nothing is reserved beside them: over_limit = %q",
-		owner, gpus(int64(owned)), used, does, gpus(r.devices()), c.overLimit()), never
+		owner, gpus(int64(owned)), used, does, gpus(r.devices()), overLimit(c)), never
 }
 
 // gpus writes a number of GPUs.

@@ -140,7 +140,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	}
 	if why != "" {
 		out.Missing = lostText(names) + ", and " + why
-		if kept || x.limited(&r) { // what comes free beside cells is of no use
+		if kept || limited(x, &r) { // what comes free beside cells is of no use
 			return out
 		}
 		if some {
@@ -267,8 +267,8 @@ func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 	if out, ok := x.packInCells(r); ok {
 		return out, "", false
 	}
-	if x.limited(r) {
-		why, _ = x.withheld(r)
+	if limited(x, r) {
+		why, _ = withheld(x, r)
 		return Choice{}, why, false
 	}
 	packed, named := x.packWithin(r, x.free, x.asIs())

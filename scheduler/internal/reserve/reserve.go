@@ -157,8 +157,8 @@ func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 		out.Licenses = r.licenses.of
 		return out, false
 	}
-	if out = (Choice{}); !inCells && c.limited(r) {
-		out.Missing, out.Never = c.withheld(r)
+	if out = (Choice{}); !inCells && limited(c, r) {
+		out.Missing, out.Never = withheld(c, r)
 		return out, false
 	}
 	now, named := c.packWithin(r, c.free, c.asIs())
