@@ -195,6 +195,52 @@ func TestReservationRenewedInCells(t *testing.T) {
 	}
 }
 
+// TestReservationOverLimit: what a namespace reserves beside its cells is more than it owns. It is in guaranteed use all the same, unless over_limit withholds what is
+// beyond the limit: then the workflow waits for the cells, keeps nothing beside them, and nothing that is lost is reserved anew there.
+func TestReservationOverLimit(t *testing.T) {
+	for _, policy := range []string{structs.OverLimitOpportunistic, structs.OverLimitWait, structs.OverLimitConfirm} {
+		x := newGPUWorkflows(t, chainOf(t), 3)
+		x.owns("default", "node", 1)
+		claim := &structs.WorkflowClaim{Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50}
+		e := x.w.Edit()
+		scheduler.SetWorkflow(e, claim)
+		x.w, x.workflows.workflows[claim.Key()] = e.World(), claim
+		withheld := policy != structs.OverLimitOpportunistic
+		bands := scheduler.WorkflowBands{OverLimit: func(namespace string) string { return map[string]string{"default": policy}[namespace] }}
+		f := func(never bool, want string, sizes ...int) scheduler.WorkflowChoice {
+			t.Helper()
+			stages, rule := []scheduler.WorkflowStage{gpuStage("default", sizes...)}, structs.WorkflowReserve{Rule: structs.ReserveMax}
+			c := scheduler.ReserveOrPreempt(x.w, claim.Key(), "default", stages, rule, false, bands)
+			if want += fmt.Sprintf(", and nothing is reserved beside them: over_limit = %q", policy); !withheld {
+				never, want = false, ""
+			}
+			if c.Posted == withheld || c.Never != never || c.Missing != want || withheld && len(c.Parts) > 0 {
+				t.Errorf("%v by %s: posted %v on %+v, never %v: %q, want %q", sizes, policy, c.Posted, c.Parts, c.Never, c.Missing, want)
+			}
+			return c
+		}
+		f(true, `the cells of namespace "default" (8 GPUs, 0 in guaranteed use) cannot hold 12 GPUs`, 8, 4)
+		x.submit("", "own", 1, gpusIn("default", 1))
+		beside := f(false, `the cells of namespace "default" (8 GPUs, 1 in guaranteed use) do not hold 8 GPUs`, 8)
+		if withheld {
+			continue
+		}
+		if why := x.post(claim, beside); why != "" || beside.Parts[0].CellLevel != "" {
+			t.Fatalf("%s: %+v", why, beside.Parts)
+		}
+		if v := scheduler.ClaimViews(x.w, "default", false)["default"]; v.GuaranteedGPUs != 9 {
+			t.Errorf("%d GPUs are in guaranteed use, want 1 in cells and 8 beside them", v.GuaranteedGPUs)
+		}
+		x.changeNode(beside.Parts[0].NodeID, down)
+		policy = structs.OverLimitWait // it is another one by now
+		r, _ := scheduler.RenewReservation(x.w, claim.Key(), []scheduler.WorkflowStage{gpuStage("default", 8)}, structs.WorkflowReserve{Rule: structs.ReserveMax},
+			scheduler.WorkflowRenewal{}, bands)
+		if want := "do not hold 8 GPUs, and nothing is reserved beside them"; !strings.Contains(r.Missing, want) || len(r.Keeps) > 0 {
+			t.Errorf("renewed: %q, keeps %+v", r.Missing, r.Keeps)
+		}
+	}
+}
+
 // TestReservationInRack: a workflow reserves the nodes of a rack that its namespace owns.
 func TestReservationInRack(t *testing.T) {
 	x := newGPUWorkflows(t, chainOf(t), 3)

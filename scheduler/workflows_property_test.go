@@ -49,6 +49,18 @@ func treesOf(n *world.NodeState) []*world.DeviceTree {
 	return n.Capacity.Trees
 }
 
+// goesOrComesBack has a node go down with what runs there, or be ready again before its part of the reservation is reserved elsewhere.
+func (w *workflows) goesOrComesBack(id string) {
+	change := up
+	if w.nodes[id].Status == structs.NodeStatusReady {
+		change = down
+	}
+	w.changeNode(id, change)
+	w.client(func(a *structs.Allocation) bool { return a.NodeID == id && !a.ClientTerminal() }, func(a *structs.Allocation) {
+		a.ClientStatus, a.DesiredStatus = structs.AllocClientLost, structs.AllocDesiredStop
+	})
+}
+
 // TestWorkflowsConserve: whatever stages, borrowers and others do, on nodes that go and come back, the reservation is used, lent and idle, each core once.
 func TestWorkflowsConserve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,7 +70,7 @@ func TestWorkflowsConserve(t *testing.T) {
 		w.set()
 		stage, jobs := 0, 0
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			switch rapid.IntRange(0, 6).Draw(t, "what") {
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
 			case 0: // the next stage: none of its jobs starts before the others have ended
 				w.complete(fmt.Sprintf("s%d-", stage))
 				stage++
@@ -87,6 +99,8 @@ func TestWorkflowsConserve(t *testing.T) {
 			case 6:
 				w.claim.Closed = !w.claim.Closed
 				w.set()
+			case 7:
+				w.goesOrComesBack("n2")
 			}
 			w.conserved()
 			w.checkWorld()

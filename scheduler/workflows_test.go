@@ -209,6 +209,29 @@ func TestWorkflowTimeRule(t *testing.T) {
 	}
 }
 
+// TestWorkflowSeveralBlocks: a job that several lend blocks name borrows by the first of them that permits it.
+func TestWorkflowSeveralBlocks(t *testing.T) {
+	limit := func(j *structs.Job) { j.TaskGroups[0].MaxRunDuration = 20 * time.Minute }
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"}, &structs.WorkflowLend{To: "node_pool:default", LendLonger: true})
+	w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/s0", Limit: 20 * time.Minute}}
+	w.set()
+	w.lendRound = 1 // the second block comes in the second round
+	w.flood("a", 3)
+	if n := w.running("flood-a"); n != 0 {
+		t.Errorf("in the first round %d borrow by the second block", n)
+	}
+	w.lendRound = 2
+	w.again("a")
+	w.submit("", "short", 2, limit, func(j *structs.Job) { j.Namespace = "a" })
+	if long, short := w.running("flood-a"), w.running("short"); long != 3 || short != 2 {
+		t.Errorf("%d without a limit borrow, and %d with one", long, short)
+	}
+	to := scheduler.WorkflowUse(w.w, "default/wf").To
+	if to[0].Amount.CPU != 2000 || to[1].Amount.CPU != 3000 {
+		t.Errorf("by the first block %+v are lent, by the second %+v", to[0].Amount, to[1].Amount)
+	}
+}
+
 // TestWorkflowHistory: a job without a limit borrows if 95 % of at least 5 runs of its user's were no longer than the rest of the stage, where the
 // workflow lends by history.
 func TestWorkflowHistory(t *testing.T) {

@@ -155,9 +155,9 @@ type WorkflowStatus struct {
 	// Stage is the number of the stage that runs or comes next, from 1.
 	Stage   int
 	Missing string
-	// Stopping are the IDs of instances that were stopped, of earlier jobs of the workflow, for whose end the jobs that come next wait.
+	// Stopping are the IDs of instances of jobs of the workflow that were stopped or purged, for whose end what is to start next waits.
 	Stopping []string `json:",omitempty" codec:",omitempty"`
-	// Posted reports that the reservation is held, in Parts. Used, Lent, Idle and Lost add up to Reserved.
+	// Posted reports that the reservation is held, in Parts. Used, Lent, Idle and Lost add up to Reserved. Until then there are none: see Keeps.
 	Posted   bool
 	Parts    []WorkflowPartStatus
 	Reserved WorkflowResources

@@ -59,7 +59,8 @@ func before(snap *state.Snapshot, keeps *structs.WorkflowRun, now time.Duration)
 			c, _ := stages.Renew(snap.World(), r, scheduler.WorkflowRenewal{}, workflow.BandsAt(snap, epoch.Add(now)))
 			hopes = c.Missing == "" || len(c.Keeps) > 0
 		} else {
-			hopes = !stages.Choose(snap.World(), r, false, workflow.BandsAt(snap, epoch.Add(now))).Never
+			c := stages.Choose(snap.World(), r, false, workflow.BandsAt(snap, epoch.Add(now)))
+			hopes = !c.Never && (c.Posted || len(c.Parts)+len(c.Licenses) > 0) // else it waits for cells of its namespace
 		}
 		if hopes {
 			return r.ID

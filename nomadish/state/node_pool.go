@@ -135,6 +135,12 @@ func (w *Writer) NodePoolDelete(index uint64, e *structs.NodePoolDeleteEntry) er
 					WithHint("`nomadish node pool jobs -namespace '*' %s` lists them; stop them, or give them another node_pool", e.Name)
 			}
 		}
+		for r := range rows[structs.WorkflowRun](x.rows, false, TableWorkflows, byID) {
+			if r.Workflow.NodePool == e.Name && r.Alive() {
+				return structs.Errorf(structs.CodeConflict, "node pool %q has workflows whose run has not ended, such as %q in namespace %q", e.Name, r.ID, r.Namespace).
+					WithHint("`nomadish workflow cancel -namespace %s %s` ends it", r.Namespace, r.ID)
+			}
+		}
 		x.drop(TableNodePools, was)
 		note(x, KindNodePool, was.Name, was, nil)
 		return nil

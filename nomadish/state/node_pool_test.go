@@ -58,6 +58,12 @@ func TestNodePools(t *testing.T) {
 	w.must(&structs.JobRegisterEntry{Job: j, Time: w.now(), Eval: eval("e", "web", structs.EvalStatusPending)})
 	w.refuses(&structs.NodePoolDeleteEntry{Name: "gpu"}, structs.CodeConflict)
 	w.must(&structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Time: w.now()})
+	wf := &structs.Workflow{ID: "chip", NodePool: "gpu", Stages: []*structs.WorkflowStage{{Name: "s", Jobs: []*structs.WorkflowJob{{Name: "a", Job: job("a")}}}}}
+	wf.Stages[0].Jobs[0].Job.Type, wf.Stages[0].Jobs[0].Job.NodePool = structs.JobTypeBatch, ""
+	wf.Canonicalize()
+	w.must(&structs.WorkflowRunEntry{Workflow: wf, Time: w.now()})
+	w.refuses(&structs.NodePoolDeleteEntry{Name: "gpu"}, structs.CodeConflict)
+	w.must(&structs.WorkflowStateEntry{Namespace: "default", ID: "chip", Action: structs.WorkflowActionCancel, Time: w.now()})
 	w.must(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{eval("e", "web", structs.EvalStatusComplete)}})
 	check(t, "the job", w.store.Snapshot().Job(nil, "default", "web").Status, structs.JobStatusDead)
 	for _, name := range []string{"gpu", "cpu", "dev", strings.Repeat("x", 128)} {

@@ -89,11 +89,12 @@ func (s *site) step() bool {
 		}}}})
 		return true
 	}
-	entry := stages.Next(r, func(id string) stages.Progress { return s.does[id] })
+	jobs := stages.Jobs{Progress: func(id string) stages.Progress { return s.does[id] }}
+	entry, _ := stages.Next(r, jobs)
 	if entry == nil {
 		return false
 	}
-	again := stages.Next(r, func(id string) stages.Progress { return s.does[id] })
+	again, _ := stages.Next(r, jobs)
 	if fmt.Sprint(again) != fmt.Sprint(entry) {
 		s.t.Fatalf("two leaders come to %v and %v", entry, again)
 	}
@@ -183,6 +184,9 @@ func TestNext(t *testing.T) {
 		"a=ok b=fails", "running 0: starting[a starting, b starting] waiting[c waiting]",
 		"a=ok b=fails", "running 0: starting[a starting, b starting] waiting[c waiting]",
 		"a=ok b=fails", "failed 0: failed[a complete, b failed] waiting[c waiting]")
+	f("a stopped job keeps its stage from being tried again", "retry-stage", "a b/c",
+		"a=stopped b=runs", "running 0: running[a failed, b running] waiting[c waiting]",
+		"b=fails", "failed 0: failed[a failed, b failed] waiting[c waiting]")
 	f("pause", "stop", "a/b",
 		"pause", "paused 0: waiting[a waiting] waiting[b waiting]",
 		"resume", "running 0: starting[a starting] waiting[b waiting]",

@@ -16,10 +16,13 @@ type Planner interface {
 	Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResult, error)
 }
 
+// AwaitsReservation reports whether something is to be reserved for a run before it starts, and is not yet.
+func AwaitsReservation(r *structs.WorkflowRun) bool { return !stages.Reserved(r) }
+
 // waiting returns the runs that wait for their reservation, the highest rank first: by priority, then by who came first.
 func waiting(snap *state.Snapshot) (list []*structs.WorkflowRun) {
 	for r := range snap.Workflows(nil).Alive() {
-		if r.State == structs.WorkflowPending && !stages.Reserved(r) {
+		if r.State == structs.WorkflowPending && AwaitsReservation(r) {
 			list = append(list, r)
 		}
 	}
@@ -45,7 +48,13 @@ func BandsAt(snap *state.Snapshot, now time.Time) scheduler.WorkflowBands {
 	for j := range snap.JobsOf(nil, state.JobsPerNode) {
 		perNode[structs.NamespacedID{Namespace: j.Namespace, ID: j.ID}] = true
 	}
-	return scheduler.WorkflowBands{Config: &config, Now: now.UnixNano(), PerNode: func(id structs.NamespacedID) bool { return perNode[id] }}
+	overLimit := func(namespace string) string {
+		if v := snap.VirtualClusters(nil).Get(namespace); v != nil {
+			return v.OverLimit
+		}
+		return ""
+	}
+	return scheduler.WorkflowBands{Config: &config, Now: now.UnixNano(), PerNode: func(id structs.NamespacedID) bool { return perNode[id] }, OverLimit: overLimit}
 }
 
 // submit has a reservation judged and committed, with those who leave for it, and reports whether that failed.

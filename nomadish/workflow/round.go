@@ -357,9 +357,10 @@ func (k *keeping) keeps(pool string) bool {
 	return len(k.pools) > 0 && (k.pools[pool] || k.pools[structs.AllNodePool] || pool == structs.AllNodePool)
 }
 
-// add returns what was chosen for a run that waits as far as it may keep it: of what a run of a higher rank keeps nothing.
+// add returns what was chosen for a run that waits as far as it may keep it: of what a run of a higher rank keeps nothing. One that waits for cells of its namespace
+// keeps nothing itself.
 func (k *keeping) add(r *structs.WorkflowRun, c scheduler.WorkflowChoice, kept bool) scheduler.WorkflowChoice {
-	if c.Never || kept {
+	if c.Never || kept || len(c.Parts)+len(c.Licenses) == 0 {
 		return c
 	}
 	k.take(r.Workflow.NodePool)

@@ -22,9 +22,11 @@ type judged struct {
 	*testcluster.Log
 	// before is called with each plan that starts a stage before it is judged, after between that and its commit; nil: neither.
 	before, after func(*structs.Plan)
-	starts        []*structs.Plan // that were committed
-	at            []uint64        // the index of each
-	types         []structs.LogType
+	// reserves is called once, before a reservation is committed; nil: nothing is.
+	reserves func()
+	starts   []*structs.Plan // that were committed
+	at       []uint64        // the index of each
+	types    []structs.LogType
 }
 
 // Submit implements Planner.
@@ -38,6 +40,10 @@ func (l *judged) Submit(ctx context.Context, p *structs.Plan) (*structs.PlanResu
 	}
 	if p.Advance != nil && l.after != nil {
 		l.after(p)
+	}
+	if reserves := l.reserves; p.Workflow.Posted && reserves != nil {
+		l.reserves = nil
+		reserves()
 	}
 	of := structs.LogPlanApply
 	switch {
@@ -379,5 +385,91 @@ func TestStageWaitsForStopped(t *testing.T) {
 		if s.step(); s.run().State != structs.WorkflowRunning {
 			t.Errorf("its end was reported or its node is down (%v): run %d is %s", down, s.run().Run, s.run().State)
 		}
+	}
+}
+
+// TestStageWaitsForPurged: a run that is started again at once after it was cancelled starts no job beside the instances of a job that was purged, either.
+func TestStageWaitsForPurged(t *testing.T) {
+	t.Parallel()
+	s := newStarted(t, []int64{8000, 8000}, []int{2000})
+	s.step()
+	old := s.Store.Snapshot().AllocsByJob(nil, "default", "chip/1/j0-0", true)[0]
+	report := func(status string) {
+		s.Put(t, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: old.ID, ClientStatus: status}}, Time: int64(s.Index())})
+	}
+	report(structs.AllocClientRunning)
+	s.Put(t, &structs.WorkflowStateEntry{Namespace: "default", ID: "chip", Action: structs.WorkflowActionCancel, EvalSeed: "cancel", Time: 5})
+	s.Put(t, &structs.JobDeregisterEntry{Namespace: "default", JobID: "chip/1/j0-0", Purge: true, Time: 6})
+	s.Put(t, &structs.WorkflowRunEntry{Namespace: "default", ID: "chip", From: "s0", Time: 7})
+	s.step()
+	if run := s.run(); run.Run != 2 || !run.Posted || run.State != structs.WorkflowPending {
+		t.Errorf("while an instance of a purged job runs, run %d is %s, posted %v", run.Run, run.State, run.Posted)
+	} else if waits, _ := Stopping(s.Store.Snapshot(), nil, run); len(waits) != 1 || waits[0] != old.ID {
+		t.Errorf("it waits for %v", waits)
+	}
+	report(structs.AllocClientComplete)
+	if s.step(); s.run().State != structs.WorkflowRunning {
+		t.Errorf("its end was reported: run %d is %s", s.run().Run, s.run().State)
+	}
+}
+
+// TestStoppedDelaysNoSibling: while instances of a job that somebody has stopped end, the ends of its siblings are recorded and they are retried; the next
+// stage waits for these instances, and status names them.
+func TestStoppedDelaysNoSibling(t *testing.T) {
+	t.Parallel()
+	w := lendingWorkflow("chip", 50, []int{1000, 1000, 1000}, []int{1000})
+	w.OnFailure, w.Stages[0].Jobs[1].Retries = structs.OnFailureContinue, 1
+	s := startedWith(t, []int64{8000}, w)
+	s.step()
+	first := func(job int) string {
+		return s.Store.Snapshot().AllocsByJob(nil, "default", s.run().Stages[0].Jobs[job].JobID, true)[0].ID
+	}
+	report := func(id, status string) {
+		s.Put(t, &structs.AllocClientEntry{Updates: []*structs.AllocClientUpdate{{ID: id, ClientStatus: status}}, Time: int64(s.Index())})
+	}
+	stopped := first(0)
+	report(stopped, structs.AllocClientRunning)
+	s.Put(t, &structs.JobDeregisterEntry{Namespace: "default", JobID: s.run().Stages[0].Jobs[0].JobID, Time: 5})
+	s.Put(t, testcluster.Commit(&structs.JudgedPlan{Stop: []*structs.AllocStop{{AllocID: stopped, DesiredStatus: structs.AllocDesiredStop}}, Time: int64(s.Index())}))
+	report(first(1), structs.AllocClientFailed)
+	report(first(2), structs.AllocClientComplete)
+	s.step()
+	jobs := s.run().Stages[0].Jobs
+	if jobs[0].State != structs.StageFailed || jobs[1].Attempt != 2 || jobs[2].State != structs.StageComplete {
+		t.Fatalf("while a job is being stopped its stage has %+v", jobs)
+	}
+	if waits, _ := Stopping(s.Store.Snapshot(), nil, s.run()); len(waits) != 0 {
+		t.Errorf("nothing is to start, and it waits for %v", waits)
+	}
+	for _, a := range s.Store.Snapshot().AllocsByJob(nil, "default", jobs[1].JobID, true) {
+		if !a.ClientTerminal() {
+			report(a.ID, structs.AllocClientComplete)
+		}
+	}
+	s.step()
+	if run := s.run(); run.Stage != 0 || run.Stages[0].Jobs[1].State != structs.StageComplete || run.Stages[1].State != structs.StageWaiting {
+		t.Errorf("stage 2 is %s, job 2 of stage 1 is %s", run.Stages[1].State, run.Stages[0].Jobs[1].State)
+	} else if waits, _ := Stopping(s.Store.Snapshot(), nil, run); len(waits) != 1 || waits[0] != stopped {
+		t.Errorf("stage 2 waits for %v", waits)
+	}
+	report(stopped, structs.AllocClientComplete)
+	if s.step(); s.run().Stage != 1 {
+		t.Errorf("its end was reported, and the run is at %d", s.run().Stage)
+	}
+}
+
+// TestPausedWhileReserved: a run that is paused while its reservation is being committed lends what it has reserved.
+func TestPausedWhileReserved(t *testing.T) {
+	t.Parallel()
+	s := newStarted(t, []int64{8000}, []int{2000}, []int{8000})
+	s.reserves = func() {
+		s.Put(t, &structs.WorkflowStateEntry{Namespace: "default", ID: "chip", Action: structs.WorkflowActionPause, EvalSeed: "pause", Time: 5})
+	}
+	s.step()
+	if run := s.run(); !run.Posted || run.State != structs.WorkflowPaused || run.Closed {
+		t.Fatalf("the run is %s, posted %t, closed %t", run.State, run.Posted, run.Closed)
+	}
+	if s.borrow(20, 500) == 0 {
+		t.Error("nobody borrows while the run is paused")
 	}
 }

@@ -216,14 +216,12 @@ func (d *Driver) Step(ctx context.Context, id structs.NamespacedID) (again bool,
 	if r == nil {
 		return false, nil
 	}
-	entry := stages.Next(r, func(job string) stages.Progress { return ProgressOf(snap, r.Namespace, job) })
-	if entry == nil {
+	entry, waits := stages.Next(r, jobsOf(snap, r))
+	switch {
+	case entry == nil && waits:
+		return false, errStopping
+	case entry == nil:
 		return false, nil
-	}
-	if stage, _ := registers(entry); stage >= 0 {
-		if waits, _ := Stopping(snap, nil, r); len(waits) > 0 {
-			return false, errStopping
-		}
 	}
 	entry.EvalSeed, entry.Time = d.opts.NewID(), d.opts.Clock.Now().UnixNano()
 	if placed, err := d.start(ctx, snap, r, entry); placed || err != nil {

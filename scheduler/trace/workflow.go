@@ -224,7 +224,7 @@ func (f *flows) stirred() bool {
 func (d workflowDriver) step(x *flow) error {
 	r := d.r
 	for {
-		entry := stages.Next(x.run, x.progress)
+		entry, _ := stages.Next(x.run, stages.Jobs{Progress: x.progress})
 		if entry == nil {
 			return nil
 		}

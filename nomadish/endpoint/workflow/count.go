@@ -16,6 +16,10 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 	if j.Attempt == 0 {
 		return 0
 	}
+	job := snap.Job(nil, namespace, j.ID) // its summary changes when its counts do
+	if job != nil {
+		j.Instances = job.Instances() // somebody may have changed it since it was registered
+	}
 	if j.State == structs.StageComplete {
 		j.Complete = j.Instances
 		return 0
@@ -34,7 +38,7 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 	// The summary counts what was replaced, too, and as complete what was stopped to begin anew, as the mates of a gang are.
 	// Nor does it know which were ended at their time limit, and which have failed and are tried again.
 	each := j.State == structs.StageRunning && j.Instances <= countedEach
-	if j.State == structs.StageFailed || each || j.Attempt > 1 || j.Failed > 0 || all > j.Instances || j.Complete > 0 && limited(snap.Job(ws, namespace, j.ID)) {
+	if j.State == structs.StageFailed || each || j.Attempt > 1 || j.Failed > 0 || all > j.Instances || j.Complete > 0 && limited(job) {
 		return max(index, countLast(ws, snap, namespace, j, cancelled))
 	}
 	j.Complete = min(j.Complete, j.Instances)

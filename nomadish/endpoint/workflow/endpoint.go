@@ -120,18 +120,16 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 		SubmitTime: r.SubmitTime, StartTime: r.StartTime, EndTime: r.EndTime, Previous: r.Previous, Workflow: w,
 		CreateIndex: r.CreateIndex, ModifyIndex: r.ModifyIndex,
 	}
-	if loans := scheduler.WorkflowUse(snap.World(), structs.WorkflowKey(r.Namespace, r.ID)); loans != nil {
+	if loans := scheduler.WorkflowUse(snap.World(), structs.WorkflowKey(r.Namespace, r.ID)); loans != nil && r.Posted {
 		s.Reserved, s.Used, s.Lent, s.Idle, s.LentTo = loans.Reserved, loans.Used, loans.Lent, loans.Idle, loans.To
 		s.Lost = loans.Lost
-		if r.Posted {
-			s.Missing = joined(s.Missing, loans.Leaves, loans.Bad, overReserved(ws, snap, r))
-		}
+		s.Missing = joined(s.Missing, loans.Leaves, loans.Bad, overReserved(ws, snap, r))
 	} else {
 		for _, l := range w.Lend {
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
-	if r.State == structs.WorkflowPaused && !r.Posted { // it waits for nothing but to be resumed
+	if r.State == structs.WorkflowPaused && driver.AwaitsReservation(r) { // it waits for nothing but to be resumed
 		s.Missing = "it was paused before its reservation"
 	}
 	for i := range r.Parts {
@@ -139,14 +137,13 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 		if n := snap.Node(ws, part.NodeID); n != nil {
 			part.NodeName, index = n.Name, max(index, n.ModifyIndex) // it may take no more work, or have bad devices
 		}
-		s.Parts = append(s.Parts, part)
+		if r.Posted { // else it is what the run keeps, as it comes free
+			s.Parts = append(s.Parts, part)
+		}
 	}
 	s.Keeps = scheduler.WorkflowKeeps(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))
-	if r.Awaits() {
-		var changed uint64
-		s.Stopping, changed = driver.Stopping(snap, ws, r)
-		index = max(index, changed)
-	}
+	stopping, changed := driver.Stopping(snap, ws, r)
+	s.Stopping, index = stopping, max(index, changed)
 	jobs := w.Jobs()
 	for _, stage := range r.Stages {
 		line := structs.WorkflowStageStatus{
@@ -391,16 +388,16 @@ func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPla
 }
 
 // stagesOf returns the jobs of a run by stage, as it would register them.
-func stagesOf(run *structs.WorkflowRun) (stages []scheduler.WorkflowStage) {
+func stagesOf(run *structs.WorkflowRun) (list []scheduler.WorkflowStage) {
 	specs := run.Workflow.Jobs()
 	for _, s := range run.Stages {
 		var jobs scheduler.WorkflowStage
 		for _, j := range s.Jobs {
 			jobs = append(jobs, run.JobOf(s, specs[j.Name], 1))
 		}
-		stages = append(stages, jobs)
+		list = append(list, jobs)
 	}
-	return stages
+	return list
 }
 
 // stored returns a workflow, or an error that there is none.

@@ -543,3 +543,68 @@ func TestMissingOfPosted(t *testing.T) {
 	const taken = `8 of license "vcs" are reserved, and there are 8, of which others use 1 beside the reservations: by workflows default/chip (4), default/next (4)`
 	f("chip", taken)
 }
+
+// TestReservedOfPending: of a run that waits it is stated where it keeps what comes free, not as what it has reserved.
+func TestReservedOfPending(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	w := stored(t)
+	w.Lend = []*structs.WorkflowLend{{To: "namespace:default", Share: 2}}
+	site.Put(&structs.WorkflowRunEntry{Workflow: w, Time: 1})
+	for _, posted := range []bool{false, true} {
+		site.Put(testcluster.Commit(&structs.JudgedPlan{JudgedAt: 100, Workflow: &structs.WorkflowReservation{
+			Namespace: structs.DefaultNamespace, ID: "chip", Run: 1, Posted: posted, Parts: []structs.WorkflowPart{{NodeID: "n", CPU: 2000, MemoryMB: 1}},
+		}}))
+		snap := site.Store.Snapshot()
+		s, _ := status(nil, snap, snap.Workflows(nil).Get("default", "chip"))
+		if nothing := s.Reserved.CPU == 0 && s.Idle.CPU == 0 && len(s.Parts) == 0; nothing == posted || posted == (len(s.Keeps) > 0) {
+			t.Errorf("posted %v: reserved %+v, idle %+v, %d parts, keeps %+v", posted, s.Reserved, s.Idle, len(s.Parts), s.Keeps)
+		}
+		if len(s.LentTo) != 1 || s.LentTo[0].To != "namespace:default" || s.LentTo[0].Share != 2 {
+			t.Errorf("posted %v: lent to %+v", posted, s.LentTo)
+		}
+	}
+}
+
+// TestPausedWithoutReservation: a paused run for which nothing is to be reserved misses nothing.
+func TestPausedWithoutReservation(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	w := chip()
+	for _, s := range w.Stages {
+		s.Jobs[0].Job.Type, s.Jobs[0].Job.TaskGroups[0].Count = structs.JobTypeSysBatch, 1
+	}
+	clearJob(w.Stages[0].Jobs[0].Job, "global")
+	w.Canonicalize()
+	site.Put(&structs.WorkflowRunEntry{Workflow: w, Time: 1})
+	site.Put(&structs.WorkflowStateEntry{Namespace: structs.DefaultNamespace, ID: "chip", Action: structs.WorkflowActionPause, Time: 1})
+	snap := site.Store.Snapshot()
+	if s, _ := status(nil, snap, snap.Workflows(nil).Get("default", "chip")); s.Missing != "" {
+		t.Errorf("a paused run of sysbatch jobs waits as %q", s.Missing)
+	}
+}
+
+// TestInstancesAsRegistered: a job of which somebody has changed the count has as many instances as it states now.
+func TestInstancesAsRegistered(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	site.Put(&structs.JobRegisterEntry{Job: testcluster.Job("chip/1/a", structs.JobTypeBatch, 3), Time: 1})
+	site.Put(testcluster.Place("", 1, testcluster.Batch("chip/1/a", "n", "first", 3)))
+	f := func(state string, want int) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: state, Attempt: 1, Instances: 2}
+		if count(nil, site.Store.Snapshot(), "default", j, false); j.Instances != 3 || j.Complete != want {
+			t.Errorf("%s: %d of %d are complete, not %d of 3", state, j.Complete, j.Instances, want)
+		}
+	}
+	f(structs.StageRunning, 0)
+	e := &structs.AllocClientEntry{Time: 2}
+	for i := range 3 {
+		e.Updates = append(e.Updates, &structs.AllocClientUpdate{ID: testcluster.AllocID("first", i), ClientStatus: structs.AllocClientComplete})
+	}
+	site.Put(e)
+	f(structs.StageRunning, 3)
+	f(structs.StageComplete, 3)
+}

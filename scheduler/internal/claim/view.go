@@ -39,7 +39,7 @@ func Views(w *world.World, owner string, details bool) map[string]*View {
 	for _, c := range world.Workflows(w).All {
 		if of := v.of[c.Namespace]; of != nil && c.Posted {
 			for i := range c.Parts {
-				if p := &c.Parts[i]; p.CellLevel != "" && !p.Lost {
+				if p := &c.Parts[i]; !p.Lost { // in cells of the namespace or beside them
 					of.GuaranteedGPUs += p.Devices
 				}
 			}

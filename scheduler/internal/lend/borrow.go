@@ -22,7 +22,7 @@ type Lender struct {
 }
 
 // Lenders returns the workflows that lend to instances of a group, those of the highest priority first. A job borrows by the first lend block that
-// names it; none lends to jobs of itself, but for those that use its reservation without a claim, or to system jobs.
+// names it and permits it to; none lends to jobs of itself, but for those that use its reservation without a claim, or to system jobs.
 func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []Lender) {
 	if world.Workflows(w).Len() == 0 || in.Job.PerNode() {
 		return nil
@@ -32,10 +32,8 @@ func Lenders(in *search.Input, w *world.World, group *structs.TaskGroup) (out []
 			continue
 		}
 		for _, l := range c.Lend {
-			if lendsTo(w, l.To, in.Job) {
-				if inTime(in, w, c, l, group) {
-					out = append(out, Lender{Claim: c, To: l.To})
-				}
+			if lendsTo(w, l.To, in.Job) && inTime(in, w, c, l, group) {
+				out = append(out, Lender{Claim: c, To: l.To})
 				break
 			}
 		}
@@ -54,7 +52,7 @@ func LendsTo(w *world.World, c *structs.WorkflowClaim, job *structs.Job) bool {
 	return c.Lends() && c.NodePool == job.NodePool && slices.ContainsFunc(c.Lend, func(l *structs.WorkflowLend) bool { return lendsTo(w, l.To, job) })
 }
 
-// LendersOf names the workflows that lend to a job, whatever its time limits are, each with the lend block, and with the job's user where that counts.
+// LendersOf names the workflows that lend to a job, whatever its time limits are, each with the lend blocks that name it, and with the job's user where that counts.
 func LendersOf(w *world.World, job *structs.Job) (out []string) {
 	for key, c := range world.Workflows(w).All {
 		if !c.Lends() || c.NodePool != job.NodePool {
@@ -65,7 +63,6 @@ func LendersOf(w *world.World, job *structs.Job) (out []string) {
 				if out = append(out, key, l.To); l.History && job.Submitter != nil { // whose earlier runs decide
 					out = append(out, job.Submitter.User)
 				}
-				break
 			}
 		}
 	}

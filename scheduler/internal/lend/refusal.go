@@ -32,16 +32,8 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 	case in.Job.PerNode():
 		return "which lends nothing to system and sysbatch jobs"
 	}
-	i := slices.IndexFunc(c.Lend, func(l *structs.WorkflowLend) bool { return lendsTo(w, l.To, in.Job) })
-	if i < 0 {
-		var to []string
-		for _, l := range c.Lend {
-			to = append(to, l.To)
-		}
-		return "which lends to " + strings.Join(to, ", ") + " only, and this job is not of these"
-	}
-	if l := c.Lend[i]; !inTime(in, w, c, l, group) {
-		return tooLong(in, w, c, l, group)
+	if why := notBy(in, w, c, group); why != "" {
+		return why
 	}
 	if why := atMost(w, c, search.NewRequest(in, group)); why != "" {
 		return why
@@ -59,6 +51,27 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 		return "of whose reservation nothing idles now: its own jobs and others that borrow use it"
 	}
 	return "which lends no more of it now: " + noMore(w, c, search.NewRequest(in, group))
+}
+
+// notBy states why instances of a group may borrow by none of a workflow's lend blocks: none names the job, or it runs for too long, by the first that does; "": they
+// may by one.
+func notBy(in *search.Input, w *world.World, c *structs.WorkflowClaim, group *structs.TaskGroup) string {
+	var first *structs.WorkflowLend
+	var to []string
+	for _, l := range c.Lend {
+		to = append(to, l.To)
+		switch {
+		case !lendsTo(w, l.To, in.Job):
+		case inTime(in, w, c, l, group):
+			return ""
+		case first == nil:
+			first = l
+		}
+	}
+	if first == nil {
+		return "which lends to " + strings.Join(to, ", ") + " only, and this job is not of these"
+	}
+	return tooLong(in, w, c, first, group)
 }
 
 // noMore states why no more is lent of room that idles: on no node there is enough of it, or jobs of the running stage have still to take it.

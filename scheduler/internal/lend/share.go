@@ -25,7 +25,6 @@ func Rounds(w *world.World, job *structs.Job) int {
 		for i, l := range c.Lend {
 			if lendsTo(w, l.To, job) {
 				rounds = max(rounds, unbounded(c, i))
-				break
 			}
 		}
 	}

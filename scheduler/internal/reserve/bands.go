@@ -26,6 +26,8 @@ type Bands struct {
 	// PerNode reports whether a job is a system or sysbatch job, which no claim takes from (part 0, rule 7); nil: only what is placed says so, which it
 	// does where somebody owns cells.
 	PerNode func(structs.NamespacedID) bool
+	// OverLimit returns what becomes of what a namespace requests beyond what it owns, one of the OverLimit constants; nil: it owns nothing.
+	OverLimit func(namespace string) string
 }
 
 // perNode reports whether a usage is of a system or sysbatch job.

@@ -143,7 +143,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	}
 	if why != "" {
 		out.Missing = lostText(names) + ", and " + why
-		if kept {
+		if kept || limited(x, &r) { // what comes free beside cells is of no use
 			return out
 		}
 		if some {
@@ -269,6 +269,10 @@ func (x *chooser) renew(r *request) (out Choice, why string, apart bool) {
 func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 	if out, ok := x.packInCells(r); ok {
 		return out, "", false
+	}
+	if limited(x, r) {
+		why, _ = withheld(x, r)
+		return Choice{}, why, false
 	}
 	packed, named := x.packWithin(r, x.free, x.asIs())
 	if packed.Missing.IsZero() {

@@ -176,8 +176,13 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 
 // chooseBy is choose with what is required within nodes, if that is heeded, or without.
 func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
-	if out, ok := c.packInCells(r); ok && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
+	out, inCells := c.packInCells(r)
+	if inCells && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
 		out.Licenses = r.licenses.of
+		return out, false
+	}
+	if out = (Choice{}); !inCells && limited(c, r) {
+		out.Missing, out.Never = withheld(c, r)
 		return out, false
 	}
 	now, named := c.packWithin(r, c.free, c.asIs())

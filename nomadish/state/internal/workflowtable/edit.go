@@ -205,18 +205,20 @@ func (x Edit) advance(e *structs.WorkflowAdvanceEntry) error {
 	return nil
 }
 
-// Reserve changes what a run that has not ended has reserved. It changes nothing if the run is over, or another.
+// Reserve changes what a run that has not ended has reserved. It changes nothing if the run is over, or another. What is reserved of a run that was paused
+// meanwhile is lent as if it had been before.
 func (x Edit) Reserve(to *structs.WorkflowReservation) {
 	was := x.get(to.Namespace, to.ID)
 	if was == nil || was.Run != to.Run || !was.Alive() {
 		return
 	}
-	if was.Posted == to.Posted && was.Missing == to.Missing && was.Closed == to.Closed && structs.PartsEqual(was.Parts, to.Parts) && structs.PartsEqual(was.Keeps, to.Keeps) &&
+	closed := to.Closed && was.State != structs.WorkflowPaused
+	if was.Posted == to.Posted && was.Missing == to.Missing && was.Closed == closed && structs.PartsEqual(was.Parts, to.Parts) && structs.PartsEqual(was.Keeps, to.Keeps) &&
 		slices.Equal(was.Licenses, to.Licenses) {
 		return
 	}
 	now := was.Copy()
-	now.Parts, now.Licenses, now.Posted, now.Missing, now.Closed, now.Keeps = to.Parts, to.Licenses, to.Posted, to.Missing, to.Closed, to.Keeps
+	now.Parts, now.Licenses, now.Posted, now.Missing, now.Closed, now.Keeps = to.Parts, to.Licenses, to.Posted, to.Missing, closed, to.Keeps
 	x.put(was, now)
 }
 
