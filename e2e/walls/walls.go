@@ -99,7 +99,7 @@ func forbiddenImports(t *Tree) []Breach {
 }
 
 // testOnly are packages that tests share: no code outside tests imports them, but that of one another.
-var testOnly = []string{"internal/leaks", "internal/simulation", "internal/testcluster", "nomadish/endpoint/endpointtest"}
+var testOnly = []string{"e2e/harness", "internal/leaks", "internal/simulation", "internal/testcluster", "nomadish/endpoint/endpointtest"}
 
 // outsideTests finds imports of what only tests may import: wall 10.
 func outsideTests(t *Tree) []Breach {

@@ -10,7 +10,7 @@ import (
 )
 
 // nomadNames marks which of Nomad's metrics are there; a test of e2e holds it to what an agent shows.
-const nomadNames = "../../e2e/testdata/metrics/nomad.txt"
+const nomadNames = "../../e2e/cluster/testdata/metrics/nomad.txt"
 
 // missingFeatures are what metrics of Nomad that are missing belong to: the first row whose expression finds something in a
 // name counts. The last row is of what is there, but not measured so.
