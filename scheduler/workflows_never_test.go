@@ -204,6 +204,10 @@ func TestStatedBesideCores(t *testing.T) {
 			t.Errorf("%+v is shown as %+v", c.stated, use.Reserved)
 		}
 	}
+	got := scheduler.ChooseReservation(w.w, "default/wf", "default", []scheduler.WorkflowStage{{whole}}, structs.WorkflowReserve{Amounts: &structs.WorkflowResources{Cores: 16, CPU: 2000}}, false)
+	if !got.Never || !strings.HasSuffix(got.Missing, ": 2000 MHz are missing") {
+		t.Errorf("more than there is: %q", got.Missing)
+	}
 }
 
 // TestTooManyToPack: for stages with more instances together than are packed, as a workflow that was stored before these were bounded may have, nothing is

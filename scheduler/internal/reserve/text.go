@@ -10,10 +10,10 @@ import (
 )
 
 // textOf writes amounts that are missing of a request. MHz beside cores are further cores where the instances state cores only: slots of projects take MHz of a
-// node, and none of its cores.
+// node, and none of its cores. MHz that the workflow states stay MHz.
 func textOf(c *chooser, r *request, a workflow.Amounts) string {
 	mhz := c.mhzPerCore()
-	if more := a.CPU - a.Cores*mhz; more > 0 && mhz > 0 && r.inCores(mhz) {
+	if more := a.CPU - a.Cores*mhz; more > 0 && mhz > 0 && r.rule.Stated.CPU == 0 && r.inCores(mhz) {
 		a.Cores += (more + mhz - 1) / mhz
 		a.CPU = a.Cores * mhz
 	}
