@@ -32,7 +32,7 @@ func topologyCmd() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			node := fs.String("node", "", "one `node`, by its ID, the beginning of it, or its name")
 			verbose := fs.Bool("verbose", false, "draw every device of every node; print whole IDs and links")
-			svg := fs.String("svg", "", "write a picture of the nodes' devices and who uses them to a `file`, which any browser shows")
+			svg := fs.String("svg", "", "write a picture of the devices of the nodes that have some, and of who uses them, to a `file`, which any browser shows")
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
 					return e.usage("no argument is needed, but there is %q; a node is named by -node", args[0])
@@ -61,7 +61,7 @@ func topologyCmd() spec {
 // writePicture writes the picture of a topology to a file.
 func writePicture(path string, t *structs.Topology) error {
 	if t.Devices == 0 {
-		return errors.New("no node has devices, so there is nothing to draw")
+		return errors.New("no node has devices, and the picture shows devices only: without -svg it is printed what workflows have reserved of nodes")
 	}
 	return os.WriteFile(path, picture.Topology(t), 0o644) // it is for others to see
 }

@@ -21,6 +21,8 @@ type topologyPrinter struct {
 	plain   map[string]int                     // nodes without either, by site
 	drawn   int                                // nodes with devices
 	lines   int                                // those of nodes
+
+	flows map[string]string // the devices of the node that is being drawn that workflows have reserved, to the workflow
 }
 
 func newTopologyPrinter(e *env, t *structs.Topology, all, verbose bool) *topologyPrinter {
@@ -90,11 +92,92 @@ func (p *topologyPrinter) printFree() {
 		e.printf("None\n")
 		return
 	}
-	rows := [][]string{{"Level", "Devices", "Cells", "Kind"}}
+	rows, reserved := [][]string{{"Level", "Devices", "Cells", "Kind"}}, p.reservedCells()
+	if len(reserved) > 0 {
+		rows[0] = append(rows[0], "Reserved by Workflows")
+	}
 	for _, f := range p.t.FreeCells {
-		rows = append(rows, []string{f.Level, fmt.Sprint(f.Size), fmt.Sprint(f.Count), f.Device})
+		row := []string{f.Level, fmt.Sprint(f.Size), fmt.Sprint(f.Count), f.Device}
+		if f.Count = 0; len(reserved) > 0 {
+			row = append(row, fmt.Sprint(reserved[f]))
+		}
+		rows = append(rows, row)
 	}
 	ui.Table(e.out, rows)
+}
+
+// reservedCells counts the free cells in which workflows have reserved devices, by what they are, of the nodes that were read with their devices.
+func (p *topologyPrinter) reservedCells() map[structs.FreeCells]int {
+	out := map[structs.FreeCells]int{}
+	for _, n := range p.t.Nodes {
+		flows := flowsOf(n)
+		var look func(c *structs.CellView)
+		look = func(c *structs.CellView) {
+			if !c.FreeCell {
+				for _, kid := range c.Cells {
+					look(kid)
+				}
+				return
+			}
+			if kinds := kindsIn(c, nil); len(kinds) == 1 && len(flowsIn(c, flows)) > 0 {
+				out[structs.FreeCells{Device: kinds[0], Level: c.Level, Size: c.Devices}]++
+			}
+		}
+		if n.Cells != nil && len(flows) > 0 {
+			look(n.Cells)
+		}
+	}
+	return out
+}
+
+// flowsOf returns the devices of a node that workflows have reserved, each with its workflow. What is only kept as it comes free is not among them.
+func flowsOf(n *structs.TopologyNode) map[string]string {
+	out := map[string]string{}
+	for _, part := range n.Workflows {
+		if part.Pending {
+			continue
+		}
+		for _, id := range part.DeviceIDs {
+			out[id] = flowName(part)
+		}
+	}
+	return out
+}
+
+// flowName names a workflow, with its namespace if that is not the default one.
+func flowName(r *structs.ReservedPart) string {
+	if r.Namespace != "" && r.Namespace != structs.DefaultNamespace {
+		return r.Namespace + "/" + r.Workflow
+	}
+	return r.Workflow
+}
+
+// flowsIn returns for each device in a cell that a workflow has reserved the workflow.
+func flowsIn(c *structs.CellView, flows map[string]string) (names []string) {
+	for _, kid := range c.Cells {
+		names = append(names, flowsIn(kid, flows)...)
+	}
+	for _, d := range c.Members {
+		if by := flows[d.ID]; by != "" {
+			names = append(names, by)
+		}
+	}
+	return names
+}
+
+// reservedIn returns for which workflows devices in a free cell are reserved; empty: none.
+func (p *topologyPrinter) reservedIn(c *structs.CellView) string {
+	names := flowsIn(c, p.flows)
+	if len(names) == 0 {
+		return ""
+	}
+	count, text := len(names), "  "
+	if count < c.Devices {
+		text += fmt.Sprintf("%d of them ", count)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return p.e.style.Yellow(text + "reserved by " + map[bool]string{true: "workflow ", false: "workflows "}[len(names) == 1] + strings.Join(names, ", "))
 }
 
 func (p *topologyPrinter) draw(branches []*branch, indent string) {
@@ -245,6 +328,7 @@ func (p *topologyPrinter) node(n *structs.TopologyNode, owner structs.CellOwner)
 	for _, part := range n.Workflows {
 		b.kids = append(b.kids, &branch{text: p.workflow(part)})
 	}
+	p.flows = flowsOf(n)
 	if n.Cells != nil && (p.all || someoneIn(n.Cells) || ownedApart(n.Cells, owner) || !n.Cells.FreeCell && takesWork(n)) {
 		b.kids = append(b.kids, p.inside(n.Cells, len(kinds) > 1, owner)...)
 	}
@@ -276,10 +360,7 @@ func (p *topologyPrinter) reserved(r *structs.Reservation) string {
 
 // workflow returns what a workflow has reserved of a node.
 func (p *topologyPrinter) workflow(r *structs.ReservedPart) string {
-	whose := r.Workflow
-	if r.Namespace != "" && r.Namespace != structs.DefaultNamespace {
-		whose = r.Namespace + "/" + whose
-	}
+	whose := flowName(r)
 	if r.Pending {
 		return p.e.style.Yellow("kept for workflow " + whose + ": " + amountText(r.Reserved) + withDisk(r.Reserved))
 	}
@@ -328,9 +409,9 @@ func (p *topologyPrinter) inside(c *structs.CellView, mixed bool, owner structs.
 		case kid.Withheld == kid.Devices && !open:
 			b.text += "  " + plural(kid.Devices, "device") + ", unused"
 		case kid.FreeCell && !c.FreeCell:
-			b.text += "  " + p.e.style.Green(fmt.Sprintf("free cell of %d", kid.Devices))
+			b.text += "  " + p.e.style.Green(fmt.Sprintf("free cell of %d", kid.Devices)) + p.reservedIn(kid)
 		case kid.FreeCell && !open: // in a larger one, shown as a part is owned
-			b.text += "  " + p.e.style.Green(plural(kid.Devices, "device")+", free")
+			b.text += "  " + p.e.style.Green(plural(kid.Devices, "device")+", free") + p.reservedIn(kid)
 		}
 		if kid.Devices > 0 && (open || !kid.FreeCell && kid.Withheld < kid.Devices) {
 			b.kids = p.inside(kid, mixed, within)

@@ -243,6 +243,19 @@ func TestReservationsAreShown(t *testing.T) {
 	}
 	wants(t, newFake(t).on("GET /v1/topology", siteOf(cpu)).run(t, "topology").out,
 		"reserved by workflow chip: 8 cores   used 5 cores  lent 2 cores  idle 1 core", "reserved by workflow disk: 1 core, 300 MiB of disk   used 0", "kept for workflow team/next: 4 cores")
+	gpus := treeNode("dgx-1", "r1", 1, 3, 2, func(gpus []*structs.DeviceView) {
+		gpus[0].Usages = []*structs.DeviceUsage{{AllocID: "a", JobID: "j", Name: "j.g[0]", Share: structs.DeviceShareWhole}}
+	})
+	gpus.Workflows = []*structs.ReservedPart{
+		{Namespace: "default", Workflow: "chip", DeviceIDs: []string{"dgx-1-gpu-2", "dgx-1-gpu-3", "dgx-1-gpu-4"}},
+		{Namespace: "team", Workflow: "next", Pending: true, DeviceIDs: []string{"dgx-1-gpu-5"}},
+	}
+	gpus.FreeCells = []structs.FreeCells{{Device: "nvidia/gpu/H100", Level: "pcie", Size: 2, Count: 2}}
+	drawn := newFake(t).on("GET /v1/topology", siteOf(gpus)).run(t, "topology").out
+	wants(t, drawn, "pcie-1  free cell of 2  reserved by workflow chip\n", "pcie-2  free cell of 2  1 of them reserved by workflow chip\n", "Reserved by Workflows")
+	if got := strings.Join(strings.Fields(drawn), " "); !strings.Contains(got, "pcie 2 2 nvidia/gpu/H100 2") {
+		t.Errorf("which free cells are reserved is not counted: %s", drawn)
+	}
 	var nodes []*structs.TopologyNode
 	for i := range topologyLines + 1 {
 		n := treeNode(fmt.Sprintf("n-%d", i), "", 1, 1, 1, nil)

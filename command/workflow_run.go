@@ -309,7 +309,12 @@ type workflowMonitor struct {
 
 	waits   string    // what was printed last of what the run waits for
 	waitsAt time.Time // when
+
+	failuresAt map[string]time.Time // job to when it was printed last that instances of it have failed and are tried again
 }
+
+// failuresEvery is how often it is printed of a job at most.
+const failuresEvery = 30 * time.Second
 
 // waitsEvery is how often it is printed at most what a run waits for that has not started: forecasts change often by little.
 const waitsEvery = 30 * time.Second
@@ -353,7 +358,7 @@ func (m *workflowMonitor) follow(ctx context.Context) int {
 			}
 			return exitFailed
 		}
-		m.live.Draw(drawWorkflow(w, m.e.now()))
+		m.from.draw(m.live, func() []string { return drawWorkflow(w, m.e.now()) })
 	}
 }
 
@@ -387,8 +392,11 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 			continue
 		}
 		started := changed("stage "+s.Name, s.State+" "+strconv.Itoa(s.Attempt)) && s.State == structs.StageStarting
+		for i := range s.Jobs {
+			m.reportFailed(s, &s.Jobs[i])
+		}
 		if started {
-			m.line("Stage %q: %s", s.Name, s.State)
+			m.line("Stage %q: %s%s", s.Name, s.State, attemptText(s.Attempt))
 		}
 		for _, j := range s.Jobs {
 			if j.State != structs.StageStarting && changed("job "+j.Name, j.State+" "+strconv.Itoa(j.Attempt)) && j.Attempt > 0 {
@@ -398,13 +406,54 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 					text = "was stopped"
 				case j.State == structs.StageFailed && j.TimedOut > 0:
 					text = timedOutText(j)
+				case j.Removed:
+					text = "failed, and is not registered any more"
 				}
 				m.line("Stage %q: job %q %s%s", s.Name, j.Name, text, attemptText(j.Attempt))
 			}
+			m.reportInstances(s, j)
 		}
 		if !started && s.End > 0 && changed("end "+s.Name, s.State+" "+strconv.Itoa(s.Attempt)) {
-			m.line("Stage %q: %s after %s", s.Name, s.State, durationText(time.Duration(s.End-s.Start)))
+			m.line("Stage %q: %s after %s%s", s.Name, s.State, durationText(time.Duration(s.End-s.Start)), attemptText(s.Attempt))
 		}
+	}
+}
+
+// reportFailed prints that an attempt of a job has failed after which the next one has started already.
+func (m *workflowMonitor) reportFailed(s structs.WorkflowStageStatus, j *structs.WorkflowJobStatus) {
+	key, now := "attempt "+j.Name, strconv.Itoa(j.Attempt)
+	was := m.seen[key]
+	m.seen[key] = now
+	if was == "" || was == "0" || was == now || j.FailedBefore == 0 || j.Attempt < 2 {
+		return
+	}
+	if before := j.Attempt - 1; m.seen["job "+j.Name] != structs.StageFailed+" "+strconv.Itoa(before) {
+		m.line("Stage %q: job %q failed (attempt %d)", s.Name, j.Name, before)
+	}
+}
+
+// reportInstances prints of a job that has begun that none of its instances runs any more, as they wait in the queue, and that some have failed that are tried
+// again.
+func (m *workflowMonitor) reportInstances(s structs.WorkflowStageStatus, j structs.WorkflowJobStatus) {
+	if j.State != structs.StageRunning {
+		return
+	}
+	now, key, failures := m.e.now(), "failures "+j.Name, strconv.Itoa(j.Failures)
+	if j.Failures > 0 && m.seen[key] != failures && now.Sub(m.failuresAt[j.Name]) >= failuresEvery {
+		if m.failuresAt == nil {
+			m.failuresAt = map[string]time.Time{}
+		}
+		m.seen[key], m.failuresAt[j.Name] = failures, now
+		m.line("Stage %q: job %q %s", s.Name, j.Name, failuresText(j, now))
+	}
+	const queued = "queued"
+	switch key := "instances " + j.Name; {
+	case j.Queued > 0 && j.Running == 0 && m.seen[key] != queued:
+		m.seen[key] = queued
+		m.line("Stage %q: job %q: no instance runs now, %d in the queue", s.Name, j.Name, j.Queued)
+	case j.Running > 0 && m.seen[key] == queued:
+		m.seen[key] = ""
+		m.line("Stage %q: job %q: %d of %s running again", s.Name, j.Name, j.Running, plural(j.Instances, "instance"))
 	}
 }
 

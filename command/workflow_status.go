@@ -67,7 +67,8 @@ func workflowStatus() spec {
 		synopsis: "Show a workflow: its stages, its jobs and its reservation",
 		usage:    "[<workflow>]", example: "-watch chip", output: true,
 		details: "The workflow is given by its name or a prefix of it; without one, all are listed. Stages are drawn from left to right with their jobs: ✓ is\n" +
-			"complete, ▶ running, … registered and not running yet, ✗ failed or cancelled.",
+			"complete, ▶ running, … registered while no instance of it runs, ✗ failed or cancelled. The time of a stage\n" +
+			"is that of its last attempt, and so is that of a job.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := staleFlag(fs)
 			watch := fs.Bool("watch", false, "show it again whenever it changes, until its run ends")
@@ -119,6 +120,7 @@ func listWorkflows(ctx context.Context, e *env) int {
 // watchWorkflow shows a workflow whenever it changes, in place on a terminal, until its run ends.
 func watchWorkflow(ctx context.Context, e *env, id string) int {
 	live, from := ui.NewLive(e.out), followWorkflow(e, id)
+	shown := ""
 	for {
 		w, err := from.next(ctx, func(err error) {
 			live.Clear()
@@ -134,9 +136,13 @@ func watchWorkflow(ctx context.Context, e *env, id string) int {
 			return code
 		} else if !done {
 			if live.On() && w.EndTime == 0 {
-				live.Draw(drawWorkflow(w, e.now()))
-			} else {
+				from.draw(live, func() []string { return drawWorkflow(w, e.now()) })
+			} else if now := strings.Join(drawWorkflow(w, time.Unix(0, w.SubmitTime)), "\n"); now != shown { // more than the time has changed
 				live.Clear()
+				if !live.On() {
+					e.printf("==> %s:\n", e.now().Format("2006-01-02T15:04:05.000"))
+				}
+				shown = now
 				workflowReader{e}.print(w)
 			}
 		}
@@ -186,6 +192,9 @@ func workflowHints(w *structs.WorkflowStatus) []string {
 				if s.State == structs.StageFailed && j.Stopped {
 					return []string{fmt.Sprintf("Job %q was stopped (`nomadish job stop`), and with that has failed", j.Name), retry}
 				}
+				if s.State == structs.StageFailed && j.Removed {
+					return []string{fmt.Sprintf("Job %q is not registered any more: it was purged (`nomadish job stop -purge`), or has ended long ago; its logs are not there any more either", j.Name), retry}
+				}
 				if s.State == structs.StageFailed && j.TimedOut > 0 && j.State == structs.StageFailed {
 					return []string{fmt.Sprintf("Job %q %s (its group's max_run_duration): what follows would lack its result", j.Name, timedOutText(j)), retry}
 				}
@@ -224,7 +233,11 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 	if w.Posted && len(w.LentTo) > 0 {
 		var to, back []string
 		for _, l := range w.LentTo {
-			to = append(to, fmt.Sprintf("%s %s of %s", l.To, amountText(l.Amount), amountText(l.Due)))
+			text := fmt.Sprintf("%s %s of %s", l.To, amountText(l.Lent), amountText(l.Due))
+			if beside := amountText(besideOf(&l)); beside != "0" {
+				text += " (and " + beside + " beside the reservation)"
+			}
+			to = append(to, text)
 		}
 		for _, s := range w.Stages[:min(w.Stage, len(w.Stages))] {
 			if s.Start != 0 {
@@ -248,6 +261,21 @@ func diskText(w *structs.WorkflowStatus) string {
 	return text
 }
 
+// besideOf returns what a borrower has that is not of the reservation.
+func besideOf(l *structs.WorkflowLoan) structs.WorkflowResources {
+	less := func(a, b int64) int64 { return max(0, a-b) }
+	out := structs.WorkflowResources{
+		CPU: less(l.Amount.CPU, l.Lent.CPU), Cores: less(l.Amount.Cores, l.Lent.Cores),
+		MemoryMB: less(l.Amount.MemoryMB, l.Lent.MemoryMB), GPUs: less(l.Amount.GPUs, l.Lent.GPUs),
+	}
+	for name, n := range l.Amount.Licenses { // order does not matter: each by itself
+		if n = less(n, l.Lent.Licenses[name]); n > 0 {
+			out.Add(structs.WorkflowResources{Licenses: map[string]int64{name: n}})
+		}
+	}
+	return out
+}
+
 // keepsText states where a workflow keeps what comes free; "": nowhere.
 func keepsText(w *structs.WorkflowStatus) string {
 	if len(w.Keeps) == 0 {
@@ -258,7 +286,11 @@ func keepsText(w *structs.WorkflowStatus) string {
 		forWhat = "for what is missing"
 	}
 	for i := range w.Keeps {
-		if k := &w.Keeps[i]; i < keepsNamed {
+		switch k := &w.Keeps[i]; {
+		case i >= keepsNamed:
+		case k.NodeID+k.Node == "": // licenses, which belong to no node
+			text = append(text, amountText(k.Amount))
+		default:
 			text = append(text, amountText(k.Amount)+" on node "+k.Node)
 		}
 	}
@@ -358,7 +390,7 @@ func drawStage(s structs.WorkflowStageStatus, now time.Time) string {
 	if len(s.Jobs) > drawJobs {
 		count := map[string]int{}
 		for _, j := range s.Jobs {
-			count[j.State]++
+			count[shownState(j)]++
 		}
 		for _, state := range []string{structs.StageComplete, structs.StageRunning, structs.StageStarting, structs.StageFailed, structs.StageWaiting} {
 			if count[state] > 0 {
@@ -368,21 +400,45 @@ func drawStage(s structs.WorkflowStageStatus, now time.Time) string {
 		return strings.Join(parts, ", ")
 	}
 	for _, j := range s.Jobs {
-		text := j.Name + marks[j.State]
+		text := j.Name + marks[shownState(j)]
 		if j.State == structs.StageComplete || j.State == structs.StageRunning || j.State == structs.StageFailed {
 			if time := took(j.Start, j.End, now); time != "" {
 				text += " " + time
 			}
 		}
 		switch {
+		case j.Removed:
+			text += " not registered any more"
 		case j.Stopped:
 			text += " stopped"
 		case j.TimedOut > 0:
 			text += " time limit"
+		case j.State == structs.StageRunning && j.Failures > 0:
+			text += " " + failuresText(j, now)
 		}
 		parts = append(parts, text+attemptText(j.Attempt))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// shownState is the state of a job as it is drawn: one of which instances have run, and none runs now, is as one of which none has.
+func shownState(j structs.WorkflowJobStatus) string {
+	if j.State == structs.StageRunning && j.Running == 0 && j.Complete < j.Instances {
+		return structs.StageStarting
+	}
+	return j.State
+}
+
+// failuresText states how often instances of a job that runs have failed, and when they are tried again.
+func failuresText(j structs.WorkflowJobStatus, now time.Time) string {
+	text := "failed " + plural(j.Failures, "time")
+	switch {
+	case j.RetryTime == 0:
+		return text
+	case j.RetryTime <= now.UnixNano():
+		return text + ", is tried again"
+	}
+	return text + ", is tried again in " + ui.Short(time.Duration(j.RetryTime-now.UnixNano()).Round(time.Second))
 }
 
 // took returns how long something took, or has been taking; empty if it has not begun.
@@ -414,13 +470,20 @@ func progressLines(w *structs.WorkflowStatus, now time.Time) (lines []string) {
 		if s.Attempt == 0 {
 			continue
 		}
-		all, done, failed := 0, 0, 0
+		all, done, failed, queued, running := 0, 0, 0, 0, 0
 		for _, j := range s.Jobs {
 			all, done, failed = all+j.Instances, done+j.Complete, failed+j.Failed
+			queued, running = queued+j.Queued, running+j.Running
 		}
 		line := fmt.Sprintf("%-*s %s %d of %s complete", widest, s.Name, ui.Bar(done, all, barWidth), done, plural(all, "instance"))
 		if failed > 0 {
 			line += fmt.Sprintf(", %d failed", failed)
+		}
+		if queued > 0 && s.End == 0 {
+			if running == 0 {
+				line += ", none running"
+			}
+			line += fmt.Sprintf(", %d in the queue", queued)
 		}
 		state := s.State
 		if w.State == structs.WorkflowCancelled && state == structs.StageFailed {

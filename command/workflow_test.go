@@ -58,14 +58,19 @@ place [####----------------] 1 of 5 instances complete, 2 failed  running 40s (a
 	if got := drawWorkflow(w, time.Unix(100, 0))[1]; got != "Keeps what comes free for its reservation: 8 cores, 1.0 GiB on node build-7; 8 cores, 1.0 GiB on node build-8" {
 		t.Errorf("have %s", got)
 	}
-	w.Keeps, w.Posted = slices.Repeat(w.Keeps[:1], 5), true
+	w.Keeps[0] = structs.WorkflowKept{Amount: structs.WorkflowResources{Licenses: map[string]int64{"vcs": 7}}}
+	if got := drawWorkflow(w, time.Unix(100, 0))[1]; got != "Keeps what comes free for its reservation: vcs 7; 8 cores, 1.0 GiB on node build-8" {
+		t.Errorf("have %s", got)
+	}
+	w.Keeps, w.Posted = slices.Repeat(w.Keeps[1:], 5), true
 	if got := drawWorkflow(w, time.Unix(100, 0))[1]; !strings.HasPrefix(got, "Keeps what comes free for what is missing: 8") || !strings.HasSuffix(got, "; and of 1 more node") {
 		t.Errorf("have %s", got)
 	}
 	w.Keeps = nil
 	w.Posted, w.Reserved, w.Used, w.Lent = true, structs.WorkflowResources{Cores: 8}, structs.WorkflowResources{Cores: 6}, structs.WorkflowResources{Cores: 2}
 	one := structs.WorkflowResources{Cores: 1}
-	w.LentTo = []structs.WorkflowLoan{{To: "group:interns", Share: 1, Due: one, Amount: one}, {To: "project:regress", Share: 1, Due: one, Amount: one}}
+	more := structs.WorkflowResources{Cores: 3, MemoryMB: 20, Licenses: map[string]int64{"vcs": 1}}
+	w.LentTo = []structs.WorkflowLoan{{To: "group:interns", Share: 1, Due: one, Amount: one, Lent: one}, {To: "project:regress", Share: 1, Due: one, Amount: more, Lent: one}}
 	w.Lost = structs.WorkflowResources{GPUs: 1}
 	if got := drawWorkflow(w, time.Unix(100, 0))[0]; !strings.HasSuffix(got, "used 6 cores  lent 2 cores  idle 0  lost 1 GPU") {
 		t.Errorf("have %s", got)
@@ -84,7 +89,7 @@ synth [a ✓ 50s] ── place [b ▶ 40s, c ✗ 1.5s (attempt 2), d …] ──
   ── long-long-long-long-long-long-long-long-long-long-long-long-name [e, f]
 synth                                                            [####################] 2 of 2 instances complete  complete 50s
 place                                                            [####----------------] 1 of 5 instances complete, 2 failed  running 40s (attempt 2)
-Lent: group:interns 1 core of 1 core, project:regress 1 core of 1 core   taken back: 0, 4`)
+Lent: group:interns 1 core of 1 core, project:regress 1 core of 1 core (and 2 cores, 20 MiB, vcs 1 beside the reservation)   taken back: 0, 4`)
 	many := w.Stages[1].Jobs[0]
 	w.Stages[1].Jobs = append(w.Stages[1].Jobs, many, many, many, many, many, many)
 	if got := drawStage(w.Stages[1], time.Unix(100, 0)); got != "7 running, 1 starting, 1 failed" {
@@ -112,6 +117,91 @@ func TestWorkflowMonitor(t *testing.T) {
 	}
 	if strings.Join(lines, "|") != strings.Join(want, "|") {
 		t.Errorf("have %q\nwant %q", lines, want)
+	}
+}
+
+// TestWorkflowWaits: a job of which nothing runs is not drawn as one that does: it waits in the queue, or its instances have failed and are tried again; who
+// follows the run sees both.
+func TestWorkflowWaits(t *testing.T) {
+	w := drawn()
+	w.Stages = w.Stages[1:2]
+	job := &w.Stages[0].Jobs[0]
+	w.Stages[0].Jobs = w.Stages[0].Jobs[:1]
+	now := time.Unix(100, 0)
+	var out strings.Builder
+	m := &workflowMonitor{e: &env{printer: printer{out: &out, now: func() time.Time { return now }}}, seen: map[string]string{}, live: ui.NewLive(&out)}
+	f := func(drawn, progress string, lines ...string) {
+		t.Helper()
+		if got := drawStage(w.Stages[0], now); got != drawn {
+			t.Errorf("have %s, want %s", got, drawn)
+		}
+		if got := progressLines(w, now)[0]; !strings.Contains(got, progress) {
+			t.Errorf("have %s, want %s", got, progress)
+		}
+		out.Reset()
+		m.report(w)
+		for _, line := range lines {
+			wants(t, out.String(), ": Stage \"place\": job \"b\""+line+"\n")
+		}
+		if have := strings.Count(out.String(), "job"); have != len(lines) {
+			t.Errorf("%d lines about the job, want %d: %s", have, len(lines), out.String())
+		}
+	}
+	f("b ▶ 40s", "1 of 3 instances complete  running 40s (attempt 2)", " is running")
+	job.Running, job.Queued = 0, 2
+	f("b … 40s", "1 of 3 instances complete, none running, 2 in the queue  running", ": no instance runs now, 2 in the queue")
+	job.Queued = 0
+	f("b … 40s", "1 of 3 instances complete  running")
+	job.Running = 2
+	f("b ▶ 40s", "complete  running", ": 2 of 3 instances running again")
+	job.Running, job.Failures, job.RetryTime = 1, 1, now.Add(12*time.Second).UnixNano()
+	f("b ▶ 40s failed 1 time, is tried again in 12s", "complete  running", " failed 1 time, is tried again in 12s")
+	job.Failures, job.RetryTime = 2, now.UnixNano()
+	f("b ▶ 40s failed 2 times, is tried again", "complete  running")
+	now = now.Add(failuresEvery)
+	job.RetryTime = 0
+	f("b ▶ 1m10s failed 2 times", "complete  running", " failed 2 times")
+	job.Attempt, job.Failures, job.FailedBefore = 2, 0, 1
+	f("b ▶ 1m10s (attempt 2)", "complete  running", " failed (attempt 1)", " is running (attempt 2)")
+	w.Stages[0].State, w.Stages[0].End, job.State, job.Failed = structs.StageFailed, int64(110e9), structs.StageFailed, 1
+	out.Reset()
+	m.report(w)
+	wants(t, out.String(), `Stage "place": job "b" failed (attempt 2)`, `Stage "place": failed after 50s (attempt 2)`)
+}
+
+// TestWorkflowWatch: into a file a workflow is shown with the time when it has changed, and not again where only time has passed. While an answer is awaited
+// the drawing goes on, as what it states of time does.
+func TestWorkflowWatch(t *testing.T) {
+	w := drawn()
+	again, ended := *w, *w
+	again.ModifyIndex = 9 // which is not shown
+	ended.State, ended.EndTime = structs.WorkflowComplete, int64(90e9)
+	f := newFake(t).on("GET /v1/workflows", []*structs.WorkflowStub{{ID: "chip", Namespace: "default"}}).on("GET /v1/workflow/chip", w, again, ended)
+	got := f.run(t, "workflow", "status", "-watch", "chip")
+	if got.code != exitDone || strings.Count(got.out, "\nchip run 1") != 2 || strings.Count("\n"+got.out, "\n==> ") != 2 {
+		t.Errorf("%+v", got)
+	}
+
+	ticks, awaited := make(chan time.Time), make(chan struct{})
+	agent := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, _ *http.Request) {
+		<-awaited
+		_ = json.NewEncoder(to).Encode(w)
+	}))
+	defer agent.Close()
+	client, err := api.New(api.Config{Address: agent.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	draws, from := 0, followWorkflow(&env{printer: printer{out: &out, now: time.Now}, client: client}, "chip")
+	from.live, from.tick, from.text = ui.NewLive(&out), ticks, func() []string { draws++; return nil }
+	go func() {
+		ticks <- time.Time{}
+		ticks <- time.Time{}
+		close(awaited)
+	}()
+	if _, err := from.next(t.Context(), func(error) {}); err != nil || draws != 2 {
+		t.Errorf("%v; it was drawn %d times while the answer was awaited", err, draws)
 	}
 }
 
@@ -346,6 +436,14 @@ func TestWorkflowStopped(t *testing.T) {
 		t.Error(got)
 	}
 	wants(t, strings.Join(workflowHints(w), "\n"), "Job \"c\" was stopped", "`nomadish workflow retry chip`")
+	w.Stages[1].Jobs[0].Stopped, w.Stages[1].Jobs[0].Removed = false, true
+	if got := drawStage(w.Stages[1], time.Unix(100, 0)); got != "c ✗ 1.5s not registered any more (attempt 2)" {
+		t.Error(got)
+	}
+	hints := strings.Join(workflowHints(w), "\n")
+	if wants(t, hints, "Job \"c\" is not registered any more: it was purged", "`nomadish workflow retry chip`"); strings.Contains(hints, "workflow logs") {
+		t.Errorf("its logs are gone: %s", hints)
+	}
 }
 
 // TestWorkflowPlanColumns: what a workflow needs nothing of is no column of its plan, and what whole cores have of MHz is not named beside them. Whose instances would

@@ -120,11 +120,10 @@ func countFailures(snap *state.Snapshot, a *structs.Allocation, j *structs.Workf
 			retry(time.Unix(0, last.Time+last.StartDelay))
 		}
 	}
-	if a.ClientStatus != structs.AllocClientFailed {
+	if a.ClientStatus != structs.AllocClientFailed || a.NextAllocation == "" && a.FollowupEvalID == "" { // one that nothing is to replace has failed for good
 		return
 	}
-	j.Failures++
-	if a.NextAllocation != "" || a.FollowupEvalID == "" {
+	if j.Failures++; a.NextAllocation != "" {
 		return
 	}
 	if eval := snap.Eval(nil, a.FollowupEvalID); eval != nil && !eval.WaitUntil.IsZero() {

@@ -431,7 +431,7 @@ func TestCountsOfFailures(t *testing.T) {
 	report("first", 1, structs.AllocClientRunning, 1, &structs.TaskEvent{Type: structs.TaskStarted, Time: 10})
 	f(1, "1 running, 3 failures, again at 25, 0 before")
 	report("first", 0, structs.AllocClientFailed, 3, &structs.TaskEvent{Type: structs.TaskNotRestarting, Time: 30})
-	f(1, "1 running, 5 failures, again at 0, 0 before")
+	f(1, "1 running, 4 failures, again at 0, 0 before")
 	register(200, "second")
 	report("second", 0, structs.AllocClientRunning, 0, &structs.TaskEvent{Type: structs.TaskStarted, Time: 40})
 	f(2, "1 running, 0 failures, again at 0, 1 before")
