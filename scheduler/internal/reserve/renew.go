@@ -118,7 +118,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
 		if !ready || p.Lost {
-			if names = append(names, nodeName(x, p.NodeID)); ready {
+			if names = append(names, nodeName(x.w, p.NodeID)); ready {
 				lostAt = append(lostAt, i)
 			}
 			continue
@@ -241,8 +241,8 @@ func (r *request) packsInto(nodes int, at map[string]int, parts []structs.Workfl
 }
 
 // nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.
-func nodeName(x *chooser, id string) string {
-	if n, known := x.w.State(id); known && n.Node != nil {
+func nodeName(w *world.World, id string) string {
+	if n, known := w.State(id); known && n.Node != nil {
 		return n.Node.Name
 	}
 	return structs.ShortID(id)

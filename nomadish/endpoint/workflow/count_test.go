@@ -1,0 +1,159 @@
+package workflow
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// TestCountsOfAttempt: of a job that was registered again after it had failed, the instances of its last attempt count, each as what its newest
+// allocation does; a job that has failed as it was stopped says so.
+func TestCountsOfAttempt(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	register := func(mhz, n int, seed string) {
+		job := testcluster.Job("chip/1/a", structs.JobTypeBatch, 2)
+		job.TaskGroups[0].Tasks[0].Resources.CPU = mhz
+		site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+		batch := testcluster.Batch("chip/1/a", "n", seed, n)
+		batch.JobVersion = site.Store.Snapshot().Job(nil, "default", "chip/1/a").Version
+		site.Put(testcluster.Place("", 1, batch))
+	}
+	report := func(seed string, i int, status string) {
+		site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{{ID: testcluster.AllocID(seed, i), ClientStatus: status}}})
+	}
+	f := func(state string, attempt int, want string) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: state, Attempt: attempt, Instances: 2}
+		count(nil, site.Store.Snapshot(), "default", j, false)
+		if got := fmt.Sprintf("%d running, %d complete, %d failed, stopped %v", j.Running, j.Complete, j.Failed, j.Stopped); got != want {
+			t.Errorf("attempt %d, %s: have %s, want %s", attempt, state, got, want)
+		}
+	}
+	register(100, 2, "first")
+	report("first", 0, structs.AllocClientFailed)
+	report("first", 1, structs.AllocClientFailed)
+	f(structs.StageRunning, 1, "0 running, 0 complete, 2 failed, stopped false")
+	register(200, 2, "second")
+	report("second", 0, structs.AllocClientComplete)
+	report("second", 1, structs.AllocClientRunning)
+	f(structs.StageRunning, 2, "1 running, 1 complete, 0 failed, stopped false")
+	site.Put(&structs.JobDeregisterEntry{Namespace: "default", JobID: "chip/1/a", Time: 3})
+	f(structs.StageFailed, 2, "1 running, 1 complete, 0 failed, stopped true")
+	j := &structs.WorkflowJobStatus{ID: "chip/1/purged", State: structs.StageFailed, Attempt: 1, Instances: 2}
+	if count(nil, site.Store.Snapshot(), "default", j, false); !j.Removed {
+		t.Error("a job that was purged is not said to be there no more")
+	}
+}
+
+// TestCountsOfFailures: of a job that runs it is counted how often its instances have failed, with when the next is tried again, and how many wait in the queue;
+// after it has failed and was registered again, how many had failed before.
+func TestCountsOfFailures(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	register := func(mhz int, seed string) {
+		job := testcluster.Job("chip/1/a", structs.JobTypeBatch, 2)
+		job.TaskGroups[0].Tasks[0].Resources.CPU = mhz
+		site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+		batch := testcluster.Batch("chip/1/a", "n", seed, 2)
+		batch.JobVersion = site.Store.Snapshot().Job(nil, "default", "chip/1/a").Version
+		site.Put(testcluster.Place("", 1, batch))
+	}
+	report := func(seed string, i int, status string, restarts uint64, last *structs.TaskEvent) {
+		site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{{ID: testcluster.AllocID(seed, i), ClientStatus: status,
+			TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskStatePending, Restarts: restarts, Events: []*structs.TaskEvent{last}}}}}})
+	}
+	f := func(attempt int, want string) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: structs.StageRunning, Attempt: attempt, Instances: 2}
+		count(nil, site.Store.Snapshot(), "default", j, false)
+		if got := fmt.Sprintf("%d running, %d failures, again at %d, %d before", j.Running, j.Failures, j.RetryTime, j.FailedBefore); got != want {
+			t.Errorf("have %s, want %s", got, want)
+		}
+	}
+	restarting := &structs.TaskEvent{Type: structs.TaskRestarting, Time: 10, StartDelay: 15}
+	register(100, "first")
+	report("first", 0, structs.AllocClientPending, 2, restarting)
+	report("first", 1, structs.AllocClientRunning, 1, &structs.TaskEvent{Type: structs.TaskStarted, Time: 10})
+	f(1, "1 running, 3 failures, again at 25, 0 before")
+	report("first", 0, structs.AllocClientFailed, 3, &structs.TaskEvent{Type: structs.TaskNotRestarting, Time: 30})
+	f(1, "1 running, 4 failures, again at 0, 0 before")
+	register(200, "second")
+	report("second", 0, structs.AllocClientRunning, 0, &structs.TaskEvent{Type: structs.TaskStarted, Time: 40})
+	f(2, "1 running, 0 failures, again at 0, 1 before")
+}
+
+// TestCountsOfGang: mates of a gang that are stopped as the gang begins anew have not completed.
+func TestCountsOfGang(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	site.Put(&structs.JobRegisterEntry{Job: testcluster.Job("chip/1/a", structs.JobTypeBatch, 2), Time: 1})
+	report := func(seed string, i int, status string) {
+		site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{{ID: testcluster.AllocID(seed, i), ClientStatus: status}}})
+	}
+	f := func(want int) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: structs.StageRunning, Attempt: 1, Instances: 2}
+		if count(nil, site.Store.Snapshot(), "default", j, false); j.Complete != want {
+			t.Errorf("%d of 2 instances complete, want %d", j.Complete, want)
+		}
+	}
+	site.Put(testcluster.Place("", 1, testcluster.Batch("chip/1/a", "n", "first", 2)))
+	report("first", 0, structs.AllocClientLost)
+	again := testcluster.Place("", 2, testcluster.Batch("chip/1/a", "n", "second", 2))
+	again.Plans[0].Stop = []*structs.AllocStop{{AllocID: testcluster.AllocID("first", 1), DesiredStatus: structs.AllocDesiredStop}}
+	site.Put(again)
+	report("first", 1, structs.AllocClientComplete)
+	f(0)
+	report("second", 0, structs.AllocClientComplete)
+	f(1)
+}
+
+// TestCountsOfTimeLimit: what was ended at its time limit counts as failed, while the job runs, too.
+func TestCountsOfTimeLimit(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	job := testcluster.Job("chip/1/a", structs.JobTypeBatch, 2)
+	job.TaskGroups[0].MaxRunDuration = time.Minute
+	site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+	site.Put(testcluster.Place("", 1, testcluster.Batch("chip/1/a", "n", "first", 2)))
+	site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{
+		{ID: testcluster.AllocID("first", 0), ClientStatus: structs.AllocClientComplete, ClientDescription: structs.DescMaxRunDuration},
+		{ID: testcluster.AllocID("first", 1), ClientStatus: structs.AllocClientComplete},
+	}})
+	j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: structs.StageRunning, Attempt: 1, Instances: 2}
+	if count(nil, site.Store.Snapshot(), "default", j, false); j.Complete != 1 || j.Failed != 1 || j.TimedOut != 1 {
+		t.Errorf("%+v", j)
+	}
+}
+
+// TestInstancesAsRegistered: a job of which somebody has changed the count has as many instances as it states now.
+func TestInstancesAsRegistered(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	site.Put(&structs.JobRegisterEntry{Job: testcluster.Job("chip/1/a", structs.JobTypeBatch, 3), Time: 1})
+	site.Put(testcluster.Place("", 1, testcluster.Batch("chip/1/a", "n", "first", 3)))
+	f := func(state string, want int) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: state, Attempt: 1, Instances: 2}
+		if count(nil, site.Store.Snapshot(), "default", j, false); j.Instances != 3 || j.Complete != want {
+			t.Errorf("%s: %d of %d are complete, not %d of 3", state, j.Complete, j.Instances, want)
+		}
+	}
+	f(structs.StageRunning, 0)
+	e := &structs.AllocClientEntry{Time: 2}
+	for i := range 3 {
+		e.Updates = append(e.Updates, &structs.AllocClientUpdate{ID: testcluster.AllocID("first", i), ClientStatus: structs.AllocClientComplete})
+	}
+	site.Put(e)
+	f(structs.StageRunning, 3)
+	f(structs.StageComplete, 3)
+}
