@@ -362,17 +362,21 @@ func (p *topologyPrinter) reserved(r *structs.Reservation) string {
 func (p *topologyPrinter) workflow(r *structs.ReservedPart) string {
 	whose := flowName(r)
 	if r.Pending {
-		return p.e.style.Yellow("kept for workflow " + whose + ": " + amountText(r.Reserved) + withDisk(r.Reserved))
+		return p.e.style.Yellow("kept for workflow " + whose + ": " + withDisk(r.Reserved))
 	}
-	return p.e.style.Yellow("reserved by workflow "+whose+": "+amountText(r.Reserved)+withDisk(r.Reserved)) + "   " + useText(r.Used, r.Lent, r.Idle, r.Lost)
+	return p.e.style.Yellow("reserved by workflow "+whose+": "+withDisk(r.Reserved)) + "   " + useText(withDisk, r.Used, r.Lent, r.Idle, r.Lost)
 }
 
-// withDisk states the disk of what is reserved of a node; "": none is.
+// withDisk describes amounts with the disk among them.
 func withDisk(r structs.WorkflowResources) string {
-	if r.DiskMB == 0 {
-		return ""
+	text := amountText(r)
+	switch {
+	case r.DiskMB == 0:
+		return text
+	case text == "0":
+		return ui.MiB(r.DiskMB) + " of disk"
 	}
-	return ", " + ui.MiB(r.DiskMB) + " of disk"
+	return text + ", " + ui.MiB(r.DiskMB) + " of disk"
 }
 
 // kindsIn adds the kinds of device in a cell.

@@ -220,7 +220,7 @@ func timedOutText(j structs.WorkflowJobStatus) string {
 func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 	head := fmt.Sprintf("%s run %d  %s  stage %d of %d", w.ID, w.Run, w.State, w.Stage, len(w.Stages))
 	if w.Posted {
-		head += "  reserved " + amountText(w.Reserved) + "   " + useText(w.Used, w.Lent, w.Idle, w.Lost)
+		head += "  reserved " + amountText(w.Reserved) + "   " + useText(amountText, w.Used, w.Lent, w.Idle, w.Lost)
 	}
 	lines := []string{head + reasonText(w.Missing)}
 	for _, text := range []string{diskText(w), keepsText(w), stoppingText(w)} {
@@ -308,13 +308,13 @@ func stoppingText(w *structs.WorkflowStatus) string {
 	return fmt.Sprintf("Waits for %s of earlier jobs of the workflow to stop: `nomadish alloc status %s`", plural(len(w.Stopping), "instance"), structs.ShortID(w.Stopping[0]))
 }
 
-// useText states how a reservation is used.
-func useText(used, lent, idle, lost structs.WorkflowResources) string {
-	text := fmt.Sprintf("used %s  lent %s  idle %s", amountText(used), amountText(lent), amountText(idle))
-	if lost := amountText(lost); lost != "0" {
-		text += "  lost " + lost
+// useText states how a reservation is used, in amounts as text writes them.
+func useText(text func(structs.WorkflowResources) string, used, lent, idle, lost structs.WorkflowResources) string {
+	line := fmt.Sprintf("used %s  lent %s  idle %s", text(used), text(lent), text(idle))
+	if lost := text(lost); lost != "0" {
+		line += "  lost " + lost
 	}
-	return text
+	return line
 }
 
 // amountText describes amounts, most important first.

@@ -218,7 +218,7 @@ func TestWorkflowsInOrder(t *testing.T) {
 	for _, name := range []string{"left", "right"} {
 		a.WaitRunning(name+"/1/j0", 1, 20*time.Second)
 		harness.CheckOutput(t, a, 0, "workflow status "+name, "reserved 4000 MHz")
-		harness.CheckOutput(t, a, 0, "topology", "reserved by workflow "+name+": 4000 MHz, 100 MiB   used 4000 MHz, 100 MiB  lent 0  idle 0")
+		harness.CheckOutput(t, a, 0, "topology", "reserved by workflow "+name+": 4000 MHz, 100 MiB, 300 MiB of disk   used 4000 MHz, 100 MiB, 300 MiB of disk  lent 0  idle 0")
 		live, err := a.Live(t.Context(), name+"/1/j0")
 		if err != nil || len(live) != 1 {
 			t.Fatalf("%d allocations of %s: %v", len(live), name, err)
