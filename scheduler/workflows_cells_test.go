@@ -241,6 +241,26 @@ func TestReservationOverLimit(t *testing.T) {
 	}
 }
 
+// TestWithheldBesideLicense: GPUs are not reserved beside the cells of a namespace with over_limit = "wait", either, where the cells hold them and a license is missing.
+func TestWithheldBesideLicense(t *testing.T) {
+	for _, preempts := range []bool{false, true} {
+		x := newGPUWorkflows(t, chainOf(t), 2)
+		x.config.PreemptionConfig.BatchSchedulerEnabled = preempts
+		x.configure()
+		x.owns("default", "node", 1)
+		(&licenses{x.projects}).set("vcs", 1)
+		x.submit("", "lic", 1, licensed(vcs(1), func(j *structs.Job) { j.Namespace, j.Priority = "others", 10 }))
+		job := schedtest.Job(structs.JobTypeBatch, 1, licensed(vcs(1), gpusIn("default", 4)), func(j *structs.Job) { j.ID = "wf/1/0" })
+		job.Canonicalize()
+		bands := x.bands()
+		bands.OverLimit = func(string) string { return structs.OverLimitWait }
+		c := scheduler.ReserveOrPreempt(x.w, "default/wf", "default", []scheduler.WorkflowStage{{job}}, structs.WorkflowReserve{Rule: structs.ReserveMax}, false, bands)
+		if c.Posted || !c.Withheld || len(c.Parts) > 0 || c.Missing != `1 of license "vcs" is missing` {
+			t.Errorf("preempts %v: posted %v, withheld %v, %q on %+v", preempts, c.Posted, c.Withheld, c.Missing, c.Parts)
+		}
+	}
+}
+
 // TestReservationInRack: a workflow reserves the nodes of a rack that its namespace owns.
 func TestReservationInRack(t *testing.T) {
 	x := newGPUWorkflows(t, chainOf(t), 3)

@@ -197,7 +197,7 @@ func (v *reserving) round(ctx context.Context, between func() bool) (again bool)
 	list := slices.Concat(losing(snap), waiting(snap)) // what was guaranteed to a run, and was lost, comes before what nobody has yet
 	v.waits = len(list) > 0
 	v.forget(list)
-	k := keeping{v: v, waiting: map[string]int{}, lacking: map[string]int{}}
+	k := keeping{v: v, waiting: map[string]int{}, withheld: map[string]int{}, lacking: map[string]int{}}
 	if k.letGo(ctx, func(c *structs.WorkflowClaim) bool {
 		return !slices.ContainsFunc(list, func(r *structs.WorkflowRun) bool { return r.Namespace == c.Namespace && r.ID == c.ID })
 	}) {
@@ -208,7 +208,7 @@ func (v *reserving) round(ctx context.Context, between func() bool) (again bool)
 		switch {
 		case r.Posted:
 			again = v.renew(ctx, snap, r, &k) || again
-		case k.waiting[r.Workflow.NodePool] >= maxReserving:
+		case k.looksAtNoMore(r):
 			others = append(others, r)
 		default:
 			return v.try(ctx, snap, r, &k) // the others see what is left
@@ -278,9 +278,7 @@ func (v *reserving) try(ctx context.Context, snap *state.Snapshot, r *structs.Wo
 	choice := c.WorkflowChoice
 	if !choice.Posted {
 		v.known[key] = c
-		if !choice.Never {
-			k.waiting[r.Workflow.NodePool]++
-		}
+		k.count(r, &choice)
 		if choice = k.add(r, choice, kept); k.releases(ctx, r, choice) {
 			return true
 		}
@@ -332,9 +330,31 @@ type keeping struct {
 	v        *reserving
 	pools    map[string]bool
 	licenses bool
-	waiting  map[string]int // how many of each pool wait and may fit
+	waiting  map[string]int // how many of each pool wait and may fit, without those that are
+	withheld map[string]int // as they wait for cells of their namespaces, and keep nothing: else these could keep all others from keeping what comes free
 	lacking  map[string]int // how many of each pool have lost something that may come free, and were looked at
 	free     map[string]*scheduler.WorkflowAmounts
+}
+
+// count counts a run that waits, by what was chosen for it.
+func (k *keeping) count(r *structs.WorkflowRun, c *scheduler.WorkflowChoice) {
+	switch {
+	case c.Never:
+	case c.Withheld:
+		k.withheld[r.Workflow.NodePool]++
+	default:
+		k.waiting[r.Workflow.NodePool]++
+	}
+}
+
+// looksAtNoMore reports whether a round has looked at as many runs of a pool as it does in the order of their ranks: of those that were withheld, as far as is
+// known, or of the others. The first of these is the one that keeps what comes free, so that it is always among them.
+func (k *keeping) looksAtNoMore(r *structs.WorkflowRun) bool {
+	pool := r.Workflow.NodePool
+	if c := k.v.known[structs.WorkflowKey(r.Namespace, r.ID)]; c != nil && c.run == r.Run && c.Withheld {
+		return k.withheld[pool] >= maxReserving
+	}
+	return k.waiting[pool] >= maxReserving
 }
 
 // freeIn returns a bound of what may be reserved of a pool, as it was when it was first looked up in the round; nil: there is none.

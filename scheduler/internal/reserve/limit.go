@@ -40,9 +40,25 @@ func (r *request) devices() int64 {
 	return max(0, total.Devices)
 }
 
-// withheld states that the cells of the workflow's namespace do not hold what it is to reserve, so that it waits for them; never reports that they could not if they
+// withheld is what is chosen for a workflow whose GPUs have to be in cells of its namespace, which it cannot have now: these do not hold them, or inCells they do, and
+// it lacks licenses, or the stages need so much more than was to be reserved.
+func withheld(c *chooser, r *request, inCells bool, enlarged workflow.Amounts) (out Choice) {
+	out.Withheld = true
+	if !inCells {
+		out.Missing, out.Never = lackOfCells(c, r)
+		return out
+	}
+	if err := r.rule.Check(enlarged); err != nil {
+		out.Missing, out.Never, out.Enlarged = err.Error(), true, enlarged
+		return out
+	}
+	out.Missing = isMissing(r.licenses.missing, "")
+	return out
+}
+
+// lackOfCells states that the cells of the workflow's namespace do not hold what it is to reserve, so that it waits for them; never reports that they could not if they
 // were free.
-func withheld(c *chooser, r *request) (why string, never bool) {
+func lackOfCells(c *chooser, r *request) (why string, never bool) {
 	owner, owned, used := c.namespace(), 0, 0
 	for key := range c.w.Chains {
 		if key.Pool != c.pool {

@@ -271,7 +271,7 @@ func (x *chooser) renewBy(r *request) (out Choice, why string, apart bool) {
 		return out, "", false
 	}
 	if limited(x, r) {
-		why, _ = withheld(x, r)
+		why, _ = lackOfCells(x, r)
 		return Choice{}, why, false
 	}
 	packed, named := x.packWithin(r, x.free, x.asIs())

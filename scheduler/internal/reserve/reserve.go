@@ -39,6 +39,8 @@ type Choice struct {
 	// Never: what is short is not to come free: the ready nodes could not hold it if they were empty, there are too few licenses, or what is to be
 	// reserved is too little.
 	Never bool
+	// Withheld: it waits for cells of its namespace, and keeps nothing meanwhile.
+	Withheld bool
 	// Slots: it is not to come free only beside the slots that projects are given this week: the next one may have others.
 	Slots bool
 	// Stops are of those who leave for it, without a claim in cells of the workflow's namespace, or if it Preempts of lower bands; Jobs are theirs, each
@@ -181,10 +183,10 @@ func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 		out.Licenses = r.licenses.of
 		return out, false
 	}
-	if out = (Choice{}); !inCells && limited(c, r) {
-		out.Missing, out.Never = withheld(c, r)
-		return out, false
+	if limited(c, r) {
+		return withheld(c, r, inCells, out.Enlarged), false
 	}
+	out = Choice{}
 	now, named := c.packWithin(r, c.free, c.asIs())
 	if now.Missing.IsZero() {
 		if err := r.rule.Check(now.Enlarged); err != nil {
