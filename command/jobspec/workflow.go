@@ -21,10 +21,10 @@ type workflowBlock struct {
 	Stages  []*stageBlock `hcl:"stage,block"`
 }
 
-// stageBlock is a stage: its jobs, or the file of its only one.
+// stageBlock is a stage: its jobs, and the file of one that needs no block.
 type stageBlock struct {
 	Name    string      `hcl:"name,label"` // the name of the stage
-	JobFile string      `hcl:"job_file"`   // the file of its only job, in the place of job blocks
+	JobFile string      `hcl:"job_file"`   // the file of a job, named as the file states; job blocks may stand beside it
 	Jobs    []*jobBlock `hcl:"job,block"`
 }
 
