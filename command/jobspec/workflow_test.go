@@ -189,27 +189,31 @@ func TestWorkflowIsNoJob(t *testing.T) {
 	}
 }
 
-// TestWideWorkflow: reading a file takes memory, and so time, in proportion to its jobs: eight times the jobs take less than sixteen times as much.
+// TestWideWorkflow: reading a file takes memory, and so time, in proportion to its jobs: eight times the jobs take less than sixteen times as much, if they
+// are read from files, too.
 func TestWideWorkflow(t *testing.T) { // not parallel: what others allocate would count
-	read := func(jobs int) (bytes uint64) {
+	stage := strings.Repeat("s", 128) // to compare the path of a job with others takes memory if it is long
+	read := func(jobs int, body string) (bytes uint64) {
 		var text strings.Builder
-		text.WriteString("stage \"s\" {\n")
+		fmt.Fprintf(&text, "stage %q {\n", stage)
 		for i := range jobs {
-			fmt.Fprintf(&text, "job \"j%d\" {\n TASK\n}\n", i)
+			fmt.Fprintf(&text, "job \"j%d\" {\n %s\n}\n", i, body)
 		}
 		text.WriteString("}")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		f, err := workflowFile(text.String(), nil)
+		f, err := workflowFile(text.String(), map[string]string{"c.hcl": "job \"c\" {\n" + strings.ReplaceAll(task, "${var.time}", "1s") + "\n}\n"})
 		runtime.ReadMemStats(&after)
 		if err != nil || len(f.Workflow.Stages[0].Jobs) != jobs {
 			t.Fatalf("%d jobs: %v", jobs, err)
 		}
 		return after.TotalAlloc - before.TotalAlloc
 	}
-	read(50)
-	few, many := read(50), read(400)
-	if many > 16*few {
-		t.Errorf("50 jobs take %d bytes, 400 take %d", few, many)
+	for _, body := range []string{"TASK", "job_file = \"c.hcl\""} {
+		read(50, body)
+		few, many := read(50, body), read(400, body)
+		if many > 16*few {
+			t.Errorf("%s: 50 jobs take %d bytes, 400 take %d", body, few, many)
+		}
 	}
 }

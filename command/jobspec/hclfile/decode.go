@@ -88,11 +88,15 @@ func (d *Decoder) Range(path, field string) (hcl.Range, bool) {
 	}
 }
 
-// Stated returns the names of the attributes and blocks that the block at path states itself, in the order of the file.
-func (d *Decoder) Stated(path string) []string {
-	var names []string
-	for key := range d.places { // order does not matter: it is sorted
-		if name, ok := strings.CutPrefix(key, path+"\x00"); ok && name != "" {
+// Stated returns the names of the attributes and blocks that the block at path states itself, in the order of the file. It costs as much as the block holds,
+// however large the file is.
+func (d *Decoder) Stated(path string) (names []string) {
+	in := d.within[path]
+	if in == nil {
+		return nil
+	}
+	for _, name := range in.fields {
+		if name != "" { // else it is the block itself
 			names = append(names, name)
 		}
 	}
