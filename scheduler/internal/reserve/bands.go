@@ -80,7 +80,7 @@ func (c *chooser) fromBands(r *request) (out Choice, ok bool) {
 	}
 	at := first(len(levels)-1, func(at int) bool { return all(levels[at]) })
 	p.upTo(levels[at])
-	p.upToOn = fewest(p, levels[:at+1], works)
+	p.upToOn = fewest(p, levels[:at+1], maxFewest, works)
 	packed := pack(p.upToOn)
 	if !packed.Missing.IsZero() {
 		return out, false

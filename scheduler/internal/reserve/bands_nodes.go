@@ -17,7 +17,7 @@ type loss struct {
 // nobody is in place of a priority up to which nobody leaves.
 const nobody = failedRank - 1
 
-// maxFewest bounds how often stages are packed to find the nodes that have to lose somebody of a priority: what is not tried any more leaves.
+// maxFewest bounds how often stages are packed to find the nodes that have to lose somebody of a priority.
 const maxFewest = 64
 
 // upTo has those leave alone that are of a priority and below.
@@ -98,12 +98,12 @@ func (p *preemption) as(upTo []int) nodesAs {
 
 // fewest returns up to which priority of some, the lowest first, those leave that can, on each node, for stages that pack if all do: somebody of the highest
 // on no node that can do without if all lower ones leave, those first that would lose the fewest up to it; then, on the other nodes, of the next one that is
-// needed, and so on.
-func fewest(p *preemption, levels []int, packs func(upTo []int) bool) []int {
+// needed, and so on. It packs as often as often states at most: what is not tried any more leaves.
+func fewest(p *preemption, levels []int, often int, packs func(upTo []int) bool) []int {
 	tries := 0
 	works := func(upTo []int) bool {
 		tries++
-		return tries <= maxFewest && packs(upTo)
+		return tries <= often && packs(upTo)
 	}
 	levels = append([]int{nobody}, levels...)
 	var rest []int // the nodes of which it is not known yet
@@ -133,7 +133,7 @@ func fewest(p *preemption, levels []int, packs func(upTo []int) bool) []int {
 		slices.SortStableFunc(at, func(a, b int) int {
 			return cmp.Compare(lossOf(p.losses[a], levels[k]).count, lossOf(p.losses[b], levels[k]).count)
 		})
-		for len(at) > 0 && tries < maxFewest { // of the first that will do the last one is needed
+		for len(at) > 0 && tries < often { // of the first that will do the last one is needed
 			n := first(len(at), func(n int) bool { return works(with(slices.Concat(must, at[:n]), levels[k], levels[k-1])) })
 			if at = at[:n]; n > 0 {
 				must, at = append(must, at[n-1]), at[:n-1]

@@ -112,6 +112,9 @@ func (c *chooser) packInCells(r *request) (out Choice, ok bool) {
 	if total.Max(r.want).Devices == 0 {
 		return out, false
 	}
+	if r.licenses.missing != "" && !limited(c, r) {
+		return out, false // nothing is reserved for now, and whether the cells hold it is of no importance
+	}
 	own := c.owned()
 	if len(own) == 0 {
 		return out, false
@@ -186,7 +189,8 @@ func packLeast(c *chooser, r *request, own map[int]*ownCells) (p *preemption, pa
 	}
 	at := first(len(levels)-1, func(at int) bool { return all(levels[at]) })
 	p.upTo(levels[at])
-	p.upToOn = fewest(p, levels[:at+1], pack)
+	often := triesFor(len(c.nodes), r.stages)
+	p.upToOn = fewest(p, levels[:at+1], often, pack)
 	tries := 0
 	for i, upTo := range p.upToOn { // of each node that loses somebody as few as will do
 		if upTo == nobody || own[i] == nil {
@@ -196,11 +200,25 @@ func packLeast(c *chooser, r *request, own map[int]*ownCells) (p *preemption, pa
 		most[i] = few + first(all-few, func(n int) bool {
 			tries++
 			most[i] = few + n
-			return tries <= maxFewest && pack(p.upToOn)
+			return tries <= often && pack(p.upToOn)
 		})
 	}
 	pack(p.upToOn)
 	return p, packed, named
+}
+
+// maxTried bounds how many pairs of a node and an instance are looked at, over all tries, to find who can stay: the leader does it, for one workflow after the
+// other.
+const maxTried = 1 << 22
+
+// triesFor returns how often stages are packed to find who can stay beside them, once it is known up to which priority others have to leave. For the largest
+// nothing is tried: on each node that is taken those leave who are in the way, up to that priority.
+func triesFor(nodes int, stages [][]workflow.Instance) int {
+	pairs := 0
+	for _, s := range stages {
+		pairs += nodes * len(s)
+	}
+	return min(maxFewest, maxTried/max(1, pairs))
 }
 
 // workflow is the ID of the workflow that reserves.
