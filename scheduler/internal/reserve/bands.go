@@ -242,7 +242,7 @@ func (p *preemption) holds(n *world.NodeState, part *structs.WorkflowPart) bool 
 
 // stopOf returns how a usage leaves. requeued is why it is requeued though it states that it is to be suspended; "": it does not, or it is suspended.
 func (p *preemption) stopOf(u *world.Usage, t *preempt.Taken, requeued string) *structs.AllocStop {
-	why := "preempted for the reservation of workflow " + p.workflow()
+	why := "preempted for the reservation of workflow " + workflowID(p.key)
 	if owner := p.namespace(); owner != u.Owner.Namespace {
 		why += " in namespace " + owner
 	}

@@ -142,7 +142,7 @@ func (c *chooser) packInCells(r *request) (out Choice, ok bool) {
 		if !fits {
 			return Choice{}, false
 		}
-		out.leave(c.w, leave, c.workflow())
+		out.leave(c.w, leave, workflowID(c.key))
 	}
 	return out, true
 }
@@ -221,9 +221,9 @@ func triesFor(nodes int, stages [][]workflow.Instance) int {
 	return min(maxFewest, maxTried/max(1, pairs))
 }
 
-// workflow is the ID of the workflow that reserves.
-func (c *chooser) workflow() string {
-	_, id, _ := strings.Cut(c.key, "/")
+// workflowID is the ID of a workflow, of its key.
+func workflowID(key string) string {
+	_, id, _ := strings.Cut(key, "/")
 	return id
 }
 
