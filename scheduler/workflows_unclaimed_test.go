@@ -79,3 +79,44 @@ func TestOneOfTheStageUsesWhatIdles(t *testing.T) {
 		}
 	}
 }
+
+// smallDisk is a job of which an instance finds too little disk in the parts, so that it uses what idles of them without a claim.
+func smallDisk(j *structs.Job) { j.TaskGroups[0].EphemeralDisk = &structs.EphemeralDisk{SizeMB: 400} }
+
+// TestOneOfTheStageLeavesWhatIsReplaced: what uses what idles of its run's reservation without a claim does not leave, so it leaves alone what is to be placed again of
+// another job of the stage, of which the rest runs: that waited until it ended.
+func TestOneOfTheStageLeavesWhatIsReplaced(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		w := newWorkflows(t, 8, 0)
+		w.claim.Parts[0].DiskMB = 600
+		w.claim.Jobs = []structs.WorkflowClaimJob{
+			{JobID: "wf/1/b", Needs: structs.WorkflowPart{CPU: 4000, MemoryMB: 4000, DiskMB: 600}}, {JobID: "wf/1/c", Needs: structs.WorkflowPart{CPU: 4000, MemoryMB: 4000, DiskMB: 400}},
+		}
+		w.set()
+		w.submit("", "wf/1/b", 2, requests(50, 2000, 2000), ofStage)
+		if !fails {
+			w.submit("", "wf/1/c", 1, requests(50, 4000, 4000), ofStage, smallDisk)
+			if c := w.byClaim("wf/1/c"); c != "[:1]" {
+				t.Errorf("all of b runs, and of c there run %s", c)
+			}
+			continue
+		}
+		w.client(w.oneOf("wf/1/b"), w.ended(true))
+		w.decide("wf/1/b") // it is tried again after a delay
+		w.submit("", "wf/1/c", 1, requests(50, 5000, 5000), ofStage, smallDisk)
+		w.now = w.now.Add(3600e9)
+		if w.decide("wf/1/b"); w.byClaim("wf/1/b") != "[workflow:2]" {
+			t.Errorf("of b there run %s, of c %s", w.byClaim("wf/1/b"), w.byClaim("wf/1/c"))
+		}
+	}
+}
+
+// oneOf picks one allocation of a job.
+func (w *workflows) oneOf(job string) func(*structs.Allocation) bool {
+	picked := false
+	return func(a *structs.Allocation) bool {
+		is := !picked && a.JobID == job
+		picked = picked || is
+		return is
+	}
+}
