@@ -3,6 +3,8 @@ package scheduler_test
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -118,5 +120,34 @@ func (w *workflows) oneOf(job string) func(*structs.Allocation) bool {
 		is := !picked && a.JobID == job
 		picked = picked || is
 		return is
+	}
+}
+
+// TestJudgeLeavesWhatIsAwaited: an instance without a claim for which there was room beside the reservation of its run when it was decided on, and is none any more, takes
+// what idles of that only if it leaves what another job of the stage has still to take.
+func TestJudgeLeavesWhatIsAwaited(t *testing.T) {
+	for _, awaited := range []int64{4000, 2000} {
+		w := newWorkflows(t, 8, 2)
+		w.claim.Parts[0].DiskMB = 600
+		w.claim.Jobs = []structs.WorkflowClaimJob{
+			{JobID: "wf/1/a", Needs: structs.WorkflowPart{CPU: 2000, MemoryMB: 2000, DiskMB: 300}},
+			{JobID: "wf/1/b", Starting: true, Needs: structs.WorkflowPart{CPU: awaited, MemoryMB: awaited}},
+		}
+		w.set()
+		w.submit("", "wf/1/a", 1, requests(50, 2000, 2000), ofStage)
+		w.jobs["wf/1/c"] = schedtest.Job(structs.JobTypeBatch, 1, requests(50, 2000, 2000), ofStage, smallDisk, func(j *structs.Job) { j.ID = "wf/1/c" })
+		plan := (&licenses{w.projects}).planOf("wf/1/c")
+		if placed(plan) != 1 {
+			t.Fatal("there is room beside the reservation")
+		}
+		w.submit("", "fill", 2, requests(90, 1000, 1000))
+		judged, _, why := scheduler.Judge(w.w.Edit(), plan)
+		if holds := len(judged.Place) > 0; w.running("fill") != 2 || holds != (awaited == 2000) {
+			t.Errorf("b awaits %d MHz of 4000: the placement holds %v: %s", awaited, holds, why)
+		}
+		plan.AllAtOnce = true // it is decided on, and judged, as a whole
+		if judged, _, why := scheduler.Judge(w.w.Edit(), plan); len(judged.Place) == 0 {
+			t.Errorf("b awaits %d MHz of 4000: the plan does not hold as a whole: %s", awaited, why)
+		}
 	}
 }
