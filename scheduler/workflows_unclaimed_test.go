@@ -3,6 +3,8 @@ package scheduler_test
 import (
 	"testing"
 
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -76,6 +78,76 @@ func TestOneOfTheStageUsesWhatIdles(t *testing.T) {
 		}
 		if by := w.byClaim(id); by != want || w.running("fill") != 0 {
 			t.Errorf("another job awaited %v: there run %s: %s", awaited, by, w.on())
+		}
+	}
+}
+
+// smallDisk is a job of which an instance finds too little disk in the parts, so that it uses what idles of them without a claim.
+func smallDisk(j *structs.Job) { j.TaskGroups[0].EphemeralDisk = &structs.EphemeralDisk{SizeMB: 400} }
+
+// TestOneOfTheStageLeavesWhatIsReplaced: what uses what idles of its run's reservation without a claim does not leave, so it leaves alone what is to be placed again of
+// another job of the stage, of which the rest runs: that waited until it ended.
+func TestOneOfTheStageLeavesWhatIsReplaced(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		w := newWorkflows(t, 8, 0)
+		w.claim.Parts[0].DiskMB = 600
+		w.claim.Jobs = []structs.WorkflowClaimJob{
+			{JobID: "wf/1/b", Needs: structs.WorkflowPart{CPU: 4000, MemoryMB: 4000, DiskMB: 600}}, {JobID: "wf/1/c", Needs: structs.WorkflowPart{CPU: 4000, MemoryMB: 4000, DiskMB: 400}},
+		}
+		w.set()
+		w.submit("", "wf/1/b", 2, requests(50, 2000, 2000), ofStage)
+		if !fails {
+			w.submit("", "wf/1/c", 1, requests(50, 4000, 4000), ofStage, smallDisk)
+			if c := w.byClaim("wf/1/c"); c != "[:1]" {
+				t.Errorf("all of b runs, and of c there run %s", c)
+			}
+			continue
+		}
+		w.client(w.oneOf("wf/1/b"), w.ended(true))
+		w.decide("wf/1/b") // it is tried again after a delay
+		w.submit("", "wf/1/c", 1, requests(50, 5000, 5000), ofStage, smallDisk)
+		w.now = w.now.Add(3600e9)
+		if w.decide("wf/1/b"); w.byClaim("wf/1/b") != "[workflow:2]" {
+			t.Errorf("of b there run %s, of c %s", w.byClaim("wf/1/b"), w.byClaim("wf/1/c"))
+		}
+	}
+}
+
+// oneOf picks one allocation of a job.
+func (w *workflows) oneOf(job string) func(*structs.Allocation) bool {
+	picked := false
+	return func(a *structs.Allocation) bool {
+		is := !picked && a.JobID == job
+		picked = picked || is
+		return is
+	}
+}
+
+// TestJudgeLeavesWhatIsAwaited: an instance without a claim for which there was room beside the reservation of its run when it was decided on, and is none any more, takes
+// what idles of that only if it leaves what another job of the stage has still to take.
+func TestJudgeLeavesWhatIsAwaited(t *testing.T) {
+	for _, awaited := range []int64{4000, 2000} {
+		w := newWorkflows(t, 8, 2)
+		w.claim.Parts[0].DiskMB = 600
+		w.claim.Jobs = []structs.WorkflowClaimJob{
+			{JobID: "wf/1/a", Needs: structs.WorkflowPart{CPU: 2000, MemoryMB: 2000, DiskMB: 300}},
+			{JobID: "wf/1/b", Starting: true, Needs: structs.WorkflowPart{CPU: awaited, MemoryMB: awaited}},
+		}
+		w.set()
+		w.submit("", "wf/1/a", 1, requests(50, 2000, 2000), ofStage)
+		w.jobs["wf/1/c"] = schedtest.Job(structs.JobTypeBatch, 1, requests(50, 2000, 2000), ofStage, smallDisk, func(j *structs.Job) { j.ID = "wf/1/c" })
+		plan := (&licenses{w.projects}).planOf("wf/1/c")
+		if placed(plan) != 1 {
+			t.Fatal("there is room beside the reservation")
+		}
+		w.submit("", "fill", 2, requests(90, 1000, 1000))
+		judged, _, why := scheduler.Judge(w.w.Edit(), plan)
+		if holds := len(judged.Place) > 0; w.running("fill") != 2 || holds != (awaited == 2000) {
+			t.Errorf("b awaits %d MHz of 4000: the placement holds %v: %s", awaited, holds, why)
+		}
+		plan.AllAtOnce = true // it is decided on, and judged, as a whole
+		if judged, _, why := scheduler.Judge(w.w.Edit(), plan); len(judged.Place) == 0 {
+			t.Errorf("b awaits %d MHz of 4000: the plan does not hold as a whole: %s", awaited, why)
 		}
 	}
 }

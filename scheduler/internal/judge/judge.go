@@ -287,7 +287,7 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 		u := world.InstanceUse(batch, at.instance, id, common[at.batch])
 		s, _ = world.StateOf(j.e, node)
 		by := j.taker(u)
-		if what := cmp.Or(s.LacksUse(u, by), world.ClaimLacks(j.e, u), world.LicenseEdit{E: j.e}.Lacks(u, by.Recognised)); what != "" {
+		if what := cmp.Or(j.lacks(s, u, by), world.ClaimLacks(j.e, u), world.LicenseEdit{E: j.e}.Lacks(u, by.Recognised)); what != "" {
 			for _, id := range placed {
 				world.Release(j.e, id)
 			}
@@ -304,7 +304,7 @@ func (j *judgement) placeOn(node string, instances []instanceRef, common []*worl
 func (j *judgement) taker(u *world.Usage) *world.Taker {
 	t := &world.Taker{
 		RequestName: u.Owner.RequestName, Ends: u.Ends, Entitled: u.Guaranteed(), Recognised: standing.Recognised(world.Base(j.e), u),
-		Borrows: cmp.Or(u.Owner.Terms.BorrowsFrom(), u.Owner.OfRun()),
+		Borrows: u.Owner.Terms.BorrowsFrom(),
 	}
 	if u.Owner.Terms.Claim == structs.ClaimWorkflow {
 		t.Workflow = u.Owner.Terms.WorkflowKey()

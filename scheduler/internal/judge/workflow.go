@@ -111,3 +111,35 @@ func (j *judgement) ofGang(g world.GangName) (list []*structs.AllocStop) {
 	}
 	return list
 }
+
+// lacks returns what a node has too little of for a usage; "": of nothing. One of a workflow's run without a claim that has no room beside the reservation of
+// its run takes what idles of that.
+func (j *judgement) lacks(n *world.NodeState, u *world.Usage, by *world.Taker) string {
+	lack := n.LacksUse(u, by)
+	key := u.Owner.OfRun()
+	if lack == "" || key == "" || !j.spares(key, u) {
+		return lack
+	}
+	own := *by
+	own.Borrows = key
+	return n.LacksUse(u, &own)
+}
+
+// spares reports whether a usage leaves of the reservation of its run what other jobs of the stage have still to take. Those that the plan places were decided on
+// beside it, as was all of a plan that holds whole or not at all: judged in another order it might be refused each time that it is decided on.
+func (j *judgement) spares(workflow string, u *world.Usage) bool {
+	c := world.WorkflowEdit{E: j.e}.Claim(workflow)
+	if c == nil || j.plan.AllAtOnce {
+		return true
+	}
+	need := world.ResourcesOf(u)
+	for _, d := range u.Devices {
+		if d.Share < world.WholeDevice { // of devices whole ones are awaited
+			need.Devices--
+		}
+	}
+	places := func(job string) bool {
+		return slices.ContainsFunc(j.plan.Place, func(b *structs.PlacementBatch) bool { return b.JobID == job })
+	}
+	return reservable.Spares(j.e, c, places, func(*world.NodeState) world.Resources { return need })
+}

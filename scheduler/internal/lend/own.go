@@ -60,22 +60,6 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 	return nodes
 }
 
-// spares reports whether so much idles of the reservation of a job's own workflow beside what its other jobs have still to take that one more instance may use it
-// without a claim. What the reservation has none of is taken from what is free.
-func (l *Lender) spares(e *world.Edit, a *search.Request) bool {
-	others := *l.Claim
-	others.Jobs = slices.DeleteFunc(slices.Clone(others.Jobs), func(j structs.WorkflowClaimJob) bool { return j.JobID == a.By.Job })
-	var all, need world.Resources
-	var mhz int64
-	for i := range others.Parts {
-		if n, known := world.StateOf(e, others.Parts[i].NodeID); known && n.Capacity != nil {
-			_, idle := n.Lends(others.Key())
-			all, need, mhz = all.Plus(idle), a.NeedsOn(n), max(mhz, n.Capacity.MHzPerCore)
-		}
-	}
-	return all.Less(world.WorkflowEdit{E: e}.Awaited(&others, mhz)).Lacks(need.Within(all)) == ""
-}
-
 // leaving returns those borrowers that leave a node for an instance that needs so much of a reservation: first those above their share, and of them
 // who came last; then whoever could stay beside the rest stays. nil: all of them are too few.
 func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need world.Resources) map[string]bool {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -56,7 +57,7 @@ func unbounded(c *structs.WorkflowClaim, i int) int {
 // Offers reports whether one more instance may borrow in a round, in which only so much is lent to each. Whether it has room is not looked at.
 func (l *Lender) Offers(e *world.Edit, a *search.Request, round int) bool {
 	if l.To == "" {
-		return l.spares(e, a)
+		return reservable.Spares(e, l.Claim, func(job string) bool { return job == a.By.Job }, a.NeedsOn)
 	}
 	c, i := l.Claim, indexOf(l.Claim, l.To)
 	if round == 0 || round >= unbounded(c, i) {

@@ -69,3 +69,26 @@ func GangParted(e *world.Edit, u *world.Usage) bool {
 	g, some := u.Owner.Gang()
 	return some && world.GangClaim(world.GangMembers(e, g)) != structs.ClaimWorkflow
 }
+
+// Spares reports whether so much idles of a workflow's reservation beside what its other jobs have still to take that an instance of the running stage, which
+// needs so much on each node at most, may use it without a claim. Unlike a borrower it does not leave. So what is to be placed again of another job is still to be taken,
+// too, whatever else of that job runs; what of it has completed is not known here, and counts as well until the job ends. What the reservation has none of is taken from what is free. own are the jobs for which nothing is left.
+func Spares(e *world.Edit, c *structs.WorkflowClaim, own func(job string) bool, needs func(*world.NodeState) world.Resources) bool {
+	others := *c
+	others.Jobs = make([]structs.WorkflowClaimJob, 0, len(c.Jobs))
+	for _, j := range c.Jobs {
+		if !own(j.JobID) {
+			j.Starting = true // all that it needs and has not
+			others.Jobs = append(others.Jobs, j)
+		}
+	}
+	var all, need world.Resources
+	var mhz int64
+	for i := range c.Parts {
+		if n, known := world.StateOf(e, c.Parts[i].NodeID); known && n.Capacity != nil {
+			_, idle := n.Lends(c.Key())
+			all, need, mhz = all.Plus(idle), need.Plus(needs(n).Less(need)), max(mhz, n.Capacity.MHzPerCore)
+		}
+	}
+	return all.Less(world.WorkflowEdit{E: e}.Awaited(&others, mhz)).Lacks(need.Within(all)) == ""
+}
