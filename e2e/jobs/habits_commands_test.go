@@ -12,8 +12,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// threeOf is the job "web" with instances that sleep.
-const threeOf = `job "web" {
+// threeOf is the job "shop" with instances that sleep.
+const threeOf = `job "shop" {
   group "front" {
     count = 3
     task "serve" {
@@ -60,9 +60,9 @@ func starts(a *harness.Agent, job string, n int) map[string]time.Time {
 func TestHabitsCommands(t *testing.T) {
 	t.Parallel()
 	a := harness.StartDev(t, "")
-	file := a.JobFile("web", threeOf)
+	file := a.JobFile("shop", threeOf)
 	says(a, 0, nil, "job", "run", "-detach", file)
-	before := starts(a, "web", 3)
+	before := starts(a, "shop", 3)
 	node := says(a, 0, nil, "node", "status", "-quiet")
 	node = strings.TrimSpace(node)
 	var alloc string
@@ -70,44 +70,45 @@ func TestHabitsCommands(t *testing.T) {
 	}
 
 	// What an ID is of is found out.
-	says(a, 0, []string{"web", "service", "running"}, "status")
-	says(a, 0, []string{"Allocations", "front"}, "status", "web")
+	says(a, 0, []string{"shop", "service", "running"}, "status")
+	says(a, 0, []string{"Allocations", "front"}, "status", "shop")
 	says(a, 0, []string{"Client Status", `Task "serve" is running`}, "status", alloc[:8])
 	says(a, 0, []string{"Drivers", "e2e"}, "status", node[:8])
 	says(a, 0, []string{"Drivers", node}, "status", "-verbose", "e2e") // by its name
-	says(a, 1, []string{`Multiple matches found for id "eb"`, "Jobs:\n  web\n", "Allocations:\n"}, "status", "eb")
+	// No ID of an allocation begins so: it would be found by that alone.
+	says(a, 1, []string{`Multiple matches found for id "ho"`, "Jobs:\n  shop\n", "Allocations:\n"}, "status", "ho")
 	says(a, 1, []string{"no job, evaluation, allocation or node"}, "status", "nothing-of-the-kind")
 
 	// Restarted in place, then replaced.
-	out := says(a, 0, []string{"Restarting 3 allocations", "2nd batch of 1 allocation", "All allocations restarted successfully!"}, "job", "restart", "-batch-size=2", "web")
-	after := starts(a, "web", 3)
+	out := says(a, 0, []string{"Restarting 3 allocations", "2nd batch of 1 allocation", "All allocations restarted successfully!"}, "job", "restart", "-batch-size=2", "shop")
+	after := starts(a, "shop", 3)
 	for id, was := range before {
 		if now, there := after[id]; !there || !now.After(was) {
 			t.Errorf("allocation %s was not restarted: started %v, before %v\n%s", id, now, was, out)
 		}
 	}
-	says(a, 0, []string{"All allocations rescheduled successfully!"}, "job", "restart", "-reschedule", "-batch-size=100%", "web")
-	for id := range starts(a, "web", 3) {
+	says(a, 0, []string{"All allocations rescheduled successfully!"}, "job", "restart", "-reschedule", "-batch-size=100%", "shop")
+	for id := range starts(a, "shop", 3) {
 		if _, there := before[id]; there {
 			t.Errorf("allocation %s was not replaced", id)
 		}
 	}
-	says(a, 1, []string{`no group "back"`}, "job", "restart", "-group", "back", "web")
+	says(a, 1, []string{`no group "back"`}, "job", "restart", "-group", "back", "shop")
 
 	// Stopped, and started again from the version that ran, with its source.
-	says(a, 1, []string{"is not stopped"}, "job", "start", "web")
-	says(a, 0, nil, "job", "stop", "-detach", "web")
-	a.WaitInStatus("web", structs.AllocClientRunning, 0, 20*time.Second)
-	says(a, 0, []string{"No allocations to restart"}, "job", "restart", "web")
-	says(a, 0, []string{`"web" started as its version 0`}, "job", "start", "-detach", "web")
-	a.WaitRunning("web", 3, 20*time.Second)
-	if out := says(a, 0, nil, "job", "inspect", "-hcl", "web"); out != threeOf {
+	says(a, 1, []string{"is not stopped"}, "job", "start", "shop")
+	says(a, 0, nil, "job", "stop", "-detach", "shop")
+	a.WaitInStatus("shop", structs.AllocClientRunning, 0, 20*time.Second)
+	says(a, 0, []string{"No allocations to restart"}, "job", "restart", "shop")
+	says(a, 0, []string{`"shop" started as its version 0`}, "job", "start", "-detach", "shop")
+	a.WaitRunning("shop", 3, 20*time.Second)
+	if out := says(a, 0, nil, "job", "inspect", "-hcl", "shop"); out != threeOf {
 		t.Errorf("the source is %q", out)
 	}
 
-	says(a, 0, []string{"No scaling events found"}, "job", "scaling-events", "web")
-	says(a, 0, nil, "job", "scale", "-detach", "web", "front", "2")
-	says(a, 0, []string{"PrevCount", "front       2      3"}, "job", "scaling-events", "web")
+	says(a, 0, []string{"No scaling events found"}, "job", "scaling-events", "shop")
+	says(a, 0, nil, "job", "scale", "-detach", "shop", "front", "2")
+	says(a, 0, []string{"PrevCount", "front       2      3"}, "job", "scaling-events", "shop")
 
 	says(a, 0, nil, "check")
 	says(a, 2, []string{"known peers: 0, expected are at least 1"}, "check", "-min-peers", "1")
@@ -154,8 +155,8 @@ func TestHabitsRaftFiles(t *testing.T) {
 	a := harness.NewAgent(t, false, harness.ServerAndClient)
 	a.Start()
 	a.WaitReady(1)
-	says(a, 0, nil, "job", "run", "-detach", a.JobFile("web", threeOf))
-	a.WaitRunning("web", 3, 20*time.Second)
+	says(a, 0, nil, "job", "run", "-detach", a.JobFile("shop", threeOf))
+	a.WaitRunning("shop", 3, 20*time.Second)
 	data := filepath.Join(a.Dir, "data")
 	says(a, 1, []string{"a server is running with it"}, "operator", "raft", "info", data)
 	report, err := a.API.Operator().Check(t.Context(), nil)
@@ -172,7 +173,7 @@ func TestHabitsRaftFiles(t *testing.T) {
 	if err := json.Unmarshal([]byte(says(a, 0, nil, "operator", "raft", "state", data)), &state); err != nil {
 		t.Fatal(err)
 	}
-	if len(state.Jobs) != 1 || state.Jobs[0].ID != "web" || len(state.Nodes) != 1 || state.Nodes[0].SecretID != "" || len(state.Allocs) != 3 {
+	if len(state.Jobs) != 1 || state.Jobs[0].ID != "shop" || len(state.Nodes) != 1 || state.Nodes[0].SecretID != "" || len(state.Allocs) != 3 {
 		t.Errorf("state of %d jobs, %d nodes, %d allocations", len(state.Jobs), len(state.Nodes), len(state.Allocs))
 	}
 	lines := 0
@@ -186,7 +187,7 @@ func TestHabitsRaftFiles(t *testing.T) {
 	}
 	a.Start() // nothing was broken
 	a.WaitReady(1)
-	says(a, 0, []string{"web"}, "status")
+	says(a, 0, []string{"shop"}, "status")
 }
 
 // TestHabitsPriorities: the priority of a job that states none, and the highest that one may state, are what the servers'
@@ -194,9 +195,9 @@ func TestHabitsRaftFiles(t *testing.T) {
 func TestHabitsPriorities(t *testing.T) {
 	t.Parallel()
 	a := harness.StartDev(t, "server {\n  job_default_priority = 30\n  job_max_priority = 60\n}\n")
-	plain := a.JobFile("web", threeOf)
+	plain := a.JobFile("shop", threeOf)
 	says(a, 0, nil, "job", "run", "-detach", plain)
-	says(a, 0, []string{"Priority      = 30"}, "job", "status", "web")
+	says(a, 0, []string{"Priority      = 30"}, "job", "status", "shop")
 	says(a, 0, []string{`"Priority": 0`}, "job", "run", "-output", plain) // which it does not state, and may be sent so
 	unranked := harness.OfficialJob("json", "sleep 1000")
 	unranked.Priority = nil
@@ -208,7 +209,7 @@ func TestHabitsPriorities(t *testing.T) {
 	if err != nil || parsed.Priority != nil {
 		t.Errorf("parsed: priority %v, %v", parsed.Priority, err)
 	}
-	high := a.JobFile("high", strings.Replace(threeOf, "job \"web\" {", "job \"high\" {\n  priority = 61", 1))
+	high := a.JobFile("high", strings.Replace(threeOf, "job \"shop\" {", "job \"high\" {\n  priority = 61", 1))
 	for _, command := range []string{"run", "plan", "validate"} {
 		out, code := a.CLI("job", command, high)
 		if want := "priority 61: the servers of this region allow at most 60 (job_max_priority)"; code == 0 || !strings.Contains(out, want) {
