@@ -34,10 +34,10 @@ func Use(e *world.Edit, u *world.Usage) *world.Usage {
 	return nil
 }
 
-// besideReservations reports whether a usage of a node, if it borrows from a workflow, has room and licenses beside all that is reserved for workflows, so that
-// it may stay where it is by a claim of its own.
+// besideReservations reports whether a usage of a node, if it borrows from a workflow or is of the run of one, has room and licenses beside all that is reserved for
+// workflows, so that it may stay where it is by a claim of its own.
 func besideReservations(e *world.Edit, n *world.NodeState, u *world.Usage) bool {
-	if u.Owner.Terms.BorrowsFrom() == "" {
+	if u.Owner.Terms.BorrowsFrom() == "" && u.Owner.OfRun() == "" {
 		return true
 	}
 	without := world.TrialOf(n)
