@@ -199,6 +199,11 @@ func TestNext(t *testing.T) {
 		"pause a=fails", "paused 0: failed[a failed]",
 		"resume", "running 0: starting[a starting]",
 		"a=ok", "complete 1: complete[a complete]")
+	f("a stage is tried again when none of it runs", "retry-stage", "a",
+		"", "running 0: starting[a starting]",
+		"pause a=fails", "paused 0: failed[a failed]",
+		"resume a=runs", "running 0: failed[a failed]", // its node came back
+		"a=fails", "running 0: starting[a starting]")
 	f("cancel", "stop", "a b/c",
 		"a=ok b=runs", "running 0: running[a complete, b running] waiting[c waiting]",
 		"cancel", "cancelled 0: failed[a complete, b failed] waiting[c waiting]",

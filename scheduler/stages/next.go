@@ -71,9 +71,14 @@ func (d *decision) begin() {
 	switch {
 	case r.State == structs.WorkflowPaused:
 	case r.State == structs.WorkflowPending && !Reserved(r):
-	case d.mayStart(""):
+	case d.over(d.entry.Stage) && d.mayStart(""):
 		d.start(d.entry.Stage)
 	}
+}
+
+// over reports whether the jobs of a stage run no more: one that is to be tried again when the run is resumed may have had an instance placed again meanwhile.
+func (d *decision) over(stage int) bool {
+	return !slices.ContainsFunc(d.run.Stages[stage].Jobs, func(j structs.WorkflowRunJob) bool { return j.Attempt > 0 && !d.jobs.Progress(j.JobID).Ended() })
 }
 
 // start registers all jobs of a stage.
