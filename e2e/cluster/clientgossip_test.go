@@ -57,7 +57,7 @@ func TestOneKeyForBoth(t *testing.T) {
 	}
 }
 
-// TestWithoutGossip: a client that does not gossip, and is told of one server, learns the others by its heartbeats, and takes work
+// TestWithoutGossip: a client that does not gossip, and whose configuration names one server, learns the others by its heartbeats, and takes work
 // when that one is gone. Simulated nodes gossip when they are told to. A server that does not gossip with clients has theirs
 // all the same.
 func TestWithoutGossip(t *testing.T) {

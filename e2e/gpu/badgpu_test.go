@@ -216,7 +216,7 @@ func TestImpossibleTopology(t *testing.T) {
 	f("a cycle", `cell "s" is above itself`, cell("s", "p"), cell("p", "s", "g1", "g2"))
 	f("a GPU under two parents", `device "g1" is under two parents, "p" and "q"`, cell("p", "", "g1"), cell("q", "", "g1", "g2"))
 	f("an unknown GPU", `"g3", which the node does not have`, cell("p", "", "g1", "g2", "g3"))
-	out, code := a.CLI("job", "run", a.JobFile("ask", harness.GangJob("ask", 1, 1, "", "", "")))
+	out, code := a.CLI("job", "run", a.JobFile("alone", harness.GangJob("alone", 1, 1, "", "", "")))
 	if code != 2 || !strings.Contains(out, "missing devices: nvidia/gpu") {
 		t.Errorf("a GPU is asked for: exit %d\n%s", code, out)
 	}
@@ -226,8 +226,8 @@ func TestImpossibleTopology(t *testing.T) {
 	if n := nodes(); n != 2 {
 		t.Errorf("%d nodes after a good registration, want 2", n)
 	}
-	harness.Within(t, 10*time.Second, "the ask placed on it", func(context.Context) error {
-		if n := len(a.GPUs().OfJob("ask")); n != 1 {
+	harness.Within(t, 10*time.Second, "the gang of one placed on it", func(context.Context) error {
+		if n := len(a.GPUs().OfJob("alone")); n != 1 {
 			return fmt.Errorf("%d GPUs are held", n)
 		}
 		return nil
