@@ -151,3 +151,27 @@ func TestJudgeLeavesWhatIsAwaited(t *testing.T) {
 		}
 	}
 }
+
+// TestNotRaisedFromItsOwn: an instance that uses what idles of its own reservation is raised to no cell of its namespace in place, as that would take the room from the
+// reservation, unless it has room beside it.
+func TestNotRaisedFromItsOwn(t *testing.T) {
+	for beside, want := range map[int64]string{1000: "[:1]", 5000: "[cells node:1]"} {
+		x := newGPUWorkflows(t, chainOf(t), 1)
+		n, _ := x.w.State("n1")
+		const id = "wf/1/a"
+		x.claim = &structs.WorkflowClaim{
+			Namespace: "default", ID: "wf", Run: 1, NodePool: "default", Priority: 50, Posted: true,
+			Parts: []structs.WorkflowPart{{NodeID: "n1", CPU: n.Capacity.Amount.CPU - beside}}, Jobs: []structs.WorkflowClaimJob{{JobID: id}},
+		}
+		x.set()
+		x.submit("", id, 1, requests(50, 4000, 100), gpusIn("default", 1), ofStage)
+		if by := x.byClaim(id); by != "[:1]" {
+			t.Fatalf("%d MHz beside: there run %s", beside, by)
+		}
+		x.owns("default", "node", 1)
+		x.decide(id)
+		if by := x.byClaim(id); by != want {
+			t.Errorf("%d MHz beside: there run %s, want %s", beside, by, want)
+		}
+	}
+}
