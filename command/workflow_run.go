@@ -409,7 +409,11 @@ func (m *workflowMonitor) report(w *structs.WorkflowStatus) {
 				case j.Removed:
 					text = "failed, and is not registered any more"
 				}
-				m.line("Stage %q: job %q %s%s", s.Name, j.Name, text, attemptText(j.Attempt))
+				why := ""
+				if j.State == structs.StageFailed {
+					why = reasonText(j.Failure)
+				}
+				m.line("Stage %q: job %q %s%s%s", s.Name, j.Name, text, attemptText(j.Attempt), why)
 			}
 			m.reportInstances(s, j)
 		}
@@ -428,7 +432,7 @@ func (m *workflowMonitor) reportFailed(s structs.WorkflowStageStatus, j *structs
 		return
 	}
 	if before := j.Attempt - 1; m.seen["job "+j.Name] != structs.StageFailed+" "+strconv.Itoa(before) {
-		m.line("Stage %q: job %q failed (attempt %d)", s.Name, j.Name, before)
+		m.line("Stage %q: job %q failed (attempt %d)%s", s.Name, j.Name, before, reasonText(j.Failure))
 	}
 }
 
@@ -444,7 +448,7 @@ func (m *workflowMonitor) reportInstances(s structs.WorkflowStageStatus, j struc
 			m.failuresAt = map[string]time.Time{}
 		}
 		m.seen[key], m.failuresAt[j.Name] = failures, now
-		m.line("Stage %q: job %q %s", s.Name, j.Name, failuresText(j, now))
+		m.line("Stage %q: job %q %s%s", s.Name, j.Name, failuresText(j, now), reasonText(j.Failure))
 	}
 	const queued = "queued"
 	switch key := "instances " + j.Name; {

@@ -230,6 +230,7 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 	}
 	lines = append(lines, drawStages(w, now)...)
 	lines = append(lines, progressLines(w, now)...)
+	lines = append(lines, failureLines(w)...)
 	if w.Posted && len(w.LentTo) > 0 {
 		var to, back []string
 		for _, l := range w.LentTo {
@@ -356,6 +357,8 @@ const (
 	drawWidth = 120
 	// drawJobs is how many jobs of a stage the graph names; of more it states how many are in which state.
 	drawJobs = 8
+	// failuresNamed is of how many jobs it is stated why they failed.
+	failuresNamed = 8
 	// keepsNamed is of how many nodes it is stated what is kept of them.
 	keepsNamed = 4
 	// barWidth is the width of a stage's progress bar.
@@ -439,6 +442,27 @@ func failuresText(j structs.WorkflowJobStatus, now time.Time) string {
 		return text + ", is tried again"
 	}
 	return text + ", is tried again in " + ui.Short(time.Duration(j.RetryTime-now.UnixNano()).Round(time.Second))
+}
+
+// failureLines states what failed last of each job of which something has failed, of the first ones.
+func failureLines(w *structs.WorkflowStatus) (lines []string) {
+	more := 0
+	for _, s := range w.Stages {
+		for i := range s.Jobs {
+			j := &s.Jobs[i]
+			switch {
+			case j.Failure == "":
+			case len(lines) == failuresNamed:
+				more++
+			default:
+				lines = append(lines, fmt.Sprintf("Job %q failed: %s (`nomadish alloc status %s`)", j.Name, j.Failure, structs.ShortID(j.FailureAlloc)))
+			}
+		}
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %s failed", plural(more, "more job")))
+	}
+	return lines
 }
 
 // took returns how long something took, or has been taking; empty if it has not begun.

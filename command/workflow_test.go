@@ -258,6 +258,29 @@ func TestWorkflowMonitorRetry(t *testing.T) {
 		"`nomadish workflow logs -stderr chip c` prints the errors", "`nomadish workflow retry chip` runs it again")
 }
 
+// TestWorkflowFailures: why a job has failed is stated where it is drawn, and as it happens.
+func TestWorkflowFailures(t *testing.T) {
+	w := drawn()
+	c := &w.Stages[1].Jobs[1]
+	c.Failure, c.FailureAlloc = `task "t": no such file "/bin/x"`, "11111111-2222-3333-4444-555555555555"
+	lines := drawWorkflow(w, time.Unix(100, 0))
+	if got, want := lines[len(lines)-1], "Job \"c\" failed: task \"t\": no such file \"/bin/x\" (`nomadish alloc status 11111111`)"; got != want {
+		t.Errorf("have %q, want %q", got, want)
+	}
+	var out strings.Builder
+	m := &workflowMonitor{e: &env{printer: printer{out: &out, now: func() time.Time { return time.Unix(100, 0).UTC() }}}, seen: map[string]string{}, live: ui.NewLive(&out)}
+	m.report(w)
+	wants(t, out.String(), `Stage "place": job "c" failed (attempt 2): task "t": no such file "/bin/x"`)
+	out.Reset()
+	c.State, c.Running, c.Failures = structs.StageRunning, 1, 3
+	m.report(w)
+	wants(t, out.String(), `Stage "place": job "c" failed 3 times: task "t": no such file "/bin/x"`)
+	w.Stages[1].Jobs = slices.Repeat(w.Stages[1].Jobs[1:2], failuresNamed+2)
+	if lines = drawWorkflow(w, time.Unix(100, 0)); lines[len(lines)-1] != "and 2 more jobs failed" {
+		t.Errorf("have %q", lines)
+	}
+}
+
 // TestWorkflowHints: who sees a workflow that does not go on by itself sees the command that helps.
 func TestWorkflowHints(t *testing.T) {
 	f := func(state, want string) {

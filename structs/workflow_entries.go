@@ -241,6 +241,10 @@ type WorkflowJobStatus struct {
 	// of those that wait for that the first is tried again at RetryTime, in Unix nanoseconds (0: none, or it is not known).
 	Failures  int   `json:",omitempty" codec:",omitempty"`
 	RetryTime int64 `json:",omitempty" codec:",omitempty"`
+	// Failure is what failed last of a job that has failed or runs, in short, and FailureAlloc is of which allocation: in the job's last attempt, or
+	// else in the one before it.
+	Failure      string `json:",omitempty" codec:",omitempty"`
+	FailureAlloc string `json:",omitempty" codec:",omitempty"`
 	// FailedBefore is how many instances failed in the attempt before the last one.
 	FailedBefore int `json:",omitempty" codec:",omitempty"`
 	// Removed is that the job has failed and is not registered any more: it was purged, or has ended long ago.

@@ -62,15 +62,20 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 		version--
 	}
 	j.Running, j.Complete, j.Failed, j.TimedOut = 0, 0, 0, 0
+	var failure, before lastFailure
 	for _, a := range snap.AllocsByJob(ws, namespace, j.ID, false) {
 		index = max(index, a.ModifyIndex)
 		switch {
 		case a.JobVersion < version:
 			if a.JobVersion+1 == version && a.NextAllocation == "" && failedAtLast(a) {
 				j.FailedBefore++
+				before.add(a)
 			}
 		case j.State == structs.StageRunning:
 			countFailures(snap, a, j)
+		}
+		if a.JobVersion >= version {
+			failure.add(a)
 		}
 		switch {
 		case a.JobVersion < version || a.NextAllocation != "":
@@ -85,6 +90,10 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 			j.Complete++
 		}
 	}
+	if failure.text == "" {
+		failure = before
+	}
+	j.Failure, j.FailureAlloc = failure.text, failure.alloc
 	j.Complete = min(j.Complete, j.Instances)
 	j.Removed = job == nil && j.State == structs.StageFailed
 	j.Stopped = stopped && !cancelled && j.State == structs.StageFailed && j.Failed == 0

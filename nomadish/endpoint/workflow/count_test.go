@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,48 @@ func TestCountsOfFailures(t *testing.T) {
 	register(200, "second")
 	report("second", 0, structs.AllocClientRunning, 0, &structs.TaskEvent{Type: structs.TaskStarted, Time: 40})
 	f(2, "1 running, 0 failures, again at 0, 1 before")
+}
+
+// TestFailureOfJob: of a job that fails it is stated what failed last, of its last attempt or else of the one before, and nothing of what was killed.
+func TestFailureOfJob(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	register := func(mhz int, seed string) {
+		job := testcluster.Job("chip/1/a", structs.JobTypeBatch, 2)
+		job.TaskGroups[0].Tasks[0].Resources.CPU = mhz
+		site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+		batch := testcluster.Batch("chip/1/a", "n", seed, 2)
+		batch.JobVersion = site.Store.Snapshot().Job(nil, "default", "chip/1/a").Version
+		site.Put(testcluster.Place("", 1, batch))
+	}
+	report := func(seed string, i int, status string, events ...*structs.TaskEvent) {
+		site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{{ID: testcluster.AllocID(seed, i), ClientStatus: status,
+			TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskStateDead, Events: events}}}}})
+	}
+	f := func(state string, attempt int, want, alloc string) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: state, Attempt: attempt, Instances: 2}
+		if count(nil, site.Store.Snapshot(), "default", j, false); j.Failure != want || j.FailureAlloc != alloc {
+			t.Errorf("have %q of %s, want %q of %s", j.Failure, j.FailureAlloc, want, alloc)
+		}
+	}
+	event := func(kind string, time int64, text string, code int) *structs.TaskEvent {
+		return &structs.TaskEvent{Type: kind, Time: time, DisplayMessage: text, ExitCode: code}
+	}
+	register(100, "first")
+	report("first", 0, structs.AllocClientRunning, event(structs.TaskTerminated, 5, "Exit Code: 0", 0), event(structs.TaskStarted, 6, "", 0),
+		event(structs.TaskKilling, 7, "", 0), event(structs.TaskTerminated, 8, "Exit Code: 137", 137))
+	f(structs.StageRunning, 1, "", "")
+	first := `task "t": no such file "/bin/synthesise"`
+	report("first", 0, structs.AllocClientFailed, event(structs.TaskDriverFailure, 20, "no such file\n\"/bin/synthesise\"", 0), event(structs.TaskNotRestarting, 21, "Exceeded", 0))
+	f(structs.StageRunning, 1, first, testcluster.AllocID("first", 0))
+	report("first", 1, structs.AllocClientFailed, event(structs.TaskTerminated, 19, "Exit Code: 3", 3), event(structs.TaskNotRestarting, 22, "Exceeded", 0))
+	f(structs.StageFailed, 1, first, testcluster.AllocID("first", 0))
+	register(200, "second")
+	f(structs.StageRunning, 2, first, testcluster.AllocID("first", 0))
+	report("second", 1, structs.AllocClientFailed, event(structs.TaskTerminated, 30, strings.Repeat("x", 1000), 4))
+	f(structs.StageFailed, 2, structs.Clip("task \"t\": "+strings.Repeat("x", 1000), failureText), testcluster.AllocID("second", 1))
 }
 
 // TestCountsOfGang: mates of a gang that are stopped as the gang begins anew have not completed.
