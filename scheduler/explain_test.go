@@ -331,6 +331,54 @@ func TestExplainWaits(t *testing.T) {
 	}
 }
 
+// TestExplainTries: a job that has failed and is tried again, on its node or on another, states how often it was tried, when it is again, and what failed last.
+func TestExplainTries(t *testing.T) {
+	c := newCluster(t)
+	nodes(c, 1)
+	c.submit("j", schedtest.Job(structs.JobTypeBatch, 2))
+	c.runAll()
+	f := func(kind string, instances int, at time.Time, text string) {
+		t.Helper()
+		w := c.explain().Group("g").Waits
+		if len(w) != 1 || w[0].Kind != kind || w[0].Instances != instances || w[0].Text != text || w[0].Until != 0 && w[0].Until != at.UnixNano() || w[0].AllocCount != instances {
+			t.Errorf("have %s, want %d at %s: %s", asJSON(t, w), instances, at, text)
+		}
+	}
+	missing := &structs.TaskEvent{Type: structs.TaskDriverFailure, Time: c.now.UnixNano(), DisplayMessage: "no such program"}
+	after := func(a *structs.Allocation, s *structs.TaskState) { a.TaskStates = map[string]*structs.TaskState{"t": s} }
+	delay := 15 * time.Second
+	for restarts := 1; restarts <= 2; restarts++ {
+		restart := &structs.TaskEvent{Type: structs.TaskRestarting, Time: c.now.UnixNano(), StartDelay: int64(delay)}
+		c.client(isLive, func(a *structs.Allocation) {
+			after(a, &structs.TaskState{State: structs.TaskStatePending, Restarts: uint64(restarts), Events: []*structs.TaskEvent{missing, restart}})
+		})
+		f(structs.ReasonRestart, 2, c.now.Add(delay), fmt.Sprintf("a task has ended, and is started again in place after the delay of the restart policy "+
+			`(restart %d; 3 within 24h0m0s at most); the last failure: task "t": no such program; the next try is due`, restarts))
+		c.now = c.now.Add(time.Minute)
+	}
+	first := true
+	c.client(isLive, func(a *structs.Allocation) {
+		if first {
+			first = false
+			a.ClientStatus = structs.AllocClientFailed
+			after(a, &structs.TaskState{State: structs.TaskStateDead, Failed: true, FinishedAt: c.now, Events: []*structs.TaskEvent{missing}})
+			return
+		}
+		a.TaskStates = nil
+	})
+	f(structs.ReasonReschedule, 1, c.now.Add(5*time.Second), `failed; placed again after the delay of the reschedule policy (try 1 of 1); the last failure: task "t": no such program; the next try is due`)
+	c.now = c.now.Add(time.Minute)
+	c.eval()
+	c.runAll()
+	c.client(isLive, func(a *structs.Allocation) {
+		if a.PreviousAllocation != "" {
+			a.ClientStatus = structs.AllocClientFailed
+			after(a, &structs.TaskState{State: structs.TaskStateDead, Failed: true, FinishedAt: c.now, Events: []*structs.TaskEvent{missing}})
+		}
+	})
+	f(structs.ReasonGaveUp, 1, time.Time{}, `failed, and not placed again: the attempts of the reschedule policy are used up; the last failure: task "t": no such program`)
+}
+
 // TestExplainAllOrNothing: a job that takes nothing unless it gets all is told so, however
 // it says it, and how many it may ask for.
 func TestExplainAllOrNothing(t *testing.T) {

@@ -46,6 +46,7 @@ const (
 	ReasonPaused     = "evaluations-paused"
 	ReasonNotTried   = "not-tried"
 	ReasonUpdate     = "update-limit"
+	ReasonRestart    = "restart-delay"
 	ReasonReschedule = "reschedule-delay"
 	ReasonGaveUp     = "gave-up"
 	ReasonAway       = "awaits-node"

@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"slices"
-	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -62,20 +61,20 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 		version--
 	}
 	j.Running, j.Complete, j.Failed, j.TimedOut = 0, 0, 0, 0
-	var failure, before lastFailure
+	var failure, before structs.LastFailure
 	for _, a := range snap.AllocsByJob(ws, namespace, j.ID, false) {
 		index = max(index, a.ModifyIndex)
 		switch {
 		case a.JobVersion < version:
 			if a.JobVersion+1 == version && a.NextAllocation == "" && failedAtLast(a) {
 				j.FailedBefore++
-				before.add(a)
+				before.Add(a)
 			}
 		case j.State == structs.StageRunning:
 			countFailures(snap, a, j)
 		}
 		if a.JobVersion >= version {
-			failure.add(a)
+			failure.Add(a)
 		}
 		switch {
 		case a.JobVersion < version || a.NextAllocation != "":
@@ -90,10 +89,10 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 			j.Complete++
 		}
 	}
-	if failure.text == "" {
+	if failure.Text == "" {
 		failure = before
 	}
-	j.Failure, j.FailureAlloc = failure.text, failure.alloc
+	j.Failure, j.FailureAlloc = failure.Text, failure.AllocID
 	j.Complete = min(j.Complete, j.Instances)
 	j.Removed = job == nil && j.State == structs.StageFailed
 	j.Stopped = stopped && !cancelled && j.State == structs.StageFailed && j.Failed == 0
@@ -115,9 +114,9 @@ func countFailures(snap *state.Snapshot, a *structs.Allocation, j *structs.Workf
 	if timedOut(a) {
 		return
 	}
-	retry := func(at time.Time) {
-		if j.RetryTime == 0 || at.UnixNano() < j.RetryTime {
-			j.RetryTime = at.UnixNano()
+	retry := func(at int64) {
+		if j.RetryTime == 0 || at < j.RetryTime {
+			j.RetryTime = at
 		}
 	}
 	for _, t := range a.TaskStates { // order does not matter: sums, and the first of some times
@@ -125,8 +124,8 @@ func countFailures(snap *state.Snapshot, a *structs.Allocation, j *structs.Workf
 			continue
 		}
 		j.Failures += int(t.Restarts)
-		if last := lastEvent(t); !a.Terminal() && last != nil && last.Type == structs.TaskRestarting {
-			retry(time.Unix(0, last.Time+last.StartDelay))
+		if at, waits := t.RestartsAt(); waits && !a.Terminal() {
+			retry(at)
 		}
 	}
 	if a.ClientStatus != structs.AllocClientFailed || a.NextAllocation == "" && a.FollowupEvalID == "" { // one that nothing is to replace has failed for good
@@ -136,13 +135,6 @@ func countFailures(snap *state.Snapshot, a *structs.Allocation, j *structs.Workf
 		return
 	}
 	if eval := snap.Eval(nil, a.FollowupEvalID); eval != nil && !eval.WaitUntil.IsZero() {
-		retry(eval.WaitUntil)
+		retry(eval.WaitUntil.UnixNano())
 	}
-}
-
-func lastEvent(t *structs.TaskState) *structs.TaskEvent {
-	if len(t.Events) == 0 {
-		return nil
-	}
-	return t.Events[len(t.Events)-1]
 }

@@ -128,7 +128,7 @@ func TestFailureOfJob(t *testing.T) {
 	register(200, "second")
 	f(structs.StageRunning, 2, first, testcluster.AllocID("first", 0))
 	report("second", 1, structs.AllocClientFailed, event(structs.TaskTerminated, 30, strings.Repeat("x", 1000), 4))
-	f(structs.StageFailed, 2, structs.Clip("task \"t\": "+strings.Repeat("x", 1000), failureText), testcluster.AllocID("second", 1))
+	f(structs.StageFailed, 2, structs.Clip("task \"t\": "+strings.Repeat("x", 1000), structs.MaxFailureText), testcluster.AllocID("second", 1))
 }
 
 // TestCountsOfGang: mates of a gang that are stopped as the gang begins anew have not completed.

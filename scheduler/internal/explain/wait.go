@@ -11,7 +11,6 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/decide"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
-	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -53,6 +52,7 @@ func (x *explainer) wait(out *structs.GroupExplanation) {
 		})
 	}
 	x.updates(out)
+	x.restarts(out)
 	x.failures(out)
 	x.away(out)
 	x.suspended(out)
@@ -195,42 +195,6 @@ func (x *explainer) away(out *structs.GroupExplanation) {
 	for _, text := range slices.Sorted(maps.Keys(waits)) {
 		out.Waits = append(out.Waits, *waits[text])
 	}
-}
-
-// failures reports which failed instances are rescheduled, and when, and which are not.
-func (x *explainer) failures(out *structs.GroupExplanation) {
-	var later, never []string
-	until := int64(0)
-	for _, a := range x.allocs {
-		if a.TaskGroup != out.Group || a.ClientStatus != structs.AllocClientFailed || a.ServerTerminal() || a.NextAllocation != "" || reconcile.FailedToSuspend(a) {
-			continue
-		}
-		delay, may := feasible.MayReschedule(a, x.works[out.Group].Group.ReschedulePolicy)
-		if !may {
-			never = append(never, a.ID)
-			continue
-		}
-		later = append(later, a.ID)
-		at := feasible.FailedAt(a).Add(delay).UnixNano()
-		for _, ev := range x.in.Evals {
-			if ev.ID == a.FollowupEvalID && !ev.WaitUntil.IsZero() {
-				at = ev.WaitUntil.UnixNano()
-			}
-		}
-		if until == 0 || at < until {
-			until = at
-		}
-	}
-	add := func(kind, text string, list []string, until int64) {
-		if len(list) > 0 {
-			out.Waits = append(out.Waits, structs.Wait{
-				Kind: kind, Instances: len(list), Text: text, Until: until,
-				Allocs: list[:min(len(list), allocsNamed)], AllocCount: len(list),
-			})
-		}
-	}
-	add(structs.ReasonReschedule, "failed; placed again after the delay of the reschedule policy", later, until)
-	add(structs.ReasonGaveUp, "failed, and not placed again: the attempts of the reschedule policy are used up", never, 0)
 }
 
 // leaving reports the allocations that must end before placed ones can start.

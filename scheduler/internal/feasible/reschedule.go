@@ -54,6 +54,15 @@ func MayReschedule(a *structs.Allocation, p *structs.ReschedulePolicy) (time.Dur
 	return rescheduleDelay(a, p), true
 }
 
+// Attempt returns the how manieth replacement within the policy's interval it would be that takes the place of a failed allocation, and how many there may be; of
+// is 0 if their number is not bounded.
+func Attempt(a *structs.Allocation, p *structs.ReschedulePolicy) (n, of int) {
+	if Value(p.Unlimited) {
+		return countEvents(a.RescheduleTracker, 0) + 1, 0
+	}
+	return countEvents(a.RescheduleTracker, FailedAt(a).Add(-Value(p.Interval)).UnixNano()) + 1, Value(p.Attempts)
+}
+
 // Value is what a pointer points to; nil: the zero value.
 func Value[T any](p *T) (v T) {
 	if p != nil {
