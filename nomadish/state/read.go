@@ -168,6 +168,27 @@ func (s *Snapshot) EvalsByJob(ws *WatchSet, ns, id string) []*structs.Evaluation
 	return collect(many[structs.Evaluation](s.v, ws, false, TableEvals, byJob, ns, id))
 }
 
+// EvaluatedJobs walks the IDs, in order, of the jobs of a namespace whose ID begins with prefix and of which there are evaluations, with the index at which the first
+// of these was created. A job that was purged is among them as long as one of its allocations has not ended: an evaluation is kept until all of its have.
+func (s *Snapshot) EvaluatedJobs(ns, prefix string) iter.Seq2[string, uint64] {
+	return func(yield func(string, uint64) bool) {
+		job, first := "", uint64(0)
+		for e := range rows[structs.Evaluation](s.v.txn, false, TableEvals, byJob+"_prefix", ns, prefix) { // by job
+			switch {
+			case e.JobID == job:
+				first = min(first, e.CreateIndex)
+			case job != "" && !yield(job, first):
+				return
+			default:
+				job, first = e.JobID, e.CreateIndex
+			}
+		}
+		if job != "" {
+			yield(job, first)
+		}
+	}
+}
+
 // PendingEvals are the evaluations that are pending or blocked, each status by ID.
 func (s *Snapshot) PendingEvals() []*structs.Evaluation {
 	out := collect(rows[structs.Evaluation](s.v.txn, false, TableEvals, byOpen, structs.EvalStatusPending))

@@ -151,6 +151,13 @@ func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs
 	return s.v.allocsOf(ws, alloctable.ByJob, indexkey.HashJob(ns, id), since)
 }
 
+// AllocRowsByJob walks the allocations of a job, and of earlier ones of its name, as the state keeps them, in an order that must not show.
+func (s *Snapshot) AllocRowsByJob(ws *WatchSet, ns, id string) iter.Seq[*AllocRow] {
+	key := indexkey.HashJob(ns, id)
+	ws.addAllocs(s.v, allocwatch.Job, key.String())
+	return func(yield func(*AllocRow) bool) { s.v.allocs.Each(alloctable.ByJob, key, yield) }
+}
+
 // AllocsToDecide are all allocations of a job, and of earlier ones of its name, as the
 // scheduler needs them: without the events of tasks that have not ended.
 func (s *Snapshot) AllocsToDecide(ns, id string) []*structs.Allocation {

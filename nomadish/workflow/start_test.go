@@ -407,6 +407,11 @@ func TestStageWaitsForPurged(t *testing.T) {
 	} else if waits, _ := Stopping(s.Store.Snapshot(), nil, run); len(waits) != 1 || waits[0] != old.ID {
 		t.Errorf("it waits for %v", waits)
 	}
+	again := testcluster.Job("chip/1/j0-0", structs.JobTypeBatch, 1)
+	s.Put(t, &structs.JobRegisterEntry{Job: again, Eval: testcluster.Eval("99999999-0000-0000-0000-000000000000", again, structs.EvalStatusComplete), Time: 8})
+	if waits, _ := Stopping(s.Store.Snapshot(), nil, s.run()); len(waits) != 1 || waits[0] != old.ID {
+		t.Errorf("its name was registered again: the run waits for %v", waits)
+	}
 	report(structs.AllocClientComplete)
 	if s.step(); s.run().State != structs.WorkflowRunning {
 		t.Errorf("its end was reported: run %d is %s", s.run().Run, s.run().State)

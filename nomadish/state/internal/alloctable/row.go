@@ -119,6 +119,9 @@ func (r *Row) DesiredStatus() string {
 // CreateIndex is the index at which it was placed.
 func (r *Row) CreateIndex() uint64 { return r.batch.createIndex }
 
+// ModifyIndex is the index at which anybody changed it last.
+func (r *Row) ModifyIndex() uint64 { return r.modify }
+
 // AllocModifyIndex is the index at which the servers changed it last.
 func (r *Row) AllocModifyIndex() uint64 { return r.allocModify }
 
