@@ -9,6 +9,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/license"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
+	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -69,9 +70,40 @@ func notBy(in *search.Input, w *world.World, c *structs.WorkflowClaim, group *st
 		}
 	}
 	if first == nil {
-		return "which lends to " + strings.Join(to, ", ") + " only, and this job is not of these"
+		return "which lends to " + strings.Join(to, ", ") + " only, and this job is not of these" + notOf(w, c, in.Job)
 	}
 	return tooLong(in, w, c, first, group)
+}
+
+// notOf states what keeps a job from being one of those to whom a workflow lends that its user may not see, to follow that it is none: it states no project, or one whose
+// member its user is not; or who submits it is not stated. "": it is another user's, or of another namespace.
+func notOf(w *world.World, c *structs.WorkflowClaim, job *structs.Job) string {
+	var why []string
+	for _, l := range c.Lend {
+		text := ""
+		switch kind, name, _ := strings.Cut(l.To, ":"); {
+		case (kind == "user" || kind == "group") && job.Submitter == nil:
+			text = "who submits it is not stated (job run -user NAME)"
+		case kind != "project":
+		case job.Project == "":
+			text = "it states no project"
+		case job.Project != name:
+			text = fmt.Sprintf("it is of project %q", job.Project)
+		case standing.Check(w, job) == structs.SubmissionUnknownProject:
+			text = fmt.Sprintf("there is no project %q", name)
+		case job.Submitter == nil:
+			text = fmt.Sprintf("who submits it is not stated (job run -user NAME), and so is not a member of project %q", name)
+		default:
+			text = fmt.Sprintf("user %q, who submits it, is not a member of project %q", job.Submitter.User, name)
+		}
+		if text != "" && !slices.Contains(why, text) {
+			why = append(why, text)
+		}
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(why, "; ")
 }
 
 // noMore states why no more is lent of room that idles: on no node there is enough of it, or jobs of the running stage have still to take it.
