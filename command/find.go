@@ -42,6 +42,8 @@ type kind[T any] struct {
 	list     func(q *api.Query) ([]T, error)
 	id, name func(T) string
 	rows     func(all []T, verbose bool) [][]string // the table that lists them: its head, and one row for each
+	// namespace returns the namespace of one; nil: they have none.
+	namespace func(T) string
 }
 
 // one finds the one thing whose ID starts with prefix, or that is named so. The error lists what was found if it is more than one.
@@ -79,9 +81,9 @@ func one[T any](e *env, k kind[T], prefix string) (T, error) {
 	switch len(found) {
 	case 0:
 		if k.only != "" {
-			return zero, fmt.Errorf("no %s has %s that starts with %q", k.word, k.only, prefix)
+			return zero, fmt.Errorf("no %s has %s that starts with %q%s", k.word, k.only, prefix, k.elsewhere(e, prefix))
 		}
-		return zero, fmt.Errorf("no %s is named %q or has an ID that starts so", k.word, prefix)
+		return zero, fmt.Errorf("no %s is named %q or has an ID that starts so%s", k.word, prefix, k.elsewhere(e, prefix))
 	case 1:
 		return found[0], nil
 	}
@@ -91,6 +93,35 @@ func one[T any](e *env, k kind[T], prefix string) (T, error) {
 	}
 	return zero, errors.New(message + "\n\n" + k.table(found))
 }
+
+// elsewhere states in which other namespaces that the caller may read there is a thing with an ID that was not found, to follow that; "": in none.
+func (k kind[T]) elsewhere(e *env, id string) string {
+	if k.namespace == nil || e.namespace == structs.AllNamespaces {
+		return ""
+	}
+	found, err := k.list(&api.Query{Namespace: structs.AllNamespaces, Prefix: id})
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, t := range found {
+		if name := k.namespace(t); k.id(t) == id && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	where := "namespace"
+	if len(names) > 1 {
+		where = "namespaces"
+	}
+	return fmt.Sprintf("; there is one in %s %s (-namespace %s)", where, listedUpTo(names, elsewhereNamed), shellWord(names[0]))
+}
+
+// elsewhereNamed bounds the namespaces that an error names.
+const elsewhereNamed = 4
 
 // table lists what was found, up to maxListed, with IDs as short as lists have them if that distinguishes them.
 func (k kind[T]) table(found []T) string {
@@ -118,9 +149,10 @@ func (e *env) oneJob(ctx context.Context, prefix string) (*structs.JobListStub, 
 			jobs, _, err := e.client.Jobs().List(ctx, q)
 			return jobs, err
 		},
-		id:   func(j *structs.JobListStub) string { return j.ID },
-		name: func(j *structs.JobListStub) string { return j.Name },
-		rows: func(jobs []*structs.JobListStub, _ bool) [][]string { return jobRows(e, jobs) },
+		id:        func(j *structs.JobListStub) string { return j.ID },
+		name:      func(j *structs.JobListStub) string { return j.Name },
+		rows:      func(jobs []*structs.JobListStub, _ bool) [][]string { return jobRows(e, jobs) },
+		namespace: func(j *structs.JobListStub) string { return j.Namespace },
 	}, prefix)
 }
 

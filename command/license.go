@@ -125,7 +125,8 @@ func licenseStatus() spec {
 		synopsis: "Show a license and who uses it",
 		usage:    "<license>", example: "vcs", output: true,
 		details: "The license is given by its name or a prefix of it. Users are the groups of jobs whose instances use it. What workflows have\n" +
-			"reserved of it is used by their own instances, lent, or idle.",
+			"reserved of it is used by their own instances, lent, idle, or lost: Lost, shown where there is any, is what there is not any more,\n" +
+			"as the count was lowered since.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
@@ -235,12 +236,16 @@ func usedFrom(reservations []structs.LicenseReservation, u *structs.LicenseUser)
 		return "reservation of workflow " + u.Workflow
 	case u.Borrows != "":
 		text := "may borrow from workflow " + u.Borrows
-		if i := slices.IndexFunc(reservations, func(r structs.LicenseReservation) bool {
+		i := slices.IndexFunc(reservations, func(r structs.LicenseReservation) bool {
 			return structs.WorkflowKey(r.Namespace, r.Workflow) == u.Borrows
-		}); i >= 0 {
-			text += fmt.Sprintf(", which lends %d in all", reservations[i].Lent)
+		})
+		switch {
+		case i < 0:
+			return text
+		case reservations[i].Lent == 0:
+			return "free beside all reservations; " + text + ", which lends none now"
 		}
-		return text
+		return text + fmt.Sprintf(", which lends %d in all", reservations[i].Lent)
 	}
 	return ""
 }

@@ -84,7 +84,9 @@ func TestLicenseLent(t *testing.T) {
 	if wants(t, got, "may borrow from workflow default/a, which lends 2 in all"); strings.Contains(got, "Lost") {
 		t.Error(got)
 	}
-	l.Reservations[0].Idle, l.Reservations[0].Lost = 1, 2
+	l.Reservations[0].Lent, l.Reservations[0].Idle = 0, 5
+	wants(t, f.run(t, "license", "status", "vcs").out, "free beside all reservations; may borrow from workflow default/a, which lends none now")
+	l.Reservations[0].Lent, l.Reservations[0].Idle, l.Reservations[0].Lost = 2, 1, 2
 	wants(t, f.run(t, "license", "status", "vcs").out, "Lent  Idle  Lost\ndefault    a         reserved  6         1     2     1     2\n")
 }
 

@@ -53,7 +53,8 @@ func (r workflowReader) named(ctx context.Context, name string) (string, error) 
 			return list, err
 		},
 		id: is, name: is,
-		rows: func(list []*structs.WorkflowStub, _ bool) [][]string { return workflowRows(list) },
+		rows:      func(list []*structs.WorkflowStub, _ bool) [][]string { return workflowRows(list) },
+		namespace: func(w *structs.WorkflowStub) string { return w.Namespace },
 	}, name)
 	if err != nil {
 		return "", err

@@ -281,6 +281,23 @@ func TestWorkflowFailures(t *testing.T) {
 	}
 }
 
+// TestWorkflowElsewhere: who names a workflow, or a job, of another namespace learns of which.
+func TestWorkflowElsewhere(t *testing.T) {
+	t.Parallel()
+	none := []*structs.WorkflowStub{}
+	f := newFake(t).on("GET /v1/workflows", none, none, []*structs.WorkflowStub{{ID: "chip", Namespace: "team"}, {ID: "chip-2", Namespace: "other"}}).
+		on("GET /v1/jobs", []*structs.JobListStub{}, []*structs.JobListStub{}, []*structs.JobListStub{{ID: "web", Namespace: "team"}, {ID: "web", Namespace: "lab"}}, []*structs.JobListStub{})
+	wants(t, f.run(t, "workflow", "status", "chip").err, `no workflow has a name that starts with "chip"; there is one in namespace team (-namespace team)`)
+	if got := f.requests("GET /v1/workflows"); len(got) != 3 || !strings.Contains(got[2], "namespace=%2A") && !strings.Contains(got[2], "namespace=*") {
+		t.Errorf("%q", got)
+	}
+	wants(t, f.run(t, "job", "status", "web").err, `; there is one in namespaces lab, team (-namespace lab)`)
+	f = newFake(t).on("GET /v1/workflows", none)
+	if got := f.run(t, "workflow", "status", "-namespace", "*", "chip"); strings.Contains(got.err, "there is one") || len(f.requests("GET /v1/workflows")) != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestWorkflowHints: who sees a workflow that does not go on by itself sees the command that helps.
 func TestWorkflowHints(t *testing.T) {
 	f := func(state, want string) {

@@ -43,3 +43,17 @@ func TestWorkflowLendsToNone(t *testing.T) {
 	f(": who submits it is not stated (job run -user NAME)", by("", ""), "user:ann", "group:interns", "namespace:b")
 	f("", by("eve", ""), "user:ann", "group:interns", "namespace:b")
 }
+
+// TestWorkflowLendsNoLicense: where a license is why a workflow does not lend what a node lacks, the reason says that the job requests it beside that.
+func TestWorkflowLendsNoLicense(t *testing.T) {
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:default", LendLonger: true})
+	(&licenses{w.projects}).set("vcs", 2)
+	w.claim.Licenses = []structs.RequestedLicense{{Name: "vcs", Count: 1}}
+	w.set()
+	// The first instance borrows.
+	w.submit("", "j", 2, licensed(vcs(2)), func(j *structs.Job) { j.TaskGroups[0].Tasks[0].Resources.CPU = 1000 })
+	const want = `what is free is reserved by workflow default/wf, of whose reservation 0 of license "vcs" idle now, and this job requests that license, too`
+	if got := w.explained("j").Group("g").Reasons; !slices.ContainsFunc(got, func(r structs.NodeReason) bool { return strings.HasSuffix(r.Text, want) }) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -39,8 +39,8 @@ func Refusal(in *search.Input, w *world.World, group *structs.TaskGroup, key str
 	if why := atMost(w, c, search.NewRequest(in, group)); why != "" {
 		return why
 	}
-	if why := licensesLack(w, c, group); why != "" {
-		return why
+	if why := licensesLack(w, c, group); why != "" { // the nodes may lack something else, which it would lend
+		return why + ", and this job requests that license, too"
 	}
 	loans := LoansOf(w, key)
 	switch {
