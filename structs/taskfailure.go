@@ -18,7 +18,7 @@ type LastFailure struct {
 	AllocID string
 }
 
-// Add adds an allocation. What was killed has not failed by itself, whatever its exit code.
+// Add adds an allocation, in any order. What was killed has not failed by itself, whatever its exit code.
 func (f *LastFailure) Add(a *Allocation) {
 	known := false
 	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) { // of what failed at the same time the first is stated
@@ -34,7 +34,7 @@ func (f *LastFailure) Add(a *Allocation) {
 }
 
 func (f *LastFailure) note(a *Allocation, time int64, text string) {
-	if f.Text == "" || time > f.Time {
+	if f.Text == "" || time > f.Time || time == f.Time && a.ID < f.AllocID {
 		f.Time, f.Text, f.AllocID = time, Clip(text, MaxFailureText), a.ID
 	}
 }

@@ -13,6 +13,9 @@ import (
 // are changes, and most who read it look at little of them.
 type AllocRow = alloctable.Row
 
+// ReportForm stands for what a client has reported about an allocation, but for the times.
+type ReportForm = alloctable.ReportForm
+
 // attacher makes allocations whole, with their job's version. It remembers the last
 // versions, as neighbours share them.
 type attacher struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// countedEach bounds the instances of a job that runs well of which each is looked at, to see whether it was started again.
-const countedEach = 1000
+// countedEach bounds the instances of a job that runs well of which each is looked at, to see whether it was started again, which takes 0.2 µs each.
+const countedEach = 10_000
 
 // count states what the instances of a job do, and returns the index at which that last changed. cancelled is that the run was cancelled.
 func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *structs.WorkflowJobStatus, cancelled bool) uint64 {
@@ -61,9 +61,22 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 		version--
 	}
 	j.Running, j.Complete, j.Failed, j.TimedOut = 0, 0, 0, 0
+	since := uint64(0) // what is older is of an earlier job of the name
+	if job != nil {
+		since = job.CreateIndex
+	}
 	var failure, before structs.LastFailure
-	for _, a := range snap.AllocsByJob(ws, namespace, j.ID, false) {
-		index = max(index, a.ModifyIndex)
+	uneventful := uneventfulForms{}
+	for row := range snap.AllocRowsByJob(ws, namespace, j.ID) {
+		if row.CreateIndex() < since {
+			continue
+		}
+		index = max(index, row.ModifyIndex())
+		if row.JobVersion() >= version && uneventful.has(row) {
+			countQuiet(row, j)
+			continue
+		}
+		a := row.Whole()
 		switch {
 		case a.JobVersion < version:
 			if a.JobVersion+1 == version && a.NextAllocation == "" && failedAtLast(a) {
@@ -83,10 +96,8 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 			j.TimedOut++
 		case a.ClientStatus == structs.AllocClientFailed:
 			j.Failed++
-		case a.ClientStatus == structs.AllocClientRunning:
-			j.Running++
-		case a.ClientStatus == structs.AllocClientComplete && a.DesiredStatus == structs.AllocDesiredRun:
-			j.Complete++
+		default:
+			countQuiet(row, j)
 		}
 	}
 	if failure.Text == "" {
@@ -97,6 +108,52 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 	j.Removed = job == nil && j.State == structs.StageFailed
 	j.Stopped = stopped && !cancelled && j.State == structs.StageFailed && j.Failed == 0
 	return index
+}
+
+// countQuiet counts an allocation that has not failed, if no other has replaced it.
+func countQuiet(row *state.AllocRow, j *structs.WorkflowJobStatus) {
+	switch status := row.ClientStatus(); {
+	case row.NextAllocation() != "":
+	case status == structs.AllocClientRunning:
+		j.Running++
+	case status == structs.AllocClientComplete && row.DesiredStatus() == structs.AllocDesiredRun:
+		j.Complete++
+	}
+}
+
+// uneventfulForms are what clients report of allocations of which nothing has failed or was ended at a time limit, and no task was started again, true, and of
+// others, false. Most allocations of a job have one of a few forms, and to make one whole takes longer than all else.
+type uneventfulForms map[state.ReportForm]bool
+
+// has reports whether a row is such an allocation.
+func (f uneventfulForms) has(row *state.AllocRow) bool {
+	if row.ClientStatus() == structs.AllocClientFailed {
+		return false
+	}
+	form := row.ReportForm()
+	if form == (state.ReportForm{}) {
+		return true
+	}
+	is, known := f[form]
+	if !known {
+		is = nothingHappened(row.Whole())
+		f[form] = is
+	}
+	return is
+}
+
+func nothingHappened(a *structs.Allocation) bool {
+	var failure structs.LastFailure
+	failure.Add(a)
+	for _, t := range a.TaskStates { // order does not matter: any will do
+		if t != nil && t.Restarts > 0 {
+			return false
+		}
+		if _, restarts := t.RestartsAt(); restarts {
+			return false
+		}
+	}
+	return failure.Text == "" && a.ClientDescription != structs.DescMaxRunDuration
 }
 
 // timedOut reports whether an allocation was ended at its time limit.

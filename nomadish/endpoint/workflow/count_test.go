@@ -131,6 +131,43 @@ func TestFailureOfJob(t *testing.T) {
 	f(structs.StageFailed, 2, structs.Clip("task \"t\": "+strings.Repeat("x", 1000), structs.MaxFailureText), testcluster.AllocID("second", 1))
 }
 
+// TestCountsOfForms: instances of which clients report the same, as most of a job, count as each by itself, in whatever order they are looked at: what others have
+// replaced does not, nor what was stopped, and what failed or was started again is seen among them.
+func TestCountsOfForms(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node("n", 10_000), Time: 1})
+	site.Put(&structs.JobRegisterEntry{Job: testcluster.Job("chip/1/a", structs.JobTypeBatch, 8), Time: 1})
+	site.Put(testcluster.Place("", 1, testcluster.Batch("chip/1/a", "n", "first", 8)))
+	again := testcluster.Place("", 2, testcluster.Batch("chip/1/a", "n", "second", 1))
+	again.Plans[0].Stop = []*structs.AllocStop{{AllocID: testcluster.AllocID("first", 6), DesiredStatus: structs.AllocDesiredStop}}
+	again.Plans[0].Place[0].Instances[0].PreviousAllocation = testcluster.AllocID("first", 7)
+	site.Put(again)
+	e := &structs.AllocClientEntry{Time: 2}
+	report := func(i int, status string, restarts uint64, code int) {
+		events := []*structs.TaskEvent{{Type: structs.TaskStarted, Time: int64(i)}}
+		if restarts > 0 || code > 0 {
+			events = append(events, &structs.TaskEvent{Type: structs.TaskTerminated, Time: int64(10 + i), DisplayMessage: "Exit Code: 3", ExitCode: 3})
+		}
+		e.Updates = append(e.Updates, &structs.AllocClientUpdate{ID: testcluster.AllocID("first", i), ClientStatus: status,
+			TaskStates: map[string]*structs.TaskState{"t": {State: structs.TaskStateRunning, Restarts: restarts, Events: events}}})
+	}
+	report(0, structs.AllocClientRunning, 0, 0)
+	report(1, structs.AllocClientRunning, 0, 0)
+	report(2, structs.AllocClientComplete, 0, 0)
+	report(3, structs.AllocClientComplete, 0, 0)
+	report(4, structs.AllocClientFailed, 0, 3)
+	report(5, structs.AllocClientRunning, 2, 0)
+	report(6, structs.AllocClientComplete, 0, 0) // stopped
+	report(7, structs.AllocClientRunning, 0, 0)  // replaced
+	site.Put(e)
+	j := &structs.WorkflowJobStatus{ID: "chip/1/a", State: structs.StageRunning, Attempt: 1, Instances: 8}
+	count(nil, site.Store.Snapshot(), "default", j, false)
+	if j.Running != 3 || j.Complete != 2 || j.Failed != 1 || j.Failures != 2 || j.FailureAlloc != testcluster.AllocID("first", 5) {
+		t.Errorf("%+v", j)
+	}
+}
+
 // TestCountsOfGang: mates of a gang that are stopped as the gang begins anew have not completed.
 func TestCountsOfGang(t *testing.T) {
 	t.Parallel()

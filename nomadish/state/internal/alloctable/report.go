@@ -15,7 +15,7 @@ import (
 // their own its tasks' states and their events are some two kilobytes; most of that is
 // the same for all that run the same job, and stands once. It is never changed.
 type report struct {
-	form    unique.Handle[string] // all but the times; see packer
+	form    ReportForm // all but the times; see packer
 	times   string
 	network *structs.AllocNetworkStatus
 }

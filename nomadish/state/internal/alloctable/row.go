@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
 	"github.com/nomadish/nomadish/structs"
@@ -118,6 +119,25 @@ func (r *Row) DesiredStatus() string {
 
 // CreateIndex is the index at which it was placed.
 func (r *Row) CreateIndex() uint64 { return r.batch.createIndex }
+
+// ReportForm stands for what a client has reported about allocations, but for the times: most that do the same have the same.
+type ReportForm = unique.Handle[string]
+
+// ReportForm is what its client reported of it beside its status, to be compared; the zero value: nothing.
+func (r *Row) ReportForm() (form ReportForm) {
+	if r.report != nil {
+		form = r.report.form
+	}
+	return form
+}
+
+// NextAllocation is the one that has replaced it; "": none.
+func (r *Row) NextAllocation() string {
+	if r.extra == nil {
+		return ""
+	}
+	return r.extra.next
+}
 
 // ModifyIndex is the index at which anybody changed it last.
 func (r *Row) ModifyIndex() uint64 { return r.modify }
