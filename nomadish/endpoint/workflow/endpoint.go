@@ -129,6 +129,7 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
+	s.Missing = withCells(snap, r.Namespace, w.NodePool, s.Missing)
 	if r.State == structs.WorkflowPaused && driver.AwaitsReservation(r) { // it waits for nothing but to be resumed
 		s.Missing = "it was paused before its reservation"
 	}
@@ -369,6 +370,7 @@ func packed(snap *state.Snapshot, w *structs.Workflow, plan *structs.WorkflowPla
 		some = append(some, oneByOneText)
 	}
 	plan.Warnings = strings.TrimSpace(plan.Warnings + "\n" + strings.Join(some, "\n"))
+	plan.Missing = withCells(snap, w.Namespace, w.NodePool, plan.Missing)
 	if plan.Never || plan.Alive > 0 { // others may have what comes free when the run ends
 		if plan.Packing, plan.Posted = nil, false; plan.Alive > 0 && !plan.Never {
 			plan.Missing = ""
