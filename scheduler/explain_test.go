@@ -345,7 +345,9 @@ func TestExplainTries(t *testing.T) {
 		}
 	}
 	missing := &structs.TaskEvent{Type: structs.TaskDriverFailure, Time: c.now.UnixNano(), DisplayMessage: "no such program"}
-	after := func(a *structs.Allocation, s *structs.TaskState) { a.TaskStates = map[string]*structs.TaskState{"t": s} }
+	after := func(a *structs.Allocation, s *structs.TaskState) {
+		a.TaskStates = map[string]*structs.TaskState{"t": s}
+	}
 	delay := 15 * time.Second
 	for restarts := 1; restarts <= 2; restarts++ {
 		restart := &structs.TaskEvent{Type: structs.TaskRestarting, Time: c.now.UnixNano(), StartDelay: int64(delay)}
