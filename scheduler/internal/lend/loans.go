@@ -52,8 +52,8 @@ func LoansOf(w *world.World, key string) *Loans {
 		p, _ := n.Part(key)
 		idle, lost := split(n, c, p)
 		add(&out.Reserved, n, p.Total)
-		add(&out.Used, n, p.Used)
-		add(&out.Lent, n, p.Lent)
+		add(&out.Used, n, usedOf(p))
+		add(&out.Lent, n, p.Borrowed)
 		add(&out.Idle, n, idle)
 		add(&out.Lost, n, lost)
 		borrowed, lendable := n.Lends(key)
@@ -89,6 +89,9 @@ func (l *Loans) borrowers(n *world.NodeState, c *structs.WorkflowClaim, lent wor
 		}
 	}
 }
+
+// usedOf returns what a run itself uses of a part, with its claim or without one.
+func usedOf(p world.Part) world.Resources { return p.Used.Plus(p.Lent.Less(p.Borrowed)) }
 
 // split returns what idles of a part of a node, and what of that is lost: all of it if the part is, or the node takes no more work, else its GPUs that are bad and
 // that nobody uses.
@@ -151,8 +154,8 @@ func PartsOn(w *world.World, nodeID string) (out []*structs.ReservedPart) {
 		}
 		r := &structs.ReservedPart{Namespace: c.Namespace, Workflow: c.ID, Pending: p.Pending, DeviceIDs: p.Devices}
 		add(&r.Reserved, n, p.Total)
-		add(&r.Used, n, p.Used)
-		add(&r.Lent, n, p.Lent)
+		add(&r.Used, n, usedOf(p))
+		add(&r.Lent, n, p.Borrowed)
 		idle, lost := split(n, c, p)
 		add(&r.Idle, n, idle)
 		add(&r.Lost, n, lost)
