@@ -254,3 +254,29 @@ func TestTwoOfTheStageLackDisk(t *testing.T) {
 		w.conserved()
 	}
 }
+
+// TestOneOfTheStageHasGPUsLeft: borrowers leave GPUs that the reservation names, in cells of its namespace or beside what is owned, for an instance that finds too little
+// disk in its part.
+func TestOneOfTheStageHasGPUsLeft(t *testing.T) {
+	for _, owns := range []bool{false, true} {
+		x := newGPUWorkflows(t, chainOf(t), 1)
+		if owns {
+			x.owns("default", "node", 1)
+		}
+		if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns"}}, gpuStage("default", 8)); why != "" {
+			t.Fatal(why)
+		}
+		x.claim = x.w.Workflow("default/wf")
+		x.starts("default", "a", 1, 4)
+		x.submit("", "flood-interns", 2, gpusIn("interns", 1))
+		x.submit("", "flood-interns2", 2, gpusIn("interns", 1))
+		if n := x.running("flood-interns") + x.running("flood-interns2"); n != 4 {
+			t.Fatalf("%d borrow", n)
+		}
+		x.submit("", "wf/1/b", 1, gpusIn("default", 3), ofStage, smallDisk)
+		if n := x.running("flood-interns") + x.running("flood-interns2"); x.byClaim("wf/1/b") != "[:1]" || n != 1 {
+			t.Errorf("owned %v: there run %s, by %s", owns, x.on(), x.byClaim("wf/1/b"))
+		}
+		x.conserved()
+	}
+}
