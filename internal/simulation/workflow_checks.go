@@ -394,7 +394,8 @@ func (w *workflows) reserved(snap *state.Snapshot) {
 				continue
 			}
 			reserved, used, lent, idle := of(&u.Reserved), of(&u.Used), of(&u.Lent), of(&u.Idle)+of(&u.Lost)
-			if by := sums[key]; reserved != used+lent+idle && !over[key] || used < by.claimed[i] || used > by.claimed[i]+by.own[i] {
+			const cores = 3 // of which those may do nothing of which the MHz are used without
+			if by := sums[key]; (reserved < used+lent+idle || reserved > used+lent+idle && i != cores) && !over[key] || used < by.claimed[i] || used > by.claimed[i]+by.own[i] {
 				w.fail("workflow %s: %d %s are reserved; used are %d (by what runs: %d, and %d without a claim), lent %d, idle %d:%s", key, reserved, amountNames[i], used, by.claimed[i], by.own[i],
 					lent, idle, partakers(snap, key))
 			}
@@ -427,7 +428,7 @@ func (w *workflows) mhz(snap *state.Snapshot, nodeID string, parts []part, over 
 		total, reserved, sum := parts[at].total[0], all(&r.Reserved), all(&r.Used)+all(&r.Lent)+all(&r.Idle)+all(&r.Lost)
 		// Cores of which the MHz are used without, or are reserved elsewhere, count as if they had them.
 		beyond := func(r *structs.WorkflowResources) bool { return r.CPU == 0 && r.Cores > 0 }
-		if all(&r.Used) < used || all(&r.Used) > used+own && !beyond(&r.Used) || reserved < total || reserved > total && !beyond(&r.Reserved) || sum < total || sum > total && !beyond(&r.Lent) && !beyond(&r.Idle) && !beyond(&r.Lost) {
+		if all(&r.Used) < used || all(&r.Used) > used+own && !beyond(&r.Used) || reserved < total || reserved > total && !beyond(&r.Reserved) || sum < total || sum > total && !beyond(&r.Lent) && !beyond(&r.Used) {
 			w.fail("workflow %s: %d MHz of node %s are reserved (by its part: %d); used are %d (by what runs: %d, and %d without a claim), lent %d, idle %d:%s", parts[at].key, reserved,
 				node.Name, total, all(&r.Used), used, own, all(&r.Lent), all(&r.Idle), onIt(snap, nodeID))
 		}
