@@ -209,3 +209,22 @@ func TestReasonsOfTheGone(t *testing.T) {
 		t.Errorf("what is left waits because of %v", m)
 	}
 }
+
+// TestCoresIdleWithTheirMHz: MHz that whole cores of the reservation serve are used; these cores idle no more.
+func TestCoresIdleWithTheirMHz(t *testing.T) {
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:a"})
+	w.claim.Parts[0].Cores = 8
+	w.set()
+	check := func(used, idle, due structs.WorkflowResources) {
+		t.Helper()
+		u, on := scheduler.WorkflowUse(w.w, "default/wf"), scheduler.ReservedOn(w.w, "n1")[0]
+		for _, is := range []struct{ got, want structs.WorkflowResources }{{u.Used, used}, {on.Used, used}, {u.Idle, idle}, {on.Idle, idle}, {u.To[0].Due, due}} {
+			if is.got.CPU != is.want.CPU || is.got.Cores != is.want.Cores {
+				t.Errorf("%d MHz and %d cores, want %d and %d: %+v", is.got.CPU, is.got.Cores, is.want.CPU, is.want.Cores, u)
+			}
+		}
+	}
+	check(structs.WorkflowResources{}, structs.WorkflowResources{Cores: 8}, structs.WorkflowResources{Cores: 8})
+	w.submit("", "wf/1/s", 1, requests(50, 5500, 100), ofStage)
+	check(structs.WorkflowResources{CPU: 5500}, structs.WorkflowResources{Cores: 2, CPU: 500}, structs.WorkflowResources{Cores: 2, CPU: 500})
+}

@@ -61,6 +61,36 @@ func (w *workflows) goesOrComesBack(id string) {
 	})
 }
 
+// unclaimed submits a job of the run for which no part has enough disk, and checks that its instance runs without a claim if there is room once borrowers leave,
+// and that each of those who leave has to.
+func (w *workflows) unclaimed(stage string, cores int) {
+	w.t.Helper()
+	id, before := fmt.Sprintf("wf/1/%su%d", stage, len(w.jobs)), w.w
+	mayRun := false
+	for _, n := range world.NodeStates(w.w).All {
+		without := world.TrialOf(n)
+		for _, u := range n.Usages {
+			if u.Owner.Terms.BorrowsFrom() == w.claim.Key() {
+				without.Give(u)
+			}
+		}
+		free := without.Free()
+		mayRun = mayRun || n.Node.Ready() && free.CPU >= int64(1000*cores) && free.MemoryMB >= 100 && free.DiskMB >= 3001
+	}
+	w.submit("", id, 1, requests(50, 1000*cores, 100), ofStage, func(j *structs.Job) {
+		j.TaskGroups[0].EphemeralDisk = &structs.EphemeralDisk{SizeMB: 3001}
+	})
+	if runs := w.running(id) == 1; runs != mayRun || runs && w.byClaim(id) != "[:1]" {
+		w.t.Fatalf("an instance of %d cores runs %v, may %v, by %s: %s", cores, runs, mayRun, w.byClaim(id), w.on())
+	}
+	for _, s := range w.last.Stop {
+		u, _ := world.Usages(before).Get(s.AllocID)
+		if n, _ := w.w.State(u.NodeID); n.LacksUse(u, &world.Taker{}) == "" && s.Reclaim == structs.ReclaimRequeue {
+			w.t.Fatalf("%s has left for nothing", u.Owner.Job)
+		}
+	}
+}
+
 // TestWorkflowsConserve: whatever stages, borrowers and others do, on nodes that go and come back, the reservation is used, lent and idle, each core once.
 func TestWorkflowsConserve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,7 +100,7 @@ func TestWorkflowsConserve(t *testing.T) {
 		w.set()
 		stage, jobs := 0, 0
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			switch rapid.IntRange(0, 8).Draw(t, "what") {
 			case 0: // the next stage: none of its jobs starts before the others have ended
 				w.complete(fmt.Sprintf("s%d-", stage))
 				stage++
@@ -101,6 +131,8 @@ func TestWorkflowsConserve(t *testing.T) {
 				w.set()
 			case 7:
 				w.goesOrComesBack("n2")
+			case 8:
+				w.unclaimed(fmt.Sprintf("s%d-", stage), rapid.IntRange(1, 4).Draw(t, "more cores"))
 			}
 			w.conserved()
 			w.checkWorld()

@@ -175,3 +175,108 @@ func TestNotRaisedFromItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestOneOfTheStageHasBorrowersLeave: an instance for which the parts that are left have cores but too little of something else has borrowers leave for it, just enough, as
+// one that fits into them has: it waited beside its own cores while these were lent. Nobody leaves where it has no room even so, nor if another job of the stage has
+// still to take the rest.
+func TestOneOfTheStageHasBorrowersLeave(t *testing.T) {
+	change := func(is bool, by func(*structs.Job)) func(*structs.Job) {
+		return func(j *structs.Job) {
+			if is {
+				by(j)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name            string
+		idle            int // cores
+		awaits          int64
+		suspends, gang  bool
+		change          func(*structs.Job)
+		placed, borrows int
+	}{
+		{name: "it lacks disk", placed: 1},
+		{name: "borrowers are suspended", suspends: true, placed: 1},
+		{name: "it is a gang", gang: true, placed: 1},
+		{name: "some cores idle", idle: 2, placed: 1, borrows: 2},
+		{name: "another job has still to take some", idle: 2, awaits: 2000, placed: 1, borrows: 2},
+		{name: "another job has still to take more", idle: 2, awaits: 3000, borrows: 4},
+		{name: "its node has no room", change: func(j *structs.Job) { j.TaskGroups[0].EphemeralDisk = &structs.EphemeralDisk{SizeMB: 1 << 20} }, borrows: 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorkflows(t, 8+c.idle, 0, &structs.WorkflowLend{To: "namespace:interns"})
+			w.claim.Parts[0].MemoryMB, w.claim.Parts[0].DiskMB = 4000, 300
+			w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/a"}, {JobID: "wf/1/b"}}
+			w.set()
+			w.submit("", "wf/1/a", 1, requests(50, 4000, 4000), ofStage)
+			w.flood("interns", 4, requests(50, 1000, 100), change(c.suspends, func(j *structs.Job) { j.Reclaim = structs.ReclaimSuspend }))
+			w.wantPart(4, 4, c.idle)
+			if c.awaits > 0 {
+				w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: "wf/1/c", Starting: true, Needs: structs.WorkflowPart{CPU: c.awaits}})
+				w.set()
+			}
+			w.submit("", "wf/1/b", 1, requests(50, 4000, 100), ofStage, change(c.gang, func(j *structs.Job) { j.TaskGroups[0].Gang = &structs.Gang{} }), change(c.change != nil, c.change))
+			if n, borrows := w.running("wf/1/b"), w.running("flood-interns"); n != c.placed || borrows != c.borrows || w.byClaim("wf/1/a") != "[workflow:1]" {
+				t.Errorf("%d run, and %d borrow, want %d and %d: %s, by %s", n, borrows, c.placed, c.borrows, w.on(), w.byClaim("wf/1/b"))
+			}
+			w.conserved()
+			w.again("interns")
+			if borrows := w.running("flood-interns"); borrows != c.borrows {
+				t.Errorf("%d borrow again", borrows)
+			}
+		})
+	}
+}
+
+// TestTwoOfTheStageLackDisk: of two jobs for which there is no disk left in the reservation, so that neither can come by its claim, and cores for one, one runs: each waited for
+// the other to take these.
+func TestTwoOfTheStageLackDisk(t *testing.T) {
+	for _, lend := range []bool{false, true} {
+		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:interns"})
+		w.claim.Parts[0].DiskMB = 300
+		for _, id := range []string{"wf/1/a", "wf/1/b", "wf/1/c"} {
+			w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: id, Needs: structs.WorkflowPart{CPU: 4000, MemoryMB: 100, DiskMB: 300}})
+		}
+		w.set()
+		w.submit("", "wf/1/a", 1, requests(50, 4000, 100), ofStage)
+		if lend {
+			w.claim.Jobs = w.claim.Jobs[:1]
+			w.set()
+			w.flood("interns", 8)
+			w.claim.Jobs = w.claim.Jobs[:3]
+			w.set()
+		}
+		w.submit("", "wf/1/b", 1, requests(50, 4000, 100), ofStage)
+		w.submit("", "wf/1/c", 1, requests(50, 4000, 100), ofStage)
+		if b, c, borrow := w.byClaim("wf/1/b"), w.byClaim("wf/1/c"), w.running("flood-interns"); b != "[:1]" || c != "[]" || borrow != 0 {
+			t.Errorf("%v is lent: of b there run %s, of c %s, and %d borrow", lend, b, c, borrow)
+		}
+		w.conserved()
+	}
+}
+
+// TestOneOfTheStageHasGPUsLeft: borrowers leave GPUs that the reservation names, in cells of its namespace or beside what is owned, for an instance that finds too little
+// disk in its part.
+func TestOneOfTheStageHasGPUsLeft(t *testing.T) {
+	for _, owns := range []bool{false, true} {
+		x := newGPUWorkflows(t, chainOf(t), 1)
+		if owns {
+			x.owns("default", "node", 1)
+		}
+		if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns"}}, gpuStage("default", 8)); why != "" {
+			t.Fatal(why)
+		}
+		x.claim = x.w.Workflow("default/wf")
+		x.starts("default", "a", 1, 4)
+		x.submit("", "flood-interns", 2, gpusIn("interns", 1))
+		x.submit("", "flood-interns2", 2, gpusIn("interns", 1))
+		if n := x.running("flood-interns") + x.running("flood-interns2"); n != 4 {
+			t.Fatalf("%d borrow", n)
+		}
+		x.submit("", "wf/1/b", 1, gpusIn("default", 3), ofStage, smallDisk)
+		if n := x.running("flood-interns") + x.running("flood-interns2"); x.byClaim("wf/1/b") != "[:1]" || n != 1 {
+			t.Errorf("owned %v: there run %s, by %s", owns, x.on(), x.byClaim("wf/1/b"))
+		}
+		x.conserved()
+	}
+}

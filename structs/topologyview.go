@@ -155,7 +155,7 @@ type TopologyNode struct {
 	Links []*DeviceLink `json:",omitempty"`
 }
 
-// ReservedPart is what a workflow has reserved of a node. Used, Lent, Idle and Lost add up to Reserved.
+// ReservedPart is what a workflow has reserved of a node. Used, Lent, Idle and Lost add up to Reserved, of the processor in MHz, those of whole cores included.
 type ReservedPart struct {
 	Namespace string
 	Workflow  string // its name

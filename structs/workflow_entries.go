@@ -157,7 +157,8 @@ type WorkflowStatus struct {
 	Missing string
 	// Stopping are the IDs of instances of jobs of the workflow that were stopped or purged, for whose end what is to start next waits.
 	Stopping []string `json:",omitempty" codec:",omitempty"`
-	// Posted reports that the reservation is held, in Parts. Used, Lent, Idle and Lost add up to Reserved. Until then there are none: see Keeps.
+	// Posted reports that the reservation is held, in Parts. Used, Lent, Idle and Lost add up to Reserved, of the processor in MHz, those of whole cores
+	// included: a core of which the MHz are used alone does not idle. Until then there are none: see Keeps.
 	Posted   bool
 	Parts    []WorkflowPartStatus
 	Reserved WorkflowResources

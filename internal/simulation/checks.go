@@ -210,6 +210,12 @@ func overcommitted(snap *state.Snapshot, nodeID string) string {
 	return ""
 }
 
+// borrowsBeside reports whether what a plan stops is an allocation, or another of its job, that borrows from the workflow of a winner: of a gang all leave.
+func borrowsBeside(snap *state.Snapshot, st *structs.AllocStop, victim, winner *structs.Allocation) bool {
+	a := snap.Alloc(nil, st.AllocID)
+	return a != nil && a.Namespace == victim.Namespace && a.JobID == victim.JobID && termsOf(a).BorrowsFrom() != "" && ofWorkflow(winner, termsOf(a).BorrowsFrom())
+}
+
 // reclaimed looks at what was taken from one for another.
 func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *structs.AllocStop, placed map[string]*structs.PlacementBatch) {
 	victim := snap.Alloc(nil, s.AllocID)
@@ -234,6 +240,9 @@ func (c *checks) reclaimed(snap *state.Snapshot, p *structs.JudgedPlan, s *struc
 	}
 	if is.Claim != "" && was.Claim == "" {
 		return // a claim takes what has none, whatever its priority
+	}
+	if was.Claim == "" && slices.ContainsFunc(p.Stop, func(st *structs.AllocStop) bool { return borrowsBeside(snap, st, victim, winner) }) {
+		return // a workflow takes back what it has lent for its own, with a claim or without one
 	}
 	if is.Claim != "" && was.CellSize > 0 && !wholeRack(snap, victim.NodeID, was.CellSize) {
 		return // while a node of its rack is not ready, or more have joined it, its cell is unbound

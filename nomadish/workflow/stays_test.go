@@ -88,7 +88,7 @@ func TestPartStaysForUnclaimed(t *testing.T) {
 	if r.Missing != "" || len(r.Parts) != 2 || r.Parts[0].NodeID != "n-b" || r.Parts[1].NodeID != "n-c" {
 		t.Errorf("reserved %+v, missing %q", r.Parts, r.Missing)
 	}
-	if u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip"); u.Lent.CPU != 8000 || u.Idle.CPU != 8000 {
+	if u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip"); u.Used.CPU != 8000 || u.Lent.CPU != 0 || u.Idle.CPU != 8000 {
 		t.Errorf("used %+v, lent %+v, idle %+v", u.Used, u.Lent, u.Idle)
 	}
 }

@@ -121,7 +121,7 @@ func TestPartKeepsGang(t *testing.T) {
 		t.Errorf("the gang has claims %q", c)
 	}
 	u := scheduler.WorkflowUse(s.Store.Snapshot().World(), "default/chip")
-	if u.Reserved.CPU != 16_000 || u.Used.CPU != 0 || u.Lent.CPU != 8000 || u.Idle.CPU != 8000 {
+	if u.Reserved.CPU != 16_000 || u.Used.CPU != 8000 || u.Lent.CPU != 0 || u.Idle.CPU != 8000 {
 		t.Errorf("reserved %+v, used %+v, lent %+v, idle %+v", u.Reserved, u.Used, u.Lent, u.Idle)
 	}
 	if n := s.borrow(20, 1000); n != 8 {

@@ -170,7 +170,7 @@ func (x *GangPlacer) try(d *feasible.Domain) *Trial {
 		return x.trySlots(d)
 	}
 	t := x.newTrial(d)
-	if x.leaving {
+	if x.leaving || x.borrows { // borrowers leave for the workflow's own
 		before := x.s.mark()
 		t.before = &before
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // What a workflow has reserved comes first of all claims (semantics part 5): instances of its running stage use it, and those that borrow from it
-// leave for them. What idles of it is lent to others that found no room elsewhere.
+// leave for them, whether they fit into it or use it without a claim. What idles of it is lent to others that found no room elsewhere.
 
 // workflowRun places instances of one group in the reservation of their workflow.
 type workflowRun struct {
@@ -40,22 +40,26 @@ func (c *workflowRun) place(p reconcile.Placement) bool {
 	}
 	world.Flush(c.search.Edit)
 	for _, at := range lend.Nodes(c.search.Edit, c.claim, c.search.Request, c.s.Input.NodeOf(c.work.Group.Name)) {
-		if c.only != "" && c.only != at.ID {
-			continue
-		}
-		if at.Leave == nil {
-			if f := c.search.On(at.ID); f != nil {
-				c.accept(p, f)
-				return true
-			}
-			continue
-		}
-		if tried, placed := c.takeOn(slot.Take{Node: at.ID, Leave: at.Leave}, "reclaimed for workflow "+c.claim.ID, p); tried && placed {
+		if c.placeAt(at, c.claim, p) {
 			return true
 		}
 	}
 	c.stuck = true
 	return false
+}
+
+// placeAt places one instance in the reservation of a workflow on a node, for which borrowers leave if need be. It reports whether it did.
+func (g *groupRun) placeAt(at lend.Node, of *structs.WorkflowClaim, p reconcile.Placement) (placed bool) {
+	if g.only != "" && g.only != at.ID {
+		return false
+	}
+	if at.Leave != nil {
+		_, placed = g.takeOn(slot.Take{Node: at.ID, Leave: at.Leave}, "reclaimed for workflow "+of.ID, p)
+	} else if f := g.search.On(at.ID); f != nil && (world.WorkflowEdit{E: g.search.Edit}).BorrowLacks(at.ID, f.Grant.Usage) == "" {
+		g.accept(p, f)
+		placed = true
+	}
+	return placed
 }
 
 // batches adds what was placed to the plan.
@@ -109,12 +113,8 @@ func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 				return true
 			}
 		}
-		for _, node := range of.NodesOf(g.search.Edit, run.search.Request) {
-			if g.only != "" && g.only != node {
-				continue
-			}
-			if f := run.search.On(node); f != nil && edit.BorrowLacks(node, f.Grant.Usage) == "" {
-				run.accept(p, f)
+		for _, at := range of.NodesOf(g.search.Edit, run.search.Request) {
+			if run.placeAt(at, of.Claim, p) {
 				return true
 			}
 		}
@@ -127,7 +127,7 @@ func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 func (l *loan) run(g *groupRun, i int) *groupRun {
 	if l.runs[i] == nil {
 		r, of := *g, l.lenders[i%len(l.lenders)]
-		r.batch, r.nodes, r.short = nil, nil, nil
+		r.batch, r.nodes, r.short, r.onSlots = nil, nil, nil, nil
 		if r.search = g.search.ForNamed(g.search.Request.Borrowing(of.Claim.Key(), of.To, false)); i >= len(l.lenders) {
 			r.search = g.search.ForAlike(g.search.Request.Borrowing(of.Claim.Key(), of.To, true))
 		}

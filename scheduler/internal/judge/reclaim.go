@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
@@ -128,16 +129,21 @@ func (j *judgement) takesBack(workflow string, u *world.Usage) bool {
 }
 
 // entitled returns the claims of the newcomers that use any: bands do not restrict what these take. own are the workflows of those that use the
-// reservation of theirs.
+// reservation of theirs, by its claim or without one.
 func (j *judgement) entitled() (claims, own map[string]string) {
 	claims, own = map[string]string{}, map[string]string{}
 	for _, b := range j.plan.Place {
-		if b.Resources == nil || b.Resources.Shared.Terms == nil || b.Resources.Shared.Terms.Claim == "" && b.Resources.Shared.Terms.LicensesOf() == "" {
+		if b.Resources == nil || b.Resources.Shared.Terms == nil {
+			continue
+		}
+		owner := world.NewOwner(world.RequestName{Namespace: b.Namespace, Job: b.JobID, Group: b.Group}, b.Resources)
+		workflow := cmp.Or(owner.Terms.LicensesOf(), owner.OfRun())
+		if owner.Terms.Claim == "" && workflow == "" {
 			continue
 		}
 		for i := range b.Instances {
 			id := structs.DeriveID(b.Seed, uint64(b.Instances[i].Ordinal))
-			claims[id], own[id] = b.Resources.Shared.Terms.Claim, b.Resources.Shared.Terms.LicensesOf()
+			claims[id], own[id] = owner.Terms.Claim, workflow
 		}
 	}
 	return claims, own

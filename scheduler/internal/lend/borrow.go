@@ -143,8 +143,8 @@ func Rest(w *world.World, c *structs.WorkflowClaim, now int64) (rest int64, limi
 }
 
 // NodesOf returns the nodes of a lender's reservation on which so much idles, with what is free beside it, that one more instance may have room,
-// those with the least idle first.
-func (l *Lender) NodesOf(e *world.Edit, a *search.Request) (ids []string) {
+// those with the least idle first; then, if it is the job's own, those on which it has once borrowers leave.
+func (l *Lender) NodesOf(e *world.Edit, a *search.Request) (nodes []Node) {
 	type room struct {
 		id   string
 		idle world.Resources
@@ -164,7 +164,10 @@ func (l *Lender) NodesOf(e *world.Edit, a *search.Request) (ids []string) {
 		return cmp.Or(cmp.Compare(a.idle.Devices, b.idle.Devices), cmp.Compare(a.idle.Amount.CPU, b.idle.Amount.CPU), strings.Compare(a.id, b.id))
 	})
 	for _, r := range rooms {
-		ids = append(ids, r.id)
+		nodes = append(nodes, Node{ID: r.id})
 	}
-	return ids
+	if l.To == "" {
+		nodes = append(nodes, l.leftBy(e, a)...)
+	}
+	return nodes
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Loans is how a workflow's reservation is used. Used, Lent, Idle and Lost add up to Reserved.
+// Loans is how a workflow's reservation is used. Used, Lent, Idle and Lost add up to Reserved; of the processor in MHz, those of whole cores included: a core of which others
+// use the MHz, without the core, does not idle.
 type Loans struct {
 	Reserved, Used, Lent, Idle structs.WorkflowResources
 	// Lost is what it has lost, and nobody uses: of parts that are lost (see Missing) or that stay only until what runs there has ended (see Stays), GPUs that are bad,
@@ -52,10 +53,10 @@ func LoansOf(w *world.World, key string) *Loans {
 		p, _ := n.Part(key)
 		idle, lost := split(n, c, p)
 		add(&out.Reserved, n, p.Total)
-		add(&out.Used, n, p.Used)
-		add(&out.Lent, n, p.Lent)
-		add(&out.Idle, n, idle)
-		add(&out.Lost, n, lost)
+		add(&out.Used, n, usedOf(p))
+		add(&out.Lent, n, p.Borrowed)
+		add(&out.Idle, n, withMHz(idle, mhzOf(n)))
+		add(&out.Lost, n, withMHz(lost, mhzOf(n)))
 		borrowed, lendable := n.Lends(key)
 		borrows, more = borrows.Plus(borrowed), more.Plus(lendable.Within(idle))
 		if ids, _ := badOf(n, p); len(ids) > 0 {
@@ -71,7 +72,7 @@ func LoansOf(w *world.World, key string) *Loans {
 	addOf(&out.Lost, mhz, gone)
 	out.licenses(w, c)
 	var lends structs.WorkflowResources
-	addOf(&lends, mhz, borrows.Plus(more.Less((world.WorkflowEdit{E: w.Edit()}).Awaited(c, mhz))))
+	addOf(&lends, mhz, borrows.Plus(withMHz(more.Less((world.WorkflowEdit{E: w.Edit()}).Awaited(c, mhz)), mhz)))
 	out.due(c, lends, mhz)
 	return out
 }
@@ -89,6 +90,9 @@ func (l *Loans) borrowers(n *world.NodeState, c *structs.WorkflowClaim, lent wor
 		}
 	}
 }
+
+// usedOf returns what a run itself uses of a part, with its claim or without one.
+func usedOf(p world.Part) world.Resources { return p.Used.Plus(p.Lent.Less(p.Borrowed)) }
 
 // split returns what idles of a part of a node, and what of that is lost: all of it if the part is, or the node takes no more work, else its GPUs that are bad and
 // that nobody uses.
@@ -151,11 +155,11 @@ func PartsOn(w *world.World, nodeID string) (out []*structs.ReservedPart) {
 		}
 		r := &structs.ReservedPart{Namespace: c.Namespace, Workflow: c.ID, Pending: p.Pending, DeviceIDs: p.Devices}
 		add(&r.Reserved, n, p.Total)
-		add(&r.Used, n, p.Used)
-		add(&r.Lent, n, p.Lent)
+		add(&r.Used, n, usedOf(p))
+		add(&r.Lent, n, p.Borrowed)
 		idle, lost := split(n, c, p)
-		add(&r.Idle, n, idle)
-		add(&r.Lost, n, lost)
+		add(&r.Idle, n, withMHz(idle, mhzOf(n)))
+		add(&r.Lost, n, withMHz(lost, mhzOf(n)))
 		out = append(out, r)
 	}
 	return out
@@ -189,7 +193,7 @@ func KeptOf(w *world.World, key string) (out []structs.WorkflowKept) {
 		for _, p := range n.Parts() {
 			if p.Workflow == key && p.Pending {
 				add(&k.Amount, n, p.Total)
-				add(&k.Idle, n, p.Idle)
+				add(&k.Idle, n, withMHz(p.Idle, mhzOf(n)))
 			}
 		}
 		out = append(out, k)
@@ -240,11 +244,23 @@ func atMostLent(c *structs.WorkflowClaim, of structs.WorkflowResources, mhz int6
 
 // add adds an amount of a node to resources, whose MHz are those of tasks that request no whole cores.
 func add(r *structs.WorkflowResources, n *world.NodeState, h world.Resources) {
-	var mhz int64
-	if n.Capacity != nil {
-		mhz = n.Capacity.MHzPerCore
+	addOf(r, mhzOf(n), h)
+}
+
+// mhzOf returns what a core of a node has.
+func mhzOf(n *world.NodeState) int64 {
+	if n.Capacity == nil {
+		return 0
 	}
-	addOf(r, mhz, h)
+	return n.Capacity.MHzPerCore
+}
+
+// withMHz returns what idles with no more whole cores than it has the MHz for: tasks that request no cores may use the MHz of those that are reserved.
+func withMHz(idle world.Resources, mhz int64) world.Resources {
+	if mhz > 0 {
+		idle.Cores = min(idle.Cores, int(idle.Amount.CPU/mhz))
+	}
+	return idle
 }
 
 // addOf is add with what MHz a core has.

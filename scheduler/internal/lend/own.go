@@ -26,6 +26,7 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 		left world.Resources
 	}
 	var rooms []room
+	var lent []int64 // see lentTo; nil: nobody had to leave yet
 	for i := range c.Parts {
 		n, known := world.StateOf(e, c.Parts[i].NodeID)
 		if !known || n.Node == nil || n.Capacity == nil { // whether it takes work is for who places the instance
@@ -38,7 +39,13 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 		case part.Idle.Lacks(need) == "":
 			rooms = append(rooms, room{Node{ID: n.ID}, part.Idle.Less(need)})
 		default:
-			if leave := leaving(e, n, c, need); leave != nil {
+			if lent == nil {
+				lent = lentTo(e, c)
+			}
+			if leave := leaving(e, n, c, lent, func(n *world.NodeState) bool {
+				part, _ := n.Part(c.Key())
+				return part.Idle.Lacks(need) == ""
+			}); leave != nil {
 				rooms = append(rooms, room{Node{n.ID, leave}, world.Resources{}})
 			}
 		}
@@ -60,17 +67,36 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 	return nodes
 }
 
-// leaving returns those borrowers that leave a node for an instance that needs so much of a reservation: first those above their share, and of them
-// who came last; then whoever could stay beside the rest stays. nil: all of them are too few.
-func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need world.Resources) map[string]bool {
-	trial := world.TrialOf(n)
-	idle := func() world.Resources {
-		part, _ := trial.Part(c.Key())
-		return part.Idle
+// leftBy returns the nodes of its own workflow's reservation on which one more instance, which uses that without a claim, has room with what is free beside it once
+// borrowers leave, the ones on which fewest do first. What it lacks of the reservation itself must not keep it from what is lent of that.
+func (l *Lender) leftBy(e *world.Edit, a *search.Request) (nodes []Node) {
+	by, lent := &world.Taker{RequestName: a.By.RequestName, Borrows: l.Claim.Key()}, lentTo(e, l.Claim)
+	for i := range l.Claim.Parts {
+		n, known := world.StateOf(e, l.Claim.Parts[i].NodeID)
+		if !known || n.Node == nil || n.Capacity == nil {
+			continue
+		}
+		need := a.NeedsOn(n)
+		leave := leaving(e, n, l.Claim, lent, func(n *world.NodeState) bool {
+			return world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}.Less(n.Withheld(by)).Lacks(need) == ""
+		})
+		if len(leave) > 0 {
+			nodes = append(nodes, Node{n.ID, leave})
+		}
 	}
-	lent := lentTo(e, c)
+	slices.SortStableFunc(nodes, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(len(a.Leave), len(b.Leave)), strings.Compare(a.ID, b.ID))
+	})
+	return nodes
+}
+
+// leaving returns those borrowers that leave a node until there is room: first those above their share, and of them who came last; then whoever could stay beside the
+// rest stays. nil: all of them are too few. lent is what each lend block has lent, see lentTo.
+func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, lent []int64, hasRoom func(*world.NodeState) bool) map[string]bool {
+	trial := world.TrialOf(n)
+	lent = slices.Clone(lent)
 	var gone []*world.Usage
-	for idle().Lacks(need) != "" {
+	for !hasRoom(trial) {
 		u := firstToLeave(trial, c, lent)
 		if u == nil {
 			return nil
@@ -96,7 +122,7 @@ func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, need w
 		})
 	}
 	for _, of := range units { // whoever left first is the first to stay
-		if here(of, trial.Take); idle().Lacks(need) == "" {
+		if here(of, trial.Take); hasRoom(trial) {
 			continue
 		}
 		here(of, trial.Give)

@@ -70,24 +70,33 @@ func GangParted(e *world.Edit, u *world.Usage) bool {
 	return some && world.GangClaim(world.GangMembers(e, g)) != structs.ClaimWorkflow
 }
 
-// Spares reports whether so much idles of a workflow's reservation beside what its other jobs have still to take that an instance of the running stage, which
-// needs so much on each node at most, may use it without a claim. Unlike a borrower it does not leave. So what is to be placed again of another job is still to be taken,
-// too, whatever else of that job runs; what of it has completed is not known here, and counts as well until the job ends. What the reservation has none of is taken from what is free. own are the jobs for which nothing is left.
+// Spares reports whether so much idles of a workflow's reservation, or is lent, beside what its other jobs have still to take that an instance of the running stage, which
+// needs so much on each node at most, may use it without a claim: borrowers leave for all of these. Unlike a borrower it does not leave. So what is to be placed again of
+// another job is still to be taken, too, whatever else of that job runs; what of it has completed is not known here, and counts as well until the job ends. What no part
+// has memory and disk left for does not come by its claim, and is not left anything. What the reservation has none of is taken from what is free. own are the jobs for which
+// nothing is left.
 func Spares(e *world.Edit, c *structs.WorkflowClaim, own func(job string) bool, needs func(*world.NodeState) world.Resources) bool {
+	var all, need world.Resources
+	var mhz int64
+	var memory, disk, both bool // whether some part has it left, or one both
+	for i := range c.Parts {
+		n, known := world.StateOf(e, c.Parts[i].NodeID)
+		if !known || n.Node == nil || !n.Node.Ready() || n.Capacity == nil {
+			continue
+		}
+		borrowed, idle := n.Lends(c.Key())
+		all, need, mhz = all.Plus(borrowed).Plus(idle), need.Plus(needs(n).Less(need)), max(mhz, n.Capacity.MHzPerCore)
+		part, _ := n.Part(c.Key())
+		left := part.Total.Less(part.Used).Amount
+		memory, disk, both = memory || left.MemoryMB > 0, disk || left.DiskMB > 0, both || left.MemoryMB > 0 && left.DiskMB > 0
+	}
 	others := *c
 	others.Jobs = make([]structs.WorkflowClaimJob, 0, len(c.Jobs))
 	for _, j := range c.Jobs {
-		if !own(j.JobID) {
+		comes := both || memory && j.Needs.DiskMB == 0 || disk && j.Needs.MemoryMB == 0 || j.Needs.MemoryMB+j.Needs.DiskMB == 0
+		if comes && !own(j.JobID) {
 			j.Starting = true // all that it needs and has not
 			others.Jobs = append(others.Jobs, j)
-		}
-	}
-	var all, need world.Resources
-	var mhz int64
-	for i := range c.Parts {
-		if n, known := world.StateOf(e, c.Parts[i].NodeID); known && n.Capacity != nil {
-			_, idle := n.Lends(c.Key())
-			all, need, mhz = all.Plus(idle), need.Plus(needs(n).Less(need)), max(mhz, n.Capacity.MHzPerCore)
 		}
 	}
 	return all.Less(world.WorkflowEdit{E: e}.Awaited(&others, mhz)).Lacks(need.Within(all)) == ""
