@@ -13,10 +13,15 @@ const MaxFailureText = 240
 
 // LastFailure is what failed last of some allocations. Its zero value is ready to use.
 type LastFailure struct {
-	Time    int64 // Unix nanoseconds
-	Text    string
-	AllocID string
+	time        int64 // Unix nanoseconds
+	text, alloc string
 }
+
+// Text is what has failed, in short; "": nothing has.
+func (f *LastFailure) Text() string { return f.text }
+
+// AllocID is the ID of the allocation of which it has failed.
+func (f *LastFailure) AllocID() string { return f.alloc }
 
 // Add adds an allocation, in any order. What was killed has not failed by itself, whatever its exit code.
 func (f *LastFailure) Add(a *Allocation) {
@@ -34,8 +39,8 @@ func (f *LastFailure) Add(a *Allocation) {
 }
 
 func (f *LastFailure) note(a *Allocation, time int64, text string) {
-	if f.Text == "" || time > f.Time || time == f.Time && a.ID < f.AllocID {
-		f.Time, f.Text, f.AllocID = time, Clip(text, MaxFailureText), a.ID
+	if f.text == "" || time > f.time || time == f.time && a.ID < f.alloc {
+		f.time, f.text, f.alloc = time, Clip(text, MaxFailureText), a.ID
 	}
 }
 

@@ -15,17 +15,6 @@ func (s *Snapshot) Workflows(ws *WatchSet) Workflows {
 	return Workflows{Rows: s.v.txn, Watch: func(table string, changed <-chan struct{}) { ws.add(s.v, table, changed) }}
 }
 
-// NextVersion returns the version that a job gets if it is registered anew.
-func (s *Snapshot) NextVersion(namespace, id string) (next uint64) {
-	if job := s.Job(nil, namespace, id); job != nil {
-		return job.Version + 1
-	}
-	for _, a := range s.AllocsByJob(nil, namespace, id, true) {
-		next = max(next, a.JobVersion+1)
-	}
-	return next
-}
-
 // applyWorkflows moves the state on by one entry about workflows.
 func (w *Writer) applyWorkflows(index uint64, t structs.LogType, payload any) error {
 	at, event, seed := workflowtable.Event(payload)

@@ -25,7 +25,7 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 		if was := snap.Job(nil, job.Namespace, job.ID); was != nil {
 			job.CreateIndex = was.CreateIndex
 		}
-		job.Version, job.SubmitTime = snap.NextVersion(job.Namespace, job.ID), entry.Time
+		job.Version, job.SubmitTime = nextVersion(snap, job.Namespace, job.ID), entry.Time
 		start[i] = scheduler.StageJob{Job: job, EvalID: structs.DeriveID(entry.EvalSeed, uint64(i))}
 	}
 	prepared := scheduler.NewPrepared()
@@ -105,4 +105,15 @@ func seedOf(entry, job string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(entry + job)) // never fails
 	return cmp.Or(h.Sum64(), 1)
+}
+
+// nextVersion returns the version that a job gets if it is registered anew.
+func nextVersion(snap *state.Snapshot, namespace, id string) (next uint64) {
+	if job := snap.Job(nil, namespace, id); job != nil {
+		return job.Version + 1
+	}
+	for a := range snap.AllocRowsByJob(nil, namespace, id) {
+		next = max(next, a.JobVersion()+1)
+	}
+	return next
 }

@@ -100,10 +100,10 @@ func countLast(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *st
 			countQuiet(row, j)
 		}
 	}
-	if failure.Text == "" {
+	if failure.Text() == "" {
 		failure = before
 	}
-	j.Failure, j.FailureAlloc = failure.Text, failure.AllocID
+	j.Failure, j.FailureAlloc = failure.Text(), failure.AllocID()
 	j.Complete = min(j.Complete, j.Instances)
 	j.Removed = job == nil && j.State == structs.StageFailed
 	j.Stopped = stopped && !cancelled && j.State == structs.StageFailed && j.Failed == 0
@@ -153,7 +153,7 @@ func nothingHappened(a *structs.Allocation) bool {
 			return false
 		}
 	}
-	return failure.Text == "" && a.ClientDescription != structs.DescMaxRunDuration
+	return failure.Text() == "" && a.ClientDescription != structs.DescMaxRunDuration
 }
 
 // timedOut reports whether an allocation was ended at its time limit.

@@ -31,8 +31,8 @@ func (f *failed) wait(out *structs.GroupExplanation, kind, text string) {
 	if len(f.list) == 0 {
 		return
 	}
-	if text += f.tries; f.last.Text != "" {
-		text += "; the last failure: " + f.last.Text
+	if text += f.tries; f.last.Text() != "" {
+		text += "; the last failure: " + f.last.Text()
 	}
 	if f.until != 0 {
 		text += "; the next try is due" // the time follows
