@@ -373,3 +373,22 @@ func TestReservationBesideSlots(t *testing.T) {
 		}
 	}
 }
+
+// TestStatedCoresHaveTheirMHz: a core that is stated beyond what the stages need, for which the node of the others has none, is reserved with its MHz on another one.
+func TestStatedCoresHaveTheirMHz(t *testing.T) {
+	w := newWorkflows(t, 4, 0)
+	w.slotNode("n2", 6) // of which 4 are whole cores
+	e := w.w.Edit()
+	scheduler.DropWorkflow(e, "default/wf")
+	w.w, w.workflows = e.World(), nil
+	j := schedtest.Job(structs.JobTypeBatch, 1, requests(50, 0, 1000), func(j *structs.Job) {
+		j.ID = "wf/1/a"
+		j.TaskGroups[0].Tasks[0].Resources.Cores = 4
+	})
+	j.Canonicalize()
+	rule := structs.WorkflowReserve{Amounts: &structs.WorkflowResources{Cores: 5, CPU: 700}}
+	r := scheduler.ChooseReservation(w.w, "default/x", "default", []scheduler.WorkflowStage{{j}}, rule, false)
+	if p := r.Parts; len(p) != 2 || p[0].NodeID != "n2" || p[0].Cores != 4 || p[0].CPU != 4700 || p[1].Cores != 1 || p[1].CPU != 1000 {
+		t.Errorf("reserved %+v, missing %q", p, r.Missing)
+	}
+}

@@ -32,12 +32,12 @@ type Packing struct {
 // Then the parts grow where their nodes have room until all that is wanted is reserved, and further parts are opened for
 // the rest, on nodes that an instance may use.
 func Pack(nodes []Amounts, stages [][]Instance, want Amounts) Packing {
-	return packBeside(nodes, nil, stages, want)
+	return packBeside(nodes, nil, stages, want, 0)
 }
 
 // packBeside is Pack beside parts that are there, see [PackBeside].
-func packBeside(nodes []Amounts, has []Part, stages [][]Instance, want Amounts) Packing {
-	p := newPacker(nodes, has, stages, want)
+func packBeside(nodes []Amounts, has []Part, stages [][]Instance, want Amounts, perCore int64) Packing {
+	p := newPacker(nodes, has, stages, want, perCore)
 	for _, s := range p.order() {
 		p.pack(stages[s])
 	}
@@ -46,8 +46,8 @@ func packBeside(nodes []Amounts, has []Part, stages [][]Instance, want Amounts) 
 	return p.result()
 }
 
-func newPacker(nodes []Amounts, has []Part, stages [][]Instance, want Amounts) packer {
-	p := packer{free: nodes, stages: stages, partOf: make([]int, len(nodes)), sizes: make([]float64, len(nodes)), all: make([]int, 0, len(nodes))}
+func newPacker(nodes []Amounts, has []Part, stages [][]Instance, want Amounts, perCore int64) packer {
+	p := packer{free: nodes, stages: stages, perCore: perCore, partOf: make([]int, len(nodes)), sizes: make([]float64, len(nodes)), all: make([]int, 0, len(nodes))}
 	var most, all Amounts
 	for n, free := range nodes {
 		p.partOf[n], p.all = -1, append(p.all, n)
@@ -84,6 +84,7 @@ type packer struct {
 	sizes       []float64 // of the nodes, in fractions of the largest
 	most, total scale     // of what is free: on one node, on all
 	want        Amounts
+	perCore     int64 // MHz of a core; 0: not known
 	parts       []Part
 	reserved    Amounts   // the parts' sum
 	left        []Amounts // of each part, in the stage that is being packed
@@ -222,8 +223,23 @@ func (p *packer) nearestOf(i *Instance, of []int) int {
 	return node
 }
 
-// grow enlarges parts, and opens further ones, until all that is wanted is reserved or no node has more.
+// grow enlarges parts, and opens further ones, until all that is wanted is reserved or no node has more: whole cores with their MHz on the same node as far as may
+// be, without which nobody could use them, and MHz beside those where the parts are.
 func (p *packer) grow() {
+	if p.perCore > 0 {
+		p.growBy(func(rest, has, free Amounts) Amounts {
+			more := rest.Min(free)
+			more.Cores = max(0, min(more.Cores, (has.CPU+more.CPU)/p.perCore-has.Cores))
+			theirs, others := (has.Cores+more.Cores)*p.perCore-has.CPU, (rest.Cores-more.Cores)*p.perCore
+			more.CPU = min(more.CPU, max(0, theirs, rest.CPU-others))
+			return more
+		})
+	}
+	p.growBy(func(rest, _, free Amounts) Amounts { return rest.Min(free) })
+}
+
+// growBy is grow with what of the rest is taken for a part of what is free of its node.
+func (p *packer) growBy(take func(rest, has, free Amounts) Amounts) {
 	for at := 0; ; at++ {
 		rest := p.want.Lacking(p.reserved)
 		if rest.IsZero() {
@@ -231,12 +247,13 @@ func (p *packer) grow() {
 		}
 		if at == len(p.parts) {
 			node := p.open(Amounts{}, p.usable)
-			if node < 0 || rest.Min(p.free[node]).Max(Amounts{}).IsZero() {
+			if node < 0 || take(rest, Amounts{}, p.free[node]).Max(Amounts{}).IsZero() {
 				return
 			}
 			p.part(node)
 		}
-		p.add(at, rest.Min(p.free[p.parts[at].Node].Lacking(p.parts[at].Amounts)))
+		has := p.parts[at].Amounts
+		p.add(at, take(rest, has, p.free[p.parts[at].Node].Lacking(has)))
 	}
 }
 

@@ -260,3 +260,50 @@ func TestPackNeedsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestCoresAreReservedWithTheirMHz: what is stated beside the stages is reserved so that it can be used: a core with its MHz on its node, and MHz beside those where
+// the parts are, as far as there is room.
+func TestCoresAreReservedWithTheirMHz(t *testing.T) {
+	stages := [][]Instance{{{Needs: Amounts{CPU: 4000, Cores: 4}}}}
+	for _, c := range []struct {
+		nodes []Amounts
+		want  Amounts
+		parts []Part
+	}{
+		{[]Amounts{{CPU: 6000, Cores: 4}, {CPU: 4000, Cores: 4}}, Amounts{CPU: 5700, Cores: 5}, []Part{{0, Amounts{CPU: 4700, Cores: 4}}, {1, Amounts{CPU: 1000, Cores: 1}}}},
+		{[]Amounts{{CPU: 4500, Cores: 4}, {CPU: 4000, Cores: 4}}, Amounts{CPU: 5700, Cores: 5}, []Part{{0, Amounts{CPU: 4500, Cores: 4}}, {1, Amounts{CPU: 1200, Cores: 1}}}},
+		{[]Amounts{{CPU: 4000, Cores: 4}, {CPU: 2500, Cores: 4}}, Amounts{CPU: 6500, Cores: 7}, []Part{{0, Amounts{CPU: 4000, Cores: 4}}, {1, Amounts{CPU: 2500, Cores: 3}}}},
+		{[]Amounts{{CPU: 8000, Cores: 8}, {CPU: 2500, Cores: 4}}, Amounts{CPU: 6700, Cores: 6}, []Part{{0, Amounts{CPU: 6700, Cores: 6}}}},
+		{[]Amounts{{CPU: 4000, Cores: 4}, {CPU: 100, Cores: 4}, {CPU: 2000}}, Amounts{CPU: 5000, Cores: 5}, []Part{{0, Amounts{CPU: 4000, Cores: 4}}, {1, Amounts{CPU: 100, Cores: 1}}, {2, Amounts{CPU: 900}}}},
+	} {
+		got := PackBeside(c.nodes, nil, stages, Gangs{}, c.want, 1000)
+		if !got.Missing.IsZero() || !got.Enlarged.IsZero() || !slices.Equal(got.Parts, c.parts) {
+			t.Errorf("%+v of %+v: %+v, want %+v", c.want, c.nodes, got, c.parts)
+		}
+	}
+}
+
+// TestCoresWithTheirMHzProperty: what may be reserved may be reserved with the MHz of cores on their nodes as far as may be, too.
+func TestCoresWithTheirMHzProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.SliceOfN(drawAmounts(12), 1, 5).Draw(t, "nodes")
+		stages := rapid.SliceOfN(drawStage(6, len(nodes)), 1, 3).Draw(t, "stages")
+		want := drawAmounts(20).Draw(t, "want")
+		without, with := PackBeside(nodes, nil, stages, Gangs{}, want, 0), PackBeside(nodes, nil, stages, Gangs{}, want, 100)
+		if !without.Missing.IsZero() {
+			return
+		}
+		if !with.Missing.IsZero() {
+			t.Fatalf("%+v, without the cores' MHz %+v", with, without)
+		}
+		cores := func(p *Packing) (usable int64) {
+			for _, part := range p.Parts {
+				usable += min(part.Amounts.Cores, part.Amounts.CPU/100)
+			}
+			return usable
+		}
+		if with.Enlarged.IsZero() && without.Enlarged.IsZero() && cores(&with) < cores(&without) {
+			t.Fatalf("%d of %+v have their MHz, and %d of %+v", cores(&with), with, cores(&without), without)
+		}
+	})
+}

@@ -14,18 +14,18 @@ import (
 // proof: what is missing only because of the gangs and of distinct domains ([Packing.Apart]) may be there, unless [Gangs.Impossible] or [Gangs.Crowded] says
 // that it cannot be.
 func PackGangs(nodes []Amounts, stages [][]Instance, gangs Gangs, want Amounts) Packing {
-	return PackBeside(nodes, nil, stages, gangs, want)
+	return PackBeside(nodes, nil, stages, gangs, want, 0)
 }
 
 // PackBeside is [PackGangs] beside parts that are there already, at most one for each node: they come first, in their order, and none becomes smaller. They
-// grow where their nodes have room; what a node has free includes its part.
-func PackBeside(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, want Amounts) Packing {
+// grow where their nodes have room; what a node has free includes its part. Whole cores have so many MHz each (0: it is not known), and are reserved with them.
+func PackBeside(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, want Amounts, perCore int64) Packing {
 	want = want.Max(Amounts{})
 	for i := range stages {
 		want = want.Max(Total(stages[i]))
 	}
 	if gangs.None() || !want.Fits(total(nodes)) {
-		return packBeside(nodes, has, stages, want)
+		return packBeside(nodes, has, stages, want, perCore)
 	}
 	scale := scaleOf(total(nodes))
 	enlarged := func(p *Packing) float64 { return p.Enlarged.dominant(&scale) }
@@ -33,7 +33,7 @@ func PackBeside(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, w
 	list, enough := trials(stages, gangs)
 	counted := gangs.counted(stages)
 	for trial, by := range list {
-		got := packGangs(nodes, has, counted, gangs, want, by)
+		got := packGangs(nodes, has, counted, gangs, want, perCore, by)
 		if trial == 0 || best.Apart && !got.Apart || best.Apart == got.Apart && enlarged(&got) < enlarged(&best) {
 			best = got
 		}
@@ -42,7 +42,7 @@ func PackBeside(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, w
 		}
 	}
 	if best.Apart {
-		if anywhere := packBeside(nodes, has, stages, want); !anywhere.Missing.IsZero() {
+		if anywhere := packBeside(nodes, has, stages, want, perCore); !anywhere.Missing.IsZero() {
 			return anywhere // it is missing wherever gangs are, and in however few domains the others
 		}
 	}
@@ -85,9 +85,9 @@ func trials(stages [][]Instance, gangs Gangs) (list []trial, enough float64) {
 }
 
 // packGangs packs stages with gangs, in one order.
-func packGangs(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, want Amounts, by trial) Packing {
+func packGangs(nodes []Amounts, has []Part, stages [][]Instance, gangs Gangs, want Amounts, perCore int64, by trial) Packing {
 	p := gangPacker{
-		packer: newPacker(nodes, has, stages, want), gangs: gangs, trial: by, units: make([][]unit, len(stages)), ofStage: make([][]Gang, len(stages)),
+		packer: newPacker(nodes, has, stages, want, perCore), gangs: gangs, trial: by, units: make([][]unit, len(stages)), ofStage: make([][]Gang, len(stages)),
 	}
 	for _, g := range gangs.List {
 		p.ofStage[g.Stage] = append(p.ofStage[g.Stage], g)

@@ -237,7 +237,7 @@ func (r *request) packsInto(nodes int, at map[string]int, parts []structs.Workfl
 		amounts := workflow.Amounts{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Cores: int64(p.Cores), Devices: int64(p.Devices)}
 		has[k], free[at[p.NodeID]] = workflow.Part{Node: at[p.NodeID], Amounts: amounts}, amounts
 	}
-	return workflow.PackBeside(free, has, r.stages, r.gangs, workflow.Amounts{}).Missing.IsZero()
+	return workflow.PackBeside(free, has, r.stages, r.gangs, workflow.Amounts{}, r.rule.PerCore).Missing.IsZero()
 }
 
 // nodeName is the name of a node, whether or not it is ready; of one that is not known any more its ID.

@@ -160,7 +160,7 @@ func (c *chooser) request(stages []Stage, rule workflow.Reserve) (r request, err
 
 // pack packs the stages into what may be reserved of each node, beside the parts that are left.
 func (r *request) pack(nodes []workflow.Amounts) workflow.Packing {
-	return workflow.PackBeside(r.left.room(nodes), r.left.parts, r.stages, r.gangs, r.want)
+	return workflow.PackBeside(r.left.room(nodes), r.left.parts, r.stages, r.gangs, r.want, r.rule.PerCore)
 }
 
 // choose returns what is reserved. apart reports that it is never to be had only because of the gangs, as far as packing finds. Where the nodes could not hold
