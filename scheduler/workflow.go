@@ -144,7 +144,7 @@ func PlanStage(w *World, key string, jobs []StageJob, now int64, input func(*str
 }
 
 // LostParts returns the nodes of the parts of the reservation of the workflow of a key that are lost: the nodes are not ready any more and nothing
-// of it runs there, or down, or gone, or not of its pool any more, or the cells there are not its namespace's any more.
+// of it runs there, or down, or gone, or not of its pool any more, or the cells there are not its namespace's any more; or a GPU of the part is bad that nothing of it uses.
 func LostParts(w *World, key string) []string {
 	c := w.Workflow(key)
 	if c == nil {

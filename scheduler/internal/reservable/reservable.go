@@ -51,7 +51,7 @@ func rival(e *world.Edit, c *structs.WorkflowClaim) bool {
 
 // partsLack returns what a node has too little of for a part of a reservation that is posted, beyond what the workflow had; "": nothing.
 func partsLack(e *world.Edit, was, c *structs.WorkflowClaim, raises bool) string {
-	trial := e // parts in cells are bound one after the other
+	trial := withoutBad(e, was, c) // parts in cells are bound one after the other
 	keeps := func(nodeID string) bool {
 		return slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.NodeID == nodeID && !p.Lost })
 	}

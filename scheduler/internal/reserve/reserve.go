@@ -251,6 +251,7 @@ type chooser struct {
 	// inPlace: instances that run in the reservation are packed where they are, where nothing is reserved yet, too; placed: only in what is left of it. Neither:
 	// only on nodes that take no work. staying: there are such nodes.
 	inPlace, placed, staying bool
+	bad                      badTexts
 }
 
 // list lists the ready nodes of the pool, and those on which a part of the reservation stays: nothing more is reserved of these.
