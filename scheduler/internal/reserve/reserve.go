@@ -179,7 +179,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 // chooseBy is choose with what is required within nodes, if that is heeded, or without.
 func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 	out, inCells := c.packInCells(r)
-	if inCells && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
+	if inCells && r.rule.Check(out.Enlarged) == nil && (r.licenses.missing == "" || out.takeLicenses(c, r.licenses.of)) {
 		out.Licenses = r.licenses.of
 		return out, false
 	}
