@@ -14,7 +14,8 @@ import (
 // SetWorkflow stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
 func SetWorkflow(e *Edit, c *structs.WorkflowClaim) { world.WorkflowEdit{E: e}.Set(c) }
 
-// PendingWorkflows returns the reservations that keep what comes free, by their keys: one at most of each node pool.
+// PendingWorkflows returns the reservations that keep what comes free, by their keys: of each node pool one at most that has lost something,
+// and one at most that waits for all.
 func PendingWorkflows(w *World) (list []*structs.WorkflowClaim) {
 	for _, c := range world.PendingWorkflows(w).All {
 		list = append(list, c)

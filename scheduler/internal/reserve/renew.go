@@ -76,7 +76,7 @@ func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more 
 
 // Renewal is how what was lost of a reservation is reserved anew.
 type Renewal struct {
-	// Kept: another workflow keeps what comes free, as for [Choose].
+	// Kept: another workflow keeps what comes free in place of what it has lost: this one takes nothing of that.
 	Kept bool
 	// Simple: instances that run without a claim stay so, and nothing is kept.
 	Simple bool
@@ -86,7 +86,7 @@ type Renewal struct {
 // beside what is left of it, on nodes where that is free, or is where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is,
 // with what is missing, and where what comes free is kept for that. What runs without a claim in what has not been lost uses it from then on all the same.
 func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, how Renewal, bands Bands) Choice {
-	on := &chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}, kept: how.Kept}
+	on := &chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}, kept: how.Kept, renews: true}
 	x, is, out := badOf(c, on, stages).renewed(stages, rule, how.Kept || how.Simple)
 	if out.Missing != "" {
 		out.Parts = c.Parts
