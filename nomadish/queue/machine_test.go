@@ -64,7 +64,8 @@ func TestMachine(t *testing.T) {
 			panic(failed)
 		}
 	})
-	if opens == 0 || shut == 0 {
+	// Of a fifth of the cases, which is what -short runs, there are some now and then in which no plan had to be held back.
+	if opens == 0 || shut == 0 && !testing.Short() {
 		t.Fatalf("%d plans were let on, and %d had to be held back: nothing was looked at", opens, shut)
 	}
 }
