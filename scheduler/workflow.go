@@ -14,7 +14,8 @@ import (
 // SetWorkflow stores a workflow's reservation, in place of the one that it had. It must not be changed afterwards.
 func SetWorkflow(e *Edit, c *structs.WorkflowClaim) { world.WorkflowEdit{E: e}.Set(c) }
 
-// PendingWorkflows returns the reservations that keep what comes free, by their keys: one at most of each node pool.
+// PendingWorkflows returns the reservations that keep what comes free, by their keys: of each node pool one at most that has lost something,
+// and one at most that waits for all.
 func PendingWorkflows(w *World) (list []*structs.WorkflowClaim) {
 	for _, c := range world.PendingWorkflows(w).All {
 		list = append(list, c)
@@ -144,7 +145,7 @@ func PlanStage(w *World, key string, jobs []StageJob, now int64, input func(*str
 }
 
 // LostParts returns the nodes of the parts of the reservation of the workflow of a key that are lost: the nodes are not ready any more and nothing
-// of it runs there, or down, or gone, or not of its pool any more, or the cells there are not its namespace's any more.
+// of it runs there, or down, or gone, or not of its pool any more, or the cells there are not its namespace's any more; or a GPU of the part is bad that nothing of it uses.
 func LostParts(w *World, key string) []string {
 	c := w.Workflow(key)
 	if c == nil {

@@ -241,26 +241,6 @@ func TestReservationOverLimit(t *testing.T) {
 	}
 }
 
-// TestWithheldBesideLicense: GPUs are not reserved beside the cells of a namespace with over_limit = "wait", either, where the cells hold them and a license is missing.
-func TestWithheldBesideLicense(t *testing.T) {
-	for _, preempts := range []bool{false, true} {
-		x := newGPUWorkflows(t, chainOf(t), 2)
-		x.config.PreemptionConfig.BatchSchedulerEnabled = preempts
-		x.configure()
-		x.owns("default", "node", 1)
-		(&licenses{x.projects}).set("vcs", 1)
-		x.submit("", "lic", 1, licensed(vcs(1), func(j *structs.Job) { j.Namespace, j.Priority = "others", 10 }))
-		job := schedtest.Job(structs.JobTypeBatch, 1, licensed(vcs(1), gpusIn("default", 4)), func(j *structs.Job) { j.ID = "wf/1/0" })
-		job.Canonicalize()
-		bands := x.bands()
-		bands.OverLimit = func(string) string { return structs.OverLimitWait }
-		c := scheduler.ReserveOrPreempt(x.w, "default/wf", "default", []scheduler.WorkflowStage{{job}}, structs.WorkflowReserve{Rule: structs.ReserveMax}, false, bands)
-		if c.Posted || !c.Withheld || len(c.Parts) > 0 || c.Missing != `1 of license "vcs" is missing` {
-			t.Errorf("preempts %v: posted %v, withheld %v, %q on %+v", preempts, c.Posted, c.Withheld, c.Missing, c.Parts)
-		}
-	}
-}
-
 // TestReservationInRack: a workflow reserves the nodes of a rack that its namespace owns.
 func TestReservationInRack(t *testing.T) {
 	x := newGPUWorkflows(t, chainOf(t), 3)
@@ -421,7 +401,7 @@ func TestReservationsKeepCells(t *testing.T) {
 		jobs, stages := 0, map[string]scheduler.WorkflowStage{} // of each namespace's workflow, the last that was to be reserved for
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			ns := rapid.SampledFrom(spaces).Draw(t, "namespace")
-			switch rapid.IntRange(0, 8).Draw(t, "what") {
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
 				level := rapid.SampledFrom([]string{"gpu", "pcie", "socket", "node", "rack"}).Draw(t, "level")
 				count := rapid.IntRange(0, 3).Draw(t, "count")
@@ -453,8 +433,12 @@ func TestReservationsKeepCells(t *testing.T) {
 				key := structs.WorkflowKey(ns, "wf")
 				rule := structs.WorkflowReserve{Rule: structs.ReserveMax}
 				if c, has := scheduler.RenewReservation(x.w, key, []scheduler.WorkflowStage{stages[ns]}, rule, scheduler.WorkflowRenewal{Kept: true}, scheduler.WorkflowBands{}); has && c.Missing == "" {
+					by := x.usesOf(key)
 					if why := x.post(x.w.Workflow(key), c); why != "" {
 						t.Fatalf("what was chosen to renew does not hold: %s", why)
+					}
+					if now := x.usesOf(key); now != by {
+						t.Fatalf("%d instances used the reservation, and %d do once it is renewed", by, now)
 					}
 				}
 			case 7:
@@ -463,6 +447,11 @@ func TestReservationsKeepCells(t *testing.T) {
 			case 8:
 				id := rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "node")
 				x.changeNode(id, setHealth(rapid.IntRange(0, 7).Draw(t, "gpu"), rapid.Bool().Draw(t, "well")))
+			case 9:
+				if c := x.w.Workflow(structs.WorkflowKey(ns, "wf")); c != nil && c.Posted && len(stages[ns]) > 0 {
+					job := rapid.SampledFrom(stages[ns]).Draw(t, "of the stage")
+					x.starts(ns, ns+strings.TrimPrefix(job.ID, "wf/1/"), 1, schedtest.Task(job).Resources.Devices[0].Count)
+				}
 			}
 			x.checkWorld()
 			x.conserved()
@@ -479,6 +468,18 @@ func TestReservationsKeepCells(t *testing.T) {
 	})
 }
 
+// usesOf counts the instances of a workflow that use its reservation.
+func (x *gpuWorkflows) usesOf(key string) (n int) {
+	for _, s := range world.NodeStates(x.w).All {
+		for _, u := range s.Usages {
+			if t := &u.Owner.Terms; t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == key {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // keptFree checks that of the devices that reservations name those are free that nobody uses by the reservation, and that no reservation beside cells is why
 // something that is owned cannot be had once all nodes are ready, all devices are well and what was bound meanwhile has ended.
 func (x *gpuWorkflows) keptFree() {
@@ -489,7 +490,7 @@ func (x *gpuWorkflows) keptFree() {
 				users := 0
 				for _, u := range n.Usages {
 					if slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id }) {
-						if users++; u.Owner.Terms.WorkflowKey() != p.Workflow {
+						if users++; u.Owner.Terms.WorkflowKey() != p.Workflow && u.Owner.OfRun() != p.Workflow {
 							x.t.Fatalf("node %s: %s uses %s, which workflow %s has reserved", n.ID, u.ID, id, p.Workflow)
 						}
 					}

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -12,45 +11,50 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// first looks at who keeps what comes free: one workflow at most, and only for a moment one that is not the first of those that may ever fit.
+// first looks at who keeps what comes free: one workflow at most that has lost something, and one at most that waits for all, and only for a moment one that is not the
+// first of those that may ever fit.
 func (w *workflows) first(snap *state.Snapshot) {
-	var keeps *structs.WorkflowRun
-	for r := range snap.Workflows(nil).Alive() {
-		if r.Posted && len(r.Keeps) == 0 || !r.Posted && len(r.Parts) == 0 {
+	for class, posted := range []bool{false, true} {
+		var keeps *structs.WorkflowRun
+		for r := range snap.Workflows(nil).Alive() {
+			if r.Posted != posted || posted && len(r.Keeps) == 0 || !posted && len(r.Parts) == 0 {
+				continue
+			}
+			if keeps != nil {
+				w.fail("workflows %s and %s both keep what comes free", keeps.ID, r.ID)
+			}
+			keeps = r
+		}
+		first := ""
+		if keeps != nil {
+			first = before(snap, keeps, w.now)
+		}
+		if first == "" {
+			w.passed[class] = nil
 			continue
 		}
-		if keeps != nil {
-			w.fail("workflows %s and %s both keep what comes free", keeps.ID, r.ID)
+		switch pair, p := keeps.ID+" before "+first, w.passed[class]; {
+		case p == nil || p.by != w.leader || p.pair != pair || w.leader != nil && w.leader.over:
+			w.passed[class] = &passedOver{w.leader, pair, w.now}
+		case w.now-p.since > passedOverFor:
+			w.fail("what comes free is kept for workflow %s since %s:%s", pair, p.since, whoKeeps(snap))
 		}
-		keeps = r
-	}
-	first := ""
-	if keeps != nil {
-		first = before(snap, keeps, w.now)
-	}
-	if first == "" {
-		w.passed = nil
-		return
-	}
-	switch pair, p := keeps.ID+" before "+first, w.passed; {
-	case p == nil || p.by != w.leader || p.pair != pair || w.leader != nil && w.leader.over:
-		w.passed = &passedOver{w.leader, pair, w.now}
-	case w.now-p.since > passedOverFor:
-		w.fail("what comes free is kept for workflow %s since %s:%s", pair, p.since, whoKeeps(snap))
 	}
 }
 
-// before returns which run is to keep what comes free before the one that does, "nobody" if that is to keep nothing, "" if it is the first: those that have
-// lost parts of their reservations come before those that wait for theirs, whatever their priority. A run that can never fit keeps nothing, and blocks no other.
+// before returns which run is to keep what comes free before the one that does, "nobody" if that is to keep nothing, "" if it is the first: of those that have
+// lost parts of their reservations, or of those that wait for theirs. A run that can never fit keeps nothing, and blocks no other.
 func before(snap *state.Snapshot, keeps *structs.WorkflowRun, now time.Duration) string {
-	var lost []*structs.WorkflowRun
+	var list []*structs.WorkflowRun
 	for r := range snap.Workflows(nil).Alive() {
 		if r.Posted && len(scheduler.LostParts(snap.World(), structs.WorkflowKey(r.Namespace, r.ID))) > 0 {
-			lost = append(lost, r)
+			list = append(list, r)
 		}
 	}
-	byRank(lost)
-	for _, r := range slices.Concat(lost, waiting(snap)) {
+	if byRank(list); !keeps.Posted {
+		list = waiting(snap)
+	}
+	for _, r := range list {
 		if r.ID == keeps.ID {
 			return ""
 		}

@@ -29,9 +29,9 @@ type workflows struct {
 	runs map[string]uint64 // the index of the last run that was acknowledged, by the workflow's key
 	// was is the state before the last entry, passed when a workflow that is not the first was first seen to keep what comes free.
 	was    *state.Snapshot
-	passed *passedOver
-	starts int // of stages that were one plan with all of their instances
-	left   int // for those
+	passed [2]*passedOver // of those that wait, then of those that have lost something
+	starts int            // of stages that were one plan with all of their instances
+	left   int            // for those
 	// decided is the state, by its index, that the start of a stage was decided on, by the seed of its evaluations.
 	decided map[string]uint64
 }

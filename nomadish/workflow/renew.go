@@ -29,7 +29,7 @@ type renewal struct {
 func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, k *keeping) (again bool) {
 	key, now := structs.WorkflowKey(r.Namespace, r.ID), v.d.opts.Clock.Now()
 	simple := !v.d.known(structs.LogWorkflowRenew)
-	kept := k.keeps(r.Workflow.NodePool)
+	kept := k.renews(r.Workflow.NodePool)
 	c := v.known[key]
 	if c != nil && c.Posted && k.lacking[r.Workflow.NodePool] >= maxReserving && now.Sub(c.when) < v.d.opts.Anew {
 		return false
@@ -49,7 +49,7 @@ func (v *reserving) renew(ctx context.Context, snap *state.Snapshot, r *structs.
 	}
 	delete(v.known, key)
 	if len(c.Keeps) > 0 {
-		k.take(r.Workflow.NodePool)
+		k.renewing = withPool(k.renewing, r.Workflow.NodePool)
 		if k.letGo(ctx, k.before(r, false)) {
 			return true
 		}

@@ -82,8 +82,8 @@ func (v *reserving) note(c *state.Changes) {
 		case state.KindWorkflow:
 			was, _ := c.Old.(*structs.WorkflowRun)
 			now, _ := c.New.(*structs.WorkflowRun)
-			if was == nil || !was.Posted || now != nil && now.Posted && structs.PartsEqual(was.Parts, now.Parts) {
-				continue // what is pending binds no reservation
+			if was == nil || !was.Posted || now != nil && now.Posted && structs.PartsEqual(was.Parts, now.Parts) && structs.PartsEqual(was.Keeps, now.Keeps) {
+				continue // what is pending for all of it binds no reservation that was chosen: that of a lower rank is chosen anew as it is
 			}
 			if v.pools[was.Workflow.NodePool] = v.at; len(was.Licenses) > 0 {
 				v.room = v.at
@@ -324,11 +324,12 @@ func licensesShort(snap *state.Snapshot, r *structs.WorkflowRun) string {
 	return strings.Join(short, "; ")
 }
 
-// keeping is who keeps what comes free, as far as a round has seen: of each node pool, and of licenses, the first run that has lost something, or waits, and is
-// not never to fit.
+// keeping is who keeps what comes free, as far as a round has seen: of each node pool the first run that has lost something, and, of this and of licenses, the first
+// that waits, and is not never to fit.
 type keeping struct {
 	v        *reserving
-	pools    map[string]bool
+	renewing map[string]bool // the pools in which what was lost is kept
+	pools    map[string]bool // those in which what waits is
 	licenses bool
 	waiting  map[string]int // how many of each pool wait and may fit, without those that are
 	withheld map[string]int // as they wait for cells of their namespaces, and keep nothing: else these could keep all others from keeping what comes free
@@ -372,9 +373,15 @@ func (k *keeping) freeIn(snap *state.Snapshot, pool string) *scheduler.WorkflowA
 	return free
 }
 
-// keeps reports whether a run keeps what comes free in a pool.
-func (k *keeping) keeps(pool string) bool {
-	return len(k.pools) > 0 && (k.pools[pool] || k.pools[structs.AllNodePool] || pool == structs.AllNodePool)
+// keeps reports whether a run that waits keeps what comes free in a pool.
+func (k *keeping) keeps(pool string) bool { return hasPool(k.pools, pool) }
+
+// renews reports whether a run keeps what comes free in a pool in place of what it has lost.
+func (k *keeping) renews(pool string) bool { return hasPool(k.renewing, pool) }
+
+// hasPool reports whether a pool is among some, or has nodes of one of them.
+func hasPool(of map[string]bool, pool string) bool {
+	return len(of) > 0 && (of[pool] || of[structs.AllNodePool] || pool == structs.AllNodePool)
 }
 
 // add returns what was chosen for a run that waits as far as it may keep it: of what a run of a higher rank keeps nothing. One that waits for cells of its namespace
@@ -383,7 +390,7 @@ func (k *keeping) add(r *structs.WorkflowRun, c scheduler.WorkflowChoice, kept b
 	if c.Never || kept || len(c.Parts)+len(c.Licenses) == 0 {
 		return c
 	}
-	k.take(r.Workflow.NodePool)
+	k.pools = withPool(k.pools, r.Workflow.NodePool)
 	if k.licenses {
 		c.Licenses = nil
 	}
@@ -391,12 +398,13 @@ func (k *keeping) add(r *structs.WorkflowRun, c scheduler.WorkflowChoice, kept b
 	return c
 }
 
-// take has a run keep what comes free in a pool.
-func (k *keeping) take(pool string) {
-	if k.pools == nil {
-		k.pools = map[string]bool{}
+// withPool returns some pools and one more.
+func withPool(of map[string]bool, pool string) map[string]bool {
+	if of == nil {
+		of = map[string]bool{}
 	}
-	k.pools[pool] = true
+	of[pool] = true
+	return of
 }
 
 // releases has runs of lower ranks keep nothing any more that one is to keep now. It reports whether that failed.
@@ -404,11 +412,11 @@ func (k *keeping) releases(ctx context.Context, r *structs.WorkflowRun, c schedu
 	return len(c.Parts) > 0 && k.letGo(ctx, k.before(r, len(c.Licenses) > 0))
 }
 
-// before returns which others keep what a run is to keep: nodes of its pool, or licenses.
+// before returns which others keep what a run is to keep, as it has lost something as they have, or waits as they do: nodes of its pool, or licenses.
 func (k *keeping) before(r *structs.WorkflowRun, licenses bool) func(*structs.WorkflowClaim) bool {
 	return func(o *structs.WorkflowClaim) bool {
 		samePool := o.NodePool == r.Workflow.NodePool || o.NodePool == structs.AllNodePool || r.Workflow.NodePool == structs.AllNodePool
-		return (o.Namespace != r.Namespace || o.ID != r.ID) && (samePool || licenses && !o.Posted && len(o.Licenses) > 0)
+		return (o.Namespace != r.Namespace || o.ID != r.ID) && o.Posted == r.Posted && (samePool || licenses && len(o.Licenses) > 0)
 	}
 }
 

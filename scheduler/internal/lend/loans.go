@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -60,7 +61,7 @@ func LoansOf(w *world.World, key string) *Loans {
 		borrowed, lendable := n.Lends(key)
 		borrows, more = borrows.Plus(borrowed), more.Plus(lendable.Within(idle))
 		if ids, _ := badOf(n, p); len(ids) > 0 {
-			bad = append(bad, badText(n, ids))
+			bad = append(bad, BadText(n, ids))
 		}
 		if Stays(n, c) {
 			leaves = append(leaves, leavesText(n))
@@ -132,8 +133,8 @@ func uses(u *world.Usage, id string) bool {
 	return slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id })
 }
 
-// badText states which GPUs of a node are bad.
-func badText(n *world.NodeState, ids []string) string {
+// BadText states which GPUs of a node are bad.
+func BadText(n *world.NodeState, ids []string) string {
 	name := nameOf(n)
 	if len(ids) == 1 {
 		return "GPU " + ids[0] + " of node " + name + " is bad"
@@ -273,10 +274,10 @@ func addOf(r *structs.WorkflowResources, mhz int64, h world.Resources) {
 }
 
 // Missing returns the nodes of the parts of a reservation that are lost: nodes that are not ready any more, unless a part stays, or gone, or not of its pool any
-// more, or on which it has no cells any more.
+// more, or on which it has no cells any more; and those of parts of which a GPU is bad that the run does not use.
 func Missing(w *world.World, c *structs.WorkflowClaim) (nodes []string) {
 	for i := range c.Parts {
-		if n, known := w.State(c.Parts[i].NodeID); c.Parts[i].Lost || !known || lostWith(n, c) {
+		if n, known := w.State(c.Parts[i].NodeID); c.Parts[i].Lost || !known || lostWith(n, c) || len(reservable.Bad(n, c.Key())) > 0 {
 			nodes = append(nodes, c.Parts[i].NodeID)
 		}
 	}

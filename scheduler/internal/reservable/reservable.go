@@ -38,11 +38,12 @@ func As(e *world.Edit, r *structs.WorkflowReservation, raises bool) (now *struct
 	return &c, ""
 }
 
-// rival reports whether another workflow keeps what comes free, so that one cannot: nodes of its node pool, or licenses.
+// rival reports whether another workflow keeps what comes free, so that one cannot: nodes of its node pool, or licenses. What one keeps in place of what it has lost is
+// beside what the first of those keeps that wait for all.
 func rival(e *world.Edit, c *structs.WorkflowClaim) bool {
 	for key, o := range world.PendingWorkflows(world.Base(e)).All {
 		samePool := o.NodePool == c.NodePool || o.NodePool == structs.AllNodePool || c.NodePool == structs.AllNodePool
-		if key != c.Key() && (samePool || !o.Posted && !c.Posted && len(o.Licenses) > 0 && len(c.Licenses) > 0) {
+		if key != c.Key() && o.Posted == c.Posted && (samePool || !o.Posted && len(o.Licenses) > 0 && len(c.Licenses) > 0) {
 			return true
 		}
 	}
@@ -51,7 +52,7 @@ func rival(e *world.Edit, c *structs.WorkflowClaim) bool {
 
 // partsLack returns what a node has too little of for a part of a reservation that is posted, beyond what the workflow had; "": nothing.
 func partsLack(e *world.Edit, was, c *structs.WorkflowClaim, raises bool) string {
-	trial := e // parts in cells are bound one after the other
+	trial := withoutBad(e, was, c) // parts in cells are bound one after the other
 	keeps := func(nodeID string) bool {
 		return slices.ContainsFunc(c.Parts, func(p structs.WorkflowPart) bool { return p.NodeID == nodeID && !p.Lost })
 	}
@@ -110,9 +111,9 @@ func partLacks(e *world.Edit, beside *Beside, c *structs.WorkflowClaim, p *struc
 		free = FreeWithUsed(n, c.Key())
 	}
 	if !inCells {
-		free = free.Less(Kept(n, func(key string) bool {
-			o := world.WorkflowEdit{E: e}.Claim(key)
-			return key != c.Key() && o != nil && keepsBefore(o, c)
+		free = free.Less(Kept(n, func(p *world.Part) bool {
+			o := world.WorkflowEdit{E: e}.Claim(p.Workflow)
+			return p.Workflow != c.Key() && o != nil && keepsBefore(o, c)
 		}))
 	}
 	if lack := free.Lacks(world.Resources{Amount: amount, Cores: p.Cores, Devices: p.Devices}); lack != "" {
@@ -169,9 +170,9 @@ func Free(n *world.NodeState, key string) world.Resources {
 
 // Kept returns what some workflows keep of what has come free of a node, though they have not all that they want yet: what others may not reserve for which
 // they keep it.
-func Kept(n *world.NodeState, by func(key string) bool) (sum world.Resources) {
+func Kept(n *world.NodeState, by func(*world.Part) bool) (sum world.Resources) {
 	for _, p := range n.Parts() {
-		if p.Pending && by(p.Workflow) {
+		if p.Pending && by(&p) {
 			sum = sum.Plus(p.Idle)
 		}
 	}

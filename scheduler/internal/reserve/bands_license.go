@@ -45,6 +45,28 @@ func (p *preemption) takeLicenses(of []structs.RequestedLicense, parts []structs
 	return true
 }
 
+// takeLicenses has those of lower bands leave for a reservation in cells who return licenses that it lacks, beside those who leave the cells. It reports whether they
+// return enough: else nothing changes.
+func (o *Choice) takeLicenses(c *chooser, of []structs.RequestedLicense) bool {
+	if c.bands.Config == nil {
+		return false
+	}
+	p := &preemption{chooser: c}
+	for _, st := range o.Stops {
+		if u, counts := world.Usages(c.w).Get(st.AllocID); counts {
+			p.leavers = append(p.leavers, leaver{u, st})
+		}
+	}
+	if !p.takeLicenses(of, o.Parts) {
+		return false
+	}
+	o.Preempts, o.Stops, o.Jobs = len(o.Stops) == 0, nil, nil
+	for _, l := range p.leavers {
+		o.stop(l.use, l.stop)
+	}
+	return true
+}
+
 // returnLicenses counts what a usage has of licenses as returned.
 func returnLicenses(e *world.Edit, u *world.Usage) {
 	if !u.IsSuspended {

@@ -16,7 +16,7 @@ func FreeAtMost(w *world.World, pool string, bands Bands) (sum workflow.Amounts,
 	}
 	for _, n := range world.NodeStates(w).All {
 		if n.Node != nil && n.Node.Ready() && n.Node.InPool(pool) {
-			sum = sum.Plus(amounts(reservable.Free(n, "").Less(reservable.Kept(n, func(string) bool { return true }))))
+			sum = sum.Plus(amounts(reservable.Free(n, "").Less(reservable.Kept(n, func(*world.Part) bool { return true }))))
 		}
 	}
 	return sum, true

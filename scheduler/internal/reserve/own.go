@@ -133,7 +133,7 @@ func renewAround(x *chooser, c *structs.WorkflowClaim, stages []Stage, rule work
 	if len(raised) == 0 {
 		return out, false
 	}
-	around := chooser{w: w, e: w.Edit(), key: x.key, pool: x.pool, bands: x.bands, taken: map[int]bool{}, kept: x.kept, inPlace: true}
+	around := chooser{w: w, e: w.Edit(), key: x.key, pool: x.pool, bands: x.bands, taken: map[int]bool{}, kept: x.kept, renews: true, inPlace: true, bad: x.bad}
 	out = around.renewed(c, stages, rule, true)
 	if out.Missing != "" || plain.Missing == "" && !sumOf(out.Parts).Fits(sumOf(plain.Parts)) {
 		return out, false

@@ -76,7 +76,7 @@ func (l *left) split(packed []workflow.Part) (kept []structs.WorkflowPart, more 
 
 // Renewal is how what was lost of a reservation is reserved anew.
 type Renewal struct {
-	// Kept: another workflow keeps what comes free, as for [Choose].
+	// Kept: another workflow keeps what comes free in place of what it has lost: this one takes nothing of that.
 	Kept bool
 	// Simple: instances that run without a claim stay so, and nothing is kept.
 	Simple bool
@@ -86,20 +86,23 @@ type Renewal struct {
 // beside what is left of it, on nodes where that is free, or is where some of the bands leave (part 5, "A lost node's part is reserved anew"); else as it is,
 // with what is missing, and where what comes free is kept for that. What runs without a claim in what has not been lost uses it from then on all the same.
 func Renew(w *world.World, c *structs.WorkflowClaim, stages []Stage, rule workflow.Reserve, how Renewal, bands Bands) Choice {
-	x := chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}, kept: how.Kept}
-	out := x.renewed(c, stages, rule, how.Kept || how.Simple)
+	on := &chooser{w: w, e: w.Edit(), key: c.Key(), pool: c.NodePool, bands: bands, taken: map[int]bool{}, kept: how.Kept, renews: true}
+	x, is, out := badOf(c, on, stages).renewed(stages, rule, how.Kept || how.Simple)
+	if out.Missing != "" {
+		out.Parts = c.Parts
+	}
 	if how.Simple {
 		return out
 	}
 	if out.Missing == "" && structs.PartsEqual(out.Parts, c.Parts) { // nothing was lost
-		out.Claims = raisable(&x, c, stages)
+		out.Claims = raisable(x, is, stages)
 		return out
 	}
-	if around, ok := renewAround(&x, c, stages, rule, &out); ok {
+	if around, ok := renewAround(x, is, stages, rule, &out); ok {
 		return around
 	}
 	if out.Missing != "" {
-		out.Claims = raisable(&x, c, stages)
+		out.Claims = raisable(x, is, stages)
 	}
 	return out
 }
@@ -118,7 +121,10 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 	for _, p := range c.Parts {
 		i, ready := at[p.NodeID]
 		if !ready || p.Lost {
-			if names = append(names, nodeName(x.w, p.NodeID)); ready {
+			if x.bad[p.NodeID] == "" {
+				names = append(names, nodeName(x.w, p.NodeID))
+			}
+			if ready {
 				lostAt = append(lostAt, i)
 			}
 			continue
@@ -126,7 +132,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 		has.add(p, i, x.free[i])
 		x.taken[i] = true // one part of a node is enough
 	}
-	if len(names) == 0 {
+	if len(names)+len(x.bad) == 0 {
 		return out
 	}
 	r, err := x.request(stages, rule)
@@ -142,7 +148,7 @@ func (x *chooser) renewed(c *structs.WorkflowClaim, stages []Stage, rule workflo
 		}
 	}
 	if why != "" {
-		out.Missing = lostText(names) + ", and " + why
+		out.Missing = x.bad.lost(names) + ", and " + why
 		if kept || limited(x, &r) { // what comes free beside cells is of no use
 			return out
 		}

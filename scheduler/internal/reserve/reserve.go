@@ -56,8 +56,8 @@ type Choice struct {
 	Needs workflow.Amounts
 }
 
-// Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow keeps what comes free: this one takes nothing of
-// that, but within cells of its namespace, and waits then if it cannot have all at once. bands are from whom it takes what is not free.
+// Choose returns what a workflow of a node pool reserves for its stages. kept reports that another workflow that waits keeps what comes free: this one takes nothing of
+// that, but within cells of its namespace, and waits then if it cannot have all at once. Nor does it of what is kept in place of what others have lost. bands are from whom it takes what is not free.
 func Choose(w *world.World, key, pool string, stages []Stage, rule workflow.Reserve, kept bool, bands Bands) Choice {
 	if n := instancesOf(stages); n > structs.MaxWorkflowInstances { // of a workflow that was stored before it was bounded
 		return Choice{Missing: fmt.Sprintf(tooManyText, n, structs.MaxWorkflowInstances), Never: true}
@@ -179,7 +179,7 @@ func (c *chooser) choose(r *request) (out Choice, apart bool) {
 // chooseBy is choose with what is required within nodes, if that is heeded, or without.
 func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 	out, inCells := c.packInCells(r)
-	if inCells && r.licenses.missing == "" && r.rule.Check(out.Enlarged) == nil {
+	if inCells && r.rule.Check(out.Enlarged) == nil && (r.licenses.missing == "" || out.takeLicenses(c, r.licenses.of)) {
 		out.Licenses = r.licenses.of
 		return out, false
 	}
@@ -247,10 +247,12 @@ type chooser struct {
 	mayHold        func(i int, list []within) bool // whether a node has a free cell for each of what is required; nil: each is taken to have
 	holding        int                             // how often mayHold has changed
 	jobs           []structs.WorkflowClaimJob      // of the running stage
-	kept           bool                            // another workflow keeps what comes free, which is not to be had
+	// kept: another workflow keeps what comes free, which is not to be had. renews: what was lost is reserved anew, and kept is of others that have lost something.
+	kept, renews bool
 	// inPlace: instances that run in the reservation are packed where they are, where nothing is reserved yet, too; placed: only in what is left of it. Neither:
 	// only on nodes that take no work. staying: there are such nodes.
 	inPlace, placed, staying bool
+	bad                      badTexts
 }
 
 // list lists the ready nodes of the pool, and those on which a part of the reservation stays: nothing more is reserved of these.
@@ -292,7 +294,7 @@ func (c *chooser) list() {
 		}
 		empty = append(empty, most)
 		for _, p := range n.Parts() {
-			if p.Workflow != c.key && !p.Pending {
+			if p.Workflow != c.key && (!p.Pending || p.Renews) {
 				most = most.Less(p.Total)
 			}
 		}
@@ -312,10 +314,13 @@ func (c *chooser) freeOn(n *world.NodeState) world.Resources {
 	if c.inPlace {
 		free = reservable.FreeWithUsed(n, c.key)
 	}
-	if c.kept {
-		free = free.Less(reservable.Kept(n, func(by string) bool { return by != c.key }))
-	}
-	return free
+	return free.Less(reservable.Kept(n, func(p *world.Part) bool {
+		before := p.Renews && c.kept // what is lost is reserved anew before what waits for all
+		if !c.renews {
+			before = p.Renews || c.kept
+		}
+		return before && p.Workflow != c.key
+	}))
 }
 
 // besideSlots returns what may be reserved of so much of each node without what is given to projects. The slots that are not given are taken where most is

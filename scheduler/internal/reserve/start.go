@@ -6,6 +6,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -85,8 +86,9 @@ func (t *taking) parts() (out []workflow.PartState) {
 		}
 		t.nodes = append(t.nodes, n)
 		p, _ := n.Part(t.key)
-		most := amounts(p.Total.Less(p.Used))
-		state := workflow.PartState{Idle: amounts(p.Idle).Plus(besideParts(n, &p)), Most: &most}
+		bad := world.Resources{Devices: len(reservable.Bad(n, t.key))}
+		most := amounts(p.Total.Less(p.Used).Less(bad))
+		state := workflow.PartState{Idle: amounts(p.Idle.Less(bad)).Plus(besideParts(n, &p)), Most: &most}
 		for _, u := range n.Usages {
 			if u.Owner.Terms.BorrowsFrom() != t.key {
 				continue

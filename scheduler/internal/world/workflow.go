@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -97,15 +98,10 @@ type Part struct {
 	Beside, Borrowed Resources
 }
 
-// compareParts orders the parts of a node: those that are pending come last.
+// compareParts orders the parts of a node: those that are pending come last, of these first what is in place of what was lost.
 func compareParts(a, b Part) int {
-	switch {
-	case a.Pending == b.Pending:
-		return strings.Compare(a.Workflow, b.Workflow)
-	case a.Pending:
-		return 1
-	}
-	return -1
+	rank := func(p *Part) int { return slices.Index([]bool{!p.Pending, p.Renews, true}, true) }
+	return cmp.Or(rank(&a)-rank(&b), strings.Compare(a.Workflow, b.Workflow))
 }
 
 // Part returns what a workflow's reservation holds of the node.
@@ -164,6 +160,7 @@ func (n *NodeState) recount() {
 		left := p.Total.Less(p.Used)
 		if p.Pending { // what others have reserved comes free only with the end of their runs
 			p.Idle = left.Within(beside).Within(keeps)
+			beside, keeps = beside.Less(left), keeps.Less(p.Idle)
 			continue
 		}
 		p.Idle, p.Beside = left.Less(p.Lent), borrowed[i].Within(left).Less(p.Lent)
@@ -267,7 +264,8 @@ func Workflows(w *World) *Tree[string, *structs.WorkflowClaim] { return &w.workf
 // Claim returns the reservation of a workflow as the edit has it; nil: it has none.
 func (x WorkflowEdit) Claim(key string) *structs.WorkflowClaim { return x.E.w.Workflow(key) }
 
-// PendingWorkflows are the reservations that keep what comes free, by their keys: one at most of each node pool, and one at most of them with licenses.
+// PendingWorkflows are the reservations that keep what comes free, by their keys: of each node pool one at most in place of what it has lost, and one at most of those
+// that wait for all of theirs; of these one at most with licenses.
 func PendingWorkflows(w *World) *Tree[string, *structs.WorkflowClaim] { return &w.pending }
 
 // WorkflowEdit is an Edit as what changes workflows' reservations, and looks at them.
