@@ -50,7 +50,7 @@ var guides = []struct {
 	{"servers", threeServers, []string{"three-servers.md", "servers.md", "clients.md"}},
 	{"projects", thisWeek, []string{"projects.md"}},
 	{"virtual-clusters", daysToCome, []string{"virtual-clusters.md"}},
-	{"workflows", shortSimulations, []string{"workflows.md", "../../README.md"}},
+	{"workflows", shortSimulations, []string{"../reference/workflows-api.md", "workflows.md", "../../README.md"}},
 }
 
 // ownTests are the guides whose commands other tests of this package run.
@@ -113,7 +113,7 @@ func TestEveryCommand(t *testing.T) {
 		t.Fatalf("%d guides: %v", len(files), err)
 	}
 	seen := map[string]bool{}
-	for _, file := range append(files, root+"README.md") {
+	for _, file := range append(files, root+"README.md", root+"docs/reference/workflows-api.md") {
 		page, err := filepath.Rel(root+"docs/guides", file)
 		if err != nil {
 			t.Fatal(err)

@@ -73,7 +73,7 @@ const inScripts = "nomadish() { if [ \"$1\" = monitor ]; then local code=0; time
 func (a *terminal) follow(page string) {
 	a.t.Helper()
 	for _, b := range blocksOf(a.t, page) {
-		if b.language == "json" && b.file != "" {
+		if strings.HasPrefix(b.file, "/") {
 			a.answers(page, b)
 		} else if b.file != "" {
 			a.file(b.file, b.text)
