@@ -50,7 +50,7 @@ var guides = []struct {
 	{"servers", threeServers, []string{"three-servers.md", "servers.md", "clients.md"}},
 	{"projects", thisWeek, []string{"projects.md"}},
 	{"virtual-clusters", daysToCome, []string{"virtual-clusters.md"}},
-	{"workflows", shortSimulations, []string{"../reference/workflows-api.md", "workflows.md", "../../README.md"}},
+	{"workflows", ownDirectory, []string{"../reference/workflows-api.md", "workflows.md", "../../README.md"}},
 }
 
 // ownTests are the guides whose commands other tests of this package run.
@@ -95,8 +95,11 @@ func twoRegions(a *terminal) {
 	}
 }
 
-// shortSimulations has the replays of pages take minutes of virtual time instead of hours.
-func shortSimulations(a *terminal) { a.names["6h"] = "10m" }
+// ownDirectory has the example of workflows.md pass its files on in a directory of the test, and the replay take minutes of virtual time, not hours.
+func ownDirectory(a *terminal) {
+	a.names["-var seconds=3"] = "-var seconds=3 -var dir=" + filepath.Join(a.dir, "chip")
+	a.names["6h"] = "10m"
+}
 
 // commandOfPage finds commands in what a page shows of a terminal or a file.
 var commandOfPage = regexp.MustCompile(`(?m)^ *(?:\$ )?nomadish [a-z]`)
