@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	documentedBlock = regexp.MustCompile("(?ms)^ *```[a-z]*\n(.*?)^ *```$")
+	documentedBlock = regexp.MustCompile("(?ms)^ *```[^`\n]*\n(.*?)^ *```$")
 	// documentedLine finds commands that a terminal or a script shows, which may go on in the next line.
 	documentedLine = regexp.MustCompile(`(?m)^ *(?:\$ )?nomadish ((?:[^\n]*\\\n)*[^\n]*)$`)
 	// documentedSpan finds those within a text, of which less may be written.
@@ -113,7 +113,7 @@ func misdocumented(line string, whole bool) string {
 }
 
 var (
-	documentedFile = regexp.MustCompile("(?ms)^ *```hcl\n(.*?)^ *```$")
+	documentedFile = regexp.MustCompile("(?ms)^ *```hcl(?: \\S+)?\n(.*?)^ *```$")
 	documentedWord = regexp.MustCompile(`(?m)^ *[a-z_]+`)
 )
 

@@ -3,7 +3,8 @@
 // Its tests are in a folder for each feature, and must never import what is inside.
 //
 //	harness    what the tests share: the binary, agents and servers, the command line, waiting
-//	jobs       jobs, tasks and their files, as users and Nomad's clients see them; the guides' terminals
+//	jobs       jobs, tasks and their files, as users and Nomad's clients see them
+//	guides     the commands and files of README.md, docs/guides and examples
 //	gpu        GPUs, their health, the topology of nodes and racks
 //	queue      the queue, explanations and forecasts, gangs, preemption
 //	tenants    namespaces, node pools, virtual clusters and their cells

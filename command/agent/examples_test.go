@@ -52,7 +52,7 @@ func TestExampleLayouts(t *testing.T) {
 	}
 }
 
-var wholeFile = regexp.MustCompile("(?ms)^```hcl\n(name .*?)^```$")
+var wholeFile = regexp.MustCompile("(?ms)^```hcl[^\n]*\n(name .*?)^```$")
 
 // The files of agents that guides show whole are complete: the agent starts with them on an address that others reach, and it does not without
 // client certificates or the keys of gossip.

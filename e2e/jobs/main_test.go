@@ -1,4 +1,4 @@
-// Package jobs tests jobs, tasks and their files, as users and Nomad's clients see them, and runs the terminals of guides.
+// Package jobs tests jobs, tasks and their files, as users and Nomad's clients see them.
 package jobs
 
 import (
