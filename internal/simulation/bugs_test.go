@@ -116,7 +116,7 @@ func TestPlantedBugsOfWorkflowsAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, seed := range []uint64{8, 9, 16} {
+			for _, seed := range []uint64{8, 9, 16, 32, 57} {
 				_, err := run(seed, bug.seams, 1500, 50)
 				failure := &Failure{}
 				if !errors.As(err, &failure) {
