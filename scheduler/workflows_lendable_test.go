@@ -166,7 +166,7 @@ func TestLendsNoMoreBecause(t *testing.T) {
 	l.claim.LendMax = &structs.WorkflowResources{Licenses: map[string]int64{"vcs": 2}}
 	l.set()
 	l.others("a", "u", 10)
-	l.waitsAs("which lends no more at once than lend_max states, licenses = { vcs = 2 }")
+	l.waitsAs("which lends no more at once than lend_max states, licenses = { vcs = 2 }, and this job requests that license, too")
 }
 
 // TestReservedBeyondCount: what a workflow has reserved of a license and there is not any more, as the count was lowered, is lost: it neither idles nor can be lent.
