@@ -35,6 +35,7 @@ type ledger struct{ e *Edit }
 func (e *Edit) LostClaims() (ids []string) {
 	e.loseGangs()
 	ids, e.claims.lost = e.claims.lost, nil
+	slices.Sort(ids) // they were noted in the order of maps, and every server is to change their rows in one order
 	return ids
 }
 
