@@ -137,6 +137,34 @@ func TestGangReclaimedForClaims(t *testing.T) {
 	}
 }
 
+// TestGangOfNodeNotReadyKeepsItsCells: a member on a node that is not ready counts as guaranteed use (semantics part 2), and has nothing there that another could use: nobody
+// takes the bound cells of the others, not even where the gang is walked first.
+func TestGangOfNodeNotReadyKeepsItsCells(t *testing.T) {
+	x := newTenants(t, gives(t, "a", "pcie", 3), eightGPUs("n1"), eightGPUs("n2"), eightGPUs("n3"))
+	x.wantClasses("the gang", x.decide("a", "gang", 3, 2, gang(0), func(j *structs.Job) {
+		j.Constraints = append(j.Constraints, &structs.Constraint{Operand: structs.ConstraintDistinctHosts})
+	}), 3, 0)
+	x.decide("b", "flood", 18, 1)
+	members := func() (list []*world.Usage) {
+		for _, u := range world.Usages(x.pass.World()).All {
+			if u.Owner.Job == "gang" {
+				list = append(list, u)
+			}
+		}
+		return list
+	}
+	for _, id := range []string{"n2", "n3", "n1"} {
+		e := x.pass.World().Edit()
+		e.UpsertNode(eightGPUs(id, func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible }))
+		away := map[string]bool{id: true}
+		for _, u := range members() {
+			if got := world.Protected(e, u); got == away[u.NodeID] {
+				t.Errorf("while %s is not ready, the member on %s is protected: %v", id, u.NodeID, got)
+			}
+		}
+	}
+}
+
 // gangClusterOf is a cluster of two nodes with a gang of so many one-GPU members, and what its namespace owns.
 func gangClusterOf(t *testing.T, count int, change ...func(*structs.Job)) (c *cluster, own func(level string, cells int), guaranteed func() int) {
 	t.Helper()
