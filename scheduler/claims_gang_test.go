@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/nomadish/nomadish/scheduler"
@@ -162,6 +163,36 @@ func TestGangOfNodeNotReadyKeepsItsCells(t *testing.T) {
 				t.Errorf("while %s is not ready, the member on %s is protected: %v", id, u.NodeID, got)
 			}
 		}
+	}
+}
+
+// TestGangOfVacatedRackGoesWhole: the rack of two members is not whole while one of its nodes is not ready. Another namespace claims the node that is left of it: the member
+// there goes, and with it all of its gang, also the one whose cell is bound.
+func TestGangOfVacatedRackGoesWhole(t *testing.T) {
+	node := func(id, rack string, change ...func(*structs.Node)) *structs.Node {
+		return eightGPUs(id, append(change, func(n *structs.Node) { n.Meta["rack"] = rack })...)
+	}
+	chain := chainOf(t)
+	x := newTenants(t, func(e *scheduler.Edit) {
+		e.SetQuotas("a", []world.Quota{{Chain: chain, Level: "rack", Size: 2, Count: 1, Order: 1}, {Chain: chain, Level: "node", Count: 1, Order: 1}})
+		e.SetQuotas("b", []world.Quota{{Chain: chain, Level: "node", Count: 1, Order: 2}})
+	}, node("n1", "r1"), node("n2", "r1"), node("n3", "r2"), node("n4", "r2"))
+	x.wantClasses("the gang", x.decide("a", "gang", 3, 8, gang(0)), 3, 0)
+	var on []string
+	for _, u := range world.Usages(x.pass.World()).All {
+		on = append(on, u.NodeID)
+	}
+	if slices.Sort(on); !slices.Equal(on, []string{"n1", "n3", "n4"}) {
+		t.Fatalf("the gang is on %v", on)
+	}
+	e := x.pass.World().Edit()
+	ineligible := func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible }
+	e.UpsertNode(node("n2", "r1", ineligible))
+	e.UpsertNode(node("n3", "r2", ineligible))
+	x.pass = scheduler.NewPass(e.World())
+	plan := x.decide("b", "owner", 1, 8)
+	if x.wantClasses("the owner", plan, 1, 0); preemptedBy(plan) != 3 {
+		t.Errorf("%d of the gang of 3 are preempted", preemptedBy(plan))
 	}
 }
 
