@@ -30,8 +30,7 @@ type ownerUse struct {
 // ledger is an Edit as what changes what is owned and bound of it.
 type ledger struct{ e *Edit }
 
-// LostClaims returns the allocations, by ID, that have lost their claim since the last call: they run on, opportunistic, and
-// the World counts them so. Whoever keeps their rows changes these.
+// LostClaims returns the allocations, by ID, that have lost their claim since the last call: they run on, opportunistic, and the World counts them so.
 func (e *Edit) LostClaims() (ids []string) {
 	e.loseGangs()
 	ids, e.claims.lost = e.claims.lost, nil
