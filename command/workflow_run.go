@@ -160,6 +160,9 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 			nodes = append(nodes, []string{name, mhzText(beside), strconv.Itoa(part.Cores), ui.MiB(part.MemoryMB), diskCell(part.DiskMB), devices})
 		}
 		ui.Table(e.out, withoutEmpty(nodes, 1))
+		if more := enlargedBy(p); more != "" {
+			e.printf("\nThat is more than \"Reserved\" by %s, as the instances of the stages do not pack into less.\n", more)
+		}
 		if p.Leaving > 0 {
 			e.printf("\n%s without a claim in the cells of its namespace would leave:\n", plural(p.Leaving, "instance"))
 		}
@@ -172,6 +175,20 @@ func (r workflowReader) printPlan(p *structs.WorkflowPlan) {
 	if p.Alive > 0 {
 		e.printf("\nRun %d has not ended: the workflow cannot be run before `nomadish workflow cancel %s` or its end. Whether it would start at once then\nis not known: others may take what comes free.\n", p.Alive, shellWord(p.ID))
 	}
+}
+
+// enlargedBy states by how much more is reserved than was to be, so that all stages pack into it; "": not more. Whole cores serve those that request MHz.
+func enlargedBy(p *structs.WorkflowPlan) string {
+	var sum structs.WorkflowResources
+	for i := range p.Packing {
+		part := &p.Packing[i]
+		sum.Cores, sum.MemoryMB, sum.GPUs = sum.Cores+int64(part.Cores), sum.MemoryMB+part.MemoryMB, sum.GPUs+int64(part.Devices)
+	}
+	more := structs.WorkflowResources{Cores: max(0, sum.Cores-p.Reserved.Cores), MemoryMB: max(0, sum.MemoryMB-p.Reserved.MemoryMB), GPUs: max(0, sum.GPUs-p.Reserved.GPUs)}
+	if more.Cores+more.MemoryMB+more.GPUs == 0 {
+		return ""
+	}
+	return amountText(more)
 }
 
 // printLeavers prints whose instances would leave for a reservation.

@@ -494,7 +494,7 @@ func TestWorkflowPlanColumns(t *testing.T) {
 		Max: cores, Sum: cores, Reserved: cores, Posted: true, Packing: []structs.WorkflowPart{{CPU: 8000, Cores: 8, MemoryMB: 100}}, MHzPerCore: 1000, Nodes: []string{"node-1"}}
 	var out strings.Builder
 	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
-	if got := out.String(); strings.Contains(got, "MHz") || strings.Contains(got, "GPUs") || strings.Contains(got, "CPU") || strings.Contains(got, "Licenses") || strings.Contains(got, "Disk") {
+	if got := out.String(); strings.Contains(got, "is more than") || strings.Contains(got, "MHz") || strings.Contains(got, "GPUs") || strings.Contains(got, "CPU") || strings.Contains(got, "Licenses") || strings.Contains(got, "Disk") {
 		t.Error(got)
 	}
 	wants(t, out.String(), "Stage", "Cores", "node-1")
@@ -513,6 +513,10 @@ func TestWorkflowPlanColumns(t *testing.T) {
 	plan.Reserved.CPU, plan.Reserved.DiskMB, plan.Packing[0].CPU, plan.Packing[0].DiskMB = 700, 300, 8700, 300
 	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
 	wants(t, strings.Join(strings.Fields(out.String()), " "), "Reserved 700 MHz 8 100 MiB 300 MiB", "Node CPU Cores Memory Disk node-1 700 MHz 8 100 MiB 300 MiB")
+	out.Reset()
+	plan.Packing = append(plan.Packing, structs.WorkflowPart{CPU: 2000, Cores: 2, MemoryMB: 50})
+	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
+	wants(t, out.String(), "That is more than \"Reserved\" by 2 cores, 50 MiB, as the instances of the stages do not pack into less.")
 	out.Reset()
 	plan.Alive, plan.Packing, plan.Posted = 3, nil, false
 	workflowReader{&env{printer: printer{out: &out, now: time.Now}}}.printPlan(&plan)
