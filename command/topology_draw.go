@@ -117,6 +117,11 @@ func (p *topologyPrinter) reservedCells() map[structs.FreeCells]int {
 				for _, kid := range c.Cells {
 					look(kid)
 				}
+				for _, d := range c.Members { // each that is free is a cell of its own
+					if flows[d.ID] != "" && d.Healthy && !d.InUse() {
+						out[structs.FreeCells{Device: d.Device, Level: d.Level, Size: 1}]++
+					}
+				}
 				return
 			}
 			if kinds := kindsIn(c, nil); len(kinds) == 1 && len(flowsIn(c, flows)) > 0 {
@@ -439,6 +444,9 @@ func (p *topologyPrinter) device(d *structs.DeviceView, mixed bool, owner struct
 	}
 	if !d.Healthy {
 		parts = append(parts, p.e.style.Red(strings.TrimSuffix("bad: "+d.HealthDescription, ": ")))
+	}
+	if by := p.flows[d.ID]; by != "" && d.Healthy && !d.InUse() {
+		parts = append(parts, p.e.style.Yellow("reserved by workflow "+by))
 	}
 	if len(d.Usages) > 0 {
 		users := make([]string, 0, len(d.Usages))

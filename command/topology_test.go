@@ -247,13 +247,13 @@ func TestReservationsAreShown(t *testing.T) {
 		gpus[0].Usages = []*structs.DeviceUsage{{AllocID: "a", JobID: "j", Name: "j.g[0]", Share: structs.DeviceShareWhole}}
 	})
 	gpus.Workflows = []*structs.ReservedPart{
-		{Namespace: "default", Workflow: "chip", DeviceIDs: []string{"dgx-1-gpu-2", "dgx-1-gpu-3", "dgx-1-gpu-4"}},
+		{Namespace: "default", Workflow: "chip", DeviceIDs: []string{"dgx-1-gpu-1", "dgx-1-gpu-2", "dgx-1-gpu-3", "dgx-1-gpu-4"}},
 		{Namespace: "team", Workflow: "next", Pending: true, DeviceIDs: []string{"dgx-1-gpu-5"}},
 	}
-	gpus.FreeCells = []structs.FreeCells{{Device: "nvidia/gpu/H100", Level: "pcie", Size: 2, Count: 2}}
+	gpus.FreeCells = []structs.FreeCells{{Device: "nvidia/gpu/H100", Level: "pcie", Size: 2, Count: 2}, {Device: "nvidia/gpu/H100", Level: "gpu", Size: 1, Count: 1}}
 	drawn := newFake(t).on("GET /v1/topology", siteOf(gpus)).run(t, "topology").out
-	wants(t, drawn, "pcie-1  free cell of 2  reserved by workflow chip\n", "pcie-2  free cell of 2  1 of them reserved by workflow chip\n", "Reserved by Workflows")
-	if got := strings.Join(strings.Fields(drawn), " "); !strings.Contains(got, "pcie 2 2 nvidia/gpu/H100 2") {
+	wants(t, drawn, "pcie-1  free cell of 2  reserved by workflow chip\n", "pcie-2  free cell of 2  1 of them reserved by workflow chip\n", "dgx-1-gpu-1  reserved by workflow chip\n", "Reserved by Workflows")
+	if got := strings.Join(strings.Fields(drawn), " "); !strings.Contains(got, "pcie 2 2 nvidia/gpu/H100 2 gpu 1 1 nvidia/gpu/H100 1") {
 		t.Errorf("which free cells are reserved is not counted: %s", drawn)
 	}
 	var nodes []*structs.TopologyNode
