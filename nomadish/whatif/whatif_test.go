@@ -332,6 +332,37 @@ func TestDisplaced(t *testing.T) {
 	}
 }
 
+// TestUntilDrained: where nothing waits, both futures are run until a drain among the changes is through and what it displaced runs again, and no further than
+// the horizon.
+func TestUntilDrained(t *testing.T) {
+	l := fullNode(t)
+	l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node("node-1", 1000), Time: now.UnixNano(), EvalSeed: "f"})
+	drain := &structs.WhatIfDrain{Node: "node-0", DrainSpec: structs.DrainSpec{Deadline: 10 * time.Second}}
+	for after, horizon := range map[time.Duration]time.Duration{0: 0, 30 * time.Minute: 0, time.Minute: 65 * time.Second} {
+		w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Horizon: horizon, Changes: []*structs.WhatIfChange{{Drain: drain, After: after}}}, Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, x := now.Add(after+10*time.Second).UnixNano(), w.After.Displaced
+		if horizon > 0 {
+			if w.Until != now.Add(horizon).UnixNano() || len(x) != 0 {
+				t.Errorf("with a horizon of %s: until %s, displaced %+v", horizon, time.Unix(0, w.Until).UTC(), x)
+			}
+			continue
+		}
+		if len(x) != 1 || x[0].Name != "low.g[0]" || x[0].For != "drained" || x[0].Time < left || x[0].Back < x[0].Time || x[0].Back > w.Until {
+			t.Errorf("after %s: until %s, displaced %+v", after, time.Unix(0, w.Until).UTC(), x)
+		}
+		if late := now.Add(after + time.Minute); time.Unix(0, w.Until).After(late) { // it is through long before
+			t.Errorf("after %s: until %s", after, time.Unix(0, w.Until).UTC())
+		}
+	}
+	lost := []*structs.WhatIfChange{{Drain: drain}, {Lose: "node-0", After: time.Second}}
+	if w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: lost}, Options{Now: now}); err != nil || time.Unix(0, w.Until).After(now.Add(time.Minute)) {
+		t.Errorf("a node that is lost while it is drained: %v, until %s", err, time.Unix(0, w.Until).UTC())
+	}
+}
+
 // TestShortfallOfWorkflow: what waits for a part of its workflow's reservation is a shortfall of the workflow.
 func TestShortfallOfWorkflow(t *testing.T) {
 	l := testcluster.New(1, state.Options{})
