@@ -363,6 +363,19 @@ func TestUntilDrained(t *testing.T) {
 	}
 }
 
+// TestNothingWaits: where nothing waits, the figures are those of the instant at which both futures begin and end.
+func TestNothingWaits(t *testing.T) {
+	l := fullNode(t)
+	more := &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Like: "node-0"}}
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{more}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := w.Before.Mean, w.After.Mean; w.Until != w.Time || len(w.Groups) != 0 || a.CPU != 1 || b.CPU != 0.5 || a.From != w.Time || a.Memory <= b.Memory {
+		t.Errorf("until %s: %+v; %+v", time.Unix(0, w.Until).UTC(), a, b)
+	}
+}
+
 // TestShortfallOfWorkflow: what waits for a part of its workflow's reservation is a shortfall of the workflow.
 func TestShortfallOfWorkflow(t *testing.T) {
 	l := testcluster.New(1, state.Options{})
