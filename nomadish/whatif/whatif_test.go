@@ -18,6 +18,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/project"
 	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
 	"github.com/nomadish/nomadish/nomadish/endpoint/workflow"
+	"github.com/nomadish/nomadish/nomadish/forecast"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -375,6 +376,58 @@ func TestNothingWaits(t *testing.T) {
 		t.Errorf("until %s: %+v; %+v", time.Unix(0, w.Until).UTC(), a, b)
 	}
 }
+
+// TestChangedJob: all instances that a changed job then waits for are followed: of a job that waits and gets more of them, also later, and of one that runs and
+// whose instance is replaced.
+func TestChangedJob(t *testing.T) {
+	l := fullNode(t)
+	config := structs.DefaultSchedulerConfiguration()
+	l.Put(t, &structs.SchedulerConfigEntry{Config: config})
+	register := func(j *structs.Job) {
+		l.Put(t, &structs.JobRegisterEntry{Job: j, Eval: structs.NewEval("eval-"+j.ID, j, structs.EvalTriggerJobRegister, now.UnixNano()), Time: now.UnixNano()})
+	}
+	register(fullJob("waits", 50))
+	settled := forecast.NewFuture(l.Store, forecast.FutureOptions{Now: now, IDs: "settled"}) // what waits has been decided
+	defer settled.Close()
+	if err := settled.Run(t.Context(), now, func() error { return nil }, func() bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	two, heavier := fullJob("waits", 50), fullJob("low", 20)
+	two.TaskGroups[0].Count = 2
+	heavier.TaskGroups[0].Tasks[0].Resources.CPU = 1500
+	at := func(hours int) int64 { return now.Add(time.Duration(hours) * time.Hour).UnixNano() }
+	add := &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Node: testcluster.Node("large", 1500)}, After: 3 * time.Hour}
+	for name, c := range map[string]struct {
+		change     *structs.WhatIfChange
+		group      string
+		waits      int
+		first, all int64
+		verdict    string
+	}{
+		"more":                {&structs.WhatIfChange{Job: two}, "waits", 2, at(1), at(2), structs.WhatIfLater},
+		"more, later":         {&structs.WhatIfChange{Job: two, After: 10 * time.Minute}, "waits", 2, at(1), at(2), structs.WhatIfLater},
+		"more, once one runs": {&structs.WhatIfChange{Job: two, After: 70 * time.Minute}, "waits", 2, at(1), at(2), structs.WhatIfLater},
+		"replaced":            {&structs.WhatIfChange{Job: heavier}, "low", 1, at(3), at(3), structs.WhatIfNew},
+	} {
+		w, err := Run(t.Context(), settled.Store(), &structs.WhatIfRequest{Latest: true, Changes: []*structs.WhatIfChange{c.change, add}}, Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, g := range w.Groups {
+			t.Logf("%s: %s %s %+v %+v", name, g.JobID, g.Verdict, g.Before, g.After)
+			if g.JobID == c.group && g.After != nil && g.After.Waits == c.waits && g.Verdict == c.verdict {
+				found = near(g.After.Since, now.UnixNano()) && near(g.After.First, c.first) && near(g.After.All, c.all)
+			}
+		}
+		if !found {
+			t.Errorf("%s: not among the groups as it should be", name)
+		}
+	}
+}
+
+// near reports whether two times are less than a minute apart.
+func near(a, b int64) bool { return time.Duration(a-b).Abs() < time.Minute }
 
 // TestShortfallOfWorkflow: what waits for a part of its workflow's reservation is a shortfall of the workflow.
 func TestShortfallOfWorkflow(t *testing.T) {
