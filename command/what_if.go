@@ -184,7 +184,7 @@ func (s *savedState) scheduler() (*structs.SchedulerConfiguration, error) {
 
 // whatIfFlag adds the flag of commands that can show what they would do instead of doing it.
 func whatIfFlag(fs *flag.FlagSet) *bool {
-	return fs.Bool("what-if", false, "change nothing, and show what it would do to the queue, as `nomadish what-if` does")
+	return fs.Bool("what-if", false, "change nothing, and show what it would do to the queue, as the command what-if does")
 }
 
 // tryChanges shows what changes would do.

@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/nomadish/nomadish/scheduler"
@@ -134,6 +135,64 @@ func TestGangReclaimedForClaims(t *testing.T) {
 	plan = x.decide("b", "owner", 1, 8)
 	if x.wantClasses("the owner", plan, 1, 0); preemptedBy(plan) != 10 {
 		t.Errorf("the owner: %d of a gang of 10 preempted", preemptedBy(plan))
+	}
+}
+
+// TestGangOfNodeNotReadyKeepsItsCells: a member on a node that is not ready counts as guaranteed use (semantics part 2), and has nothing there that another could use: nobody
+// takes the bound cells of the others, not even where the gang is walked first.
+func TestGangOfNodeNotReadyKeepsItsCells(t *testing.T) {
+	x := newTenants(t, gives(t, "a", "pcie", 3), eightGPUs("n1"), eightGPUs("n2"), eightGPUs("n3"))
+	x.wantClasses("the gang", x.decide("a", "gang", 3, 2, gang(0), func(j *structs.Job) {
+		j.Constraints = append(j.Constraints, &structs.Constraint{Operand: structs.ConstraintDistinctHosts})
+	}), 3, 0)
+	x.decide("b", "flood", 18, 1)
+	members := func() (list []*world.Usage) {
+		for _, u := range world.Usages(x.pass.World()).All {
+			if u.Owner.Job == "gang" {
+				list = append(list, u)
+			}
+		}
+		return list
+	}
+	for _, id := range []string{"n2", "n3", "n1"} {
+		e := x.pass.World().Edit()
+		e.UpsertNode(eightGPUs(id, func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible }))
+		away := map[string]bool{id: true}
+		for _, u := range members() {
+			if got := world.Protected(e, u); got == away[u.NodeID] {
+				t.Errorf("while %s is not ready, the member on %s is protected: %v", id, u.NodeID, got)
+			}
+		}
+	}
+}
+
+// TestGangOfVacatedRackGoesWhole: the rack of two members is not whole while one of its nodes is not ready. Another namespace claims the node that is left of it: the member
+// there goes, and with it all of its gang, also the one whose cell is bound.
+func TestGangOfVacatedRackGoesWhole(t *testing.T) {
+	node := func(id, rack string, change ...func(*structs.Node)) *structs.Node {
+		return eightGPUs(id, append(change, func(n *structs.Node) { n.Meta["rack"] = rack })...)
+	}
+	chain := chainOf(t)
+	x := newTenants(t, func(e *scheduler.Edit) {
+		e.SetQuotas("a", []world.Quota{{Chain: chain, Level: "rack", Size: 2, Count: 1, Order: 1}, {Chain: chain, Level: "node", Count: 1, Order: 1}})
+		e.SetQuotas("b", []world.Quota{{Chain: chain, Level: "node", Count: 1, Order: 2}})
+	}, node("n1", "r1"), node("n2", "r1"), node("n3", "r2"), node("n4", "r2"))
+	x.wantClasses("the gang", x.decide("a", "gang", 3, 8, gang(0)), 3, 0)
+	var on []string
+	for _, u := range world.Usages(x.pass.World()).All {
+		on = append(on, u.NodeID)
+	}
+	if slices.Sort(on); !slices.Equal(on, []string{"n1", "n3", "n4"}) {
+		t.Fatalf("the gang is on %v", on)
+	}
+	e := x.pass.World().Edit()
+	ineligible := func(n *structs.Node) { n.SchedulingEligibility = structs.NodeIneligible }
+	e.UpsertNode(node("n2", "r1", ineligible))
+	e.UpsertNode(node("n3", "r2", ineligible))
+	x.pass = scheduler.NewPass(e.World())
+	plan := x.decide("b", "owner", 1, 8)
+	if x.wantClasses("the owner", plan, 1, 0); preemptedBy(plan) != 3 {
+		t.Errorf("%d of the gang of 3 are preempted", preemptedBy(plan))
 	}
 }
 

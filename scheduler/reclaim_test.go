@@ -348,6 +348,24 @@ func TestReclaimCell(t *testing.T) {
 	}
 }
 
+// TestReclaimSparesBadGPUs: one whose GPU has turned bad has nothing that the newcomer could use. It is walked, as it is of the lowest priority, and gets back what it had:
+// nothing is stopped in vain (semantics part 3).
+func TestReclaimSparesBadGPUs(t *testing.T) {
+	for _, keepWhole := range []bool{false, true} {
+		c := preempting(t)
+		c.config.KeepWhole = keepWhole
+		n := c.node("n", sized(1000, 1000), gpuNode)
+		c.runs(other{job: "low", priority: 1, cpu: 1, mem: 1, devices: [][]string{{"gpu-0"}}}, 1, "n")
+		c.runs(other{job: "mid", priority: 2, cpu: 1, mem: 1, devices: [][]string{{"gpu-1"}, {"gpu-2"}, {"gpu-3"}}}, 3, "n")
+		c.changeNode(n.ID, func(n *structs.Node) { n.NodeResources.Devices[0].Instances[0].Healthy = false })
+		c.register(schedtest.Job(structs.JobTypeService, 1, requests(50, 1, 1), func(j *structs.Job) {
+			schedtest.Task(j).Resources.Devices = []*structs.RequestedDevice{{Name: "v/gpu/m", Count: 1}}
+		}))
+		c.eval()
+		c.wantTaken(map[string]int{"mid": 1})
+	}
+}
+
 // TestReclaimBesideReserved: who preempts on a node of which another has reserved GPUs
 // leaves as many of them free.
 func TestReclaimBesideReserved(t *testing.T) {

@@ -180,3 +180,20 @@ func TestBadGPUUnderOneCell(t *testing.T) {
 		t.Errorf("reserved %s, in place of %v %v, missing %q", got, was, now, why)
 	}
 }
+
+// TestGPUOfPartIsGone: a GPU of a reservation that its node has no more is lost as one that is bad is, and said to be.
+func TestGPUOfPartIsGone(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 1)
+	if _, why := x.reserve("default", nil, gpuStage("default", 8)); why != "" {
+		t.Fatal(why)
+	}
+	x.changeNode("n1", func(n *structs.Node) {
+		d := *n.NodeResources.Devices[0]
+		d.Instances = d.Instances[:7]
+		n.NodeResources.Devices = []*structs.NodeDeviceResource{&d}
+	})
+	u := scheduler.WorkflowUse(x.w, "default/wf")
+	if u.Reserved.GPUs != 8 || u.Idle.GPUs != 7 || u.Lost.GPUs != 1 || !strings.HasSuffix(u.Bad, "is bad or gone") {
+		t.Errorf("of %d reserved GPUs %d idle and %d are lost: %q", u.Reserved.GPUs, u.Idle.GPUs, u.Lost.GPUs, u.Bad)
+	}
+}

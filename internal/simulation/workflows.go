@@ -10,6 +10,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/workflow"
 	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/stages"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -279,16 +280,10 @@ func (w *workflows) idles(looks int) {
 	}
 	snap := w.leader.r.store.Snapshot()
 	for _, r := range waiting(snap) {
-		run, stages := r.Workflow.Jobs(), []scheduler.WorkflowStage(nil)
-		for _, s := range r.Stages[r.Stage:] {
-			var jobs scheduler.WorkflowStage
-			for i := range s.Jobs {
-				jobs = append(jobs, r.JobOf(s, run[s.Jobs[i].Name], 1))
-			}
-			stages = append(stages, jobs)
-		}
 		key := structs.WorkflowKey(r.Namespace, r.ID)
-		if !scheduler.ChooseReservation(snap.World(), key, r.Workflow.NodePool, stages, r.Workflow.Reserve, true).Posted {
+		// It takes from nobody, and its namespace may withhold what is beyond its cells, as it may from what the driver chooses.
+		bands := scheduler.WorkflowBands{OverLimit: workflow.BandsAt(snap, epoch.Add(w.now)).OverLimit}
+		if !stages.Choose(snap.World(), r, true, bands).Posted {
 			continue
 		}
 		if looks >= enough {

@@ -156,6 +156,11 @@ func (l *Line) Token() string {
 	return tokens.EncodeToString(b)
 }
 
+// TokenOf returns a token of what names an entry of another list, in the order of these names.
+func TokenOf(namespace, job, group string) string {
+	return tokens.EncodeToString([]byte(namespace + "\x00" + job + "\x00" + group))
+}
+
 // From returns the lines at and after a token; empty: all.
 func From(lines []*Line, token string) []*Line {
 	if token == "" {

@@ -29,7 +29,7 @@ func (r *Router) leaderless() (why, todo string) {
 	there, voters, missing := r.voters()
 	if majority := voters/2 + 1; voters > 0 && there < majority {
 		return fmt.Sprintf("%d of %d servers can be seen, at least %d must be; missing: %s", there, voters, majority, strings.Join(missing, ", ")),
-			"start those again; if they are lost for good, peers.json makes a cluster of those that are left: docs/guides/servers.md"
+			"start those again; if they are lost for good, peers.json makes a cluster of those that are left: docs/guides/disaster-recovery.md"
 	}
 	return "", ""
 }

@@ -158,6 +158,14 @@ func (st *State) FreeShare(device int) int {
 	return Whole - int(st.taken()[device])
 }
 
+// Untaken is FreeShare of a device that may be unhealthy, too.
+func (st *State) Untaken(device int) int {
+	if uint(device) >= uint(len(st.layout.leaf)) {
+		return 0
+	}
+	return Whole - int(st.taken()[device])
+}
+
 // Free is how many devices are healthy and wholly free.
 func (st *State) Free() int {
 	if st.wide != nil {

@@ -36,3 +36,22 @@ func checkScalingNote(args *structs.JobScaleRequest) error {
 	}
 	return rpc.CheckMeta(args.Meta)
 }
+
+// checkStage returns an error if a job is of a workflow, and its run is over with it: more of it would run beside the stages after its own.
+func (e *Endpoint) checkStage(job *structs.Job) error {
+	if job.Workflow == nil {
+		return nil
+	}
+	r := e.Router.Snapshot().Workflows(nil).Get(job.Namespace, job.Workflow.ID)
+	if r != nil && r.Alive() && r.Run == job.Workflow.Run {
+		for _, stage := range r.Stages {
+			for _, j := range stage.Jobs {
+				if j.JobID == job.ID && (j.State == structs.StageStarting || j.State == structs.StageRunning) {
+					return nil
+				}
+			}
+		}
+	}
+	return structs.Errorf(structs.CodeConflict, "job %q: run %d of workflow %q is over with it", job.ID, job.Workflow.Run, job.Workflow.ID).
+		WithHint("`nomadish workflow retry -stage %s %s` runs its stage again, and those after it", job.Workflow.Stage, job.Workflow.ID)
+}

@@ -86,18 +86,44 @@ func TestSubmitterChangesNothingThatRuns(t *testing.T) {
 	}
 }
 
-// TestJobsOfWorkflowsAreTheirs: nobody else registers a job of the ID that a later stage of a run registers.
-func TestJobsOfWorkflowsAreTheirs(t *testing.T) {
+// TestScaleOfEndedStage: a job of a workflow is scaled while its stage runs, and not when the run is over with it: it would run again beside the next stage.
+func TestScaleOfEndedStage(t *testing.T) {
 	s := newSite(t)
-	s.Endpoint = New(Config{}, Deps{
-		Router: s.Router, Applier: applied{s}, Now: time.Now, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) },
-		Identity: identity.New(identity.Options{}),
-	})
+	s.Endpoint = siteOfWorkflow(s)
+	job := endpointtest.Job("chip/1/a", 64)
+	job.Namespace, job.Workflow = structs.DefaultNamespace, &structs.JobWorkflow{ID: "chip", Run: 1, Stage: "s", Attempt: 1}
+	s.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+	count := int64(3)
+	for _, state := range []string{structs.StageRunning, structs.StageComplete} {
+		r := s.Store.Snapshot().Workflows(nil).Get(structs.DefaultNamespace, "chip")
+		s.Put(&structs.WorkflowAdvanceEntry{
+			Namespace: r.Namespace, ID: r.ID, Run: 1, CheckIndex: r.ModifyIndex, State: structs.WorkflowRunning,
+			Jobs: []structs.WorkflowJobMove{{State: state}}, Time: 1,
+		})
+		_, err := s.scale(t.Context(), &structs.JobScaleRequest{JobID: job.ID, Target: map[string]string{"Group": job.TaskGroups[0].Name}, Count: &count})
+		if over := structs.CodeOf(err) == structs.CodeConflict; over != (state == structs.StageComplete) || !over && err != nil {
+			t.Errorf("of a job that is %s: %v", state, err)
+		}
+	}
+}
+
+// siteOfWorkflow returns an endpoint of a state with a run of workflow chip, whose stage s has the job a.
+func siteOfWorkflow(s *site) *Endpoint {
 	w := &structs.Workflow{ID: "chip", Stages: []*structs.WorkflowStage{{Name: "s", Jobs: []*structs.WorkflowJob{{Name: "a", Job: &structs.Job{
 		TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1, Tasks: []*structs.Task{{Name: "t", Driver: "mock_driver"}}}},
 	}}}}}}
 	w.Canonicalize()
 	s.Put(&structs.WorkflowRunEntry{Workflow: w, Time: 1})
+	return New(Config{}, Deps{
+		Router: s.Router, Applier: applied{s}, Now: time.Now, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) },
+		Identity: identity.New(identity.Options{}),
+	})
+}
+
+// TestJobsOfWorkflowsAreTheirs: nobody else registers a job of the ID that a later stage of a run registers.
+func TestJobsOfWorkflowsAreTheirs(t *testing.T) {
+	s := newSite(t)
+	s.Endpoint = siteOfWorkflow(s)
 	for id, refused := range map[string]bool{"chip/1/a": true, "chip/1/b": false, "chip/2/a": false, "other/1/a": false, "chip/1": false} {
 		job := endpointtest.Job(id, 64)
 		job.Namespace = structs.DefaultNamespace

@@ -273,6 +273,11 @@ func (e *Endpoint) scale(ctx context.Context, args *structs.JobScaleRequest) (*s
 	case job.Type == structs.JobTypeSystem || job.Type == structs.JobTypeSysBatch:
 		return nil, structs.Errorf(structs.CodeBadRequest, "job %q is of type %s and runs once a node: it has no count to scale", job.ID, job.Type)
 	}
+	if args.Count != nil {
+		if err := e.checkStage(job); err != nil {
+			return nil, err
+		}
+	}
 	if args.Count != nil && *args.Count > int64(tg.Count) { // one that has too many already may be made smaller step by step
 		if err := e.checkCount(job, tg, *args.Count); err != nil {
 			return nil, err

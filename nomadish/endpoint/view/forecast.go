@@ -50,7 +50,7 @@ func (e *Endpoint) forecast(ctx context.Context, args *structs.ForecastRequest) 
 		shown := *f
 		shown.Workflows = workflowsOf(f, args)
 		shown.Requests, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, requestsOf(f, args), func(r *structs.RequestForecast) string {
-			return r.Namespace + "\x00" + r.JobID + "\x00" + r.Group
+			return queueview.TokenOf(r.Namespace, r.JobID, r.Group)
 		})
 		reply.Forecast = &shown
 		if err != nil || args.Fresh {

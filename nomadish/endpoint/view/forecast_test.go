@@ -72,7 +72,9 @@ func TestForecast(t *testing.T) {
 	page := all
 	page.PerPage = 2
 	first := f("a, b, flow of default, flow of red", structs.ForecastRequest{QueryOptions: page})
-	page.NextToken = first.NextToken
+	if page.NextToken = first.NextToken; strings.ContainsFunc(page.NextToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		t.Errorf("%q cannot be a value of an HTTP header", page.NextToken)
+	}
 	if rest := f("c", structs.ForecastRequest{QueryOptions: page}); first.NextToken == "" || rest.NextToken != "" {
 		t.Errorf("next are %q and %q", first.NextToken, rest.NextToken)
 	}

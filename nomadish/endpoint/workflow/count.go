@@ -18,6 +18,9 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 	job := snap.Job(nil, namespace, j.ID) // its summary changes when its counts do
 	if job != nil {
 		j.Instances = job.Instances() // somebody may have changed it since it was registered
+		if job.Type == structs.JobTypeSysBatch {
+			j.Instances = onNodes(ws, snap, job)
+		}
 	}
 	if j.State == structs.StageComplete {
 		j.Complete = j.Instances
@@ -42,6 +45,22 @@ func count(ws *state.WatchSet, snap *state.Snapshot, namespace string, j *struct
 	}
 	j.Complete = min(j.Complete, j.Instances)
 	return index
+}
+
+// onNodes is how many instances a sysbatch job has, which is one for each node that may run it: those that were placed, and those that wait for room.
+func onNodes(ws *state.WatchSet, snap *state.Snapshot, job *structs.Job) int {
+	n := 0
+	for row := range snap.AllocRowsByJob(ws, job.Namespace, job.ID) {
+		if row.CreateIndex() >= job.CreateIndex && row.NextAllocation() == "" {
+			n++
+		}
+	}
+	if summary := snap.JobSummary(ws, job.Namespace, job.ID); summary != nil {
+		for _, line := range summary.Summary { // order does not matter: sums
+			n += line.Queued
+		}
+	}
+	return max(n, job.Instances())
 }
 
 // limited reports whether instances of a job may be ended at a time limit.

@@ -195,6 +195,30 @@ func TestCountsOfGang(t *testing.T) {
 	f(1)
 }
 
+// TestCountsOfSysbatch: a sysbatch job has as many instances as nodes that it is placed on, and those that wait for room on theirs.
+func TestCountsOfSysbatch(t *testing.T) {
+	t.Parallel()
+	_, site := at(t, "")
+	job := testcluster.Job("chip/1/sb", structs.JobTypeSysBatch, 1)
+	site.Put(&structs.JobRegisterEntry{Job: job, Time: 1})
+	for i, node := range []string{"a", "b"} {
+		site.Put(&structs.NodeRegisterEntry{Node: testcluster.Node(node, 10_000), Time: 1})
+		site.Put(testcluster.Place("", int64(i+1), testcluster.Batch("chip/1/sb", node, "on-"+node, 1)))
+		site.Put(&structs.AllocClientEntry{Time: 2, Updates: []*structs.AllocClientUpdate{{ID: testcluster.AllocID("on-"+node, 0), ClientStatus: structs.AllocClientComplete}}})
+	}
+	site.Put(&structs.EvalUpsertEntry{Evals: []*structs.Evaluation{{
+		ID: "e", Namespace: "default", JobID: job.ID, Type: job.Type, Status: structs.EvalStatusComplete, QueuedAllocations: map[string]int{job.TaskGroups[0].Name: 1},
+	}}, Time: 3})
+	f := func(state string, instances, complete int) {
+		t.Helper()
+		j := &structs.WorkflowJobStatus{ID: "chip/1/sb", State: state, Attempt: 1, Instances: 1}
+		if count(nil, site.Store.Snapshot(), "default", j, false); j.Instances != instances || j.Complete != complete {
+			t.Errorf("%s: %d of %d complete, want %d of %d", state, j.Complete, j.Instances, complete, instances)
+		}
+	}
+	f(structs.StageRunning, 3, 2)
+}
+
 // TestCountsOfTimeLimit: what was ended at its time limit counts as failed, while the job runs, too.
 func TestCountsOfTimeLimit(t *testing.T) {
 	t.Parallel()

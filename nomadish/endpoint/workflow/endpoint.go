@@ -123,13 +123,19 @@ func status(ws *state.WatchSet, snap *state.Snapshot, r *structs.WorkflowRun) (*
 	if loans := scheduler.WorkflowUse(snap.World(), structs.WorkflowKey(r.Namespace, r.ID)); loans != nil && r.Posted {
 		s.Reserved, s.Used, s.Lent, s.Idle, s.LentTo = loans.Reserved, loans.Used, loans.Lent, loans.Idle, loans.To
 		s.Lost = loans.Lost
-		s.Missing = joined(s.Missing, loans.Leaves, loans.Bad, overReserved(ws, snap, r))
+		bad := loans.Bad
+		if strings.Contains(s.Missing, bad) { // it is named in what is not found for it
+			bad = ""
+		}
+		s.Missing = joined(s.Missing, loans.Leaves, bad, overReserved(ws, snap, r))
 	} else {
 		for _, l := range w.Lend {
 			s.LentTo = append(s.LentTo, structs.WorkflowLoan{To: l.To, Share: l.Share})
 		}
 	}
-	s.Missing = withCells(snap, r.Namespace, w.NodePool, s.Missing)
+	if !slices.ContainsFunc(r.Parts, func(p structs.WorkflowPart) bool { return p.CellLevel != "" }) { // else its GPUs are those of cells
+		s.Missing = withCells(snap, r.Namespace, w.NodePool, s.Missing)
+	}
 	if r.State == structs.WorkflowPaused && driver.AwaitsReservation(r) { // it waits for nothing but to be resumed
 		s.Missing = "it was paused before its reservation"
 	}

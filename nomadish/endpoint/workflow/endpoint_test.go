@@ -391,6 +391,26 @@ func TestMissingOfPosted(t *testing.T) {
 	const bad, few = "GPU gpu-1 of node n is bad", `8 of license "vcs" are reserved, and there are 6: by workflows default/chip (4), default/next (4)`
 	f("chip", "")
 	f("next", bad)
+	const nowhere = bad + ", and nowhere is so much free: 1 GPU is missing"
+	missing := func(id, text, level string) {
+		site.Put(testcluster.Commit(&structs.JudgedPlan{JudgedAt: 100, Workflow: &structs.WorkflowReservation{
+			Namespace: structs.DefaultNamespace, ID: id, Run: 1, Posted: true, Missing: text, Licenses: []structs.RequestedLicense{{Name: "vcs", Count: 4}},
+			Parts: []structs.WorkflowPart{{NodeID: "n", MemoryMB: 1, Devices: 1, DeviceIDs: []string{"gpu-1"}, CellLevel: level}},
+		}}))
+	}
+	missing("next", nowhere, "")
+	f("next", nowhere) // once
+	well := testcluster.Node("well", 10_000)
+	well.NodeResources.Devices = []*structs.NodeDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "H100", Instances: []*structs.NodeDevice{
+		{ID: "well-0", Healthy: true}, {ID: "well-1", Healthy: true},
+	}}}
+	site.Put(&structs.NodeRegisterEntry{Node: well, Time: 1})
+	site.Put(&structs.VirtualClusterUpsertEntry{EvalSeed: "owns", VirtualCluster: &structs.VirtualCluster{Name: "default", Cells: []*structs.CellQuota{{Level: structs.LevelNode, Count: 1}}}})
+	f("next", nowhere+`; GPUs of the cells of namespace "default" are not counted, as these do not hold every stage`)
+	missing("next", nowhere, structs.LevelNode)
+	f("next", nowhere) // it is in these cells
+	site.Put(&structs.VirtualClusterDeleteEntry{Name: "default"})
+	missing("next", "", "")
 	licenses(6)
 	f("chip", few)
 	late := chip()

@@ -93,7 +93,7 @@ func (o *outcome) spare() {
 // mayHaveBack reports whether a usage that was there before has its place, and leaves what others
 // have reserved of the node for later: newcomers that came beside it were refused that.
 func mayHaveBack(e *world.Edit, n *world.NodeState, u *world.Usage) bool {
-	return n.LacksUse(u, &world.Taker{}) == "" && !overLicensed(e, u)
+	return n.Lacks(u.Amount, &world.Taker{}) == "" && !room.IsTaken(n, u) && n.Spares(u, &world.Taker{}) && !overLicensed(e, u)
 }
 
 // stop adds the preempted allocations to the plan, with the newcomers that they are stopped for.

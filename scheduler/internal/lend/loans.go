@@ -109,19 +109,17 @@ func split(n *world.NodeState, c *structs.WorkflowClaim, p world.Part) (idle, lo
 	return p.Idle.Less(lost), lost
 }
 
-// badOf returns the devices of a part of a node that are bad, and how many of them nobody uses.
+// badOf returns the devices of a part of a node that are bad or not there any more, and how many of them nobody uses.
 func badOf(n *world.NodeState, p world.Part) (ids []string, unused int) {
-	if n.Capacity == nil || len(p.Devices) == 0 {
+	if n.Capacity == nil {
 		return nil, 0
 	}
-	for _, t := range n.Capacity.Trees {
-		for _, d := range t.Sick {
-			if !slices.Contains(p.Devices, t.IDs[d]) {
-				continue
-			}
-			if ids = append(ids, t.IDs[d]); !slices.ContainsFunc(n.Usages, func(u *world.Usage) bool { return uses(u, t.IDs[d]) }) {
-				unused++
-			}
+	for _, id := range p.Devices {
+		if reservable.IsWell(n, id) {
+			continue
+		}
+		if ids = append(ids, id); !slices.ContainsFunc(n.Usages, func(u *world.Usage) bool { return uses(u, id) }) {
+			unused++
 		}
 	}
 	slices.Sort(ids)
@@ -133,14 +131,25 @@ func uses(u *world.Usage, id string) bool {
 	return slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id })
 }
 
-// BadText states which GPUs of a node are bad.
+// BadText states which GPUs of a node are bad, or not there any more.
 func BadText(n *world.NodeState, ids []string) string {
-	name := nameOf(n)
+	name, are := nameOf(n), "bad"
+	if slices.ContainsFunc(ids, func(id string) bool { return !has(n, id) }) {
+		are = "bad or gone"
+	}
 	if len(ids) == 1 {
-		return "GPU " + ids[0] + " of node " + name + " is bad"
+		return "GPU " + ids[0] + " of node " + name + " is " + are
 	}
 	last := len(ids) - 1
-	return "GPUs " + strings.Join(ids[:last], ", ") + " and " + ids[last] + " of node " + name + " are bad"
+	return "GPUs " + strings.Join(ids[:last], ", ") + " and " + ids[last] + " of node " + name + " are " + are
+}
+
+// has reports whether a node has a device.
+func has(n *world.NodeState, id string) bool {
+	return slices.ContainsFunc(n.Capacity.Trees, func(t *world.DeviceTree) bool {
+		_, found := t.Find(id)
+		return found
+	})
 }
 
 // PartsOn returns what workflows have reserved of a node, and how it is used; nil: nothing.

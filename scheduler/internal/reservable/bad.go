@@ -15,7 +15,7 @@ func Bad(n *world.NodeState, key string) (ids []string) {
 		return nil
 	}
 	for _, id := range p.Devices {
-		if !isWell(n, id) && !slices.ContainsFunc(n.Usages, func(u *world.Usage) bool { return ofRun(u, key) && hasDevice(u, id) }) {
+		if !IsWell(n, id) && !slices.ContainsFunc(n.Usages, func(u *world.Usage) bool { return ofRun(u, key) && hasDevice(u, id) }) {
 			ids = append(ids, id)
 		}
 	}
@@ -37,8 +37,8 @@ func hasDevice(u *world.Usage, id string) bool {
 	return slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id })
 }
 
-// isWell reports whether a node has a device, and it is not bad.
-func isWell(n *world.NodeState, id string) bool {
+// IsWell reports whether a node has a device, and it is not bad.
+func IsWell(n *world.NodeState, id string) bool {
 	return slices.ContainsFunc(n.Capacity.Trees, func(t *world.DeviceTree) bool {
 		at, found := t.Find(id)
 		return found && !slices.Contains(t.Sick, at)

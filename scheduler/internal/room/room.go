@@ -113,7 +113,7 @@ func (r *node) exchange(was, is *world.Usage) bool {
 		r.trial.Give(was)
 	}
 	if is != nil {
-		if isTaken(r.trial, is) {
+		if IsTaken(r.trial, is) {
 			if was != nil {
 				r.trial.Take(was)
 			}
@@ -124,11 +124,20 @@ func (r *node) exchange(was, is *world.Usage) bool {
 	return true
 }
 
-// isTaken reports whether another holds a port, a core or a device that a usage needs. What can be
-// added up is not looked at.
-func isTaken(n *world.NodeState, u *world.Usage) bool {
+// IsTaken reports whether another holds a port, a core or a device that a usage gets back. What can be
+// added up is not looked at. A device that has turned bad is its own still: it goes on using it.
+func IsTaken(n *world.NodeState, u *world.Usage) bool {
 	return slices.ContainsFunc(u.Ports, n.PortTaken) || slices.ContainsFunc(u.Cores, n.CoreTaken) ||
-		slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return n.LacksDevice(d.ID, int(d.Share)) })
+		slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool {
+			share := 0
+			for _, o := range u.Devices {
+				if o.ID == d.ID {
+					share += int(o.Share)
+				}
+			}
+			cells, at, known := n.Device(d.ID)
+			return !known || cells.Untaken(at) < share
+		})
 }
 
 // Fits counts the newcomers of a room that fit.

@@ -30,11 +30,11 @@ type ownerUse struct {
 // ledger is an Edit as what changes what is owned and bound of it.
 type ledger struct{ e *Edit }
 
-// LostClaims returns the allocations, by ID, that have lost their claim since the last call: they run on, opportunistic, and
-// the World counts them so. Whoever keeps their rows changes these.
+// LostClaims returns the allocations, by ID, that have lost their claim since the last call: they run on, opportunistic, and the World counts them so.
 func (e *Edit) LostClaims() (ids []string) {
 	e.loseGangs()
 	ids, e.claims.lost = e.claims.lost, nil
+	slices.Sort(ids) // they were noted in the order of maps, and every server is to change their rows in one order
 	return ids
 }
 
@@ -296,13 +296,17 @@ func (l ledger) cellsLack(u *Usage) string {
 
 // Protected reports whether a usage uses cells that are bound, so that nothing may take from it. One whose cells are unbound for now, as
 // a node of its rack is not ready, is like an opportunistic one to those who claim the cells that are left; and so is a member of a
-// gang of which too few use cells: it goes when they go, as a gang is there whole or not at all.
+// gang of which too few use cells: it goes when they go, as a gang is there whole or not at all. Members on nodes that are not ready
+// themselves count: nobody claims anything there, so that they do not go.
 func Protected(e *Edit, u *Usage) bool {
 	if !usesBound(e, u) {
 		return false
 	}
 	g, some := u.Owner.Gang()
-	return !some || GangCovered(GangMembers(e, g), func(m *Usage) bool { return usesBound(e, m) })
+	return !some || GangCovered(GangMembers(e, g), func(m *Usage) bool {
+		n, _ := StateOf(e, m.NodeID)
+		return usesBound(e, m) || m.Guaranteed() && (n.Node == nil || !n.Node.Ready())
+	})
 }
 
 // GangCovered reports whether, of each group of a gang, as many members as must run together are of those that a claim covers.
