@@ -70,6 +70,16 @@ func (p *whatIfPrinter) stamp(nanos int64) string {
 
 // starts lists the groups whose start changes, those first whose start changes most.
 func (p *whatIfPrinter) starts() {
+	if len(p.w.Groups) == 0 {
+		text := "No instance waits, neither without the changes nor with them."
+		for _, f := range []*structs.WhatIfFuture{&p.w.Before, &p.w.After} {
+			if len(f.Taken)+len(f.Displaced) > 0 {
+				text = "No instance waits but those that leave their nodes."
+			}
+		}
+		p.printf("\n%s\n", text)
+		return
+	}
 	counts := map[string]int{}
 	var list []*structs.WhatIfGroup
 	for _, g := range p.w.Groups {

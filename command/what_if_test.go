@@ -162,6 +162,15 @@ func TestWhatIfOfOthers(t *testing.T) {
 			t.Errorf("%s: sent %q: %.600s", line, writes, strings.Join(f.bodies, ""))
 		}
 	}
+	for want, after := range map[string]structs.WhatIfFuture{
+		"No instance waits, neither without the changes nor with them.\n": {Mean: structs.WhatIfUsage{CPU: 0.5}},
+		"No instance waits but those that leave their nodes.\n":           {Displaced: []structs.WhatIfTaken{{Name: "low.g[0]", For: "drained"}}},
+	} {
+		f := newFake(t).on("PUT /v1/what-if", &structs.WhatIf{Time: present.UnixNano(), Until: present.UnixNano(), After: after})
+		if got := f.run(t, "what-if", "lose:gpu-1"); !strings.Contains(got.out, "\n\n"+want) || strings.Contains(got.out, "Starts") {
+			t.Errorf("not %q: %d %s%s", want, got.code, got.out, got.err)
+		}
+	}
 	refused := newFake(t).on("PUT /v1/what-if", refusal{403, "Permission denied"})
 	if got := refused.run(t, "what-if", "lose:gpu-1"); got.code != exitFailed || !strings.Contains(got.err, "Permission denied") {
 		t.Errorf("%d %s%s", got.code, got.out, got.err)

@@ -73,6 +73,10 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	switch {
 	case o.Only != nil:
 		groups, runs = slices.DeleteFunc(groups, func(g group) bool { return g.job != *o.Only }), nil
+		var err error
+		if groups, err = lacking(ctx, base, o, groups); err != nil {
+			return nil, err
+		}
 	case o.Workflow != nil:
 		groups, runs = nil, slices.DeleteFunc(runs, func(r *structs.WorkflowRun) bool { return r.NamespacedID() != *o.Workflow })
 	}
@@ -94,6 +98,14 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 		out.Workflows = append(out.Workflows, &structs.WorkflowForecast{Namespace: r.Namespace, ID: r.ID, Run: r.Run, Latest: at.runs[i], Expected: then.runs[i]})
 	}
 	return out, nil
+}
+
+// reserveFrom returns from when on groups that wait get new reservations: after the horizon if too many wait.
+func (o *Options) reserveFrom() time.Time {
+	if o.waiting > o.Reserving {
+		return o.Now.Add(2 * structs.MaxForecastHorizon)
+	}
+	return o.Now.Add(1)
 }
 
 // awaits is what a forecast is of.
@@ -140,12 +152,8 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	}()
 	f := newFork(base, o.Entries)
 	f.Unread()
-	reserveFrom := o.Now.Add(1)
-	if o.waiting > o.Reserving {
-		reserveFrom = o.Now.Add(2 * structs.MaxForecastHorizon)
-	}
 	l := newLeader(f.Store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.PassOptions{
-		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(), Pace: o.Pace,
+		ReserveFrom: o.reserveFrom(), Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(), Pace: o.Pace,
 	}, o.Queue)
 	defer l.stop()
 	w := newWatch(l, of.groups)

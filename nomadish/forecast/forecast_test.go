@@ -52,6 +52,44 @@ func TestStartsOfTheRest(t *testing.T) {
 	}
 }
 
+// TestChangedJob: the forecast of a job that was registered anew is of all instances that it then waits for, though nobody has decided on it: of more
+// instances, and of one that is replaced.
+func TestChangedJob(t *testing.T) {
+	begin := func() *reality {
+		r := newReality(t)
+		r.nodes(1)
+		r.submit(gpuJob("runs", 50, 1, 4, time.Hour))
+		r.submit(gpuJob("beside", 50, 1, 2, 2*time.Hour))
+		r.submit(gpuJob("longer", 50, 1, 2, 5*time.Hour/2))
+		r.submit(gpuJob("waits", 50, 1, 8, time.Hour))
+		r.until(r.now.Add(time.Minute))
+		return r
+	}
+	f := func(j *structs.Job, missing int, first, all time.Duration) {
+		t.Helper()
+		r := begin()
+		r.submit(j)
+		id := j.NamespacedID()
+		got := r.forecast(Options{Only: &id}).Requests
+		if len(got) != 1 {
+			t.Errorf("%s: %d groups", j.ID, len(got))
+			return
+		}
+		x := got[0].Latest
+		if a, b := time.Unix(0, x.First).Sub(epoch), time.Unix(0, x.All).Sub(epoch); got[0].Missing != missing || (a-first).Abs() > 10*time.Second || (b-all).Abs() > 10*time.Second {
+			t.Errorf("%s: %d wait, the first starts after %s, all after %s: %s", j.ID, got[0].Missing, a, b, x.Unknown)
+		}
+		from := r.now
+		r.until(from.Add(4 * time.Hour))
+		if starts := r.started(got[0], from); len(starts) != missing || starts[0].Sub(time.Unix(0, x.First)).Abs() > time.Second || starts[missing-1].Sub(time.Unix(0, x.All)).Abs() > time.Second {
+			t.Errorf("%s: in earnest they start at %v", j.ID, starts)
+		}
+	}
+	f(gpuJob("waits", 50, 2, 8, time.Hour), 2, 5*time.Hour/2, 7*time.Hour/2)
+	f(gpuJob("runs", 90, 1, 8, time.Hour), 1, 7*time.Hour/2, 7*time.Hour/2) // the other has reserved its room
+	f(gpuJob("longer", 90, 1, 4, time.Hour), 1, time.Hour, time.Hour)       // which runs on until then
+}
+
 // TestHolds: what has no limit and no history holds its room.
 func TestHolds(t *testing.T) {
 	r := newReality(t)

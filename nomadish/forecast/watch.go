@@ -21,18 +21,24 @@ type group struct {
 	name    string
 	pool    string
 	missing int
+	// recounted: missing are all that a changed job lacks, those that replace what runs of it included.
+	recounted bool
 }
 
 // waiting returns the groups that wait at a time, by namespace, job and name.
 func waiting(snap *state.Snapshot, now int64) []group {
 	var list []group
 	for _, line := range queueview.Order(snap, now) {
-		list = append(list, group{line.Job.NamespacedID(), line.Group.Name, line.Pool(), line.Missing})
+		list = append(list, group{line.Job.NamespacedID(), line.Group.Name, line.Pool(), line.Missing, false})
 	}
+	sortGroups(list)
+	return list
+}
+
+func sortGroups(list []group) {
 	slices.SortFunc(list, func(a, b group) int {
 		return cmp.Or(strings.Compare(a.job.Namespace, b.job.Namespace), strings.Compare(a.job.ID, b.job.ID), strings.Compare(a.name, b.name))
 	})
-	return list
 }
 
 // groupKey names a group.
@@ -140,9 +146,16 @@ func (w *watch) ended(in *instance) {
 
 // stopped implements observer.
 func (w *watch) stopped(in *instance) {
-	if a := w.find(in); a != nil && (in.before || !in.started.IsZero()) && in.phase != suspended {
+	if a := w.find(in); a != nil && (in.before || !in.started.IsZero()) && in.phase != suspended && (!a.recounted || !w.replaced(in)) {
 		a.left++ // it waits again
 	}
+}
+
+// replaced reports whether an instance is stopped as its job was changed: what replaces it is among those that wait.
+func (w *watch) replaced(in *instance) bool {
+	snap := w.l.store.Snapshot()
+	row, job := snap.AllocRow(in.id), snap.Job(nil, in.job.Namespace, in.job.ID)
+	return row != nil && job != nil && row.JobVersion() != job.Version && row.DesiredStatus() == structs.AllocDesiredStop
 }
 
 // results returns when each group starts; why states why the run ended before some of them did.

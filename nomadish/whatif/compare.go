@@ -119,8 +119,8 @@ func add(to map[string]*spread, name string, g *waiter) {
 		to[name] = s
 	}
 	s.waits += g.waits
-	for _, t := range g.starts[:min(len(g.starts), g.waits)] {
-		s.took = append(s.took, t.Sub(g.since))
+	for i, t := range g.starts[:min(len(g.starts), g.waits)] {
+		s.took = append(s.took, t.Sub(g.waitsSince(i)))
 	}
 }
 

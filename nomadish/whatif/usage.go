@@ -167,15 +167,21 @@ func (u *usage) settled(now time.Time, waiting int) {
 	u.levels = append(u.levels, l)
 }
 
-// mean returns the mean of what was used between two times.
+// mean returns the mean of what was used between two times; of an instant, what is used then.
 func (u *usage) mean(from, to time.Time) structs.WhatIfUsage {
 	out := structs.WhatIfUsage{From: from.UnixNano()}
 	total := to.Sub(from).Seconds()
 	if total <= 0 {
-		return out
+		for i := len(u.levels) - 1; i >= 0; i-- {
+			if l := &u.levels[i]; !l.at.After(to) {
+				l.addTo(&out, 1)
+				break
+			}
+		}
 	}
-	for i, l := range u.levels {
-		if !l.at.Before(to) {
+	for i := range u.levels {
+		l := &u.levels[i]
+		if !l.at.Before(to) || total <= 0 {
 			break
 		}
 		end := to
@@ -186,20 +192,23 @@ func (u *usage) mean(from, to time.Time) structs.WhatIfUsage {
 		if begin.Before(from) {
 			begin = from
 		}
-		part := end.Sub(begin).Seconds() / total
-		if part <= 0 {
-			continue
+		if part := end.Sub(begin).Seconds() / total; part > 0 {
+			l.addTo(&out, part)
 		}
-		out.GPU += part * share(l.used.gpu, l.has.gpu)
-		out.CPU += part * share(l.used.cpu, l.has.cpu)
-		out.Memory += part * share(l.used.memory, l.has.memory)
-		out.Waiting += part * float64(l.waiting)
-		out.Fragmented += part * share(l.fragmented, l.has.gpu)
 	}
 	for _, v := range []*float64{&out.GPU, &out.CPU, &out.Memory, &out.Waiting, &out.Fragmented} {
 		*v = math.Round(*v*1e6) / 1e6
 	}
 	return out
+}
+
+// addTo adds how things stand to a mean, of whose time this is a part.
+func (l *level) addTo(mean *structs.WhatIfUsage, part float64) {
+	mean.GPU += part * share(l.used.gpu, l.has.gpu)
+	mean.CPU += part * share(l.used.cpu, l.has.cpu)
+	mean.Memory += part * share(l.used.memory, l.has.memory)
+	mean.Waiting += part * float64(l.waiting)
+	mean.Fragmented += part * share(l.fragmented, l.has.gpu)
 }
 
 func share(part, of int64) float64 {

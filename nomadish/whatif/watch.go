@@ -34,6 +34,17 @@ type waiter struct {
 	waits   int    // instances; 0: none waited, and what starts is begun anew
 	since   time.Time
 	starts  []time.Time // in the order of time
+	// changed: its job is another one than it was known as first, so that whatever it lacks waits, if it was not taken.
+	changed bool
+	grown   []time.Time // since when the last of those that wait do, where the changed job added them
+}
+
+// waitsSince returns since when one of the instances waits that wait, in the order in which they start.
+func (w *waiter) waitsSince(i int) time.Time {
+	if later := i - (w.waits - len(w.grown)); later >= 0 {
+		return w.grown[later]
+	}
+	return w.since
 }
 
 // last returns when all instances that waited have started; zero: not all have.
@@ -129,7 +140,7 @@ func (w *watch) submitted(now time.Time, beginning bool) {
 		if known && g.waits == 0 && g.spec == line.Job.JobModifyIndex && !beginning {
 			continue
 		}
-		g.spec = line.Job.JobModifyIndex
+		g.renewed(line.Job)
 		if len(g.starts) == 0 && (g.waits == 0 || g.since.Equal(now)) {
 			g.since = now
 			g.waits = max(g.waits, line.Request.Missing) // a group may have two lines
@@ -147,6 +158,11 @@ func (w *watch) look(now time.Time) error {
 		}
 		for i := range changes.Items {
 			w.changed(&changes.Items[i], now)
+		}
+		for i := range changes.Items {
+			if r, _ := changes.Items[i].New.(*structs.PendingRequest); r != nil && r.Missing > 0 {
+				w.grow(r, now)
+			}
 		}
 	}
 }
@@ -184,6 +200,49 @@ func (w *watch) changed(c *state.Change, now time.Time) {
 		}
 	case state.KindVirtualCluster, state.KindExchange, state.KindProject:
 		w.lack.stale = true
+	}
+}
+
+// renewed notes whether the job of a group is another one by now.
+func (w *waiter) renewed(job *structs.Job) {
+	w.changed = w.changed || w.spec != 0 && w.spec != job.JobModifyIndex
+	w.spec = job.JobModifyIndex
+}
+
+// grow takes in what a changed job lacks: more instances, and those whose replacements find no room. Those that were taken or displaced are listed as such.
+func (w *watch) grow(r *structs.PendingRequest, now time.Time) {
+	g, _ := w.of(groupKey{r.Namespace, r.JobID, r.Group})
+	snap := w.store.Snapshot()
+	job := snap.Job(nil, r.Namespace, r.JobID)
+	if job == nil {
+		return
+	}
+	if g.renewed(job); !g.changed {
+		return
+	}
+	lacks := r.Missing
+	for name := range w.back { // a count: the order cannot show
+		if strings.HasPrefix(name, r.Namespace+"/"+r.JobID+"."+r.Group+"[") {
+			lacks--
+		}
+	}
+	if lacks <= 0 {
+		return
+	}
+	if g.waits == 0 {
+		g.starts, g.since = nil, now
+	}
+	for row := range snap.AllocRowsByJob(nil, r.Namespace, r.JobID) {
+		if row.Group() == r.Group && w.open[row.ID()] == toStart {
+			lacks++ // it has its place, and starts before them
+		}
+	}
+	before := g.waits
+	for g.waits < len(g.starts)+lacks {
+		g.waits++
+		if before > 0 {
+			g.grown = append(g.grown, now)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,7 +50,7 @@ func Run(ctx context.Context, store *state.Store, req *structs.WhatIfRequest, o 
 	if after.refused != nil {
 		return nil, after.refused
 	}
-	// Each is run until nothing waits in it any more, and then both as far as the one that took longer.
+	// Each is run until nothing waits in it any more and no drain is under way, and then both as far as the one that took longer.
 	if err := both(before, after, func(r *run) error { return r.quiet(ctx, until) }); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,8 @@ func stated(ch *structs.WhatIfChange) (n int) {
 type run struct {
 	*forecast.Future
 	*watch
-	pending int // changes that are still to be made
+	pending int      // changes that are still to be made
+	drained []string // nodes that changes drain, by their IDs
 	refused error
 }
 
@@ -148,6 +150,11 @@ func (r *run) schedule(ctx context.Context, changes []*structs.WhatIfChange, rul
 		if err != nil && ch.After > 0 {
 			err = structs.Errorf(structs.CodeOf(err), "at %s: %w", r.Now().UTC().Format(time.RFC3339), err)
 		}
+		if ch.Drain != nil && err == nil {
+			if n, err := c.node(ch.Drain.Node); err == nil {
+				r.drained = append(r.drained, n.ID)
+			}
+		}
 		applied[i] = structs.WhatIfApplied{Text: ch.Text, Time: r.Now().UnixNano(), Warnings: warnings}
 		r.refused = err
 	}
@@ -167,9 +174,19 @@ func (r *run) schedule(ctx context.Context, changes []*structs.WhatIfChange, rul
 	return applied
 }
 
-// quiet runs the future until nothing waits any more, or a time.
+// quiet runs the future until nothing waits any more and all drains among the changes are through, or a time.
 func (r *run) quiet(ctx context.Context, until time.Time) error {
-	return r.follow(ctx, until, func() bool { return r.refused != nil || r.pending == 0 && r.idle() })
+	return r.follow(ctx, until, func() bool { return r.refused != nil || r.pending == 0 && r.idle() && !r.draining() })
+}
+
+// draining reports whether a node that a change drains may still have work that has to leave it.
+func (r *run) draining() bool {
+	snap := r.Store().Snapshot()
+	r.drained = slices.DeleteFunc(r.drained, func(id string) bool {
+		n := snap.Node(nil, id)
+		return n == nil || n.DrainStrategy == nil
+	})
+	return len(r.drained) > 0
 }
 
 // until runs the future until a time.

@@ -18,6 +18,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/endpoint/project"
 	"github.com/nomadish/nomadish/nomadish/endpoint/virtualcluster"
 	"github.com/nomadish/nomadish/nomadish/endpoint/workflow"
+	"github.com/nomadish/nomadish/nomadish/forecast"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
@@ -331,6 +332,102 @@ func TestDisplaced(t *testing.T) {
 		}
 	}
 }
+
+// TestUntilDrained: where nothing waits, both futures are run until a drain among the changes is through and what it displaced runs again, and no further than
+// the horizon.
+func TestUntilDrained(t *testing.T) {
+	l := fullNode(t)
+	l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node("node-1", 1000), Time: now.UnixNano(), EvalSeed: "f"})
+	drain := &structs.WhatIfDrain{Node: "node-0", DrainSpec: structs.DrainSpec{Deadline: 10 * time.Second}}
+	for after, horizon := range map[time.Duration]time.Duration{0: 0, 30 * time.Minute: 0, time.Minute: 65 * time.Second} {
+		w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Horizon: horizon, Changes: []*structs.WhatIfChange{{Drain: drain, After: after}}}, Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, x := now.Add(after+10*time.Second).UnixNano(), w.After.Displaced
+		if horizon > 0 {
+			if w.Until != now.Add(horizon).UnixNano() || len(x) != 0 {
+				t.Errorf("with a horizon of %s: until %s, displaced %+v", horizon, time.Unix(0, w.Until).UTC(), x)
+			}
+			continue
+		}
+		if len(x) != 1 || x[0].Name != "low.g[0]" || x[0].For != "drained" || x[0].Time < left || x[0].Back < x[0].Time || x[0].Back > w.Until {
+			t.Errorf("after %s: until %s, displaced %+v", after, time.Unix(0, w.Until).UTC(), x)
+		}
+		if late := now.Add(after + time.Minute); time.Unix(0, w.Until).After(late) { // it is through long before
+			t.Errorf("after %s: until %s", after, time.Unix(0, w.Until).UTC())
+		}
+	}
+	lost := []*structs.WhatIfChange{{Drain: drain}, {Lose: "node-0", After: time.Second}}
+	if w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: lost}, Options{Now: now}); err != nil || time.Unix(0, w.Until).After(now.Add(time.Minute)) {
+		t.Errorf("a node that is lost while it is drained: %v, until %s", err, time.Unix(0, w.Until).UTC())
+	}
+}
+
+// TestNothingWaits: where nothing waits, the figures are those of the instant at which both futures begin and end.
+func TestNothingWaits(t *testing.T) {
+	l := fullNode(t)
+	more := &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Like: "node-0"}}
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{more}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := w.Before.Mean, w.After.Mean; w.Until != w.Time || len(w.Groups) != 0 || a.CPU != 1 || b.CPU != 0.5 || a.From != w.Time || a.Memory <= b.Memory {
+		t.Errorf("until %s: %+v; %+v", time.Unix(0, w.Until).UTC(), a, b)
+	}
+}
+
+// TestChangedJob: all instances that a changed job then waits for are followed: of a job that waits and gets more of them, also later, and of one that runs and
+// whose instance is replaced.
+func TestChangedJob(t *testing.T) {
+	l := fullNode(t)
+	config := structs.DefaultSchedulerConfiguration()
+	l.Put(t, &structs.SchedulerConfigEntry{Config: config})
+	register := func(j *structs.Job) {
+		l.Put(t, &structs.JobRegisterEntry{Job: j, Eval: structs.NewEval("eval-"+j.ID, j, structs.EvalTriggerJobRegister, now.UnixNano()), Time: now.UnixNano()})
+	}
+	register(fullJob("waits", 50))
+	settled := forecast.NewFuture(l.Store, forecast.FutureOptions{Now: now, IDs: "settled"}) // what waits has been decided
+	defer settled.Close()
+	if err := settled.Run(t.Context(), now, func() error { return nil }, func() bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	two, heavier := fullJob("waits", 50), fullJob("low", 20)
+	two.TaskGroups[0].Count = 2
+	heavier.TaskGroups[0].Tasks[0].Resources.CPU = 1500
+	at := func(hours int) int64 { return now.Add(time.Duration(hours) * time.Hour).UnixNano() }
+	add := &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Node: testcluster.Node("large", 1500)}, After: 3 * time.Hour}
+	for name, c := range map[string]struct {
+		change     *structs.WhatIfChange
+		group      string
+		waits      int
+		first, all int64
+		verdict    string
+	}{
+		"more":                {&structs.WhatIfChange{Job: two}, "waits", 2, at(1), at(2), structs.WhatIfLater},
+		"more, later":         {&structs.WhatIfChange{Job: two, After: 10 * time.Minute}, "waits", 2, at(1), at(2), structs.WhatIfLater},
+		"more, once one runs": {&structs.WhatIfChange{Job: two, After: 70 * time.Minute}, "waits", 2, at(1), at(2), structs.WhatIfLater},
+		"replaced":            {&structs.WhatIfChange{Job: heavier}, "low", 1, at(3), at(3), structs.WhatIfNew},
+	} {
+		w, err := Run(t.Context(), settled.Store(), &structs.WhatIfRequest{Latest: true, Changes: []*structs.WhatIfChange{c.change, add}}, Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, g := range w.Groups {
+			t.Logf("%s: %s %s %+v %+v", name, g.JobID, g.Verdict, g.Before, g.After)
+			if g.JobID == c.group && g.After != nil && g.After.Waits == c.waits && g.Verdict == c.verdict {
+				found = near(g.After.Since, now.UnixNano()) && near(g.After.First, c.first) && near(g.After.All, c.all)
+			}
+		}
+		if !found {
+			t.Errorf("%s: not among the groups as it should be", name)
+		}
+	}
+}
+
+// near reports whether two times are less than a minute apart.
+func near(a, b int64) bool { return time.Duration(a-b).Abs() < time.Minute }
 
 // TestShortfallOfWorkflow: what waits for a part of its workflow's reservation is a shortfall of the workflow.
 func TestShortfallOfWorkflow(t *testing.T) {
