@@ -39,7 +39,7 @@ func (c *workflowRun) place(p reconcile.Placement) bool {
 		return false
 	}
 	world.Flush(c.search.Edit)
-	for _, at := range lend.Nodes(c.search.Edit, c.claim, c.search.Request, c.s.Input.NodeOf(c.work.Group.Name)) {
+	for at := range lend.Nodes(c.search, c.claim, c.s.Input.NodeOf(c.work.Group.Name)) {
 		if c.placeAt(at, c.claim, p) {
 			return true
 		}

@@ -62,7 +62,7 @@ func ofParts(e *world.Edit, in *search.Input, gw *reconcile.GangWork, own *struc
 		n, known := world.StateOf(e, id)
 		switch {
 		case !site:
-			list = append(list, At(e, gw, id, want.Level)...)
+			list = append(list, leastLacking(n, gw, At(e, gw, id, want.Level))...)
 		case known && n.Node != nil:
 			d := OfSite(n.Node, level)
 			if !slices.ContainsFunc(list, func(o *feasible.Domain) bool { return o.Value == d.Value }) {
@@ -74,6 +74,24 @@ func ofParts(e *world.Edit, in *search.Input, gw *reconcile.GangWork, own *struc
 		list = append(list, nil)
 	}
 	return list
+}
+
+// leastLacking orders cells within a node: where the members of a gang lack the fewest devices first, so that the fewest leave for them.
+func leastLacking(n *world.NodeState, gw *reconcile.GangWork, cells []*feasible.Domain) []*feasible.Domain {
+	if len(cells) < 2 {
+		return cells
+	}
+	need := int64(0)
+	for _, work := range gw.Works {
+		need += int64(len(work.Place) * feasible.NeedsOf(work.Group).Devices)
+	}
+	requests, m := DeviceRequests(gw), feasible.NewMatcher()
+	lacks := map[*feasible.Domain]int64{} // looked up only
+	for _, d := range cells {
+		lacks[d] = max(0, need-FreeIn(d, n, requests, m))
+	}
+	slices.SortStableFunc(cells, func(a, b *feasible.Domain) int { return cmp.Compare(lacks[a], lacks[b]) })
+	return cells
 }
 
 // assignedFirst returns the nodes of a reservation in its order, after that which is assigned to the next instance of a gang.

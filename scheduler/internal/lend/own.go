@@ -2,6 +2,7 @@ package lend
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -18,9 +19,26 @@ type Node struct {
 	Leave map[string]bool
 }
 
-// Nodes returns the nodes of a reservation that have room for one more instance of its workflow, the ones on which fewest leave first, and among
-// those on which nobody does the assigned one, if it is there, then the one that has least left then.
-func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned string) []Node {
+// Nodes yields the nodes of a reservation that have room for one more instance of its workflow by what they have idle, the ones on which fewest leave first, and
+// among those on which nobody does the assigned one, if it is there, then the one that has least left then. If the instance finds no devices on any of them, as
+// these do not match or have no cell of the level that it requires, there follow those on which it does once borrowers leave.
+func Nodes(s *search.Search, c *structs.WorkflowClaim, assigned string) iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		for _, of := range []func() []Node{
+			func() []Node { return byAmount(s.Edit, c, s.Request, assigned) },
+			func() []Node { return byDevices(s, c) },
+		} {
+			for _, n := range of() {
+				if !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// byAmount returns the nodes that have room by how much of each resource is idle there, or lent.
+func byAmount(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned string) []Node {
 	type room struct {
 		Node
 		left world.Resources
@@ -42,7 +60,7 @@ func Nodes(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assigned 
 			if lent == nil {
 				lent = lentTo(e, c)
 			}
-			if leave := leaving(e, n, c, lent, func(n *world.NodeState) bool {
+			if leave := leaving(e, n, c, lent, anyBorrower, func(n *world.NodeState) bool {
 				part, _ := n.Part(c.Key())
 				return part.Idle.Lacks(need) == ""
 			}); leave != nil {
@@ -77,27 +95,32 @@ func (l *Lender) leftBy(e *world.Edit, a *search.Request) (nodes []Node) {
 			continue
 		}
 		need := a.NeedsOn(n)
-		leave := leaving(e, n, l.Claim, lent, func(n *world.NodeState) bool {
+		leave := leaving(e, n, l.Claim, lent, anyBorrower, func(n *world.NodeState) bool {
 			return world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}.Less(n.Withheld(by)).Lacks(need) == ""
 		})
 		if len(leave) > 0 {
 			nodes = append(nodes, Node{n.ID, leave})
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b Node) int {
-		return cmp.Or(cmp.Compare(len(a.Leave), len(b.Leave)), strings.Compare(a.ID, b.ID))
-	})
+	slices.SortStableFunc(nodes, fewestLeave)
 	return nodes
 }
 
-// leaving returns those borrowers that leave a node until there is room: first those above their share, and of them who came last; then whoever could stay beside the
-// rest stays. nil: all of them are too few. lent is what each lend block has lent, see lentTo.
-func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, lent []int64, hasRoom func(*world.NodeState) bool) map[string]bool {
+func fewestLeave(a, b Node) int {
+	return cmp.Or(cmp.Compare(len(a.Leave), len(b.Leave)), strings.Compare(a.ID, b.ID))
+}
+
+// anyBorrower has all borrowers leave, if need be.
+func anyBorrower(*world.Usage) bool { return true }
+
+// leaving returns those borrowers, of some, that leave a node until there is room: first those above their share, and of them who came last; then whoever could stay
+// beside the rest stays. nil: all of them are too few. lent is what each lend block has lent, see lentTo.
+func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, lent []int64, of func(*world.Usage) bool, hasRoom func(*world.NodeState) bool) map[string]bool {
 	trial := world.TrialOf(n)
 	lent = slices.Clone(lent)
 	var gone []*world.Usage
 	for !hasRoom(trial) {
-		u := firstToLeave(trial, c, lent)
+		u := firstToLeave(trial, c, lent, of)
 		if u == nil {
 			return nil
 		}
@@ -133,8 +156,8 @@ func leaving(e *world.Edit, n *world.NodeState, c *structs.WorkflowClaim, lent [
 	return leave
 }
 
-// firstToLeave returns the borrower on a node that leaves first; nil: there is none.
-func firstToLeave(n *world.NodeState, c *structs.WorkflowClaim, lent []int64) (first *world.Usage) {
+// firstToLeave returns the borrower on a node, of some, that leaves first; nil: there is none.
+func firstToLeave(n *world.NodeState, c *structs.WorkflowClaim, lent []int64, of func(*world.Usage) bool) (first *world.Usage) {
 	above := func(u *world.Usage) int64 { // how much its lend block is above its share, in thousandths of the share
 		i := indexOf(c, u.Owner.Terms.LentTo())
 		if !c.Shared() {
@@ -143,7 +166,7 @@ func firstToLeave(n *world.NodeState, c *structs.WorkflowClaim, lent []int64) (f
 		return lent[i] * 1000 / int64(max(1, c.Lend[i].Share))
 	}
 	for _, u := range n.Usages {
-		if t := &u.Owner.Terms; t.BorrowsFrom() != c.Key() {
+		if t := &u.Owner.Terms; t.BorrowsFrom() != c.Key() || !of(u) {
 			continue
 		}
 		if first == nil || cmp.Or(cmp.Compare(above(u), above(first)), cmp.Compare(u.Created, first.Created)) > 0 {

@@ -43,6 +43,7 @@ func TakeBack(w *world.World, c *structs.WorkflowClaim, s Stage, now int64) (out
 			t.needs[part] = t.needs[part].Plus(stage[i].Needs)
 		}
 	}
+	t.cellsFor(s, parts, &reclaim)
 	left := make([]workflow.Amounts, len(parts))
 	for i := range parts {
 		left[i] = parts[i].Idle.Minus(t.needs[i])

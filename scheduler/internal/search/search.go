@@ -258,6 +258,15 @@ func (s *Search) On(nodeID string) *Found {
 	return &s.found
 }
 
+// Takes reports whether a node takes the instance as it is given, which may be a trial.
+func (s *Search) Takes(n *world.NodeState) bool {
+	if n.Node == nil || !n.Node.Ready() || !s.Fit.Class(n.Node).OK() {
+		return false
+	}
+	_, ok := s.fits(n)
+	return ok
+}
+
 func (s *Search) on(nodeID string) (Found, bool) {
 	n, known := world.StateOf(s.Edit, nodeID)
 	if !known || n.Node == nil || !n.Node.Ready() || !s.Fit.Class(n.Node).OK() {

@@ -1,0 +1,59 @@
+package scheduler_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// halfLent is a workflow that has reserved a node of eight GPUs, of which four idle and four are lent: of each socket those of the numbers stay lent.
+func halfLent(t *testing.T, stages []scheduler.WorkflowStage, lent ...string) *gpuWorkflows {
+	t.Helper()
+	x := newGPUWorkflows(t, chainOf(t), 1)
+	if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns"}}, stages...); why != "" {
+		t.Fatal(why)
+	}
+	x.claim = x.w.Workflow("default/wf")
+	x.submit("", "flood-interns", 8, gpusIn("interns", 1))
+	x.client(func(a *structs.Allocation) bool {
+		for _, task := range a.AllocatedResources.Tasks {
+			return !slices.Contains(lent, task.Devices[0].DeviceIDs[0])
+		}
+		return false
+	}, x.ended(false))
+	if got := x.usedGPUs(); len(got) != len(lent) {
+		t.Fatalf("lent: %v, want %v", got, lent)
+	}
+	return x
+}
+
+// TestStageRequiresSocket: a stage that requires GPUs under one socket does not wait beside its own lent ones where as many idle, but under two: those who borrow
+// under one socket leave, that under which they are fewest, and nobody else.
+func TestStageRequiresSocket(t *testing.T) {
+	for name, c := range underSocket {
+		for _, lent := range []struct {
+			gpus  []string
+			leave int
+		}{
+			{[]string{"n1-gpu-0", "n1-gpu-1", "n1-gpu-4", "n1-gpu-5"}, 2},
+			{[]string{"n1-gpu-0", "n1-gpu-4", "n1-gpu-5", "n1-gpu-6"}, 1},
+			{[]string{"n1-gpu-0", "n1-gpu-1", "n1-gpu-2", "n1-gpu-4"}, 1},
+			{[]string{"n1-gpu-4", "n1-gpu-5", "n1-gpu-6", "n1-gpu-7"}, 0},
+		} {
+			stage := scheduler.WorkflowStage{socketJob("b", c.count, c.each, c.change)}
+			x := halfLent(t, []scheduler.WorkflowStage{gpuStage("default", 8), stage}, lent.gpus...)
+			before := x.w
+			x.submit("", "wf/1/b", c.count, gpusIn("default", c.each), c.change, ofStage)
+			if got := x.running("wf/1/b"); got != c.count || x.running("flood-interns") != 4-lent.leave {
+				t.Errorf("%s beside %v: %d run, and %d who borrow; want %d of these to leave", name, lent.gpus, got, x.running("flood-interns"), lent.leave)
+			}
+			start := scheduler.StartStage(before, "default/wf", stage, x.now.UnixNano())
+			if start.Lacking || len(start.Stops) != lent.leave {
+				t.Errorf("%s beside %v: lacking %v, %d leave at the start, want %d", name, lent.gpus, start.Lacking, len(start.Stops), lent.leave)
+			}
+			x.conserved()
+		}
+	}
+}
