@@ -74,6 +74,14 @@ type WorkflowClaimJob struct {
 	Needs WorkflowPart
 	// Licenses is what all its instances need of licenses, in the order of their names.
 	Licenses []RequestedLicense
+	// Whole is its groups, if none of them starts without the others: they are one gang, or the job takes all or nothing. None of others.
+	Whole []WorkflowClaimGroup
+}
+
+// WorkflowClaimGroup is a group of such a job: Min of its instances start together, of which each needs so much, as [WorkflowClaimJob.Needs] states it.
+type WorkflowClaimGroup struct {
+	Needs WorkflowPart
+	Min   int
 }
 
 // WorkflowKey names a workflow among those of all namespaces.
@@ -148,6 +156,7 @@ func (r *WorkflowRun) Claim() *WorkflowClaim {
 			job := specs[j.Name].Job
 			c.Jobs = append(c.Jobs, WorkflowClaimJob{
 				JobID: j.JobID, Limit: timeLimitOf(job), Started: j.Start, Starting: j.State == StageStarting, Needs: needsOf(job), Licenses: specs[j.Name].Licenses(),
+				Whole: wholeOf(job),
 			})
 		}
 	}
@@ -160,25 +169,53 @@ func needsOf(job *Job) (p WorkflowPart) {
 		return p
 	}
 	for _, g := range job.TaskGroups {
-		if g.EphemeralDisk != nil {
-			p.DiskMB += int64(g.Count) * int64(g.EphemeralDisk.SizeMB)
+		one := needsOfOne(g)
+		p.CPU, p.MemoryMB, p.DiskMB = p.CPU+int64(g.Count)*one.CPU, p.MemoryMB+int64(g.Count)*one.MemoryMB, p.DiskMB+int64(g.Count)*one.DiskMB
+		p.Cores, p.Devices = p.Cores+g.Count*one.Cores, p.Devices+g.Count*one.Devices
+	}
+	return p
+}
+
+// needsOfOne returns what an instance of a group needs.
+func needsOfOne(g *TaskGroup) (p WorkflowPart) {
+	if g.EphemeralDisk != nil {
+		p.DiskMB = int64(g.EphemeralDisk.SizeMB)
+	}
+	for _, t := range g.Tasks {
+		r := t.Resources
+		if r == nil {
+			continue
 		}
-		for _, t := range g.Tasks {
-			r := t.Resources
-			if r == nil {
-				continue
-			}
-			if p.MemoryMB += int64(g.Count) * int64(r.MemoryMB); r.Cores > 0 {
-				p.Cores += g.Count * r.Cores
-			} else {
-				p.CPU += int64(g.Count) * int64(r.CPU)
-			}
-			for _, d := range r.Devices {
-				p.Devices += g.Count * max(1, d.Count)
-			}
+		if p.MemoryMB += int64(r.MemoryMB); r.Cores > 0 {
+			p.Cores += r.Cores
+		} else {
+			p.CPU += int64(r.CPU)
+		}
+		for _, d := range r.Devices {
+			p.Devices += max(1, d.Count)
 		}
 	}
 	return p
+}
+
+// wholeOf returns the groups of a job of which none starts without the others; nil: some may.
+func wholeOf(job *Job) (list []WorkflowClaimGroup) {
+	gang := slices.ContainsFunc(job.TaskGroups, func(g *TaskGroup) bool { return g.Gang != nil })
+	whole := job.AllAtOnce || job.Partial == PartialNone && !gang || len(job.TaskGroups) == 1 && job.TaskGroups[0].Topology != nil && job.TaskGroups[0].Topology.Required
+	for _, of := range job.TaskGroups { // one that names all others
+		whole = whole || of.Gang != nil && !slices.ContainsFunc(job.TaskGroups, func(g *TaskGroup) bool { return g != of && !slices.Contains(of.Gang.Groups, g.Name) })
+	}
+	if !whole || job.PerNode() {
+		return nil
+	}
+	for _, g := range job.TaskGroups {
+		least := g.Count
+		if !job.AllAtOnce && g.Gang != nil && g.Gang.Min > 0 {
+			least = min(g.Gang.Min, g.Count)
+		}
+		list = append(list, WorkflowClaimGroup{needsOfOne(g), least})
+	}
+	return list
 }
 
 // timeLimitOf returns the longest time limit of a job's groups; 0 if one has none.

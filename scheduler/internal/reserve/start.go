@@ -33,7 +33,7 @@ func TakeBack(w *world.World, c *structs.WorkflowClaim, s Stage, now int64) (out
 	for i, l := range c.Lend {
 		shares[i] = int64(l.Share)
 	}
-	reclaim := workflow.TakeBackGangs(parts, stage, t.gangs([]Stage{s}), shares)
+	reclaim, s := t.takeBack(parts, s, stage, shares)
 	out.Lacking = !reclaim.Complete
 	t.needs = make([]workflow.Amounts, len(parts))
 	out.Nodes = make([]string, len(stage))

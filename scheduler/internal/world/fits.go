@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/nomadish/nomadish/scheduler/internal/ports"
+	"github.com/nomadish/nomadish/scheduler/internal/resources"
 )
 
 // The one fit check. The scheduler uses it while it searches nodes, and the
@@ -13,11 +14,11 @@ import (
 
 // What a node can lack.
 const (
-	LacksCPU      = "cpu"
-	LacksMemory   = "memory"
-	LacksDisk     = "disk"
-	LacksCores    = "cores"
-	LacksDevices  = "devices"
+	LacksCPU      = resources.LacksCPU
+	LacksMemory   = resources.LacksMemory
+	LacksDisk     = resources.LacksDisk
+	LacksCores    = resources.LacksCores
+	LacksDevices  = resources.LacksDevices
 	LacksReserved = "reserved for a request that has waited longer"
 	// LacksUnowned is what a system or sysbatch instance lacks.
 	LacksUnowned = "devices: those that are free are guaranteed to namespaces"

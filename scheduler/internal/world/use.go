@@ -6,26 +6,12 @@ import (
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/ports"
+	"github.com/nomadish/nomadish/scheduler/internal/resources"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// Vector is an amount of what can be added up: processor in MHz, memory and disk
-// in MiB. What has names (ports, cores, devices) is apart.
-type Vector struct {
-	CPU      int64
-	MemoryMB int64
-	DiskMB   int64
-}
-
-// Plus returns the sum.
-func (v Vector) Plus(o Vector) Vector {
-	return Vector{v.CPU + o.CPU, v.MemoryMB + o.MemoryMB, v.DiskMB + o.DiskMB}
-}
-
-// Minus returns the difference, which may be below zero.
-func (v Vector) Minus(o Vector) Vector {
-	return Vector{v.CPU - o.CPU, v.MemoryMB - o.MemoryMB, v.DiskMB - o.DiskMB}
-}
+// Vector is what can be added up of what a node has.
+type Vector = resources.Vector
 
 // HostPort is a port of one of a node's addresses.
 type HostPort = ports.HostPort

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/resources"
 	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -20,51 +21,7 @@ import (
 // A reservation that is pending holds its parts before their room is free, so that what comes free on these nodes stays free.
 
 // Resources is what is withheld on a node, or taken of it.
-type Resources struct {
-	Amount  Vector // CPU with the MHz of the whole cores
-	Cores   int
-	Devices int
-}
-
-// Plus returns the sum.
-func (h Resources) Plus(o Resources) Resources {
-	return Resources{h.Amount.Plus(o.Amount), h.Cores + o.Cores, h.Devices + o.Devices}
-}
-
-// each combines two amounts resource by resource.
-func (h Resources) each(o Resources, f func(a, b int64) int64) Resources {
-	return Resources{
-		Vector{f(h.Amount.CPU, o.Amount.CPU), f(h.Amount.MemoryMB, o.Amount.MemoryMB), f(h.Amount.DiskMB, o.Amount.DiskMB)},
-		int(f(int64(h.Cores), int64(o.Cores))), int(f(int64(h.Devices), int64(o.Devices))),
-	}
-}
-
-// Less returns the difference, of each resource at least 0.
-func (h Resources) Less(o Resources) Resources {
-	return h.each(o, func(a, b int64) int64 { return max(0, a-b) })
-}
-
-// Within returns what both have of each resource.
-func (h Resources) Within(o Resources) Resources {
-	return h.each(o, func(a, b int64) int64 { return min(a, b) })
-}
-
-// Lacks reports of which resource there is less than is requested; "": of none.
-func (h Resources) Lacks(request Resources) string {
-	switch {
-	case request.Amount.CPU > h.Amount.CPU:
-		return LacksCPU
-	case request.Amount.MemoryMB > h.Amount.MemoryMB:
-		return LacksMemory
-	case request.Amount.DiskMB > h.Amount.DiskMB:
-		return LacksDisk
-	case request.Cores > h.Cores:
-		return LacksCores
-	case request.Devices > h.Devices:
-		return LacksDevices
-	}
-	return ""
-}
+type Resources = resources.Resources
 
 // ResourcesOf returns what a usage takes of a reservation.
 func ResourcesOf(u *Usage) Resources { return resourcesOf(u, new([]string)) }
@@ -375,7 +332,7 @@ func (x WorkflowEdit) BorrowLacks(nodeID string, u *Usage) string {
 }
 
 // Awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
-// that have just been registered, or of which nothing is there for now.
+// that have just been registered, or of which nothing is there for now, without those that cannot start even if all borrowers left.
 func (x WorkflowEdit) Awaited(c *structs.WorkflowClaim, mhz int64) (h Resources) {
 	for _, j := range c.Jobs {
 		var has Resources
@@ -389,10 +346,8 @@ func (x WorkflowEdit) Awaited(c *structs.WorkflowClaim, mhz int64) (h Resources)
 				has, there = has.Plus(ResourcesOf(u)), true
 			}
 		}
-		if j.Starting || !there {
-			n := &j.Needs
-			needs := Resources{Vector{n.CPU + int64(n.Cores)*mhz, n.MemoryMB, n.DiskMB}, n.Cores, n.Devices}
-			h = h.Plus(needs.Less(has))
+		if there && j.Starting || !there && x.holds(c, j.Whole, mhz) {
+			h = h.Plus(awaitedOf(&j.Needs, mhz).Less(has))
 		}
 	}
 	return h

@@ -1,0 +1,105 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/nomadish/nomadish/scheduler"
+	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/structs"
+)
+
+// gangStage is a stage of a gang of so many instances of so many GPUs each, of which least run together; 0: all.
+func gangStage(count, gpus, least int) scheduler.WorkflowStage {
+	job := schedtest.Job(structs.JobTypeBatch, count, requests(50, 1000, 1000), gpusIn("default", gpus), func(j *structs.Job) {
+		j.ID, j.Workflow = "wf/1/train", &structs.JobWorkflow{ID: "wf", Run: 1, Stage: "train"}
+		j.TaskGroups[0].Gang = &structs.Gang{Min: least}
+	})
+	job.Canonicalize()
+	return scheduler.WorkflowStage{job}
+}
+
+// trains has the jobs of a stage be those of the running one of the workflow, which have just been registered.
+func (x *gpuWorkflows) trains(stage scheduler.WorkflowStage) {
+	run := structs.WorkflowRun{
+		Namespace: "default", ID: "wf", Run: 1, State: structs.WorkflowRunning, Workflow: &structs.Workflow{ID: "wf"},
+		Stages: []*structs.WorkflowRunStage{{Name: "train", State: structs.StageStarting}},
+	}
+	run.Workflow.Stages = []*structs.WorkflowStage{{Name: "train"}}
+	for _, job := range stage {
+		run.Workflow.Stages[0].Jobs = append(run.Workflow.Stages[0].Jobs, &structs.WorkflowJob{Name: job.ID, Job: job})
+		run.Stages[0].Jobs = append(run.Stages[0].Jobs, structs.WorkflowRunJob{Name: job.ID, JobID: job.ID, State: structs.StageRunning})
+	}
+	claim := *x.workflows.workflows["default/wf"]
+	claim.Jobs = run.Claim().Jobs
+	e := x.w.Edit()
+	scheduler.SetWorkflow(e, &claim)
+	x.w, x.workflows.workflows[claim.Key()] = e.World(), &claim
+}
+
+// TestNobodyLeavesForAGangWithoutRoom: nobody leaves a reservation for a gang that has no room in what there is of it even so, and what idles is lent until it has.
+func TestNobodyLeavesForAGangWithoutRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes, count, gpus, least int
+		loses                     func(*gpuWorkflows)
+		back                      func(*gpuWorkflows)
+		leave, whole              int // while it is lost, and once it is back
+	}{
+		"a node is lost":        {3, 3, 8, 0, (*gpuWorkflows).losesN1, (*gpuWorkflows).hasN1, 0, 24},
+		"enough for its least":  {3, 3, 8, 2, (*gpuWorkflows).losesN1, (*gpuWorkflows).hasN1, 16, 24},
+		"too few for its least": {3, 3, 8, 3, (*gpuWorkflows).losesN1, (*gpuWorkflows).hasN1, 0, 24},
+		"a GPU is bad": {1, 2, 4, 0, func(x *gpuWorkflows) { x.breaks("n1", 0) },
+			func(x *gpuWorkflows) { x.changeNode("n1", setHealth(0, true)) }, 0, 8},
+		"a GPU of each node is bad": {2, 4, 4, 0, func(x *gpuWorkflows) { x.breaks("n1", 0); x.breaks("n2", 0) },
+			func(x *gpuWorkflows) {
+				x.changeNode("n1", setHealth(0, true))
+				x.changeNode("n2", setHealth(0, true))
+			}, 0, 16},
+	} {
+		x := newGPUWorkflows(t, chainOf(t), c.nodes)
+		stage := gangStage(c.count, c.gpus, c.least)
+		if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, stage); why != "" {
+			t.Fatalf("%s: %s", name, why)
+		}
+		x.submit("", "flood", 8*c.nodes, gpusIn("interns", 1))
+		if n := x.running("flood"); n != 8*c.nodes {
+			t.Fatalf("%s: %d borrow, want %d", name, n, 8*c.nodes)
+		}
+		c.loses(x)
+		start := scheduler.StartStage(x.w, "default/wf", stage, 0)
+		if len(start.Stops) != c.leave || !start.Lacking {
+			t.Errorf("%s: %d leave, want %d: %v", name, len(start.Stops), c.leave, start.Nodes)
+		}
+		c.back(x)
+		if start = scheduler.StartStage(x.w, "default/wf", stage, 0); len(start.Stops) != c.whole || start.Lacking {
+			t.Errorf("%s: once it is back %d leave, want %d: %v", name, len(start.Stops), c.whole, start.Nodes)
+		}
+	}
+}
+
+func (x *gpuWorkflows) losesN1() { x.changeNode("n1", down) }
+func (x *gpuWorkflows) hasN1()   { x.changeNode("n1", up) }
+
+// TestLentWhileAGangHasNoRoom: what is reserved for a gang of the running stage is lent while it has no room, and not once it has.
+func TestLentWhileAGangHasNoRoom(t *testing.T) {
+	for name, c := range map[string]struct{ count, gpus, least, lent int }{
+		"a gang without room":    {3, 8, 0, 16},
+		"a gang with room":       {2, 8, 0, 0},
+		"enough for its least":   {3, 8, 2, 0},
+		"room on two nodes":      {2, 5, 0, 0},
+		"as many as there is":    {4, 4, 0, 0},
+		"too many for each node": {3, 5, 0, 16},
+	} {
+		x := newGPUWorkflows(t, chainOf(t), 3)
+		stage := gangStage(c.count, c.gpus, c.least)
+		if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, gangStage(3, 8, 0), gangStage(6, 4, 0)); why != "" {
+			t.Fatalf("%s: %s", name, why)
+		}
+		x.trains(stage)
+		x.losesN1()
+		x.submit("", "flood", 24, gpusIn("interns", 1))
+		x.checkWorld()
+		if n := x.running("flood"); c.lent > 0 && n != c.lent || c.lent == 0 && n > max(0, 16-c.count*c.gpus) {
+			t.Errorf("%s: %d are lent, want %d", name, n, c.lent)
+		}
+	}
+}
