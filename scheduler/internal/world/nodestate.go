@@ -68,7 +68,7 @@ func NewCapacity(n *structs.Node, family string, like *Capacity) *Capacity {
 	if r == nil {
 		return c
 	}
-	c.Amount = Vector{r.Cpu.CpuShares, r.Memory.MemoryMB, r.Disk.DiskMB}
+	c.Amount = Vector{CPU: r.Cpu.CpuShares, MemoryMB: r.Memory.MemoryMB, DiskMB: r.Disk.DiskMB}
 	c.MHzPerCore = r.Cpu.MHzPerCore()
 	c.Cores = slices.Clone(r.Cpu.ReservableCpuCores)
 	if r.MinDynamicPort > 0 {
@@ -102,7 +102,7 @@ func (c *Capacity) subtract(r *structs.NodeReservedResources) {
 	if mhz == 0 {
 		mhz = int64(len(r.Cpu.ReservedCpuCores)) * c.MHzPerCore
 	}
-	c.Amount = c.Amount.Minus(Vector{mhz, r.Memory.MemoryMB, r.Disk.DiskMB})
+	c.Amount = c.Amount.Minus(Vector{CPU: mhz, MemoryMB: r.Memory.MemoryMB, DiskMB: r.Disk.DiskMB})
 	c.Cores = slices.DeleteFunc(c.Cores, func(id uint16) bool { return slices.Contains(r.Cpu.ReservedCpuCores, id) })
 	c.noPorts = ports.Parse(r.Networks.ReservedHostPorts)
 }

@@ -26,7 +26,7 @@ type Reservation struct {
 
 func newReservation(r *structs.Reservation) *Reservation {
 	return &Reservation{
-		RequestName: RequestName{r.Namespace, r.JobID, r.Group}, NodeID: r.NodeID, Amount: Vector{r.CPU, r.MemoryMB, r.DiskMB},
+		RequestName: RequestName{r.Namespace, r.JobID, r.Group}, NodeID: r.NodeID, Amount: Vector{CPU: r.CPU, MemoryMB: r.MemoryMB, DiskMB: r.DiskMB},
 		Cores: r.Cores, Devices: r.Devices, Due: r.DueAt, Expires: r.ExpiresAt,
 	}
 }

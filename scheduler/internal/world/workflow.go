@@ -101,8 +101,8 @@ func (n *NodeState) recount() {
 	}
 	var free, all, beside Resources // beside is what no workflow's run has reserved, whoever uses it
 	if n.Capacity != nil {
-		free = Resources{n.Free(), n.FreeCores(), n.FreeDevices()}
-		beside = Resources{n.Capacity.Amount, len(n.Capacity.Cores), int(n.Capacity.WellDevices())}
+		free = Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}
+		beside = Resources{Amount: n.Capacity.Amount, Cores: len(n.Capacity.Cores), Devices: int(n.Capacity.WellDevices())}
 	}
 	for i := range n.parts {
 		if p := &n.parts[i]; !p.Pending {
@@ -147,7 +147,7 @@ func (n *NodeState) Withheld(by *Taker) (h Resources) {
 		return h
 	}
 	if r := n.Reservation; !r.Free(by) {
-		h = Resources{r.Amount, r.Cores, r.Devices}
+		h = Resources{Amount: r.Amount, Cores: r.Cores, Devices: r.Devices}
 	}
 	for i := range n.parts {
 		if p := &n.parts[i]; !by.mayUse(p) {
@@ -283,7 +283,7 @@ func (x WorkflowEdit) addParts(c *structs.WorkflowClaim, list, had []structs.Wor
 			continue
 		}
 		s := StateToChange(x.E, p.NodeID)
-		part := Part{Workflow: c.Key(), Pending: pending, Renews: pending && c.Posted, Total: Resources{Vector{p.CPU, p.MemoryMB, p.DiskMB}, p.Cores, p.Devices}, Devices: p.DeviceIDs}
+		part := Part{Workflow: c.Key(), Pending: pending, Renews: pending && c.Posted, Total: Resources{Amount: Vector{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB}, Cores: p.Cores, Devices: p.Devices}, Devices: p.DeviceIDs}
 		part.claims = ClaimsOf(c, &p)
 		at, _ := slices.BinarySearchFunc(s.parts, part, compareParts)
 		s.parts = slices.Insert(slices.Clone(s.parts), at, part)
@@ -382,7 +382,7 @@ func (x WorkflowEdit) lendable(c *structs.WorkflowClaim, nodeID string) Resource
 		bound(&devices, most.GPUs, int64(lent.Devices))
 		all.Cores, all.Devices = int(cores), int(devices)
 	}
-	beside := Resources{s.Free(), s.FreeCores(), s.FreeDevices()}.Less(s.Withheld(&Taker{}))
+	beside := Resources{Amount: s.Free(), Cores: s.FreeCores(), Devices: s.FreeDevices()}.Less(s.Withheld(&Taker{}))
 	return all.Plus(beside)
 }
 
