@@ -339,7 +339,7 @@ func TestWithoutMajority(t *testing.T) {
 	}
 	within(t, 20*time.Second, "an error that says what is missing", func(ctx context.Context) error { // gossip takes a while to find out
 		err := left.Call(ctx, wire.MethodRaftConfig, &structs.EmptyRequest{}, &structs.RaftConfigurationReply{})
-		for _, want := range []string{"No cluster leader: 1 of 3 servers can be seen", "at least 2 must be", "start", "peers.json", "docs/guides/servers.md"} {
+		for _, want := range []string{"No cluster leader: 1 of 3 servers can be seen", "at least 2 must be", "start", "peers.json", "docs/guides/disaster-recovery.md"} {
 			if structs.CodeOf(err) != structs.CodeNoLeader || !strings.Contains(fmt.Sprint(err), want) {
 				return fmt.Errorf("%q is missing in: %w", want, err)
 			}
