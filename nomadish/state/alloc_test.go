@@ -267,10 +267,11 @@ func TestPastFollowUps(t *testing.T) {
 		return &structs.Allocation{FollowupEvalID: eval, DesiredStatus: desired}
 	}
 	run, stop := structs.AllocDesiredRun, structs.AllocDesiredStop
-	if past := snap.PastFollowUps([]*structs.Allocation{of("", run), of("open", run), of("ended", stop)}); past != nil {
+	eval := func(id string) *structs.Evaluation { return snap.Eval(nil, id) }
+	if past := pastFollowUps([]*structs.Allocation{of("", run), of("open", run), of("ended", stop)}, eval); past != nil {
 		t.Errorf("past: %v", past)
 	}
-	past := snap.PastFollowUps([]*structs.Allocation{of("open", run), of("ended", run), of("ended", run), of("forgotten", run), of("other", stop)})
+	past := pastFollowUps([]*structs.Allocation{of("open", run), of("ended", run), of("ended", run), of("forgotten", run), of("other", stop)}, eval)
 	if len(past) != 2 || !past["ended"] || !past["forgotten"] {
 		t.Errorf("past: %v", past)
 	}

@@ -36,7 +36,7 @@ func (s *Snapshot) EvalInput(e *structs.Evaluation, o *InputOptions) scheduler.I
 func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*structs.Allocation, o *InputOptions) scheduler.Input {
 	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: s.SchedulerConfig(nil), Now: o.Now, Seed: o.Seed, NewID: o.NewID, SnapshotIndex: s.Index(),
-		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: s.PastFollowUps(allocs), Prepared: o.Prepared, Alike: o.Alike, EntitledOnly: o.EntitledOnly, LendRound: o.LendRound,
+		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: pastFollowUps(allocs, func(id string) *structs.Evaluation { return s.Eval(nil, id) }), Prepared: o.Prepared, Alike: o.Alike, EntitledOnly: o.EntitledOnly, LendRound: o.LendRound,
 		Brief: o.Brief, Annotate: o.Annotate, Pending: s.Requests().PendingOf, UserRuns: s.v.userRuns,
 	}
 	if v := s.VirtualClusters(nil).Get(id.Namespace); v != nil {

@@ -90,8 +90,7 @@ func (s *Snapshot) JobVersions(ws *WatchSet, ns, id string) []*structs.Job {
 	return out
 }
 
-// Jobs walks the newest versions of the jobs of a namespace ("*": all) whose ID
-// begins with prefix, ordered by namespace and ID, or backwards.
+// Jobs walks the newest versions of the jobs of a namespace ("*": all) whose ID begins with prefix, ordered by namespace and ID, or backwards.
 func (s *Snapshot) Jobs(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[*structs.Job] {
 	if ns != structs.AllNamespaces {
 		return many[structs.Job](s.v, ws, reverse, TableJobs, byPrefix, ns, prefix)
@@ -156,8 +155,7 @@ func (s *Snapshot) Eval(ws *WatchSet, id string) *structs.Evaluation {
 	return one[structs.Evaluation](s.v, ws, TableEvals, byID, id)
 }
 
-// Evals walks the evaluations of a namespace ("*": all) whose ID begins with
-// prefix, by ID, or backwards.
+// Evals walks the evaluations of a namespace ("*": all) whose ID begins with prefix, by ID, or backwards.
 func (s *Snapshot) Evals(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[*structs.Evaluation] {
 	all := many[structs.Evaluation](s.v, ws, reverse, TableEvals, byPrefix, prefix)
 	return inNamespace(all, ns, func(e *structs.Evaluation) string { return e.Namespace })
@@ -213,8 +211,7 @@ func (s *Snapshot) SigningKeys(ws *WatchSet) []*structs.SigningKey {
 	return collect(many[structs.SigningKey](s.v, ws, false, TableSigningKeys, byID))
 }
 
-// AutopilotConfig is how the leader looks after the servers, the default if it was
-// never set.
+// AutopilotConfig is how the leader looks after the servers, the default if it was never set.
 func (s *Snapshot) AutopilotConfig(ws *WatchSet) structs.AutopilotConfiguration {
 	if row := one[structs.AutopilotConfiguration](s.v, ws, TableAutopilot, byID); row != nil {
 		return *row

@@ -82,8 +82,7 @@ func (a *attacher) group(v *view, kind alloctable.GroupKind, key indexkey.Hashed
 	return out
 }
 
-// Alloc is an allocation; nil if there is none. Job is nil when its version is not
-// kept any more; this holds for all reads of allocations.
+// Alloc is an allocation; nil if there is none. Job is nil when its version is not kept any more; this holds for all reads of allocations.
 func (s *Snapshot) Alloc(ws *WatchSet, id string) *structs.Allocation {
 	ws.addAllocs(s.v, allocwatch.Alloc, id)
 	r := s.v.allocs.Get(id)
@@ -107,8 +106,7 @@ func (s *Snapshot) AllocToDecide(id string) *structs.Allocation {
 	return a.whole(r)
 }
 
-// Allocs walks the allocations of a namespace ("*": all) whose ID begins with
-// prefix, by ID, or backwards.
+// Allocs walks the allocations of a namespace ("*": all) whose ID begins with prefix, by ID, or backwards.
 func (s *Snapshot) Allocs(ws *WatchSet, ns, prefix string, reverse bool) iter.Seq[*structs.Allocation] {
 	ws.addAllocs(s.v, allocwatch.Prefix, prefix)
 	return func(yield func(*structs.Allocation) bool) {
@@ -144,8 +142,7 @@ func (s *Snapshot) WholeAllocs(all iter.Seq[*AllocRow]) iter.Seq[*structs.Alloca
 	}
 }
 
-// AllocsByJob are a job's allocations, by ID. Unless all is set, those of an earlier
-// job of the same name, purged since, are left out.
+// AllocsByJob are a job's allocations, by ID. Unless all is set, those of an earlier job of the same name, purged since, are left out.
 func (s *Snapshot) AllocsByJob(ws *WatchSet, ns, id string, all bool) []*structs.Allocation {
 	since := uint64(0)
 	if job := s.Job(nil, ns, id); job != nil && !all {
@@ -161,23 +158,21 @@ func (s *Snapshot) AllocRowsByJob(ws *WatchSet, ns, id string) iter.Seq[*AllocRo
 	return func(yield func(*AllocRow) bool) { s.v.allocs.Each(alloctable.ByJob, key, yield) }
 }
 
-// AllocsToDecide are all allocations of a job, and of earlier ones of its name, as the
-// scheduler needs them: without the events of tasks that have not ended.
+// AllocsToDecide are all allocations of a job, and of earlier ones of its name, as the scheduler needs them: without the events of tasks that have not ended.
 func (s *Snapshot) AllocsToDecide(ns, id string) []*structs.Allocation {
 	a := s.v.attacher()
 	a.brief = true
 	return a.group(s.v, alloctable.ByJob, indexkey.HashJob(ns, id), 0)
 }
 
-// PastFollowUps are those of the allocations' follow-up evaluations that have ended, or are not kept any more; nil if there are
-// none.
-func (s *Snapshot) PastFollowUps(allocs []*structs.Allocation) (past map[string]bool) {
+// pastFollowUps are those of the allocations' follow-up evaluations that have ended, or are not kept any more; nil if there are none.
+func pastFollowUps(allocs []*structs.Allocation, eval func(id string) *structs.Evaluation) (past map[string]bool) {
 	for _, a := range allocs {
 		id := a.FollowupEvalID
 		if id == "" || a.ServerTerminal() || past[id] {
 			continue
 		}
-		if e := s.Eval(nil, id); e == nil || e.Terminal() {
+		if e := eval(id); e == nil || e.Terminal() {
 			if past == nil {
 				past = map[string]bool{}
 			}
@@ -218,8 +213,7 @@ func (s *Snapshot) NodeAllocsIndex(ws *WatchSet, id string) (index uint64) {
 	return index
 }
 
-// NodeAllocsSince are the AllocModifyIndexes of a node's allocations by their IDs, and whole, by ID, those where it
-// is above since.
+// NodeAllocsSince are the AllocModifyIndexes of a node's allocations by their IDs, and whole, by ID, those where it is above since.
 func (s *Snapshot) NodeAllocsSince(id string, since uint64) (all map[string]uint64, changed []*structs.Allocation) {
 	rows := s.v.allocs.Sorted(alloctable.ByNode, indexkey.Hash(id))
 	all = make(map[string]uint64, len(rows))
