@@ -349,7 +349,7 @@ func TestReclaimCell(t *testing.T) {
 }
 
 // TestReclaimSparesBadGPUs: one whose GPU has turned bad has nothing that the newcomer could use. It is walked, as it is of the lowest priority, and gets back what it had:
-// nothing is stopped in vain (semantics part 3).
+// nobody is stopped who could have stayed (semantics part 3).
 func TestReclaimSparesBadGPUs(t *testing.T) {
 	for _, keepWhole := range []bool{false, true} {
 		c := preempting(t)

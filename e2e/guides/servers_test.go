@@ -20,7 +20,7 @@ func oneNode(a *terminal) {
 	agent.WaitReady(1)
 	a.calls(agent)
 	a.knowsNode()
-	a.names["-prefix nightly-"] = "-prefix nightly- -yes" // no terminal is here, where it would ask
+	a.names["-prefix nightly-"] = "-prefix nightly- -yes" // the guide's reader confirms it at a terminal
 	a.names["1m"], a.names["20s"], a.names["30s"] = "1s", "1s", "1s"
 	a.write("jobs.hcl", "job \"NAME\" {\n type = \"TYPE\"\n group \"front\" {\n  task \"serve\" {\n   driver = \"mock_driver\"\n   config { run_for = \"1h\" }\n"+
 		"   resources { cpu = CPU }\n  }\n }\n}\n")
