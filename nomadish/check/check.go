@@ -92,6 +92,9 @@ type checker struct {
 	jobIDs  []structs.NamespacedID
 
 	reservations []*structs.Reservation
+
+	levels []structs.TopologyLevel // of cells above nodes, the lowest first
+	sites  map[string]siteNodes    // by the cell's name
 }
 
 // finding files one. Of each rule only the first are kept.

@@ -44,8 +44,10 @@ func (n *node) claim(a *structs.Allocation) {
 }
 
 // checkClaims counts the cells in guaranteed use from the rows alone: no owner uses more cells of a kind than it owns, and no device
-// lies in cells that two owners use. Nodes that are not ready are left out: cells there are unbound, and their allocations run on.
+// lies in cells that two owners use. Cells with a node that is not ready are left out, and so are those above nodes that have not the size
+// that is claimed: they are unbound, and the allocations on all of their nodes run on.
 func (c *checker) checkClaims() {
+	c.findSites()
 	used := map[ownedKind]map[string]bool{} // the cells' names
 	for _, id := range c.nodeIDs {
 		n := c.nodes[id]
@@ -95,17 +97,80 @@ func (c *checker) checkClaims() {
 	}
 }
 
+// siteNodes counts the nodes of a cell above nodes.
+type siteNodes struct{ ready, others int }
+
+// findSites counts the nodes of all cells above nodes.
+func (c *checker) findSites() {
+	config := c.snap.SchedulerConfig(nil)
+	c.levels, c.sites = config.SiteLevels(), map[string]siteNodes{}
+	for _, id := range c.nodeIDs {
+		n := c.nodes[id].spec
+		if n == nil || n.NodeResources == nil {
+			continue
+		}
+		for at := range c.levels {
+			if name := siteName(n, c.levels[at:]); name != "" {
+				of := c.sites[name]
+				if n.Ready() {
+					of.ready++
+				} else {
+					of.others++
+				}
+				c.sites[name] = of
+			}
+		}
+	}
+}
+
+// siteName returns the name of the cell of the first of some levels that a node lies in; "": of none. Only nodes of one pool whose
+// devices stand in equal trees lie in one cell.
+func siteName(n *structs.Node, levels []structs.TopologyLevel) string {
+	if n.Meta[levels[0].Meta] == "" {
+		return ""
+	}
+	var b strings.Builder
+	for _, l := range levels {
+		fmt.Fprintf(&b, "%s:%q ", l.Name, n.Meta[l.Meta])
+	}
+	fmt.Fprintf(&b, "in pool %s of", cmp.Or(n.NodePool, structs.DefaultNodePool))
+	place := map[string]int{} // of a device
+	for _, g := range n.NodeResources.Devices {
+		fmt.Fprintf(&b, " %s/%s/%s", g.Vendor, g.Type, g.Name)
+		for _, d := range g.Instances {
+			place[d.ID] = len(place)
+			if d.Locality != nil {
+				fmt.Fprintf(&b, " %d.%d", d.Locality.Socket, d.Locality.Switch)
+			} else {
+				b.WriteString(" -")
+			}
+		}
+	}
+	if tree := n.NodeResources.Topology; tree != nil {
+		for _, cell := range tree.Cells {
+			parent := slices.IndexFunc(tree.Cells, func(o *structs.TopologyCell) bool { return o.ID == cell.Parent })
+			fmt.Fprintf(&b, " %s in %d", cell.Level, parent)
+			for _, d := range cell.Devices {
+				fmt.Fprintf(&b, " %d", place[d])
+			}
+		}
+		for _, l := range tree.Links {
+			fmt.Fprintf(&b, " %d-%d %d", place[l.A], place[l.B], l.Lanes)
+		}
+	}
+	return b.String()
+}
+
 // cellOf returns the name of the cell that a device lies in, of the level that its allocation uses, and the node's devices in it. The
-// name is empty if there is none.
+// name is empty if there is none, or it is not bound as it is now.
 func (c *checker) cellOf(n *structs.Node, device string, terms *structs.AllocTerms) (name string, devices []string) {
 	switch {
 	case terms.CellLevel == structs.LevelMIG:
 		return device, []string{device}
 	case terms.CellSize > 0:
-		config := c.snap.SchedulerConfig(nil)
-		for _, l := range config.SiteLevels() {
-			if l.Name == terms.CellLevel && n.Meta[l.Meta] != "" {
-				return fmt.Sprintf("%s:%s", l.Name, n.Meta[l.Meta]), allDevices(n)
+		if at := slices.IndexFunc(c.levels, func(l structs.TopologyLevel) bool { return l.Name == terms.CellLevel }); at >= 0 {
+			if name := siteName(n, c.levels[at:]); c.sites[name] == (siteNodes{ready: terms.CellSize}) {
+				return name, allDevices(n)
 			}
 		}
 		return "", nil
