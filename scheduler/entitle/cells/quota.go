@@ -147,7 +147,10 @@ func (e *Edit) doom() {
 		}
 		count := l.count - min(l.count, bound[r])
 		bound[r] -= l.count - count
-		at, _ := e.c.lines.search(l.kind)
+		at, found := e.c.lines.search(l.kind)
+		if !found {
+			continue // no cell has the kind any more, and all quota cells are pinned: there is no account of it
+		}
 		fit := min(count, e.c.lines.room(left, at))
 		e.c.lines.take(left, at, fit)
 		if fit < count {
