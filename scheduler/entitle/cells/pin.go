@@ -1,6 +1,9 @@
 package cells
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Pin binds a cell to an owner whether it uses it or not. One that its owner has bound already keeps its uses. It returns
 // ErrUnknown, ErrBound, ErrQuota or ErrUnsafe if the cell must not be bound; one whose nodes are not ready is bound when
@@ -30,10 +33,36 @@ func (e *Edit) Pin(cell Cell, k Kind, name string) error {
 		if e.unheld(name, k) < 1 {
 			return fmt.Errorf("%s: %w", name, ErrQuota)
 		}
+		if e.c.pinnedOf(cell, k) {
+			return ErrBound
+		}
 		return e.Restore(Binding{Cell: cell, Kind: k, Owner: name, Pinned: true})
 	}
 	e.finish()
 	return nil
+}
+
+// pinnedOf reports whether a part of a cell that is not ready is pinned, or within its node what it is a part of: what is used of it
+// ends, but a pin stays, so that only one of the two could be bound when the cell is ready.
+func (c *Chain) pinnedOf(cell Cell, k Kind) bool {
+	onNode := func(id string, devices uint64) bool {
+		n, ok := c.nodes.get(id)
+		return ok && slices.ContainsFunc(slices.Concat(n.bound, n.away), func(b Binding) bool {
+			return b.Pinned && c.mask(b.Kind.Level, b.Cell.Index)&devices != 0
+		})
+	}
+	if cell.Site == "" {
+		return c.within(k) && onNode(cell.Node, c.mask(k.Level, cell.Index))
+	}
+	var inSite func(key string) bool
+	inSite = func(key string) bool {
+		s, ok := c.groups.get(key)
+		return ok && (slices.ContainsFunc(s.nodes, func(id string) bool { return onNode(id, ^uint64(0)) }) || slices.ContainsFunc(s.sites, func(key string) bool {
+			in, _ := c.groups.get(key)
+			return in.bound != nil && in.bound.Pinned || slices.ContainsFunc(in.away, func(b Binding) bool { return b.Pinned }) || inSite(key)
+		}))
+	}
+	return inSite(cell.Site)
 }
 
 // unheld returns how many quota cells of an owner are neither bound nor pinned.

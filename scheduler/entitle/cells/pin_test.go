@@ -1,6 +1,9 @@
 package cells
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // TestPinOfASizeThatIsNoMore: a pinned rack keeps its quota cell when no rack has its size any more, also where others' cells are doomed then.
 func TestPinOfASizeThatIsNoMore(t *testing.T) {
@@ -18,5 +21,45 @@ func TestPinOfASizeThatIsNoMore(t *testing.T) {
 	}
 	if err := e.Chain().Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPinsOfNodesThatAreAway: of a cell that is not ready no part may be pinned that lies in a pinned one, or around it, as both would have to be bound when
+// it is. What is used of it by a claim is in no pin's way.
+func TestPinsOfNodesThatAreAway(t *testing.T) {
+	e := twoRacks(t)
+	for _, owner := range []string{"A", "B"} {
+		e.Give(owner, gpu, 2, 0)
+		e.Give(owner, socket, 2, 0)
+		e.Give(owner, rack(2), 1, 0)
+	}
+	for _, id := range []string{"r1-n0", "r2-n0"} {
+		e.PutNode(Node{ID: id, Sites: []string{id[:2]}})
+	}
+	for _, step := range []struct {
+		owner string
+		cell  Cell
+		kind  Kind
+		want  error
+	}{
+		{"A", Cell{Node: "r1-n0", Index: 1}, socket, nil},
+		{"B", Cell{Node: "r1-n0", Index: 5}, gpu, ErrBound}, // in the socket
+		{"B", Cell{Node: "r1-n0", Index: 3}, gpu, nil},      // in the other one
+		{"B", Cell{Node: "r1-n0", Index: 0}, socket, ErrBound},
+		{"B", Cell{Site: `/0:"r1"`}, rack(2), ErrBound}, // a part is pinned, and not ready
+		{"A", Cell{Node: "r2-n1", Index: 1}, socket, nil},
+		{"B", Cell{Site: `/0:"r2"`}, rack(2), ErrBound}, // a part is pinned
+	} {
+		if err := e.Pin(step.cell, step.kind, step.owner); !errors.Is(err, step.want) {
+			t.Errorf("%s pins %s: %v, want %v", step.owner, e.View().name(step.cell, step.kind), err, step.want)
+		}
+	}
+	e = twoRacks(t)
+	e.Give("A", rack(2), 1, 0)
+	e.Give("B", gpu, 1, 0)
+	bind(t, e, Cell{Node: "r2-n1"}, gpu, "B")
+	e.PutNode(Node{ID: "r2-n0", Sites: []string{"r2"}})
+	if err := e.Pin(Cell{Site: `/0:"r2"`}, rack(2), "A"); err != nil {
+		t.Errorf("a rack of which a part is used: %v", err)
 	}
 }
