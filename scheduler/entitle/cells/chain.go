@@ -106,13 +106,16 @@ type Balance struct {
 	Left   int // what is left when everything that is owned has been embedded
 }
 
-// Balances returns the account of every kind, the lowest first.
+// Balances returns the account of every kind, the lowest first. A kind of site cells of which there is nothing, and no quota, has none: whether
+// there was something of it before makes no difference.
 func (c *Chain) Balances() []Balance {
 	left := c.lines.left(counted)
-	all := make([]Balance, len(c.lines))
+	all := make([]Balance, 0, len(c.lines))
 	for i := range c.lines {
 		l := &c.lines[i]
-		all[i] = Balance{l.kind, l.free, counted(l), l.doomed, left[i]}
+		if c.within(l.kind) || l.cells+l.quota+l.free > 0 {
+			all = append(all, Balance{l.kind, l.free, counted(l), l.doomed, left[i]})
+		}
 	}
 	return all
 }
