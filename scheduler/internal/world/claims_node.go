@@ -66,17 +66,23 @@ func (l ledger) endMove(s *NodeState, m nodeMove) {
 			}
 		}
 	}
-	for i, key := range keys {
-		if ed := l.changeChain(key, trees[i]); ed != nil {
-			for _, b := range ed.PutNode(ChainNode(s, trees[i], l.e.w.claims.sites)) {
-				l.loseBinding(ed, b)
+	put := func(ready bool) {
+		for i, key := range keys {
+			if ed := l.changeChain(key, trees[i]); ed != nil {
+				n := ChainNode(s, trees[i], l.e.w.claims.sites)
+				n.Ready = n.Ready && ready
+				for _, b := range ed.PutNode(n) {
+					l.loseBinding(ed, b)
+				}
 			}
 		}
 	}
 	if m.moved {
-		for owner, of := range l.e.w.claims.quotas.All {
-			l.pinAgain(owner, of, s.ID)
-		}
+		put(false) // so that a rack around it is not bound before what is pinned of the node itself
+		l.pinAllAgain(s.ID)
+	}
+	put(true)
+	if m.moved {
 		l.claimAnew(s, true)
 	}
 	l.markSites(s)

@@ -78,6 +78,12 @@ func (p loosePin) same(o loosePin) bool {
 	return p.owner == o.owner && p.cell == o.cell && p.quota.Chain == o.quota.Chain && p.quota.Level == o.quota.Level && p.quota.Size == o.quota.Size
 }
 
+// compareLoose orders pins as they are bound: smaller cells are bound while those around them are not.
+func compareLoose(a, b loosePin) int {
+	return cmp.Or(cmp.Compare(a.quota.Size, b.quota.Size), cmp.Compare(a.quota.Order, b.quota.Order), strings.Compare(a.owner, b.owner),
+		strings.Compare(a.cell.Node, b.cell.Node), strings.Compare(a.cell.Site, b.cell.Site), cmp.Compare(a.cell.Index, b.cell.Index))
+}
+
 // loosen notes that a pin is not bound.
 func (l ledger) loosen(p loosePin) {
 	c := l.ownClaims()
@@ -105,10 +111,7 @@ func (e *Edit) RetryPins() {
 	e.from = nil
 	c := ledger{e}.ownClaims()
 	loose := slices.Clone(c.loose)
-	slices.SortStableFunc(loose, func(a, b loosePin) int { // smaller cells are bound while those around them are not
-		return cmp.Or(cmp.Compare(a.quota.Size, b.quota.Size), cmp.Compare(a.quota.Order, b.quota.Order), strings.Compare(a.owner, b.owner),
-			strings.Compare(a.cell.Node, b.cell.Node), strings.Compare(a.cell.Site, b.cell.Site), cmp.Compare(a.cell.Index, b.cell.Index))
-	})
+	slices.SortStableFunc(loose, compareLoose)
 	c.loose = slices.DeleteFunc(loose, func(p loosePin) bool { return ledger{e}.rebindPin(p) })
 }
 
@@ -145,13 +148,33 @@ func (l ledger) rebindPin(p loosePin) bool {
 	return true
 }
 
-// pinAgain binds pinned cells of which a node has become part.
-func (l ledger) pinAgain(owner string, quotas []Quota, nodeID string) {
+// pinSitesAgain binds the cells above nodes that are pinned to an owner.
+func (l ledger) pinSitesAgain(owner string, quotas []Quota) {
 	for _, q := range quotas {
 		for _, cell := range q.Pins {
-			if p := (loosePin{owner, q, cell}); (cell.Site != "" || cell.Node == nodeID) && !l.rebindPin(p) {
+			if p := (loosePin{owner, q, cell}); cell.Site != "" && !l.rebindPin(p) {
 				l.loosen(p)
 			}
+		}
+	}
+}
+
+// pinAllAgain binds pinned cells of which a node has become part, in the order of RetryPins.
+func (l ledger) pinAllAgain(nodeID string) {
+	var list []loosePin
+	for owner, of := range l.e.w.claims.quotas.All {
+		for _, q := range of {
+			for _, cell := range q.Pins {
+				if cell.Site != "" || cell.Node == nodeID {
+					list = append(list, loosePin{owner, q, cell})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(list, compareLoose)
+	for _, p := range list {
+		if !l.rebindPin(p) {
+			l.loosen(p)
 		}
 	}
 }

@@ -52,7 +52,16 @@ type claimsMachine struct {
 func (m *claimsMachine) draw(label string, n int) int { return rapid.IntRange(0, n-1).Draw(m.t, label) }
 
 func (m *claimsMachine) step() {
-	switch m.draw("step", 14) {
+	if m.draw("compares", 14) == 0 {
+		m.compare()
+		return
+	}
+	m.edit()
+	m.writeLost()
+}
+
+func (m *claimsMachine) edit() {
+	switch m.draw("step", 13) {
 	case 0:
 		m.putNode()
 	case 1:
@@ -72,11 +81,12 @@ func (m *claimsMachine) step() {
 	case 7:
 		m.config.Levels = rapid.SampledFrom([][]structs.TopologyLevel{nil, {}, {{Name: "rack", Meta: "rack"}, {Name: "pod", Meta: "pod"}}}).Draw(m.t, "levels")
 		m.e.Configure(&m.config)
-	case 8:
-		m.compare()
 	default:
 		m.place()
 	}
+}
+
+func (m *claimsMachine) writeLost() {
 	for _, id := range m.e.LostClaims() {
 		m.lost++
 		if a := m.allocs[id]; a != nil {
@@ -162,6 +172,9 @@ func (m *claimsMachine) place() {
 	t := s.Capacity.Trees[0]
 	first := m.draw("device", len(t.IDs))
 	ids := t.IDs[first : first+1+m.draw("devices", len(t.IDs)-first)]
+	if slices.ContainsFunc(ids, func(id string) bool { return s.Bars(id, &Taker{}) }) {
+		return
+	}
 	a := &structs.Allocation{
 		ID: fmt.Sprint("a", m.draw("alloc", 12)), Namespace: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(m.t, "namespace"), NodeID: node,
 		DesiredStatus: structs.AllocDesiredRun, ClientStatus: structs.AllocClientRunning,
