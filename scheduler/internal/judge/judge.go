@@ -188,13 +188,11 @@ func (j *judgement) update() {
 				j.refuse(old.NodeID, "it is not known any more")
 				continue
 			}
-			take := u
-			if !up.Resume {
-				take = u.Beyond(old)
-			}
 			what := ""
-			if up.Resume || !hasAll(old, u) {
-				what = s.LacksUse(take, nil)
+			if up.Resume { // as it was decided: others may have got since what was free beside reservations
+				what = s.LacksUse(u, &world.Taker{RequestName: old.Owner.RequestName, Borrows: old.Owner.Terms.BorrowsFrom()})
+			} else if !hasAll(old, u) {
+				what = s.LacksUse(u.Beyond(old), nil)
 			}
 			if what == "" && u.Owner.Terms.BorrowsFrom() != old.Owner.Terms.BorrowsFrom() { // it is to stay by a claim of its own
 				what = s.LacksUse(u, &world.Taker{RequestName: u.Owner.RequestName, Entitled: true, Recognised: true})
