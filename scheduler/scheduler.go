@@ -49,7 +49,10 @@ func ClaimUses(w *World, owner string) (n int, first string) { return claim.Uses
 type NodeBinding = world.NodeBinding
 
 // OwnerKind is an owner with a kind of devices of a pool.
-type OwnerKind = world.OwnerKind
+type OwnerKind = claim.OwnerKind
+
+// OpportunisticDevices returns how many devices of each kind those who own cells use without a claim, in whole or in part. It walks all nodes.
+func OpportunisticDevices(w *World) map[OwnerKind]int { return claim.OpportunisticDevices(w) }
 
 // ResolveCells finds the chains and the pins of quotas on a World, and writes them into the quotas. sites are the levels above nodes. It
 // returns an error of CodeBadRequest if a kind, a level, a size or a pin names nothing.

@@ -57,7 +57,7 @@ func (s *Series) derive(snap *state.Snapshot) {
 	for name, view := range scheduler.ClaimViews(snap.World(), "", false) { // order does not matter: each by itself
 		byOwner[name] = kindsOf(name, view)
 	}
-	for k, n := range snap.World().OpportunisticDevices() { // as above
+	for k, n := range scheduler.OpportunisticDevices(snap.World()) { // as above
 		if of := byOwner[k.Owner]; of != nil {
 			c := of[k]
 			c.opportunistic = n

@@ -1,11 +1,6 @@
 package world
 
-import (
-	"math/bits"
-	"strings"
-
-	"github.com/nomadish/nomadish/scheduler/entitle/cells"
-)
+import "github.com/nomadish/nomadish/scheduler/entitle/cells"
 
 // NodeBinding is the part of a bound cell that is on one node.
 type NodeBinding struct {
@@ -56,49 +51,4 @@ func (w *World) DevicesOwned(owner string) (devices int) {
 		}
 	}
 	return devices
-}
-
-// OwnerKind is an owner with a kind of devices of a pool.
-type OwnerKind struct {
-	Owner    string
-	NodePool string
-	Kind     string // vendor/type/model
-}
-
-// OpportunisticDevices returns how many devices of each kind those who own cells use without a claim, in whole or in part. It walks all nodes.
-func (w *World) OpportunisticDevices() map[OwnerKind]int {
-	out := map[OwnerKind]int{}
-	if w.claims == nil {
-		return out
-	}
-	for _, n := range w.nodes.All {
-		if n.Node == nil || n.Capacity == nil {
-			continue
-		}
-		for _, t := range n.Capacity.Trees {
-			for owner, mask := range n.opportunisticOn(w, t) { // order does not matter: each is added by itself
-				for ; mask != 0; mask &= mask - 1 {
-					d := t.Groups[bits.TrailingZeros64(mask)]
-					out[OwnerKind{owner, n.Node.NodePool, strings.Join([]string{d.Vendor, d.Type, d.Name}, "/")}]++
-				}
-			}
-		}
-	}
-	return out
-}
-
-// opportunisticOn returns which devices of a tree owners use without a claim, by owner.
-func (n *NodeState) opportunisticOn(w *World, t *DeviceTree) (used map[string]uint64) {
-	for _, u := range n.Usages {
-		if len(u.Devices) == 0 || u.Guaranteed() || !w.Owns(u.Owner.Namespace) {
-			continue
-		}
-		if mask := DeviceMask(t, u); mask != 0 {
-			if used == nil {
-				used = map[string]uint64{}
-			}
-			used[u.Owner.Namespace] |= mask
-		}
-	}
-	return used
 }

@@ -79,7 +79,11 @@ func (l ledger) endMove(s *NodeState, m nodeMove) {
 	}
 	if m.moved {
 		put(false) // so that a rack around it is not bound before what is pinned of the node itself
-		l.pinAllAgain(s.ID)
+		var pins []loosePin
+		for owner, of := range l.e.w.claims.quotas.All {
+			pins = append(pins, pinsOf(owner, of, s.ID)...)
+		}
+		l.pinAgain(pins)
 	}
 	put(true)
 	if m.moved {

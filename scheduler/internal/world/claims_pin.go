@@ -148,29 +148,20 @@ func (l ledger) rebindPin(p loosePin) bool {
 	return true
 }
 
-// pinSitesAgain binds the cells above nodes that are pinned to an owner.
-func (l ledger) pinSitesAgain(owner string, quotas []Quota) {
+// pinsOf returns an owner's pins of cells above nodes, and of a node.
+func pinsOf(owner string, quotas []Quota, nodeID string) (list []loosePin) {
 	for _, q := range quotas {
 		for _, cell := range q.Pins {
-			if p := (loosePin{owner, q, cell}); cell.Site != "" && !l.rebindPin(p) {
-				l.loosen(p)
+			if cell.Site != "" || cell.Node == nodeID {
+				list = append(list, loosePin{owner, q, cell})
 			}
 		}
 	}
+	return list
 }
 
-// pinAllAgain binds pinned cells of which a node has become part, in the order of RetryPins.
-func (l ledger) pinAllAgain(nodeID string) {
-	var list []loosePin
-	for owner, of := range l.e.w.claims.quotas.All {
-		for _, q := range of {
-			for _, cell := range q.Pins {
-				if cell.Site != "" || cell.Node == nodeID {
-					list = append(list, loosePin{owner, q, cell})
-				}
-			}
-		}
-	}
+// pinAgain binds pinned cells anew, in the order of RetryPins.
+func (l ledger) pinAgain(list []loosePin) {
 	slices.SortStableFunc(list, compareLoose)
 	for _, p := range list {
 		if !l.rebindPin(p) {

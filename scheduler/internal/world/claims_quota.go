@@ -31,7 +31,7 @@ func (e *Edit) SetQuotas(owner string, quotas []Quota) {
 	ledger{e}.admitted(owner, quotas)
 	ledger{e}.pin(owner, quotas)
 	if len(e.claims.pins) > 0 {
-		ledger{e}.pinSitesAgain(owner, quotas) // no edit is admitted with such a pin, but time goes on: as when its node returns
+		ledger{e}.pinAgain(pinsOf(owner, quotas, "")) // no edit is admitted with such a pin, but time goes on: as when its node returns
 	}
 	if len(quotas) > 0 {
 		tree.Put(e.tok, &c.quotas, owner, slices.Clone(quotas))
