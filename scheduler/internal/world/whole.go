@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/devicetree"
 	"github.com/nomadish/nomadish/scheduler/internal/resources"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -34,17 +35,19 @@ func (x WorkflowEdit) holds(c *structs.WorkflowClaim, whole []structs.WorkflowCl
 // unused returns what the instances of a workflow do not use of its part of the node, without devices that are bad or not there any more.
 func (n *NodeState) unused(key string) Resources {
 	p, _ := n.Part(key)
-	room := p.Total.Less(p.Used)
+	return p.Total.Less(p.Used).Less(Resources{Devices: len(n.BadOf(&p, func(u *Usage) bool {
+		return u.Owner.Terms.Claim == structs.ClaimWorkflow && u.Owner.Terms.WorkflowKey() == key
+	}))})
+}
+
+// BadOf returns the devices that a part of the node names and that are bad, or not there any more, without those of some usages.
+func (n *NodeState) BadOf(p *Part, but func(*Usage) bool) (ids []string) {
 	for _, id := range p.Devices {
-		well := slices.ContainsFunc(n.Capacity.Trees, func(t *DeviceTree) bool {
-			at, found := t.Find(id)
-			return found && !slices.Contains(t.Sick, at)
-		})
-		if !well && !slices.ContainsFunc(n.Usages, func(u *Usage) bool {
-			return u.Owner.Terms.Claim == structs.ClaimWorkflow && u.Owner.Terms.WorkflowKey() == key && slices.ContainsFunc(u.Devices, func(d DeviceUsage) bool { return d.ID == id })
+		if n.Capacity != nil && !devicetree.IsWell(n.Capacity.Trees, id) && !slices.ContainsFunc(n.Usages, func(u *Usage) bool {
+			return slices.ContainsFunc(u.Devices, func(d DeviceUsage) bool { return d.ID == id }) && but(u)
 		}) {
-			room.Devices = max(0, room.Devices-1)
+			ids = append(ids, id)
 		}
 	}
-	return room
+	return ids
 }

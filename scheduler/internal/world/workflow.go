@@ -16,7 +16,8 @@ import (
 //   - used is what instances with ClaimWorkflow use;
 //   - lent is what borrowers use that the node has not free beside all reservations: when room comes free beside them, less is lent. So is what instances of the
 //     workflow use that have lost their claim, as the rest of their gang has;
-//   - idle is the rest, which is always free on the node. Nobody but the workflow and its borrowers may take it.
+//   - idle is the rest, which is always free on the node. Nobody but the workflow and its borrowers may take it. Devices that are bad and that nobody uses are
+//     apart, as nobody can take them.
 //
 // A reservation that is pending holds its parts before their room is free, so that what comes free on these nodes stays free.
 
@@ -48,9 +49,10 @@ type Part struct {
 	// Devices are the IDs of the devices that it holds; none: any.
 	Devices []string
 	claims  *Usage // see ClaimsOf
-	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps: of what is beside all that is posted
+	// Used, Lent, Idle and Bad add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps: of what is beside all that is posted
 	// that which is free, or would be if borrowers used nothing but what is posted.
 	Used, Lent, Idle Resources
+	Bad              int // devices, which nobody uses
 	// Beside is what borrowers use beside it, and would be lent if that was reserved. Borrowed is what of Lent is theirs: the rest is the run's own, without a claim.
 	Beside, Borrowed Resources
 }
@@ -106,7 +108,9 @@ func (n *NodeState) recount() {
 	}
 	for i := range n.parts {
 		if p := &n.parts[i]; !p.Pending {
-			all, beside = all.Plus(p.Total.Less(p.Used)), beside.Less(p.Total)
+			p.Bad = len(n.BadOf(p, func(*Usage) bool { return true }))
+			all = all.Plus(p.Total.Less(p.Used).Less(Resources{Devices: p.Bad}))
+			beside = beside.Less(p.Total.Less(Resources{Devices: len(n.BadOf(p, func(*Usage) bool { return false }))}))
 		}
 	}
 	over, keeps := all.Less(free), free
@@ -120,7 +124,7 @@ func (n *NodeState) recount() {
 			beside, keeps = beside.Less(left), keeps.Less(p.Idle)
 			continue
 		}
-		p.Idle, p.Beside = left.Less(p.Lent), borrowed[i].Within(left).Less(p.Lent)
+		p.Idle, p.Beside = left.Less(p.Lent).Less(Resources{Devices: p.Bad}), borrowed[i].Within(left).Less(p.Lent)
 		keeps = keeps.Less(p.Idle.Less(p.Beside))
 	}
 }
