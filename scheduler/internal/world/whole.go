@@ -1,6 +1,7 @@
 package world
 
 import (
+	"math"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/devicetree"
@@ -15,21 +16,34 @@ func awaitedOf(n *structs.WorkflowPart, mhz int64) Resources {
 
 // holds reports whether a reservation may have room for as many of groups as have to start together once all borrowers have left, as far as sums say, and
 // how many instances of each its parts hold: what has no room is not kept from borrowers. They leave for it when it has.
-func (x WorkflowEdit) holds(c *structs.WorkflowClaim, whole []structs.WorkflowClaimGroup, mhz int64) bool {
+func (x WorkflowEdit) holds(c *structs.WorkflowClaim, whole []structs.WorkflowClaimGroup) bool {
 	if len(whole) == 0 {
 		return true
 	}
 	var rooms []Resources
+	mhz := int64(math.MaxInt64) // of a core, where it has fewest
 	for i := range c.Parts {
 		if n, known := StateOf(x.E, c.Parts[i].NodeID); known && n.Node != nil && n.Node.Ready() && n.Capacity != nil {
-			rooms = append(rooms, n.unused(c.Key()))
+			rooms, mhz = append(rooms, n.unused(c.Key())), min(mhz, n.Capacity.MHzPerCore)
 		}
+	}
+	if len(rooms) == 0 {
+		return false
 	}
 	groups := make([]resources.Group, len(whole))
 	for i := range whole {
 		groups[i] = resources.Group{Each: awaitedOf(&whole[i].Needs, mhz), Least: whole[i].Min}
 	}
 	return resources.MayHold(rooms, groups)
+}
+
+// NoRoom returns of which jobs of the running stage of a workflow nothing is there and what starts together has no room: see Awaited.
+func (x WorkflowEdit) NoRoom(workflow string) func(*structs.WorkflowClaimJob) bool {
+	return func(j *structs.WorkflowClaimJob) bool {
+		c := x.Claim(workflow)
+		_, there := x.there(c, j)
+		return !there && !x.holds(c, j.Whole)
+	}
 }
 
 // unused returns what the instances of a workflow do not use of its part of the node, without devices that are bad or not there any more.

@@ -338,23 +338,27 @@ func (x WorkflowEdit) BorrowLacks(nodeID string, u *Usage) string {
 // Awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
 // that have just been registered, or of which nothing is there for now, without those that cannot start even if all borrowers left.
 func (x WorkflowEdit) Awaited(c *structs.WorkflowClaim, mhz int64) (h Resources) {
-	for _, j := range c.Jobs {
-		var has Resources
-		there := false
-		for _, u := range OfJob(x.E, c.Namespace, j.JobID) { // wherever it runs, and by whichever claim, it is not to come
-			s, known := StateOf(x.E, u.NodeID)
-			if !known {
-				continue
-			}
-			if _, part := s.Part(c.Key()); !s.away() || part && u.Owner.Terms.Claim == structs.ClaimWorkflow {
-				has, there = has.Plus(ResourcesOf(u)), true
-			}
-		}
-		if there && j.Starting || !there && x.holds(c, j.Whole, mhz) {
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		if has, there := x.there(c, j); there && j.Starting || !there && x.holds(c, j.Whole) {
 			h = h.Plus(awaitedOf(&j.Needs, mhz).Less(has))
 		}
 	}
 	return h
+}
+
+// there returns what of a job there is, if anything: wherever it runs, and by whichever claim, it is not to come.
+func (x WorkflowEdit) there(c *structs.WorkflowClaim, j *structs.WorkflowClaimJob) (has Resources, there bool) {
+	for _, u := range OfJob(x.E, c.Namespace, j.JobID) {
+		s, known := StateOf(x.E, u.NodeID)
+		if !known {
+			continue
+		}
+		if _, part := s.Part(c.Key()); !s.away() || part && u.Owner.Terms.Claim == structs.ClaimWorkflow {
+			has, there = has.Plus(ResourcesOf(u)), true
+		}
+	}
+	return has, there
 }
 
 // lendable returns how much more a borrower on a node may use: of what the reservation has idle on all its nodes, less what its running stage still has
