@@ -47,7 +47,7 @@ func (x LicenseEdit) LacksFor(t *structs.AllocTerms, instances int, recognised b
 // TakerOf returns an instance by its terms as a taker of licenses; recognised reports that the submission check recognised its job.
 func (x LicenseEdit) TakerOf(t *structs.AllocTerms, recognised bool) *license.Taker {
 	from := t.BorrowsFrom()
-	return &license.Taker{Workflow: t.LicensesOf(), Borrows: from, Precedes: t.Claim != "" || recognised, NoRoom: WorkflowEdit{x.E}.NoRoom(from)}
+	return &license.Taker{Workflow: t.LicensesOf(), Borrows: from, Precedes: t.Claim != "" || recognised, NoRoom: WorkflowEdit(x).NoRoom(from)}
 }
 
 // LacksToReserve returns why a workflow cannot reserve licenses in place of what it has reserved; "": it can.
