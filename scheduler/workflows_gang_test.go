@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/nomadish/nomadish/scheduler"
@@ -101,5 +102,36 @@ func TestLentWhileAGangHasNoRoom(t *testing.T) {
 		if n := x.running("flood"); c.lent > 0 && n != c.lent || c.lent == 0 && n > max(0, 16-c.count*c.gpus) {
 			t.Errorf("%s: %d are lent, want %d", name, n, c.lent)
 		}
+	}
+}
+
+// TestLicensesLentWhileAGangHasNoRoom: so is what is reserved of licenses: lent while the gang has no room on nodes, and not once it has.
+func TestLicensesLentWhileAGangHasNoRoom(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 3)
+	(&licenses{x.projects}).set("vcs", 6)
+	job := gangStage(3, 8, 0)
+	job[0].TaskGroups[0].Tasks[0].Resources.Licenses = vcs(2)
+	if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, job); why != "" {
+		t.Fatal(why)
+	}
+	x.trains(job)
+	borrow := func(want int64) {
+		t.Helper()
+		if u := scheduler.WorkflowUse(x.w, "default/wf"); u.To[0].Due.Licenses["vcs"] != want {
+			t.Errorf("%d of the license may be lent, want %d", u.To[0].Due.Licenses["vcs"], want)
+		}
+		id := fmt.Sprintf("lic-%d", want)
+		x.submit("", id, 6, licensed(vcs(1), func(j *structs.Job) { j.Namespace = "interns" }))
+		if n := x.running(id); n != int(want) {
+			t.Errorf("%d borrow a license, want %d", n, want)
+		}
+		x.checkWorld()
+	}
+	borrow(0)
+	x.losesN1()
+	borrow(6)
+	x.hasN1()
+	if start := scheduler.StartStage(x.w, "default/wf", job, 0); len(start.Stops) != 6 || start.Lacking {
+		t.Errorf("once it is back %d leave, lacking %v", len(start.Stops), start.Lacking)
 	}
 }

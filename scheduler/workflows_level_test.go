@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -55,5 +56,50 @@ func TestStageRequiresSocket(t *testing.T) {
 			}
 			x.conserved()
 		}
+	}
+}
+
+// TestOneWithoutClaimRequiresSocket: so they do for one that uses its run's reservation without a claim, as that has too little disk: who borrows under one socket leaves.
+func TestOneWithoutClaimRequiresSocket(t *testing.T) {
+	for name, c := range underSocket {
+		for _, lent := range []struct {
+			gpus  []string
+			leave int
+		}{
+			{[]string{"n1-gpu-0", "n1-gpu-1", "n1-gpu-4", "n1-gpu-5"}, 2},
+			{[]string{"n1-gpu-0", "n1-gpu-4", "n1-gpu-5", "n1-gpu-6"}, 1},
+			{[]string{"n1-gpu-0", "n1-gpu-1", "n1-gpu-2", "n1-gpu-4"}, 1},
+			{[]string{"n1-gpu-4", "n1-gpu-5", "n1-gpu-6", "n1-gpu-7"}, 0},
+		} {
+			disk := func(j *structs.Job) { j.TaskGroups[0].EphemeralDisk = &structs.EphemeralDisk{SizeMB: 400} }
+			x := halfLent(t, []scheduler.WorkflowStage{gpuStage("default", 8)}, lent.gpus...)
+			x.submit("", "wf/1/b", c.count, gpusIn("default", c.each), c.change, ofStage, disk)
+			if by := x.byClaim("wf/1/b"); by != fmt.Sprintf("[:%d]", c.count) || x.running("flood-interns") != 4-lent.leave {
+				t.Errorf("%s beside %v: there run %s, and %d who borrow; want %d of these to leave", name, lent.gpus, by, x.running("flood-interns"), lent.leave)
+			}
+			x.conserved()
+		}
+	}
+}
+
+// TestGangBorrowsUnderSocket: a gang that requires one socket, or one node, borrows what idles there of a reservation, as its instances alone would; nobody leaves for it.
+func TestGangBorrowsUnderSocket(t *testing.T) {
+	for _, c := range []struct {
+		level string
+		lent  []string
+		runs  int
+	}{
+		{structs.LevelSocket, []string{"n1-gpu-0", "n1-gpu-1"}, 4},
+		{structs.LevelSocket, []string{"n1-gpu-0", "n1-gpu-4"}, 0},
+		{structs.LevelNode, []string{"n1-gpu-0", "n1-gpu-4"}, 4},
+	} {
+		x := halfLent(t, []scheduler.WorkflowStage{gpuStage("default", 8)}, c.lent...)
+		x.submit("", "gang", 4, gpusIn("interns", 1), func(j *structs.Job) {
+			j.TaskGroups[0].Gang, j.TaskGroups[0].Topology = &structs.Gang{}, &structs.TopologyConstraint{Level: c.level, Required: true}
+		})
+		if n, others := x.running("gang"), x.running("flood-interns"); n != c.runs || others != 2 {
+			t.Errorf("level %s beside %v: %d of the gang run, want %d, and %d others", c.level, c.lent, n, c.runs, others)
+		}
+		x.conserved()
 	}
 }

@@ -22,17 +22,9 @@ func (w *workflows) conserved() {
 			if p.Pending {
 				continue
 			}
-			well := p.Idle
-			for _, t := range treesOf(n) {
-				for _, d := range t.Sick {
-					if p.Has(t.IDs[d]) {
-						well = well.Less(world.Resources{Devices: 1})
-					}
-				}
-			}
-			idle = idle.Plus(well)
-			if sum := p.Used.Plus(p.Lent).Plus(p.Idle); sum != p.Total {
-				w.t.Fatalf("node %s: used %+v, lent %+v and idle %+v are not %+v", n.ID, p.Used, p.Lent, p.Idle, p.Total)
+			idle = idle.Plus(p.Idle)
+			if sum := p.Used.Plus(p.Lent).Plus(p.Idle).Plus(world.Resources{Devices: p.Bad}); sum != p.Total {
+				w.t.Fatalf("node %s: used %+v, lent %+v, idle %+v and bad %d are not %+v", n.ID, p.Used, p.Lent, p.Idle, p.Bad, p.Total)
 			}
 		}
 		free := world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}
@@ -40,13 +32,6 @@ func (w *workflows) conserved() {
 			w.t.Fatalf("node %s: %s: %+v idle, of which %+v are free", n.ID, lack, idle, free)
 		}
 	}
-}
-
-func treesOf(n *world.NodeState) []*world.DeviceTree {
-	if n.Capacity == nil {
-		return nil
-	}
-	return n.Capacity.Trees
 }
 
 // goesOrComesBack has a node go down with what runs there, or be ready again before its part of the reservation is reserved elsewhere.

@@ -280,3 +280,50 @@ func TestOneOfTheStageHasGPUsLeft(t *testing.T) {
 		x.conserved()
 	}
 }
+
+// TestOneWithoutClaimLeavesWhereFewestLeave: of the nodes on which borrowers leave for an instance without a claim it goes to the one on which fewest do, wherever that is
+// in the reservation.
+func TestOneWithoutClaimLeavesWhereFewestLeave(t *testing.T) {
+	for _, few := range []string{"n1", "n2"} {
+		w := newWorkflows(t, 4, 0, &structs.WorkflowLend{To: "namespace:interns"})
+		w.slotNode("n2", 4)
+		w.claim.Parts[0].DiskMB = 300
+		w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 4000, MemoryMB: 4000, DiskMB: 300})
+		w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/a"}}
+		w.set()
+		for _, node := range []string{"n1", "n2"} {
+			n, cores := 4, 1
+			if node == few {
+				n, cores = 2, 2
+			}
+			w.submit("", "on-"+node, n, requests(50, 1000*cores, 100), func(j *structs.Job) {
+				j.Namespace, j.TaskGroups[0].Candidates = "interns", []string{node}
+			})
+		}
+		w.submit("", "wf/1/a", 1, requests(50, 4000, 100), ofStage, smallDisk)
+		if w.byClaim("wf/1/a") != "[:1]" || w.running("on-"+few) != 0 || w.running("on-n1")+w.running("on-n2") != 4 {
+			t.Errorf("fewest on %s: there run %s", few, w.on())
+		}
+	}
+}
+
+// TestUseWithoutClaimIsNotLent: what the run uses of its own reservation without a claim counts as used by it, beside what borrowers have: it is not lent, nor may as
+// much be lent in place of it.
+func TestUseWithoutClaimIsNotLent(t *testing.T) {
+	w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:interns"})
+	w.claim.Parts[0].DiskMB = 300
+	w.claim.Jobs = []structs.WorkflowClaimJob{{JobID: "wf/1/a"}}
+	w.set()
+	w.submit("", "wf/1/a", 1, requests(50, 4000, 100), ofStage, smallDisk)
+	w.flood("interns", 3, requests(50, 1000, 100))
+	if by := w.byClaim("wf/1/a"); by != "[:1]" || w.running("flood-interns") != 3 {
+		t.Fatalf("there run %s: %s", by, w.on())
+	}
+	u, on := scheduler.WorkflowUse(w.w, "default/wf"), scheduler.ReservedOn(w.w, "n1")[0]
+	if u.Used.CPU != 4000 || u.Lent.CPU != 3000 || u.Idle.CPU != 1000 || u.To[0].Due.CPU != 4000 || u.To[0].Lent.CPU != 3000 {
+		t.Errorf("used %+v, lent %+v, idle %+v, to %+v", u.Used, u.Lent, u.Idle, u.To[0])
+	}
+	if on.Used.CPU != 4000 || on.Lent.CPU != 3000 || on.Idle.CPU != 1000 {
+		t.Errorf("on the node used %+v, lent %+v, idle %+v", on.Used, on.Lent, on.Idle)
+	}
+}

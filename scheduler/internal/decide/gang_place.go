@@ -284,7 +284,7 @@ func (x *GangPlacer) onOneNode(level string) *Trial {
 	for range MaxNodesTried {
 		f := find.Next(tried)
 		if f == nil || slices.Contains(tried, f.Node.ID) {
-			return nil
+			break
 		}
 		for _, d := range x.domainsOn(f, level) {
 			if t := x.try(d); t != nil {
@@ -292,6 +292,9 @@ func (x *GangPlacer) onOneNode(level string) *Trial {
 			}
 		}
 		tried = append(tried, f.Node.ID)
+	}
+	if x.borrows {
+		return x.leaveOneNode(level)
 	}
 	return nil
 }

@@ -141,14 +141,3 @@ func (r *reclaimer) returned(run *groupRun, leave []*world.Usage, stops []*struc
 		run.work.Counts.Preemptions++
 	}
 }
-
-// overLicensed reports whether a usage that was there before would use licenses by now that others use or have reserved.
-func overLicensed(e *world.Edit, u *world.Usage) bool {
-	edit, t := world.LicenseEdit{E: e}, &u.Owner.Terms
-	if t.BorrowsFrom() == "" {
-		return edit.LacksFor(t, 1, true) != ""
-	}
-	edit.Reserve("", u.Owner.Job, t, 1)
-	defer edit.Reserve("", u.Owner.Job, t, -1)
-	return world.Base(e).Licenses().Over(t.Licenses) != ""
-}

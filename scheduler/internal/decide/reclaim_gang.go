@@ -99,7 +99,7 @@ func (l *leastLoss) enough(t *Trial, d *feasible.Domain) bool {
 	if l.x.claiming {
 		least = 0
 	}
-	if !l.x.compares && !l.x.claiming && !l.x.leaving || t.loss.Instances <= least {
+	if !l.x.compares && !l.x.claiming && !l.x.leaving && !l.x.borrows || t.loss.Instances <= least {
 		return true
 	}
 	l.x.Undo(t)

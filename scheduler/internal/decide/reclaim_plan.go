@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nomadish/nomadish/scheduler/internal/licensetake"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
 	"github.com/nomadish/nomadish/scheduler/internal/room"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -93,7 +94,7 @@ func (o *outcome) spare() {
 // mayHaveBack reports whether a usage that was there before has its place, and leaves what others
 // have reserved of the node for later: newcomers that came beside it were refused that.
 func mayHaveBack(e *world.Edit, n *world.NodeState, u *world.Usage) bool {
-	return n.Lacks(u.Amount, &world.Taker{}) == "" && !room.IsTaken(n, u) && n.Spares(u, &world.Taker{}) && !overLicensed(e, u)
+	return n.Lacks(u.Amount, &world.Taker{}) == "" && !room.IsTaken(n, u) && n.Spares(u, &world.Taker{}) && !licensetake.Over(e, u)
 }
 
 // stop adds the preempted allocations to the plan, with the newcomers that they are stopped for.

@@ -7,7 +7,9 @@ import (
 	"github.com/nomadish/nomadish/scheduler/internal/amount"
 	"github.com/nomadish/nomadish/scheduler/internal/domain"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/reconcile"
+	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/slot"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -145,13 +147,16 @@ func (t *Trial) left(x *GangPlacer) {
 	t.loss = x.s.lossSince(*t.before)
 }
 
-// leaveOneNode places all first members on one node, under one cell of a level there, where they use slots or others leave for them: of the nodes that are
+// leaveOneNode places all first members on one node, under one cell of a level there, where they borrow, use slots or others leave for them: of the nodes that are
 // tried on the one that loses least.
 func (x *GangPlacer) leaveOneNode(level string) *Trial {
 	var nodes []string
-	if x.onSlots != nil {
+	switch {
+	case x.borrows:
+		nodes = lend.NodesToTry(x.base, x.s.Input, x.gw.Works[0].Group, search.NewRequest(x.s.Input, domain.Joint(x.gw, level)), claimDomainTries)
+	case x.onSlots != nil:
 		nodes = x.onSlots.NodesLeft(claimDomainTries)
-	} else {
+	default:
 		nodes = slot.NodesOfFailed(world.Base(x.base), x.s.Input, claimDomainTries)
 	}
 	least := leastLoss{x: x}

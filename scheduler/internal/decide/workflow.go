@@ -113,7 +113,7 @@ func (l *loan) place(g *groupRun, p reconcile.Placement) bool {
 				return true
 			}
 		}
-		for _, at := range of.NodesOf(g.search.Edit, run.search.Request) {
+		for _, at := range of.NodesOf(run.search) {
 			if run.placeAt(at, of.Claim, p) {
 				return true
 			}

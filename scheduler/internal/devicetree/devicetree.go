@@ -35,6 +35,14 @@ func (t *Tree) Find(id string) (int, bool) {
 	return 0, false
 }
 
+// IsWell reports whether one of some trees has a device, and it is not bad.
+func IsWell(trees []*Tree, id string) bool {
+	return slices.ContainsFunc(trees, func(t *Tree) bool {
+		at, found := t.Find(id)
+		return found && !slices.Contains(t.Sick, at)
+	})
+}
+
 // State returns the tree with nothing taken.
 func (t *Tree) State() *cell.State {
 	st := cell.NewState(t.Layout)

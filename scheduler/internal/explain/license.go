@@ -139,7 +139,7 @@ func (p *remedySearch) moreLicenses() {
 // workflow first, which lends so much less of its own, or waits for it.
 func (p *remedySearch) licensesFor(name string, need int64) int64 {
 	book := p.x.after.Licenses()
-	by := license.TakerOf(feasible.Terms(p.x.in.Job, p.g), standing.Of(p.x.w, p.x.in.Job) == structs.StandingRecognised)
+	by := world.LicenseEdit{E: p.x.after.Edit()}.TakerOf(feasible.Terms(p.x.in.Job, p.g), standing.Of(p.x.w, p.x.in.Job) == structs.StandingRecognised)
 	least, most := book.Of(name).Count, max(book.Of(name).Count, book.Of(name).Used)+need
 	for _, s := range book.Shares(name) {
 		most += s.Total

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/scheduler/internal/family"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
 	"github.com/nomadish/nomadish/scheduler/internal/search"
 	"github.com/nomadish/nomadish/scheduler/internal/standing"
@@ -414,7 +415,7 @@ func (p *remedySearch) newRequestKey(sv *survey) {
 	}
 	n := requestKeyFor(p.x.in.Job, p.g, sv.find.Request)
 	like := newLike(n, 0) // with the attributes that new ones have
-	p.nodes(nodesOf(n, world.NewCapacity(like, world.FamilyOf(like), nil)), func(count int) structs.Remedy {
+	p.nodes(nodesOf(n, world.NewCapacity(like, family.Of(like), nil)), func(count int) structs.Remedy {
 		a := sv.find.Request
 		var edits []structs.Edit
 		for i := range count {

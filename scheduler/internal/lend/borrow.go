@@ -144,7 +144,8 @@ func Rest(w *world.World, c *structs.WorkflowClaim, now int64) (rest int64, limi
 
 // NodesOf returns the nodes of a lender's reservation on which so much idles, with what is free beside it, that one more instance may have room,
 // those with the least idle first; then, if it is the job's own, those on which it has once borrowers leave.
-func (l *Lender) NodesOf(e *world.Edit, a *search.Request) (nodes []Node) {
+func (l *Lender) NodesOf(s *search.Search) (nodes []Node) {
+	e, a := s.Edit, s.Request
 	type room struct {
 		id   string
 		idle world.Resources
@@ -167,7 +168,51 @@ func (l *Lender) NodesOf(e *world.Edit, a *search.Request) (nodes []Node) {
 		nodes = append(nodes, Node{ID: r.id})
 	}
 	if l.To == "" {
-		nodes = append(nodes, l.leftBy(e, a)...)
+		nodes = append(nodes, l.leftBy(s)...)
 	}
 	return nodes
+}
+
+// NodesToTry returns up to so many nodes on which all that some instances request together, of which one is of a group, has room with what is lent to that: first those
+// on which nobody has to leave for the workflow's own, of these the ones that have least left.
+func NodesToTry(e *world.Edit, in *search.Input, group *structs.TaskGroup, all *search.Request, most int) (ids []string) {
+	type room struct {
+		id    string
+		leave int
+		left  world.Resources
+	}
+	var rooms []room
+	for _, l := range Lenders(in, world.Base(e), group) {
+		by := &world.Taker{RequestName: all.By.RequestName, Borrows: l.Claim.Key()}
+		for i := range l.Claim.Parts {
+			n, known := world.StateOf(e, l.Claim.Parts[i].NodeID)
+			if !known || n.Node == nil || n.Capacity == nil {
+				continue
+			}
+			need, as := all.NeedsOn(n), []*world.NodeState{n}
+			if l.To == "" {
+				as = append(as, unlent(n, l.Claim))
+			}
+			for leave, n := range as {
+				if free := freeFor(n, by); free.Lacks(need) == "" {
+					rooms = append(rooms, room{n.ID, leave, free.Less(need)})
+					break
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(rooms, func(a, b room) int {
+		return cmp.Or(cmp.Compare(a.leave, b.leave), cmp.Compare(a.left.Devices, b.left.Devices), cmp.Compare(a.left.Amount.CPU, b.left.Amount.CPU), strings.Compare(a.id, b.id))
+	})
+	for _, r := range rooms {
+		if len(ids) < most && !slices.Contains(ids, r.id) {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
+}
+
+// freeFor returns what a taker may use of a node.
+func freeFor(n *world.NodeState, by *world.Taker) world.Resources {
+	return world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}.Less(n.Withheld(by))
 }

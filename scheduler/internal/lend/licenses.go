@@ -14,6 +14,7 @@ func (l *Loans) licenses(w *world.World, c *structs.WorkflowClaim) {
 	for i := range c.Lend {
 		shares[i] = int64(c.Lend[i].Share)
 	}
+	noRoom := world.WorkflowEdit{E: w.Edit()}.NoRoom(c.Key())
 	for _, r := range c.Licenses {
 		s := w.Licenses().ShareOf(r.Name, c.Key())
 		for _, of := range []struct {
@@ -22,7 +23,7 @@ func (l *Loans) licenses(w *world.World, c *structs.WorkflowClaim) {
 		}{{&l.Reserved, s.Total}, {&l.Used, s.Used}, {&l.Lent, s.Lent}, {&l.Idle, s.Idle - s.Lost}, {&l.Lost, s.Lost}} {
 			addLicense(of.into, r.Name, of.amount)
 		}
-		most := s.Lent + min(w.Licenses().Lendable(r.Name, c.Key()), s.Idle-s.Lost)
+		most := s.Lent + min(w.Licenses().Lendable(r.Name, c.Key(), noRoom), s.Idle-s.Lost)
 		if c.LendMax != nil && c.LendMax.Licenses[r.Name] > 0 {
 			most = min(most, c.LendMax.Licenses[r.Name])
 		}

@@ -60,7 +60,8 @@ func LoansOf(w *world.World, key string) *Loans {
 		add(&out.Lost, n, withMHz(lost, mhzOf(n)))
 		borrowed, lendable := n.Lends(key)
 		borrows, more = borrows.Plus(borrowed), more.Plus(lendable.Within(idle))
-		if ids, _ := badOf(n, p); len(ids) > 0 {
+		if ids := n.BadOf(&p, func(*world.Usage) bool { return false }); len(ids) > 0 {
+			slices.Sort(ids)
 			bad = append(bad, BadText(n, ids))
 		}
 		if Stays(n, c) {
@@ -101,34 +102,10 @@ func split(n *world.NodeState, c *structs.WorkflowClaim, p world.Part) (idle, lo
 	if p.Pending { // it waits for what comes free
 		return p.Idle, lost
 	}
-	if lostWith(n, c) || !n.Node.Ready() {
-		return lost, p.Idle
+	if lost.Devices = p.Bad; lostWith(n, c) || !n.Node.Ready() {
+		return world.Resources{}, lost.Plus(p.Idle)
 	}
-	_, unused := badOf(n, p)
-	lost.Devices = min(unused, p.Idle.Devices)
-	return p.Idle.Less(lost), lost
-}
-
-// badOf returns the devices of a part of a node that are bad or not there any more, and how many of them nobody uses.
-func badOf(n *world.NodeState, p world.Part) (ids []string, unused int) {
-	if n.Capacity == nil {
-		return nil, 0
-	}
-	for _, id := range p.Devices {
-		if reservable.IsWell(n, id) {
-			continue
-		}
-		if ids = append(ids, id); !slices.ContainsFunc(n.Usages, func(u *world.Usage) bool { return uses(u, id) }) {
-			unused++
-		}
-	}
-	slices.Sort(ids)
-	return ids, unused
-}
-
-// uses reports whether a usage has a device, or a share of it.
-func uses(u *world.Usage, id string) bool {
-	return slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id })
+	return p.Idle, lost
 }
 
 // BadText states which GPUs of a node are bad, or not there any more.

@@ -87,17 +87,24 @@ func byAmount(e *world.Edit, c *structs.WorkflowClaim, a *search.Request, assign
 
 // leftBy returns the nodes of its own workflow's reservation on which one more instance, which uses that without a claim, has room with what is free beside it once
 // borrowers leave, the ones on which fewest do first. What it lacks of the reservation itself must not keep it from what is lent of that.
-func (l *Lender) leftBy(e *world.Edit, a *search.Request) (nodes []Node) {
-	by, lent := &world.Taker{RequestName: a.By.RequestName, Borrows: l.Claim.Key()}, lentTo(e, l.Claim)
+func (l *Lender) leftBy(s *search.Search) (nodes []Node) {
+	e, a, lent := s.Edit, s.Request, lentTo(s.Edit, l.Claim)
+	by := &world.Taker{RequestName: a.By.RequestName, Borrows: l.Claim.Key()}
 	for i := range l.Claim.Parts {
 		n, known := world.StateOf(e, l.Claim.Parts[i].NodeID)
 		if !known || n.Node == nil || n.Capacity == nil {
 			continue
 		}
 		need := a.NeedsOn(n)
-		leave := leaving(e, n, l.Claim, lent, anyBorrower, func(n *world.NodeState) bool {
-			return world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()}.Less(n.Withheld(by)).Lacks(need) == ""
-		})
+		hasRoom := func(n *world.NodeState) bool {
+			return freeFor(n, by).Lacks(need) == ""
+		}
+		var leave map[string]bool
+		if a.Reserved == 0 {
+			leave = leaving(e, n, l.Claim, lent, anyBorrower, hasRoom)
+		} else if all := unlent(n, l.Claim); hasRoom(all) && s.Takes(all) { // which devices leave counts, too, see byDevices
+			leave = fewestByCell(s, n, l.Claim, lent)
+		}
 		if len(leave) > 0 {
 			nodes = append(nodes, Node{n.ID, leave})
 		}

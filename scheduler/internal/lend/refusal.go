@@ -132,11 +132,11 @@ func noMore(w *world.World, c *structs.WorkflowClaim, a *search.Request) string 
 
 // licensesLack states that no more of a license is lent that a group requests and lacks; "": that is not why.
 func licensesLack(w *world.World, c *structs.WorkflowClaim, group *structs.TaskGroup) string {
-	book := w.Licenses()
+	book, noRoom := w.Licenses(), world.WorkflowEdit{E: w.Edit()}.NoRoom(c.Key())
 	for _, r := range group.Licenses().List() {
 		s := book.ShareOf(r.Name, c.Key())
 		switch {
-		case s.Total == 0 || book.FreeFor(r.Name, &license.Taker{Borrows: c.Key()}) >= r.Count:
+		case s.Total == 0 || book.FreeFor(r.Name, &license.Taker{Borrows: c.Key(), NoRoom: noRoom}) >= r.Count:
 		case c.LendMax != nil && c.LendMax.Licenses[r.Name] > 0 && s.Lent+r.Count > c.LendMax.Licenses[r.Name]:
 			return fmt.Sprintf("which lends no more at once than lend_max states, licenses = { %s = %d }", r.Name, c.LendMax.Licenses[r.Name])
 		case s.Idle-s.Lost < r.Count:

@@ -39,12 +39,12 @@ type Taker struct {
 	Workflow, Borrows string
 	// Precedes reports that no reservation that is pending binds it.
 	Precedes bool
+	// NoRoom reports of a job of the workflow from which it borrows that it does not start, as it has no room on nodes: what it needs is not kept for it.
+	NoRoom NoRoom
 }
 
-// TakerOf returns an instance by its terms as a taker of licenses; recognised reports that the submission check recognised its job.
-func TakerOf(t *structs.AllocTerms, recognised bool) *Taker {
-	return &Taker{Workflow: t.LicensesOf(), Borrows: t.BorrowsFrom(), Precedes: t.Claim != "" || recognised}
-}
+// NoRoom reports of a job of the running stage of a workflow that it does not start now.
+type NoRoom func(*structs.WorkflowClaimJob) bool
 
 // shareKey is a workflow's reservation of a license, with what borrowers use; with a job, what that job of the workflow's own uses.
 type shareKey struct{ license, workflow, job string }
@@ -212,7 +212,7 @@ func (b *Book) freeFor(name string, c Counter, by *Taker) (free int64, why strin
 			own = s.Idle
 		case s.Pending && by.Precedes:
 		case s.Workflow == by.Borrows:
-			of, lendable = s, b.lendable(name, s)
+			of, lendable = s, b.lendable(name, s, by.NoRoom)
 		default:
 			if free -= s.Idle; s.Idle > 0 {
 				reserved = append(reserved, fmt.Sprintf("%d reserved by workflow %s", s.Idle, s.Workflow))
@@ -229,29 +229,30 @@ func (b *Book) freeFor(name string, c Counter, by *Taker) (free int64, why strin
 	return max(0, free), why
 }
 
-// Lendable returns how much more of a license the workflow of a key may lend now.
-func (b *Book) Lendable(name, workflow string) int64 {
+// Lendable returns how much more of a license the workflow of a key may lend now, of whose jobs some have no room.
+func (b *Book) Lendable(name, workflow string, noRoom NoRoom) int64 {
 	s := b.ShareOf(name, workflow)
 	if s.Total == 0 || s.Pending {
 		return 0
 	}
-	return b.lendable(name, &s)
+	return b.lendable(name, &s, noRoom)
 }
 
 // lendable returns how much more of a license a workflow may lend: of what idles what its running stage does not still have to take, as lend_max
 // bounds it.
-func (b *Book) lendable(name string, s *Share) int64 {
+func (b *Book) lendable(name string, s *Share, noRoom NoRoom) int64 {
 	c := b.claim(s.Workflow)
 	if !c.Lends() {
 		return 0
 	}
 	n := s.Idle
-	for _, j := range c.Jobs { // which have just been registered, or of which nothing is there for now
+	for i := range c.Jobs { // which have just been registered, or of which nothing is there for now
+		j := &c.Jobs[i]
 		at, found := slices.BinarySearchFunc(j.Licenses, name, func(r structs.RequestedLicense, name string) int { return strings.Compare(r.Name, name) })
 		if !found {
 			continue
 		}
-		if has, there := b.shares.Get(shareKey{name, s.Workflow, j.JobID}); j.Starting || !there {
+		if has, there := b.shares.Get(shareKey{name, s.Workflow, j.JobID}); (j.Starting || !there) && (there || !noRoom(j)) {
 			n -= max(0, j.Licenses[at].Count-has.used)
 		}
 	}

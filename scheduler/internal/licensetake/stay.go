@@ -33,3 +33,14 @@ func MayStay(e *world.Edit, u *world.Usage, placed []Placed) bool {
 	edit.Reserve("", u.Owner.Job, &u.Owner.Terms, -1)
 	return !lacks
 }
+
+// Over reports whether a usage that was there before would use licenses by now that others use or have reserved.
+func Over(e *world.Edit, u *world.Usage) bool {
+	edit, t := world.LicenseEdit{E: e}, &u.Owner.Terms
+	if t.BorrowsFrom() == "" {
+		return edit.LacksFor(t, 1, true) != ""
+	}
+	edit.Reserve("", u.Owner.Job, t, 1)
+	defer edit.Reserve("", u.Owner.Job, t, -1)
+	return world.Base(e).Licenses().Over(t.Licenses) != ""
+}

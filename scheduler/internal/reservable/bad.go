@@ -14,12 +14,7 @@ func Bad(n *world.NodeState, key string) (ids []string) {
 	if !has || p.Pending || n.Capacity == nil || n.Node == nil || !n.Node.Ready() {
 		return nil
 	}
-	for _, id := range p.Devices {
-		if !IsWell(n, id) && !slices.ContainsFunc(n.Usages, func(u *world.Usage) bool { return ofRun(u, key) && hasDevice(u, id) }) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
+	return n.BadOf(&p, func(u *world.Usage) bool { return ofRun(u, key) })
 }
 
 // Runs reports whether something of a workflow's run is on a node, by its reservation or without a claim.
@@ -31,18 +26,6 @@ func Runs(n *world.NodeState, key string) bool {
 func ofRun(u *world.Usage, key string) bool {
 	t := &u.Owner.Terms
 	return t.Claim == structs.ClaimWorkflow && t.WorkflowKey() == key || u.Owner.OfRun() == key
-}
-
-func hasDevice(u *world.Usage, id string) bool {
-	return slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id })
-}
-
-// IsWell reports whether a node has a device, and it is not bad.
-func IsWell(n *world.NodeState, id string) bool {
-	return slices.ContainsFunc(n.Capacity.Trees, func(t *world.DeviceTree) bool {
-		at, found := t.Find(id)
-		return found && !slices.Contains(t.Sick, at)
-	})
 }
 
 // Without returns a part of a reservation without some of its devices; without any of them it is lost.

@@ -295,7 +295,8 @@ func (c *chooser) list() {
 		empty = append(empty, most)
 		for _, p := range n.Parts() {
 			if p.Workflow != c.key && (!p.Pending || p.Renews) {
-				most = most.Less(p.Total)
+				bad := n.BadOf(&p, func(*world.Usage) bool { return false }) // these are not in it
+				most = most.Less(p.Total.Less(world.Resources{Devices: len(bad)}))
 			}
 		}
 		beside = append(beside, most)

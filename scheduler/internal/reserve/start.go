@@ -87,16 +87,16 @@ func (t *taking) parts() (out []workflow.PartState) {
 		}
 		t.nodes = append(t.nodes, n)
 		p, _ := n.Part(t.key)
-		bad := world.Resources{Devices: len(reservable.Bad(n, t.key))}
-		most := amounts(p.Total.Less(p.Used).Less(bad))
-		state := workflow.PartState{Idle: amounts(p.Idle.Less(bad)).Plus(besideParts(n, &p)), Most: &most}
+		bad := reservable.Bad(n, t.key)
+		most := amounts(p.Total.Less(p.Used).Less(world.Resources{Devices: len(bad)}))
+		state := workflow.PartState{Idle: amounts(p.Idle).Plus(besideParts(n, &p)), Most: &most}
 		for _, u := range n.Usages {
 			if u.Owner.Terms.BorrowsFrom() != t.key {
 				continue
 			}
 			t.byID[u.ID] = u
 			lend := slices.IndexFunc(t.claim.Lend, func(l *structs.WorkflowLend) bool { return l.To == u.Owner.Terms.LentTo() })
-			state.Borrowers = append(state.Borrowers, workflow.Borrower{ID: u.ID, Lend: lend, Uses: amounts(p.Taken(u)), Since: u.Created})
+			state.Borrowers = append(state.Borrowers, workflow.Borrower{ID: u.ID, Lend: lend, Uses: amounts(returned(&p, u, bad)), Since: u.Created})
 		}
 		slices.SortFunc(state.Borrowers, func(a, b workflow.Borrower) int { return cmp.Compare(a.ID, b.ID) })
 		out = append(out, state)
@@ -104,12 +104,23 @@ func (t *taking) parts() (out []workflow.PartState) {
 	return out
 }
 
+// returned returns what of a part is to be had once a borrower has left: what it uses, without devices that are bad.
+func returned(p *world.Part, u *world.Usage, bad []string) world.Resources {
+	none := 0
+	for _, id := range bad {
+		if slices.ContainsFunc(u.Devices, func(d world.DeviceUsage) bool { return d.ID == id }) {
+			none++
+		}
+	}
+	return p.Taken(u).Less(world.Resources{Devices: none})
+}
+
 // besideParts returns what is free on a node beside all that is reserved of it: borrowers of a part use that first.
 func besideParts(n *world.NodeState, of *world.Part) workflow.Amounts {
 	free := amounts(world.Resources{Amount: n.Free(), Cores: n.FreeCores(), Devices: n.FreeDevices()})
 	for _, p := range n.Parts() {
 		if !p.Pending {
-			free = free.Minus(amounts(p.Total.Less(p.Used)))
+			free = free.Minus(amounts(p.Idle.Plus(p.Lent)))
 		}
 	}
 	if of.Named() { // its devices are others

@@ -75,6 +75,25 @@ func (h Resources) Lacks(request Resources) string {
 	return ""
 }
 
+// Holds returns how many of a request there is room for, at most so many.
+func (h Resources) Holds(request Resources, most int) int {
+	n := int64(most)
+	for _, of := range [][2]int64{
+		{h.Amount.CPU, request.Amount.CPU}, {h.Amount.MemoryMB, request.Amount.MemoryMB}, {h.Amount.DiskMB, request.Amount.DiskMB},
+		{int64(h.Cores), int64(request.Cores)}, {int64(h.Devices), int64(request.Devices)},
+	} {
+		if of[1] > 0 {
+			n = min(n, max(0, of[0])/of[1])
+		}
+	}
+	return int(n)
+}
+
+// Times returns so much so many times.
+func (h Resources) Times(n int) Resources {
+	return h.each(Resources{}, func(a, _ int64) int64 { return a * int64(n) })
+}
+
 // Group is instances of which as many as Least start together, and that need so much Each.
 type Group struct {
 	Each  Resources
@@ -90,9 +109,8 @@ func MayHold(rooms []Resources, groups []Group) bool {
 	for _, g := range groups {
 		left := g.Least
 		for _, room := range rooms {
-			for ; left > 0 && room.Lacks(g.Each) == ""; left-- {
-				room, need = room.Less(g.Each), need.Plus(g.Each)
-			}
+			n := room.Holds(g.Each, left)
+			left, need = left-n, need.Plus(g.Each.Times(n))
 		}
 		if left > 0 {
 			return false

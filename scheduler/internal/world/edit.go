@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/family"
 	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -238,14 +239,14 @@ func (e *Edit) UpsertNode(n *structs.Node) {
 		n = n.Copy()
 		n.ComputeClass()
 	}
-	family := FamilyOf(n)
+	of := family.Of(n)
 	var like *Capacity
-	if set, found := e.w.families.Get(family); found {
+	if set, found := e.w.families.Get(of); found {
 		if other := set.Any(); other != nil {
 			like = other.Capacity
 		}
 	}
-	PutNode(e, n, NewCapacity(n, family, like))
+	PutNode(e, n, NewCapacity(n, of, like))
 }
 
 // PutNode stores what a node is and what it has.

@@ -41,7 +41,13 @@ func (x LicenseEdit) LacksFor(t *structs.AllocTerms, instances int, recognised b
 	if t.Licenses == nil {
 		return ""
 	}
-	return x.E.w.licenses.Lacks(t.Licenses, int64(instances), license.TakerOf(t, recognised))
+	return x.E.w.licenses.Lacks(t.Licenses, int64(instances), x.TakerOf(t, recognised))
+}
+
+// TakerOf returns an instance by its terms as a taker of licenses; recognised reports that the submission check recognised its job.
+func (x LicenseEdit) TakerOf(t *structs.AllocTerms, recognised bool) *license.Taker {
+	from := t.BorrowsFrom()
+	return &license.Taker{Workflow: t.LicensesOf(), Borrows: from, Precedes: t.Claim != "" || recognised, NoRoom: WorkflowEdit(x).NoRoom(from)}
 }
 
 // LacksToReserve returns why a workflow cannot reserve licenses in place of what it has reserved; "": it can.

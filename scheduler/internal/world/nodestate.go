@@ -55,7 +55,7 @@ type Capacity struct {
 	Trees      []*DeviceTree
 	well       int64   // devices that are
 	supply     []int64 // the same by the groups of the node's devices
-	Family     string  // see FamilyOf
+	Family     string  // see [family.Of]
 }
 
 // WellDevices counts the devices that are well.

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/family"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -225,23 +226,23 @@ func (m *worldMachine) checkSupply() {
 		if n.Node == nil || !n.Node.Ready() || n.Node.NodeResources == nil || len(n.Node.NodeResources.Devices) == 0 {
 			continue
 		}
-		family := FamilyOf(n.Node)
-		if has[family] == nil {
-			has[family] = make([]int64, len(n.Node.NodeResources.Devices))
+		of := family.Of(n.Node)
+		if has[of] == nil {
+			has[of] = make([]int64, len(n.Node.NodeResources.Devices))
 		}
 		for i, d := range n.Node.NodeResources.Devices {
 			for _, one := range d.Instances {
 				if one.Healthy {
-					has[family][i]++
+					has[of][i]++
 				}
 			}
 		}
 	}
-	for family, c := range m.w.supply.All {
-		if !slices.Equal(c.Devices, has[family]) || FamilyOf(c.Node) != family {
-			m.t.Fatalf("family %s supplies %v, want %v", family, c.Devices, has[family])
+	for of, c := range m.w.supply.All {
+		if !slices.Equal(c.Devices, has[of]) || family.Of(c.Node) != of {
+			m.t.Fatalf("family %s supplies %v, want %v", of, c.Devices, has[of])
 		}
-		delete(has, family)
+		delete(has, of)
 	}
 	if len(has) > 0 {
 		m.t.Fatalf("the supply of families %v is missing", has)

@@ -16,7 +16,8 @@ import (
 //   - used is what instances with ClaimWorkflow use;
 //   - lent is what borrowers use that the node has not free beside all reservations: when room comes free beside them, less is lent. So is what instances of the
 //     workflow use that have lost their claim, as the rest of their gang has;
-//   - idle is the rest, which is always free on the node. Nobody but the workflow and its borrowers may take it.
+//   - idle is the rest, which is always free on the node. Nobody but the workflow and its borrowers may take it. Devices that are bad and that nobody uses are
+//     apart, as nobody can take them.
 //
 // A reservation that is pending holds its parts before their room is free, so that what comes free on these nodes stays free.
 
@@ -48,9 +49,10 @@ type Part struct {
 	// Devices are the IDs of the devices that it holds; none: any.
 	Devices []string
 	claims  *Usage // see ClaimsOf
-	// Used, Lent and Idle add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps: of what is beside all that is posted
+	// Used, Lent, Idle and Bad add up to Total, unless more is used than it holds. Of a pending part Idle is what it keeps: of what is beside all that is posted
 	// that which is free, or would be if borrowers used nothing but what is posted.
 	Used, Lent, Idle Resources
+	Bad              int // devices, which nobody uses
 	// Beside is what borrowers use beside it, and would be lent if that was reserved. Borrowed is what of Lent is theirs: the rest is the run's own, without a claim.
 	Beside, Borrowed Resources
 }
@@ -106,7 +108,9 @@ func (n *NodeState) recount() {
 	}
 	for i := range n.parts {
 		if p := &n.parts[i]; !p.Pending {
-			all, beside = all.Plus(p.Total.Less(p.Used)), beside.Less(p.Total)
+			p.Bad = len(n.BadOf(p, func(*Usage) bool { return true }))
+			all = all.Plus(p.Total.Less(p.Used).Less(Resources{Devices: p.Bad}))
+			beside = beside.Less(p.Total.Less(Resources{Devices: len(n.BadOf(p, func(*Usage) bool { return false }))}))
 		}
 	}
 	over, keeps := all.Less(free), free
@@ -120,7 +124,7 @@ func (n *NodeState) recount() {
 			beside, keeps = beside.Less(left), keeps.Less(p.Idle)
 			continue
 		}
-		p.Idle, p.Beside = left.Less(p.Lent), borrowed[i].Within(left).Less(p.Lent)
+		p.Idle, p.Beside = left.Less(p.Lent).Less(Resources{Devices: p.Bad}), borrowed[i].Within(left).Less(p.Lent)
 		keeps = keeps.Less(p.Idle.Less(p.Beside))
 	}
 }
@@ -334,23 +338,27 @@ func (x WorkflowEdit) BorrowLacks(nodeID string, u *Usage) string {
 // Awaited returns what the jobs of the running stage still have to take of the reservation, with so many MHz for a core: it is not lent. Those are jobs
 // that have just been registered, or of which nothing is there for now, without those that cannot start even if all borrowers left.
 func (x WorkflowEdit) Awaited(c *structs.WorkflowClaim, mhz int64) (h Resources) {
-	for _, j := range c.Jobs {
-		var has Resources
-		there := false
-		for _, u := range OfJob(x.E, c.Namespace, j.JobID) { // wherever it runs, and by whichever claim, it is not to come
-			s, known := StateOf(x.E, u.NodeID)
-			if !known {
-				continue
-			}
-			if _, part := s.Part(c.Key()); !s.away() || part && u.Owner.Terms.Claim == structs.ClaimWorkflow {
-				has, there = has.Plus(ResourcesOf(u)), true
-			}
-		}
-		if there && j.Starting || !there && x.holds(c, j.Whole, mhz) {
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		if has, there := x.there(c, j); there && j.Starting || !there && x.holds(c, j.Whole) {
 			h = h.Plus(awaitedOf(&j.Needs, mhz).Less(has))
 		}
 	}
 	return h
+}
+
+// there returns what of a job there is, if anything: wherever it runs, and by whichever claim, it is not to come.
+func (x WorkflowEdit) there(c *structs.WorkflowClaim, j *structs.WorkflowClaimJob) (has Resources, there bool) {
+	for _, u := range OfJob(x.E, c.Namespace, j.JobID) {
+		s, known := StateOf(x.E, u.NodeID)
+		if !known {
+			continue
+		}
+		if _, part := s.Part(c.Key()); !s.away() || part && u.Owner.Terms.Claim == structs.ClaimWorkflow {
+			has, there = has.Plus(ResourcesOf(u)), true
+		}
+	}
+	return has, there
 }
 
 // lendable returns how much more a borrower on a node may use: of what the reservation has idle on all its nodes, less what its running stage still has

@@ -31,7 +31,7 @@ func WholeDevices(ids []string) (out []DeviceUsage) {
 
 // equal reports whether two parts are the same, and used alike.
 func (p Part) equal(o Part) bool {
-	return p.Workflow == o.Workflow && p.Pending == o.Pending && p.Renews == o.Renews && p.Total == o.Total && p.Used == o.Used && p.Lent == o.Lent && p.Idle == o.Idle && p.Beside == o.Beside && p.Borrowed == o.Borrowed &&
+	return p.Workflow == o.Workflow && p.Pending == o.Pending && p.Renews == o.Renews && p.Total == o.Total && p.Used == o.Used && p.Lent == o.Lent && p.Idle == o.Idle && p.Bad == o.Bad && p.Beside == o.Beside && p.Borrowed == o.Borrowed &&
 		slices.Equal(p.Devices, o.Devices) && (p.claims == nil) == (o.claims == nil) && (p.claims == nil || p.claims.Equal(o.claims))
 }
 
