@@ -20,6 +20,10 @@ const maxEntries = 200_000
 // maxReserving is how many groups may wait for that they get reservations, unless its options state otherwise.
 const maxReserving = 1000
 
+// RanOutOfTime begins why a start is not known where there was no time to find out. The time at which the forecast ended follows, and after a semicolon what
+// else is known of it.
+const RanOutOfTime = "the forecast ran out of time at "
+
 // Options are how a forecast is made.
 type Options struct {
 	Now time.Time // when it begins; needed
@@ -182,7 +186,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 			why = fmt.Sprintf("the forecast ends after %d log entries, at %s", o.Entries, l.now.UTC().Format(time.RFC3339))
 		case ctx.Err() != nil:
 			until = l.now
-			why = fmt.Sprintf("the forecast ran out of time at %s", l.now.UTC().Format(time.RFC3339))
+			why = RanOutOfTime + l.now.UTC().Format(time.RFC3339)
 		case err != nil:
 			return at, fmt.Errorf("forecast: %w", err)
 		case w.open == 0:
