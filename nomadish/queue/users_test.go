@@ -138,7 +138,7 @@ func TestNoUserNoLookup(t *testing.T) {
 		if n := known(); n != 0 {
 			b.Errorf("%d shares of users are known", n)
 		}
-		b.put(b.submitted(b, "a", "z", "ada", 52, 100))
+		b.put(b.submitted(b, "a", "z", "ada", 50, 100))
 		b.lease("z")
 		if n := known(); n == 0 {
 			b.Error("no share of users is known, though a job has one")
