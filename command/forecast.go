@@ -98,9 +98,13 @@ func endText(end *structs.EndForecast, namespace string, now time.Time) string {
 	return name + " ends, " + clockTime(end.Time, now)
 }
 
-// forecastOfText returns what a forecast is of: "forecast of index 123, made at 14:05:00".
+// forecastOfText returns what a forecast is of, and how old that is: "forecast of index 123, as of 12s ago".
 func forecastOfText(index uint64, made int64, now time.Time) string {
-	return fmt.Sprintf("forecast of index %d, made at %s", index, clockTime(made, now))
+	text := fmt.Sprintf("forecast of index %d", index)
+	if made == 0 { // an older server does not state it
+		return text
+	}
+	return text + ", as of " + ui.Short(now.Sub(time.Unix(0, made))) + " ago"
 }
 
 // showForecast prints when the groups of a job start that wait, as the last forecast has it; nothing if the server has none to answer with.
@@ -179,5 +183,5 @@ func showProjectQueue(ctx context.Context, e *env, project string) {
 	if meta.NextToken != "" {
 		e.printf("and more: `nomadish queue -namespace '*' -filter %s`\n", shellWord(q.Filter))
 	}
-	printForecastOf(&e.printer, entries)
+	printForecastOf(&e.printer, entries, e.now())
 }

@@ -32,10 +32,13 @@ func jobRun() spec {
 			priority := fs.Int("eval-priority", 0, "the evaluation's `priority`, if not the job's")
 			opportunistic := fs.Bool("opportunistic", false, "run what exceeds the virtual cluster of the namespace on idle resources; it may be reclaimed at any time")
 			user := fs.String("user", "", userUsage)
-			try := whatIfFlag(fs)
+			try := whatIfFlags(fs)
 			output := fs.Bool("output", false, "only print the job as JSON")
 			return func(ctx context.Context, e *env, args []string) int {
+				whatIf, err := try.wanted()
 				switch {
+				case err != nil:
+					return e.usage("%v", err)
 				case len(args) == 0:
 					return e.usage("at least one job file is needed, 0 given")
 				case len(args) > 1 && *check >= 0:
@@ -68,8 +71,8 @@ func jobRun() spec {
 					requests = append(requests, req)
 				}
 				e.client = e.client.As(*user)
-				if *try {
-					return tryJobs(ctx, e, files, *opportunistic)
+				if whatIf {
+					return try.jobs(ctx, e, files, *opportunistic)
 				}
 				return runJobs(ctx, e, files, requests, *detach, *verbose)
 			}

@@ -55,21 +55,27 @@ func nodeDrain() spec {
 			fs.StringVar(&o.message, "m", "", "a `message` to remember, as the drain's meta \"message\"")
 			fs.Var(&o.pairs, "meta", "something to remember of the drain, as `key=value`; repeatable")
 			fs.BoolVar(&o.verbose, "verbose", false, "print whole IDs")
-			try := whatIfFlag(fs)
+			try := whatIfFlags(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				fs.Visit(func(f *flag.Flag) { o.deadlineSet = o.deadlineSet || f.Name == "deadline" })
-				if err := o.check(); err != nil {
+				whatIf, err := try.wanted()
+				if err == nil {
+					err = o.check()
+				}
+				if err != nil {
 					return e.usage("%v", err)
 				}
 				id, guess, err := e.foundNode(ctx, args, o.self)
 				if err != nil {
 					return e.fail(err)
 				}
-				if *try {
+				if whatIf {
 					if !o.enable {
 						return e.usage("-what-if goes with -enable only")
 					}
-					return tryChanges(ctx, e, &structs.WhatIfChange{Text: "drain:" + cmp.Or(args...), Drain: &structs.WhatIfDrain{Node: id, DrainSpec: *o.spec()}})
+					return try.changes(ctx, e, &structs.WhatIfChange{
+						Text: drainChange(cmp.Or(cmp.Or(args...), id), o.spec()), Drain: &structs.WhatIfDrain{Node: id, DrainSpec: *o.spec()},
+					})
 				}
 				return drain(ctx, e, id, guess, &o)
 			}

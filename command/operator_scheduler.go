@@ -134,19 +134,23 @@ func schedulerSetConfig() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			edit := newSchedulerEdit(fs)
 			check := fs.Int64("check-index", -1, "only if the configuration's modify index is `N`")
-			try := whatIfFlag(fs)
+			try := whatIfFlags(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				if len(args) > 0 {
 					return e.usage("%q: the value of a switch is written after =, as -FLAG=%s", args[0], args[0])
 				}
-				return edit.set(ctx, e, *check, *try)
+				return edit.set(ctx, e, *check, try)
 			}
 		},
 	}
 }
 
 // set changes the cluster's configuration, or only shows what that would do.
-func (s *schedulerEdit) set(ctx context.Context, e *env, check int64, try bool) int {
+func (s *schedulerEdit) set(ctx context.Context, e *env, check int64, try *trial) int {
+	whatIf, err := try.wanted()
+	if err != nil {
+		return e.usage("%v", err)
+	}
 	now, err := currentScheduler(ctx, e)
 	if err != nil {
 		return e.fail(err)
@@ -158,8 +162,8 @@ func (s *schedulerEdit) set(ctx context.Context, e *env, check int64, try bool) 
 	if err := now.Validate(); err != nil {
 		return e.fail(byFlag(s.fs, err))
 	}
-	if try {
-		return tryChanges(ctx, e, &structs.WhatIfChange{Text: "scheduler configuration", Scheduler: now})
+	if whatIf {
+		return try.changes(ctx, e, &structs.WhatIfChange{Text: "scheduler configuration", Scheduler: now})
 	}
 	if check >= 0 {
 		now.ModifyIndex = uint64(check)

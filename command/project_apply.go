@@ -31,8 +31,12 @@ func projectApply() spec {
 			isJSON := fs.Bool("json", false, "the file is JSON, not HCL: a project as the API has it with its weeks in Calendar, a list of some, or {\"Flows\": […], \"Projects\": […]}")
 			user, force := fs.String("user", "", editorUsage), fs.Bool("force", false, forceUsage)
 			check := fs.Int64("check-index", -1, "apply only if the project's modify index is `N` (0: it must be new)")
-			try := whatIfFlag(fs)
+			try := whatIfFlags(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				whatIf, err := try.wanted()
+				if err != nil {
+					return e.usage("%v", err)
+				}
 				file, err := readProjects(e.in, args[0], languageOf(*isJSON, projectJSON))
 				if err != nil {
 					return e.fail(err)
@@ -41,8 +45,8 @@ func projectApply() spec {
 					return e.usage("-check-index is of one project: apply them one by one")
 				}
 				e.client = e.client.As(*user)
-				if *try {
-					return tryFile(ctx, e, file.changes(args[0], *force), file.refused)
+				if whatIf {
+					return try.file(ctx, e, file.changes(args[0], *force), file.refused)
 				}
 				if err := file.applyFlows(ctx, e); err != nil {
 					return e.fail(file.refused(err))

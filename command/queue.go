@@ -54,7 +54,7 @@ func queueCmd() spec {
 					return e.fail(errNothingFollows(*token))
 				case len(entries) > 0:
 					ui.Table(e.out, queueRows(entries, e.namespace == structs.AllNamespaces, *verbose, e.now()))
-					printForecastOf(&e.printer, entries)
+					printForecastOf(&e.printer, entries, e.now())
 				default:
 					printNothingWaits(ctx, e, *pool, q)
 				}
@@ -114,12 +114,23 @@ func printWaitingWorkflows(ctx context.Context, e *env, pool string) {
 	slices.SortStableFunc(list, func(a, b *structs.WorkflowStub) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.SubmitTime, b.SubmitTime))
 	})
+	foreseen := slices.ContainsFunc(list, func(w *structs.WorkflowStub) bool { return w.Forecast != nil })
 	rows := [][]string{{"Workflow", "Namespace", "Pool", "Priority", "Waited", "Reason"}}
+	starts := make([]forecastCell, 0, len(list))
 	for _, w := range list {
-		rows = append(rows, []string{w.ID, w.Namespace, w.NodePool, fmt.Sprint(w.Priority), ui.Short(e.now().Sub(time.Unix(0, w.SubmitTime))), ui.OrNone(w.Missing)})
+		row := []string{w.ID, w.Namespace, w.NodePool, fmt.Sprint(w.Priority), ui.Short(e.now().Sub(time.Unix(0, w.SubmitTime))), ui.OrNone(w.Missing)}
+		if foreseen {
+			expected, latest := forecastCells(w.Forecast, e.now())
+			row = slices.Insert(row, 5, expected, latest)
+		}
+		rows, starts = append(rows, row), append(starts, forecastCell{w.ID, w.Forecast})
+	}
+	if foreseen {
+		rows[0] = slices.Insert(rows[0], 5, "Expected", "Latest")
 	}
 	e.printf("\nWorkflows that wait for their reservation\n")
 	ui.Table(e.out, rows)
+	printForecast(&e.printer, starts, "Expected and latest start of their first stages", "nomadish workflow status <workflow>", e.now())
 }
 
 // queuePage is how many entries are requested at once where all are shown.
@@ -219,31 +230,46 @@ func forecastCells(f *structs.QueueForecast, now time.Time) (expected, latest st
 	return clockTime(f.Expected, now), clockTime(f.Latest, now)
 }
 
+// forecastCell is what a table states of the start of something.
+type forecastCell struct {
+	name string
+	is   *structs.QueueForecast // nil: nothing yet
+}
+
 // printForecastOf prints which forecast the starts of a queue are of, and what "not yet" and "not known" stand for if they are there.
-func printForecastOf(p *printer, entries []*structs.QueueEntry) {
+func printForecastOf(p *printer, entries []*structs.QueueEntry, now time.Time) {
+	cells := make([]forecastCell, 0, len(entries))
+	for _, x := range entries {
+		cells = append(cells, forecastCell{x.JobID, x.Forecast})
+	}
+	printForecast(p, cells, "Expected and latest start of all of a group's missing instances", "nomadish job explain <job>", now)
+}
+
+// printForecast is printForecastOf for whatever a table is of; command states why a start is not known.
+func printForecast(p *printer, cells []forecastCell, title, command string, now time.Time) {
 	var of *structs.QueueForecast
 	newer, why := 0, ""
-	for _, x := range entries {
+	for _, x := range cells {
 		switch {
-		case x.Forecast == nil:
+		case x.is == nil:
 			newer++
 		case of == nil:
-			of = x.Forecast
+			of = x.is
 		}
-		if x.Forecast != nil && x.Forecast.Latest == 0 && why == "" {
-			why = x.JobID + ": " + x.Forecast.Unknown
+		if x.is != nil && (x.is.Latest == 0 || x.is.Expected == 0) && why == "" {
+			why = x.name + ": " + x.is.Unknown
 		}
 	}
 	if of == nil {
 		return
 	}
-	p.printf("\nExpected and latest start of all of a group's missing instances, by the forecast of index %d", of.Index)
+	p.printf("\n%s, by the %s", title, forecastOfText(of.Index, of.Time, now))
 	if newer > 0 {
 		p.printf("; what is newer is not yet part of it")
 	}
 	p.printf(".\n")
 	if why != "" {
-		p.printf("Not known: %s. `nomadish job explain <job>` states it for each.\n", why)
+		p.printf("Not known: %s. `%s` states it for each.\n", why, command)
 	}
 }
 

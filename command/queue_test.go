@@ -84,6 +84,24 @@ low       default    default  40        1m0s    6 cores are missing
 	}
 }
 
+// TestQueueForecast: which forecast the starts are of, how old that is, and why one is not known, is stated of groups and of workflows.
+func TestQueueForecast(t *testing.T) {
+	at := func(of time.Duration) int64 { return present.Add(of).UnixNano() }
+	two := smallQueue()
+	two[0].Forecast = &structs.QueueForecast{Index: 7, Time: ago(12 * time.Second), Latest: at(time.Minute), Unknown: "the forecast ran out of time at noon"}
+	flows := []*structs.WorkflowStub{
+		{ID: "chip", Namespace: "default", NodePool: "default", State: structs.WorkflowPending, Priority: 40, SubmitTime: ago(time.Minute), Missing: "6 cores are missing",
+			Forecast: &structs.QueueForecast{Index: 7, Time: ago(12 * time.Second), Expected: at(time.Minute), Latest: at(time.Hour)}},
+		{ID: "new", Namespace: "default", NodePool: "default", State: structs.WorkflowPending, Priority: 30, SubmitTime: ago(time.Second)},
+	}
+	got := newFake(t).on("GET /v1/queue", two).on("GET /v1/workflows", flows).run(t, "queue")
+	minute, hour := clockTime(at(time.Minute), present), clockTime(at(time.Hour), present)
+	wants(t, got.out, "not known  "+minute+"  reserved room", "not yet    not yet", "by the forecast of index 7, as of 12s ago; what is newer is not yet part of it.\n",
+		"Not known: train: the forecast ran out of time at noon. `nomadish job explain <job>` states it for each.\n",
+		"Waited  Expected  Latest", "1m0s    "+minute+"  "+hour+"  6 cores are missing\n", "1s      not yet   not yet   <none>\n",
+		"Expected and latest start of their first stages, by the forecast of index 7, as of 12s ago; what is newer")
+}
+
 // TestQueueUsers: users are shown where they differ, and with -verbose where there are any.
 func TestQueueUsers(t *testing.T) {
 	two := smallQueue()

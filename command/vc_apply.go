@@ -27,8 +27,12 @@ func vcApply() spec {
 			isJSON := fs.Bool("json", false, "the file is JSON, as the API has it, not HCL")
 			whenFree := fs.Bool("when-free", false, "accept an edit that cannot be admitted now: it is pending until it can")
 			check := fs.Int64("check-index", -1, "apply only if the virtual cluster's modify index is `N` (0: it must be new)")
-			try := whatIfFlag(fs)
+			try := whatIfFlags(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				whatIf, err := try.wanted()
+				if err != nil {
+					return e.usage("%v", err)
+				}
 				file, err := readVirtualClusters(e.in, args[0], *isJSON)
 				if err != nil {
 					return e.fail(err)
@@ -36,8 +40,8 @@ func vcApply() spec {
 				if *check >= 0 && len(file.clusters) > 1 {
 					return e.usage("-check-index is of one virtual cluster: apply them one by one")
 				}
-				if *try {
-					return tryFile(ctx, e, file.changes(args[0], *whenFree), file.placedChange)
+				if whatIf {
+					return try.file(ctx, e, file.changes(args[0], *whenFree), file.placedChange)
 				}
 				edit := api.VirtualClusterEdit{WhenFree: *whenFree, CAS: *check >= 0, CheckIndex: uint64(max(0, *check))}
 				for _, vc := range file.clusters {

@@ -45,7 +45,8 @@ func whatIfCmd() spec {
 			"  workflow:FILE             the workflow is run\n" +
 			"  add-nodes:N:like=NODE     N nodes are added that are like a node of the cluster\n" +
 			"  add-nodes:N:shape=FILE    N nodes of each shape are added, as `sim nodes` reads them\n" +
-			"  drain:NODE                the node is drained; :deadline=DURATION is how long its work has to move (1h)\n" +
+			"  drain:NODE                the node is drained; :deadline=DURATION is how long its work has to move (1h), or none; :force=true stops\n" +
+			"                            everything at once, :ignore-system=true lets system jobs run on\n" +
 			"  lose:NODE                 the node is lost\n" +
 			"  config:OPTION=VALUE       an option of `operator scheduler set-config`, such as config:bands=1-50,51-100;\n" +
 			"                            config:preemption=true lets jobs of all types preempt\n" +
@@ -182,19 +183,46 @@ func (s *savedState) scheduler() (*structs.SchedulerConfiguration, error) {
 	return config.Effective(), nil
 }
 
-// whatIfFlag adds the flag of commands that can show what they would do instead of doing it.
-func whatIfFlag(fs *flag.FlagSet) *bool {
-	return fs.Bool("what-if", false, "change nothing, and show what it would do to the queue, as the command what-if does")
+// trial is how a command shows what it would do instead of doing it.
+type trial struct {
+	whatIf, json     bool
+	template, report string
 }
 
-// tryChanges shows what changes would do.
-func tryChanges(ctx context.Context, e *env, changes ...*structs.WhatIfChange) int {
-	return tryFile(ctx, e, changes, func(err error) error { return err })
+// whatIfFlags adds the flags of commands that can show what they would do instead of doing it. Of most of them -json states what their file is.
+func whatIfFlags(fs *flag.FlagSet) *trial {
+	t := &trial{}
+	fs.BoolVar(&t.whatIf, "what-if", false, "change nothing, and show what it would do to the queue, as the command what-if does")
+	name := "json"
+	if fs.Lookup(name) != nil {
+		name = "json-output"
+	}
+	fs.BoolVar(&t.json, name, false, "with -what-if: print that as JSON")
+	fs.StringVar(&t.template, "t", "", "with -what-if: print that through a Go `template`")
+	fs.StringVar(&t.report, "report", "", "with -what-if: write an HTML page with plots to a `file`")
+	return t
 }
 
-// tryFile is tryChanges for those of a file; refused puts the place in it before an error.
-func tryFile(ctx context.Context, e *env, changes []*structs.WhatIfChange, refused func(error) error) int {
-	o := &whatIfOptions{}
+// wanted reports whether the changes are to be shown only. It is an error if they are not, and flags state how.
+func (t *trial) wanted() (bool, error) {
+	if !t.whatIf && (t.json || t.template+t.report != "") {
+		return false, errors.New("-json, -json-output, -t and -report state how -what-if is shown: they go with it only")
+	}
+	if t.json && t.template != "" {
+		return false, errors.New("-t and JSON exclude each other")
+	}
+	return t.whatIf, nil
+}
+
+// changes shows what changes would do.
+func (t *trial) changes(ctx context.Context, e *env, changes ...*structs.WhatIfChange) int {
+	return t.file(ctx, e, changes, func(err error) error { return err })
+}
+
+// file is changes for those of a file; refused puts the place in it before an error.
+func (t *trial) file(ctx context.Context, e *env, changes []*structs.WhatIfChange, refused func(error) error) int {
+	o := &whatIfOptions{report: t.report}
+	e.json, e.template = t.json, t.template
 	w, err := o.compute(ctx, e, nil, changes)
 	if err != nil {
 		return e.fail(refused(err))
@@ -202,8 +230,8 @@ func tryFile(ctx context.Context, e *env, changes []*structs.WhatIfChange, refus
 	return o.show(e, w)
 }
 
-// tryJobs is tryChanges for job files.
-func tryJobs(ctx context.Context, e *env, files []*readFile, opportunistic bool) int {
+// jobs is changes for job files.
+func (t *trial) jobs(ctx context.Context, e *env, files []*readFile, opportunistic bool) int {
 	var changes []*structs.WhatIfChange
 	for _, f := range files {
 		if e.jobNamespace() != "" {
@@ -211,7 +239,7 @@ func tryJobs(ctx context.Context, e *env, files []*readFile, opportunistic bool)
 		}
 		changes = append(changes, &structs.WhatIfChange{Text: "job:" + f.path, Job: f.job, Opportunistic: opportunistic})
 	}
-	return tryFile(ctx, e, changes, func(err error) error {
+	return t.file(ctx, e, changes, func(err error) error {
 		if len(files) == 1 {
 			return files[0].placed(err)
 		}

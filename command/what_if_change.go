@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ type statedChange struct {
 }
 
 // changeOptions are the options that a change may end with.
-var changeOptions = map[string][]string{"add-nodes": {"like", "shape"}, "drain": {"deadline"}}
+var changeOptions = map[string][]string{"add-nodes": {"like", "shape"}, "drain": {"deadline", "force", "ignore-system"}}
 
 // optionForm is the form of an option at the end of a change.
 var optionForm = regexp.MustCompile(`:([a-z_-]+)=[^:/.]*$`)
@@ -189,19 +190,59 @@ func (c *changeReader) made(ctx context.Context, kind string, s *statedChange) (
 	case "add-nodes":
 		return c.nodes(s)
 	case "drain":
-		deadline, err := drainDeadline, error(nil)
-		if text := s.options["deadline"]; text != "" {
-			if deadline, err = time.ParseDuration(text); err != nil || deadline <= 0 {
-				return nil, fmt.Errorf("%q: deadline %q: write a duration of more than 0, such as 30m", s.text, text)
-			}
+		spec, err := s.drain()
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", s.text, err)
 		}
-		return one(&structs.WhatIfChange{Drain: &structs.WhatIfDrain{Node: s.what, DrainSpec: structs.DrainSpec{Deadline: deadline}}}, nil)
+		return one(&structs.WhatIfChange{Drain: &structs.WhatIfDrain{Node: s.what, DrainSpec: *spec}}, nil)
 	case "lose":
 		return one(&structs.WhatIfChange{Lose: s.what}, nil)
 	case "config":
 		return one(c.configured(s))
 	}
 	return nil, fmt.Errorf("%q: there is no change %q; kinds are %s", s.text, kind, strings.Join(changeKinds, ", "))
+}
+
+// drain returns how a node is drained.
+func (s *statedChange) drain() (*structs.DrainSpec, error) {
+	o := drainOptions{enable: true, deadline: drainDeadline}
+	text, err := s.options["deadline"], error(nil)
+	switch {
+	case text == "none":
+		o.noDeadline = true
+	case text != "":
+		if o.deadline, err = time.ParseDuration(text); err != nil || o.deadline <= 0 {
+			return nil, fmt.Errorf("deadline %q: write a duration of more than 0, such as 30m, or none", text)
+		}
+	}
+	for name, to := range map[string]*bool{"force": &o.force, "ignore-system": &o.ignoreSystem} {
+		if value := s.options[name]; value != "" {
+			if *to, err = strconv.ParseBool(value); err != nil {
+				return nil, fmt.Errorf("%s %q: write true or false", name, value)
+			}
+		}
+	}
+	if o.force && text != "" {
+		return nil, errors.New("force and deadline exclude each other")
+	}
+	return o.spec(), nil
+}
+
+// drainChange states a drain as a change of a what-if.
+func drainChange(node string, s *structs.DrainSpec) string {
+	text := "drain:" + node
+	switch {
+	case s.Deadline < 0:
+		text += ":force=true"
+	case s.Deadline == 0:
+		text += ":deadline=none"
+	default:
+		text += ":deadline=" + strings.Replace(s.Deadline.String(), "m0s", "m", 1)
+	}
+	if s.IgnoreSystemJobs {
+		text += ":ignore-system=true"
+	}
+	return text
 }
 
 // nodes returns the nodes that are added.

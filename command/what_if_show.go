@@ -34,6 +34,9 @@ func (p *whatIfPrinter) print() {
 		if c.Time > w.Time {
 			at = " at " + p.stamp(c.Time)
 		}
+		if c.NotMade {
+			at += report.WhatIfNotMade
+		}
 		p.printf("  %s%s\n", cmp.Or(c.Text, "change"), at)
 		if c.Warnings != "" {
 			p.printf("    %s\n", ui.Indented(c.Warnings))
@@ -49,7 +52,7 @@ func (p *whatIfPrinter) print() {
 	}
 	for i, f := range []*structs.WhatIfFuture{&w.Before, &w.After} {
 		if f.Ended != "" {
-			p.printf("The future %s the changes is not complete: %s.\n", []string{"without", "with"}[i], f.Ended)
+			p.printf("%s\n", report.WhatIfEnded(i, f, p.stamp))
 		}
 	}
 	p.starts()
@@ -90,10 +93,10 @@ func (p *whatIfPrinter) starts() {
 	}
 	p.printf("\n%s", p.style.Bold("Starts"))
 	for _, v := range []string{
-		structs.WhatIfEarlier, structs.WhatIfLater, structs.WhatIfNever, structs.WhatIfStarts, structs.WhatIfNew, structs.WhatIfGone, structs.WhatIfSame,
+		structs.WhatIfEarlier, structs.WhatIfLater, structs.WhatIfNever, structs.WhatIfStarts, structs.WhatIfNew, structs.WhatIfGone, structs.WhatIfSame, structs.WhatIfUnknown,
 	} {
 		if counts[v] > 0 {
-			p.printf("  %s %d", v, counts[v])
+			p.printf("  %s %d", report.WhatIfVerdict(&structs.WhatIfGroup{Verdict: v}), counts[v])
 		}
 	}
 	p.printf("\n")
@@ -116,7 +119,7 @@ func (p *whatIfPrinter) starts() {
 			}
 		}
 		rows = append(rows, []string{
-			jobOf(g.Namespace, g.JobID), g.Group, strconv.Itoa(n), report.WhatIfStartText(g.Before, p.stamp), report.WhatIfStartText(g.After, p.stamp), report.WhatIfVerdict(g),
+			jobOf(g.Namespace, g.JobID), g.Group, strconv.Itoa(n), report.WhatIfStartText(g.Before, &p.w.Before, p.stamp), report.WhatIfStartText(g.After, &p.w.After, p.stamp), report.WhatIfVerdict(g),
 		})
 	}
 	ui.Table(p.out, rows)
@@ -133,8 +136,11 @@ func jobOf(namespace, id string) string {
 	return namespace + "/" + id
 }
 
-// changed is how much a start changes, to sort by: what starts in one future only first.
+// changed is how much a start changes, to sort by: what starts in one future only first, and of what nothing is known last.
 func changed(g *structs.WhatIfGroup) time.Duration {
+	if g.Verdict == structs.WhatIfUnknown {
+		return 0
+	}
 	if g.Shift == 0 && g.Verdict != structs.WhatIfSame {
 		return math.MaxInt64
 	}
@@ -169,7 +175,7 @@ func departures(p *whatIfPrinter, title string, list []structs.WhatIfTaken, more
 	}
 	for i := range list {
 		t := &list[i]
-		rows = append(rows, slices.Concat([]string{jobOf(t.Namespace, t.Name), t.NodeName, p.stamp(t.Time)}, why(t), []string{p.timeOrNever(t.Back)}))
+		rows = append(rows, slices.Concat([]string{jobOf(t.Namespace, t.Name), t.NodeName, p.stamp(t.Time)}, why(t), []string{report.WhatIfTime(t.Back, &p.w.After, p.stamp)}))
 	}
 	ui.Table(p.out, rows)
 	if more > 0 {
@@ -185,10 +191,11 @@ func (p *whatIfPrinter) figures() {
 		before, after []structs.WhatIfWaits
 	}{{"namespace", p.w.Before.Namespaces, p.w.After.Namespaces}, {"project", p.w.Before.Projects, p.w.After.Projects}} {
 		for _, name := range namesOf(of.before, of.after) {
-			rows = append(rows, []string{"Wait of " + of.noun + " " + name + ", mean (max)", waitText(of.before, name), waitText(of.after, name)})
+			rows = append(rows, []string{"Wait of " + of.noun + " " + name + ", mean (max)", waitText(of.before, name, &p.w.Before), waitText(of.after, name, &p.w.After)})
 		}
 	}
 	ui.Table(p.out, rows)
+	p.printf("%s\n", report.WhatIfOf)
 }
 
 func namesOf(lists ...[]structs.WhatIfWaits) (names []string) {
@@ -201,18 +208,21 @@ func namesOf(lists ...[]structs.WhatIfWaits) (names []string) {
 	return slices.Compact(names)
 }
 
-func waitText(list []structs.WhatIfWaits, name string) string {
+func waitText(list []structs.WhatIfWaits, name string, f *structs.WhatIfFuture) string {
 	at := slices.IndexFunc(list, func(w structs.WhatIfWaits) bool { return w.Of == name })
 	if at < 0 {
 		return "-"
 	}
 	w := list[at]
-	if w.Started == 0 {
+	switch {
+	case w.Started == 0 && f.Ended != "":
+		return fmt.Sprintf("not known, of %d", w.Waits)
+	case w.Started == 0:
 		return fmt.Sprintf("none of %d starts", w.Waits)
 	}
 	text := fmt.Sprintf("%s (%s)", ui.Short(w.Mean), ui.Short(w.Max))
 	if never := w.Waits - w.Started; never > 0 {
-		text += fmt.Sprintf(", %d never", never)
+		text += fmt.Sprintf(", %d %s", never, report.WhatIfTime(0, f, nil))
 	}
 	return text
 }
@@ -243,30 +253,25 @@ func (p *whatIfPrinter) workflows() {
 	rows := [][]string{{"Workflow", "Starts without", "Ends", "Starts with", "Ends", "Stages start"}}
 	for _, key := range keys {
 		row, stages := []string{key}, ""
-		for _, w := range []*structs.WhatIfWorkflow{all[key].before, all[key].after} {
+		for i, w := range []*structs.WhatIfWorkflow{all[key].before, all[key].after} {
+			f := []*structs.WhatIfFuture{&p.w.Before, &p.w.After}[i]
+			at := func(nanos int64) string { return report.WhatIfWorkflowTime(nanos, w, f, p.stamp) }
 			if w == nil {
 				row = append(row, "-", "-")
 				continue
 			}
-			row = append(row, p.timeOrNever(w.Start), p.timeOrNever(w.End))
+			row = append(row, at(w.Start), at(w.End))
 			stages = ""
 			for i, s := range w.Stages {
 				if i > 0 {
 					stages += ", "
 				}
-				stages += s.Name + " " + p.timeOrNever(s.Start)
+				stages += s.Name + " " + at(s.Start)
 			}
 		}
 		rows = append(rows, append(row, stages))
 	}
 	ui.Table(p.out, rows)
-}
-
-func (p *whatIfPrinter) timeOrNever(nanos int64) string {
-	if nanos == 0 {
-		return "never"
-	}
-	return p.stamp(nanos)
 }
 
 func (p *whatIfPrinter) shortfalls() {

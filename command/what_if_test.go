@@ -123,9 +123,11 @@ func TestWhatIfRefused(t *testing.T) {
 	f("one of like=NODE and shape=FILE is needed", "-snapshot", good, "add-nodes:2")
 	f("how many nodes", "-snapshot", good, "add-nodes:some:like=gpu-1")
 	f(`deadline "soon": write a duration`, "-snapshot", good, "drain:gpu-1:deadline=soon")
+	f("force and deadline exclude each other", "-snapshot", good, "drain:gpu-1:deadline=1h:force=true")
+	f(`ignore-system "perhaps": write true or false`, "-snapshot", good, "drain:gpu-1:ignore-system=perhaps")
 	f("after and at exclude each other", "-snapshot", good, "lose:gpu-1:after=1h:at=12:00")
 	f("at=noon: write a time of the day as 15:04", "-snapshot", good, "lose:gpu-1:at=noon")
-	f("there is no option \"bogus\"; a change of kind drain may end with after, at, deadline", "-snapshot", good, "drain:gpu-1:bogus=1:after=1m")
+	f("there is no option \"bogus\"; a change of kind drain may end with after, at, deadline, force, ignore-system", "-snapshot", good, "drain:gpu-1:bogus=1:after=1m")
 	f("cannot be \"maybe\"", "-snapshot", good, "config:preemption=maybe")
 	f("a job lives in one namespace", "-snapshot", good, "-namespace", "*", "job:"+file(t, "b.nomad.hcl", examples.Batch))
 	f("is before the what-if begins", "-snapshot", good, "lose:gpu-1:at=2020-01-01T00:00:00Z")
@@ -162,6 +164,23 @@ func TestWhatIfOfOthers(t *testing.T) {
 			t.Errorf("%s: sent %q: %.600s", line, writes, strings.Join(f.bodies, ""))
 		}
 	}
+	drained := func(want, sent string, args ...string) {
+		t.Helper()
+		f := newFake(t).on("PUT /v1/what-if", answer).on("GET /v1/nodes", []*structs.NodeListStub{{ID: nodeA, Name: "gpu-1"}}).on("GET /v1/node/"+nodeA, &structs.Node{ID: nodeA, Name: "gpu-1"})
+		got := f.run(t, args...)
+		if body := strings.Join(f.bodies, ""); got.code != exitDone || !strings.Contains(body, `"Text":"`+want+`"`) || !strings.Contains(body, sent) {
+			t.Errorf("%q: %d %s: %s", args, got.code, got.err, body)
+		}
+	}
+	drain := func(want, sent string, options ...string) {
+		t.Helper()
+		drained(want, sent, slices.Concat([]string{"node", "drain", "-enable", "-what-if"}, options, []string{"gpu-1"})...)
+		drained(want, sent, "what-if", want) // it can be stated so
+	}
+	drain("drain:gpu-1:deadline=30m", `"Deadline":1800000000000`, "-deadline", "30m")
+	drain("drain:gpu-1:deadline=none", `"Deadline":0`, "-no-deadline")
+	drain("drain:gpu-1:force=true", `"Deadline":-1`, "-force")
+	drain("drain:gpu-1:deadline=1h0m:ignore-system=true", `"IgnoreSystemJobs":true`, "-ignore-system")
 	for want, after := range map[string]structs.WhatIfFuture{
 		"No instance waits, neither without the changes nor with them.\n": {Mean: structs.WhatIfUsage{CPU: 0.5}},
 		"No instance waits but those that leave their nodes.\n":           {Displaced: []structs.WhatIfTaken{{Name: "low.g[0]", For: "drained"}}},
@@ -171,8 +190,59 @@ func TestWhatIfOfOthers(t *testing.T) {
 			t.Errorf("not %q: %d %s%s", want, got.code, got.out, got.err)
 		}
 	}
+	ended := *answer
+	ended.Changes = []structs.WhatIfApplied{{Text: "lose:gpu-1:after=2h", Time: present.Add(2 * time.Hour).UnixNano(), NotMade: true}}
+	ended.After = structs.WhatIfFuture{
+		Ended: "it ends after 5 log entries", EndedAt: present.Add(time.Minute).UnixNano(), Namespaces: []structs.WhatIfWaits{{Of: "default", Waits: 3}},
+		Displaced: []structs.WhatIfTaken{{Namespace: "default", Name: "low.g[0]", Time: present.UnixNano(), For: "drained"}},
+	}
+	ended.Groups = []*structs.WhatIfGroup{
+		{Namespace: "default", JobID: "open", Group: "g", Verdict: structs.WhatIfUnknown, Before: &structs.WhatIfStart{Waits: 1, All: present.Add(time.Hour).UnixNano()}, After: &structs.WhatIfStart{Waits: 1}},
+		{Namespace: "default", JobID: "late", Group: "g", Verdict: structs.WhatIfLater, Shift: time.Minute, AtLeast: true, Before: &structs.WhatIfStart{Waits: 1, All: present.UnixNano()}, After: &structs.WhatIfStart{Waits: 1}},
+	}
+	got := newFake(t).on("PUT /v1/what-if", &ended).run(t, "what-if", "lose:gpu-1:after=2h")
+	wants(t, got.out, "not made: the future with the changes ended before", "The future with the changes is not complete: it ends after 5 log entries. What comes after ",
+		"Starts  later 1  not known 1", "not known  at least 60 s later", "not known, of 3", "What is in use, or idle, is a part of all that the ready nodes have")
+	if strings.Contains(got.out, "never") {
+		t.Errorf("never, beyond the end of a future:\n%s", got.out)
+	}
 	refused := newFake(t).on("PUT /v1/what-if", refusal{403, "Permission denied"})
 	if got := refused.run(t, "what-if", "lose:gpu-1"); got.code != exitFailed || !strings.Contains(got.err, "Permission denied") {
 		t.Errorf("%d %s%s", got.code, got.out, got.err)
+	}
+}
+
+// TestWhatIfOutput: the short forms print a what-if as JSON, through a template, and write its page; without -what-if these say nothing and are refused.
+func TestWhatIfOutput(t *testing.T) {
+	config := structs.DefaultSchedulerConfiguration()
+	for line, json := range map[string]string{
+		"vc apply VC": "-json-output", "project apply PROJECT": "-json-output", "workflow run WORKFLOW": "-json-output", "job run JOB": "-json-output",
+		"node drain -enable " + nodeA: "-json", "operator scheduler set-config -scheduler-algorithm spread": "-json",
+	} {
+		line = strings.NewReplacer("VC", file(t, "vc.hcl", examples.VirtualCluster), "PROJECT", file(t, "p.hcl", examples.Project),
+			"WORKFLOW", file(t, "w.nomad.hcl", examples.Workflow), "JOB", file(t, "j.nomad.hcl", examples.Batch)).Replace(line)
+		f := func(options ...string) result {
+			t.Helper()
+			f := newFake(t).on("PUT /v1/what-if", fullWhatIf()).on("GET /v1/operator/scheduler/configuration", &structs.SchedulerConfigReply{SchedulerConfig: &config})
+			f.on("GET /v1/nodes", []*structs.NodeListStub{{ID: nodeA, Name: "gpu-1"}}).on("GET /v1/node/"+nodeA, &structs.Node{ID: nodeA, Name: "gpu-1"})
+			words := strings.Fields(line)
+			at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") || strings.ContainsAny(w, "/.") })
+			return f.run(t, slices.Insert(words, at, options...)...)
+		}
+		page := filepath.Join(t.TempDir(), "page.html")
+		if got := f("-what-if", json, "-report", page); got.code != exitDone || !strings.HasPrefix(got.out, "{") || !strings.Contains(got.out, `"NoReservations": true`) {
+			t.Errorf("%s: %d %s%.300s", line, got.code, got.err, got.out)
+		}
+		if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte("lose:gpu-1")) {
+			t.Errorf("%s: %v: %.300s", line, err, html)
+		}
+		if got := f("-what-if", "-t", "{{.Index}}"); got.code != exitDone || got.out != "7\n" {
+			t.Errorf("%s: %d %s%.300s", line, got.code, got.err, got.out)
+		}
+		for _, alone := range [][]string{{json}, {"-t", "{{.Index}}"}, {"-report", page}} {
+			if got := f(alone...); got.code != exitFailed || !strings.Contains(got.err, "they go with it only") {
+				t.Errorf("%s %q: %d %s%s", line, alone, got.code, got.err, got.out)
+			}
+		}
 	}
 }

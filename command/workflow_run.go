@@ -43,15 +43,19 @@ func workflowRun() spec {
 			detach := fs.Bool("detach", false, "do not follow the run")
 			user := fs.String("user", "", userUsage)
 			check := fs.Int64("check-index", -1, "run only if the workflow's modify index is `N` (0: it must be new)")
-			try := whatIfFlag(fs)
+			try := whatIfFlags(fs)
 			return func(ctx context.Context, e *env, args []string) int {
+				whatIf, err := try.wanted()
+				if err != nil {
+					return e.usage("%v", err)
+				}
 				w, err := file.load(ctx, e, args)
 				if err != nil {
 					return e.fail(err)
 				}
 				e.client = e.client.As(*user)
-				if *try {
-					return tryFile(ctx, e, []*structs.WhatIfChange{{Text: "workflow:" + args[0], Workflow: w}}, file.refused)
+				if whatIf {
+					return try.file(ctx, e, []*structs.WhatIfChange{{Text: "workflow:" + args[0], Workflow: w}}, file.refused)
 				}
 				reply, err := e.client.Workflows().Run(ctx, w, api.Check{CAS: *check >= 0, Index: uint64(max(0, *check))})
 				if err != nil {

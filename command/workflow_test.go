@@ -336,7 +336,7 @@ func TestWorkflowForecast(t *testing.T) {
 	end.Time = at(20)
 	f.Latest.WaitsFor = []structs.EndForecast{end}
 	got := strings.Join(workflowWaitLines(&structs.WorkflowStatus{Forecast: f}, time.Unix(0, 0)), "\n")
-	want := "Expected start: " + clock(10) + ", at the latest " + clock(20) + " (forecast of index 7, made at " + clock(1) + ")\n  when fill.g[3] on node-1 ends, " + clock(10) + ", at the latest " + clock(20)
+	want := "Expected start: " + clock(10) + ", at the latest " + clock(20) + " (forecast of index 7, as of 0s ago)\n  when fill.g[3] on node-1 ends, " + clock(10) + ", at the latest " + clock(20)
 	if got != want {
 		t.Errorf("have\n%s\nwant\n%s", got, want)
 	}

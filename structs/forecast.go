@@ -95,6 +95,11 @@ type EndForecast struct {
 	NodeName  string
 }
 
+// Age returns how long ago the state was that it is of, in whole seconds.
+func (f *Forecast) Age(now time.Time) time.Duration {
+	return max(0, now.Sub(time.Unix(0, f.Time)).Truncate(time.Second))
+}
+
 // Of returns the forecast of a group; nil if none of its instances waits.
 func (f *Forecast) Of(namespace, job, group string) *RequestForecast {
 	if f == nil {

@@ -73,12 +73,13 @@ type QueueEntry struct {
 	ModifyIndex uint64
 }
 
-// QueueForecast is when all instances of a group that wait start, as a forecast has it.
+// QueueForecast is when all instances of a group that wait start, or the first stage of a workflow, as a forecast has it.
 type QueueForecast struct {
 	Index    uint64 // of the state that the forecast is of
+	Time     int64  // Unix nanoseconds: when that was made
 	Expected int64  // Unix nanoseconds; 0: not known
 	Latest   int64  // Unix nanoseconds, if all that runs takes all the time that it may; 0: not known
-	Unknown  string `json:",omitempty" codec:",omitempty"` // why Latest is not known
+	Unknown  string `json:",omitempty" codec:",omitempty"` // why Latest is not known, or Expected if Latest is
 }
 
 // StateText returns how it stands, for people.

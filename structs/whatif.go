@@ -19,6 +19,7 @@ const (
 	WhatIfNew     = "new"     // nothing of it waits without the changes
 	WhatIfGone    = "gone"    // nothing of it waits with the changes
 	WhatIfSame    = "same"
+	WhatIfUnknown = "unknown" // a future ended before that was known
 )
 
 type (
@@ -94,7 +95,7 @@ type (
 type WhatIf struct {
 	Index uint64 // of the state
 	Time  int64  // Unix nanoseconds: when it begins
-	Until int64  // Unix nanoseconds: how far both futures were run
+	Until int64  // Unix nanoseconds: how far both futures were run; one alone may have been run further
 	// Latest: all that runs takes all the time that it may.
 	Latest bool
 	// NoReservations: more groups wait than get reservations in a future. Who needs much at once may start later than is stated, as others pass.
@@ -112,6 +113,8 @@ type WhatIfApplied struct {
 	Text     string
 	Time     int64  // Unix nanoseconds
 	Warnings string `json:",omitempty"`
+	// NotMade: the future with the changes ended before Time.
+	NotMade bool `json:",omitempty" codec:",omitempty"`
 }
 
 // WhatIfGroup is a group with when its instances start in both futures.
@@ -122,9 +125,11 @@ type WhatIfGroup struct {
 	Project   string `json:",omitempty"`
 	Verdict   string // one of the WhatIf constants
 	// Shift is by how much later the last of its instances starts; 0 where it starts in one of the futures only.
-	Shift  time.Duration
-	Before *WhatIfStart `json:",omitempty"` // nil: nothing of it waits
-	After  *WhatIfStart `json:",omitempty"`
+	Shift time.Duration
+	// AtLeast: it starts in one future alone, and earlier than the other one ended: Shift is at least that much.
+	AtLeast bool         `json:",omitempty" codec:",omitempty"`
+	Before  *WhatIfStart `json:",omitempty"` // nil: nothing of it waits
+	After   *WhatIfStart `json:",omitempty"`
 }
 
 // WhatIfStart is when the instances of a group start that wait.
@@ -137,8 +142,10 @@ type WhatIfStart struct {
 
 // WhatIfFuture is what becomes of the cluster in one of the futures.
 type WhatIfFuture struct {
-	// Ended is why it could not be run as far as was requested; empty: it could.
-	Ended string `json:",omitempty"`
+	// Ended is why it could not be run as far as was requested; empty: it could. EndedAt is when it ended, in Unix nanoseconds: what it does not
+	// state had not happened by then, and whether and when it does is not known.
+	Ended   string `json:",omitempty"`
+	EndedAt int64  `json:",omitempty" codec:",omitempty"`
 	// Usage are means over equal stretches of time, and Mean the mean over all.
 	Usage      []WhatIfUsage
 	Mean       WhatIfUsage
@@ -211,6 +218,11 @@ type WhatIfWorkflow struct {
 	Start     int64  // Unix nanoseconds; 0: its first stage does not start
 	End       int64  // Unix nanoseconds; 0: it does not end
 	Stages    []WhatIfStage
+}
+
+// Ended reports whether it had ended when the future did.
+func (w *WhatIfWorkflow) Ended() bool {
+	return w.State == WorkflowComplete || w.State == WorkflowFailed || w.State == WorkflowCancelled
 }
 
 // WhatIfStage is a stage of it.

@@ -137,6 +137,8 @@ type WorkflowStub struct {
 	SubmitTime int64
 	StartTime  int64
 	EndTime    int64
+	// Forecast is when it starts, of one that waits for its reservation, as the last forecast of the server that answers has it; nil: it is not part of one.
+	Forecast *QueueForecast `json:",omitempty" codec:",omitempty"`
 
 	CreateIndex uint64
 	ModifyIndex uint64

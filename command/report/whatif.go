@@ -27,6 +27,7 @@ type whatIfView struct {
 	w       *structs.WhatIf
 	Changes []string
 	About   string
+	Of      string   // what figures are parts of
 	Ended   []string // why a future is not complete, or not exact
 	Rows    [][]string
 	Plots   []plotView
@@ -36,11 +37,30 @@ type whatIfView struct {
 // WhatIfNoReservations is stated where nothing is reserved anew for those who wait.
 const WhatIfNoReservations = "So many groups wait that none reserves room anew in either future: who needs much at once may start later than is stated."
 
+// WhatIfOf states what the figures of use are parts of.
+const WhatIfOf = "What is in use, or idle, is a part of all that the ready nodes have: nodes that are drained or take no new work count, and so do GPUs that are not healthy."
+
+// WhatIfNotMade follows a change that was not made.
+const WhatIfNotMade = ", not made: the future with the changes ended before"
+
+// WhatIfEnded states that one of the futures (0: that without the changes) ended before it was complete, with times as at prints them.
+func WhatIfEnded(future int, f *structs.WhatIfFuture, at func(int64) string) string {
+	text := fmt.Sprintf("The future %s the changes is not complete: %s.", without[future], f.Ended)
+	if f.EndedAt > 0 {
+		text += fmt.Sprintf(" What comes after %s is not known, and no part of the figures.", at(f.EndedAt))
+	}
+	return text
+}
+
 // WhatIf writes the page of a what-if. The same what-if gives the same bytes.
 func WhatIf(to io.Writer, w *structs.WhatIf) error {
-	v := &whatIfView{w: w, Rows: WhatIfFigures(w)}
+	v := &whatIfView{w: w, Rows: WhatIfFigures(w), Of: WhatIfOf}
 	for _, c := range w.Changes {
-		v.Changes = append(v.Changes, fmt.Sprintf("%s, at %s", c.Text, stamp(c.Time)))
+		text := fmt.Sprintf("%s, at %s", c.Text, stamp(c.Time))
+		if c.NotMade {
+			text += WhatIfNotMade
+		}
+		v.Changes = append(v.Changes, text)
 	}
 	lasting := "as long as finished runs took, or its time limit"
 	if w.Latest {
@@ -52,22 +72,19 @@ func WhatIf(to io.Writer, w *structs.WhatIf) error {
 	}
 	for i, f := range v.futures() {
 		if f.Ended != "" {
-			v.Ended = append(v.Ended, fmt.Sprintf("The future %s the changes is not complete: %s.", without[i], f.Ended))
+			v.Ended = append(v.Ended, WhatIfEnded(i, f, stamp))
 		}
 	}
-	v.plot("GPUs in use", "The part of all GPUs that is used.", percent, 1, func(u *structs.WhatIfUsage) float64 { return u.GPU })
-	v.plot("CPU in use", "The part of all CPU that is used.", percent, 1, func(u *structs.WhatIfUsage) float64 { return u.CPU })
+	v.plot("GPUs in use", "The part of all GPUs of the ready nodes that is used.", percent, 1, func(u *structs.WhatIfUsage) float64 { return u.GPU })
+	v.plot("CPU in use", "The part of all CPU of the ready nodes that is used.", percent, 1, func(u *structs.WhatIfUsage) float64 { return u.CPU })
 	v.plot("Instances that wait", "How many instances wait for a node.", number, 0, func(u *structs.WhatIfUsage) float64 { return u.Waiting })
-	v.plot("Fragmentation", "The part of all GPUs that is idle on nodes of which others are used.", percent, 0, func(u *structs.WhatIfUsage) float64 { return u.Fragmented })
+	v.plot("Fragmentation", "The part of all GPUs of the ready nodes that is idle on nodes of which others are used.", percent, 0, func(u *structs.WhatIfUsage) float64 { return u.Fragmented })
 	v.tables()
 	return whatIfPage().Execute(to, v)
 }
 
 // stamp prints a time for people, the same everywhere.
 func stamp(nanos int64) string {
-	if nanos == 0 {
-		return "never"
-	}
 	return time.Unix(0, nanos).UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
@@ -108,7 +125,7 @@ func WhatIfFigures(w *structs.WhatIf) [][]string {
 func (v *whatIfView) tables() {
 	starts := tableView{Title: "Starts", Head: []string{"job", "group", "without", "with", ""}, Open: true}
 	for _, g := range v.w.Groups {
-		starts.Rows = append(starts.Rows, []string{g.Namespace + "/" + g.JobID, g.Group, WhatIfStartText(g.Before, stamp), WhatIfStartText(g.After, stamp), WhatIfVerdict(g)})
+		starts.Rows = append(starts.Rows, []string{g.Namespace + "/" + g.JobID, g.Group, WhatIfStartText(g.Before, &v.w.Before, stamp), WhatIfStartText(g.After, &v.w.After, stamp), WhatIfVerdict(g)})
 	}
 	taken := tableView{Title: "Taken with the changes", Head: []string{"instance", "node", "when", "how", "for what", "runs again"}, Open: true}
 	for _, t := range v.w.After.Taken {
@@ -116,11 +133,11 @@ func (v *whatIfView) tables() {
 		if t.Suspended {
 			how = "suspended"
 		}
-		taken.Rows = append(taken.Rows, []string{t.Namespace + "/" + t.Name, t.NodeName, stamp(t.Time), how, t.For, stamp(t.Back)})
+		taken.Rows = append(taken.Rows, []string{t.Namespace + "/" + t.Name, t.NodeName, stamp(t.Time), how, t.For, WhatIfTime(t.Back, &v.w.After, stamp)})
 	}
 	displaced := tableView{Title: "Displaced with the changes", Head: []string{"instance", "node", "when", "node is", "runs again"}, Open: true}
 	for _, t := range v.w.After.Displaced {
-		displaced.Rows = append(displaced.Rows, []string{t.Namespace + "/" + t.Name, t.NodeName, stamp(t.Time), t.For, stamp(t.Back)})
+		displaced.Rows = append(displaced.Rows, []string{t.Namespace + "/" + t.Name, t.NodeName, stamp(t.Time), t.For, WhatIfTime(t.Back, &v.w.After, stamp)})
 	}
 	waits := tableView{Title: "Waits", Head: []string{"of", "", "instances", "started", "mean", "p95", "max"}, Open: true}
 	for i, f := range v.futures() {
@@ -159,7 +176,7 @@ func (v *whatIfView) workflows() tableView {
 	for i, f := range v.futures() {
 		for _, w := range f.Workflows {
 			for _, s := range w.Stages {
-				t.Rows = append(t.Rows, []string{w.Namespace + "/" + w.ID, s.Name, without[i], stamp(s.Start), stamp(s.End)})
+				t.Rows = append(t.Rows, []string{w.Namespace + "/" + w.ID, s.Name, without[i], WhatIfWorkflowTime(s.Start, &w, f, stamp), WhatIfWorkflowTime(s.End, &w, f, stamp)})
 			}
 		}
 	}
@@ -182,22 +199,44 @@ func WhatIfLacks(s *structs.WhatIfShortfall) string {
 	return cmp.Or(strings.TrimSpace(s.Kind+" "+s.Level), "all that is owned")
 }
 
-// WhatIfStartText prints when the instances of a group start, with times as stamp prints them.
-func WhatIfStartText(s *structs.WhatIfStart, stamp func(int64) string) string {
+// WhatIfStartText prints when the instances of a group start in a future, with times as at prints them.
+func WhatIfStartText(s *structs.WhatIfStart, f *structs.WhatIfFuture, at func(int64) string) string {
 	switch {
 	case s == nil:
 		return "-"
-	case s.All == 0 && s.First == 0:
-		return "never"
-	case s.All == 0:
-		return "some never"
+	case s.All == 0 && s.First > 0:
+		return "some " + WhatIfTime(0, f, at)
 	}
-	return stamp(s.All)
+	return WhatIfTime(s.All, f, at)
+}
+
+// WhatIfTime prints when something happens in a future, as at prints times. What does not (0) does so never, unless the future ended before it was complete.
+func WhatIfTime(nanos int64, f *structs.WhatIfFuture, at func(int64) string) string {
+	switch {
+	case nanos > 0:
+		return at(nanos)
+	case f.Ended != "":
+		return "not known"
+	}
+	return "never"
+}
+
+// WhatIfWorkflowTime is WhatIfTime for what happens in a workflow: once that has ended, nothing does.
+func WhatIfWorkflowTime(nanos int64, w *structs.WhatIfWorkflow, f *structs.WhatIfFuture, at func(int64) string) string {
+	if w.Ended() {
+		f = &structs.WhatIfFuture{}
+	}
+	return WhatIfTime(nanos, f, at)
 }
 
 // WhatIfVerdict prints what the changes do to the start of a group.
 func WhatIfVerdict(g *structs.WhatIfGroup) string {
-	if g.Shift != 0 {
+	switch {
+	case g.Verdict == structs.WhatIfUnknown:
+		return "not known"
+	case g.AtLeast:
+		return "at least " + span(g.Shift.Abs().Seconds()) + " " + g.Verdict
+	case g.Shift != 0:
 		return span(g.Shift.Abs().Seconds()) + " " + g.Verdict
 	}
 	return g.Verdict

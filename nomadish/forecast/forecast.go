@@ -20,6 +20,10 @@ const maxEntries = 200_000
 // maxReserving is how many groups may wait for that they get reservations, unless its options state otherwise.
 const maxReserving = 1000
 
+// RanOutOfTime begins why a start is not known where there was no time to find out. The time at which the forecast ended follows, and after a semicolon what
+// else is known of it.
+const RanOutOfTime = "the forecast ran out of time at "
+
 // Options are how a forecast is made.
 type Options struct {
 	Now time.Time // when it begins; needed
@@ -89,6 +93,7 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	if err != nil {
 		return nil, err
 	}
+	at = latestOf(&at, &then)
 	for i, g := range groups {
 		out.Requests = append(out.Requests, &structs.RequestForecast{
 			Namespace: g.job.Namespace, JobID: g.job.ID, Group: g.name, Missing: g.missing, Latest: at.groups[i], Expected: then.groups[i],
@@ -118,6 +123,7 @@ type awaits struct {
 type starts struct {
 	groups []structs.StartForecast
 	runs   []structs.WorkflowStartForecast
+	until  time.Time // how far the run went
 }
 
 // both runs the state on by time limits and, where there are finished runs, by these: beside each other, unless they are paced.
@@ -172,12 +178,15 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 		}
 	}
 	end, why := o.Now.Add(o.Horizon), ""
+	until := end
 	for why == "" && w.open > 0 {
 		switch err := l.settle(ctx, look); {
 		case f.spent():
+			until = l.now
 			why = fmt.Sprintf("the forecast ends after %d log entries, at %s", o.Entries, l.now.UTC().Format(time.RFC3339))
 		case ctx.Err() != nil:
-			why = fmt.Sprintf("the forecast ran out of time at %s", l.now.UTC().Format(time.RFC3339))
+			until = l.now
+			why = RanOutOfTime + l.now.UTC().Format(time.RFC3339)
 		case err != nil:
 			return at, fmt.Errorf("forecast: %w", err)
 		case w.open == 0:
@@ -185,5 +194,5 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 			why = fmt.Sprintf("not within %s", o.Horizon)
 		}
 	}
-	return starts{w.results(why), w.runResults(why)}, nil
+	return starts{w.results(why), w.runResults(why), until}, nil
 }

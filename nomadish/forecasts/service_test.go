@@ -318,3 +318,24 @@ func TestSwitchedOff(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOutOfTime: what a forecast of one job does not know as there was no time is stated with where it ended, and what holds room is stated still. What does not
+// start within the horizon is known not to.
+func TestOutOfTime(t *testing.T) {
+	f := func(was, want string) {
+		t.Helper()
+		x := &structs.Forecast{
+			Requests:  []*structs.RequestForecast{{Latest: structs.StartForecast{Unknown: was}}},
+			Workflows: []*structs.WorkflowForecast{{Expected: structs.WorkflowStartForecast{Start: 1, Unknown: was}}},
+		}
+		outOfTime(x)
+		if got := x.Requests[0].Latest.Unknown; got != want || x.Workflows[0].Expected.Unknown != want || x.Requests[0].Expected.Unknown != "" {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+	ended := "not known within 2s of computing (the forecast ended at 2026-03-01T00:00:00Z)"
+	f(forecast.RanOutOfTime+"2026-03-01T00:00:00Z", ended)
+	f(forecast.RanOutOfTime+"2026-03-01T00:00:00Z; web.g[0] may hold their room", ended+"; web.g[0] may hold their room")
+	f("not within 168h0m0s", "not within 168h0m0s")
+	f("", "")
+}

@@ -3,6 +3,7 @@ package forecasts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/forecast"
@@ -79,21 +80,24 @@ func (s *Service) one(ctx context.Context, o forecast.Options, t structs.LogType
 	return f, nil
 }
 
-// outOfTime has a forecast state of what it does not know that there was no time for it.
+// outOfTime has a forecast state of what it does not know as there was no time for it that this was so, and where it ended.
 func outOfTime(f *structs.Forecast) {
-	why := fmt.Sprintf("not known within %s of computing", singleTime)
+	known := func(why *string) {
+		if at, is := strings.CutPrefix(*why, forecast.RanOutOfTime); is {
+			at, more, _ := strings.Cut(at, ";")
+			if *why = fmt.Sprintf("not known within %s of computing (the forecast ended at %s)", singleTime, at); more != "" {
+				*why += ";" + more
+			}
+		}
+	}
 	for _, r := range f.Requests {
 		for _, at := range []*structs.StartForecast{&r.Expected, &r.Latest} {
-			if at.All == 0 {
-				at.Unknown = why
-			}
+			known(&at.Unknown)
 		}
 	}
 	for _, w := range f.Workflows {
 		for _, at := range []*structs.WorkflowStartForecast{&w.Expected, &w.Latest} {
-			if at.Unknown != "" {
-				at.Unknown = why
-			}
+			known(&at.Unknown)
 		}
 	}
 }

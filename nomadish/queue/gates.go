@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/scheduler"
-	"github.com/nomadish/nomadish/structs"
 )
 
 // gates are the queues of the node pools: what each has ready for workers, and what it counts in its gate. See gate.go for
@@ -54,8 +53,9 @@ type pool struct {
 	// has been judged; pass what the queue pass has.
 	gate *fairHeap[*item]
 	pass *fairHeap[*item]
-	// given is the last rank among those that pass has, with its shares.
-	given structs.Rank
+	// given is the last one of each tenant by rank of those that pass has, or has had since it had none: what one of them takes raises the shares that
+	// ranks are compared by between tenants, and within one they make no difference.
+	given map[tenant]*item
 	all   *fairHeap[*entries] // of all groups, by their first
 	// opened is how many of those are of groups that must be tried. These have no order of their own: a release opens most groups, and what takes its
 	// room closes them.
@@ -296,9 +296,28 @@ func (g *gates) poke() {
 }
 
 // outranks reports whether a request goes before one whose plan is on its way. It came into
-// the queue later, and must not be tried on a World in which that one has its room: were it
-// marked tried there, that one would overtake it.
+// the queue later, or room came free for it that the queue has seen since, and must not be tried
+// on a World in which that one has its room: were it marked tried there, that one would overtake it.
 func (g *gates) outranks(w *entry) bool {
-	p, rank := g.pool(w.pool), g.rankAt(w.rankKey())
-	return p.pass.len() > 0 && rank.Compare(&p.given) < 0
+	p := g.pool(w.pool)
+	if p.pass.len() == 0 {
+		return false
+	}
+	for _, last := range p.given { // order does not matter: any will do
+		if g.compare(w.rankKey(), last.rankKey()) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// gave notes what the pass takes of a pool.
+func (p *pool) gave(g *gates, it *item) {
+	if p.pass.len() == 0 {
+		p.given = map[tenant]*item{}
+	}
+	of := tenant{it.eval.Namespace, it.user}
+	if last := p.given[of]; last == nil || g.compare(last.rankKey(), it.rankKey()) < 0 {
+		p.given[of] = it
+	}
 }

@@ -138,11 +138,32 @@ func TestNoUserNoLookup(t *testing.T) {
 		if n := known(); n != 0 {
 			b.Errorf("%d shares of users are known", n)
 		}
-		b.put(b.submitted(b, "a", "z", "ada", 52, 100))
+		b.put(b.submitted(b, "a", "z", "ada", 50, 100))
 		b.lease("z")
 		if n := known(); n == 0 {
 			b.Error("no share of users is known, though a job has one")
 		}
+	})
+}
+
+// TestPassIsNotOvertaken: the pass tries a request on a state with room that the queue has not seen come free yet. A higher-ranked one of the same
+// namespace, which that room helps, is not tried on a World in which the first one has it, although what that one takes has raised the namespace's share.
+func TestPassIsNotOvertaken(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		b.put(b.submitted(b, "default", "high", "", 60, 300))
+		b.tried("high") // it finds no room
+		b.put(b.submitted(b, "default", "low", "", 50, 200))
+		lease := b.lease("low")
+		b.Planned(lease, b.store.LatestIndex(), nil, sharesNow{"default": 7})
+		b.register(node("t", "small"))
+		b.uses("t", "one", "", 300) // of that namespace, which has a greater share now
+		synctest.Wait()
+		if got, again := b.Next(b.store.LatestIndex(), nil); got != nil || !again {
+			b.Fatalf("the pass has %+v (again: %v), with the room of what it goes before taken", got, again)
+		}
+		b.Answered(lease, true, false) // its plan would have overtaken the other one
+		b.lease("high")
 	})
 }
 

@@ -13,31 +13,47 @@ func compare(out *structs.WhatIf, before, after *run) {
 	keys := append(before.lines(), after.lines()...)
 	slices.SortFunc(keys, groupKey.compare)
 	out.Groups = []*structs.WhatIfGroup{}
-	for _, k := range slices.Compact(keys) {
-		out.Groups = append(out.Groups, compareGroup(k, before.known[k], after.known[k]))
-	}
 	from, to := time.Unix(0, out.Time), time.Unix(0, out.Until)
 	out.Before, out.After = before.future(from, to), after.future(from, to)
+	for _, k := range slices.Compact(keys) {
+		g := groupOf(k, before.known[k], after.known[k])
+		judge(g, out.Before.EndedAt, out.After.EndedAt)
+		out.Groups = append(out.Groups, g)
+	}
 }
 
-func compareGroup(k groupKey, was, is *waiter) *structs.WhatIfGroup {
+func groupOf(k groupKey, was, is *waiter) *structs.WhatIfGroup {
 	g := &structs.WhatIfGroup{Namespace: k.namespace, JobID: k.job, Group: k.group, Before: startOf(was), After: startOf(is)}
 	for _, w := range []*waiter{was, is} {
 		if w != nil {
 			g.Project = w.project
 		}
 	}
+	return g
+}
+
+// judge states what the changes do to the start of a group, where one or both of the futures ended at a time (0: it did not, and what it does not state does
+// not happen).
+func judge(g *structs.WhatIfGroup, before, after int64) {
 	switch b, a := g.Before, g.After; {
+	case b == nil && before > 0 && a.Since >= before, a == nil && after > 0 && b.Since >= after:
+		g.Verdict = structs.WhatIfUnknown // the other one may come to it
 	case b == nil:
 		g.Verdict = structs.WhatIfNew
 	case a == nil:
 		g.Verdict = structs.WhatIfGone
 	case b.All == 0 && a.All == 0:
-		g.Verdict = structs.WhatIfSame
-	case b.All == 0:
+		if g.Verdict = structs.WhatIfSame; before+after > 0 {
+			g.Verdict = structs.WhatIfUnknown
+		}
+	case b.All == 0 && before == 0:
 		g.Verdict = structs.WhatIfStarts
-	case a.All == 0:
+	case a.All == 0 && after == 0:
 		g.Verdict = structs.WhatIfNever
+	case b.All == 0:
+		shifted(g, min(0, a.All-before))
+	case a.All == 0:
+		shifted(g, max(0, after-b.All))
 	default:
 		g.Shift, g.Verdict = time.Duration(a.All-b.All), structs.WhatIfSame
 		if g.Shift < 0 {
@@ -46,7 +62,20 @@ func compareGroup(k groupKey, was, is *waiter) *structs.WhatIfGroup {
 			g.Verdict = structs.WhatIfLater
 		}
 	}
-	return g
+}
+
+// shifted states that a group that starts in one future only starts at least so much later with the changes; earlier if it is below zero. 0: nothing is known of
+// that.
+func shifted(g *structs.WhatIfGroup, by int64) {
+	g.Shift, g.AtLeast = time.Duration(by), by != 0
+	switch {
+	case by < 0:
+		g.Verdict = structs.WhatIfEarlier
+	case by > 0:
+		g.Verdict = structs.WhatIfLater
+	default:
+		g.Verdict = structs.WhatIfUnknown
+	}
 }
 
 // startOf returns when a group starts; nil: nothing of it waits.
@@ -69,6 +98,9 @@ func (r *run) future(from, to time.Time) structs.WhatIfFuture {
 	f := structs.WhatIfFuture{
 		Ended: r.Ended(), Usage: r.usage.series(from, to), Mean: r.usage.mean(from, to), Taken: r.taken.list, TakenMore: r.taken.more,
 		Displaced: r.displaced.list, DisplacedMore: r.displaced.more, Shortfalls: r.lack.list(),
+	}
+	if f.Ended != "" {
+		f.EndedAt = r.Now().UnixNano()
 	}
 	f.Namespaces, f.Projects = r.waits()
 	if f.Taken == nil {

@@ -61,6 +61,11 @@ func Run(ctx context.Context, store *state.Store, req *structs.WhatIfRequest, o 
 	if err := both(before, after, func(r *run) error { return r.until(ctx, end) }); err != nil {
 		return nil, err
 	}
+	for _, r := range []*run{before, after} { // one that ended shows nothing of what comes later
+		if r.Now().Before(end) {
+			end = r.Now()
+		}
+	}
 	out.Until = end.UnixNano()
 	compare(out, before, after)
 	return out, nil
@@ -163,6 +168,7 @@ func (r *run) schedule(ctx context.Context, changes []*structs.WhatIfChange, rul
 			apply(i)
 			continue
 		}
+		applied[i] = structs.WhatIfApplied{Text: ch.Text, Time: r.Now().Add(ch.After).UnixNano(), NotMade: true}
 		r.pending++
 		r.At(r.Now().Add(ch.After), func() {
 			r.pending--

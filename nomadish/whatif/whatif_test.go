@@ -230,6 +230,68 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestEndedEarly: of what comes after a future has ended before it was complete nothing is stated: no group starts never, or when it does without the changes,
+// a change that was to be made later is not made, and both futures are compared until then.
+func TestEndedEarly(t *testing.T) {
+	complete, err := Run(t.Context(), site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Lose: "node-0", After: 10 * time.Hour}}}, Options{Now: now})
+	if err != nil || complete.Changes[0].NotMade || complete.After.EndedAt != 0 {
+		t.Fatalf("%v; %+v", err, complete)
+	}
+	few := 0
+	for entries := 10; entries < 60; entries += 7 {
+		w, err := Run(t.Context(), site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Lose: "node-0", After: 10 * time.Hour}}}, Options{Now: now, Entries: entries})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.After.Ended == "" {
+			break
+		}
+		if w.After.EndedAt < w.Until || w.Until != min(w.Before.EndedAt, w.After.EndedAt) || !w.Changes[0].NotMade || w.Changes[0].Time != now.Add(10*time.Hour).UnixNano() {
+			t.Errorf("%d entries: until %d, ended at %d and %d; %+v", entries, w.Until, w.Before.EndedAt, w.After.EndedAt, w.Changes)
+		}
+		for _, g := range w.Groups {
+			if open := g.Before.All == 0 && g.After.All == 0; open != (g.Verdict == structs.WhatIfUnknown) {
+				t.Errorf("%d entries: %+v, %+v, %+v", entries, g, g.Before, g.After)
+			} else if open {
+				few++
+			}
+		}
+	}
+	if few == 0 {
+		t.Error("no start was unknown")
+	}
+}
+
+// TestVerdicts: what is stated of a group follows from what both futures have seen of it before they ended.
+func TestVerdicts(t *testing.T) {
+	start := func(since, all int64) *structs.WhatIfStart {
+		return &structs.WhatIfStart{Waits: 1, Since: since, All: all}
+	}
+	f := func(b, a *structs.WhatIfStart, before, after int64, want string, shift int64, atLeast bool) {
+		t.Helper()
+		g := &structs.WhatIfGroup{Before: b, After: a}
+		if judge(g, before, after); g.Verdict != want || int64(g.Shift) != shift || g.AtLeast != atLeast {
+			t.Errorf("%+v", g)
+		}
+	}
+	f(start(1, 5), start(1, 9), 0, 0, structs.WhatIfLater, 4, false)
+	f(start(1, 9), start(1, 5), 10, 10, structs.WhatIfEarlier, -4, false)
+	f(start(1, 5), start(1, 0), 0, 0, structs.WhatIfNever, 0, false)
+	f(start(1, 5), start(1, 0), 0, 8, structs.WhatIfLater, 3, true)
+	f(start(1, 5), start(1, 0), 0, 3, structs.WhatIfUnknown, 0, false)
+	f(start(1, 5), start(1, 0), 8, 0, structs.WhatIfNever, 0, false)
+	f(start(1, 0), start(1, 5), 0, 8, structs.WhatIfStarts, 0, false)
+	f(start(1, 0), start(1, 5), 8, 0, structs.WhatIfEarlier, -3, true)
+	f(start(1, 0), start(1, 5), 3, 0, structs.WhatIfUnknown, 0, false)
+	f(start(1, 0), start(1, 0), 0, 0, structs.WhatIfSame, 0, false)
+	f(start(1, 0), start(1, 0), 0, 8, structs.WhatIfUnknown, 0, false)
+	f(nil, start(3, 5), 0, 0, structs.WhatIfNew, 0, false)
+	f(nil, start(3, 5), 4, 0, structs.WhatIfNew, 0, false)
+	f(nil, start(3, 5), 2, 0, structs.WhatIfUnknown, 0, false)
+	f(start(3, 5), nil, 0, 4, structs.WhatIfGone, 0, false)
+	f(start(3, 5), nil, 0, 2, structs.WhatIfUnknown, 0, false)
+}
+
 // fullNode is a state with a node that a job of low priority fills, which runs.
 func fullNode(t *testing.T) *testcluster.Log {
 	l := testcluster.New(1, state.Options{})

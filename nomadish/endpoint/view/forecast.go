@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -191,7 +192,9 @@ func inQueue(f *structs.Forecast, l *queueview.Line) *structs.QueueForecast {
 	if r == nil {
 		return nil
 	}
-	return &structs.QueueForecast{Index: f.Index, Expected: r.Expected.All, Latest: r.Latest.All, Unknown: r.Latest.Unknown}
+	return &structs.QueueForecast{
+		Index: f.Index, Time: f.Time, Expected: r.Expected.All, Latest: r.Latest.All, Unknown: cmp.Or(r.Latest.Unknown, r.Expected.Unknown),
+	}
 }
 
 // addForecast has an explanation state when the groups that wait start, in place of what follows from what runs now alone.
@@ -206,14 +209,14 @@ func (e *Endpoint) addForecast(x *structs.JobExplanation, job *structs.Job) {
 		case r != nil:
 			g.Forecast, g.Expected = &structs.GroupForecast{Index: f.Index, Time: f.Time, RequestForecast: *r}, nil
 		case f != nil:
-			g.NoForecast = notYet(f)
+			g.NoForecast = notYet(f, e.Now())
 		default:
 			g.NoForecast = why
 		}
 	}
 }
 
-// notYet states that something is newer than a forecast.
-func notYet(f *structs.Forecast) string {
-	return fmt.Sprintf("it is not part of a forecast yet: the last one is of index %d", f.Index)
+// notYet states that something is newer than a forecast, and how old that is.
+func notYet(f *structs.Forecast, now time.Time) string {
+	return fmt.Sprintf("it is not part of a forecast yet: the last one is of index %d, as of %s ago", f.Index, f.Age(now))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -95,5 +96,17 @@ func TestForecast(t *testing.T) {
 		if _, err := e.forecast(t.Context(), &args); structs.CodeOf(err) != structs.CodeBadRequest || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, not %q", err, want)
 		}
+	}
+}
+
+// TestForecastInQueue: a line of the queue states which forecast it is of, when that was made, and why a start is not known, be it the expected one alone.
+func TestForecastInQueue(t *testing.T) {
+	t.Parallel()
+	job := &structs.Job{ID: "a", Namespace: "default"}
+	line := &queueview.Line{Job: job, Group: &structs.TaskGroup{Name: "g"}}
+	r := &structs.RequestForecast{Namespace: "default", JobID: "a", Group: "g", Latest: structs.StartForecast{All: 5}, Expected: structs.StartForecast{Unknown: "no time"}}
+	f := &structs.Forecast{Index: 7, Time: 3, Requests: []*structs.RequestForecast{r}}
+	if got := inQueue(f, line); got == nil || *got != (structs.QueueForecast{Index: 7, Time: 3, Latest: 5, Unknown: "no time"}) {
+		t.Errorf("%+v", got)
 	}
 }

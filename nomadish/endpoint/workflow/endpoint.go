@@ -84,9 +84,10 @@ func (e *Endpoint) list(ctx context.Context, args *structs.ListRequest) (*struct
 	reply := &structs.WorkflowListReply{}
 	return reply, e.Router.Query(ctx, &args.QueryOptions, &reply.QueryMeta, func(ws *state.WatchSet, snap *state.Snapshot) (uint64, error) {
 		reply.Workflows = []*structs.WorkflowStub{}
+		f, _ := e.Forecasts.Last()
 		rows, err := rpc.Page(&args.QueryOptions, &reply.QueryMeta, func(yield func(*structs.WorkflowStub) bool) {
 			for r := range snap.Workflows(ws).List(rpc.NamespaceOf(&args.QueryOptions), args.Prefix, args.Reverse) {
-				if !yield(r.Stub()) {
+				if !yield(stubOf(r, f)) {
 					return
 				}
 			}

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -353,8 +354,19 @@ func TestForecast(t *testing.T) {
 		}
 	}
 	shown(nil, 0, "there is none")
-	shown(&structs.Forecast{Index: 3}, 0, "it is not part of a forecast yet: the last one is of index 3")
-	shown(&structs.Forecast{Index: 4, Workflows: []*structs.WorkflowForecast{{Namespace: "default", ID: "chip", Run: 1}}}, 4, "")
+	listed := func(want *structs.QueueForecast) {
+		t.Helper()
+		reply, err := e.list(t.Context(), &structs.ListRequest{})
+		if err != nil || len(reply.Workflows) != 1 || !reflect.DeepEqual(reply.Workflows[0].Forecast, want) {
+			t.Errorf("%+v %v", reply, err)
+		}
+	}
+	shown(&structs.Forecast{Index: 3, Time: 88e9}, 0, "it is not part of a forecast yet: the last one is of index 3, as of 12s ago")
+	listed(nil)
+	shown(&structs.Forecast{Index: 4, Time: 88e9, Workflows: []*structs.WorkflowForecast{{
+		Namespace: "default", ID: "chip", Run: 1, Latest: structs.WorkflowStartForecast{Start: 200e9}, Expected: structs.WorkflowStartForecast{Unknown: "no time"},
+	}}}, 4, "")
+	listed(&structs.QueueForecast{Index: 4, Time: 88e9, Latest: 200e9, Unknown: "no time"})
 }
 
 // TestMissingOfPosted: of a reservation that is posted it is stated which GPUs are bad, and of which licenses workflows have reserved more together than

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -37,8 +38,22 @@ func (e *Endpoint) addForecast(s *structs.WorkflowStatus) {
 	case f == nil:
 		s.NoForecast = why
 	default:
-		s.NoForecast = fmt.Sprintf("it is not part of a forecast yet: the last one is of index %d", f.Index)
+		s.NoForecast = fmt.Sprintf("it is not part of a forecast yet: the last one is of index %d, as of %s ago", f.Index, f.Age(e.Now()))
 	}
+}
+
+// stubOf returns the line of a run in a list, with when it starts if it waits for its reservation.
+func stubOf(r *structs.WorkflowRun, f *structs.Forecast) *structs.WorkflowStub {
+	s := r.Stub()
+	if r.State != structs.WorkflowPending || r.Posted {
+		return s
+	}
+	if w := f.OfWorkflow(r.Namespace, r.ID, r.Run); w != nil {
+		s.Forecast = &structs.QueueForecast{
+			Index: w.Index, Time: w.Time, Expected: w.Expected.Start, Latest: w.Latest.Start, Unknown: cmp.Or(w.Latest.Unknown, w.Expected.Unknown),
+		}
+	}
+	return s
 }
 
 // planForecast has a plan state when its stages start and end if it is run now by an entry.
