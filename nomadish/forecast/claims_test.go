@@ -134,9 +134,10 @@ func TestLicensesWait(t *testing.T) {
 	}
 }
 
-// TestSuspension: instances that are suspended for those who have a slot go on in place, or begin anew when they were suspended for too long.
+// TestSuspension: instances that are suspended for those who have a slot go on in place, or begin anew when they were suspended for too long; whether
+// the forecast begins after they were suspended, or before.
 func TestSuspension(t *testing.T) {
-	for _, long := range []bool{false, true} {
+	for _, is := range []struct{ long, before bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		r := newReality(t)
 		config := structs.DefaultSchedulerConfiguration()
 		r.put(&structs.SchedulerConfigEntry{Config: config})
@@ -151,25 +152,30 @@ func TestSuspension(t *testing.T) {
 		r.slots("chip", monday, 8, 8)
 		for i := range 4 {
 			limit := time.Duration(20+i) * time.Minute
-			if long {
+			if is.long {
 				limit += time.Hour
 			}
 			j := cpuJob(fmt.Sprintf("slot-%d", i), 50, 30_000, limit)
 			j.Project, j.Submitter = "chip", ada
 			r.comes(j)
 		}
-		r.until(r.now.Add(3 * time.Minute)) // the grace is over
+		if !is.before {
+			r.until(r.now.Add(3 * time.Minute)) // the grace is over
+		}
 		suspended := 0
 		for row := range r.log.Store.Snapshot().AllocRows(nil, structs.AllNamespaces) {
 			if row.Suspended() {
 				suspended++
 			}
 		}
-		if suspended < 3 {
-			t.Fatalf("%d instances are suspended", suspended)
+		if is.before != (suspended == 0) || !is.before && suspended < 3 {
+			t.Fatalf("%d instances are suspended, before it: %v", suspended, is.before)
 		}
 		for i := range 6 {
 			r.comes(cpuJob(fmt.Sprintf("more-%d", i), 20, 30_000, time.Duration(30+i)*time.Minute))
+		}
+		for i := range 6 { // they start when what was suspended has ended
+			r.comes(cpuJob(fmt.Sprintf("last-%d", i), 10, 30_000, time.Hour))
 		}
 		r.holds(4)
 	}
