@@ -347,7 +347,7 @@ func (x WorkflowEdit) Awaited(c *structs.WorkflowClaim, mhz int64) (h Resources)
 			}
 		}
 		if there && j.Starting || !there && x.holds(c, j.Whole, mhz) {
-			h = h.Plus(awaitedOf(&j.Needs, mhz).Less(has))
+			h = h.Plus(NeedsOf(&j.Needs, mhz).Less(has))
 		}
 	}
 	return h
