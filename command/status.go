@@ -132,7 +132,7 @@ func (e *env) resolve(ctx context.Context, text string, all commands) (command, 
 	}
 	exact, ok := exactMatch(found, text)
 	if !ok {
-		if id := e.workflowNamed(ctx, text); id != "" {
+		if id := (workflowReader{e}).ofText(ctx, text); id != "" {
 			return "workflow status", id, nil
 		}
 	}
@@ -154,16 +154,16 @@ func (e *env) resolve(ctx context.Context, text string, all commands) (command, 
 	return "", "", errors.New(matchesText(found, text))
 }
 
-// workflowNamed returns the ID of the workflow that is named, or of which a run is, as WORKFLOW/RUN; "": there is none. A search finds no workflows, but
+// ofText returns the ID of the workflow that is named, or of which a run is, as WORKFLOW/RUN; "": there is none. A search finds no workflows, but
 // their jobs, whose IDs begin so.
-func (e *env) workflowNamed(ctx context.Context, text string) string {
+func (r workflowReader) ofText(ctx context.Context, text string) string {
 	id, run, ofRun := strings.Cut(text, "/")
 	if _, err := strconv.Atoi(run); ofRun && err != nil || !structs.ValidWorkflowName(id) {
 		return ""
 	}
-	q := e.query()
+	q := r.e.query()
 	q.Prefix = id
-	list, _, err := e.client.Workflows().List(ctx, q)
+	list, _, err := r.e.client.Workflows().List(ctx, q)
 	if err != nil || !slices.ContainsFunc(list, func(w *structs.WorkflowStub) bool { return w.ID == id }) { // the search has said what is wrong with the request
 		return ""
 	}

@@ -56,18 +56,19 @@ func isMissing(amounts, where string) string {
 	return amounts + where + " are missing"
 }
 
-// largerText adds to what is missing that an instance needs more of a resource than any node has to be reserved, however empty; "": none does.
-func largerText(c *chooser, r *request) string {
+// largerText adds to what is missing that an instance needs more of a resource than any of the nodes has to be reserved, however empty, with so many MHz for a core; "": none
+// does.
+func (r *request) largerText(empty []workflow.Amounts, mhz int64) string {
 	var need, has workflow.Amounts
 	for _, stage := range r.stages {
 		for i := range stage {
 			need = need.Max(stage[i].Needs)
 		}
 	}
-	for _, a := range c.empty {
+	for _, a := range empty {
 		has = has.Max(a)
 	}
-	if r.inCores(c.mhzPerCore()) { // these are compared
+	if r.inCores(mhz) { // these are compared
 		need.CPU = 0
 	}
 	for _, of := range []func(a workflow.Amounts) workflow.Amounts{
