@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nomadish/nomadish/api"
@@ -41,11 +42,11 @@ var statusKinds = []struct {
 
 func statusCommand() spec {
 	return spec{
-		synopsis: "Show a job, an evaluation, an allocation or a node, or list the jobs",
+		synopsis: "Show a job, a workflow, an evaluation, an allocation or a node, or list the jobs",
 		usage:    "[<ID, the beginning of one, or a part of a name>]", accepts: []string{"ui"}, example: "5f3a9c01", output: true,
 		details: "The command finds out what kind of object has the ID or name, and prints what the command of that kind prints, such as\n" +
-			"`node status`. Without an argument it runs `job status`. If objects of several kinds match, they are listed by kind, and\n" +
-			"the exit code is 1.",
+			"`node status`. A workflow is found by its name, and by WORKFLOW/RUN. Without an argument it runs `job status`. If objects of\n" +
+			"several kinds match, they are listed by kind, and the exit code is 1.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			jobs := jobStatus().setup(fs)
 			own := map[string]bool{}
@@ -129,10 +130,16 @@ func (e *env) resolve(ctx context.Context, text string, all commands) (command, 
 		}
 		found = fuzzyMatches(fuzzy)
 	}
-	if len(found) == 0 {
-		return "", "", fmt.Errorf("no job, evaluation, allocation or node has an ID that begins with %q or a name that contains it", text)
+	exact, ok := exactMatch(found, text)
+	if !ok {
+		if id := (workflowReader{e}).ofText(ctx, text); id != "" {
+			return "workflow status", id, nil
+		}
 	}
-	if exact, ok := exactMatch(found, text); ok {
+	if len(found) == 0 {
+		return "", "", fmt.Errorf("no job, workflow, evaluation, allocation or node has an ID that begins with %q or a name that contains it", text)
+	}
+	if ok {
 		found = exact
 	}
 	if k := statusKinds[found[0].kind]; len(found) == 1 && k.command != "" {
@@ -145,6 +152,22 @@ func (e *env) resolve(ctx context.Context, text string, all commands) (command, 
 		}
 	}
 	return "", "", errors.New(matchesText(found, text))
+}
+
+// ofText returns the ID of the workflow that is named, or of which a run is, as WORKFLOW/RUN; "": there is none. A search finds no workflows, but
+// their jobs, whose IDs begin so.
+func (r workflowReader) ofText(ctx context.Context, text string) string {
+	id, run, ofRun := strings.Cut(text, "/")
+	if _, err := strconv.Atoi(run); ofRun && err != nil || !structs.ValidWorkflowName(id) {
+		return ""
+	}
+	q := r.e.query()
+	q.Prefix = id
+	list, _, err := r.e.client.Workflows().List(ctx, q)
+	if err != nil || !slices.ContainsFunc(list, func(w *structs.WorkflowStub) bool { return w.ID == id }) { // the search has said what is wrong with the request
+		return ""
+	}
+	return id
 }
 
 func prefixMatches(reply *structs.SearchReply) []matches {

@@ -45,8 +45,8 @@ func TestStatusFindsTheKind(t *testing.T) {
 	}), "pu")
 	wants(t, out, nodeA+"  gpu-1", "Tasks:\n  gpu  (job web)")
 	f(1, "only names of parts of jobs", none, fuzzy(map[string][]structs.FuzzyMatch{"tasks": {{ID: "gpu", Scope: []string{"default", "web", "front"}}}}), "pu")
-	f(1, "no job, evaluation, allocation or node", none, fuzzy(nil), "nope")
-	f(1, "no job, evaluation, allocation or node", none, nil, "x") // too short to be searched for in names
+	f(1, "no job, workflow, evaluation, allocation or node", none, fuzzy(nil), "nope")
+	f(1, "no job, workflow, evaluation, allocation or node", none, nil, "x") // too short to be searched for in names
 	// Kinds that no command shows yet are listed only.
 	f(1, "Deployments", found(map[string][]string{"deployment": {"5a"}}), nil, "5")
 	// Flags go to the kind's command, and are refused if it has none such.
@@ -55,4 +55,19 @@ func TestStatusFindsTheKind(t *testing.T) {
 	f(1, "which has no flag -evals", found(map[string][]string{"nodes": {nodeA}}), nil, "-evals", nodeA[:17])
 	f(1, "one ID or name is needed", none, nil, "a", "b")
 	f(1, "is empty", none, nil, "")
+}
+
+// TestStatusOfWorkflow: a workflow is shown by its name, or by that of a run of it, though a search finds its jobs only.
+func TestStatusOfWorkflow(t *testing.T) {
+	jobs := &structs.SearchReply{Matches: map[string][]string{"jobs": {"chip/1/a", "chip/1/b"}}}
+	f := newFake(t).on("PUT /v1/search", jobs).on("GET /v1/workflows", []*structs.WorkflowStub{{ID: "chip", Namespace: "default"}, {ID: "chip-2", Namespace: "default"}}).
+		on("GET /v1/workflow/chip", drawn())
+	for _, name := range []string{"chip", "chip/1"} {
+		if got := f.run(t, "status", name); got.code != exitDone || !strings.HasPrefix(got.out, "chip run 1  running  stage 2 of 3") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := f.run(t, "status", "chip/1/"); strings.Contains(got.out, "chip run 1") {
+		t.Errorf("the beginning of a job's ID is no workflow: %+v", got)
+	}
 }

@@ -334,8 +334,8 @@ type workflowMonitor struct {
 	failuresAt map[string]time.Time // job to when it was printed last that instances of it have failed and are tried again
 }
 
-// failuresEvery is how often it is printed of a job at most.
-const failuresEvery = 30 * time.Second
+// failuresEvery is how often it is printed of a job at most: of one with many instances many may fail at a time. What is not printed comes with the next answer.
+const failuresEvery = time.Second
 
 // waitsEvery is how often it is printed at most what a run waits for that has not started: forecasts change often by little.
 const waitsEvery = 30 * time.Second

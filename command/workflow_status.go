@@ -187,26 +187,35 @@ func workflowHints(w *structs.WorkflowStatus) []string {
 	case structs.WorkflowCancelled:
 		return []string{command("retry") + "` runs it again from the first stage that is not complete"}
 	case structs.WorkflowFailed:
-		retry := command("retry") + "` runs it again from the first stage that is not complete"
-		for _, s := range w.Stages {
-			for _, j := range s.Jobs {
-				if s.State == structs.StageFailed && j.Stopped {
-					return []string{fmt.Sprintf("Job %q was stopped (`nomadish job stop`), and with that has failed", j.Name), retry}
-				}
-				if s.State == structs.StageFailed && j.Removed {
-					return []string{fmt.Sprintf("Job %q is not registered any more: it was purged (`nomadish job stop -purge`), or has ended long ago; its logs are not there any more either", j.Name), retry}
-				}
-				if s.State == structs.StageFailed && j.TimedOut > 0 && j.State == structs.StageFailed {
-					return []string{fmt.Sprintf("Job %q %s (its group's max_run_duration): what follows would lack its result", j.Name, timedOutText(j)), retry}
-				}
-				if s.State == structs.StageFailed && j.State == structs.StageFailed {
-					return []string{command("logs -stderr") + " " + shellWord(j.Name) + "` prints the errors of job \"" + j.Name + "\", without -stderr its output", retry}
-				}
-			}
-		}
-		return []string{retry}
+		return append(failedHints(w, command), command("retry")+"` runs it again from the first stage that is not complete")
 	}
 	return nil
+}
+
+// failedHints returns what helps with each job that has failed, of the first ones. command begins the text of a command about the workflow.
+func failedHints(w *structs.WorkflowStatus, command func(name string) string) (lines []string) {
+	more := 0
+	for _, s := range w.Stages {
+		for _, j := range s.Jobs {
+			switch {
+			case s.State != structs.StageFailed || j.State != structs.StageFailed && !j.Stopped && !j.Removed:
+			case len(lines) == failuresNamed:
+				more++
+			case j.Stopped:
+				lines = append(lines, fmt.Sprintf("Job %q was stopped (`nomadish job stop`), and with that has failed", j.Name))
+			case j.Removed:
+				lines = append(lines, fmt.Sprintf("Job %q is not registered any more: it was purged (`nomadish job stop -purge`), or has ended long ago; its logs are not there any more either", j.Name))
+			case j.TimedOut > 0:
+				lines = append(lines, fmt.Sprintf("Job %q %s (its group's max_run_duration): what follows would lack its result", j.Name, timedOutText(j)))
+			default:
+				lines = append(lines, command("logs -stderr")+" "+shellWord(j.Name)+"` prints the errors of job \""+j.Name+"\", without -stderr its output")
+			}
+		}
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %s failed", plural(more, "more job")))
+	}
+	return lines
 }
 
 // timedOutText states, as a clause, that a job has failed as instances of it were ended at their time limit.
@@ -231,7 +240,7 @@ func drawWorkflow(w *structs.WorkflowStatus, now time.Time) []string {
 	}
 	lines = append(lines, drawStages(w, now)...)
 	lines = append(lines, progressLines(w, now)...)
-	lines = append(lines, failureLines(w)...)
+	lines = append(lines, failureLines(w, now)...)
 	if w.Posted && len(w.LentTo) > 0 {
 		var to, back []string
 		for _, l := range w.LentTo {
@@ -446,17 +455,24 @@ func failuresText(j structs.WorkflowJobStatus, now time.Time) string {
 }
 
 // failureLines states what failed last of each job of which something has failed, of the first ones.
-func failureLines(w *structs.WorkflowStatus) (lines []string) {
-	more := 0
+func failureLines(w *structs.WorkflowStatus, now time.Time) (lines []string) {
+	more, specs := 0, map[string]*structs.WorkflowJob{}
+	if w.Workflow != nil {
+		specs = w.Workflow.Jobs()
+	}
 	for _, s := range w.Stages {
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
 			switch {
-			case j.Failure == "":
+			case j.Failure == "" && (j.TimedOut == 0 || j.State != structs.StageFailed):
 			case len(lines) == failuresNamed:
 				more++
 			default:
-				lines = append(lines, fmt.Sprintf("Job %q failed: %s (`nomadish alloc status %s`)", j.Name, j.Failure, structs.ShortID(j.FailureAlloc)))
+				attempts := 0
+				if spec := specs[j.Name]; spec != nil && s.Attempt <= 1 { // a job is tried as often anew in each attempt of its stage
+					attempts = spec.Retries + 1
+				}
+				lines = append(lines, failureLine(j, attempts, now))
 			}
 		}
 	}
@@ -464,6 +480,29 @@ func failureLines(w *structs.WorkflowStatus) (lines []string) {
 		lines = append(lines, fmt.Sprintf("and %s failed", plural(more, "more job")))
 	}
 	return lines
+}
+
+// failureLine states what failed last of a job: that the job has failed only where it is not tried again. attempts is how many it has in all; 0: that is not known.
+func failureLine(j *structs.WorkflowJobStatus, attempts int, now time.Time) string {
+	text := "failed"
+	switch {
+	case j.State == structs.StageFailed && j.TimedOut > 0:
+		text = timedOutText(*j)
+	case j.State == structs.StageFailed || j.State == structs.StageComplete:
+	case j.Failures > 0:
+		text = failuresText(*j, now)
+	case j.FailedBefore > 0 && j.Failed == 0 && attempts >= j.Attempt:
+		text = fmt.Sprintf("failed in attempt %d, attempt %d of %d goes on", j.Attempt-1, j.Attempt, attempts)
+	case j.FailedBefore > 0 && j.Failed == 0:
+		text = fmt.Sprintf("failed in attempt %d, attempt %d goes on", j.Attempt-1, j.Attempt)
+	case j.Failed > 0:
+		text = fmt.Sprintf("goes on, and %d of %s failed", j.Failed, plural(j.Instances, "instance"))
+	}
+	text = fmt.Sprintf("Job %q %s", j.Name, text) + reasonText(j.Failure)
+	if j.FailureAlloc == "" {
+		return text
+	}
+	return text + fmt.Sprintf(" (`nomadish alloc status %s`)", structs.ShortID(j.FailureAlloc))
 }
 
 // took returns how long something took, or has been taking; empty if it has not begun.

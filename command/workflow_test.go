@@ -158,11 +158,12 @@ func TestWorkflowWaits(t *testing.T) {
 	f("b ▶ 40s failed 1 time, is tried again in 12s", "complete  running", " failed 1 time, is tried again in 12s")
 	job.Failures, job.RetryTime = 2, now.UnixNano()
 	f("b ▶ 40s failed 2 times, is tried again", "complete  running")
-	now = now.Add(failuresEvery)
+	now = now.Add(time.Second)
 	job.RetryTime = 0
-	f("b ▶ 1m10s failed 2 times", "complete  running", " failed 2 times")
+	f("b ▶ 41s failed 2 times", "complete  running", " failed 2 times")
+	f("b ▶ 41s failed 2 times", "complete  running")
 	job.Attempt, job.Failures, job.FailedBefore = 2, 0, 1
-	f("b ▶ 1m10s (attempt 2)", "complete  running", " failed (attempt 1)", " is running (attempt 2)")
+	f("b ▶ 41s (attempt 2)", "complete  running", " failed (attempt 1)", " is running (attempt 2)")
 	w.Stages[0].State, w.Stages[0].End, job.State, job.Failed = structs.StageFailed, int64(110e9), structs.StageFailed, 1
 	out.Reset()
 	m.report(w)

@@ -225,3 +225,18 @@ func TestTooManyToPack(t *testing.T) {
 		t.Errorf("with a sysbatch job: %q", got.Missing)
 	}
 }
+
+// TestLargerThanAnyNode: where an instance needs more of a resource than any node has, that is stated: what is missing of it alone reads as if one more of it, anywhere,
+// would do.
+func TestLargerThanAnyNode(t *testing.T) {
+	w := &workflows{projects: newProjects(t)}
+	w.slotNode("n1", 8)
+	w.slotNode("n2", 6)
+	got := w.choose(scheduler.WorkflowStage{manyOf("a", 1, 9)})
+	if want := "an instance needs 9000 MHz, and no node has more than 8000 MHz to reserve"; !got.Never || !strings.HasSuffix(got.Missing, want) {
+		t.Errorf("never %v: %q, want %q", got.Never, got.Missing, want)
+	}
+	if got = w.choose(scheduler.WorkflowStage{manyOf("a", 3, 6)}); !got.Never || strings.Contains(got.Missing, "an instance needs") {
+		t.Errorf("each of its instances fits: never %v: %q", got.Never, got.Missing)
+	}
+}

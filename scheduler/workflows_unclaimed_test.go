@@ -228,14 +228,16 @@ func TestOneOfTheStageHasBorrowersLeave(t *testing.T) {
 	}
 }
 
-// TestTwoOfTheStageLackDisk: of two jobs for which there is no disk left in the reservation, so that neither can come by its claim, and cores for one, one runs: each waited for
-// the other to take these.
+// TestTwoOfTheStageLackDisk: of two jobs for which too little disk is left in the reservation for an instance, so that neither can come by its claim, and cores for one, one
+// runs: each waited for the other to take these.
 func TestTwoOfTheStageLackDisk(t *testing.T) {
-	for _, lend := range []bool{false, true} {
+	for i, disk := range []int64{300, 300, 400, 599} {
+		lend := i%2 == 1
 		w := newWorkflows(t, 8, 0, &structs.WorkflowLend{To: "namespace:interns"})
-		w.claim.Parts[0].DiskMB = 300
+		w.claim.Parts[0].DiskMB = disk
 		for _, id := range []string{"wf/1/a", "wf/1/b", "wf/1/c"} {
-			w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: id, Needs: structs.WorkflowPart{CPU: 4000, MemoryMB: 100, DiskMB: 300}})
+			one := structs.WorkflowPart{CPU: 4000, MemoryMB: 100, DiskMB: 300}
+			w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: id, Needs: one, Each: []structs.WorkflowPart{one}})
 		}
 		w.set()
 		w.submit("", "wf/1/a", 1, requests(50, 4000, 100), ofStage)
@@ -249,10 +251,29 @@ func TestTwoOfTheStageLackDisk(t *testing.T) {
 		w.submit("", "wf/1/b", 1, requests(50, 4000, 100), ofStage)
 		w.submit("", "wf/1/c", 1, requests(50, 4000, 100), ofStage)
 		if b, c, borrow := w.byClaim("wf/1/b"), w.byClaim("wf/1/c"), w.running("flood-interns"); b != "[:1]" || c != "[]" || borrow != 0 {
-			t.Errorf("%v is lent: of b there run %s, of c %s, and %d borrow", lend, b, c, borrow)
+			t.Errorf("%d MiB of disk, %v is lent: of b there run %s, of c %s, and %d borrow", disk, lend, b, c, borrow)
 		}
 		w.conserved()
 	}
+}
+
+// TestTwoOfTheStageFitNoPart: two jobs of which an instance needs more cores than each part has take what idles of the parts, with what is free beside: each waited for the other
+// to take it.
+func TestTwoOfTheStageFitNoPart(t *testing.T) {
+	w := newWorkflows(t, 4, 2)
+	w.slotNode("n2", 4)
+	w.claim.Parts = append(w.claim.Parts, structs.WorkflowPart{NodeID: "n2", CPU: 2000, MemoryMB: 2000, DiskMB: 3000})
+	for _, id := range []string{"wf/1/a", "wf/1/b"} {
+		one := structs.WorkflowPart{CPU: 4000, MemoryMB: 100, DiskMB: 300}
+		w.claim.Jobs = append(w.claim.Jobs, structs.WorkflowClaimJob{JobID: id, Needs: one, Each: []structs.WorkflowPart{one}})
+	}
+	w.set()
+	w.submit("", "wf/1/a", 1, requests(50, 4000, 100), ofStage)
+	w.submit("", "wf/1/b", 1, requests(50, 4000, 100), ofStage)
+	if a, b := w.byClaim("wf/1/a"), w.byClaim("wf/1/b"); a != "[:1]" || b != "[:1]" {
+		t.Errorf("of a there run %s, of b %s: %s", a, b, w.on())
+	}
+	w.conserved()
 }
 
 // TestOneOfTheStageHasGPUsLeft: borrowers leave GPUs that the reservation names, in cells of its namespace or beside what is owned, for an instance that finds too little

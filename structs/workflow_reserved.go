@@ -76,6 +76,8 @@ type WorkflowClaimJob struct {
 	Licenses []RequestedLicense
 	// Whole is its groups, if none of them starts without the others: they are one gang, or the job takes all or nothing. None of others.
 	Whole []WorkflowClaimGroup
+	// Each is what an instance of each of its groups needs, as Needs states it, of devices only whole ones.
+	Each []WorkflowPart
 }
 
 // WorkflowClaimGroup is a group of such a job: Min of its instances start together, of which each needs so much, as [WorkflowClaimJob.Needs] states it.
@@ -156,7 +158,7 @@ func (r *WorkflowRun) Claim() *WorkflowClaim {
 			job := specs[j.Name].Job
 			c.Jobs = append(c.Jobs, WorkflowClaimJob{
 				JobID: j.JobID, Limit: timeLimitOf(job), Started: j.Start, Starting: j.State == StageStarting, Needs: needsOf(job), Licenses: specs[j.Name].Licenses(),
-				Whole: wholeOf(job),
+				Whole: wholeOf(job), Each: eachOf(job),
 			})
 		}
 	}
@@ -174,6 +176,28 @@ func needsOf(job *Job) (p WorkflowPart) {
 		p.Cores, p.Devices = p.Cores+g.Count*one.Cores, p.Devices+g.Count*one.Devices
 	}
 	return p
+}
+
+// eachOf returns what an instance of each group of a job needs, of devices only whole ones; of a sysbatch job nothing.
+func eachOf(job *Job) (list []WorkflowPart) {
+	if job.PerNode() {
+		return nil
+	}
+	for _, g := range job.TaskGroups {
+		one := needsOfOne(g)
+		for _, t := range g.Tasks {
+			if t.Resources == nil {
+				continue
+			}
+			for _, d := range t.Resources.Devices {
+				if d.Share > 0 && d.Share < DeviceShareWhole {
+					one.Devices -= max(1, d.Count)
+				}
+			}
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 // needsOfOne returns what an instance of a group needs.

@@ -73,7 +73,7 @@ type WorkflowRunStage struct {
 	// Attempt counts how often the stage was started in the run.
 	Attempt    int
 	Start, End int64 // Unix nanoseconds; 0: not yet
-	// Reclaimed is how many borrowers were taken back for the stage's start.
+	// Reclaimed is how many borrowers were taken back for the stage, in all its attempts: for their starts, and for what was placed afterwards.
 	Reclaimed int `json:",omitempty" codec:",omitempty"`
 	Jobs      []WorkflowRunJob
 }

@@ -2,6 +2,7 @@ package structs
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,5 +34,25 @@ func TestStatedShareOfNothing(t *testing.T) {
 		if err != nil || json.Unmarshal(written, again) != nil || again.Validate() != nil || again.Lend[0].Share != w.Lend[0].Share || again.Lend[0].LendLonger != w.Lend[0].LendLonger {
 			t.Errorf("%s: written as %s, read as %+v", text, written, again.Lend[0])
 		}
+	}
+}
+
+// TestEachOfClaimJob: a job of a claim states what an instance of each of its groups needs, of devices only whole ones; a sysbatch job states nothing.
+func TestEachOfClaimJob(t *testing.T) {
+	group := func(count int, d *RequestedDevice) *TaskGroup {
+		return &TaskGroup{
+			Count: count, EphemeralDisk: &EphemeralDisk{SizeMB: 300},
+			Tasks: []*Task{{Resources: &Resources{CPU: 100, MemoryMB: 10, Devices: []*RequestedDevice{d}}}},
+		}
+	}
+	job := &Job{Type: JobTypeBatch, TaskGroups: []*TaskGroup{
+		group(3, &RequestedDevice{Count: 2, Share: DeviceShareWhole}), group(1, &RequestedDevice{Count: 1, Share: DeviceShareWhole / 2}),
+	}}
+	want := []WorkflowPart{{CPU: 100, MemoryMB: 10, DiskMB: 300, Devices: 2}, {CPU: 100, MemoryMB: 10, DiskMB: 300}}
+	if each := eachOf(job); !slices.EqualFunc(each, want, WorkflowPart.Equal) {
+		t.Errorf("have %+v, want %+v", each, want)
+	}
+	if job.Type = JobTypeSysBatch; eachOf(job) != nil {
+		t.Error("nothing is reserved for a sysbatch job")
 	}
 }

@@ -166,8 +166,10 @@ func (w *workflowReader) reserve(from *workflowBlock, into *structs.Workflow) {
 	case nil:
 	case string:
 		into.Reserve.Rule = value
-	default:
+	case map[string]any:
 		into.Reserve.Amounts = w.amounts("reserve", value)
+	default:
+		w.addf(w.path, "reserve", "must be %q, %q or amounts such as { cores = 64, gpus = 8 }, not %s", structs.ReserveMax, structs.ReserveSum, valueText(value))
 	}
 	if from.LendMax != nil {
 		into.LendMax = w.amounts("lend_max", from.LendMax)
@@ -208,7 +210,7 @@ func amountNames() []string { return []string{"cores", "cpu", "gpus", "licenses"
 func (w *workflowReader) amounts(field string, value any) *structs.WorkflowResources {
 	object, ok := value.(map[string]any)
 	if !ok {
-		w.addf(w.path, field, "must be an object of amounts, such as { cores = 64, gpus = 8 }")
+		w.addf(w.path, field, "must be an object of amounts, such as { cores = 64, gpus = 8 }, not %s", valueText(value))
 		return nil
 	}
 	out := &structs.WorkflowResources{}
@@ -227,18 +229,47 @@ func (w *workflowReader) amounts(field string, value any) *structs.WorkflowResou
 	return out
 }
 
+// amount reads a whole number. A string of digits is one, as it is of other fields: the values that are stated for variables without a type are strings.
 func (w *workflowReader) amount(field, name string, value any) int64 {
 	n, ok := value.(int64)
-	if !ok || n < 1 || n > structs.MaxWorkflowAmount {
-		w.addf(w.path, field, "%s: must be a whole number from 1 to %d: leave it out where none is to be stated", name, structs.MaxWorkflowAmount)
+	if text, is := value.(string); is {
+		var err error
+		n, err = strconv.ParseInt(text, 10, 64)
+		ok = err == nil
 	}
-	return n
+	if ok && n >= 1 && n <= structs.MaxWorkflowAmount {
+		return n
+	}
+	hint := ""
+	if ok && n == 0 {
+		hint = ": leave it out where none is to be stated"
+	}
+	w.addf(w.path, field, "%s: must be a whole number from 1 to %d, not %s%s", name, structs.MaxWorkflowAmount, valueText(value), hint)
+	return 0
+}
+
+// valueText shows a value in a message.
+func valueText(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case string:
+		if s := []rune(v); len(s) > 40 {
+			v = string(s[:37]) + "..."
+		}
+		return "the string " + strconv.Quote(v)
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	}
+	return fmt.Sprint(value)
 }
 
 func (w *workflowReader) licenses(field string, value any) map[string]int64 {
 	object, ok := value.(map[string]any)
 	if !ok {
-		w.addf(w.path, field, "licenses: must be an object, such as { vcs = 2 }")
+		w.addf(w.path, field, "licenses: must be an object, such as { vcs = 2 }, not %s", valueText(value))
 		return nil
 	}
 	out := map[string]int64{}

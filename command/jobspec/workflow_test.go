@@ -46,7 +46,7 @@ func TestWorkflow(t *testing.T) {
     share       = 1
     lend_longer = true
   }
-  lend_max = { cores = 4 }
+  lend_max = { cores = "4" }
   stage "synth" {
     job "a" {
       retries = 2
@@ -154,9 +154,14 @@ func TestWrongWorkflow(t *testing.T) {
 	f("priority = 101\n"+stage, `w.hcl:5:12: workflow "chip": priority: must be between 1 and 100, not 101`)
 	f("reserve = \"most\"\n"+stage, `w.hcl:5:1: workflow "chip": reserve: must be "max", "sum" or amounts`)
 	f("reserve = { corse = 3 }\n"+stage, `w.hcl:5:1: workflow "chip": reserve: unknown amount "corse"; known are cores, cpu, gpus, licenses, memory`)
-	f("reserve = { gpus = -1 }\n"+stage, `reserve: gpus: must be a whole number from 1 to 1000000000: leave it out`)
-	f("reserve = { gpus = 0 }\n"+stage, `reserve: gpus: must be a whole number from 1 to 1000000000: leave it out`)
-	f("reserve = { licenses = { vcs = 2000000000 } }\n"+stage, `reserve: licenses: vcs: must be a whole number from 1 to 1000000000: leave it out`)
+	f("reserve = { gpus = -1 }\n"+stage, `reserve: gpus: must be a whole number from 1 to 1000000000, not -1`)
+	f("reserve = { gpus = 0 }\n"+stage, `reserve: gpus: must be a whole number from 1 to 1000000000, not 0: leave it out`)
+	f("reserve = { licenses = { vcs = 2000000000 } }\n"+stage, `reserve: licenses: vcs: must be a whole number from 1 to 1000000000, not 2000000000`)
+	f("reserve = { cores = 1.5 }\n"+stage, `reserve: cores: must be a whole number from 1 to 1000000000, not 1.5`)
+	f("reserve = { licenses = var.time }\n"+stage, `reserve: licenses: must be an object, such as { vcs = 2 }, not the string "7s"`)
+	f("reserve = 5\n"+stage, `reserve: must be "max", "sum" or amounts such as { cores = 64, gpus = 8 }, not 5`)
+	f("lend_max = { cores = var.time }\n"+stage, `w.hcl:5:1: workflow "chip": lend_max: cores: must be a whole number from 1 to 1000000000, not the string "7s"`)
+	f("lend_max = var.time\n"+stage, `lend_max: must be an object of amounts, such as { cores = 64, gpus = 8 }, not the string "7s"`)
 	f("node_pool = \"a b\"\n"+stage, `w.hcl:5:1: workflow "chip": node_pool: must be 1 to 128 letters`)
 	f("lend_max = 4\n"+stage, `lend_max: must be an object of amounts`)
 	f("lend {\n  to = \"team:x\"\n}\n"+stage, `workflow "chip": lend "team:x": to: must be a kind and a name`)

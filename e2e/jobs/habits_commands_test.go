@@ -77,7 +77,7 @@ func TestHabitsCommands(t *testing.T) {
 	says(a, 0, []string{"Drivers", node}, "status", "-verbose", "e2e") // by its name
 	// No ID of an allocation begins so: it would be found by that alone.
 	says(a, 1, []string{`Multiple matches found for id "ho"`, "Jobs:\n  shop\n", "Allocations:\n"}, "status", "ho")
-	says(a, 1, []string{"no job, evaluation, allocation or node"}, "status", "nothing-of-the-kind")
+	says(a, 1, []string{"no job, workflow, evaluation, allocation or node"}, "status", "nothing-of-the-kind")
 
 	// Restarted in place, then replaced.
 	out := says(a, 0, []string{"Restarting 3 allocations", "2nd batch of 1 allocation", "All allocations restarted successfully!"}, "job", "restart", "-batch-size=2", "shop")

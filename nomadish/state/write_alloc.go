@@ -217,7 +217,7 @@ func checkPlan(p *structs.JudgedPlan) error {
 // then the evaluations, then what is missing after all that.
 func (x *txn) applyPlan(p *structs.JudgedPlan) {
 	x.now = p.Time
-	preempted, taken := map[string][]string{}, reclaims{}
+	preempted, taken, borrowed := map[string][]string{}, reclaims{}, workflows{x}.borrowed(p)
 	for _, s := range p.Stop {
 		if s == nil {
 			continue
@@ -246,6 +246,7 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 		x.reserve(r)
 	}
 	workflows{x}.reserve(p.Workflow)
+	workflows{x}.countTakenBack(borrowed)
 	for _, e := range p.Evals {
 		x.upsertEval(e)
 	}

@@ -65,7 +65,7 @@ func moveStage(s *structs.WorkflowRunStage, m structs.WorkflowStageMove, at int6
 	s.State = m.State
 	if m.Start {
 		s.Attempt++
-		s.Reclaimed = m.Reclaimed
+		s.Reclaimed += m.Reclaimed
 		s.Start, s.End = at, 0
 		for i := range s.Jobs {
 			s.Jobs[i].Retried = 0

@@ -72,32 +72,43 @@ func GangParted(e *world.Edit, u *world.Usage) bool {
 
 // Spares reports whether so much idles of a workflow's reservation, or is lent, beside what its other jobs have still to take that an instance of the running stage, which
 // needs so much on each node at most, may use it without a claim: borrowers leave for all of these. Unlike a borrower it does not leave. So what is to be placed again of
-// another job is still to be taken, too, whatever else of that job runs; what of it has completed is not known here, and counts as well until the job ends. What no part
-// has memory and disk left for does not come by its claim, and is not left anything. What the reservation has none of is taken from what is free. own are the jobs for which
-// nothing is left.
+// another job is still to be taken, too, whatever else of that job runs; what of it has completed is not known here, and counts as well until the job ends. A job of which no
+// instance fits into what is left of any part does not come by its claim, and is not left anything. What the reservation has none of is taken from what is free. own are
+// the jobs for which nothing is left.
 func Spares(e *world.Edit, c *structs.WorkflowClaim, own func(job string) bool, needs func(*world.NodeState) world.Resources) bool {
 	var all, need world.Resources
 	var mhz int64
-	var memory, disk, both bool // whether some part has it left, or one both
+	var parts []part
 	for i := range c.Parts {
 		n, known := world.StateOf(e, c.Parts[i].NodeID)
 		if !known || n.Node == nil || !n.Node.Ready() || n.Capacity == nil {
 			continue
 		}
 		borrowed, idle := n.Lends(c.Key())
-		all, need, mhz = all.Plus(borrowed).Plus(idle), need.Plus(needs(n).Less(need)), max(mhz, n.Capacity.MHzPerCore)
-		part, _ := n.Part(c.Key())
-		left := part.Total.Less(part.Used).Amount
-		memory, disk, both = memory || left.MemoryMB > 0, disk || left.DiskMB > 0, both || left.MemoryMB > 0 && left.DiskMB > 0
+		left := borrowed.Plus(idle)
+		all, need, mhz = all.Plus(left), need.Plus(needs(n).Less(need)), max(mhz, n.Capacity.MHzPerCore)
+		parts = append(parts, part{left, n.Capacity.MHzPerCore})
 	}
 	others := *c
 	others.Jobs = make([]structs.WorkflowClaimJob, 0, len(c.Jobs))
 	for _, j := range c.Jobs {
-		comes := both || memory && j.Needs.DiskMB == 0 || disk && j.Needs.MemoryMB == 0 || j.Needs.MemoryMB+j.Needs.DiskMB == 0
-		if comes && !own(j.JobID) {
+		if !own(j.JobID) && fitsSome(parts, &j) {
 			j.Starting = true // all that it needs and has not
 			others.Jobs = append(others.Jobs, j)
 		}
 	}
 	return all.Less(world.WorkflowEdit{E: e}.Awaited(&others, mhz)).Lacks(need.Within(all)) == ""
+}
+
+// part is what is left of a part of a reservation, and how many MHz a core of its node has.
+type part struct {
+	left world.Resources
+	mhz  int64
+}
+
+// fitsSome reports whether an instance of a job fits into what is left of some part; so it counts if what its instances need is not stated.
+func fitsSome(parts []part, j *structs.WorkflowClaimJob) bool {
+	return len(j.Each) == 0 || slices.ContainsFunc(j.Each, func(one structs.WorkflowPart) bool {
+		return slices.ContainsFunc(parts, func(p part) bool { return p.left.Lacks(world.NeedsOf(&one, p.mhz)) == "" })
+	})
 }

@@ -218,7 +218,7 @@ func (c *chooser) chooseBy(r *request) (out Choice, apart bool) {
 		}
 	}
 	if !later.Missing.IsZero() {
-		out.Never, out.Missing = true, neverText+isMissing(textOf(c, r, later.Missing), where(later, r))
+		out.Never, out.Missing = true, neverText+isMissing(textOf(c, r, later.Missing), where(later, r))+r.largerText(c.empty, c.mhzPerCore())
 		return out, later.Apart
 	}
 	if r.kept {

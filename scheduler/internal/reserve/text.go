@@ -56,6 +56,35 @@ func isMissing(amounts, where string) string {
 	return amounts + where + " are missing"
 }
 
+// largerText adds to what is missing that an instance needs more of a resource than any of the nodes has to be reserved, however empty, with so many MHz for a core; "": none
+// does.
+func (r *request) largerText(empty []workflow.Amounts, mhz int64) string {
+	var need, has workflow.Amounts
+	for _, stage := range r.stages {
+		for i := range stage {
+			need = need.Max(stage[i].Needs)
+		}
+	}
+	for _, a := range empty {
+		has = has.Max(a)
+	}
+	if r.inCores(mhz) { // these are compared
+		need.CPU = 0
+	}
+	for _, of := range []func(a workflow.Amounts) workflow.Amounts{
+		func(a workflow.Amounts) workflow.Amounts { return workflow.Amounts{Devices: a.Devices} },
+		func(a workflow.Amounts) workflow.Amounts { return workflow.Amounts{Cores: a.Cores} },
+		func(a workflow.Amounts) workflow.Amounts { return workflow.Amounts{CPU: a.CPU} },
+		func(a workflow.Amounts) workflow.Amounts { return workflow.Amounts{MemoryMB: a.MemoryMB} },
+		func(a workflow.Amounts) workflow.Amounts { return workflow.Amounts{DiskMB: a.DiskMB} },
+	} {
+		if need, has := of(need), of(has); !has.IsZero() && !need.Fits(has) {
+			return fmt.Sprintf(": an instance needs %s, and no node has more than %s to reserve", text(need, 0), text(has, 0))
+		}
+	}
+	return ""
+}
+
 // nowhereText says why what was lost of a reservation cannot be reserved anew: what no node has, however empty, or what is missing of what is free.
 func nowhereText(c *chooser, r *request, packed workflow.Packing) string {
 	if why := noNode(c, r); why != "" {

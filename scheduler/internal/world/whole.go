@@ -9,8 +9,8 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-// awaitedOf returns what a job needs of a reservation, or an instance, with so many MHz for a core.
-func awaitedOf(n *structs.WorkflowPart, mhz int64) Resources {
+// NeedsOf returns what a job needs of a reservation, or an instance, with so many MHz for a core.
+func NeedsOf(n *structs.WorkflowPart, mhz int64) Resources {
 	return Resources{Amount: Vector{CPU: n.CPU + int64(n.Cores)*mhz, MemoryMB: n.MemoryMB, DiskMB: n.DiskMB}, Cores: n.Cores, Devices: n.Devices}
 }
 
@@ -32,7 +32,7 @@ func (x WorkflowEdit) holds(c *structs.WorkflowClaim, whole []structs.WorkflowCl
 	}
 	groups := make([]resources.Group, len(whole))
 	for i := range whole {
-		groups[i] = resources.Group{Each: awaitedOf(&whole[i].Needs, mhz), Least: whole[i].Min}
+		groups[i] = resources.Group{Each: NeedsOf(&whole[i].Needs, mhz), Least: whole[i].Min}
 	}
 	return resources.MayHold(rooms, groups)
 }

@@ -341,7 +341,7 @@ func (x WorkflowEdit) Awaited(c *structs.WorkflowClaim, mhz int64) (h Resources)
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
 		if has, there := x.there(c, j); there && j.Starting || !there && x.holds(c, j.Whole) {
-			h = h.Plus(awaitedOf(&j.Needs, mhz).Less(has))
+			h = h.Plus(NeedsOf(&j.Needs, mhz).Less(has))
 		}
 	}
 	return h
