@@ -77,47 +77,6 @@ func (w workflows) reserve(to *structs.WorkflowReservation) {
 	}
 }
 
-// borrowed returns of how many borrowers a plan that places instances of a workflow, or changes what it has reserved, takes back what they borrow from it, before it
-// does. Those who leave for the start of a stage are not among them: the entry that starts it states them.
-func (w workflows) borrowed(p *structs.JudgedPlan) map[structs.NamespacedID]int {
-	var by map[structs.NamespacedID]int
-	for _, s := range p.Stop {
-		if s == nil || s.Reclaim == "" || s.KeepRunning || p.Advance != nil {
-			continue
-		}
-		a := w.x.alloc(s.AllocID)
-		if a == nil || a.Terminal() || a.DesiredStatus == structs.AllocDesiredSuspend || a.AllocatedResources == nil || a.AllocatedResources.Shared.Terms == nil {
-			continue
-		}
-		key := a.AllocatedResources.Shared.Terms.BorrowsFrom()
-		id, found := structs.NamespacedID{}, false
-		if p.Workflow != nil && p.Workflow.Key() == key {
-			id, found = structs.NamespacedID{Namespace: p.Workflow.Namespace, ID: p.Workflow.ID}, true
-		}
-		for _, b := range p.Place {
-			if workflow, _, _, of := structs.SplitWorkflowJobID(b.JobID); of && structs.WorkflowKey(b.Namespace, workflow) == key {
-				id, found = structs.NamespacedID{Namespace: b.Namespace, ID: workflow}, true
-			}
-		}
-		if found {
-			if by == nil {
-				by = map[structs.NamespacedID]int{}
-			}
-			by[id]++
-		}
-	}
-	return by
-}
-
-// countTakenBack counts for workflows who was taken back for them. What they have reserved does not change with it.
-func (w workflows) countTakenBack(borrowed map[structs.NamespacedID]int) {
-	edit := w.edit()
-	edit.Put = w.x.put
-	for _, id := range sortedIDs(borrowed) {
-		edit.TakeBack(id, borrowed[id])
-	}
-}
-
 // writeLost writes back which parts of reservations are lost, as the cells that they were in are not their namespaces' any more.
 func (w workflows) writeLost() {
 	for _, key := range scheduler.LostReservations(w.x.edit) {

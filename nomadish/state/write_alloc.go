@@ -9,6 +9,7 @@ import (
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/claimcheck"
 	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
+	"github.com/nomadish/nomadish/nomadish/state/internal/workflowtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -217,7 +218,7 @@ func checkPlan(p *structs.JudgedPlan) error {
 // then the evaluations, then what is missing after all that.
 func (x *txn) applyPlan(p *structs.JudgedPlan) {
 	x.now = p.Time
-	preempted, taken, borrowed := map[string][]string{}, reclaims{}, workflows{x}.borrowed(p)
+	preempted, taken, borrowed := map[string][]string{}, reclaims{}, workflowtable.Borrowed(p, x.alloc)
 	for _, s := range p.Stop {
 		if s == nil {
 			continue
@@ -246,7 +247,9 @@ func (x *txn) applyPlan(p *structs.JudgedPlan) {
 		x.reserve(r)
 	}
 	workflows{x}.reserve(p.Workflow)
-	workflows{x}.countTakenBack(borrowed)
+	edit := workflows{x}.edit()
+	edit.Put = x.put
+	edit.TakeBack(borrowed)
 	for _, e := range p.Evals {
 		x.upsertEval(e)
 	}

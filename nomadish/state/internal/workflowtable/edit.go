@@ -222,22 +222,6 @@ func (x Edit) Reserve(to *structs.WorkflowReservation) {
 	x.put(was, now)
 }
 
-// TakeBack counts that borrowers were taken back for a run that has not ended, with the stage that it has come to.
-func (x Edit) TakeBack(workflow structs.NamespacedID, count int) {
-	was := x.get(workflow.Namespace, workflow.ID)
-	if was == nil || !was.Alive() {
-		return
-	}
-	for i := was.Stage; i < len(was.Stages); i++ {
-		if !stages.Over(was.Stages[i].State) {
-			now := was.Copy()
-			now.EditStage(i).Reclaimed += count
-			x.put(was, now)
-			return
-		}
-	}
-}
-
 // Lose writes back a reservation of which parts are lost.
 func (x Edit) Lose(c *structs.WorkflowClaim) {
 	was := x.get(c.Namespace, c.ID)
