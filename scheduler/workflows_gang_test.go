@@ -6,6 +6,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -133,5 +134,82 @@ func TestLicensesLentWhileAGangHasNoRoom(t *testing.T) {
 	x.hasN1()
 	if start := scheduler.StartStage(x.w, "default/wf", job, 0); len(start.Stops) != 6 || start.Lacking {
 		t.Errorf("once it is back %d leave, lacking %v", len(start.Stops), start.Lacking)
+	}
+}
+
+// TestNobodyLeavesForAGangWithoutLicenses: nobody leaves, and what idles is lent, of nodes and of licenses, while a gang can have too few licenses even if all
+// borrowers left; they leave once it can.
+func TestNobodyLeavesForAGangWithoutLicenses(t *testing.T) {
+	for name, c := range map[string]struct {
+		least, count int
+		borrowed     int // licenses, by as many other instances
+		leave        int // of those on GPUs
+		lacking      bool
+	}{
+		"too few":                           {0, 4, 0, 0, true},
+		"too few, lent":                     {0, 4, 6, 0, true},
+		"none":                              {0, 0, 0, 0, true},
+		"enough for its least":              {2, 4, 0, 24, true},
+		"too few for its least":             {2, 3, 0, 0, true},
+		"as many as there are":              {0, 6, 0, 24, false},
+		"as many as there are, that borrow": {0, 6, 6, 24, false},
+	} {
+		x := newGPUWorkflows(t, chainOf(t), 3)
+		book := &licenses{x.projects}
+		book.set("vcs", 6)
+		job := gangStage(3, 8, c.least)
+		job[0].TaskGroups[0].Tasks[0].Resources.Licenses = vcs(2)
+		if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, job); why != "" {
+			t.Fatalf("%s: %s", name, why)
+		}
+		x.submit("", "flood", 24, gpusIn("interns", 1))
+		if c.borrowed > 0 {
+			x.submit("", "licensed", c.borrowed, licensed(vcs(1), func(j *structs.Job) { j.Namespace = "interns" }))
+		}
+		if n, more := x.running("flood"), x.running("licensed"); n != 24 || more != c.borrowed {
+			t.Fatalf("%s: %d borrow GPUs, %d licenses", name, n, more)
+		}
+		book.set("vcs", int64(c.count))
+		leave := func() (n int, lacking bool) {
+			start := scheduler.StartStage(x.w, "default/wf", job, 0)
+			for _, st := range start.Stops {
+				if u, _ := world.Usages(x.w).Get(st.AllocID); len(u.Devices) > 0 {
+					n++
+				}
+			}
+			return n, start.Lacking
+		}
+		if n, lacking := leave(); n != c.leave || lacking != c.lacking {
+			t.Errorf("%s: %d leave, lacking %v, want %d", name, n, lacking, c.leave)
+		}
+		book.set("vcs", 6)
+		if n, lacking := leave(); n != 24 || lacking {
+			t.Errorf("%s: once there are enough %d leave, lacking %v", name, n, lacking)
+		}
+	}
+}
+
+// TestLentWhileAGangHasNoLicenses: what is reserved on nodes for a gang of the running stage is lent while it can have too few licenses, and not once it can.
+func TestLentWhileAGangHasNoLicenses(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 3)
+	book := &licenses{x.projects}
+	book.set("vcs", 6)
+	job := gangStage(3, 8, 0)
+	job[0].TaskGroups[0].Tasks[0].Resources.Licenses = vcs(2)
+	if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, job); why != "" {
+		t.Fatal(why)
+	}
+	x.trains(job)
+	for _, c := range []struct {
+		count int64
+		lent  int
+	}{{6, 0}, {4, 12}, {6, 0}} {
+		book.set("vcs", c.count)
+		id := fmt.Sprintf("flood-%d-%d", c.count, c.lent)
+		x.submit("", id, 12, gpusIn("interns", 1))
+		if n := x.running(id); n != c.lent {
+			t.Errorf("%d licenses: %d GPUs are lent, want %d", c.count, n, c.lent)
+		}
+		x.checkWorld()
 	}
 }
