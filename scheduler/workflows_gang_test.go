@@ -213,3 +213,35 @@ func TestLentWhileAGangHasNoLicenses(t *testing.T) {
 		x.checkWorld()
 	}
 }
+
+// TestLicensesOfOthersAreNotTakenBack: what others use of a license, or another gang of the stage takes, a gang cannot have.
+func TestLicensesOfOthersAreNotTakenBack(t *testing.T) {
+	for name, c := range map[string]struct{ others, count, leave int }{
+		"enough for both":            {0, 8, 16},
+		"enough for one":             {0, 6, 8},
+		"others use some":            {2, 9, 8},
+		"enough beside others":       {2, 10, 16},
+		"others use what one needs":  {2, 5, 0},
+		"others use all that is had": {2, 2, 0},
+	} {
+		x := newGPUWorkflows(t, chainOf(t), 3)
+		book := &licenses{x.projects}
+		book.set("vcs", 10)
+		stage := scheduler.WorkflowStage{gangStage(1, 8, 0)[0], gangStage(1, 8, 0)[0]}
+		stage[1].ID = "wf/1/more"
+		for _, job := range stage {
+			job.TaskGroups[0].Tasks[0].Resources.Licenses = vcs(4)
+		}
+		if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, stage); why != "" {
+			t.Fatalf("%s: %s", name, why)
+		}
+		x.submit("", "flood", 24, gpusIn("interns", 1))
+		if x.submit("", "others", c.others, licensed(vcs(1))); x.running("others") != c.others {
+			t.Fatalf("%s: %d of others run", name, x.running("others"))
+		}
+		book.set("vcs", int64(c.count))
+		if start := scheduler.StartStage(x.w, "default/wf", stage, 0); len(start.Stops) != c.leave || start.Lacking != (c.leave < 16) {
+			t.Errorf("%s: %d leave, lacking %v, want %d", name, len(start.Stops), start.Lacking, c.leave)
+		}
+	}
+}
