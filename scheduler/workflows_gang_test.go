@@ -6,6 +6,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/scheduler/internal/schedtest"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -133,5 +134,114 @@ func TestLicensesLentWhileAGangHasNoRoom(t *testing.T) {
 	x.hasN1()
 	if start := scheduler.StartStage(x.w, "default/wf", job, 0); len(start.Stops) != 6 || start.Lacking {
 		t.Errorf("once it is back %d leave, lacking %v", len(start.Stops), start.Lacking)
+	}
+}
+
+// TestNobodyLeavesForAGangWithoutLicenses: nobody leaves, and what idles is lent, of nodes and of licenses, while a gang can have too few licenses even if all
+// borrowers left; they leave once it can.
+func TestNobodyLeavesForAGangWithoutLicenses(t *testing.T) {
+	for name, c := range map[string]struct {
+		least, count int
+		borrowed     int // licenses, by as many other instances
+		leave        int // of those on GPUs
+		lacking      bool
+	}{
+		"too few":                           {0, 4, 0, 0, true},
+		"too few, lent":                     {0, 4, 6, 0, true},
+		"none":                              {0, 0, 0, 0, true},
+		"enough for its least":              {2, 4, 0, 24, true},
+		"too few for its least":             {2, 3, 0, 0, true},
+		"as many as there are":              {0, 6, 0, 24, false},
+		"as many as there are, that borrow": {0, 6, 6, 24, false},
+	} {
+		x := newGPUWorkflows(t, chainOf(t), 3)
+		book := &licenses{x.projects}
+		book.set("vcs", 6)
+		job := gangStage(3, 8, c.least)
+		job[0].TaskGroups[0].Tasks[0].Resources.Licenses = vcs(2)
+		if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, job); why != "" {
+			t.Fatalf("%s: %s", name, why)
+		}
+		x.submit("", "flood", 24, gpusIn("interns", 1))
+		if c.borrowed > 0 {
+			x.submit("", "licensed", c.borrowed, licensed(vcs(1), func(j *structs.Job) { j.Namespace = "interns" }))
+		}
+		if n, more := x.running("flood"), x.running("licensed"); n != 24 || more != c.borrowed {
+			t.Fatalf("%s: %d borrow GPUs, %d licenses", name, n, more)
+		}
+		book.set("vcs", int64(c.count))
+		leave := func() (n int, lacking bool) {
+			start := scheduler.StartStage(x.w, "default/wf", job, 0)
+			for _, st := range start.Stops {
+				if u, _ := world.Usages(x.w).Get(st.AllocID); len(u.Devices) > 0 {
+					n++
+				}
+			}
+			return n, start.Lacking
+		}
+		if n, lacking := leave(); n != c.leave || lacking != c.lacking {
+			t.Errorf("%s: %d leave, lacking %v, want %d", name, n, lacking, c.leave)
+		}
+		book.set("vcs", 6)
+		if n, lacking := leave(); n != 24 || lacking {
+			t.Errorf("%s: once there are enough %d leave, lacking %v", name, n, lacking)
+		}
+	}
+}
+
+// TestLentWhileAGangHasNoLicenses: what is reserved on nodes for a gang of the running stage is lent while it can have too few licenses, and not once it can.
+func TestLentWhileAGangHasNoLicenses(t *testing.T) {
+	x := newGPUWorkflows(t, chainOf(t), 3)
+	book := &licenses{x.projects}
+	book.set("vcs", 6)
+	job := gangStage(3, 8, 0)
+	job[0].TaskGroups[0].Tasks[0].Resources.Licenses = vcs(2)
+	if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, job); why != "" {
+		t.Fatal(why)
+	}
+	x.trains(job)
+	for _, c := range []struct {
+		count int64
+		lent  int
+	}{{6, 0}, {4, 12}, {6, 0}} {
+		book.set("vcs", c.count)
+		id := fmt.Sprintf("flood-%d-%d", c.count, c.lent)
+		x.submit("", id, 12, gpusIn("interns", 1))
+		if n := x.running(id); n != c.lent {
+			t.Errorf("%d licenses: %d GPUs are lent, want %d", c.count, n, c.lent)
+		}
+		x.checkWorld()
+	}
+}
+
+// TestLicensesOfOthersAreNotTakenBack: what others use of a license, or another gang of the stage takes, a gang cannot have.
+func TestLicensesOfOthersAreNotTakenBack(t *testing.T) {
+	for name, c := range map[string]struct{ others, count, leave int }{
+		"enough for both":            {0, 8, 16},
+		"enough for one":             {0, 6, 8},
+		"others use some":            {2, 9, 8},
+		"enough beside others":       {2, 10, 16},
+		"others use what one needs":  {2, 5, 0},
+		"others use all that is had": {2, 2, 0},
+	} {
+		x := newGPUWorkflows(t, chainOf(t), 3)
+		book := &licenses{x.projects}
+		book.set("vcs", 10)
+		stage := scheduler.WorkflowStage{gangStage(1, 8, 0)[0], gangStage(1, 8, 0)[0]}
+		stage[1].ID = "wf/1/more"
+		for _, job := range stage {
+			job.TaskGroups[0].Tasks[0].Resources.Licenses = vcs(4)
+		}
+		if _, why := x.reserve("default", []*structs.WorkflowLend{{To: "namespace:interns", LendLonger: true}}, stage); why != "" {
+			t.Fatalf("%s: %s", name, why)
+		}
+		x.submit("", "flood", 24, gpusIn("interns", 1))
+		if x.submit("", "others", c.others, licensed(vcs(1))); x.running("others") != c.others {
+			t.Fatalf("%s: %d of others run", name, x.running("others"))
+		}
+		book.set("vcs", int64(c.count))
+		if start := scheduler.StartStage(x.w, "default/wf", stage, 0); len(start.Stops) != c.leave || start.Lacking != (c.leave < 16) {
+			t.Errorf("%s: %d leave, lacking %v, want %d", name, len(start.Stops), start.Lacking, c.leave)
+		}
 	}
 }

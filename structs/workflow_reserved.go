@@ -80,10 +80,12 @@ type WorkflowClaimJob struct {
 	Each []WorkflowPart
 }
 
-// WorkflowClaimGroup is a group of such a job: Min of its instances start together, of which each needs so much, as [WorkflowClaimJob.Needs] states it.
+// WorkflowClaimGroup is a group of such a job: Min of its instances start together, of which each needs so much, as [WorkflowClaimJob.Needs] states it,
+// and so many licenses, in the order of their names.
 type WorkflowClaimGroup struct {
-	Needs WorkflowPart
-	Min   int
+	Needs    WorkflowPart
+	Min      int
+	Licenses []RequestedLicense `codec:",omitempty"`
 }
 
 // WorkflowKey names a workflow among those of all namespaces.
@@ -237,7 +239,7 @@ func wholeOf(job *Job) (list []WorkflowClaimGroup) {
 		if !job.AllAtOnce && g.Gang != nil && g.Gang.Min > 0 {
 			least = min(g.Gang.Min, g.Count)
 		}
-		list = append(list, WorkflowClaimGroup{needsOfOne(g), least})
+		list = append(list, WorkflowClaimGroup{needsOfOne(g), least, g.Licenses().List()})
 	}
 	return list
 }

@@ -39,7 +39,7 @@ type Taker struct {
 	Workflow, Borrows string
 	// Precedes reports that no reservation that is pending binds it.
 	Precedes bool
-	// NoRoom reports of a job of the workflow from which it borrows that it does not start, as it has no room on nodes: what it needs is not kept for it.
+	// NoRoom reports of a job of the workflow from which it borrows that it does not start, as it has no room on nodes or too few licenses: what it needs is not kept for it.
 	NoRoom NoRoom
 }
 
@@ -260,6 +260,27 @@ func (b *Book) lendable(name string, s *Share, noRoom NoRoom) int64 {
 		n = min(n, c.LendMax.Licenses[name]-s.Lent)
 	}
 	return max(0, n)
+}
+
+// Obtainable returns how many of a license a workflow can have, beside what it uses, once all that borrow from it have left: what others use cannot be
+// taken back.
+func (b *Book) Obtainable(name, workflow string) int64 {
+	if b == nil {
+		return 0
+	}
+	borrowers, _ := b.shares.Get(shareKey{license: name, workflow: workflow})
+	c := b.Of(name)
+	free := c.Count - c.Used + borrowers.used // Used is above Count where that was lowered
+	beside, own := free, int64(0)
+	for _, s := range b.Shares(name) {
+		switch {
+		case s.Workflow == workflow:
+			own = max(0, s.Total-s.Used)
+		case !s.Pending:
+			beside -= s.Idle
+		}
+	}
+	return max(0, beside, min(own, free))
 }
 
 // Reservable returns how many of a license a workflow may reserve now: what is free and nobody else has reserved, and what it has already.

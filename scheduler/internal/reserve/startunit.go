@@ -5,13 +5,18 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // startUnit is instances of a stage of which none starts unless so many of each group do: those of a gang, or of a job that takes all or nothing.
 type startUnit []startGroup
 
-// startGroup is a group of it: its instances are those from first on, next is the one after the last, and least of them start together.
-type startGroup struct{ first, next, least int }
+// startGroup is a group of it: its instances are those from first on, next is the one after the last, and least of them start together,
+// of which each needs these licenses.
+type startGroup struct {
+	first, next, least int
+	licenses           []structs.RequestedLicense
+}
 
 // startUnits returns those of a stage, in the order of its jobs.
 func startUnits(s Stage) (list []startUnit) {
@@ -23,7 +28,7 @@ func startUnits(s Stage) (list []startUnit) {
 		gangs, at, all := feasible.GangsOf(job), map[*feasible.Gang]int{}, feasible.AllOrNone(job)
 		for _, g := range job.TaskGroups {
 			gang := gangs[g.Name]
-			group := startGroup{next, next + g.Count, g.Count}
+			group := startGroup{next, next + g.Count, g.Count, g.Licenses().List()}
 			if next = group.next; gang == nil && !all {
 				continue
 			}
@@ -55,6 +60,26 @@ func (w startUnit) short(assigned []int) bool {
 	})
 }
 
+// licensed takes out of what is left of licenses those of as many of it as start together; false, and none is taken: too few are left. obtainable returns how
+// many the stage can have in all.
+func (w startUnit) licensed(left map[string]int64, obtainable func(string) int64) bool {
+	need := map[string]int64{}
+	for _, g := range w {
+		for _, r := range g.licenses {
+			if _, known := left[r.Name]; !known {
+				left[r.Name] = obtainable(r.Name)
+			}
+			if need[r.Name] += int64(g.least) * r.Count; need[r.Name] > left[r.Name] {
+				return false
+			}
+		}
+	}
+	for name, n := range need { // order does not matter: each by itself
+		left[name] -= n
+	}
+	return true
+}
+
 // leaveOut leaves out what more of it is than starts together, or, if that is out already, all of it; false: all of it is out.
 func (w startUnit) leaveOut(out []bool) (more bool) {
 	set := func(from func(startGroup) int) {
@@ -70,15 +95,18 @@ func (w startUnit) leaveOut(out []bool) (more bool) {
 	return more
 }
 
-// takeBack assigns a stage to parts and takes back for it. Nobody leaves for a gang, or for a job that takes all or nothing, of which too few have room even
-// so: it is left out, the last named first, and what follows is decided without it. It returns the jobs of which any is left.
+// takeBack assigns a stage to parts and takes back for it. Nobody leaves for a gang, or for a job that takes all or nothing, of which too few have room, or
+// licenses, even so: it is left out, the last named first, and what follows is decided without it. It returns the jobs of which any is left.
 func (t *taking) takeBack(parts []workflow.PartState, s Stage, stage []workflow.Instance, shares []int64) (workflow.Reclaim, Stage) {
 	gangs, units, out := t.gangs([]Stage{s}), startUnits(s), make([]bool, len(stage))
+	obtainable := func(name string) int64 { return t.w.Licenses().Obtainable(name, t.key) }
 	for {
 		reclaim := takeBackOf(parts, stage, gangs, shares, out)
 		var short []startUnit
+		left := map[string]int64{}
 		for _, w := range units {
-			if w.short(reclaim.Assigned) && slices.ContainsFunc(w, func(g startGroup) bool { return slices.Contains(out[g.first:g.next], false) }) {
+			in := slices.ContainsFunc(w, func(g startGroup) bool { return slices.Contains(out[g.first:g.next], false) })
+			if in && (w.short(reclaim.Assigned) || !w.licensed(left, obtainable)) {
 				short = append(short, w)
 			}
 		}

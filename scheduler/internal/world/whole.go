@@ -14,8 +14,8 @@ func NeedsOf(n *structs.WorkflowPart, mhz int64) Resources {
 	return Resources{Amount: Vector{CPU: n.CPU + int64(n.Cores)*mhz, MemoryMB: n.MemoryMB, DiskMB: n.DiskMB}, Cores: n.Cores, Devices: n.Devices}
 }
 
-// holds reports whether a reservation may have room for as many of groups as have to start together once all borrowers have left, as far as sums say, and
-// how many instances of each its parts hold: what has no room is not kept from borrowers. They leave for it when it has.
+// holds reports whether a reservation may have room and licenses for as many of groups as have to start together once all borrowers have left, as far as sums
+// say, and how many instances of each its parts hold: what has no room is not kept from borrowers. They leave for it when it has.
 func (x WorkflowEdit) holds(c *structs.WorkflowClaim, whole []structs.WorkflowClaimGroup) bool {
 	if len(whole) == 0 {
 		return true
@@ -27,7 +27,7 @@ func (x WorkflowEdit) holds(c *structs.WorkflowClaim, whole []structs.WorkflowCl
 			rooms, mhz = append(rooms, n.unused(c.Key())), min(mhz, n.Capacity.MHzPerCore)
 		}
 	}
-	if len(rooms) == 0 {
+	if len(rooms) == 0 || !x.licensed(c, whole) {
 		return false
 	}
 	groups := make([]resources.Group, len(whole))
@@ -37,7 +37,20 @@ func (x WorkflowEdit) holds(c *structs.WorkflowClaim, whole []structs.WorkflowCl
 	return resources.MayHold(rooms, groups)
 }
 
-// NoRoom returns of which jobs of the running stage of a workflow nothing is there and what starts together has no room: see Awaited.
+// licensed reports whether a workflow has, once all borrowers have left, the licenses for as many of groups as have to start together.
+func (x WorkflowEdit) licensed(c *structs.WorkflowClaim, whole []structs.WorkflowClaimGroup) bool {
+	need := map[string]int64{}
+	for _, g := range whole {
+		for _, r := range g.Licenses {
+			if need[r.Name] += r.Count * int64(g.Min); need[r.Name] > x.E.w.licenses.Obtainable(r.Name, c.Key()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// NoRoom returns of which jobs of the running stage of a workflow nothing is there and what starts together has no room, or too few licenses: see Awaited.
 func (x WorkflowEdit) NoRoom(workflow string) func(*structs.WorkflowClaimJob) bool {
 	return func(j *structs.WorkflowClaimJob) bool {
 		c := x.Claim(workflow)
