@@ -174,9 +174,6 @@ func TestSuspension(t *testing.T) {
 		for i := range 6 {
 			r.comes(cpuJob(fmt.Sprintf("more-%d", i), 20, 30_000, time.Duration(30+i)*time.Minute))
 		}
-		for i := range 6 { // they start when what was suspended has ended
-			r.comes(cpuJob(fmt.Sprintf("last-%d", i), 10, 30_000, time.Hour))
-		}
 		r.holds(4)
 	}
 }
