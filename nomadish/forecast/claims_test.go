@@ -135,11 +135,15 @@ func TestLicensesWait(t *testing.T) {
 }
 
 // TestSuspension: instances that are suspended for those who have a slot go on in place, or begin anew when they were suspended for too long; whether
-// the forecast begins after they were suspended, or before.
+// the forecast begins after they were suspended, or before. In the latter case others start when these have ended, as nothing that waits reserves room: what is
+// suspended reserves none, and goes on after those who do.
 func TestSuspension(t *testing.T) {
 	for _, is := range []struct{ long, before bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		r := newReality(t)
-		config := structs.DefaultSchedulerConfiguration()
+		config, priority := structs.DefaultSchedulerConfiguration(), 20
+		if is.before {
+			config.ReservationAfter, priority = -1, 10
+		}
 		r.put(&structs.SchedulerConfigEntry{Config: config})
 		r.slotNodes()
 		ada := &structs.Submitter{User: "ada"}
@@ -172,7 +176,7 @@ func TestSuspension(t *testing.T) {
 			t.Fatalf("%d instances are suspended, before it: %v", suspended, is.before)
 		}
 		for i := range 6 {
-			r.comes(cpuJob(fmt.Sprintf("more-%d", i), 20, 30_000, time.Duration(30+i)*time.Minute))
+			r.comes(cpuJob(fmt.Sprintf("more-%d", i), priority, 30_000, time.Duration(30+i)*time.Minute))
 		}
 		r.holds(4)
 	}
