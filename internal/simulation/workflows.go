@@ -213,7 +213,7 @@ func (w *workflows) draw(namespace, id string) *structs.Workflow {
 		}
 	}
 	if w.IntN(4) == 0 {
-		f.LendMax = &structs.WorkflowResources{Cores: w.Int64N(4), MemoryMB: w.Int64N(8000), GPUs: w.Int64N(2)}
+		f.LendMax = &structs.WorkflowResources{Cores: w.Int64N(4), MemoryMB: max(1, w.Int64N(8000)), GPUs: w.Int64N(2)}
 	}
 	return f
 }
