@@ -47,7 +47,7 @@ func TestMayHold(t *testing.T) {
 	}
 }
 
-// BenchmarkMayHold is of a large gang: each decision on who borrows asks for it.
+// BenchmarkMayHold is of a large gang: each decision on who borrows needs it.
 func BenchmarkMayHold(b *testing.B) {
 	rooms := make([]Resources, 200)
 	for i := range rooms {
