@@ -4,6 +4,7 @@ import (
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/lend"
 	"github.com/nomadish/nomadish/scheduler/internal/metric"
+	"github.com/nomadish/nomadish/scheduler/internal/raise"
 	"github.com/nomadish/nomadish/scheduler/internal/reservable"
 	"github.com/nomadish/nomadish/scheduler/internal/reserve"
 	"github.com/nomadish/nomadish/scheduler/internal/stagestart"
@@ -25,6 +26,10 @@ func PendingWorkflows(w *World) (list []*structs.WorkflowClaim) {
 
 // DropWorkflow ends the reservation of the workflow of a key, if it has one.
 func DropWorkflow(e *Edit, key string) { world.WorkflowEdit{E: e}.Drop(key) }
+
+// BorrowersBeside returns the owners, namespaces and projects by ProjectOwner, of whom instances on a node borrow from a workflow or are of the run of one, without a
+// claim: these may use one as soon as there is room for them beside all that is reserved (docs/design/semantics.md, part 2, "Raise").
+func BorrowersBeside(w *World, nodeID string) []string { return raise.BorrowersBeside(w, nodeID) }
 
 // LostReservations returns the workflows, by their keys, that have lost parts of their reservations since the last call, as cells are not their
 // namespaces' any more. The World counts them so; whoever keeps their rows changes these.

@@ -1,22 +1,30 @@
 package queue
 
 import (
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/nomadish/nomadish/internal/testcluster"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// lending stores a workflow of a namespace that lends to two users by shares, with its reservation posted.
-func (b *bed) lending() {
+// lending stores a workflow of a namespace that lends to two users by shares, with its reservation, on nodes, posted.
+func (b *bed) lending(nodes ...string) {
 	b.Helper()
 	b.Put(b, &structs.WorkflowRunEntry{Time: time.Now().UnixNano(), Workflow: &structs.Workflow{
 		Namespace: "default", ID: "wf", NodePool: structs.NodePoolDefault, Priority: 50, OnFailure: "stop", Reserve: structs.WorkflowReserve{Rule: structs.ReserveMax},
 		Lend:   []*structs.WorkflowLend{{To: "user:ann", Share: 1}, {To: "user:bob", Share: 1}},
 		Stages: []*structs.WorkflowStage{{Name: "s", Jobs: []*structs.WorkflowJob{{Name: "j", Job: jobOfUser("j", "", 4000)}}}},
 	}})
+	parts := make([]structs.WorkflowPart, len(nodes))
+	for i, id := range nodes {
+		parts[i] = structs.WorkflowPart{NodeID: id, CPU: 500}
+	}
 	b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{Time: time.Now().UnixNano(), Workflow: &structs.WorkflowReservation{
-		Namespace: "default", ID: "wf", Run: 1, Posted: true,
+		Namespace: "default", ID: "wf", Run: 1, Posted: true, Parts: parts,
 	}}}})
 	// Nothing is lent until the first stage has started, unless it does not start.
 	b.Put(b, &structs.WorkflowStateEntry{Namespace: "default", ID: "wf", Action: "pause", EvalSeed: "seed", Time: time.Now().UnixNano()})
@@ -65,5 +73,62 @@ func TestLendRounds(t *testing.T) {
 		if l, _ := b.Next(b.Index(), nil); l != nil {
 			b.Fatalf("%s is tried in round %d, want no other round", l.Eval.JobID, l.LendRound)
 		}
+	})
+}
+
+// TestBorrowersAreRaised: what a project runs on room lent by a workflow, beside its slots, may be raised when room comes free on its node, when the reservation there
+// ends, or when licenses come free, though nothing of the project's own comes free then.
+func TestBorrowersAreRaised(t *testing.T) {
+	run(t, func(b *bed) {
+		for _, id := range []string{"n", "far"} {
+			n := node(id, "small")
+			n.NodeResources.Slots = map[string]int{structs.SlotBatch: 2}
+			b.register(n)
+		}
+		begin := time.Now().Truncate(time.Hour)
+		b.Put(b, &structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip", Users: []string{"ada"}}, Time: begin.UnixNano()})
+		b.Put(b, &structs.ProjectCalendarEntry{Time: begin.UnixNano(), Week: &structs.ProjectWeek{
+			Project: "chip", Week: "2026-W48", Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Count: 2}}, From: begin.UnixNano(), To: begin.Add(time.Hour).UnixNano(),
+		}})
+		b.Put(b, &structs.ClaimsTimeEntry{Now: begin.UnixNano(), EvalSeed: "s"})
+		b.Put(b, &structs.LicenseUpsertEntry{License: &structs.License{Name: "sim", Count: 1}, Time: begin.UnixNano()})
+		for _, id := range []string{"chip", "beside", "far"} {
+			j := jobOfUser(id, "ada", 100)
+			if id == "chip" {
+				j.Project = "chip"
+			}
+			b.Put(b, &structs.JobRegisterEntry{Time: begin.UnixNano(), Job: j})
+		}
+		b.lending("n")
+		place := func(job, on, seed string, terms structs.AllocTerms) {
+			batch := testcluster.Batch(job, on, seed, 1)
+			terms.Priority = 50
+			batch.Resources.Shared.Terms = &terms
+			b.Put(b, testcluster.Place(seed, time.Now().UnixNano(), batch))
+		}
+		place("chip", "n", "s1", structs.AllocTerms{
+			Workflow: &structs.WorkflowTerms{Key: "default/wf", LentTo: "user:ada"}, Slots: &structs.SlotTerms{Project: "chip", User: "ada", Type: structs.SlotBatch, Cost: 1},
+		})
+		place("beside", "n", "s2", structs.AllocTerms{})
+		place("far", "far", "s3", structs.AllocTerms{})
+		synctest.Wait()
+		due := func(want bool, when string) {
+			b.Helper()
+			synctest.Wait()
+			names, _ := b.DueRaises(b.store.Snapshot().Index())
+			if slices.Contains(names, scheduler.ProjectOwner("chip")) != want {
+				b.Errorf("%s: of %v something is due", when, names)
+			}
+		}
+		due(true, "at first")
+		due(false, "looked at once")
+		b.end("s3")
+		due(false, "room came free on a node on which nothing borrows")
+		b.end("s2")
+		due(true, "room came free beside it")
+		b.Put(b, &structs.LicenseUpsertEntry{License: &structs.License{Name: "sim", Count: 2}, Time: begin.UnixNano()})
+		due(true, "there are more licenses")
+		b.Put(b, &structs.WorkflowStateEntry{Namespace: "default", ID: "wf", Action: "cancel", EvalSeed: "seed", Time: time.Now().UnixNano()})
+		due(true, "the reservation has ended")
 	})
 }

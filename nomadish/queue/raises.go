@@ -9,27 +9,45 @@ import (
 )
 
 // Running allocations are raised by the queue pass, when nothing is left to be tried (semantics part 2, "Raise"): the queue knows whose
-// may be, since cells of their owner came free. A raise has a rank after all that is entitled, and before all else.
+// may be, since cells of their owner came free, or room beside what is reserved for workflows. A raise has a rank after all that is entitled, and before all else.
 
 // noteRaises notes of whom something may be raised after a commit.
 func (b *blocked) noteRaises(r *releases, index uint64) {
 	o, w := &b.owners, r.snap.World()
-	names := r.owners
+	names := maps.Clone(r.owners)
 	if r.allOwners || len(r.unbound) > 0 { // a cell that one unbinds another may bind
-		names = o.owning
+		names = maps.Clone(o.owning)
 	}
-	for name := range names { // order does not matter: each has its own place
+	maps.Copy(names, b.borrowers(r))
+	for name := range r.mayRaise() { // order does not matter: a set
+		names[scheduler.ProjectOwner(name)] = true
+	}
+	for name := range names { // nor here: each has its own place
 		if scheduler.MayRaise(w, name) {
 			b.raiseAgain(name, index)
 			b.gates.poke()
 		}
 	}
-	for name := range r.mayRaise() { // nor here
-		if owner := scheduler.ProjectOwner(name); scheduler.MayRaise(w, owner) {
-			b.raiseAgain(owner, index)
-			b.gates.poke()
+}
+
+// borrowers returns the owners of whom what borrows from a workflow may now be able to stay by a claim: room came free on a node of theirs, or a reservation
+// ended there, or licenses came free.
+func (b *blocked) borrowers(r *releases) map[string]bool {
+	w := r.snap.World()
+	names := map[string]bool{}
+	if len(r.licenses) > 0 || len(r.nodes) > maxPositions { // anybody may be among them
+		maps.Copy(names, b.owners.owning)
+		for _, name := range w.Slots().Projects() {
+			names[scheduler.ProjectOwner(name)] = true
+		}
+		return names
+	}
+	for id := range r.nodes { // order does not matter: a set
+		for _, name := range scheduler.BorrowersBeside(w, id) {
+			names[name] = true
 		}
 	}
+	return names
 }
 
 // raiseAgain has a pass look at what of an owner may be raised, on a state at least that new, once a gate has moved.

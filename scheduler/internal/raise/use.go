@@ -1,6 +1,8 @@
 package raise
 
 import (
+	"slices"
+
 	"github.com/nomadish/nomadish/scheduler/internal/claim"
 	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
@@ -37,7 +39,7 @@ func Use(e *world.Edit, u *world.Usage) *world.Usage {
 // besideReservations reports whether a usage of a node, if it borrows from a workflow or is of the run of one, has room and licenses beside all that is reserved for
 // workflows, so that it may stay where it is by a claim of its own.
 func besideReservations(e *world.Edit, n *world.NodeState, u *world.Usage) bool {
-	if u.Owner.Terms.BorrowsFrom() == "" && u.Owner.OfRun() == "" {
+	if !usesReservation(u) {
 		return true
 	}
 	without := world.TrialOf(n)
@@ -53,4 +55,32 @@ func besideReservations(e *world.Edit, n *world.NodeState, u *world.Usage) bool 
 	of.Reserve("", u.Owner.Job, &u.Owner.Terms, -1)
 	defer of.Reserve("", u.Owner.Job, &u.Owner.Terms, 1)
 	return of.LacksFor(&terms, 1, true) == ""
+}
+
+// usesReservation reports whether a usage borrows from a workflow, or is of the run of one without a claim: the room that it has may be reserved.
+func usesReservation(u *world.Usage) bool {
+	return u.Owner.Terms.BorrowsFrom() != "" || u.Owner.OfRun() != ""
+}
+
+// BorrowersBeside returns the owners, namespaces and projects by OfProject, of usages of a node that can be raised only beside what is reserved for workflows.
+func BorrowersBeside(w *world.World, nodeID string) (owners []string) {
+	n, known := world.NodeStates(w).Get(nodeID)
+	if !known {
+		return nil
+	}
+	add := func(owner string) {
+		if !slices.Contains(owners, owner) {
+			owners = append(owners, owner)
+		}
+	}
+	for _, u := range n.Usages {
+		if u.Guaranteed() || u.PerNode() || !usesReservation(u) {
+			continue
+		}
+		add(u.Owner.Namespace)
+		if t := u.Owner.Terms.Slots; t != nil {
+			add(OfProject(t.Project))
+		}
+	}
+	return owners
 }
