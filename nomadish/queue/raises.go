@@ -34,10 +34,13 @@ func (b *blocked) noteRaises(r *releases, index uint64) {
 // ended there, or licenses came free.
 func (b *blocked) borrowers(r *releases) map[string]bool {
 	w := r.snap.World()
-	names := map[string]bool{}
-	if len(r.licenses) > 0 || len(r.nodes) > maxPositions { // anybody may be among them
+	names, projects := map[string]bool{}, w.Slots().Projects()
+	switch {
+	case len(b.owners.owning)+len(projects) == 0: // nothing can be raised
+		return names
+	case len(r.licenses) > 0 || len(r.nodes) > maxPositions: // anybody may be among them
 		maps.Copy(names, b.owners.owning)
-		for _, name := range w.Slots().Projects() {
+		for _, name := range projects {
 			names[scheduler.ProjectOwner(name)] = true
 		}
 		return names
