@@ -70,6 +70,14 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// count is how many streams wait. Those that have waited for long are closed meanwhile, also after the session's end: unlocked, that is a race
+// with a test that comes later.
+func (k *kept) count() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.idle)
+}
+
 func (s *Session) mustEcho(t *testing.T, text string) {
 	t.Helper()
 	var out echo
@@ -162,10 +170,10 @@ func TestKeptStreamsDoNotMix(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(caller.kept.idle); n == 0 || n > maxKept {
+	if n := caller.kept.count(); n == 0 || n > maxKept {
 		t.Errorf("%d streams are kept", n)
 	}
-	until(t, "the callee has no more streams than the caller", func() bool { return callee.mux.NumStreams() == len(caller.kept.idle) })
+	until(t, "the callee has no more streams than the caller", func() bool { return callee.mux.NumStreams() == caller.kept.count() })
 }
 
 // Only so many streams wait, the ones that were used last.
@@ -313,7 +321,7 @@ func TestStreamsOfManyAnswersAreNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.Close()
-	if len(s.kept.idle) > 0 {
+	if s.kept.count() > 0 {
 		t.Error("a stream is kept that nobody asked for")
 	}
 }
