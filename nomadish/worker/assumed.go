@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/nomadish/nomadish/nomadish/state"
@@ -11,8 +12,9 @@ import (
 // Assumed knows what the plans that a server's workers have submitted will place.
 // It is safe for use by many goroutines.
 type Assumed struct {
-	mu       sync.Mutex
-	inFlight map[*structs.Plan][]*structs.Allocation
+	mu sync.Mutex
+	// inFlight is in the order of submission: of those that claim what only some of them can get, the first have it, as when they are judged.
+	inFlight []*assumedPlan
 
 	// What was assumed last is carried on, until the state has another World, or does not get what a plan was to place: as
 	// many plans are in flight as there are decisions between two commits.
@@ -21,10 +23,11 @@ type Assumed struct {
 	more [][]*structs.Allocation // of plans added since edit's World was taken
 }
 
+// assumedPlan is what a plan that was submitted will place.
+type assumedPlan struct{ allocs []*structs.Allocation }
+
 // NewAssumed returns a new Assumed without plans.
-func NewAssumed() *Assumed {
-	return &Assumed{inFlight: map[*structs.Plan][]*structs.Allocation{}}
-}
+func NewAssumed() *Assumed { return &Assumed{} }
 
 // add notes that a plan was submitted, until committed is called, with whether the state contains all of it now.
 func (f *Assumed) add(p *structs.Plan) (committed func(whole bool)) {
@@ -39,14 +42,15 @@ func (f *Assumed) add(p *structs.Plan) (committed func(whole bool)) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.inFlight[p] = allocs
+	one := &assumedPlan{allocs}
+	f.inFlight = append(f.inFlight, one)
 	if f.base != nil {
 		f.more = append(f.more, allocs)
 	}
 	return func(whole bool) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.inFlight, p)
+		f.inFlight = slices.DeleteFunc(f.inFlight, func(other *assumedPlan) bool { return other == one })
 		if !whole { // what has been placed counts on, until there is a World with it
 			f.base, f.edit, f.more = nil, nil, nil
 		}
@@ -64,8 +68,8 @@ func (f *Assumed) world(snap *state.Snapshot) (w *scheduler.World, assumed bool)
 	}
 	if f.base != snap.World() {
 		f.base, f.edit, f.more = snap.World(), snap.World().Edit(), nil
-		for _, allocs := range f.inFlight { // order does not matter: a sum
-			f.more = append(f.more, allocs)
+		for _, one := range f.inFlight {
+			f.more = append(f.more, one.allocs)
 		}
 	}
 	for _, allocs := range f.more {
