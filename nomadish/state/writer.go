@@ -310,16 +310,21 @@ func (x *txn) drop(table string, row any) {
 	x.tables.add(table)
 }
 
+// tableEntry returns the entry as what changes tables.
+func (x *txn) tableEntry() memtable.Entry {
+	return memtable.Entry{Rows: x.rows, Index: x.index, Now: x.now, Put: x.put, Drop: x.drop}
+}
+
 // note adds a change to the feed. A nil pointer becomes a nil interface.
 func note[T any](x *txn, kind Kind, key string, was, now *T) {
-	c := Change{Kind: kind, Key: key, Type: x.event}
-	if was != nil {
-		c.Old = was
+	x.changes = append(x.changes, Change{Kind: kind, Key: key, Old: memtable.OrNil(was), New: memtable.OrNil(now), Type: x.event})
+}
+
+// notes returns what adds changes of a kind to the feed.
+func (x *txn) notes(kind Kind) func(key string, was, now any) {
+	return func(key string, was, now any) {
+		x.changes = append(x.changes, Change{Kind: kind, Key: key, Old: was, New: now, Type: x.event})
 	}
-	if now != nil {
-		c.New = now
-	}
-	x.changes = append(x.changes, c)
 }
 
 func (x *txn) time() time.Time { return timeOf(x.now) }
@@ -334,7 +339,3 @@ func sortedIDs[V any](m map[structs.NamespacedID]V) []structs.NamespacedID {
 
 // checkID refuses what cannot be a key.
 func checkID(what, id string) error { return memtable.CheckKey(what, id) }
-
-func missing(what, id string) error {
-	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", what, id)
-}
