@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -58,23 +59,31 @@ func (c *chooser) level(name string, known map[string]int, of *workflow.Gangs) i
 	if at < 0 {
 		name = structs.LevelNode
 	}
+	return c.domains(name, known, of, func(n *world.NodeState) (string, bool) {
+		value := n.ID
+		if at >= 0 {
+			value = n.Node.Meta[c.w.SiteLevels()[at].Meta]
+		}
+		return value, value != ""
+	})
+}
+
+// domains returns the index of a level by its name, to which it is added if need be: nodes with one value are one domain of it, and those without are in none.
+func (c *chooser) domains(name string, known map[string]int, of *workflow.Gangs, value func(*world.NodeState) (string, bool)) int {
 	if i, is := known[name]; is {
 		return i
 	}
 	known[name] = len(of.Levels)
 	domains, numbers := make([]int, len(c.nodes)), map[string]int{}
 	for i, n := range c.nodes {
-		value := n.ID
-		if at >= 0 {
-			value = n.Node.Meta[c.w.SiteLevels()[at].Meta]
-		}
-		if domains[i] = -1; value == "" {
+		v, found := value(n)
+		if domains[i] = -1; !found {
 			continue
 		}
-		number, is := numbers[value]
+		number, is := numbers[v]
 		if !is {
 			number = len(numbers)
-			numbers[value] = number
+			numbers[v] = number
 		}
 		domains[i] = number
 	}
