@@ -311,7 +311,7 @@ func (x *txn) drop(table string, row any) {
 }
 
 // tableEntry returns the entry as what changes tables.
-func (x *txn) tableEntry() memtable.Entry {
+func tableEntry(x *txn) memtable.Entry {
 	return memtable.Entry{Rows: x.rows, Index: x.index, Now: x.now, Put: x.put, Drop: x.drop}
 }
 
@@ -321,7 +321,7 @@ func note[T any](x *txn, kind Kind, key string, was, now *T) {
 }
 
 // notes returns what adds changes of a kind to the feed.
-func (x *txn) notes(kind Kind) func(key string, was, now any) {
+func notes(x *txn, kind Kind) func(key string, was, now any) {
 	return func(key string, was, now any) {
 		x.changes = append(x.changes, Change{Kind: kind, Key: key, Old: was, New: now, Type: x.event})
 	}

@@ -48,7 +48,7 @@ func distinctName(job *structs.Job, d *feasible.Distinct) string {
 // property returns the index of a level whose domains are the values of a target, to which it is added if need be.
 func (c *chooser) property(target string, known map[string]int, of *workflow.Gangs) int {
 	name := "property " + target // no level has such a name
-	return c.domains(name, known, of, func(n *world.NodeState) (string, bool) { return feasible.NodeResolver(n.Node)(target) })
+	return domains(c.nodes, name, known, of, func(n *world.NodeState) (string, bool) { return feasible.NodeResolver(n.Node)(target) })
 }
 
 // crowdedText says why instances that have to be distinct never have room.

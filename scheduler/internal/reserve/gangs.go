@@ -59,7 +59,7 @@ func (c *chooser) level(name string, known map[string]int, of *workflow.Gangs) i
 	if at < 0 {
 		name = structs.LevelNode
 	}
-	return c.domains(name, known, of, func(n *world.NodeState) (string, bool) {
+	return domains(c.nodes, name, known, of, func(n *world.NodeState) (string, bool) {
 		value := n.ID
 		if at >= 0 {
 			value = n.Node.Meta[c.w.SiteLevels()[at].Meta]
@@ -69,15 +69,15 @@ func (c *chooser) level(name string, known map[string]int, of *workflow.Gangs) i
 }
 
 // domains returns the index of a level by its name, to which it is added if need be: nodes with one value are one domain of it, and those without are in none.
-func (c *chooser) domains(name string, known map[string]int, of *workflow.Gangs, value func(*world.NodeState) (string, bool)) int {
+func domains(nodes []*world.NodeState, name string, known map[string]int, of *workflow.Gangs, value func(*world.NodeState) (string, bool)) int {
 	if i, is := known[name]; is {
 		return i
 	}
 	known[name] = len(of.Levels)
-	domains, numbers := make([]int, len(c.nodes)), map[string]int{}
-	for i, n := range c.nodes {
+	level, numbers := make([]int, len(nodes)), map[string]int{}
+	for i, n := range nodes {
 		v, found := value(n)
-		if domains[i] = -1; !found {
+		if level[i] = -1; !found {
 			continue
 		}
 		number, is := numbers[v]
@@ -85,9 +85,9 @@ func (c *chooser) domains(name string, known map[string]int, of *workflow.Gangs,
 			number = len(numbers)
 			numbers[v] = number
 		}
-		domains[i] = number
+		level[i] = number
 	}
-	of.Levels = append(of.Levels, domains)
+	of.Levels = append(of.Levels, level)
 	return known[name]
 }
 
