@@ -25,11 +25,11 @@ func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) err
 	}
 	return w.commit(index, at, event, seed, func(x *txn) error {
 		return projecttable.Edit{
-			Entry: tableEntry(x), Nodes: rows[structs.Node](x.rows, false, TableNodes, byID), Slots: configOf(x.rows).Slots,
+			Entry: tableEdit{x}.entry(), Nodes: rows[structs.Node](x.rows, false, TableNodes, byID), Slots: configOf(x.rows).Slots,
 			Reserved:   projects{x}.reserved,
 			CellOfSlot: func(t structs.SlotType) (*structs.CellClaim, error) { return scheduler.CellOfSlot(x.edit.World(), t) },
 			Admit:      func(was, now *structs.ProjectWeek) error { return claims{x}.edit().AdmitWeek(was, now) },
-			Note:       notes(x, KindProject),
+			Note:       tableEdit{x}.notes(KindProject),
 		}.Apply(payload)
 	})
 }

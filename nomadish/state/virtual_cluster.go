@@ -50,7 +50,7 @@ func (c claims) edit() claimtable.Edit {
 	x := c.x
 	config := configOf(x.rows)
 	return claimtable.Edit{
-		Entry: tableEntry(x), World: x.edit, Sites: config.SiteLevels(), Note: c.note,
+		Entry: tableEdit{x}.entry(), World: x.edit, Sites: config.SiteLevels(), Note: c.note,
 		Weeks:        rows[structs.ProjectWeek](x.rows, false, projecttable.Weeks, byID),
 		HasNamespace: func(name string) bool { return get[structs.Namespace](x.rows, TableNamespaces, byID, name) != nil },
 		Evaluate:     c.evaluate, EvaluatePerNode: c.evaluatePerNode,
@@ -70,7 +70,7 @@ func (c claims) note(table, key string, was, now any) {
 	if table == TableExchanges {
 		kind = KindExchange
 	}
-	notes(c.x, kind)(key, was, now)
+	tableEdit{c.x}.notes(kind)(key, was, now)
 }
 
 // evaluatePerNode makes evaluations of the system and sysbatch jobs of which something runs, or is being decided, so that no claim takes from it (semantics

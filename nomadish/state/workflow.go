@@ -31,10 +31,10 @@ type workflows struct{ x *txn }
 
 // edit returns the entry as what changes workflows.
 func (w workflows) edit() workflowtable.Edit {
-	x, entry := w.x, tableEntry(w.x)
+	x, entry := w.x, tableEdit{w.x}.entry()
 	entry.Put, entry.Drop = w.put, w.drop
 	return workflowtable.Edit{
-		Entry: entry, Register: w.register, Stop: w.stop, AnyJob: w.anyJob, Note: notes(x, KindWorkflow),
+		Entry: entry, Register: w.register, Stop: w.stop, AnyJob: w.anyJob, Note: tableEdit{x}.notes(KindWorkflow),
 		HasNamespace: func(name string) bool {
 			return name == structs.DefaultNamespace || get[structs.Namespace](x.rows, TableNamespaces, byID, name) != nil
 		},

@@ -310,20 +310,23 @@ func (x *txn) drop(table string, row any) {
 	x.tables.add(table)
 }
 
-// tableEntry returns the entry as what changes tables.
-func tableEntry(x *txn) memtable.Entry {
-	return memtable.Entry{Rows: x.rows, Index: x.index, Now: x.now, Put: x.put, Drop: x.drop}
-}
-
 // note adds a change to the feed. A nil pointer becomes a nil interface.
 func note[T any](x *txn, kind Kind, key string, was, now *T) {
 	x.changes = append(x.changes, Change{Kind: kind, Key: key, Old: memtable.OrNil(was), New: memtable.OrNil(now), Type: x.event})
 }
 
+// tableEdit is a txn as the packages of tables see it.
+type tableEdit struct{ x *txn }
+
+// entry returns the log entry.
+func (t tableEdit) entry() memtable.Entry {
+	return memtable.Entry{Rows: t.x.rows, Index: t.x.index, Now: t.x.now, Put: t.x.put, Drop: t.x.drop}
+}
+
 // notes returns what adds changes of a kind to the feed.
-func notes(x *txn, kind Kind) func(key string, was, now any) {
+func (t tableEdit) notes(kind Kind) func(key string, was, now any) {
 	return func(key string, was, now any) {
-		x.changes = append(x.changes, Change{Kind: kind, Key: key, Old: was, New: now, Type: x.event})
+		t.x.changes = append(t.x.changes, Change{Kind: kind, Key: key, Old: was, New: now, Type: t.x.event})
 	}
 }
 
