@@ -70,7 +70,7 @@ func (c claims) note(table, key string, was, now any) {
 	if table == TableExchanges {
 		kind = KindExchange
 	}
-	tableEdit{c.x}.notes(kind)(key, was, now)
+	tableEdit(c).notes(kind)(key, was, now)
 }
 
 // evaluatePerNode makes evaluations of the system and sysbatch jobs of which something runs, or is being decided, so that no claim takes from it (semantics

@@ -31,7 +31,7 @@ type workflows struct{ x *txn }
 
 // edit returns the entry as what changes workflows.
 func (w workflows) edit() workflowtable.Edit {
-	x, entry := w.x, tableEdit{w.x}.entry()
+	x, entry := w.x, tableEdit(w).entry()
 	entry.Put, entry.Drop = w.put, w.drop
 	return workflowtable.Edit{
 		Entry: entry, Register: w.register, Stop: w.stop, AnyJob: w.anyJob, Note: tableEdit{x}.notes(KindWorkflow),
