@@ -19,18 +19,16 @@ func evalList() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			job := fs.String("job", "", "only those of a `job`")
 			status := fs.String("status", "", "only those of a `status`: pending, blocked, complete, failed or canceled")
-			filter := fs.String("filter", "", "only those that match an `expression`")
-			perPage := fs.Int("per-page", 0, "at most `N`")
-			token := fs.String("page-token", "", "go on where the page before ended, by its `token`")
+			var l listFlags
+			l.flagsOf(fs, "only those that match an `expression`", "at most `N`")
 			verbose := fs.Bool("verbose", false, "print whole IDs")
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				stale(e)
-				if err := pageError(*perPage); err != nil {
+				if err := pageError(l.perPage); err != nil {
 					return e.usage("%v", err)
 				}
-				q := e.query()
-				q.Filter, q.PerPage, q.NextToken = *filter, *perPage, *token
+				q := l.query(e)
 				q.Params = map[string]string{}
 				if *job != "" {
 					q.Params["job"] = *job
@@ -42,22 +40,10 @@ func evalList() spec {
 				if err != nil {
 					return e.fail(err)
 				}
-				if done, code := e.formatted(evals); done {
-					return code
-				}
-				if len(evals) == 0 && *token != "" {
-					return e.fail(errNothingFollows(*token))
-				}
-				if len(evals) == 0 {
-					e.printf("No evals found\n")
-					return exitDone
-				}
-				slices.SortStableFunc(evals, func(a, b *structs.Evaluation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
-				ui.Table(e.out, evalRows(evals, *verbose))
-				if meta.NextToken != "" {
-					e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
-				}
-				return exitDone
+				return showPage(e, evals, meta, l.token, "No evals found", func(_ *env, evals []*structs.Evaluation) [][]string {
+					slices.SortStableFunc(evals, func(a, b *structs.Evaluation) int { return cmp.Compare(a.CreateIndex, b.CreateIndex) })
+					return evalRows(evals, *verbose)
+				})
 			}
 		},
 	}

@@ -39,29 +39,43 @@ func staleFlag(fs *flag.FlagSet) (requested func(e *env)) {
 type kind[T any] struct {
 	word     string // for messages
 	only     string // what alone it is found by, with its article; empty: by ID and name
-	list     func(q *api.Query) ([]T, error)
+	list     listOf[T]
 	id, name func(T) string
 	rows     func(all []T, verbose bool) [][]string // the table that lists them: its head, and one row for each
 	// namespace returns the namespace of one; nil: they have none.
 	namespace func(T) string
 }
 
+// byName is a kind of things that are found by their names alone.
+func byName[T any](word string, name func(T) string, list listOf[T], rows func([]T) [][]string) kind[T] {
+	return kind[T]{word: word, only: "a name", list: list, id: name, name: name, rows: func(all []T, _ bool) [][]string { return rows(all) }}
+}
+
+// oneOf finds the one thing that a command's only argument names.
+func oneOf[T any](ctx context.Context, e *env, k kind[T], args []string) (T, error) {
+	if len(args) != 1 {
+		var zero T
+		return zero, fmt.Errorf("one %s is needed, %d given", k.word, len(args))
+	}
+	return one(ctx, e, k, args[0])
+}
+
 // one finds the one thing whose ID starts with prefix, or that is named so. The error lists what was found if it is more than one.
-func one[T any](e *env, k kind[T], prefix string) (T, error) {
+func one[T any](ctx context.Context, e *env, k kind[T], prefix string) (T, error) {
 	var zero T
 	if prefix == "" {
 		return zero, fmt.Errorf("%s: its ID is missing", k.word)
 	}
 	q := e.query()
 	q.Prefix = prefix
-	found, err := k.list(q)
+	found, _, err := k.list(ctx, q)
 	if err != nil {
 		return zero, err
 	}
 	named := len(found) == 0
 	if named {
 		q.Prefix = ""
-		all, err := k.list(q)
+		all, _, err := k.list(ctx, q)
 		if err != nil {
 			return zero, err
 		}
@@ -81,9 +95,9 @@ func one[T any](e *env, k kind[T], prefix string) (T, error) {
 	switch len(found) {
 	case 0:
 		if k.only != "" {
-			return zero, fmt.Errorf("no %s has %s that starts with %q%s", k.word, k.only, prefix, k.elsewhere(e, prefix))
+			return zero, fmt.Errorf("no %s has %s that starts with %q%s", k.word, k.only, prefix, k.elsewhere(ctx, e, prefix))
 		}
-		return zero, fmt.Errorf("no %s is named %q or has an ID that starts so%s", k.word, prefix, k.elsewhere(e, prefix))
+		return zero, fmt.Errorf("no %s is named %q or has an ID that starts so%s", k.word, prefix, k.elsewhere(ctx, e, prefix))
 	case 1:
 		return found[0], nil
 	}
@@ -95,11 +109,11 @@ func one[T any](e *env, k kind[T], prefix string) (T, error) {
 }
 
 // elsewhere states in which other namespaces that the caller may read there is a thing with an ID that was not found, to follow that; "": in none.
-func (k kind[T]) elsewhere(e *env, id string) string {
+func (k kind[T]) elsewhere(ctx context.Context, e *env, id string) string {
 	if k.namespace == nil || e.namespace == structs.AllNamespaces {
 		return ""
 	}
-	found, err := k.list(&api.Query{Namespace: structs.AllNamespaces, Prefix: id})
+	found, _, err := k.list(ctx, &api.Query{Namespace: structs.AllNamespaces, Prefix: id})
 	if err != nil {
 		return ""
 	}
@@ -143,12 +157,9 @@ func (k kind[T]) table(found []T) string {
 }
 
 func (e *env) oneJob(ctx context.Context, prefix string) (*structs.JobListStub, error) {
-	return one(e, kind[*structs.JobListStub]{
-		word: "job",
-		list: func(q *api.Query) ([]*structs.JobListStub, error) {
-			jobs, _, err := e.client.Jobs().List(ctx, q)
-			return jobs, err
-		},
+	return one(ctx, e, kind[*structs.JobListStub]{
+		word:      "job",
+		list:      e.client.Jobs().List,
 		id:        func(j *structs.JobListStub) string { return j.ID },
 		name:      func(j *structs.JobListStub) string { return j.Name },
 		rows:      func(jobs []*structs.JobListStub, _ bool) [][]string { return jobRows(e, jobs) },
@@ -157,12 +168,9 @@ func (e *env) oneJob(ctx context.Context, prefix string) (*structs.JobListStub, 
 }
 
 func (e *env) oneAlloc(ctx context.Context, prefix string) (*structs.AllocListStub, error) {
-	return one(e, kind[*structs.AllocListStub]{
+	return one(ctx, e, kind[*structs.AllocListStub]{
 		word: "allocation",
-		list: func(q *api.Query) ([]*structs.AllocListStub, error) {
-			allocs, _, err := e.client.Allocations().List(ctx, q)
-			return allocs, err
-		},
+		list: e.client.Allocations().List,
 		id:   func(a *structs.AllocListStub) string { return a.ID },
 		name: func(a *structs.AllocListStub) string { return a.Name },
 		rows: func(allocs []*structs.AllocListStub, verbose bool) [][]string {
@@ -172,12 +180,9 @@ func (e *env) oneAlloc(ctx context.Context, prefix string) (*structs.AllocListSt
 }
 
 func (e *env) oneEval(ctx context.Context, prefix string) (*structs.Evaluation, error) {
-	return one(e, kind[*structs.Evaluation]{
+	return one(ctx, e, kind[*structs.Evaluation]{
 		word: "evaluation", only: "an ID",
-		list: func(q *api.Query) ([]*structs.Evaluation, error) {
-			evals, _, err := e.client.Evaluations().List(ctx, q)
-			return evals, err
-		},
+		list: e.client.Evaluations().List,
 		id:   func(v *structs.Evaluation) string { return v.ID },
 		name: func(v *structs.Evaluation) string { return v.ID }, // it has no other
 		rows: evalRows,
@@ -185,12 +190,9 @@ func (e *env) oneEval(ctx context.Context, prefix string) (*structs.Evaluation, 
 }
 
 func (e *env) oneNode(ctx context.Context, prefix string) (*structs.NodeListStub, error) {
-	return one(e, kind[*structs.NodeListStub]{
+	return one(ctx, e, kind[*structs.NodeListStub]{
 		word: "node",
-		list: func(q *api.Query) ([]*structs.NodeListStub, error) {
-			nodes, _, err := e.client.Nodes().List(ctx, q)
-			return nodes, err
-		},
+		list: e.client.Nodes().List,
 		id:   func(n *structs.NodeListStub) string { return n.ID },
 		name: func(n *structs.NodeListStub) string { return n.Name },
 		rows: func(nodes []*structs.NodeListStub, verbose bool) [][]string {
@@ -199,21 +201,9 @@ func (e *env) oneNode(ctx context.Context, prefix string) (*structs.NodeListStub
 	}, prefix)
 }
 
-// nodePool finds the node pool that is named, or the only one whose name begins so.
-func (e *env) nodePool(ctx context.Context, args []string) (*structs.NodePool, error) {
-	if len(args) != 1 {
-		return nil, fmt.Errorf("one node pool is needed, %d given", len(args))
-	}
-	name := func(p *structs.NodePool) string { return p.Name }
-	return one(e, kind[*structs.NodePool]{
-		word: "node pool", only: "a name",
-		list: func(q *api.Query) ([]*structs.NodePool, error) {
-			pools, _, err := e.client.NodePools().List(ctx, q)
-			return pools, err
-		},
-		id: name, name: name,
-		rows: func(pools []*structs.NodePool, _ bool) [][]string { return poolRows(pools) },
-	}, args[0])
+// nodePoolNamed finds the node pool that is named, or the only one whose name begins so.
+func nodePoolNamed(ctx context.Context, e *env, args []string) (*structs.NodePool, error) {
+	return oneOf(ctx, e, byName("node pool", func(p *structs.NodePool) string { return p.Name }, e.client.NodePools().List, poolRows), args)
 }
 
 // jobName takes a job's exact ID, or the only job that starts so.

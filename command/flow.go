@@ -5,7 +5,6 @@ import (
 	"flag"
 	"strings"
 
-	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -15,9 +14,7 @@ func flowList() spec {
 		usage:    "", example: "", output: true,
 		details: "A flow is a sequence of steps that several projects may share.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return pageOfAll(fs, "No flows", func(ctx context.Context, e *env, q *api.Query) ([]*structs.Flow, api.Meta, error) {
-				return e.client.Flows().List(ctx, q)
-			}, flowRows)
+			return pageOfAll(fs, "No flows", func(e *env) listOf[*structs.Flow] { return e.client.Flows().List }, flowRows)
 		},
 	}
 }
@@ -64,14 +61,7 @@ func flowDelete() spec {
 		takes:    "flow", usage: "<flow>", example: "chip",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			user := fs.String("user", "", editorUsage)
-			return func(ctx context.Context, e *env, args []string) int {
-				e.client = e.client.As(*user)
-				if err := e.client.Flows().Delete(ctx, args[0]); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Successfully deleted flow %q!\n", args[0])
-				return exitDone
-			}
+			return deleteNamed("flow", func(e *env) func(context.Context, string) error { return e.client.As(*user).Flows().Delete })
 		},
 	}
 }

@@ -101,9 +101,7 @@ func licenseList() spec {
 		details: "Used are the licenses of the instances that run. There are more used than there are where a count was lowered since. Free are those that any job may\n" +
 			"take now. Reserved are those of workflows, whether they use them, lend them, or neither: what idles of them is not free.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return pageOfAll(fs, "No licenses", func(ctx context.Context, e *env, q *api.Query) ([]*structs.LicenseStub, api.Meta, error) {
-				return e.client.Licenses().List(ctx, q)
-			}, licenseRows)
+			return pageOfAll(fs, "No licenses", func(e *env) listOf[*structs.LicenseStub] { return e.client.Licenses().List }, licenseRows)
 		},
 	}
 }
@@ -128,38 +126,17 @@ func licenseStatus() spec {
 			"reserved of it is used by their own instances, lent, idle, or lost: Lost, shown where there is any, is what there is not any more,\n" +
 			"as the count was lowered since.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			stale := staleFlag(fs)
-			return func(ctx context.Context, e *env, args []string) int {
-				stale(e)
-				l, err := licenseNamed(ctx, e, args)
-				if err != nil {
-					return e.fail(err)
-				}
-				if done, code := e.formatted(l); done {
-					return code
-				}
+			return showOne(fs, licenseNamed, func(e *env, l *structs.LicenseStatus) error {
 				showLicense(&e.printer, l)
-				return exitDone
-			}
+				return nil
+			})
 		},
 	}
 }
 
 // licenseNamed takes a license by its name or a prefix of it.
 func licenseNamed(ctx context.Context, e *env, args []string) (*structs.LicenseStatus, error) {
-	if len(args) != 1 {
-		return nil, fmt.Errorf("one license is needed, %d given", len(args))
-	}
-	name := func(l *structs.LicenseStub) string { return l.Name }
-	l, err := one(e, kind[*structs.LicenseStub]{
-		word: "license", only: "a name",
-		list: func(q *api.Query) ([]*structs.LicenseStub, error) {
-			list, _, err := e.client.Licenses().List(ctx, q)
-			return list, err
-		},
-		id: name, name: name,
-		rows: func(list []*structs.LicenseStub, _ bool) [][]string { return licenseRows(list) },
-	}, args[0])
+	l, err := oneOf(ctx, e, byName("license", func(l *structs.LicenseStub) string { return l.Name }, e.client.Licenses().List, licenseRows), args)
 	if err != nil {
 		return nil, err
 	}

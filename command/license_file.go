@@ -40,17 +40,7 @@ func readLicenses(stdin io.Reader, path string, isJSON bool) (*licenseFile, erro
 	if err := read(src); err != nil {
 		return nil, otherLanguage(path, src, isJSON, err)
 	}
-	seen := map[string]bool{}
-	for _, l := range f.licenses {
-		if err := l.Validate(); err != nil {
-			return nil, f.placed(l, err)
-		}
-		if seen[l.Name] {
-			return nil, f.placed(l, fmt.Errorf("the file states the license %q twice", l.Name))
-		}
-		seen[l.Name] = true
-	}
-	return f, nil
+	return f, checkEach(f.licenses, "license", func(l *structs.License) string { return l.Name }, f.placed)
 }
 
 // readHCL reads license "NAME" { … }, the only block of a file.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -17,9 +16,7 @@ func namespaceList() spec {
 		usage:    "", example: "-filter 'Meta.owner == \"sre\"'", output: true,
 		details: "The namespace \"default\" always exists.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return pageOfAll(fs, "No namespaces", func(ctx context.Context, e *env, q *api.Query) ([]*structs.Namespace, api.Meta, error) {
-				return e.client.Namespaces().List(ctx, q)
-			}, namespaceRows)
+			return pageOfAll(fs, "No namespaces", func(e *env) listOf[*structs.Namespace] { return e.client.Namespaces().List }, namespaceRows)
 		},
 	}
 }
@@ -34,39 +31,8 @@ func namespaceRows(namespaces []*structs.Namespace) [][]string {
 }
 
 // namespaceNamed takes a namespace by its name or a prefix of it.
-func (e *env) namespaceNamed(ctx context.Context, args []string) (*structs.Namespace, error) {
-	if len(args) != 1 {
-		return nil, fmt.Errorf("one namespace is needed, %d given", len(args))
-	}
-	name := func(n *structs.Namespace) string { return n.Name }
-	return one(e, kind[*structs.Namespace]{
-		word: "namespace", only: "a name",
-		list: func(q *api.Query) ([]*structs.Namespace, error) {
-			list, _, err := e.client.Namespaces().List(ctx, q)
-			return list, err
-		},
-		id: name, name: name,
-		rows: func(list []*structs.Namespace, _ bool) [][]string { return namespaceRows(list) },
-	}, args[0])
-}
-
-// readNamespaceBy is a command that reads the namespace which its argument names, and prints it with show.
-func readNamespaceBy(fs *flag.FlagSet, show func(e *env, n *structs.Namespace) error) func(context.Context, *env, []string) int {
-	stale := staleFlag(fs)
-	return func(ctx context.Context, e *env, args []string) int {
-		stale(e)
-		n, err := e.namespaceNamed(ctx, args)
-		if err != nil {
-			return e.fail(err)
-		}
-		if done, code := e.formatted(n); done {
-			return code
-		}
-		if err := show(e, n); err != nil {
-			return e.fail(err)
-		}
-		return exitDone
-	}
+func namespaceNamed(ctx context.Context, e *env, args []string) (*structs.Namespace, error) {
+	return oneOf(ctx, e, byName("namespace", func(n *structs.Namespace) string { return n.Name }, e.client.Namespaces().List, namespaceRows), args)
 }
 
 func namespaceStatus() spec {
@@ -75,7 +41,7 @@ func namespaceStatus() spec {
 		usage:    "<namespace>", example: "team-a", output: true,
 		details: "The namespace is given by its name or a prefix of it.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return readNamespaceBy(fs, showNamespace)
+			return showOne(fs, namespaceNamed, showNamespace)
 		},
 	}
 }
@@ -110,7 +76,7 @@ func namespaceInspect() spec {
 		usage:    "<namespace>", example: "team-a", output: true,
 		details: "The namespace is given by its name or a prefix of it.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return readNamespaceBy(fs, func(e *env, n *structs.Namespace) error { return ui.JSON(e.out, n) })
+			return showOne(fs, namespaceNamed, func(e *env, n *structs.Namespace) error { return ui.JSON(e.out, n) })
 		},
 	}
 }
@@ -121,13 +87,7 @@ func namespaceDelete() spec {
 		takes:    "namespace", usage: "<namespace>", example: "team-a",
 		details: "All jobs in the namespace must have ended. The namespace \"default\" cannot be deleted.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
-			return func(ctx context.Context, e *env, args []string) int {
-				if err := e.client.Namespaces().Delete(ctx, args[0]); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Successfully deleted namespace %q!\n", args[0])
-				return exitDone
-			}
+			return deleteNamed("namespace", func(e *env) func(context.Context, string) error { return e.client.Namespaces().Delete })
 		},
 	}
 }

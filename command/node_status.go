@@ -137,9 +137,7 @@ func listNodes(ctx context.Context, e *env, o nodeStatusOptions) int {
 			e.printf("\n%s takes no new work: %s\n", n.Name, n.StatusDescription)
 		}
 	}
-	if meta.NextToken != "" {
-		e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
-	}
+	e.more(meta)
 	return exitDone
 }
 

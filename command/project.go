@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/examples"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
@@ -21,9 +20,7 @@ func projectList() spec {
 		synopsis: "List the projects",
 		usage:    "", example: "-filter 'Flow == \"chip\"'", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return pageOfAll(fs, "No projects", func(ctx context.Context, e *env, q *api.Query) ([]*structs.ProjectStatus, api.Meta, error) {
-				return e.client.Projects().List(ctx, q)
-			}, projectRows)
+			return pageOfAll(fs, "No projects", func(e *env) listOf[*structs.ProjectStatus] { return e.client.Projects().List }, projectRows)
 		},
 	}
 }
@@ -61,20 +58,7 @@ type projectReader struct{ e *env }
 
 // named returns the project that a command's argument names: by its name or a prefix of it.
 func (r projectReader) named(ctx context.Context, args []string) (*structs.ProjectStatus, error) {
-	e := r.e
-	if len(args) != 1 {
-		return nil, fmt.Errorf("one project is needed, %d given", len(args))
-	}
-	name := func(p *structs.ProjectStatus) string { return p.Name }
-	return one(e, kind[*structs.ProjectStatus]{
-		word: "project", only: "a name",
-		list: func(q *api.Query) ([]*structs.ProjectStatus, error) {
-			list, _, err := e.client.Projects().List(ctx, q)
-			return list, err
-		},
-		id: name, name: name,
-		rows: func(list []*structs.ProjectStatus, _ bool) [][]string { return projectRows(list) },
-	}, args[0])
+	return oneOf(ctx, r.e, byName("project", func(p *structs.ProjectStatus) string { return p.Name }, r.e.client.Projects().List, projectRows), args)
 }
 
 func projectStatus() spec {

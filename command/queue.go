@@ -25,18 +25,17 @@ func queueCmd() spec {
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			pool := fs.String("node-pool", "", "only the queue of a node `pool`")
 			job := fs.String("job", "", "only jobs whose ID begins with a `prefix`")
-			filter := fs.String("filter", "", "only those that match an `expression`")
-			perPage := fs.Int("per-page", 0, "at most `N`; not given: all")
-			token := fs.String("page-token", "", "go on where the page before ended, by its `token`")
+			var l listFlags
+			l.flagsOf(fs, "only those that match an `expression`", "at most `N`; not given: all")
 			verbose := fs.Bool("verbose", false, "print whole IDs, and what the priority is made of")
 			stale := staleFlag(fs)
 			return func(ctx context.Context, e *env, args []string) int {
 				stale(e)
-				if err := pageError(*perPage); err != nil {
+				if err := pageError(l.perPage); err != nil {
 					return e.usage("%v", err)
 				}
-				q := e.query()
-				q.Filter, q.Prefix, q.PerPage, q.NextToken = *filter, *job, *perPage, *token
+				q := l.query(e)
+				q.Prefix = *job
 				entries, meta, err := queuePages(ctx, e, *pool, q)
 				if err != nil {
 					return e.fail(err)
@@ -50,20 +49,18 @@ func queueCmd() spec {
 					}
 				}
 				switch {
-				case len(entries) == 0 && *token != "":
-					return e.fail(errNothingFollows(*token))
+				case len(entries) == 0 && l.token != "":
+					return e.fail(errNothingFollows(l.token))
 				case len(entries) > 0:
 					ui.Table(e.out, queueRows(entries, e.namespace == structs.AllNamespaces, *verbose, e.now()))
 					printForecastOf(&e.printer, entries, e.now())
 				default:
 					printNothingWaits(ctx, e, *pool, q)
 				}
-				if *token+q.Filter+q.Prefix == "" {
+				if l.token+q.Filter+q.Prefix == "" {
 					printWaitingWorkflows(ctx, e, *pool)
 				}
-				if meta.NextToken != "" {
-					e.printf("\nThere are more; go on with -page-token %s\n", meta.NextToken)
-				}
+				e.more(meta)
 				return exitDone
 			}
 		},

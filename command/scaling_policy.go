@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -75,12 +74,9 @@ func scalingPolicyInfo() spec {
 			fs.Bool("verbose", false, "accepted as elsewhere: IDs are always whole")
 			return func(ctx context.Context, e *env, args []string) int {
 				e.namespace = structs.AllNamespaces // an ID is of one namespace alone
-				stub, err := one(e, kind[*structs.ScalingPolicyListStub]{
+				stub, err := one(ctx, e, kind[*structs.ScalingPolicyListStub]{
 					word: "scaling policy",
-					list: func(q *api.Query) ([]*structs.ScalingPolicyListStub, error) {
-						policies, _, err := e.client.Scaling().ListPolicies(ctx, q)
-						return policies, err
-					},
+					list: e.client.Scaling().ListPolicies,
 					id:   func(p *structs.ScalingPolicyListStub) string { return p.ID },
 					name: func(p *structs.ScalingPolicyListStub) string { return scalingTarget(p.Target) },
 					rows: func(p []*structs.ScalingPolicyListStub, _ bool) [][]string { return scalingPolicyRows(p) },

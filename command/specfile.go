@@ -78,6 +78,21 @@ func (s specBlocks) read(path string, src []byte) ([]*hclsyntax.Block, *hclfile.
 	return blocks, hclfile.NewDecoder(file, scope), problems.Err()
 }
 
+// checkEach returns the first error about what a file states, in its place: none may be invalid, and no two have one name. what describes one.
+func checkEach[T interface{ Validate() error }](all []T, what string, name func(T) string, placed func(T, error) error) error {
+	seen := map[string]bool{}
+	for _, it := range all {
+		if err := it.Validate(); err != nil {
+			return placed(it, err)
+		}
+		if seen[name(it)] {
+			return placed(it, fmt.Errorf("the file states the %s %q twice", what, name(it)))
+		}
+		seen[name(it)] = true
+	}
+	return nil
+}
+
 // readJSONList reads one value, or a list of some, with none of them null. what describes one.
 func readJSONList[T any](path string, src []byte, what string, known []string) ([]*T, error) {
 	list := []*T{new(T)}

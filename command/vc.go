@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/examples"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
@@ -25,9 +24,9 @@ func vcList() spec {
 			"and those that the hardware cannot hold at present are doomed. Lent are the devices of bound cells that others use.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
 			var now time.Time
-			return pageOfAll(fs, "No virtual clusters", func(ctx context.Context, e *env, q *api.Query) ([]*structs.VirtualClusterStatus, api.Meta, error) {
+			return pageOfAll(fs, "No virtual clusters", func(e *env) listOf[*structs.VirtualClusterStatus] {
 				now = e.now()
-				return e.client.VirtualClusters().List(ctx, q)
+				return e.client.VirtualClusters().List
 			}, func(list []*structs.VirtualClusterStatus) [][]string { return vcRows(list, now) })
 		},
 	}
@@ -113,13 +112,7 @@ func vcDelete() spec {
 		details: "The namespace then owns nothing. It stays, and so do its jobs. Nothing of the virtual cluster may be in guaranteed use: to take\n" +
 			"the cells of running jobs, apply a file without cells first; the jobs run on as opportunistic ones.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
-			return func(ctx context.Context, e *env, args []string) int {
-				if err := e.client.VirtualClusters().Delete(ctx, args[0]); err != nil {
-					return e.fail(err)
-				}
-				e.printf("Successfully deleted virtual cluster %q!\n", args[0])
-				return exitDone
-			}
+			return deleteNamed("virtual cluster", func(e *env) func(context.Context, string) error { return e.client.VirtualClusters().Delete })
 		},
 	}
 }

@@ -79,9 +79,7 @@ func vcExchanges() spec {
 		details: "Below the offers and bids stand the exchanges that were settled and whose cells have not returned yet, unless -json, -t or a flag\n" +
 			"chooses some of the offers and bids.",
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			list := pageOfAll(fs, "No offers and bids", func(ctx context.Context, e *env, q *api.Query) ([]*structs.Exchange, api.Meta, error) {
-				return e.client.Exchanges().List(ctx, q)
-			}, func(list []*structs.Exchange) [][]string { return exchangeRows(list, false) })
+			list := pageOfAll(fs, "No offers and bids", func(e *env) listOf[*structs.Exchange] { return e.client.Exchanges().List }, func(list []*structs.Exchange) [][]string { return exchangeRows(list, false) })
 			return func(ctx context.Context, e *env, args []string) int {
 				code := list(ctx, e, args)
 				chosen := false
@@ -195,11 +193,11 @@ func vcWithdraw() spec {
 					return e.usage("one offer or bid is needed, %d given", len(args))
 				}
 				id := func(x *structs.Exchange) string { return x.ID }
-				x, err := one(e, kind[*structs.Exchange]{
+				x, err := one(ctx, e, kind[*structs.Exchange]{
 					word: "exchange", only: "an ID",
-					list: func(q *api.Query) ([]*structs.Exchange, error) {
-						all, _, err := e.client.Exchanges().List(ctx, nil)
-						return slices.DeleteFunc(all, func(x *structs.Exchange) bool { return !strings.HasPrefix(x.ID, q.Prefix) }), err
+					list: func(ctx context.Context, q *api.Query) ([]*structs.Exchange, api.Meta, error) {
+						all, meta, err := e.client.Exchanges().List(ctx, nil)
+						return slices.DeleteFunc(all, func(x *structs.Exchange) bool { return !strings.HasPrefix(x.ID, q.Prefix) }), meta, err
 					},
 					id: id, name: id, rows: exchangeRows,
 				}, args[0])

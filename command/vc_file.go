@@ -32,17 +32,7 @@ func readVirtualClusters(stdin io.Reader, path string, isJSON bool) (*virtualClu
 	if err := read(src); err != nil {
 		return nil, otherLanguage(path, src, isJSON, err)
 	}
-	seen := map[string]bool{}
-	for _, vc := range f.clusters {
-		if err := vc.Validate(); err != nil {
-			return nil, f.placed(vc, err)
-		}
-		if seen[vc.Name] {
-			return nil, f.placed(vc, fmt.Errorf("the file states the virtual cluster %q twice", vc.Name))
-		}
-		seen[vc.Name] = true
-	}
-	return f, nil
+	return f, checkEach(f.clusters, "virtual cluster", func(vc *structs.VirtualCluster) string { return vc.Name }, f.placed)
 }
 
 // readHCL reads virtual_cluster "NAMESPACE" { … }, the only block of a file.

@@ -32,16 +32,8 @@ func (r *vcReader) named(ctx context.Context, args []string) (*structs.VirtualCl
 	if err == nil || !api.IsNotFound(err) {
 		return vc, err
 	}
-	name := func(vc *structs.VirtualClusterStatus) string { return vc.Name }
-	found, err := one(r.e, kind[*structs.VirtualClusterStatus]{
-		word: "virtual cluster", only: "a name",
-		list: func(q *api.Query) ([]*structs.VirtualClusterStatus, error) {
-			list, _, err := r.e.client.VirtualClusters().List(ctx, q)
-			return list, err
-		},
-		id: name, name: name,
-		rows: func(list []*structs.VirtualClusterStatus, _ bool) [][]string { return vcRows(list, r.e.now()) },
-	}, args[0])
+	found, err := one(ctx, r.e, byName("virtual cluster", func(vc *structs.VirtualClusterStatus) string { return vc.Name }, r.e.client.VirtualClusters().List,
+		func(list []*structs.VirtualClusterStatus) [][]string { return vcRows(list, r.e.now()) }), args[0])
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/command/ui"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -21,9 +20,7 @@ func workflowList() spec {
 		synopsis: "List the workflows",
 		usage:    "", example: "-filter 'State == \"running\"'", output: true,
 		setup: func(fs *flag.FlagSet) func(context.Context, *env, []string) int {
-			return pageOfAll(fs, "No workflows", func(ctx context.Context, e *env, q *api.Query) ([]*structs.WorkflowStub, api.Meta, error) {
-				return e.client.Workflows().List(ctx, q)
-			}, workflowRows)
+			return pageOfAll(fs, "No workflows", func(e *env) listOf[*structs.WorkflowStub] { return e.client.Workflows().List }, workflowRows)
 		},
 	}
 }
@@ -45,17 +42,9 @@ type workflowReader struct{ e *env }
 // named returns the name of the workflow that a command's argument names: by its name or a prefix of it.
 func (r workflowReader) named(ctx context.Context, name string) (string, error) {
 	e := r.e
-	is := func(w *structs.WorkflowStub) string { return w.ID }
-	w, err := one(e, kind[*structs.WorkflowStub]{
-		word: "workflow", only: "a name",
-		list: func(q *api.Query) ([]*structs.WorkflowStub, error) {
-			list, _, err := e.client.Workflows().List(ctx, q)
-			return list, err
-		},
-		id: is, name: is,
-		rows:      func(list []*structs.WorkflowStub, _ bool) [][]string { return workflowRows(list) },
-		namespace: func(w *structs.WorkflowStub) string { return w.Namespace },
-	}, name)
+	k := byName("workflow", func(w *structs.WorkflowStub) string { return w.ID }, e.client.Workflows().List, workflowRows)
+	k.namespace = func(w *structs.WorkflowStub) string { return w.Namespace }
+	w, err := one(ctx, e, k, name)
 	if err != nil {
 		return "", err
 	}

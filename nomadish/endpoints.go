@@ -42,7 +42,8 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		Store: s.store, Leadership: &leadership{Node: s.raft, leading: s.leader.leading}, Cluster: servers, Gossip: s.gossip,
 		Bootstrap: s.bootstrapper, Pool: s.pool, Regions: s.regions, Far: s.far, Logger: s.logger,
 	})
-	nodes := nodeendpoint.Deps{Router: router, Applier: s.raft, Heartbeats: s.leader.heartbeats, NewID: NewID, Now: time.Now, Logger: s.logger}
+	parts := rpc.Parts{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}
+	nodes := nodeendpoint.Deps{Parts: parts, Heartbeats: s.leader.heartbeats, Logger: s.logger}
 	clients := client.Deps{Router: router, Heartbeats: s.leader.heartbeats, Agent: cfg.Agent}
 	if s.clients != nil {
 		nodes.Gossip, clients.Gossip = s.clients, s.clients
@@ -55,8 +56,8 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 	limits, users := cfg.Nodes, identity.New(cfg.Identity)
 	limits.Datacenter = cfg.Datacenter
 	rpc.Register(s.mux,
-		job.New(cfg.Jobs, job.Deps{Router: router, Applier: s.raft, Self: s.mux.Local, Typical: s.typicals.For, Forecast: s.forecasts.IfRegistered, NewID: NewID, Now: time.Now, Identity: users}),
-		alloc.New(alloc.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
+		job.New(cfg.Jobs, job.Deps{Parts: parts, Self: s.mux.Local, Typical: s.typicals.For, Forecast: s.forecasts.IfRegistered, Identity: users}),
+		alloc.New(parts),
 		s.endpoints.evals,
 		nodeendpoint.New(limits, nodes),
 		s.endpoints.clients,
@@ -66,14 +67,14 @@ func (s *Server) openEndpoints(servers *membership.RaftServers) {
 		}),
 		operator.New(operator.Deps{Router: router, Applier: s.raft, Collector: s.leader.collector, Raft: servers, PeerReconciler: s.leader.peerReconciler, Now: time.Now}),
 		snapshot.New(snapshot.Deps{Router: router, State: &snapshots{s.raft, s.leader}, Spool: s.spool, NewID: NewID, Now: time.Now, Logger: s.logger, Version: cfg.Version}),
-		namespace.New(namespace.Deps{Router: router, Applier: s.raft, Now: time.Now}),
-		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now}),
-		project.New(project.Deps{Router: router, Applier: s.raft, NewID: NewID, Now: time.Now, Identity: users}),
+		namespace.New(parts),
+		virtualcluster.New(parts),
+		project.New(project.Deps{Parts: parts, Identity: users}),
 		workflowendpoint.New(workflowendpoint.Deps{
-			Router: router, Applier: s.raft, Self: s.mux.Local, NewID: NewID, Now: time.Now, Identity: users, Forecasts: s.forecasts,
+			Parts: parts, Self: s.mux.Local, Identity: users, Forecasts: s.forecasts,
 			DefaultPriority: cfg.Jobs.DefaultPriority, MaxPriority: cfg.Jobs.MaxPriority,
 		}),
-		license.New(license.Deps{Router: router, Applier: s.raft, Now: time.Now}),
+		license.New(parts),
 		view.New(view.Deps{Router: router, Typical: s.typicals.For, Forecasts: s.forecasts, Now: time.Now}),
 		whatifendpoint.New(whatifendpoint.Deps{
 			Router: router, Now: time.Now, Rules: whatif.Rules{Region: conf.Region, Jobs: cfg.Jobs, Nodes: limits, Identity: users, Cluster: servers},

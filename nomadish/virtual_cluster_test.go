@@ -195,11 +195,12 @@ func (s *virtualServer) endpoints(l *virtualLife) *wire.Mux {
 		Store: l.store, Leadership: &leadership{Node: l.Node, leading: l.leader.leading}, Pool: others, Logger: s.cfg.Logger,
 		Cluster: oneVersion{},
 	})
+	parts := rpc.Parts{Router: router, Applier: l.Node, NewID: NewID, Now: time.Now}
 	rpc.Register(mux,
-		job.New(job.Config{}, job.Deps{Router: router, Applier: l.Node, NewID: NewID, Now: time.Now}),
+		job.New(job.Config{}, job.Deps{Parts: parts}),
 		eval.New(eval.Deps{Router: router, Applier: l.Node, Broker: l.leader.broker, Plans: l.leader.plans, Now: time.Now, Logger: s.cfg.Logger}),
-		namespace.New(namespace.Deps{Router: router, Applier: l.Node, Now: time.Now}),
-		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: l.Node, NewID: NewID, Now: time.Now}),
+		namespace.New(parts),
+		virtualcluster.New(parts),
 	)
 	return mux
 }

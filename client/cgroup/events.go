@@ -29,10 +29,10 @@ func (s *System) Events(g *Group) Events {
 	case "":
 	case g.Unified:
 		data, _ := s.files.ReadFile(filepath.Join(g.Memory, "memory.events"))
-		e.OOMKills, e.AtMemoryLimit = countOf(data, "oom_kill"), countOf(data, "oom") > 0
+		e.OOMKills, e.AtMemoryLimit = CountOf(data, "oom_kill"), CountOf(data, "oom") > 0
 	default:
 		data, _ := s.files.ReadFile(filepath.Join(g.Memory, "memory.oom_control"))
-		e.OOMKills = countOf(data, "oom_kill")
+		e.OOMKills = CountOf(data, "oom_kill")
 		// How often the limit was met (memory.failcnt) is not counted by all kernels; how much was used is.
 		data, _ = s.files.ReadFile(filepath.Join(g.Memory, "memory.max_usage_in_bytes"))
 		most, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
@@ -40,7 +40,7 @@ func (s *System) Events(g *Group) Events {
 	}
 	if g.Pids != "" {
 		data, _ := s.files.ReadFile(filepath.Join(g.Pids, "pids.events"))
-		e.PidsRefused = countOf(data, "max")
+		e.PidsRefused = CountOf(data, "max")
 	}
 	return e
 }
@@ -63,8 +63,8 @@ func (g *Group) Text(e Events) string {
 // memoryStep is more than the kernel takes at once for a group: so close below its limit one may be refused memory.
 const memoryStep = 1 << 20
 
-// countOf reads a number out of lines of "name number", 0 if there is none.
-func countOf(data []byte, name string) uint64 {
+// CountOf reads a number out of lines of "name number", 0 if there is none.
+func CountOf(data []byte, name string) uint64 {
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
 		if len(f) == 2 && f[0] == name {

@@ -222,20 +222,6 @@ func measure(procs []procStat, main int, now time.Time) (Stats, bool) {
 	return s, len(s.Pids) > 0 && s.Pids[0] == main
 }
 
-// countOf reads a number out of lines of "name number", 0 if there is none.
-func countOf(data []byte, name string) uint64 {
-	for line := range strings.Lines(string(data)) {
-		f := strings.Fields(line)
-		if len(f) == 2 && f[0] == name {
-			n, err := strconv.ParseUint(f[1], 10, 64)
-			if err == nil {
-				return n
-			}
-		}
-	}
-	return 0
-}
-
 // childOf takes the child's pid out of the result of waitid(2). The kernel puts a
 // union after three ints, aligned to a pointer; the pid comes first in it.
 func childOf(info *unix.Siginfo) int {

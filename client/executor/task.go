@@ -302,13 +302,13 @@ func exitOf(ws unix.WaitStatus, now time.Time) *Exit {
 }
 
 // oomKilled reports whether the kernel killed in a cgroup for want of memory.
-func oomKilled(cgroup string) bool {
-	if cgroup == "" {
+func oomKilled(group string) bool {
+	if group == "" {
 		return false
 	}
-	data, err := os.ReadFile(cgroup + "/memory.events")
+	data, err := os.ReadFile(group + "/memory.events")
 	if err != nil {
 		return false
 	}
-	return countOf(data, "oom_kill") > 0
+	return cgroup.CountOf(data, "oom_kill") > 0
 }

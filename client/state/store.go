@@ -117,59 +117,48 @@ func (s *Store) prepare() error {
 
 // Node reads who the node is; empty if that was never set.
 func (s *Store) Node() (Node, error) {
-	var n Node
-	err := s.db.View(func(tx *bolt.Tx) error {
-		v := tx.Bucket(bucketMeta).Get(keyNode)
-		if v == nil {
-			return nil
-		}
-		return codec.Decode(v, &n)
-	})
-	if err != nil {
-		return Node{}, fmt.Errorf("client state: node: %w", err)
-	}
-	return n, nil
+	return get[Node](s, keyNode, "node")
 }
 
 // SetNode keeps who the node is; it is durable when SetNode returns.
-func (s *Store) SetNode(n Node) error {
-	raw, err := codec.Encode(n)
-	if err != nil {
-		return err
-	}
-	err = s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyNode, raw) })
-	if err != nil {
-		return fmt.Errorf("client state: node: %w", err)
-	}
-	return nil
-}
+func (s *Store) SetNode(n Node) error { return s.set(keyNode, n, "node") }
 
 // Meta reads the metadata that were set while the node ran; nil if that never was.
 func (s *Store) Meta() (map[string]*string, error) {
-	var m map[string]*string
-	err := s.db.View(func(tx *bolt.Tx) error {
-		v := tx.Bucket(bucketMeta).Get(keyDynamic)
-		if v == nil {
-			return nil
-		}
-		return codec.Decode(v, &m)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("client state: metadata of the node: %w", err)
-	}
-	return m, nil
+	return get[map[string]*string](s, keyDynamic, "metadata of the node")
 }
 
 // SetMeta keeps the metadata that were set while the node ran, a nil value for a name that is unset; they are durable when SetMeta
 // returns.
 func (s *Store) SetMeta(m map[string]*string) error {
-	raw, err := codec.Encode(m)
+	return s.set(keyDynamic, m, "metadata of the node")
+}
+
+// get reads what a key of the node has; the zero value if that was never set. what describes it.
+func get[T any](s *Store, key []byte, what string) (T, error) {
+	var v, none T
+	err := s.db.View(func(tx *bolt.Tx) error {
+		raw := tx.Bucket(bucketMeta).Get(key)
+		if raw == nil {
+			return nil
+		}
+		return codec.Decode(raw, &v)
+	})
+	if err != nil {
+		return none, fmt.Errorf("client state: %s: %w", what, err)
+	}
+	return v, nil
+}
+
+// set keeps what a key of the node has. what describes it.
+func (s *Store) set(key []byte, v any, what string) error {
+	raw, err := codec.Encode(v)
 	if err != nil {
 		return err
 	}
-	err = s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(keyDynamic, raw) })
+	err = s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(key, raw) })
 	if err != nil {
-		return fmt.Errorf("client state: metadata of the node: %w", err)
+		return fmt.Errorf("client state: %s: %w", what, err)
 	}
 	return nil
 }

@@ -237,12 +237,7 @@ func (d *drawing) device(m *structs.DeviceView, x, y int) {
 // colour returns the class of a job's colour.
 func (d *drawing) colour(u *structs.DeviceUsage) string {
 	job := u.Namespace + "/" + u.JobID
-	at := slices.Index(d.jobs, job)
-	if at < 0 {
-		at = len(d.jobs)
-		d.jobs = append(d.jobs, job)
-	}
-	return fmt.Sprintf("c%d", at%colours)
+	return fmt.Sprintf("c%d", numberOf(&d.jobs, job)%colours)
 }
 
 // of reports whether a device is used by a job of the workflow that has reserved it.
@@ -254,12 +249,17 @@ func of(u *structs.DeviceUsage, by *structs.ReservedPart) bool {
 // frame returns the class of the colour of a workflow's frames.
 func (d *drawing) frame(by *structs.ReservedPart) string {
 	flow := by.Namespace + "/" + by.Workflow
-	at := slices.Index(d.flows, flow)
+	return fmt.Sprintf("f%d", numberOf(&d.flows, flow)%frames)
+}
+
+// numberOf returns the index of a name in a list, to which it is added if need be.
+func numberOf(list *[]string, name string) int {
+	at := slices.Index(*list, name)
 	if at < 0 {
-		at = len(d.flows)
-		d.flows = append(d.flows, flow)
+		at = len(*list)
+		*list = append(*list, name)
 	}
-	return fmt.Sprintf("f%d", at%frames)
+	return at
 }
 
 // flowText names a workflow, without the default namespace.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +85,21 @@ func TryOutput(a *Agent, code int, line string, parts ...string) error {
 func WaitOutput(t testing.TB, a *Agent, line string, parts ...string) {
 	t.Helper()
 	Within(t, 20*time.Second, line, func(context.Context) error { return TryOutput(a, 0, line, parts...) })
+}
+
+// Get requests a path by GET, until ctx or the test ends. It returns the status of the answer and its body.
+func (a *Agent) Get(ctx context.Context, path string) (status int, body io.Reader) {
+	a.T.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.HTTP+path, http.NoBody)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	a.T.Cleanup(func() { _ = resp.Body.Close() })
+	return resp.StatusCode, resp.Body
 }
 
 // HTTPStatus returns the HTTP status of an error that is an answer; 0: it is none.

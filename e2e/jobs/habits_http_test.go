@@ -186,16 +186,8 @@ func TestHabitsEvents(t *testing.T) {
 	a := harness.StartDev(t, "")
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Scaled(30*time.Second))
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.HTTP+"/v1/event/stream?topic=Node&index=0", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // read only
-	lines := bufio.NewScanner(resp.Body)
+	_, events := a.Get(ctx, "/v1/event/stream?topic=Node&index=0")
+	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 1<<20)
 	if !lines.Scan() || lines.Text() != "{}" {
 		t.Fatalf("the first line is %q, %v", lines.Text(), lines.Err())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"sync"
 	"testing"
@@ -86,20 +85,7 @@ func newGangWatch(mins map[string]int) *gangWatch {
 func watchGangs(t *testing.T, a *harness.Agent, mins map[string]int) *gangWatch {
 	t.Helper()
 	w := newGangWatch(mins)
-	ctx, cancel := context.WithCancel(t.Context())
-	body, err := a.API.Raw(ctx, "/v1/event/stream?topic=Allocation&index=1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.read(body)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		_ = body.Close()
-		<-done
+	streamAllocs(t, a, w.read, func() {
 		for _, text := range w.wrong {
 			t.Error(text)
 		}
@@ -107,29 +93,54 @@ func watchGangs(t *testing.T, a *harness.Agent, mins map[string]int) *gangWatch 
 	return w
 }
 
-func (w *gangWatch) read(body io.Reader) {
-	dec := json.NewDecoder(body)
-	for {
-		var line struct {
-			Index  uint64
-			Events []struct{ Payload struct{ Allocation *watched } }
-		}
-		err := dec.Decode(&line)
-		w.mu.Lock()
-		if err != nil {
-			w.err = err
-			w.mu.Unlock()
-			return
-		}
-		if line.Index > 0 { // no heartbeat
-			var changed []*watched
+// streamAllocs calls read for each commit that changes allocations, from the first, and with the error that ends the stream. That is when the test ends;
+// then it calls end.
+func streamAllocs[A any](t *testing.T, a *harness.Agent, read func(index uint64, changed []*A, err error), end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	body, err := a.API.Raw(ctx, "/v1/event/stream?topic=Allocation&index=1", nil)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for dec := json.NewDecoder(body); ; {
+			var line struct {
+				Index  uint64
+				Events []struct{ Payload struct{ Allocation *A } }
+			}
+			if err := dec.Decode(&line); err != nil {
+				read(0, nil, err)
+				return
+			}
+			if line.Index == 0 { // a heartbeat
+				continue
+			}
+			var changed []*A
 			for _, e := range line.Events {
 				changed = append(changed, e.Payload.Allocation)
 			}
-			w.commit(line.Index, changed)
+			read(line.Index, changed, nil)
 		}
-		w.mu.Unlock()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = body.Close()
+		<-done
+		end()
+	})
+}
+
+func (w *gangWatch) read(index uint64, changed []*watched, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.err = err
+		return
 	}
+	w.commit(index, changed)
 }
 
 func (w *gangWatch) bad(format string, args ...any) {

@@ -1,10 +1,7 @@
 package queue
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -57,21 +54,7 @@ func watchRoom(t *testing.T, a *harness.Agent) *roomWatch {
 		}
 		w.rooms[n.ID] = room{n.NodeResources.Cpu.CpuShares, n.NodeResources.Memory.MemoryMB}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	body, err := a.API.Raw(ctx, "/v1/event/stream?topic=Allocation&index=1", nil)
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.read(body)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		_ = body.Close()
-		<-done
+	streamAllocs(t, a, w.read, func() {
 		w.lookBack()
 		for _, text := range w.wrong {
 			t.Error(text)
@@ -80,35 +63,21 @@ func watchRoom(t *testing.T, a *harness.Agent) *roomWatch {
 	return w
 }
 
-func (w *roomWatch) read(body io.Reader) {
-	dec := json.NewDecoder(body)
-	for {
-		var line struct {
-			Index  uint64
-			Events []struct {
-				Payload struct{ Allocation *structs.Allocation }
-			}
-		}
-		err := dec.Decode(&line)
-		w.mu.Lock()
-		if err != nil {
-			w.err = err
-			w.mu.Unlock()
-			return
-		}
-		if line.Index > 0 { // no heartbeat
-			w.index = line.Index
-			for _, e := range line.Events {
-				a := e.Payload.Allocation
-				w.now[a.ID] = a
-				w.history[a.ID] = append(w.history[a.ID], change{line.Index, a})
-			}
-			w.look()
-			close(w.changed)
-			w.changed = make(chan struct{})
-		}
-		w.mu.Unlock()
+func (w *roomWatch) read(index uint64, changed []*structs.Allocation, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.err = err
+		return
 	}
+	w.index = index
+	for _, a := range changed {
+		w.now[a.ID] = a
+		w.history[a.ID] = append(w.history[a.ID], change{index, a})
+	}
+	w.look()
+	close(w.changed)
+	w.changed = make(chan struct{})
 }
 
 // look adds up what is given.

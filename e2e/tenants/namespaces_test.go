@@ -19,18 +19,9 @@ import (
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	a := harness.StartDev(t, "")
-	f := func(want int, line string, parts ...string) string {
+	f := func(want int, line string, parts ...string) {
 		t.Helper()
-		out, code := a.CLI(strings.Fields(line)...)
-		for _, part := range parts {
-			if !strings.Contains(out, part) {
-				t.Errorf("%s: %q is missing in\n%s", line, part, out)
-			}
-		}
-		if code != want {
-			t.Errorf("%s: exit code %d\n%s", line, code, out)
-		}
-		return out
+		harness.CheckOutput(t, a, want, line, parts...)
 	}
 	file := filepath.Join(a.Dir, "b.hcl")
 	text := "name = \"team-b\"\ndescription = \"Team B\"\ncapabilities {\n  disabled_task_drivers = [\"exec\"]\n}\nmeta {\n  owner = \"sre\"\n}\n"

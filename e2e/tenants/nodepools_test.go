@@ -22,18 +22,9 @@ import (
 func TestNodePools(t *testing.T) {
 	t.Parallel()
 	a := harness.StartDev(t, "client {\n  node_pool = \"gpu\"\n}\n")
-	f := func(want int, line string, parts ...string) string {
+	f := func(want int, line string, parts ...string) {
 		t.Helper()
-		out, code := a.CLI(strings.Fields(line)...)
-		for _, part := range parts {
-			if !strings.Contains(out, part) {
-				t.Errorf("%s: %q is missing in\n%s", line, part, out)
-			}
-		}
-		if code != want {
-			t.Errorf("%s: exit code %d\n%s", line, code, out)
-		}
-		return out
+		harness.CheckOutput(t, a, want, line, parts...)
 	}
 	f(0, "node pool list", "all      Node pool with all nodes in the cluster.", "default  Default node pool.", "gpu      <none>") // its node made it
 	file := filepath.Join(a.Dir, "example.nomad.hcl")
@@ -72,8 +63,8 @@ func TestNodePools(t *testing.T) {
 		}
 		return nil
 	})
-	if out := f(0, "node pool list"); strings.Contains(out, "example") {
-		t.Errorf("it is deleted, and listed:\n%s", out)
+	if out, code := a.CLI("node", "pool", "list"); code != 0 || strings.Contains(out, "example") {
+		t.Errorf("it is deleted, and listed: exit code %d\n%s", code, out)
 	}
 	for content, why := range map[string]string{
 		"node_pool \"x\" {\n  scheduler_config {\n    scheduler_algorithm = \"spread\"\n  }\n}\n": "operator scheduler set-config",
@@ -94,15 +85,7 @@ func TestNodePoolsOfPrograms(t *testing.T) {
 	a := harness.StartDev(t, "")
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Scaled(60*time.Second))
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.HTTP+"/v1/event/stream?topic=NodePool:dev", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // read only
+	_, events := a.Get(ctx, "/v1/event/stream?topic=NodePool:dev")
 	pools := a.Nomad.NodePools()
 	_, meta, err := pools.List(nil)
 	if err != nil {
@@ -141,7 +124,7 @@ func TestNodePoolsOfPrograms(t *testing.T) {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}
-	lines, told := bufio.NewScanner(resp.Body), ""
+	lines, told := bufio.NewScanner(events), ""
 	for told != "NodePoolUpserted dev 1h0m0s;NodePoolDeleted dev 1h0m0s;" && lines.Scan() {
 		var batch struct {
 			Events []struct {

@@ -130,15 +130,16 @@ func (l *leader) listen(now *wall, silent hclog.Logger) {
 	router := rpc.New(rpc.Config{Region: structs.DefaultRegion, Hold: 1}, rpc.Deps{
 		Store: r.store, Cluster: members{l}, Gossip: members{l}, Leadership: members{l}, Logger: silent,
 	})
+	parts := rpc.Parts{Router: router, Applier: l, NewID: r.newID, Now: now.Now}
 	rpc.Register(l.mux,
-		jobendpoint.New(jobendpoint.Config{}, jobendpoint.Deps{Router: router, Applier: l, NewID: r.newID, Now: now.Now}),
-		alloc.New(alloc.Deps{Router: router, Applier: l, NewID: r.newID, Now: now.Now}),
+		jobendpoint.New(jobendpoint.Config{}, jobendpoint.Deps{Parts: parts}),
+		alloc.New(parts),
 		eval.New(eval.Deps{Router: router, Applier: l, Broker: l.broker, Now: now.Now, Logger: silent}),
-		node.New(node.Config{Datacenter: "dc1"}, node.Deps{Router: router, Applier: l, Heartbeats: l.timers, NewID: r.newID, Now: now.Now, Logger: silent}),
+		node.New(node.Config{Datacenter: "dc1"}, node.Deps{Parts: parts, Heartbeats: l.timers, Logger: silent}),
 		operator.New(operator.Deps{Router: router, Applier: l, Collector: l.gc, Raft: members{l}, Now: now.Now}),
-		namespace.New(namespace.Deps{Router: router, Applier: l, Now: now.Now}),
-		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: l, NewID: r.newID, Now: now.Now}),
-		workflowendpoint.New(workflowendpoint.Deps{Router: router, Applier: l, Self: l.mux.Local, NewID: r.newID, Now: now.Now}),
+		namespace.New(parts),
+		virtualcluster.New(parts),
+		workflowendpoint.New(workflowendpoint.Deps{Parts: parts, Self: l.mux.Local}),
 	)
 }
 

@@ -11,42 +11,35 @@ import (
 // Steps is a drainer that works as [Drainer.Run] has it work, but is moved on by its caller,
 // one step after the other, on its goroutine: for simulations.
 type Steps struct {
-	d     *Drainer
-	store *state.Store
-	feed  *state.Feed
-	watch *watch
-	due   time.Time // of the next look, if looks
-	looks bool
+	d      *Drainer
+	store  *state.Store
+	follow *state.Follower
+	watch  *watch
+	due    time.Time // of the next look, if looks
+	looks  bool
 }
 
 // Start begins to drain, by a clock.
 func (d *Drainer) Start(store *state.Store, c clock.Clock) *Steps {
 	d.clock = c
 	s := &Steps{d: d, store: store}
-	s.resync()
+	s.follow = store.Follow(s.resync, func(changes *state.Changes) {
+		if s.watch.note(*changes) {
+			s.due, s.looks = s.d.clock.Now(), true
+		}
+	})
 	return s
 }
 
-func (s *Steps) resync() {
-	snap := s.store.Snapshot()
-	s.feed, s.watch = s.store.Feed(snap.Index()), watchOf(snap)
+func (s *Steps) resync(snap *state.Snapshot) {
+	s.watch = watchOf(snap)
 	s.due, s.looks = s.d.clock.Now(), true
 }
 
 // Step takes in what was committed, and looks at the draining nodes if that is called for.
 func (s *Steps) Step(ctx context.Context) {
-	for {
-		changes, found, err := s.feed.Poll()
-		if err != nil {
-			s.resync()
-			continue
-		}
-		if !found {
-			break
-		}
-		if s.watch.note(changes) {
-			s.due, s.looks = s.d.clock.Now(), true
-		}
+	for s.follow.Next() {
+		continue // it has been taken in
 	}
 	if !s.looks || s.d.clock.Now().Before(s.due) {
 		return

@@ -201,14 +201,7 @@ func (c *clients) kindOf(job *structs.Job, group string) *kind {
 
 // follow takes in what the servers want of allocations, and reports what has become of them.
 func (c *clients) follow(ctx context.Context) error {
-	for {
-		changes, found, err := c.feed.Poll()
-		if err != nil {
-			return err
-		}
-		if !found {
-			break
-		}
+	err := c.feed.Each(func(changes *state.Changes) {
 		snap := c.l.store.Snapshot()
 		for i := range changes.Items {
 			switch x := &changes.Items[i]; x.Kind { //nolint:exhaustive // the others say nothing of what runs
@@ -220,6 +213,9 @@ func (c *clients) follow(ctx context.Context) error {
 				}
 			}
 		}
+	})
+	if err != nil {
+		return err
 	}
 	return c.report(ctx)
 }

@@ -46,11 +46,7 @@ func (p *Pool) KeepJoining(ctx context.Context, c JoinConfig) error {
 		if err != nil {
 			p.logger.Warn("servers to join are not reached yet", "error", keyring.Flat(err), "again_in", wait)
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause(ctx, wait) {
 			return nil
 		}
 		wait = min(2*wait, c.Interval)
@@ -83,14 +79,22 @@ func (p *Pool) KeepMeeting(ctx context.Context, c JoinConfig) error {
 				p.logger.Warn("servers of other regions are not reached; the same is not logged again for an hour", "error", keyring.Flat(err), "again_in", wait)
 			}
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause(ctx, wait) {
 			return nil
 		}
 		wait = min(2*wait, c.Interval)
+	}
+}
+
+// pause waits; false: ctx ended meanwhile.
+func pause(ctx context.Context, wait time.Duration) bool {
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -13,10 +13,9 @@ const Pulse = pulse
 // Steps is timers that run as [Timers.Run] has them run, but are moved on by their caller,
 // one step after the other, on its goroutine: for simulations.
 type Steps struct {
-	t     *Timers
-	store *state.Store
-	feed  *state.Feed
-	watch *watcher
+	t      *Timers
+	follow *state.Follower
+	watch  *watcher
 }
 
 // Check is a node that is to be probed by both ways.
@@ -28,30 +27,12 @@ type Check struct {
 // Start begins to wait for the nodes that the state knows.
 func (t *Timers) Start(store *state.Store) *Steps {
 	t.start(store)
-	s := &Steps{t: t, store: store, watch: &watcher{t: t}}
-	s.resync()
-	return s
-}
-
-func (s *Steps) resync() {
-	snap := s.store.Snapshot()
-	s.feed = s.store.Feed(snap.Index())
-	s.t.resync(snap)
+	return &Steps{t: t, follow: store.Follow(t.resync, t.committed), watch: &watcher{t: t}}
 }
 
 // Follow takes in the next commit, or all of the state where the feed has moved on; false:
 // there was nothing to be taken in.
-func (s *Steps) Follow() bool {
-	changes, found, err := s.feed.Poll()
-	switch {
-	case err != nil:
-		s.resync()
-		return true
-	case found:
-		s.t.committed(&changes)
-	}
-	return found
-}
+func (s *Steps) Follow() bool { return s.follow.Next() }
 
 // Mark marks nodes down whose time is over; false: there is none.
 func (s *Steps) Mark(ctx context.Context) bool { return s.t.markSome(ctx) }

@@ -66,18 +66,9 @@ func (g *gates) setShares(it *item, now Shares) {
 // changes several shares does so one after the other: a heap in which several have moved for different reasons cannot be mended.
 func (g *gates) putShare(pool, namespace string, now Shares) bool {
 	of := g.shares[pool]
-	if of == nil {
+	if of == nil || !replaced(of.namespaces, namespace, func() int { return now.Share(pool, namespace) }) {
 		return false
 	}
-	was, known := of.namespaces[namespace]
-	if !known {
-		return false
-	}
-	percent := now.Share(pool, namespace)
-	if was == percent {
-		return false
-	}
-	of.namespaces[namespace] = percent
 	for h := range g.heapsOf(pool) { // order does not matter: each by itself
 		h.shared(namespace)
 	}
@@ -87,22 +78,24 @@ func (g *gates) putShare(pool, namespace string, now Shares) bool {
 // putUserShare is putShare of a user.
 func (g *gates) putUserShare(pool, user string, now Shares) bool {
 	of := g.shares[pool]
-	if of == nil {
+	if of == nil || !replaced(of.users, user, func() int { return now.UserShare(pool, user) }) {
 		return false
 	}
-	was, known := of.users[user]
-	if !known {
-		return false
-	}
-	percent := now.UserShare(pool, user)
-	if was == percent {
-		return false
-	}
-	of.users[user] = percent
 	for h := range g.heapsOf(pool) { // order does not matter: each by itself
 		h.userShared(user)
 	}
 	return true
+}
+
+// replaced puts the share that one has now in place of a known one; it reports whether that is another one than before.
+func replaced(shares map[string]int, name string, now func() int) bool {
+	was, known := shares[name]
+	if !known {
+		return false
+	}
+	percent := now()
+	shares[name] = percent
+	return percent != was
 }
 
 // sharedHeap is a fairHeap as a change of shares concerns it.

@@ -14,38 +14,21 @@ import (
 // others, so they must not be called.
 type Steps struct {
 	b      *Broker
-	store  *state.Store
-	feed   *state.Feed
+	follow *state.Follower
 	chores *chores
 	later  time.Duration // see Later
 }
 
 // Start fills the broker from the state.
 func (b *Broker) Start(store *state.Store) *Steps {
-	s := &Steps{b: b, store: store, chores: b.enable(store)}
-	s.resync()
+	s := &Steps{b: b, chores: b.enable(store)}
+	s.follow = store.Follow(b.resync, func(c *state.Changes) { b.committed(store.Snapshot(), c) })
 	return s
-}
-
-func (s *Steps) resync() {
-	snap := s.store.Snapshot()
-	s.feed = s.store.Feed(snap.Index())
-	s.b.resync(snap)
 }
 
 // Follow takes in the next commit, or all of the state where the feed has moved on without
 // the broker; false: there was nothing to be taken in.
-func (s *Steps) Follow() bool {
-	changes, found, err := s.feed.Poll()
-	switch {
-	case err != nil:
-		s.resync()
-		return true
-	case found:
-		s.b.committed(s.store.Snapshot(), &changes)
-	}
-	return found
-}
+func (s *Steps) Follow() bool { return s.follow.Next() }
 
 // Take is Dequeue without waiting; a nil evaluation: there is none to be taken now.
 func (s *Steps) Take(schedulers []string) (*structs.EvalDequeueReply, error) {

@@ -59,7 +59,8 @@ func Read[A, R any](r *Router, f func(ctx context.Context, args *A) (*R, error))
 
 // VersionedWrite registers a write whose log entry is of a type that not every version which forms clusters knows. The server that is
 // queried reports it itself: an older leader knows nothing of the method.
-func (r *Router) VersionedWrite(t structs.LogType, here wire.Handler) wire.Handler {
+func VersionedWrite[A, R any](r *Router, t structs.LogType, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	here := wire.Unary(f)
 	return r.Regional(false, func(ctx context.Context, call *wire.Call) error {
 		if err := r.Cluster.Readable(t); err != nil {
 			return err
@@ -71,7 +72,8 @@ func (r *Router) VersionedWrite(t structs.LogType, here wire.Handler) wire.Handl
 // VersionedRead registers a read of what log entries of such a type write. While some server of the region does not know the type there
 // is nothing to read but what is built in, and the server that is queried answers itself: an older leader knows nothing
 // of the method.
-func (r *Router) VersionedRead(t structs.LogType, here wire.Handler) wire.Handler {
+func VersionedRead[A, R any](r *Router, t structs.LogType, f func(ctx context.Context, args *A) (*R, error)) wire.Handler {
+	here := wire.Unary(f)
 	routed := r.Routed(true, here)
 	return r.Regional(true, func(ctx context.Context, call *wire.Call) error {
 		if !r.Leadership.IsLeader() && r.Cluster.Readable(t) != nil {

@@ -86,6 +86,14 @@ type Method struct {
 	Hint     string
 }
 
+// Parts are what every endpoint works with that reads the state and commits log entries.
+type Parts struct {
+	Router  *Router
+	Applier Applier
+	NewID   func() string
+	Now     func() time.Time
+}
+
 // Service answers the methods of its table.
 type Service interface {
 	Methods() []Method

@@ -3,6 +3,7 @@ package state
 import (
 	"iter"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -58,7 +59,7 @@ func (w *Writer) LicenseUpsert(index uint64, e *structs.LicenseUpsertEntry) erro
 		if err := checkLicense(e.License.Name, was, e.CAS, e.CheckIndex); err != nil {
 			return err
 		}
-		if n := countRows[structs.License](x.rows, TableLicenses); was == nil && n >= structs.MaxLicenses {
+		if n := memtable.Count(x.rows, TableLicenses); was == nil && n >= structs.MaxLicenses {
 			return structs.Errorf(structs.CodeTooLarge, "license %q: there are %d licenses, and at most %d are allowed", e.License.Name, n, structs.MaxLicenses).
 				WithHint("`nomadish license delete` removes unused ones")
 		}
@@ -79,7 +80,7 @@ func (w *Writer) LicenseDelete(index uint64, e *structs.LicenseDeleteEntry) erro
 	return w.commit(index, e.Time, structs.EventLicenseDeleted, "", func(x *txn) error {
 		was := x.license(e.Name)
 		if was == nil {
-			return missing("license", e.Name)
+			return memtable.Missing("license", e.Name)
 		}
 		if err := checkLicense(e.Name, was, e.CAS, e.CheckIndex); err != nil {
 			return err

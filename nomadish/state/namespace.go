@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -52,7 +53,7 @@ func (w *Writer) NamespaceUpsert(index uint64, e *structs.NamespaceUpsertEntry) 
 		case now.Name == structs.DefaultNamespace:
 			now.CreateIndex = structs.BuiltInNamespace(now.Name).CreateIndex
 		}
-		if was == nil && countRows[structs.Namespace](x.rows, TableNamespaces) >= structs.MaxNamespaces {
+		if was == nil && memtable.Count(x.rows, TableNamespaces) >= structs.MaxNamespaces {
 			return structs.Errorf(structs.CodeTooLarge, "namespace %q: there are %d namespaces, and no more are allowed", now.Name, structs.MaxNamespaces).
 				WithHint("`nomadish namespace delete` removes unused ones")
 		}
@@ -69,7 +70,7 @@ func (w *Writer) NamespaceDelete(index uint64, e *structs.NamespaceDeleteEntry) 
 		}
 		was := get[structs.Namespace](x.rows, TableNamespaces, byID, e.Name)
 		if was == nil {
-			return missing("namespace", e.Name)
+			return memtable.Missing("namespace", e.Name)
 		}
 		alive, first := 0, ""
 		for j := range rows[structs.Job](x.rows, false, TableJobs, byID) {
@@ -94,12 +95,4 @@ func (w *Writer) NamespaceDelete(index uint64, e *structs.NamespaceDeleteEntry) 
 		x.drop(TableNamespaces, was)
 		return nil
 	})
-}
-
-// countRows counts the rows of a table.
-func countRows[T any](r reader, table string) (n int) {
-	for range rows[T](r, false, table, byID) {
-		n++
-	}
-	return n
 }

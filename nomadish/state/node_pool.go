@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -63,7 +64,7 @@ func (n NodePools) Missing() []string {
 	return missing[:min(len(missing), max(0, structs.MaxNodePoolsOfNodes-countNodePools(txn)))]
 }
 
-func countNodePools(r reader) int { return countRows[structs.NodePool](r, TableNodePools) }
+func countNodePools(r reader) int { return memtable.Count(r, TableNodePools) }
 
 func nodesIn(r reader, pool string) (n int) {
 	for node := range rows[structs.Node](r, false, TableNodes, byID) {
@@ -123,7 +124,7 @@ func (w *Writer) NodePoolDelete(index uint64, e *structs.NodePoolDeleteEntry) er
 		}
 		was := x.nodePool(e.Name)
 		if was == nil {
-			return missing("node pool", e.Name)
+			return memtable.Missing("node pool", e.Name)
 		}
 		if n := nodesIn(x.rows, e.Name); n > 0 {
 			return structs.Errorf(structs.CodeConflict, "node pool %q has nodes: %d", e.Name, n).

@@ -14,7 +14,7 @@ type Projects = projecttable.Reads
 
 // Projects returns the reads of projects, watched by ws.
 func (s *Snapshot) Projects(ws *WatchSet) Projects {
-	return Projects{Rows: s.v.txn, Watch: func(table string, changed <-chan struct{}) { ws.add(s.v, table, changed) }}
+	return Projects{Watched: s.v.watched(ws)}
 }
 
 // applyProjects moves the state on by one entry about projects.
@@ -25,14 +25,11 @@ func (w *Writer) applyProjects(index uint64, t structs.LogType, payload any) err
 	}
 	return w.commit(index, at, event, seed, func(x *txn) error {
 		return projecttable.Edit{
-			Rows: x.rows, Index: x.index, Now: x.now, Nodes: rows[structs.Node](x.rows, false, TableNodes, byID), Slots: configOf(x.rows).Slots,
+			Entry: tableEdit{x}.entry(), Nodes: rows[structs.Node](x.rows, false, TableNodes, byID), Slots: configOf(x.rows).Slots,
 			Reserved:   projects{x}.reserved,
 			CellOfSlot: func(t structs.SlotType) (*structs.CellClaim, error) { return scheduler.CellOfSlot(x.edit.World(), t) },
 			Admit:      func(was, now *structs.ProjectWeek) error { return claims{x}.edit().AdmitWeek(was, now) },
-			Put:        x.put, Drop: x.drop,
-			Note: func(key string, was, now any) {
-				x.changes = append(x.changes, Change{Kind: KindProject, Key: key, Old: was, New: now, Type: x.event})
-			},
+			Note:       tableEdit{x}.notes(KindProject),
 		}.Apply(payload)
 	})
 }
@@ -44,14 +41,12 @@ func ChangedProjects(c *Change) (names []string, all bool) { return projecttable
 type projects struct{ x *txn }
 
 // reads are those of the rows as they are.
-func (p projects) reads() Projects {
-	return Projects{Rows: p.x.rows, Watch: func(string, <-chan struct{}) {}}
-}
+func (p projects) reads() Projects { return Projects{Watched: unwatched(p.x.rows)} }
 
 // reserved sums up what workflows have reserved of nodes, by the IDs of these.
 func (p projects) reserved() map[string]structs.WorkflowPart {
 	sums := map[string]structs.WorkflowPart{}
-	for run := range (Workflows{Rows: p.x.rows, Watch: func(string, <-chan struct{}) {}}).Alive() {
+	for run := range (Workflows{Watched: unwatched(p.x.rows)}).Alive() {
 		if !run.Posted {
 			continue
 		}
@@ -113,7 +108,7 @@ func (p projects) settle() {
 
 // restoreProjects states what all projects are of an edit that knows none yet, and has all nodes and allocations.
 func restoreProjects(r reader, edit *scheduler.Edit) {
-	at, reads := claimsTime(r), Projects{Rows: r, Watch: func(string, <-chan struct{}) {}}
+	at, reads := claimsTime(r), Projects{Watched: unwatched(r)}
 	var list []*structs.ProjectNow
 	for row := range rows[structs.Project](r, false, projecttable.Projects, byID) {
 		list = append(list, projectNow(r, reads, row.Name, at))

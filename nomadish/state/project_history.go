@@ -142,7 +142,7 @@ func (p projects) settleHistory() {
 	}
 	time := get[structs.ClaimsTime](x.rows, TableClaimsTime, byID)
 	edit := projecthistory.Edit{
-		Rows: x.rows, Index: x.index, Now: x.now, Turned: turned, Put: x.put, Drop: x.drop,
+		Entry: tableEdit{x}.entry(), Turned: turned,
 		Known:   func(name string) bool { return p.reads().Get(name) != nil },
 		SlotsOf: func(name string) map[string]int { return structs.RowsTotal(p.now(name, claimsTime(x.rows)).Rows) },
 	}

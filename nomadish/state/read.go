@@ -16,15 +16,23 @@ type tableRows = memtable.ReadWriter
 
 // get is the row that a unique index names, or nil.
 func get[T any](r reader, table, index string, args ...any) *T {
-	row, _ := memtable.First[T](r, table, index, args...)
-	return row
+	return memtable.Get[T](r, table, index, args...)
 }
+
+// watched is the view's tables, with what is read of them watched by ws.
+func (v *view) watched(ws *WatchSet) memtable.Watched {
+	if ws == nil {
+		return unwatched(v.txn)
+	}
+	return memtable.Watched{Rows: v.txn, Watch: func(table string, changed <-chan struct{}) { ws.add(v, table, changed) }}
+}
+
+// unwatched is tables of which nothing is watched.
+func unwatched(r reader) memtable.Watched { return memtable.Watched{Rows: r} }
 
 // one is get on a view, watched by ws.
 func one[T any](v *view, ws *WatchSet, table, index string, args ...any) *T {
-	row, changed := memtable.First[T](v.txn, table, index, args...)
-	ws.add(v, table, changed)
-	return row
+	return memtable.One[T](v.watched(ws), table, index, args...)
 }
 
 // rows walks an index in key order, or backwards.
@@ -34,12 +42,7 @@ func rows[T any](r reader, reverse bool, table, index string, args ...any) iter.
 
 // many is rows on a view; the whole range is watched by ws as one.
 func many[T any](v *view, ws *WatchSet, reverse bool, table, index string, args ...any) iter.Seq[*T] {
-	if ws == nil {
-		return rows[T](v.txn, reverse, table, index, args...)
-	}
-	it := memtable.Open(v.txn, false, table, index, args...)
-	ws.add(v, table, it.WatchCh())
-	return rows[T](v.txn, reverse, table, index, args...)
+	return memtable.Many[T](v.watched(ws), reverse, table, index, args...)
 }
 
 // where keeps what passes.

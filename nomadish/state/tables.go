@@ -67,8 +67,8 @@ func Tables() []string {
 
 // Secondary indexes.
 const (
-	byID      = "id"
-	byPrefix  = "id_prefix"
+	byID      = memtable.ByID
+	byPrefix  = memtable.ByPrefix
 	byJob     = "job"
 	byOpen    = "open"    // evaluations that are pending or blocked, by status
 	byPerNode = "pernode" // jobs that run on every node

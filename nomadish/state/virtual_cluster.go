@@ -16,7 +16,7 @@ type VirtualClusters = claimtable.Reads
 
 // VirtualClusters returns the reads of virtual clusters, watched by ws.
 func (s *Snapshot) VirtualClusters(ws *WatchSet) VirtualClusters {
-	return VirtualClusters{Rows: s.v.txn, World: s.v.world, Watch: func(table string, changed <-chan struct{}) { ws.add(s.v, table, changed) }}
+	return VirtualClusters{Watched: s.v.watched(ws), World: s.v.world}
 }
 
 // ClaimsIndex returns the index that last changed anything that virtual clusters show: what is owned, what runs, which nodes
@@ -50,7 +50,7 @@ func (c claims) edit() claimtable.Edit {
 	x := c.x
 	config := configOf(x.rows)
 	return claimtable.Edit{
-		Rows: x.rows, Index: x.index, Now: x.now, World: x.edit, Sites: config.SiteLevels(), Put: x.put, Drop: x.drop, Note: c.note,
+		Entry: tableEdit{x}.entry(), World: x.edit, Sites: config.SiteLevels(), Note: c.note,
 		Weeks:        rows[structs.ProjectWeek](x.rows, false, projecttable.Weeks, byID),
 		HasNamespace: func(name string) bool { return get[structs.Namespace](x.rows, TableNamespaces, byID, name) != nil },
 		Evaluate:     c.evaluate, EvaluatePerNode: c.evaluatePerNode,
@@ -70,7 +70,7 @@ func (c claims) note(table, key string, was, now any) {
 	if table == TableExchanges {
 		kind = KindExchange
 	}
-	c.x.changes = append(c.x.changes, Change{Kind: kind, Key: key, Old: was, New: now, Type: c.x.event})
+	tableEdit(c).notes(kind)(key, was, now)
 }
 
 // evaluatePerNode makes evaluations of the system and sysbatch jobs of which something runs, or is being decided, so that no claim takes from it (semantics

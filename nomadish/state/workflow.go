@@ -12,7 +12,7 @@ type Workflows = workflowtable.Reads
 
 // Workflows returns the reads of workflows, watched by ws.
 func (s *Snapshot) Workflows(ws *WatchSet) Workflows {
-	return Workflows{Rows: s.v.txn, Watch: func(table string, changed <-chan struct{}) { ws.add(s.v, table, changed) }}
+	return Workflows{Watched: s.v.watched(ws)}
 }
 
 // applyWorkflows moves the state on by one entry about workflows.
@@ -31,14 +31,12 @@ type workflows struct{ x *txn }
 
 // edit returns the entry as what changes workflows.
 func (w workflows) edit() workflowtable.Edit {
-	x := w.x
+	x, entry := w.x, tableEdit(w).entry()
+	entry.Put, entry.Drop = w.put, w.drop
 	return workflowtable.Edit{
-		Rows: x.rows, Index: x.index, Now: x.now, Put: w.put, Drop: w.drop, Register: w.register, Stop: w.stop, AnyJob: w.anyJob,
+		Entry: entry, Register: w.register, Stop: w.stop, AnyJob: w.anyJob, Note: tableEdit{x}.notes(KindWorkflow),
 		HasNamespace: func(name string) bool {
 			return name == structs.DefaultNamespace || get[structs.Namespace](x.rows, TableNamespaces, byID, name) != nil
-		},
-		Note: func(key string, was, now any) {
-			x.changes = append(x.changes, Change{Kind: KindWorkflow, Key: key, Old: was, New: now, Type: x.event})
 		},
 	}
 }

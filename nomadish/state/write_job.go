@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -56,7 +57,7 @@ func (w *Writer) JobStability(index uint64, e *structs.JobStabilityEntry) error 
 	return w.commit(index, e.Time, structs.EventJobRegistered, "", func(x *txn) error {
 		job := x.job(e.Namespace, e.JobID)
 		if job == nil {
-			return missing("job", e.JobID)
+			return memtable.Missing("job", e.JobID)
 		}
 		table, version := TableJobs, job
 		if e.Version != job.Version {
@@ -169,7 +170,7 @@ func (w *Writer) JobDeregister(index uint64, e *structs.JobDeregisterEntry) erro
 	return w.commit(index, e.Time, structs.EventJobDeregistered, "", func(x *txn) error {
 		job := x.job(e.Namespace, e.JobID)
 		if job == nil {
-			return missing("job", e.JobID)
+			return memtable.Missing("job", e.JobID)
 		}
 		if e.NoShutdownDelay {
 			x.skipShutdownDelay(job)
@@ -220,7 +221,7 @@ func (w *Writer) JobScale(index uint64, e *structs.JobScaleEntry) error {
 	return w.commit(index, e.Time, structs.EventJobRegistered, "", func(x *txn) error {
 		job := x.job(e.Namespace, e.JobID)
 		if job == nil {
-			return missing("job", e.JobID)
+			return memtable.Missing("job", e.JobID)
 		}
 		if err := enforce(e.EnforceIndex, e.CheckIndex, job); err != nil {
 			return err

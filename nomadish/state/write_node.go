@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/alloctable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/indexkey"
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -148,7 +149,7 @@ func (w *Writer) NodeDeregister(index uint64, e *structs.NodeDeregisterEntry) er
 			}
 		}
 		if !found && len(e.NodeIDs) > 0 {
-			return missing("node", e.NodeIDs[0])
+			return memtable.Missing("node", e.NodeIDs[0])
 		}
 		return nil
 	})
@@ -198,7 +199,7 @@ func (w *Writer) NodeStatus(index uint64, e *structs.NodeStatusEntry) error {
 			}
 		}
 		if !found && len(e.NodeIDs) > 0 {
-			return missing("node", e.NodeIDs[0])
+			return memtable.Missing("node", e.NodeIDs[0])
 		}
 		return nil
 	})
@@ -210,7 +211,7 @@ func (w *Writer) NodeEligibility(index uint64, e *structs.NodeEligibilityEntry) 
 	return w.commit(index, e.Time, structs.EventNodeEligibility, e.EvalSeed, func(x *txn) error {
 		was := x.node(e.NodeID)
 		if was == nil {
-			return missing("node", e.NodeID)
+			return memtable.Missing("node", e.NodeID)
 		}
 		switch e.Eligibility {
 		case structs.NodeIneligible:
@@ -238,7 +239,7 @@ func (w *Writer) NodeDrain(index uint64, e *structs.NodeDrainEntry) error {
 	return w.commit(index, e.Time, structs.EventNodeDrain, e.EvalSeed, func(x *txn) error {
 		was := x.node(e.NodeID)
 		if was == nil {
-			return missing("node", e.NodeID)
+			return memtable.Missing("node", e.NodeID)
 		}
 		now := was.Copy()
 		now.DrainStrategy = nil

@@ -312,14 +312,22 @@ func (x *txn) drop(table string, row any) {
 
 // note adds a change to the feed. A nil pointer becomes a nil interface.
 func note[T any](x *txn, kind Kind, key string, was, now *T) {
-	c := Change{Kind: kind, Key: key, Type: x.event}
-	if was != nil {
-		c.Old = was
+	x.changes = append(x.changes, Change{Kind: kind, Key: key, Old: memtable.OrNil(was), New: memtable.OrNil(now), Type: x.event})
+}
+
+// tableEdit is a txn as the packages of tables see it.
+type tableEdit struct{ x *txn }
+
+// entry returns the log entry.
+func (t tableEdit) entry() memtable.Entry {
+	return memtable.Entry{Rows: t.x.rows, Index: t.x.index, Now: t.x.now, Put: t.x.put, Drop: t.x.drop}
+}
+
+// notes returns what adds changes of a kind to the feed.
+func (t tableEdit) notes(kind Kind) func(key string, was, now any) {
+	return func(key string, was, now any) {
+		t.x.changes = append(t.x.changes, Change{Kind: kind, Key: key, Old: was, New: now, Type: t.x.event})
 	}
-	if now != nil {
-		c.New = now
-	}
-	x.changes = append(x.changes, c)
 }
 
 func (x *txn) time() time.Time { return timeOf(x.now) }
@@ -334,7 +342,3 @@ func sortedIDs[V any](m map[structs.NamespacedID]V) []structs.NamespacedID {
 
 // checkID refuses what cannot be a key.
 func checkID(what, id string) error { return memtable.CheckKey(what, id) }
-
-func missing(what, id string) error {
-	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", what, id)
-}

@@ -57,15 +57,14 @@ func NewChanger(store *state.Store, apply rpc.Applier, now func() time.Time, new
 	silent := hclog.NewNullLogger()
 	c := &Changer{region: r.Region, store: store, apply: apply, mux: wire.NewMux(silent, 0), newID: newID, now: now}
 	router := rpc.New(rpc.Config{Region: r.Region, Hold: 1}, rpc.Deps{Store: store, Leadership: alone{}, Cluster: r.Cluster, Gossip: alone{}, Logger: silent})
+	parts := rpc.Parts{Router: router, Applier: apply, NewID: newID, Now: now}
 	rpc.Register(c.mux,
-		jobendpoint.New(r.Jobs, jobendpoint.Deps{
-			Router: router, Applier: apply, Self: c.mux.Local, Typical: worker.LearnOnce().For, NewID: newID, Now: now, Identity: r.Identity,
-		}),
-		nodeendpoint.New(r.Nodes, nodeendpoint.Deps{Router: router, Applier: apply, Heartbeats: alone{}, NewID: newID, Now: now, Logger: silent}),
+		jobendpoint.New(r.Jobs, jobendpoint.Deps{Parts: parts, Self: c.mux.Local, Typical: worker.LearnOnce().For, Identity: r.Identity}),
+		nodeendpoint.New(r.Nodes, nodeendpoint.Deps{Parts: parts, Heartbeats: alone{}, Logger: silent}),
 		operator.New(operator.Deps{Router: router, Applier: apply, Now: now}),
-		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: apply, NewID: newID, Now: now}),
-		project.New(project.Deps{Router: router, Applier: apply, NewID: newID, Now: now, Identity: r.Identity}),
-		workflow.New(workflow.Deps{Router: router, Applier: apply, Self: c.mux.Local, NewID: newID, Now: now, Identity: r.Identity}),
+		virtualcluster.New(parts),
+		project.New(project.Deps{Parts: parts, Identity: r.Identity}),
+		workflow.New(workflow.Deps{Parts: parts, Self: c.mux.Local, Identity: r.Identity}),
 	)
 	return c
 }

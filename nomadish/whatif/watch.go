@@ -151,11 +151,7 @@ func (w *watch) submitted(now time.Time, beginning bool) {
 
 // look takes in what has changed, at a time.
 func (w *watch) look(now time.Time) error {
-	for {
-		changes, found, err := w.feed.Poll()
-		if err != nil || !found {
-			return err
-		}
+	return w.feed.Each(func(changes *state.Changes) {
 		for i := range changes.Items {
 			w.changed(&changes.Items[i], now)
 		}
@@ -164,7 +160,7 @@ func (w *watch) look(now time.Time) error {
 				w.grow(r, now)
 			}
 		}
-	}
+	})
 }
 
 func (w *watch) changed(c *state.Change, now time.Time) {

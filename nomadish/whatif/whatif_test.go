@@ -125,13 +125,14 @@ func servers(l *testcluster.Log) *wire.Mux {
 	mux, silent, clock := wire.NewMux(hclog.NewNullLogger(), 0), hclog.NewNullLogger(), func() time.Time { return now }
 	router := rpc.New(rpc.Config{Region: structs.DefaultRegion}, rpc.Deps{Store: l.Store, Leadership: alone{}, Cluster: alone{}, Gossip: alone{}, Logger: silent})
 	id := func() string { return "00000001-0000-8000-8000-000000000000" }
+	parts := rpc.Parts{Router: router, Applier: l, NewID: id, Now: clock}
 	rpc.Register(mux,
-		jobendpoint.New(jobendpoint.Config{}, jobendpoint.Deps{Router: router, Applier: l, Self: mux.Local, NewID: id, Now: clock}),
-		nodeendpoint.New(nodeendpoint.Config{}, nodeendpoint.Deps{Router: router, Applier: l, NewID: id, Now: clock, Logger: silent}),
+		jobendpoint.New(jobendpoint.Config{}, jobendpoint.Deps{Parts: parts, Self: mux.Local}),
+		nodeendpoint.New(nodeendpoint.Config{}, nodeendpoint.Deps{Parts: parts, Logger: silent}),
 		operator.New(operator.Deps{Router: router, Applier: l, Now: clock}),
-		virtualcluster.New(virtualcluster.Deps{Router: router, Applier: l, NewID: id, Now: clock}),
-		project.New(project.Deps{Router: router, Applier: l, NewID: id, Now: clock}),
-		workflow.New(workflow.Deps{Router: router, Applier: l, Self: mux.Local, NewID: id, Now: clock}),
+		virtualcluster.New(parts),
+		project.New(project.Deps{Parts: parts}),
+		workflow.New(workflow.Deps{Parts: parts, Self: mux.Local}),
 	)
 	return mux
 }

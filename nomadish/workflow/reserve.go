@@ -131,7 +131,7 @@ func (d *Driver) takeBack(ctx context.Context, snap *state.Snapshot, r *structs.
 		if now := d.store.Snapshot().Workflows(nil).Get(r.Namespace, r.ID); now != nil && now.Closed && now.Run == r.Run && now.State == r.State {
 			entry.CheckIndex = now.ModifyIndex // lending is closed until the entry is applied
 		}
-		reclaimed(entry, stage, len(start.Stops))
+		stages.SetReclaimed(entry, stage, len(start.Stops))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // start commits an entry that registers jobs of one stage as one plan, with what is taken back for them and where they run. It reports whether the entry
 // is dealt with: where a server does not know such plans, and where the plan did not hold, the jobs are to be registered and placed as others are.
 func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.WorkflowRun, entry *structs.WorkflowAdvanceEntry) (done bool, err error) {
-	stage, only := registers(entry)
+	stage, only := stages.Registers(entry)
 	if d.planner == nil || !r.Posted || stage < 0 || !d.known(structs.LogWorkflowStart) {
 		return false, nil
 	}
@@ -37,7 +37,7 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 	if len(begins.Place) == 0 {
 		return false, nil
 	}
-	reclaimed(entry, stage, len(begins.Stops))
+	stages.SetReclaimed(entry, stage, len(begins.Stops))
 	plan := &structs.Plan{
 		Namespace: r.Namespace, JobID: r.ID, Priority: r.Workflow.Priority, SnapshotIndex: snap.Index(), AllAtOnce: true,
 		Advance: entry, Workflow: d.reservationOf(r), Stop: begins.Stops, Place: begins.Place,
@@ -48,13 +48,13 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 	result, err := d.planner.Submit(ctx, plan)
 	switch {
 	case structs.CodeOf(err) == structs.CodeBadRequest:
-		reclaimed(entry, stage, 0)
+		stages.SetReclaimed(entry, stage, 0)
 		now := d.store.Snapshot().Workflows(nil).Get(r.Namespace, r.ID)
 		return now == nil || now.ModifyIndex != r.ModifyIndex, nil // else the jobs' own entry says what is wrong
 	case err != nil:
 		return false, err
 	case result.AllocIndex == 0:
-		reclaimed(entry, stage, 0)
+		stages.SetReclaimed(entry, stage, 0)
 		d.opts.Logger.Debug("a stage does not start as one plan", "namespace", r.Namespace, "workflow", r.ID, "reason", result.RefusedReason)
 		return false, nil
 	}
@@ -65,30 +65,6 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 // known reports whether all servers know an entry of a type.
 func (d *Driver) known(t structs.LogType) bool {
 	return d.opts.Readable == nil || d.opts.Readable(t) == nil
-}
-
-// registers returns the stage of which an entry registers jobs, and which; -1: of none, or of several.
-func registers(entry *structs.WorkflowAdvanceEntry) (stage int, jobs []int) {
-	stage = -1
-	for _, m := range entry.Jobs {
-		switch {
-		case !m.Register:
-			continue
-		case stage >= 0 && m.Stage != stage:
-			return -1, nil
-		}
-		stage, jobs = m.Stage, append(jobs, m.Job)
-	}
-	return stage, jobs
-}
-
-// reclaimed states how many borrowers leave for a stage that an entry starts.
-func reclaimed(entry *structs.WorkflowAdvanceEntry, stage, count int) {
-	for i := range entry.Stages {
-		if m := &entry.Stages[i]; m.Stage == stage && m.Start {
-			m.Reclaimed = count
-		}
-	}
 }
 
 // reservationOf returns what a run has reserved, as plans state it.

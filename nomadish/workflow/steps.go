@@ -25,19 +25,13 @@ func (d *Driver) Start() *Steps {
 
 // Step moves on what has changed since the step before, and tries again what failed in that.
 func (s *Steps) Step(ctx context.Context) {
-	for {
-		changes, found, err := s.feed.Poll()
-		if err != nil { // it has fallen behind
-			*s = *s.d.Start()
-			break
-		}
-		if !found {
-			break
-		}
-		s.v.note(&changes)
-		for id := range changed(&changes) { // order does not matter: a set made of a set
+	if s.feed.Each(func(changes *state.Changes) {
+		s.v.note(changes)
+		for id := range changed(changes) { // order does not matter: a set made of a set
 			s.open = with(s.open, id)
 		}
+	}) != nil { // it has fallen behind
+		*s = *s.d.Start()
 	}
 	s.open = s.d.look(ctx, s.open)
 	if s.v.ready() {

@@ -74,14 +74,11 @@ func (d *Driver) follow(ctx context.Context, feed *state.Feed, failed map[struct
 	v := newReserving(d)
 	behind := false
 	catchUp := func() bool { // moves on what has changed during a round
-		for {
-			changes, found, err := feed.Poll()
-			if behind = err != nil; behind || !found {
-				return !behind
-			}
-			v.note(&changes)
-			failed = merged(failed, d.look(ctx, changed(&changes)))
-		}
+		behind = feed.Each(func(changes *state.Changes) {
+			v.note(changes)
+			failed = merged(failed, d.look(ctx, changed(changes)))
+		}) != nil
+		return !behind
 	}
 	for {
 		if v.ready() {

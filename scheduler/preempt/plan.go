@@ -179,7 +179,7 @@ func (p *planner) giveBack() {
 func (p *planner) whole(request int) {
 	was := slices.Clone(p.holdings[request])
 	for v := range slices.Backward(was) {
-		if was[v] == Nothing && !p.tryBack(request, v) {
+		if was[v] == Nothing && !p.try(request, v, Whole) {
 			p.undo(request, was)
 			return
 		}
@@ -201,7 +201,7 @@ func (p *planner) back(request int) bool {
 	was := slices.Clone(p.holdings[request])
 	some := false
 	for v := range slices.Backward(was) {
-		if was[v] == Nothing && p.tryBack(request, v) {
+		if was[v] == Nothing && p.try(request, v, Whole) {
 			some = true
 		}
 	}
@@ -218,9 +218,9 @@ func (p *planner) untouched(request int) bool {
 	return !slices.ContainsFunc(p.holdings[request], func(h Holding) bool { return h != Whole })
 }
 
-// tryBack returns one instance if the newcomers still fit.
-func (p *planner) tryBack(request, victim int) bool {
-	if !p.put(request, victim, Whole) {
+// try lets one instance have what it keeps then, if the newcomers still fit.
+func (p *planner) try(request, victim int, keeps Holding) bool {
+	if !p.put(request, victim, keeps) {
 		return false
 	}
 	if p.stillFits(p.allocated[request].Victims[victim].Room) {
@@ -265,7 +265,7 @@ func (p *planner) actions(request int) []Action {
 		switch {
 		case shrinks:
 			out[v] = Shrink
-		case a.Suspend && p.trySuspend(request, v):
+		case a.Suspend && p.try(request, v, Suspended):
 			out[v] = Suspend
 		default:
 			out[v] = Requeue
@@ -278,16 +278,4 @@ func (p *planner) actions(request int) []Action {
 		}
 	}
 	return out
-}
-
-// trySuspend lets one instance keep what it keeps while suspended.
-func (p *planner) trySuspend(request, victim int) bool {
-	if !p.put(request, victim, Suspended) {
-		return false
-	}
-	if p.stillFits(p.allocated[request].Victims[victim].Room) {
-		return true
-	}
-	p.put(request, victim, Nothing)
-	return false
 }

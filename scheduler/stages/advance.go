@@ -94,3 +94,27 @@ func moveJob(j *structs.WorkflowRunJob, m structs.WorkflowJobMove, at int64) {
 func Over(state string) bool {
 	return state == structs.StageComplete || state == structs.StageFailed
 }
+
+// Registers returns the stage of which an entry registers jobs, and which; -1: of none, or of several.
+func Registers(entry *structs.WorkflowAdvanceEntry) (stage int, jobs []int) {
+	stage = -1
+	for _, m := range entry.Jobs {
+		switch {
+		case !m.Register:
+			continue
+		case stage >= 0 && m.Stage != stage:
+			return -1, nil
+		}
+		stage, jobs = m.Stage, append(jobs, m.Job)
+	}
+	return stage, jobs
+}
+
+// SetReclaimed states how many borrowers leave for a stage that an entry starts.
+func SetReclaimed(entry *structs.WorkflowAdvanceEntry, stage, count int) {
+	for i := range entry.Stages {
+		if m := &entry.Stages[i]; m.Stage == stage && m.Start {
+			m.Reclaimed = count
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 // where they run. nil: there is none that holds, and the jobs are to be registered and placed as others are.
 func (d workflowDriver) start(x *flow, entry *structs.WorkflowAdvanceEntry) ([]*structs.PlacementBatch, error) {
 	r := d.r
-	stage, only := registers(entry)
+	stage, only := stages.Registers(entry)
 	if !r.flows.reserves() || !x.run.Posted || stage < 0 {
 		return nil, nil
 	}
@@ -39,21 +39,6 @@ func (d workflowDriver) start(x *flow, entry *structs.WorkflowAdvanceEntry) ([]*
 	return begins.Place, d.leave(entry, stage, begins.Stops)
 }
 
-// registers returns the stage of which an entry registers jobs, and which; -1: of none, or of several.
-func registers(entry *structs.WorkflowAdvanceEntry) (stage int, jobs []int) {
-	stage = -1
-	for _, m := range entry.Jobs {
-		switch {
-		case !m.Register:
-			continue
-		case stage >= 0 && m.Stage != stage:
-			return -1, nil
-		}
-		stage, jobs = m.Stage, append(jobs, m.Job)
-	}
-	return stage, jobs
-}
-
 // leave has those leave who are taken back for a stage that an entry starts.
 func (d workflowDriver) leave(entry *structs.WorkflowAdvanceEntry, stage int, stops []*structs.AllocStop) error {
 	for _, st := range stops {
@@ -61,11 +46,7 @@ func (d workflowDriver) leave(entry *structs.WorkflowAdvanceEntry, stage int, st
 			return err
 		}
 	}
-	for i := range entry.Stages {
-		if m := &entry.Stages[i]; m.Stage == stage && m.Start {
-			m.Reclaimed = len(stops)
-		}
-	}
+	stages.SetReclaimed(entry, stage, len(stops))
 	d.r.flows.figures.takenBack += int64(len(stops))
 	return nil
 }

@@ -19,11 +19,10 @@ func flowUpsert(r *request) (any, error) {
 	if err := r.decodeKnown(args.Flow); err != nil {
 		return nil, err
 	}
-	if name := args.Flow.Name; name != "" && name != r.id() {
-		return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+	err := r.setName(&args.Flow.Name)
+	if err != nil {
+		return nil, err
 	}
-	args.Flow.Name = r.id()
-	var err error
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
 		return nil, err
 	}

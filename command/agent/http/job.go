@@ -48,34 +48,35 @@ func jobParse(r *request) (any, error) {
 	return parsed.Job, nil
 }
 
-// ownJob is the job of a body, put into the namespace that the request means:
-// that of the query before that of the body before the job's own. A job without an ID is refused if needsID.
-func (r *request) ownJob(job *structs.Job, body structs.WriteRequest, needsID bool) (structs.WriteRequest, error) {
+// ownJob puts the job of a body into the namespace and region that the request means, and has the body state what the request does: the query comes
+// before the body, and that before the job's own. A job without an ID is refused if needsID.
+func (r *request) ownJob(job *structs.Job, body *structs.WriteRequest, needsID bool) error {
 	w := r.write()
 	if job == nil {
-		return w, badRequest("Job: missing; the body must be an object with the job under Job")
+		return badRequest("Job: missing; the body must be an object with the job under Job")
 	}
 	if job.ID == "" && needsID {
-		return w, badRequest("Job.ID: missing")
+		return badRequest("Job.ID: missing")
 	}
 	if len(r.ids) > 0 && r.id() != job.ID {
-		return w, badRequest("Job.ID %q: does not match %q in the path", job.ID, r.id())
+		return badRequest("Job.ID %q: does not match %q in the path", job.ID, r.id())
 	}
 	stated := first(r.query.Get("namespace"), r.Header.Get("X-Nomad-Namespace"), body.Namespace)
 	w.Namespace = first(stated, job.Namespace, structs.DefaultNamespace)
 	job.Namespace = w.Namespace
 	var err error
 	if w.Region, err = r.jobRegion(job, body.Region); err != nil {
-		return w, err
+		return err
 	}
 	if w.Region != "" && !structs.ValidRegion(w.Region) {
-		return w, badRequest("region %q: must be 1 to 128 letters, digits, dashes or underscores", structs.Clip(w.Region, 64))
+		return badRequest("region %q: must be 1 to 128 letters, digits, dashes or underscores", structs.Clip(w.Region, 64))
 	}
 	job.Region = w.Region
 	if job.Namespace == structs.AllNamespaces {
-		return w, badRequest("namespace %q: a job lives in one namespace", job.Namespace)
+		return badRequest("namespace %q: a job lives in one namespace", job.Namespace)
 	}
-	return w, nil
+	*body = w
+	return nil
 }
 
 // jobRegion is the region that a job is for: that of the request, or the job's own, or the agent's. Clients
@@ -109,11 +110,10 @@ func jobRegister(r *request) (any, error) {
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	w, err := r.ownJob(args.Job, args.WriteRequest, true)
-	if err != nil {
+	if err := r.ownJob(args.Job, &args.WriteRequest, true); err != nil {
 		return nil, err
 	}
-	args.WriteRequest = w
+	var err error
 	if args.Opportunistic, err = r.bool("opportunistic", args.Opportunistic); err != nil {
 		return nil, err
 	}
@@ -126,11 +126,9 @@ func jobValidate(r *request) (any, error) {
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	w, err := r.ownJob(args.Job, args.WriteRequest, false)
-	if err != nil {
+	if err := r.ownJob(args.Job, &args.WriteRequest, false); err != nil {
 		return nil, err
 	}
-	args.WriteRequest = w
 	var reply structs.JobValidateReply
 	if err := r.s.cfg.Backend.Call(r.Context(), wire.MethodJobValidate, &args, &reply); err != nil {
 		return nil, err
@@ -143,11 +141,9 @@ func jobPlan(r *request) (any, error) {
 	if err := r.decode(&args); err != nil {
 		return nil, err
 	}
-	w, err := r.ownJob(args.Job, args.WriteRequest, true)
-	if err != nil {
+	if err := r.ownJob(args.Job, &args.WriteRequest, true); err != nil {
 		return nil, err
 	}
-	args.WriteRequest = w
 	return changed[structs.JobPlanReply](r, wire.MethodJobPlan, &args)
 }
 
@@ -224,19 +220,11 @@ func jobEvaluate(r *request) (any, error) {
 	if err := r.decodeOptional(&body); err != nil {
 		return nil, err
 	}
-	if err := r.sameJob(body.JobID); err != nil {
+	if err := r.same("JobID", body.JobID); err != nil {
 		return nil, err
 	}
 	args := structs.JobEvaluateRequest{JobID: r.id(), ForceReschedule: body.EvalOptions.ForceReschedule, WriteRequest: r.write()}
 	return changed[structs.JobRegisterReply](r, wire.MethodJobEvaluate, &args)
-}
-
-// sameJob refuses a body that names another job than the path.
-func (r *request) sameJob(id string) error {
-	if id != "" && id != r.id() {
-		return badRequest("JobID %q: does not match %q in the path", id, r.id())
-	}
-	return nil
 }
 
 func jobScaleStatus(r *request) (any, error) {
@@ -256,7 +244,7 @@ func jobScale(r *request) (any, error) {
 	if err := r.decode(&body); err != nil {
 		return nil, err
 	}
-	if err := r.sameJob(body.Target["Job"]); err != nil {
+	if err := r.same("JobID", body.Target["Job"]); err != nil {
 		return nil, err
 	}
 	switch {
@@ -284,7 +272,7 @@ func jobRevert(r *request) (any, error) {
 	if err := r.decode(&body); err != nil {
 		return nil, err
 	}
-	if err := r.sameJob(body.JobID); err != nil {
+	if err := r.same("JobID", body.JobID); err != nil {
 		return nil, err
 	}
 	if body.JobVersion == nil {
@@ -305,7 +293,7 @@ func jobStability(r *request) (any, error) {
 	if err := r.decode(&body); err != nil {
 		return nil, err
 	}
-	if err := r.sameJob(body.JobID); err != nil {
+	if err := r.same("JobID", body.JobID); err != nil {
 		return nil, err
 	}
 	if body.JobVersion == nil {

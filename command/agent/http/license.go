@@ -27,11 +27,10 @@ func licenseUpsert(r *request) (any, error) {
 	if err := r.decodeKnown(args.License, structs.LicenseStatus{}); err != nil {
 		return nil, err
 	}
-	if name := args.License.Name; name != "" && name != r.id() {
-		return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+	err := r.setName(&args.License.Name)
+	if err != nil {
+		return nil, err
 	}
-	args.License.Name = r.id()
-	var err error
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
 		return nil, err
 	}

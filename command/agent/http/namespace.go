@@ -20,10 +20,9 @@ func namespaceUpsert(r *request) (any, error) {
 		return nil, err
 	}
 	if len(r.ids) > 0 {
-		if name := args.Definition.Name; name != "" && name != r.id() {
-			return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+		if err := r.setName(&args.Definition.Name); err != nil {
+			return nil, err
 		}
-		args.Definition.Name = r.id()
 	}
 	return written(r, wire.MethodNamespaceUpsert, &args)
 }

@@ -57,14 +57,6 @@ func (r *request) changeNode(method string, args any) (any, error) {
 	return nodeChanged{reply.NodeModifyIndex, list(reply.EvalIDs), reply.EvalCreateIndex, reply.Index}, nil
 }
 
-// sameNode refuses a body that names another node than the path.
-func (r *request) sameNode(id string) error {
-	if id != "" && id != r.id() {
-		return badRequest("NodeID %q: does not match %q in the path", id, r.id())
-	}
-	return nil
-}
-
 func nodeDrain(r *request) (any, error) {
 	var body struct {
 		NodeID       string
@@ -75,7 +67,7 @@ func nodeDrain(r *request) (any, error) {
 	if err := r.decode(&body); err != nil {
 		return nil, err
 	}
-	if err := r.sameNode(body.NodeID); err != nil {
+	if err := r.same("NodeID", body.NodeID); err != nil {
 		return nil, err
 	}
 	return r.changeNode(wire.MethodNodeDrain, &structs.NodeDrainRequest{
@@ -88,7 +80,7 @@ func nodeEligibility(r *request) (any, error) {
 	if err := r.decode(&body); err != nil {
 		return nil, err
 	}
-	if err := r.sameNode(body.NodeID); err != nil {
+	if err := r.same("NodeID", body.NodeID); err != nil {
 		return nil, err
 	}
 	if body.Eligibility != structs.NodeEligible && body.Eligibility != structs.NodeIneligible {
@@ -153,7 +145,7 @@ func nodeSimHealth(r *request) (any, error) {
 	if err := r.decode(&body); err != nil {
 		return nil, err
 	}
-	if err := r.sameNode(body.NodeID); err != nil {
+	if err := r.same("NodeID", body.NodeID); err != nil {
 		return nil, err
 	}
 	if body.Healthy == nil {

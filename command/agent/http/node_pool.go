@@ -20,10 +20,9 @@ func poolUpsert(r *request) (any, error) {
 		return nil, err
 	}
 	if len(r.ids) > 0 {
-		if name := args.NodePool.Name; name != "" && name != r.id() {
-			return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+		if err := r.setName(&args.NodePool.Name); err != nil {
+			return nil, err
 		}
-		args.NodePool.Name = r.id()
 	}
 	return written(r, wire.MethodNodePoolUpsert, &args)
 }

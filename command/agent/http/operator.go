@@ -58,11 +58,11 @@ func schedulerConfigSet(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.query.Has("cas") {
-		index, err := uintParam(r.query, "cas")
-		if err != nil {
-			return nil, err
-		}
+	cas, index, err := r.check()
+	if err != nil {
+		return nil, err
+	}
+	if cas {
 		args.CAS, args.Config.ModifyIndex = true, index
 	}
 	return changed[structs.SchedulerSetReply](r, wire.MethodSchedulerSet, &args)

@@ -33,25 +33,16 @@ func projectGet(r *request) (any, error) {
 	return shownProject(reply.Project), nil
 }
 
-// check reads the parameter cas: the index at which what is changed was changed last.
-func (r *request) check() (cas bool, index uint64, err error) {
-	if cas = r.query.Has("cas"); cas {
-		index, err = uintParam(r.query, "cas")
-	}
-	return cas, index, err
-}
-
 // projectUpsert makes or replaces the project of the path. Its calendar stays.
 func projectUpsert(r *request) (any, error) {
 	args := structs.ProjectUpsertRequest{Project: &structs.Project{}, WriteRequest: r.write()}
 	if err := r.decodeKnown(args.Project, structs.ProjectStatus{}); err != nil {
 		return nil, err
 	}
-	if name := args.Project.Name; name != "" && name != r.id() {
-		return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+	err := r.setName(&args.Project.Name)
+	if err != nil {
+		return nil, err
 	}
-	args.Project.Name = r.id()
-	var err error
 	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
 		return nil, err
 	}

@@ -30,6 +30,31 @@ type request struct {
 // id is the first name in the path.
 func (r *request) id() string { return r.ids[0] }
 
+// same refuses a body of which a field states another name than the path.
+func (r *request) same(field, value string) error {
+	if value != "" && value != r.id() {
+		return badRequest("%s %q: does not match %q in the path", field, value, r.id())
+	}
+	return nil
+}
+
+// setName sets the name that a body states, or leaves out, to that in the path.
+func (r *request) setName(name *string) error {
+	if err := r.same("Name", *name); err != nil {
+		return err
+	}
+	*name = r.id()
+	return nil
+}
+
+// check reads the parameter cas: the index at which what is changed was changed last.
+func (r *request) check() (cas bool, index uint64, err error) {
+	if cas = r.query.Has("cas"); cas {
+		index, err = uintParam(r.query, "cas")
+	}
+	return cas, index, err
+}
+
 func badRequest(format string, args ...any) error {
 	return structs.Errorf(structs.CodeBadRequest, format, args...)
 }

@@ -123,11 +123,11 @@ func autopilotConfigSet(r *request) (any, error) {
 	if err := args.Config.Validate(); err != nil {
 		return nil, err
 	}
-	if r.query.Has("cas") {
-		index, err := uintParam(r.query, "cas")
-		if err != nil {
-			return nil, err
-		}
+	cas, index, err := r.check()
+	if err != nil {
+		return nil, err
+	}
+	if cas {
 		args.CAS, args.Config.ModifyIndex = true, index
 	}
 	var reply structs.AutopilotSetReply

@@ -37,18 +37,15 @@ func virtualClusterUpsert(r *request) (any, error) {
 	if err := r.decodeKnown(args.VirtualCluster, structs.VirtualClusterStatus{}); err != nil {
 		return nil, err
 	}
-	if name := args.VirtualCluster.Name; name != "" && name != r.id() {
-		return nil, badRequest("Name %q: does not match %q in the path", name, r.id())
+	err := r.setName(&args.VirtualCluster.Name)
+	if err != nil {
+		return nil, err
 	}
-	args.VirtualCluster.Name = r.id()
-	var err error
 	if args.WhenFree, err = r.bool("when_free", false); err != nil {
 		return nil, err
 	}
-	if args.CAS = r.query.Has("cas"); args.CAS {
-		if args.CheckIndex, err = uintParam(r.query, "cas"); err != nil {
-			return nil, err
-		}
+	if args.CAS, args.CheckIndex, err = r.check(); err != nil {
+		return nil, err
 	}
 	return written(r, wire.MethodVirtualClusterUpsert, &args)
 }

@@ -37,8 +37,8 @@ func (r *request) workflowRequest() (*structs.WorkflowRunRequest, error) {
 		return nil, err
 	}
 	w := args.Workflow
-	if w.ID != "" && w.ID != r.id() {
-		return nil, badRequest("ID %q: does not match %q in the path", w.ID, r.id())
+	if err := r.same("ID", w.ID); err != nil {
+		return nil, err
 	}
 	if ns := r.query.Get("namespace"); ns != "" && w.Namespace != "" && w.Namespace != ns {
 		return nil, badRequest("Namespace %q: does not match %q in the query", w.Namespace, ns)

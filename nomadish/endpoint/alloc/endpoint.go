@@ -2,25 +2,15 @@
 package alloc
 
 import (
-	"time"
-
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/rpc"
 )
 
-// Deps are the parts that the endpoint works with.
-type Deps struct {
-	Router  *rpc.Router
-	Applier rpc.Applier
-	NewID   func() string
-	Now     func() time.Time
-}
-
 // Endpoint answers the methods of allocations.
-type Endpoint struct{ Deps }
+type Endpoint struct{ rpc.Parts }
 
 // New returns a new endpoint.
-func New(d Deps) *Endpoint { return &Endpoint{d} }
+func New(p rpc.Parts) *Endpoint { return &Endpoint{p} }
 
 // Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -17,5 +18,5 @@ type site struct {
 func newSite(t *testing.T, nodes ...*structs.Node) *site {
 	t.Helper()
 	s := endpointtest.New(t, nodes...)
-	return &site{s, New(Deps{Router: s.Router, Now: time.Now})}
+	return &site{s, New(rpc.Parts{Router: s.Router, Now: time.Now})}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -14,7 +15,7 @@ import (
 // scheduler, by an evaluation.
 func TestUserSuspendsAndResumes(t *testing.T) {
 	d := endpointtest.New(t)
-	e := New(Deps{Router: d.Router, Applier: d, Now: time.Now, NewID: func() string {
+	e := New(rpc.Parts{Router: d.Router, Applier: d, Now: time.Now, NewID: func() string {
 		return "00000000-0000-7000-8000-000000000001"
 	}})
 	node := &structs.Node{ID: "00000000-0000-7000-8000-0000000000ff", Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{}}

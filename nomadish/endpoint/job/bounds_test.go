@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -16,10 +17,10 @@ import (
 func TestWriteLimits(t *testing.T) {
 	d := endpointtest.New(t)
 	n := 0
-	e := New(Config{MaxCount: 10, MaxSource: 1000}, Deps{
+	e := New(Config{MaxCount: 10, MaxSource: 1000}, Deps{Parts: rpc.Parts{
 		Router: d.Router, Applier: d, Now: time.Now,
 		NewID: func() string { n++; return fmt.Sprintf("00000000-0000-7000-8000-%012d", n) },
-	})
+	}})
 	job := func(counts ...int) *structs.Job {
 		j := &structs.Job{ID: "j", Type: structs.JobTypeBatch}
 		for i, count := range counts {
@@ -61,7 +62,7 @@ func TestWriteLimits(t *testing.T) {
 
 // TestPlansWait: two jobs are planned at a time. Who waits and hangs up waits no longer.
 func TestPlansWait(t *testing.T) {
-	e := New(Config{}, Deps{Router: endpointtest.New(t).Router, Now: time.Now, NewID: func() string { return "id" }})
+	e := New(Config{}, Deps{Parts: rpc.Parts{Router: endpointtest.New(t).Router, NewID: func() string { return "id" }, Now: time.Now}})
 	for range maxPlanning {
 		e.planning <- struct{}{}
 	}

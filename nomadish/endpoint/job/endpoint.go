@@ -4,7 +4,6 @@ package job
 
 import (
 	"context"
-	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/identity"
@@ -26,8 +25,7 @@ type Config struct {
 
 // Deps are the parts that the endpoint works with.
 type Deps struct {
-	Router  *rpc.Router
-	Applier rpc.Applier
+	rpc.Parts
 	// Self calls a method as if this server's own agent had called it.
 	Self func(ctx context.Context, method string, args, reply any) error
 	// Typical returns what the policy least-fragmentation keeps room for when a job is planned;
@@ -35,8 +33,6 @@ type Deps struct {
 	Typical func(*state.Snapshot, *structs.Job, *structs.SchedulerConfiguration) *scheduler.Typical
 	// Forecast makes a forecast of a job as if it were registered by an entry now; nil: there are none.
 	Forecast func(ctx context.Context, entry *structs.JobRegisterEntry) (*structs.Forecast, error)
-	NewID    func() string
-	Now      func() time.Time
 	// Identity is who submits jobs; nil: no request is believed.
 	Identity *identity.Source
 }
@@ -66,7 +62,7 @@ func (e *Endpoint) Methods() []rpc.Method {
 		{Name: wire.MethodJobEvaluate, Handler: rpc.Write(r, e.evaluate)},
 		{Name: wire.MethodJobScale, Handler: rpc.Write(r, e.scale)},
 		{Name: wire.MethodJobRevert, Handler: rpc.Write(r, e.revert)},
-		{Name: wire.MethodJobStability, Handler: r.VersionedWrite(structs.LogJobStability, wire.Unary(e.stability))},
+		{Name: wire.MethodJobStability, Handler: rpc.VersionedWrite(r, structs.LogJobStability, e.stability)},
 		{Name: wire.MethodJobPlan, Handler: rpc.Write(r, e.plan)},
 		{Name: wire.MethodJobValidate, Handler: byRegion(r, rpc.InRegion(r, e.validate), e.validateEverywhere)},
 		{Name: wire.MethodJobList, Handler: rpc.Read(r, e.list)},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -16,10 +17,10 @@ import (
 func TestJobsFromBeforeTheLimits(t *testing.T) {
 	d := endpointtest.New(t)
 	n := 0
-	e := New(Config{MaxSize: 4 << 20}, Deps{
+	e := New(Config{MaxSize: 4 << 20}, Deps{Parts: rpc.Parts{
 		Router: d.Router, Applier: d, Now: time.Now,
 		NewID: func() string { n++; return fmt.Sprintf("00000000-0000-7000-8000-%012d", n) },
-	})
+	}})
 	job := &structs.Job{ID: "old", Type: structs.JobTypeBatch, Meta: map[string]string{"m": strings.Repeat("m", 5<<20)}}
 	for i := range structs.MaxJobGroups + 500 {
 		job.TaskGroups = append(job.TaskGroups, &structs.TaskGroup{Name: fmt.Sprint("g", i), Tasks: []*structs.Task{{Name: "t", Driver: "d"}}})

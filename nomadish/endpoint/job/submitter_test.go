@@ -9,6 +9,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
 	"github.com/nomadish/nomadish/nomadish/identity"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -36,7 +37,7 @@ func (users) HasGroup(string) bool { return false }
 func TestSubmitter(t *testing.T) {
 	s := newSite(t)
 	s.Endpoint = New(Config{MaxPriority: 100, DefaultPriority: 50}, Deps{
-		Router: s.Router, Applier: applied{s}, Now: time.Now, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) },
+		Parts:    rpc.Parts{Router: s.Router, Applier: applied{s}, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) }, Now: time.Now},
 		Identity: identity.New(identity.Options{Trust: true, Database: users{}}),
 	})
 	register := func(user string) (*structs.Job, string, error) {
@@ -115,7 +116,7 @@ func siteOfWorkflow(s *site) *Endpoint {
 	w.Canonicalize()
 	s.Put(&structs.WorkflowRunEntry{Workflow: w, Time: 1})
 	return New(Config{}, Deps{
-		Router: s.Router, Applier: applied{s}, Now: time.Now, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) },
+		Parts:    rpc.Parts{Router: s.Router, Applier: applied{s}, NewID: func() string { return structs.DeriveID("x", uint64(time.Now().UnixNano())) }, Now: time.Now},
 		Identity: identity.New(identity.Options{}),
 	})
 }

@@ -3,7 +3,6 @@ package license
 
 import (
 	"context"
-	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/rpc"
@@ -15,27 +14,20 @@ import (
 // lastEntry is the newest type of log entry that licenses take.
 const lastEntry = structs.LogLicenseDelete
 
-// Deps are the parts that the endpoint works with.
-type Deps struct {
-	Router  *rpc.Router
-	Applier rpc.Applier
-	Now     func() time.Time
-}
-
 // Endpoint answers the methods of licenses.
-type Endpoint struct{ Deps }
+type Endpoint struct{ rpc.Parts }
 
 // New returns a new endpoint.
-func New(d Deps) *Endpoint { return &Endpoint{d} }
+func New(p rpc.Parts) *Endpoint { return &Endpoint{p} }
 
 // Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
-		{Name: wire.MethodLicenseList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.list))},
-		{Name: wire.MethodLicenseGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.get))},
-		{Name: wire.MethodLicenseUpsert, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.upsert))},
-		{Name: wire.MethodLicenseDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.delete))},
+		{Name: wire.MethodLicenseList, Handler: rpc.VersionedRead(r, lastEntry, e.list)},
+		{Name: wire.MethodLicenseGet, Handler: rpc.VersionedRead(r, lastEntry, e.get)},
+		{Name: wire.MethodLicenseUpsert, Handler: rpc.VersionedWrite(r, lastEntry, e.upsert)},
+		{Name: wire.MethodLicenseDelete, Handler: rpc.VersionedWrite(r, lastEntry, e.delete)},
 	}
 }
 

@@ -4,7 +4,6 @@ package namespace
 
 import (
 	"context"
-	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/rpc"
@@ -15,27 +14,20 @@ import (
 // lastEntry is the newest type of log entry that namespaces take.
 const lastEntry = structs.LogNamespaceDelete
 
-// Deps are the parts that the endpoint works with.
-type Deps struct {
-	Router  *rpc.Router
-	Applier rpc.Applier
-	Now     func() time.Time
-}
-
 // Endpoint answers the methods of namespaces.
-type Endpoint struct{ Deps }
+type Endpoint struct{ rpc.Parts }
 
 // New returns a new endpoint.
-func New(d Deps) *Endpoint { return &Endpoint{d} }
+func New(p rpc.Parts) *Endpoint { return &Endpoint{p} }
 
 // Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
-		{Name: wire.MethodNamespaceList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.list))},
-		{Name: wire.MethodNamespaceGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.get))},
-		{Name: wire.MethodNamespaceUpsert, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.upsert))},
-		{Name: wire.MethodNamespaceDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.delete))},
+		{Name: wire.MethodNamespaceList, Handler: rpc.VersionedRead(r, lastEntry, e.list)},
+		{Name: wire.MethodNamespaceGet, Handler: rpc.VersionedRead(r, lastEntry, e.get)},
+		{Name: wire.MethodNamespaceUpsert, Handler: rpc.VersionedWrite(r, lastEntry, e.upsert)},
+		{Name: wire.MethodNamespaceDelete, Handler: rpc.VersionedWrite(r, lastEntry, e.delete)},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -35,7 +36,7 @@ func TestImpossibleDevicesAreRefused(t *testing.T) {
 	f := func(what, want string, devices []*structs.NodeDeviceResource, cells ...*structs.TopologyCell) {
 		t.Helper()
 		j := &journal{}
-		e := New(Config{}, Deps{Router: endpointtest.New(t).Router, Applier: j, Heartbeats: endpointtest.Alone{}, Now: time.Now, NewID: func() string { return "seed" }})
+		e := New(Config{}, Deps{Parts: rpc.Parts{Router: endpointtest.New(t).Router, Applier: j, NewID: func() string { return "seed" }, Now: time.Now}, Heartbeats: endpointtest.Alone{}})
 		n := &structs.Node{
 			ID: "00000000-0000-7000-8000-000000000001", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady,
 			NodeResources: &structs.NodeResources{Devices: devices, Topology: &structs.NodeTopology{Cells: cells}},

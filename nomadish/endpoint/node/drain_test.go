@@ -10,6 +10,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -38,7 +39,8 @@ func (s swift) Apply(ctx context.Context, t structs.LogType, payload any) (uint6
 func TestDrainNamesItsEvaluations(t *testing.T) {
 	s := swift{endpointtest.New(t)}
 	e := New(Config{}, Deps{
-		Router: s.Router, Applier: s, Heartbeats: endpointtest.Alone{}, Now: time.Now, NewID: testcluster.IDs("00000000-0000-7000-8000-%012d"),
+		Parts:      rpc.Parts{Router: s.Router, Applier: s, NewID: testcluster.IDs("00000000-0000-7000-8000-%012d"), Now: time.Now},
+		Heartbeats: endpointtest.Alone{},
 	})
 	node := testcluster.Node("00000000-0000-7000-8000-0000000000ff", 1000)
 	if _, err := s.Apply(t.Context(), structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: node}); err != nil {

@@ -34,12 +34,9 @@ type Config struct {
 
 // Deps are the parts that the endpoint works with.
 type Deps struct {
-	Router     *rpc.Router
-	Applier    rpc.Applier
+	rpc.Parts
 	Heartbeats Heartbeats
 	Gossip     Gossip // nil: clients do not gossip
-	NewID      func() string
-	Now        func() time.Time
 	Logger     hclog.Logger
 }
 
@@ -97,11 +94,11 @@ func (e *Endpoint) Methods() []rpc.Method {
 		{Name: wire.MethodNodeEligibility, Handler: rpc.Write(r, e.eligibility)},
 		{Name: wire.MethodNodePurge, Handler: rpc.Write(r, e.purge)},
 		{Name: wire.MethodNodeEvaluate, Handler: rpc.Write(r, e.evaluate)},
-		{Name: wire.MethodNodePoolList, Handler: r.VersionedRead(lastPoolEntry, wire.Unary(e.poolList))},
-		{Name: wire.MethodNodePoolGet, Handler: r.VersionedRead(lastPoolEntry, wire.Unary(e.poolGet))},
-		{Name: wire.MethodNodePoolNodes, Handler: r.VersionedRead(lastPoolEntry, wire.Unary(e.poolNodes))},
-		{Name: wire.MethodNodePoolJobs, Handler: r.VersionedRead(lastPoolEntry, wire.Unary(e.poolJobs))},
-		{Name: wire.MethodNodePoolUpsert, Handler: r.VersionedWrite(lastPoolEntry, wire.Unary(e.poolUpsert))},
-		{Name: wire.MethodNodePoolDelete, Handler: r.VersionedWrite(lastPoolEntry, wire.Unary(e.poolDelete))},
+		{Name: wire.MethodNodePoolList, Handler: rpc.VersionedRead(r, lastPoolEntry, e.poolList)},
+		{Name: wire.MethodNodePoolGet, Handler: rpc.VersionedRead(r, lastPoolEntry, e.poolGet)},
+		{Name: wire.MethodNodePoolNodes, Handler: rpc.VersionedRead(r, lastPoolEntry, e.poolNodes)},
+		{Name: wire.MethodNodePoolJobs, Handler: rpc.VersionedRead(r, lastPoolEntry, e.poolJobs)},
+		{Name: wire.MethodNodePoolUpsert, Handler: rpc.VersionedWrite(r, lastPoolEntry, e.poolUpsert)},
+		{Name: wire.MethodNodePoolDelete, Handler: rpc.VersionedWrite(r, lastPoolEntry, e.poolDelete)},
 	}
 }

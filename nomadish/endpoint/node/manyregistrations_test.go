@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -32,8 +33,8 @@ func TestManyRegistrations(t *testing.T) {
 		const nodes, patience = 1000, time.Second // a round commits 100
 		d := &slow{endpointtest.New(t), make(chan struct{}, 1)}
 		e := New(Config{MaxRegistering: 2}, Deps{
-			Router: d.Router, Applier: d, Heartbeats: endpointtest.Alone{}, Now: time.Now,
-			NewID: func() string { return "00000000-0000-7000-8000-000000000000" },
+			Parts:      rpc.Parts{Router: d.Router, Applier: d, NewID: func() string { return "00000000-0000-7000-8000-000000000000" }, Now: time.Now},
+			Heartbeats: endpointtest.Alone{},
 		})
 		done := make(chan error, nodes)
 		for i := range nodes {

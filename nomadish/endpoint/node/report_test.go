@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -121,10 +122,13 @@ func newReportWorld(t *testing.T) *reportWorld {
 	t.Helper()
 	d := endpointtest.New(t)
 	ids := 0
-	e := New(Config{}, Deps{Router: d.Router, Applier: d, Heartbeats: endpointtest.Alone{}, Now: time.Now, NewID: func() string {
-		ids++
-		return fmt.Sprintf("00000000-0000-7000-8000-%012d", ids)
-	}})
+	e := New(Config{}, Deps{
+		Parts: rpc.Parts{Router: d.Router, Applier: d, Now: time.Now, NewID: func() string {
+			ids++
+			return fmt.Sprintf("00000000-0000-7000-8000-%012d", ids)
+		}},
+		Heartbeats: endpointtest.Alone{},
+	})
 	w := &reportWorld{e, t, d.Store, d, &structs.Node{
 		ID: "00000000-0000-7000-8000-0000000000ff", SecretID: "s", Name: "n1", Status: structs.NodeStatusReady, NodeResources: &structs.NodeResources{},
 	}}

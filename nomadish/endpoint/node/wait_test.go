@@ -11,6 +11,7 @@ import (
 	"weak"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestWaitingNodesHoldNoState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := endpointtest.New(t)
-		e := New(Config{}, Deps{Router: d.Router, Applier: d, Heartbeats: endpointtest.Alone{}, Now: time.Now})
+		e := New(Config{}, Deps{Parts: rpc.Parts{Router: d.Router, Applier: d, Now: time.Now}, Heartbeats: endpointtest.Alone{}})
 		d.Router.DefaultQuery, d.Router.MaxQueryTime = time.Minute, time.Minute
 		register := func(i int) *structs.Node {
 			n := &structs.Node{

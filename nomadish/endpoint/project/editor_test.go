@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
 	"github.com/nomadish/nomadish/nomadish/identity"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -23,7 +24,7 @@ func (users) HasGroup(name string) bool { return name == "chip" }
 func editorSite(t *testing.T, trust bool) *Endpoint {
 	site := endpointtest.New(t, endpointtest.Node("n1"))
 	now := func() time.Time { return time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC) }
-	return New(Deps{Router: site.Router, Applier: site.Log, NewID: func() string { return "id" }, Now: now, Identity: identity.New(identity.Options{Trust: trust, Database: users{}})})
+	return New(Deps{Parts: rpc.Parts{Router: site.Router, Applier: site.Log, NewID: func() string { return "id" }, Now: now}, Identity: identity.New(identity.Options{Trust: trust, Database: users{}})})
 }
 
 // refused fails the test unless an error has a code and a text; "": unless there is none.

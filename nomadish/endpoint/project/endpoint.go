@@ -21,10 +21,7 @@ const lastEntry = structs.LogFlowDelete
 
 // Deps are the parts that the endpoint works with.
 type Deps struct {
-	Router  *rpc.Router
-	Applier rpc.Applier
-	NewID   func() string
-	Now     func() time.Time
+	rpc.Parts
 	// Identity is who edits, and which users and groups there are; nil: no request is believed.
 	Identity *identity.Source
 }
@@ -44,18 +41,18 @@ func New(d Deps) *Endpoint {
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
-		{Name: wire.MethodProjectList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.list))},
-		{Name: wire.MethodProjectGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.get))},
-		{Name: wire.MethodProjectUpsert, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.upsert))},
-		{Name: wire.MethodProjectDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.delete))},
-		{Name: wire.MethodProjectCalendar, Handler: r.VersionedRead(lastEntry, wire.Unary(e.calendar))},
-		{Name: wire.MethodProjectCalendarEdit, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.calendarEdit))},
-		{Name: wire.MethodProjectEdits, Handler: r.VersionedRead(lastEntry, wire.Unary(e.edits))},
-		{Name: wire.MethodProjectReport, Handler: r.VersionedRead(lastEntry, wire.Unary(e.report))},
-		{Name: wire.MethodFlowList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.flowList))},
-		{Name: wire.MethodFlowGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.flowGet))},
-		{Name: wire.MethodFlowUpsert, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.flowUpsert))},
-		{Name: wire.MethodFlowDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.flowDelete))},
+		{Name: wire.MethodProjectList, Handler: rpc.VersionedRead(r, lastEntry, e.list)},
+		{Name: wire.MethodProjectGet, Handler: rpc.VersionedRead(r, lastEntry, e.get)},
+		{Name: wire.MethodProjectUpsert, Handler: rpc.VersionedWrite(r, lastEntry, e.upsert)},
+		{Name: wire.MethodProjectDelete, Handler: rpc.VersionedWrite(r, lastEntry, e.delete)},
+		{Name: wire.MethodProjectCalendar, Handler: rpc.VersionedRead(r, lastEntry, e.calendar)},
+		{Name: wire.MethodProjectCalendarEdit, Handler: rpc.VersionedWrite(r, lastEntry, e.calendarEdit)},
+		{Name: wire.MethodProjectEdits, Handler: rpc.VersionedRead(r, lastEntry, e.edits)},
+		{Name: wire.MethodProjectReport, Handler: rpc.VersionedRead(r, lastEntry, e.report)},
+		{Name: wire.MethodFlowList, Handler: rpc.VersionedRead(r, lastEntry, e.flowList)},
+		{Name: wire.MethodFlowGet, Handler: rpc.VersionedRead(r, lastEntry, e.flowGet)},
+		{Name: wire.MethodFlowUpsert, Handler: rpc.VersionedWrite(r, lastEntry, e.flowUpsert)},
+		{Name: wire.MethodFlowDelete, Handler: rpc.VersionedWrite(r, lastEntry, e.flowDelete)},
 	}
 }
 

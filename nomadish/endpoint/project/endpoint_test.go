@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // at is an endpoint of which the time is what now points to.
 func at(t *testing.T, now *time.Time) (*Endpoint, *endpointtest.Site) {
 	site := endpointtest.New(t, endpointtest.Node("n1"))
-	return New(Deps{Router: site.Router, Applier: site.Log, NewID: func() string { return "id" }, Now: func() time.Time { return *now }}), site
+	return New(Deps{Parts: rpc.Parts{Router: site.Router, Applier: site.Log, NewID: func() string { return "id" }, Now: func() time.Time { return *now }}}), site
 }
 
 // TestWeeksRoll: which weeks may be edited, and which slots a project has, follows the clock in the time zone of the calendar, over a turn of

@@ -4,7 +4,6 @@ package virtualcluster
 
 import (
 	"context"
-	"time"
 
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/rpc"
@@ -16,33 +15,25 @@ import (
 // lastEntry is the newest type of log entry that virtual clusters take.
 const lastEntry = structs.LogExchangeWithdraw
 
-// Deps are the parts that the endpoint works with.
-type Deps struct {
-	Router  *rpc.Router
-	Applier rpc.Applier
-	NewID   func() string
-	Now     func() time.Time
-}
-
 // Endpoint answers the methods of virtual clusters.
-type Endpoint struct{ Deps }
+type Endpoint struct{ rpc.Parts }
 
 // New returns a new endpoint.
-func New(d Deps) *Endpoint { return &Endpoint{d} }
+func New(p rpc.Parts) *Endpoint { return &Endpoint{p} }
 
 // Methods returns the table of the methods that the endpoint answers.
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	return []rpc.Method{
-		{Name: wire.MethodVirtualClusterList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.list))},
-		{Name: wire.MethodVirtualClusterGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.get))},
-		{Name: wire.MethodVirtualClusterUpsert, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.upsert))},
-		{Name: wire.MethodVirtualClusterDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.delete))},
-		{Name: wire.MethodVirtualClusterShift, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.shift))},
-		{Name: wire.MethodVirtualClusterPoints, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.points))},
-		{Name: wire.MethodExchangeList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.exchangeList))},
-		{Name: wire.MethodExchangePut, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.exchangePut))},
-		{Name: wire.MethodExchangeWithdraw, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.exchangeWithdraw))},
+		{Name: wire.MethodVirtualClusterList, Handler: rpc.VersionedRead(r, lastEntry, e.list)},
+		{Name: wire.MethodVirtualClusterGet, Handler: rpc.VersionedRead(r, lastEntry, e.get)},
+		{Name: wire.MethodVirtualClusterUpsert, Handler: rpc.VersionedWrite(r, lastEntry, e.upsert)},
+		{Name: wire.MethodVirtualClusterDelete, Handler: rpc.VersionedWrite(r, lastEntry, e.delete)},
+		{Name: wire.MethodVirtualClusterShift, Handler: rpc.VersionedWrite(r, lastEntry, e.shift)},
+		{Name: wire.MethodVirtualClusterPoints, Handler: rpc.VersionedWrite(r, lastEntry, e.points)},
+		{Name: wire.MethodExchangeList, Handler: rpc.VersionedRead(r, lastEntry, e.exchangeList)},
+		{Name: wire.MethodExchangePut, Handler: rpc.VersionedWrite(r, lastEntry, e.exchangePut)},
+		{Name: wire.MethodExchangeWithdraw, Handler: rpc.VersionedWrite(r, lastEntry, e.exchangeWithdraw)},
 	}
 }
 

@@ -24,12 +24,9 @@ const lastEntry = structs.LogWorkflowDelete
 
 // Deps are the parts that the endpoint works with.
 type Deps struct {
-	Router  *rpc.Router
-	Applier rpc.Applier
+	rpc.Parts
 	// Self calls a method as if this server's own agent had called it.
-	Self  func(ctx context.Context, method string, args, reply any) error
-	NewID func() string
-	Now   func() time.Time
+	Self func(ctx context.Context, method string, args, reply any) error
 	// DefaultPriority is the priority of a workflow that states none; 0: 50. MaxPriority is the highest that one may state; 0: 100.
 	DefaultPriority, MaxPriority int
 	// Identity is who runs workflows; nil: no request is believed.
@@ -63,20 +60,20 @@ func New(d Deps) *Endpoint {
 func (e *Endpoint) Methods() []rpc.Method {
 	r := e.Router
 	action := func(action string) wire.Handler {
-		return r.VersionedWrite(lastEntry, wire.Unary(func(ctx context.Context, args *structs.WorkflowActionRequest) (*structs.WriteReply, error) {
+		return rpc.VersionedWrite(r, lastEntry, func(ctx context.Context, args *structs.WorkflowActionRequest) (*structs.WriteReply, error) {
 			return e.act(ctx, action, args)
-		}))
+		})
 	}
 	return []rpc.Method{
-		{Name: wire.MethodWorkflowList, Handler: r.VersionedRead(lastEntry, wire.Unary(e.list))},
-		{Name: wire.MethodWorkflowGet, Handler: r.VersionedRead(lastEntry, wire.Unary(e.get))},
-		{Name: wire.MethodWorkflowRun, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.run))},
-		{Name: wire.MethodWorkflowPlan, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.plan))},
+		{Name: wire.MethodWorkflowList, Handler: rpc.VersionedRead(r, lastEntry, e.list)},
+		{Name: wire.MethodWorkflowGet, Handler: rpc.VersionedRead(r, lastEntry, e.get)},
+		{Name: wire.MethodWorkflowRun, Handler: rpc.VersionedWrite(r, lastEntry, e.run)},
+		{Name: wire.MethodWorkflowPlan, Handler: rpc.VersionedWrite(r, lastEntry, e.plan)},
 		{Name: wire.MethodWorkflowPause, Handler: action(structs.WorkflowActionPause)},
 		{Name: wire.MethodWorkflowResume, Handler: action(structs.WorkflowActionResume)},
 		{Name: wire.MethodWorkflowCancel, Handler: action(structs.WorkflowActionCancel)},
-		{Name: wire.MethodWorkflowRetry, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.retry))},
-		{Name: wire.MethodWorkflowDelete, Handler: r.VersionedWrite(lastEntry, wire.Unary(e.delete))},
+		{Name: wire.MethodWorkflowRetry, Handler: rpc.VersionedWrite(r, lastEntry, e.retry)},
+		{Name: wire.MethodWorkflowDelete, Handler: rpc.VersionedWrite(r, lastEntry, e.delete)},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
+	"github.com/nomadish/nomadish/nomadish/rpc"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -32,7 +33,7 @@ func chip() *structs.Workflow {
 func at(t *testing.T, refuse string) (*Endpoint, *endpointtest.Site) {
 	site := endpointtest.New(t)
 	return New(Deps{
-		Router: site.Router, Applier: site.Log, NewID: func() string { return "id" }, Now: func() time.Time { return time.Unix(100, 0) },
+		Parts: rpc.Parts{Router: site.Router, Applier: site.Log, NewID: func() string { return "id" }, Now: func() time.Time { return time.Unix(100, 0) }},
 		Self: func(_ context.Context, method string, args, reply any) error {
 			if _, ok := args.(*structs.JobRegisterRequest); !ok || method != wire.MethodJobValidate {
 				t.Errorf("a call of %s with %T", method, args)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -47,25 +48,7 @@ func distinctName(job *structs.Job, d *feasible.Distinct) string {
 // property returns the index of a level whose domains are the values of a target, to which it is added if need be.
 func (c *chooser) property(target string, known map[string]int, of *workflow.Gangs) int {
 	name := "property " + target // no level has such a name
-	if i, is := known[name]; is {
-		return i
-	}
-	known[name] = len(of.Levels)
-	domains, numbers := make([]int, len(c.nodes)), map[string]int{}
-	for i, n := range c.nodes {
-		value, found := feasible.NodeResolver(n.Node)(target)
-		if domains[i] = -1; !found {
-			continue
-		}
-		number, is := numbers[value]
-		if !is {
-			number = len(numbers)
-			numbers[value] = number
-		}
-		domains[i] = number
-	}
-	of.Levels = append(of.Levels, domains)
-	return known[name]
+	return domains(c.nodes, name, known, of, func(n *world.NodeState) (string, bool) { return feasible.NodeResolver(n.Node)(target) })
 }
 
 // crowdedText says why instances that have to be distinct never have room.

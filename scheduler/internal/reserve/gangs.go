@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/scheduler/entitle/workflow"
 	"github.com/nomadish/nomadish/scheduler/internal/feasible"
+	"github.com/nomadish/nomadish/scheduler/internal/world"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -58,27 +59,35 @@ func (c *chooser) level(name string, known map[string]int, of *workflow.Gangs) i
 	if at < 0 {
 		name = structs.LevelNode
 	}
-	if i, is := known[name]; is {
-		return i
-	}
-	known[name] = len(of.Levels)
-	domains, numbers := make([]int, len(c.nodes)), map[string]int{}
-	for i, n := range c.nodes {
+	return domains(c.nodes, name, known, of, func(n *world.NodeState) (string, bool) {
 		value := n.ID
 		if at >= 0 {
 			value = n.Node.Meta[c.w.SiteLevels()[at].Meta]
 		}
-		if domains[i] = -1; value == "" {
+		return value, value != ""
+	})
+}
+
+// domains returns the index of a level by its name, to which it is added if need be: nodes with one value are one domain of it, and those without are in none.
+func domains(nodes []*world.NodeState, name string, known map[string]int, of *workflow.Gangs, value func(*world.NodeState) (string, bool)) int {
+	if i, is := known[name]; is {
+		return i
+	}
+	known[name] = len(of.Levels)
+	level, numbers := make([]int, len(nodes)), map[string]int{}
+	for i, n := range nodes {
+		v, found := value(n)
+		if level[i] = -1; !found {
 			continue
 		}
-		number, is := numbers[value]
+		number, is := numbers[v]
 		if !is {
 			number = len(numbers)
-			numbers[value] = number
+			numbers[v] = number
 		}
-		domains[i] = number
+		level[i] = number
 	}
-	of.Levels = append(of.Levels, domains)
+	of.Levels = append(of.Levels, level)
 	return known[name]
 }
 

@@ -20,8 +20,8 @@ const (
 
 // Indexes of the tables.
 const (
-	byID      = "id"
-	byPrefix  = "id_prefix"
+	byID      = memtable.ByID
+	byPrefix  = memtable.ByPrefix
 	byPending = "pending" // virtual clusters with an edit, or cells, that wait
 )
 
@@ -44,9 +44,7 @@ func Indexes() map[string][]*memtable.Index {
 
 // Edit is a log entry that is being applied, as what changes what is owned.
 type Edit struct {
-	Rows  memtable.Reader
-	Index uint64
-	Now   int64 // the entry's time, in Unix nanoseconds
+	memtable.Entry
 	// World counts what is owned and what uses it. It moves on with the rows.
 	World *scheduler.Edit
 	// Sites are the levels of cells above nodes.
@@ -55,8 +53,6 @@ type Edit struct {
 	Weeks iter.Seq[*structs.ProjectWeek]
 	// HasNamespace reports whether there is a namespace of a name, other than the default one.
 	HasNamespace func(name string) bool
-	// Put stores a row of a table, Drop removes one.
-	Put, Drop func(table string, row any)
 	// Note reports what was changed in a table; nil: there was nothing, or is nothing any more.
 	Note func(table, key string, was, now any)
 	// Evaluate has the jobs of an owner evaluated, so that what runs may be raised.
@@ -116,34 +112,7 @@ func AnyWaits(r memtable.Reader) bool {
 // world returns the World as the entry has moved it on so far.
 func (x Edit) world() *scheduler.World { return x.World.World() }
 
-func get[T any](x Edit, table, index string, key ...any) *T {
-	row, _ := memtable.First[T](x.Rows, table, index, key...)
-	return row
-}
-
-func rows[T any](x Edit, table, index string, key ...any) iter.Seq[*T] {
-	return memtable.Rows[T](x.Rows, false, table, index, key...)
-}
-
-func countRows[T any](x Edit, table string) (n int) {
-	for range rows[T](x, table, byID) {
-		n++
-	}
-	return n
-}
-
 // note reports a change. A nil pointer becomes a nil interface.
 func note[T any](x Edit, table, key string, was, now *T) {
-	var old, new any
-	if was != nil {
-		old = was
-	}
-	if now != nil {
-		new = now
-	}
-	x.Note(table, key, old, new)
-}
-
-func missing(what, name string) error {
-	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", what, name)
+	x.Note(table, key, memtable.OrNil(was), memtable.OrNil(now))
 }

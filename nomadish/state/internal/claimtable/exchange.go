@@ -16,9 +16,9 @@ const maxExchanges = 10_000
 
 // grant grants points to a virtual cluster, or takes some.
 func (x Edit) grant(e *structs.VirtualClusterPointsEntry) error {
-	was := get[structs.VirtualCluster](x, VirtualClusters, byID, e.Name)
+	was := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, e.Name)
 	if was == nil {
-		return missing("virtual cluster", e.Name)
+		return memtable.Missing("virtual cluster", e.Name)
 	}
 	if e.Points > structs.MaxPoints || e.Points < -structs.MaxPoints || was.Points+e.Points < 0 || was.Points+e.Points > structs.MaxPoints {
 		return structs.Errorf(structs.CodeBadRequest, "virtual cluster %q: it has %d points: %d more would not be 0 to %d", e.Name, was.Points, e.Points,
@@ -48,9 +48,9 @@ func (x Edit) putExchange(e *structs.ExchangePutEntry) error {
 	if err := now.Validate(); err != nil {
 		return err
 	}
-	owner := get[structs.VirtualCluster](x, VirtualClusters, byID, now.Owner)
+	owner := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, now.Owner)
 	if owner == nil {
-		return missing("virtual cluster", now.Owner)
+		return memtable.Missing("virtual cluster", now.Owner)
 	}
 	if err := memtable.CheckKey("exchange", now.ID); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (x Edit) putExchange(e *structs.ExchangePutEntry) error {
 	if now.From.UnixNano() <= x.time() {
 		return structs.Errorf(structs.CodeBadRequest, "exchange: from must be to come: it is settled at %s", now.From.UTC().Format(timeFormat))
 	}
-	if countRows[structs.Exchange](x, Exchanges) >= maxExchanges {
+	if memtable.Count(x.Rows, Exchanges) >= maxExchanges {
 		return structs.Errorf(structs.CodeTooLarge, "exchange: there are %d offers and bids, and no more are allowed", maxExchanges)
 	}
 	cells, err := x.resolveOne(now.Cells)
@@ -89,7 +89,7 @@ func (x Edit) checkExchange(owner *structs.VirtualCluster, now *structs.Exchange
 			countText(owner.Points, "point"), countText(int64(now.Cells.Count), "cell"), countText(now.Points, "point")).WithHint("an operator grants points with `nomadish vc points`")
 	}
 	own, others := 0, 0
-	for o := range rows[structs.Exchange](x, Exchanges, byID) {
+	for o := range memtable.Rows[structs.Exchange](x.Rows, false, Exchanges, byID) {
 		if !o.Bid && o.Meets(now) {
 			if o.Owner == now.Owner {
 				own++
@@ -115,7 +115,7 @@ func countText(n int64, of string) string {
 
 // offered returns how many cells an owner has offered for some time of an interval.
 func (x Edit) offered(owner string, cells *structs.CellQuota, from, until int64) (n int) {
-	for o := range rows[structs.Exchange](x, Exchanges, byID) {
+	for o := range memtable.Rows[structs.Exchange](x.Rows, false, Exchanges, byID) {
 		if !o.Bid && o.Owner == owner && o.Cells.SameCells(cells) && o.From.UnixNano() < until && from < o.Until.UnixNano() {
 			n += o.Cells.Count
 		}
@@ -125,9 +125,9 @@ func (x Edit) offered(owner string, cells *structs.CellQuota, from, until int64)
 
 // withdraw takes an offer or a bid back.
 func (x Edit) withdraw(e *structs.ExchangeWithdrawEntry) error {
-	was := get[structs.Exchange](x, Exchanges, byID, e.ID)
+	was := memtable.Get[structs.Exchange](x.Rows, Exchanges, byID, e.ID)
 	if was == nil {
-		return missing("exchange", e.ID)
+		return memtable.Missing("exchange", e.ID)
 	}
 	if was.From.UnixNano() <= x.time() {
 		return structs.Errorf(structs.CodeConflict, "exchange %s: it is being settled since %s", e.ID, was.From.Format(timeFormat))
@@ -140,7 +140,7 @@ func (x Edit) withdraw(e *structs.ExchangeWithdrawEntry) error {
 // settleExchanges settles all offers and bids that are due: by time, kind, level and size.
 func (x Edit) settleExchanges(now int64) {
 	var due []*structs.Exchange
-	for o := range rows[structs.Exchange](x, Exchanges, byID) {
+	for o := range memtable.Rows[structs.Exchange](x.Rows, false, Exchanges, byID) {
 		if o.From.UnixNano() <= now {
 			due = append(due, o)
 		}
@@ -173,7 +173,7 @@ func (x Edit) settleOne(list []*structs.Exchange) {
 	}
 	offers = x.owned(offers)
 	sales := structs.Settle(offers, bids, func(owner string) int64 {
-		if v := get[structs.VirtualCluster](x, VirtualClusters, byID, owner); v != nil {
+		if v := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, owner); v != nil {
 			return v.Points
 		}
 		return 0
@@ -190,7 +190,7 @@ func (x Edit) settleOne(list []*structs.Exchange) {
 func (x Edit) owned(offers []*structs.Exchange) (list []*structs.Exchange) {
 	offered := map[string]int{}
 	for _, o := range offers {
-		v := get[structs.VirtualCluster](x, VirtualClusters, byID, o.Owner)
+		v := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, o.Owner)
 		if v == nil {
 			continue
 		}
@@ -204,7 +204,7 @@ func (x Edit) owned(offers []*structs.Exchange) (list []*structs.Exchange) {
 
 // trade books a sale for one of the two: its cells and points more, or less.
 func (x Edit) trade(s structs.Sale, owner string, count int, points int64) {
-	was := get[structs.VirtualCluster](x, VirtualClusters, byID, owner)
+	was := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, owner)
 	if was == nil {
 		return // a virtual cluster with open exchanges is not deleted
 	}

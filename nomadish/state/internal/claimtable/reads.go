@@ -10,46 +10,31 @@ import (
 
 // Reads reads what the namespaces of a snapshot own.
 type Reads struct {
-	Rows memtable.Reader
+	memtable.Watched
 	// World is the snapshot's.
 	World *scheduler.World
-	// Watch takes what is closed when what was read of a table changes.
-	Watch func(table string, changed <-chan struct{})
-}
-
-// one returns the row of a key, watched.
-func one[T any](r Reads, table string, key ...any) *T {
-	row, changed := memtable.First[T](r.Rows, table, byID, key...)
-	r.Watch(table, changed)
-	return row
-}
-
-// many walks the rows whose key begins with a prefix, by key or backwards. The range is watched as one.
-func many[T any](r Reads, reverse bool, table string, prefix ...any) iter.Seq[*T] {
-	r.Watch(table, memtable.Open(r.Rows, false, table, byPrefix, prefix...).WatchCh())
-	return memtable.Rows[T](r.Rows, reverse, table, byPrefix, prefix...)
 }
 
 // Get returns the virtual cluster of a namespace; nil if it has none.
 func (r Reads) Get(name string) *structs.VirtualCluster {
-	return one[structs.VirtualCluster](r, VirtualClusters, name)
+	return memtable.One[structs.VirtualCluster](r.Watched, VirtualClusters, byID, name)
 }
 
 // List walks the virtual clusters whose name begins with prefix, by name, or backwards.
 func (r Reads) List(prefix string, reverse bool) iter.Seq[*structs.VirtualCluster] {
-	return many[structs.VirtualCluster](r, reverse, VirtualClusters, prefix)
+	return memtable.Many[structs.VirtualCluster](r.Watched, reverse, VirtualClusters, byPrefix, prefix)
 }
 
 // Exchanges walks the offers and bids that are not settled, by ID.
 func (r Reads) Exchanges() iter.Seq[*structs.Exchange] {
-	return many[structs.Exchange](r, false, Exchanges, "")
+	return memtable.Many[structs.Exchange](r.Watched, false, Exchanges, byPrefix, "")
 }
 
 // ClaimsEdge returns the next time at which what is owned changes, or what an edit that waits would change, in Unix nanoseconds: after the
 // time up to which it has been moved on. It is 0 if there is none.
 func (r Reads) ClaimsEdge() int64 {
 	passed, next := int64(0), int64(0)
-	if row := one[structs.ClaimsTime](r, ClaimsTime); row != nil {
+	if row := memtable.One[structs.ClaimsTime](r.Watched, ClaimsTime, byID); row != nil {
 		passed = row.Now
 	}
 	note := func(t int64) {
@@ -94,7 +79,7 @@ func (r Reads) Status(of *structs.VirtualCluster, views map[string]*scheduler.Cl
 		return &structs.CellStatus{}
 	}
 	now := int64(0)
-	if row, _ := memtable.First[structs.ClaimsTime](r.Rows, ClaimsTime, byID); row != nil {
+	if row := memtable.Get[structs.ClaimsTime](r.Rows, ClaimsTime, byID); row != nil {
 		now = row.Now
 	}
 	for i := range of.Changes {

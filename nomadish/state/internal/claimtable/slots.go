@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -71,7 +72,7 @@ func (x Edit) AdmitWeek(was, now *structs.ProjectWeek) error {
 	if err := x.behindPending(before, claims); err != nil {
 		return err
 	}
-	clusters := slices.Collect(rows[structs.VirtualCluster](x, VirtualClusters, byID))
+	clusters := slices.Collect(memtable.Rows[structs.VirtualCluster](x.Rows, false, VirtualClusters, byID))
 	weeks := []*structs.ProjectWeek{now}
 	for _, w := range x.slotWeeks() {
 		if w.Project != now.Project || w.Week != now.Week {

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -16,7 +17,7 @@ import (
 // time returns the time up to which what is owned has been moved on, or that of the entry if it is later.
 func (x Edit) time() int64 {
 	now := x.Now
-	if row := get[structs.ClaimsTime](x, ClaimsTime, byID); row != nil {
+	if row := memtable.Get[structs.ClaimsTime](x.Rows, ClaimsTime, byID); row != nil {
 		now = max(now, row.Now)
 	}
 	return now
@@ -24,7 +25,7 @@ func (x Edit) time() int64 {
 
 // advance moves the time of what is owned on. Exchanges that are due are settled first; then what shrinks comes before what grows.
 func (x Edit) advance(e *structs.ClaimsTimeEntry) error {
-	was := get[structs.ClaimsTime](x, ClaimsTime, byID)
+	was := memtable.Get[structs.ClaimsTime](x.Rows, ClaimsTime, byID)
 	if was != nil && e.Now <= was.Now {
 		return nil
 	}
@@ -35,7 +36,7 @@ func (x Edit) advance(e *structs.ClaimsTimeEntry) error {
 	x.Put(ClaimsTime, now)
 	x.settleExchanges(e.Now)
 	for _, shrinks := range []bool{true, false} {
-		for _, was := range slices.Collect(rows[structs.VirtualCluster](x, VirtualClusters, byID)) {
+		for _, was := range slices.Collect(memtable.Rows[structs.VirtualCluster](x.Rows, false, VirtualClusters, byID)) {
 			x.updateClaims(was, shrinks)
 		}
 	}
@@ -78,7 +79,7 @@ func equalClaims(a, b structs.CellClaim) bool {
 
 // pending returns the virtual clusters with edits that wait, in the order in which these came, and the cells that are due and wait.
 func (x Edit) pending() ([]*structs.VirtualCluster, []structs.DueCells) {
-	waiting := slices.Collect(rows[structs.VirtualCluster](x, VirtualClusters, byPending, byPending))
+	waiting := slices.Collect(memtable.Rows[structs.VirtualCluster](x.Rows, false, VirtualClusters, byPending, byPending))
 	due := structs.Due(waiting)
 	waiting = slices.DeleteFunc(waiting, func(v *structs.VirtualCluster) bool { return v.Pending == nil })
 	slices.SortStableFunc(waiting, func(a, b *structs.VirtualCluster) int {
@@ -90,7 +91,7 @@ func (x Edit) pending() ([]*structs.VirtualCluster, []structs.DueCells) {
 // giveDue gives cells that are due as far as that can be admitted, in the order in which they became due.
 func (x Edit) giveDue(due []structs.DueCells) (before []structs.Waiter) {
 	for _, d := range due {
-		was, more := get[structs.VirtualCluster](x, VirtualClusters, byID, d.Owner), structs.WaitingCells(d)
+		was, more := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, d.Owner), structs.WaitingCells(d)
 		at := slices.IndexFunc(was.Claims, func(c structs.CellClaim) bool { return equalClaims(c, d.Claim) })
 		if at < 0 || structs.Behind(before, was.Name, more.More) != nil {
 			before = append(before, more)
@@ -139,7 +140,7 @@ func (x Edit) TryPending() {
 	edits, due := x.pending()
 	before := x.giveDue(due)
 	for _, was := range edits {
-		was = get[structs.VirtualCluster](x, VirtualClusters, byID, was.Name) // it may have been given cells just now
+		was = memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, was.Name) // it may have been given cells just now
 		now := was.Waiting()
 		now.ModifyIndex = x.Index
 		more := now.Growth(was, x.time())
@@ -162,9 +163,9 @@ func (x Edit) TryPending() {
 
 // shift moves cells of a virtual cluster from one time to another.
 func (x Edit) shift(e *structs.VirtualClusterShiftEntry) error {
-	was := get[structs.VirtualCluster](x, VirtualClusters, byID, e.Name)
+	was := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, e.Name)
 	if was == nil {
-		return missing("virtual cluster", e.Name)
+		return memtable.Missing("virtual cluster", e.Name)
 	}
 	s := e.Shift
 	if err := s.Validate(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -19,11 +20,11 @@ func (x Edit) upsert(e *structs.VirtualClusterUpsertEntry) error {
 	if name != structs.DefaultNamespace && !x.HasNamespace(name) {
 		return structs.MissingNamespace(name)
 	}
-	was := get[structs.VirtualCluster](x, VirtualClusters, byID, name)
+	was := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, name)
 	if err := checkEdit(e, was); err != nil {
 		return err
 	}
-	if was == nil && countRows[structs.VirtualCluster](x, VirtualClusters) >= structs.MaxVirtualClusters {
+	if was == nil && memtable.Count(x.Rows, VirtualClusters) >= structs.MaxVirtualClusters {
 		return structs.Errorf(structs.CodeTooLarge, "virtual cluster %q: there are %d virtual clusters, and no more are allowed", name, structs.MaxVirtualClusters)
 	}
 	now := e.VirtualCluster.Copy()
@@ -88,15 +89,15 @@ func usesText(n int) string {
 
 // delete removes a virtual cluster whose cells nobody uses by right.
 func (x Edit) delete(e *structs.VirtualClusterDeleteEntry) error {
-	was := get[structs.VirtualCluster](x, VirtualClusters, byID, e.Name)
+	was := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, e.Name)
 	if was == nil {
-		return missing("virtual cluster", e.Name)
+		return memtable.Missing("virtual cluster", e.Name)
 	}
 	if n, first := scheduler.ClaimUses(x.world(), e.Name); n > 0 {
 		return structs.Errorf(structs.CodeConflict, "virtual cluster %q: %s, such as %s", e.Name, usesText(n), structs.ShortID(first)).
 			WithHint("stop them first, or let them run on without their guarantee: apply it without cells")
 	}
-	for o := range rows[structs.Exchange](x, Exchanges, byID) {
+	for o := range memtable.Rows[structs.Exchange](x.Rows, false, Exchanges, byID) {
 		if o.Owner == e.Name {
 			return structs.Errorf(structs.CodeConflict, "virtual cluster %q: exchange %s is open", e.Name, o.ID).WithHint("`nomadish vc withdraw %s` takes it back", o.ID)
 		}
@@ -148,7 +149,7 @@ func (x Edit) admit(now *structs.VirtualCluster) error {
 // later returns what all own at each time to come at which that changes, with one virtual cluster in place of the stored one.
 func (x Edit) later(with *structs.VirtualCluster) (times []scheduler.LaterClaims) {
 	all := []*structs.VirtualCluster{with}
-	for v := range rows[structs.VirtualCluster](x, VirtualClusters, byID) {
+	for v := range memtable.Rows[structs.VirtualCluster](x.Rows, false, VirtualClusters, byID) {
 		if v.Name != with.Name {
 			all = append(all, v)
 		}
@@ -156,7 +157,7 @@ func (x Edit) later(with *structs.VirtualCluster) (times []scheduler.LaterClaims
 	weeks := x.slotWeeks()
 	for _, at := range edges(all, weeks, x.time()) {
 		one := scheduler.LaterClaims{At: timeText(at), All: x.ownedAt(all, weeks, at), Owner: with.Name}
-		if was := get[structs.VirtualCluster](x, VirtualClusters, byID, with.Name); was != nil {
+		if was := memtable.Get[structs.VirtualCluster](x.Rows, VirtualClusters, byID, with.Name); was != nil {
 			one.Was = was.ClaimsAt(at, x.Index)
 		}
 		times = append(times, one)

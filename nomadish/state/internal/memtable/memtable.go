@@ -107,9 +107,15 @@ func (x Indexer[T]) PrefixFromArgs(args ...any) ([]byte, error) {
 // Index is an index of a table.
 type Index = memdb.IndexSchema
 
-// UniqueBy is the index "id", which memdb wants of every table: one row a key.
+// Indexes that every table has.
+const (
+	ByID     = "id"
+	ByPrefix = "id_prefix" // the rows whose key begins with what is given
+)
+
+// UniqueBy is the index ByID, which memdb wants of every table: one row a key.
 func UniqueBy[T any](of func(*T) []byte) *memdb.IndexSchema {
-	return &memdb.IndexSchema{Name: "id", Unique: true, Indexer: Indexer[T]{Of: of}}
+	return &memdb.IndexSchema{Name: ByID, Unique: true, Indexer: Indexer[T]{Of: of}}
 }
 
 // Also is a secondary index: any number of rows a key, and rows that are not in it.

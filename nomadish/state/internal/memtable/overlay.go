@@ -231,7 +231,7 @@ func (o *Overlay) keyOf(table string, index *memdb.IndexSchema, row any) ([]byte
 	if err != nil || !ok || index.Unique {
 		return key, ok, err
 	}
-	id, _, err := singleKey(o.tables[table].Indexes["id"], row)
+	id, _, err := singleKey(o.tables[table].Indexes[ByID], row)
 	return append(key, id...), true, err
 }
 
@@ -259,7 +259,7 @@ func (o *Overlay) write(table string, of, now any) error {
 	if schema == nil {
 		return fmt.Errorf("table %q is not known", table)
 	}
-	was, below, err := o.was(table, schema.Indexes["id"], of)
+	was, below, err := o.was(table, schema.Indexes[ByID], of)
 	switch {
 	case err != nil:
 		return err
@@ -301,7 +301,7 @@ func (o *Overlay) was(table string, id *memdb.IndexSchema, of any) (row any, bel
 	if err != nil {
 		return nil, false, err
 	}
-	is, err := o.at(layerKey{table, "id"}, key)
+	is, err := o.at(layerKey{table, ByID}, key)
 	return is.row, is.below, err
 }
 

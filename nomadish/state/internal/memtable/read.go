@@ -29,6 +29,20 @@ func First[T any](r Reader, table, index string, args ...any) (*T, <-chan struct
 	return row, changed
 }
 
+// Get is First for a read that is not watched.
+func Get[T any](r Reader, table, index string, args ...any) *T {
+	row, _ := First[T](r, table, index, args...)
+	return row
+}
+
+// Count returns how many rows a table has. It walks all of them.
+func Count(r Reader, table string) (n int) {
+	for it := Open(r, false, table, ByID); it.Next() != nil; {
+		n++
+	}
+	return n
+}
+
 // Rows walks an index in key order, or backwards.
 func Rows[T any](r Reader, reverse bool, table, index string, args ...any) iter.Seq[*T] {
 	return func(yield func(*T) bool) { walk(Open(r, reverse, table, index, args...), yield) }

@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	byID     = "id"
-	byPrefix = "id_prefix"
+	byID     = memtable.ByID
+	byPrefix = memtable.ByPrefix
 )
 
 // Indexes returns the tables with their indexes.
@@ -96,10 +96,8 @@ func (m *Moves) Alloc(was, now *structs.Allocation, waited time.Duration, run *s
 
 // Edit is a log entry that ends.
 type Edit struct {
-	Rows  memtable.Reader
-	Index uint64
-	Now   int64             // Unix nanoseconds; never goes back
-	Week  *structs.WeekSpan // nil: it is not known yet
+	memtable.Entry                   // its Now never goes back
+	Week           *structs.WeekSpan // nil: it is not known yet
 	// Turned: which week it is may have changed.
 	Turned bool
 	// Projects are all that there are, if Turned; Known reports whether there is one of a name.
@@ -107,8 +105,6 @@ type Edit struct {
 	Known    func(name string) bool
 	// SlotsOf returns the slots that a project is given now, by type.
 	SlotsOf func(name string) map[string]int
-	// Put stores a row of a table, Drop removes one.
-	Put, Drop func(table string, row any)
 }
 
 // Settle takes in what an entry has changed. It returns the names of the projects whose mean run time is another one now, sorted.
@@ -142,7 +138,7 @@ func (x Edit) forget(name string) {
 	for _, u := range slices.Collect(memtable.Rows[structs.ProjectUsage](x.Rows, false, Usage, byPrefix, name, "")) {
 		x.Drop(Usage, u)
 	}
-	if h, _ := memtable.First[structs.ProjectHistory](x.Rows, Runs, byID, name); h != nil {
+	if h := memtable.Get[structs.ProjectHistory](x.Rows, Runs, byID, name); h != nil {
 		x.Drop(Runs, h)
 	}
 }
@@ -150,7 +146,7 @@ func (x Edit) forget(name string) {
 // update takes in what has changed of a project. It reports whether its mean run time is another one now.
 func (x Edit) update(live *Live, m *Moves, name string) (mean bool) {
 	h := structs.ProjectHistory{Project: name}
-	was, _ := memtable.First[structs.ProjectHistory](x.Rows, Runs, byID, name)
+	was := memtable.Get[structs.ProjectHistory](x.Rows, Runs, byID, name)
 	if was != nil {
 		h = *was
 	}
@@ -225,7 +221,7 @@ func (x Edit) count(live *Live, m *Moves, h *structs.ProjectHistory) {
 func (x Edit) open(h *structs.ProjectHistory) (u *structs.ProjectUsage, since int64, known bool) {
 	w := x.Week
 	from := min(max(w.From, x.Now), w.To)
-	last, _ := memtable.First[structs.ProjectUsage](x.Rows, Usage, byID, h.Project, h.Week)
+	last := memtable.Get[structs.ProjectUsage](x.Rows, Usage, byID, h.Project, h.Week)
 	if last != nil && last.Week == w.Week {
 		row := *last
 		row.From, row.To = w.From, w.To // by another calendar, perhaps
@@ -242,7 +238,7 @@ func (x Edit) open(h *structs.ProjectHistory) (u *structs.ProjectUsage, since in
 		x.drop(h.Project)
 	}
 	u = &structs.ProjectUsage{Project: h.Project, Week: w.Week, From: w.From, To: w.To}
-	if again, _ := memtable.First[structs.ProjectUsage](x.Rows, Usage, byID, h.Project, w.Week); again != nil {
+	if again := memtable.Get[structs.ProjectUsage](x.Rows, Usage, byID, h.Project, w.Week); again != nil {
 		u = again.Advanced(again.From) // a copy
 		u.From, u.To = w.From, w.To
 		for _, t := range u.Types {

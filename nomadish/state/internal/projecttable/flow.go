@@ -3,6 +3,7 @@ package projecttable
 import (
 	"slices"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -13,7 +14,7 @@ func (x Edit) upsertFlow(e *structs.FlowUpsertEntry) error {
 	}
 	now := e.Flow.Copy()
 	now.CreateIndex, now.ModifyIndex = x.Index, x.Index
-	was := get[structs.Flow](x, Flows, byID, now.Name)
+	was := memtable.Get[structs.Flow](x.Rows, Flows, byID, now.Name)
 	have := uint64(0)
 	if was != nil {
 		have, now.CreateIndex = was.ModifyIndex, was.CreateIndex
@@ -21,11 +22,11 @@ func (x Edit) upsertFlow(e *structs.FlowUpsertEntry) error {
 	if e.CAS && e.CheckIndex != have {
 		return changedMeanwhile("flow", now.Name, have, e.CheckIndex)
 	}
-	if was == nil && countRows[structs.Flow](x, Flows) >= structs.MaxFlows {
+	if was == nil && memtable.Count(x.Rows, Flows) >= structs.MaxFlows {
 		return structs.Errorf(structs.CodeTooLarge, "flow %q: there are %d flows, and no more are allowed", now.Name, structs.MaxFlows).
 			WithHint("`nomadish flow delete` removes unused ones")
 	}
-	for p := range rows[structs.Project](x, Projects, byFlow, now.Name) {
+	for p := range memtable.Rows[structs.Project](x.Rows, false, Projects, byFlow, now.Name) {
 		if err := x.checkStepsUsed(p.Name, now.Steps); err != nil {
 			return structs.Errorf(structs.CodeOf(err), "flow %q: %w", now.Name, err)
 		}
@@ -37,11 +38,11 @@ func (x Edit) upsertFlow(e *structs.FlowUpsertEntry) error {
 
 // deleteFlow removes a flow that no project follows.
 func (x Edit) deleteFlow(e *structs.FlowDeleteEntry) error {
-	was := get[structs.Flow](x, Flows, byID, e.Name)
+	was := memtable.Get[structs.Flow](x.Rows, Flows, byID, e.Name)
 	if was == nil {
-		return missing("flow", e.Name)
+		return memtable.Missing("flow", e.Name)
 	}
-	for p := range rows[structs.Project](x, Projects, byFlow, e.Name) {
+	for p := range memtable.Rows[structs.Project](x.Rows, false, Projects, byFlow, e.Name) {
 		return structs.Errorf(structs.CodeConflict, "flow %q: project %q follows it", e.Name, p.Name).
 			WithHint("apply the project with another flow or with its own steps first")
 	}
@@ -61,7 +62,7 @@ func changedMeanwhile(what, name string, have, want uint64) error {
 
 // checkStepsUsed returns an error if a calendar has slots, in this week or a later one, for a step that its project is not to have any more.
 func (x Edit) checkStepsUsed(project string, steps []string) error {
-	for w := range rows[structs.ProjectWeek](x, Weeks, byPrefix, project, "") {
+	for w := range memtable.Rows[structs.ProjectWeek](x.Rows, false, Weeks, byPrefix, project, "") {
 		if w.To <= x.Now {
 			continue
 		}

@@ -27,8 +27,7 @@ func (r Reads) Now(name string, at int64) *structs.ProjectNow {
 // Edge returns the first time after passed at which a week of somebody's calendar begins or ends, in Unix nanoseconds; 0 if there is none. A
 // week without slots has none.
 func (r Reads) Edge(passed int64) (next int64) {
-	r.Watch(Weeks, memtable.Open(r.Rows, false, Weeks, byID).WatchCh())
-	for w := range memtable.Rows[structs.ProjectWeek](r.Rows, false, Weeks, byWeek) {
+	for w := range memtable.Many[structs.ProjectWeek](r.Watched, false, Weeks, byWeek) {
 		if len(w.Rows) == 0 {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -17,7 +18,7 @@ func (x Edit) upsert(e *structs.ProjectUpsertEntry) error {
 	now := e.Project.Copy()
 	now.Canonicalize()
 	now.CreateIndex, now.ModifyIndex = x.Index, x.Index
-	was := get[structs.Project](x, Projects, byID, now.Name)
+	was := memtable.Get[structs.Project](x.Rows, Projects, byID, now.Name)
 	have := uint64(0)
 	if was != nil {
 		have, now.CreateIndex = was.ModifyIndex, was.CreateIndex
@@ -25,7 +26,7 @@ func (x Edit) upsert(e *structs.ProjectUpsertEntry) error {
 	if e.CAS && e.CheckIndex != have {
 		return changedMeanwhile("project", now.Name, have, e.CheckIndex)
 	}
-	if was == nil && countRows[structs.Project](x, Projects) >= structs.MaxProjects {
+	if was == nil && memtable.Count(x.Rows, Projects) >= structs.MaxProjects {
 		return structs.Errorf(structs.CodeTooLarge, "project %q: there are %d projects, and no more are allowed", now.Name, structs.MaxProjects).
 			WithHint("`nomadish project delete` removes unused ones")
 	}
@@ -46,7 +47,7 @@ func (x Edit) stepsOf(p *structs.Project) ([]string, error) {
 	if p.Flow == "" {
 		return p.Steps, nil
 	}
-	f := get[structs.Flow](x, Flows, byID, p.Flow)
+	f := memtable.Get[structs.Flow](x.Rows, Flows, byID, p.Flow)
 	if f == nil {
 		return nil, structs.Errorf(structs.CodeBadRequest, "project %q: flow: there is no flow %q", p.Name, p.Flow).
 			WithHint("`nomadish flow list` lists those that there are, and `nomadish flow apply` makes one")
@@ -57,14 +58,14 @@ func (x Edit) stepsOf(p *structs.Project) ([]string, error) {
 // delete removes a project, its calendar and the edits of that. Jobs may name a project that does not exist, so that they keep nobody
 // from it.
 func (x Edit) delete(e *structs.ProjectDeleteEntry) error {
-	was := get[structs.Project](x, Projects, byID, e.Name)
+	was := memtable.Get[structs.Project](x.Rows, Projects, byID, e.Name)
 	if was == nil {
-		return missing("project", e.Name)
+		return memtable.Missing("project", e.Name)
 	}
-	for _, week := range slices.Collect(rows[structs.ProjectWeek](x, Weeks, byPrefix, e.Name, "")) {
+	for _, week := range slices.Collect(memtable.Rows[structs.ProjectWeek](x.Rows, false, Weeks, byPrefix, e.Name, "")) {
 		x.Drop(Weeks, week)
 	}
-	for _, edit := range slices.Collect(rows[structs.CalendarEdit](x, Edits, byPrefix, e.Name, "")) {
+	for _, edit := range slices.Collect(memtable.Rows[structs.CalendarEdit](x.Rows, false, Edits, byPrefix, e.Name, "")) {
 		x.Drop(Edits, edit)
 	}
 	x.Drop(Projects, was)
@@ -79,7 +80,7 @@ func (x Edit) editCalendar(e *structs.ProjectCalendarEntry) error {
 		return err
 	}
 	now := e.Week.Copy()
-	was := get[structs.ProjectWeek](x, Weeks, byID, now.Project, now.Week)
+	was := memtable.Get[structs.ProjectWeek](x.Rows, Weeks, byID, now.Project, now.Week)
 	if err := x.checkWeek(e, was); err != nil {
 		return err
 	}
@@ -111,9 +112,9 @@ const week = int64(7 * 24 * 3600 * 1e9)
 // checkWeek returns an error if an edit may not be made at its time, comes too late, or is of a step that the project does not have.
 func (x Edit) checkWeek(e *structs.ProjectCalendarEntry, was *structs.ProjectWeek) error {
 	w := e.Week
-	p := get[structs.Project](x, Projects, byID, w.Project)
+	p := memtable.Get[structs.Project](x.Rows, Projects, byID, w.Project)
 	if p == nil {
-		return missing("project", w.Project)
+		return memtable.Missing("project", w.Project)
 	}
 	if w.To <= x.Now {
 		return structs.Errorf(structs.CodeBadRequest, "project %q: calendar %q: the week is over since %s", w.Project, w.Week, time.Unix(0, w.To).UTC().Format(time.RFC3339)).
@@ -149,7 +150,7 @@ func (x Edit) checkWeek(e *structs.ProjectCalendarEntry, was *structs.ProjectWee
 
 // editorOf describes who made the edit of a week at an index, if the edit is kept: " by lead".
 func (x Edit) editorOf(w *structs.ProjectWeek, index uint64) string {
-	edit := get[structs.CalendarEdit](x, Edits, byID, w.Project, index)
+	edit := memtable.Get[structs.CalendarEdit](x.Rows, Edits, byID, w.Project, index)
 	if edit == nil {
 		return ""
 	}
@@ -159,7 +160,7 @@ func (x Edit) editorOf(w *structs.ProjectWeek, index uint64) string {
 // forgetCalendar drops the weeks of a project that have been over for long, and its oldest edits if there are too many.
 func (x Edit) forgetCalendar(project string) {
 	var old []*structs.ProjectWeek
-	for w := range rows[structs.ProjectWeek](x, Weeks, byPrefix, project, "") {
+	for w := range memtable.Rows[structs.ProjectWeek](x.Rows, false, Weeks, byPrefix, project, "") {
 		if w.To < x.Now-structs.MaxWeeksKept*week {
 			old = append(old, w)
 		}
@@ -167,7 +168,7 @@ func (x Edit) forgetCalendar(project string) {
 	for _, w := range old {
 		x.Drop(Weeks, w)
 	}
-	edits := slices.Collect(rows[structs.CalendarEdit](x, Edits, byPrefix, project, ""))
+	edits := slices.Collect(memtable.Rows[structs.CalendarEdit](x.Rows, false, Edits, byPrefix, project, ""))
 	for _, e := range edits[:max(0, len(edits)-structs.MaxCalendarEdits)] {
 		x.Drop(Edits, e)
 	}

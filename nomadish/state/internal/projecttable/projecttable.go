@@ -19,8 +19,8 @@ const (
 
 // Indexes of the tables.
 const (
-	byID     = "id"
-	byPrefix = "id_prefix"
+	byID     = memtable.ByID
+	byPrefix = memtable.ByPrefix
 	byWeek   = "week" // weeks of all projects, by week
 	byFlow   = "flow" // projects, by the flow that they follow
 )
@@ -48,45 +48,32 @@ func Indexes() map[string][]*memtable.Index {
 
 // Reads reads the projects of a snapshot, their calendars and the flows.
 type Reads struct {
-	Rows memtable.Reader
-	// Watch takes what is closed when what was read of a table changes.
-	Watch func(table string, changed <-chan struct{})
-}
-
-// one returns the row of a key, watched.
-func one[T any](r Reads, table string, key ...any) *T {
-	row, changed := memtable.First[T](r.Rows, table, byID, key...)
-	r.Watch(table, changed)
-	return row
-}
-
-// many walks the rows whose key begins with a prefix, by key or backwards. The range is watched as one.
-func many[T any](r Reads, reverse bool, table string, prefix ...any) iter.Seq[*T] {
-	r.Watch(table, memtable.Open(r.Rows, false, table, byPrefix, prefix...).WatchCh())
-	return memtable.Rows[T](r.Rows, reverse, table, byPrefix, prefix...)
+	memtable.Watched
 }
 
 // Get returns a project; nil if there is none of the name.
-func (r Reads) Get(name string) *structs.Project { return one[structs.Project](r, Projects, name) }
+func (r Reads) Get(name string) *structs.Project {
+	return memtable.One[structs.Project](r.Watched, Projects, byID, name)
+}
 
 // List walks the projects whose name begins with prefix, by name, or backwards.
 func (r Reads) List(prefix string, reverse bool) iter.Seq[*structs.Project] {
-	return many[structs.Project](r, reverse, Projects, prefix)
+	return memtable.Many[structs.Project](r.Watched, reverse, Projects, byPrefix, prefix)
 }
 
 // Week returns a week of a project; nil if it was never edited.
 func (r Reads) Week(project, week string) *structs.ProjectWeek {
-	return one[structs.ProjectWeek](r, Weeks, project, week)
+	return memtable.One[structs.ProjectWeek](r.Watched, Weeks, byID, project, week)
 }
 
 // Weeks walks the weeks of a project that were edited, from the first.
 func (r Reads) Weeks(project string) iter.Seq[*structs.ProjectWeek] {
-	return many[structs.ProjectWeek](r, false, Weeks, project, "")
+	return memtable.Many[structs.ProjectWeek](r.Watched, false, Weeks, byPrefix, project, "")
 }
 
 // Edits walks the last edits of a project's calendar, the last one first.
 func (r Reads) Edits(project string) iter.Seq[*structs.CalendarEdit] {
-	return many[structs.CalendarEdit](r, true, Edits, project, "")
+	return memtable.Many[structs.CalendarEdit](r.Watched, true, Edits, byPrefix, project, "")
 }
 
 // Steps returns the steps of a project, its flow's if it follows one.
@@ -101,18 +88,18 @@ func (r Reads) Steps(of *structs.Project) []string {
 }
 
 // Flow returns a flow; nil if there is none of the name.
-func (r Reads) Flow(name string) *structs.Flow { return one[structs.Flow](r, Flows, name) }
+func (r Reads) Flow(name string) *structs.Flow {
+	return memtable.One[structs.Flow](r.Watched, Flows, byID, name)
+}
 
 // Flows walks the flows whose name begins with prefix, by name, or backwards.
 func (r Reads) Flows(prefix string, reverse bool) iter.Seq[*structs.Flow] {
-	return many[structs.Flow](r, reverse, Flows, prefix)
+	return memtable.Many[structs.Flow](r.Watched, reverse, Flows, byPrefix, prefix)
 }
 
 // Edit is a log entry about projects that is being applied.
 type Edit struct {
-	Rows  memtable.Reader
-	Index uint64
-	Now   int64 // the entry's time, in Unix nanoseconds
+	memtable.Entry
 	// Nodes are all that are registered.
 	Nodes iter.Seq[*structs.Node]
 	// Slots is what the scheduler's configuration states about slots; nil: nothing.
@@ -123,8 +110,6 @@ type Edit struct {
 	CellOfSlot func(t structs.SlotType) (*structs.CellClaim, error)
 	// Admit returns an error if a week gives out cells that others own. was is the week as it is stored; nil: it is not.
 	Admit func(was, now *structs.ProjectWeek) error
-	// Put stores a row of a table, Drop removes one.
-	Put, Drop func(table string, row any)
 	// Note reports what was changed; nil: there was nothing, or is nothing any more.
 	Note func(key string, was, now any)
 }
@@ -164,34 +149,7 @@ func (x Edit) Apply(payload any) error {
 	return structs.Errorf(structs.CodeInternal, "log entry with a payload of type %T: it is not about projects", payload)
 }
 
-func get[T any](x Edit, table, index string, key ...any) *T {
-	row, _ := memtable.First[T](x.Rows, table, index, key...)
-	return row
-}
-
-func rows[T any](x Edit, table, index string, key ...any) iter.Seq[*T] {
-	return memtable.Rows[T](x.Rows, false, table, index, key...)
-}
-
-func countRows[T any](x Edit, table string) (n int) {
-	for range rows[T](x, table, byID) {
-		n++
-	}
-	return n
-}
-
 // note reports a change. A nil pointer becomes a nil interface.
 func note[T any](x Edit, key string, was, now *T) {
-	var old, new any
-	if was != nil {
-		old = was
-	}
-	if now != nil {
-		new = now
-	}
-	x.Note(key, old, new)
-}
-
-func missing(what, name string) error {
-	return structs.Errorf(structs.CodeNotFound, "%s %q: not found", what, name)
+	x.Note(key, memtable.OrNil(was), memtable.OrNil(now))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -50,7 +51,7 @@ func (x Edit) slotCapacity(reserved map[string]structs.WorkflowPart) map[string]
 // givenSlots returns the slots that other projects than one have in a week, by type.
 func (x Edit) givenSlots(week, but string) map[string]int {
 	out := map[string]int{}
-	for w := range rows[structs.ProjectWeek](x, Weeks, byWeek, week) {
+	for w := range memtable.Rows[structs.ProjectWeek](x.Rows, false, Weeks, byWeek, week) {
 		if w.Project == but {
 			continue
 		}

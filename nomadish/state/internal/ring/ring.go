@@ -111,6 +111,17 @@ func (f *Feed[T]) Poll() (next Batch[T], found bool, err error) {
 	return next, err == nil && more == nil, err
 }
 
+// Each calls do for each batch that is there, and waits for none. The error is ErrFellBehind.
+func (f *Feed[T]) Each(do func(*Batch[T])) error {
+	for {
+		next, found, err := f.Poll()
+		if err != nil || !found {
+			return err
+		}
+		do(&next)
+	}
+}
+
 // take returns the next batch, or the channel to wait on.
 func (f *Feed[T]) take() (Batch[T], <-chan struct{}, error) {
 	r := f.ring

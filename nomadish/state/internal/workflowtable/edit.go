@@ -10,9 +10,7 @@ import (
 
 // Edit is a log entry about workflows that is being applied.
 type Edit struct {
-	Rows  memtable.Reader
-	Index uint64
-	Now   int64 // the entry's time, in Unix nanoseconds
+	memtable.Entry
 	// HasNamespace reports whether a namespace exists.
 	HasNamespace func(name string) bool
 	// AnyJob reports whether there is a job whose ID begins with prefix.
@@ -20,8 +18,6 @@ type Edit struct {
 	// Register stores a job with an evaluation, Stop stops one that is not dead, with an evaluation.
 	Register func(*structs.Job) error
 	Stop     func(namespace, id string)
-	// Put stores a row, Drop removes one.
-	Put, Drop func(table string, row any)
 	// Note reports what was changed; nil: there was nothing, or is nothing any more.
 	Note func(key string, was, now any)
 }
@@ -58,8 +54,7 @@ func (x Edit) Apply(payload any) error {
 }
 
 func (x Edit) get(namespace, id string) *structs.WorkflowRun {
-	row, _ := memtable.First[structs.WorkflowRun](x.Rows, Workflows, byID, namespace, id)
-	return row
+	return memtable.Get[structs.WorkflowRun](x.Rows, Workflows, byID, namespace, id)
 }
 
 // stored returns a workflow, or an error that there is none.
@@ -79,11 +74,7 @@ func Missing(namespace, id string) error {
 func (x Edit) put(was, now *structs.WorkflowRun) {
 	now.ModifyIndex = x.Index
 	x.Put(Workflows, now)
-	if was == nil {
-		x.Note(now.NamespacedID().String(), nil, now)
-		return
-	}
-	x.Note(now.NamespacedID().String(), was, now)
+	x.Note(now.NamespacedID().String(), memtable.OrNil(was), now)
 }
 
 // run starts a run.
@@ -158,15 +149,9 @@ func (x Edit) mayRun(w *structs.Workflow, was *structs.WorkflowRun, e *structs.W
 		return structs.Errorf(structs.CodeConflict, "workflow %q: run %d has not ended, it is %s", w.ID, was.Run, was.State).
 			WithHint("`nomadish workflow status %s` shows it, `nomadish workflow cancel %s` ends it", w.ID, w.ID)
 	}
-	if was == nil {
-		n := 0
-		for range memtable.Rows[structs.WorkflowRun](x.Rows, false, Workflows, byID) {
-			n++
-		}
-		if n >= structs.MaxWorkflows {
-			return structs.Errorf(structs.CodeTooLarge, "workflow %q: there are %d workflows, and no more are allowed", w.ID, structs.MaxWorkflows).
-				WithHint("`nomadish workflow delete` removes those that have ended")
-		}
+	if was == nil && memtable.Count(x.Rows, Workflows) >= structs.MaxWorkflows {
+		return structs.Errorf(structs.CodeTooLarge, "workflow %q: there are %d workflows, and no more are allowed", w.ID, structs.MaxWorkflows).
+			WithHint("`nomadish workflow delete` removes those that have ended")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package workflowtable
 
 import (
 	"iter"
+	"strings"
 
 	"github.com/nomadish/nomadish/nomadish/state/internal/memtable"
 	"github.com/nomadish/nomadish/structs"
@@ -14,8 +15,8 @@ const Workflows = "workflows"
 
 // Indexes of the table.
 const (
-	byID     = "id"
-	byPrefix = "id_prefix"
+	byID     = memtable.ByID
+	byPrefix = memtable.ByPrefix
 	byAlive  = "alive" // workflows of which a run has not ended
 )
 
@@ -72,31 +73,23 @@ func CheckRow(r *structs.WorkflowRun) error {
 
 // Reads reads the workflows of a snapshot.
 type Reads struct {
-	Rows memtable.Reader
-	// Watch takes what is closed when what was read of the table changes.
-	Watch func(table string, changed <-chan struct{})
+	memtable.Watched
 }
 
 // Get returns a workflow; nil if there is none of the name.
 func (r Reads) Get(namespace, id string) *structs.WorkflowRun {
-	row, changed := memtable.First[structs.WorkflowRun](r.Rows, Workflows, byID, namespace, id)
-	r.Watch(Workflows, changed)
-	return row
+	return memtable.One[structs.WorkflowRun](r.Watched, Workflows, byID, namespace, id)
 }
 
 // List walks the workflows of a namespace whose ID begins with prefix, by ID, or backwards; those of all namespaces where it is "*".
 func (r Reads) List(namespace, prefix string, reverse bool) iter.Seq[*structs.WorkflowRun] {
-	args := []any{namespace, prefix}
-	if namespace == structs.AllNamespaces {
-		args = []any{""}
+	if namespace != structs.AllNamespaces {
+		return memtable.Many[structs.WorkflowRun](r.Watched, reverse, Workflows, byPrefix, namespace, prefix)
 	}
-	r.Watch(Workflows, memtable.Open(r.Rows, false, Workflows, byPrefix, args...).WatchCh())
+	all := memtable.Many[structs.WorkflowRun](r.Watched, reverse, Workflows, byPrefix, "")
 	return func(yield func(*structs.WorkflowRun) bool) {
-		for row := range memtable.Rows[structs.WorkflowRun](r.Rows, reverse, Workflows, byPrefix, args...) {
-			if namespace == structs.AllNamespaces && (len(row.ID) < len(prefix) || row.ID[:len(prefix)] != prefix) {
-				continue
-			}
-			if !yield(row) {
+		for row := range all {
+			if strings.HasPrefix(row.ID, prefix) && !yield(row) {
 				return
 			}
 		}
@@ -105,6 +98,5 @@ func (r Reads) List(namespace, prefix string, reverse bool) iter.Seq[*structs.Wo
 
 // Alive walks the workflows of which a run has not ended.
 func (r Reads) Alive() iter.Seq[*structs.WorkflowRun] {
-	r.Watch(Workflows, memtable.Open(r.Rows, false, Workflows, byAlive, byAlive).WatchCh())
-	return memtable.Rows[structs.WorkflowRun](r.Rows, false, Workflows, byAlive, byAlive)
+	return memtable.Many[structs.WorkflowRun](r.Watched, false, Workflows, byAlive, byAlive)
 }
