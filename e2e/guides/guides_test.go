@@ -95,9 +95,14 @@ func twoRegions(a *terminal) {
 	}
 }
 
-// ownDirectory has the example of workflows.md pass its files on in a directory of the test, and the replay take minutes of virtual time, not hours.
+// ownDirectory has the example of workflows.md pass its files on in a directory of the test, and the replay take minutes of virtual time, not hours. What the
+// page shows of a stage that runs is there on a machine however slow: synthesis ends when it was seen, and the stages with borrowers take longer.
 func ownDirectory(a *terminal) {
-	a.names["-var seconds=3"] = "-var seconds=3 -var dir=" + filepath.Join(a.dir, "chip")
+	dir := filepath.Join(a.dir, "chip")
+	seen := filepath.Join(a.dir, "seen")
+	a.names["-var seconds=3"] = fmt.Sprintf(`-var dir=%s -var 'seconds=1; until [ "$NOMADISH_WORKFLOW_STAGE" != synthesis ] || [ -e %s ]; do sleep 0.1; done'`, dir, seen)
+	a.after = map[string]func(){"nomadish workflow status chip": func() { a.write("seen", "") }}
+	a.names["-var seconds=5"] = "-var seconds=10"
 	a.names["6h"] = "10m"
 }
 
@@ -166,6 +171,6 @@ func daysToCome(a *terminal) {
 	for day, after := range map[string]int{"2026-12-24": 28, "2026-12-27": 31, "2027-01-04": 39, "2027-01-07": 42} {
 		a.names[day] = today.AddDate(0, 0, after).Format(time.DateOnly)
 	}
-	a.names["10s"], a.names["+15 seconds"], a.names["+30 seconds"] = "2s", "+8 seconds", "+16 seconds"
+	a.names["+15 seconds"], a.names["+30 seconds"] = "+12 seconds", "+24 seconds"
 	a.chance = regexp.MustCompile(`^dgx-\d$`)
 }

@@ -37,7 +37,9 @@ type terminal struct {
 	file func(name, text string)
 	// before has what must be there before a script of a page, by how that begins: a script.
 	before map[string]string
-	runs   string // the command of the agent that a page started last
+	// after has what is done when a command of a page has printed what the page shows, by the command.
+	after map[string]func()
+	runs  string // the command of the agent that a page started last
 }
 
 func newTerminal(t *testing.T) *terminal {
@@ -97,6 +99,9 @@ func (a *terminal) follow(page string) {
 				}
 			default:
 				a.shows(page, c)
+				if then := a.after[c.line]; then != nil {
+					then()
+				}
 			}
 		}
 	}

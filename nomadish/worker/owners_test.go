@@ -138,6 +138,37 @@ func TestTwoPositions(t *testing.T) {
 	})
 }
 
+// TestWhatWaitsSaysWhyAtOnce: of requests that come together, and of which what is entitled goes first, the rest states why it waits as soon as such
+// counts may follow each other. It is not shown as not tried for as long as what others have stated stands.
+func TestWhatWaitsSaysWhyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tenantCluster(t, 2, cells("socket", 1))
+		owners := []string{"a", "b", "c", "d"}
+		for _, name := range owners[1:] {
+			c.Put(t, &structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: name}})
+			c.owns(t, name, cells("socket", 1))
+		}
+		c.explain = time.Hour
+		defer c.run(t.Context(), 4)()
+		for _, name := range owners {
+			c.register(t, gpuJob(name, "six", 50, 6))
+		}
+		c.quiet(t)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		snap := c.store.Snapshot()
+		view, lines := queueview.NewViewer(nil, snap, time.Now()), queueview.Order(snap, time.Now().UnixNano())
+		if len(lines) != len(owners) {
+			t.Errorf("%d requests wait, want %d", len(lines), len(owners))
+		}
+		for _, l := range lines {
+			if e := view.Entry(l); e.Missing != 2 || e.State != structs.QueueWaiting || e.Reason == "" {
+				t.Errorf("%s: %d are missing, %s, reason %q", e.Namespace, e.Missing, e.State, e.Reason)
+			}
+		}
+	})
+}
+
 // TestCellsFreedAreTheirOwners: GPUs that come free within a bound cell are for a request of their owner, though others of higher priority
 // wait for them.
 func TestCellsFreedAreTheirOwners(t *testing.T) {

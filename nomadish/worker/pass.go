@@ -32,7 +32,7 @@ type PassOptions struct {
 	Plans  int           // plans of one pass (512)
 	Length time.Duration // a pass with plans goes on for no longer (50 ms)
 	// Explain is how old an evaluation's explanation of why it waits may grow before it is counted again once it was tried (5 s). ExplainEach is the least
-	// time between two such counts, which are costly, of whatever evaluations (50 ms). They change nothing but what evaluations state.
+	// time between two such counts, the first ones among them, which are costly, of whatever evaluations (50 ms). They change nothing but what evaluations state.
 	Explain     time.Duration
 	ExplainEach time.Duration
 	// ReserveFrom is until when no room is reserved for who has none already (not set: no time). A forecast begins with requests that the queue has
@@ -64,8 +64,9 @@ type Pass struct {
 	prepared *scheduler.Prepared
 	// alike is what is prepared for requests that are like others, with Unread; nil: it is with the rest.
 	alike *scheduler.Prepared
-	// explained is when it was last counted why a request waits, explains the last time for which that is expected.
-	explained, explains time.Time
+	// explained is when it was last counted why a request waits, explains the last time for which that is expected, and begins the last one for requests
+	// of which it never was.
+	explained, explains, begins time.Time
 	// dues are when evaluations are to be looked at that were not written, with Unread.
 	dues map[string]time.Time
 }
@@ -234,11 +235,15 @@ func (p *Pass) explainAt(lease *queue.Lease, brief bool) time.Time {
 	case lease.ExplainAt.After(now):
 		return lease.ExplainAt
 	}
-	at := now.Add(p.opts.Explain)
-	if next := p.explains.Add(p.opts.ExplainEach); next.After(at) {
+	wait, last := p.opts.Explain, &p.explains
+	if lease.Eval.SnapshotIndex == 0 { // only what is entitled of it was looked at: it states nothing yet, and is shown as not tried
+		wait, last = p.opts.ExplainEach, &p.begins
+	}
+	at := now.Add(wait)
+	if next := last.Add(p.opts.ExplainEach); next.After(at) {
 		at = next
 	}
-	p.explains = at
+	*last = at
 	return at
 }
 
