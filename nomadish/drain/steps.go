@@ -6,6 +6,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/clock"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/statefeed"
 )
 
 // Steps is a drainer that works as [Drainer.Run] has it work, but is moved on by its caller,
@@ -13,7 +14,7 @@ import (
 type Steps struct {
 	d      *Drainer
 	store  *state.Store
-	follow *state.Follower
+	follow *statefeed.Follower
 	watch  *watch
 	due    time.Time // of the next look, if looks
 	looks  bool
@@ -23,7 +24,7 @@ type Steps struct {
 func (d *Drainer) Start(store *state.Store, c clock.Clock) *Steps {
 	d.clock = c
 	s := &Steps{d: d, store: store}
-	s.follow = store.Follow(s.resync, func(changes *state.Changes) {
+	s.follow = statefeed.Follow(store, s.resync, func(changes *state.Changes) {
 		if s.watch.note(*changes) {
 			s.due, s.looks = s.d.clock.Now(), true
 		}

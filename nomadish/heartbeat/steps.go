@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/statefeed"
 )
 
 // Pulse is how often [Steps.Pulse] is to be called.
@@ -14,7 +15,7 @@ const Pulse = pulse
 // one step after the other, on its goroutine: for simulations.
 type Steps struct {
 	t      *Timers
-	follow *state.Follower
+	follow *statefeed.Follower
 	watch  *watcher
 }
 
@@ -27,7 +28,7 @@ type Check struct {
 // Start begins to wait for the nodes that the state knows.
 func (t *Timers) Start(store *state.Store) *Steps {
 	t.start(store)
-	return &Steps{t: t, follow: store.Follow(t.resync, t.committed), watch: &watcher{t: t}}
+	return &Steps{t: t, follow: statefeed.Follow(store, t.resync, t.committed), watch: &watcher{t: t}}
 }
 
 // Follow takes in the next commit, or all of the state where the feed has moved on; false:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/nomadish/statefeed"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -14,7 +15,7 @@ import (
 // others, so they must not be called.
 type Steps struct {
 	b      *Broker
-	follow *state.Follower
+	follow *statefeed.Follower
 	chores *chores
 	later  time.Duration // see Later
 }
@@ -22,7 +23,7 @@ type Steps struct {
 // Start fills the broker from the state.
 func (b *Broker) Start(store *state.Store) *Steps {
 	s := &Steps{b: b, chores: b.enable(store)}
-	s.follow = store.Follow(b.resync, func(c *state.Changes) { b.committed(store.Snapshot(), c) })
+	s.follow = statefeed.Follow(store, b.resync, func(c *state.Changes) { b.committed(store.Snapshot(), c) })
 	return s
 }
 

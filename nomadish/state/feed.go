@@ -49,41 +49,6 @@ var ErrFellBehind = ring.ErrFellBehind
 // Feed returns a feed of the commits after an index: a snapshot's, usually.
 func (s *Store) Feed(after uint64) *Feed { return s.ring.Feed(after) }
 
-// Follower keeps what its caller makes of the state current, one commit after the other, on the caller's goroutine.
-type Follower struct {
-	store     *Store
-	feed      *Feed
-	resync    func(*Snapshot)
-	committed func(*Changes)
-}
-
-// Follow calls resync with the state as it is, and returns a follower that goes on from there: it calls committed for each commit, and resync anew
-// where the feed has moved on without it.
-func (s *Store) Follow(resync func(*Snapshot), committed func(*Changes)) *Follower {
-	f := &Follower{store: s, resync: resync, committed: committed}
-	f.start()
-	return f
-}
-
-func (f *Follower) start() {
-	snap := f.store.Snapshot()
-	f.feed = f.store.Feed(snap.Index())
-	f.resync(snap)
-}
-
-// Next takes in the next commit, or all of the state where the feed has moved on; false: there was nothing to be taken in.
-func (f *Follower) Next() bool {
-	changes, found, err := f.feed.Poll()
-	switch {
-	case err != nil:
-		f.start()
-		return true
-	case found:
-		f.committed(&changes)
-	}
-	return found
-}
-
 // FeedKept is Feed, but where commits after the index are not kept any more it begins
 // with the first that is. It is for those who do without what they missed.
 func (s *Store) FeedKept(after uint64) *Feed { return s.ring.FeedKept(after) }
