@@ -88,7 +88,7 @@ func TestRoomHelps(t *testing.T) {
 		for i := range 24 {
 			if rapid.IntRange(0, 3).Draw(t, "ends") == 0 {
 				edit.DeleteAlloc(fmt.Sprintf("a%d", rapid.IntRange(0, i).Draw(t, "allocation")), "")
-				left.Moved(edit.World(), ids)
+				left.Moved(edit.World(), slices.Values(ids))
 			}
 			cpu := rapid.SampledFrom([]int{500, 1500, 3500}).Draw(t, "cpu")
 			job := schedtest.Job(structs.JobTypeBatch, 1, requests(50, cpu, 100))

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/nomadish/nomadish/nomadish/queue"
@@ -37,11 +36,13 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 type room struct {
 	left *scheduler.Room
 	feed *state.Feed // nil: nothing is known of the room
+	// changed are the nodes on which something has, since the last pass.
+	changed map[string]bool
 }
 
 // goes takes in where room may have come free since the last pass.
 func (r *room) goes(store *state.Store, snap *state.Snapshot) {
-	nodes := map[string]bool{}
+	clear(r.changed)
 	for r.feed != nil {
 		changes, found, err := r.feed.Poll()
 		if err != nil {
@@ -54,21 +55,21 @@ func (r *room) goes(store *state.Store, snap *state.Snapshot) {
 		for i := range changes.Items {
 			switch c := &changes.Items[i]; c.Kind { //nolint:exhaustive // what others change is no room of a node
 			case state.KindNode:
-				nodes[c.Key] = true
+				r.changed[c.Key] = true
 			case state.KindAlloc:
 				for _, row := range []any{c.Old, c.New} {
 					if a, _ := row.(*state.AllocRow); a != nil {
-						nodes[a.NodeID()] = true
+						r.changed[a.NodeID()] = true
 					}
 				}
 			}
 		}
 	}
 	if r.feed == nil {
-		r.left, r.feed = scheduler.NewRoom(), store.Feed(snap.Index())
+		r.left, r.feed, r.changed = scheduler.NewRoom(), store.Feed(snap.Index()), map[string]bool{}
 		return
 	}
-	r.left.Moved(snap.World(), slices.Collect(maps.Keys(nodes)))
+	r.left.Moved(snap.World(), maps.Keys(r.changed))
 }
 
 // forget has the room be looked at anew: what a pass had taken of it may not have been taken.

@@ -1,6 +1,7 @@
 package requestkey
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/nomadish/nomadish/scheduler/internal/world"
@@ -20,8 +21,8 @@ type place struct {
 func NewRoom() *Room { return &Room{map[need]*place{}} }
 
 // Moved takes in the nodes of which room may have come free, with the World as it is now.
-func (r *Room) Moved(w *world.World, nodeIDs []string) {
-	for _, id := range nodeIDs {
+func (r *Room) Moved(w *world.World, nodeIDs iter.Seq[string]) {
+	for id := range nodeIDs { // order does not matter: the first counts
 		n, known := world.NodeStates(w).Get(id)
 		if !known {
 			continue
