@@ -255,10 +255,11 @@ func (b *blocked) block(snap *state.Snapshot, e *structs.Evaluation) {
 	round, untried := b.roundOf(was), [...]bool{b.untried(e.ID, false), b.untried(e.ID, true)}
 	b.unblock(e.ID)
 	requestKey := b.requestKeyOf(snap, e)
-	for i, w := range []*entry{{eval: e}, {eval: e, entitled: true}} {
-		if w.entitled && !requestKey.Entitlement.Any() {
+	for i, entitled := range [...]bool{false, true} {
+		if entitled && !requestKey.Entitlement.Any() {
 			break
 		}
+		w := &entry{eval: e, entitled: entitled}
 		b.add(snap, w, requestKey)
 		if untried[i] || b.freed.missed(e) || b.licenses.missed(requestKey.Licenses, e) || w.entitled && b.owners.missed(e, requestKey.Entitlement.Project()) {
 			b.open(w.group)
