@@ -22,6 +22,8 @@ const (
 var ownPorts struct {
 	mu   sync.Mutex
 	left []int
+	// claims are those of its blocks: what nobody refers to is closed when garbage is collected, and others could take the block then.
+	claims []func()
 }
 
 // FreePort returns a port that nobody listens on, and that no other test gets.
@@ -45,9 +47,11 @@ func FreePort(t testing.TB) int {
 // takeBlock takes a block that no process has, until this one ends, and reports whether there was one.
 func takeBlock() bool {
 	for _, block := range rand.Perm(allBlocks) { // a test
-		if claim(fmt.Sprintf("ports-%d", block)) == nil {
+		release := claim(fmt.Sprintf("ports-%d", block))
+		if release == nil {
 			continue
 		}
+		ownPorts.claims = append(ownPorts.claims, release)
 		for i := range portBlock {
 			ownPorts.left = append(ownPorts.left, firstPort+block*portBlock+i)
 		}
