@@ -173,7 +173,7 @@ func RequestKeyOf(
 	return requestkey.Of(w, job, groups, has, config, reservations)
 }
 
-// Room is what is left of room on all nodes while hardly any comes free: which request keys it may help.
+// Room is what is left of room on all nodes while nothing comes free: which request keys it may help.
 type Room = requestkey.Room
 
 // NewRoom returns what is left before anything is placed.

@@ -86,10 +86,7 @@ func TestBorrowersAreRaised(t *testing.T) {
 			b.register(n)
 		}
 		begin := time.Now().Truncate(time.Hour)
-		b.Put(b, &structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip", Users: []string{"ada"}}, Time: begin.UnixNano()})
-		b.Put(b, &structs.ProjectCalendarEntry{Time: begin.UnixNano(), Week: &structs.ProjectWeek{
-			Project: "chip", Week: "2026-W48", Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Count: 2}}, From: begin.UnixNano(), To: begin.Add(time.Hour).UnixNano(),
-		}})
+		b.project("chip", begin)
 		b.Put(b, &structs.ClaimsTimeEntry{Now: begin.UnixNano(), EvalSeed: "s"})
 		b.Put(b, &structs.LicenseUpsertEntry{License: &structs.License{Name: "sim", Count: 1}, Time: begin.UnixNano()})
 		for _, id := range []string{"chip", "beside", "far"} {

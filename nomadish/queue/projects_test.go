@@ -27,10 +27,7 @@ func TestProjectsDecide(t *testing.T) {
 		n.NodeResources.Slots = map[string]int{structs.SlotBatch: 4}
 		b.register(n)
 		begin := time.Now().Truncate(time.Hour)
-		b.Put(b, &structs.ProjectUpsertEntry{Project: &structs.Project{Name: "chip", Users: []string{"ada"}}, Time: begin.UnixNano()})
-		b.Put(b, &structs.ProjectCalendarEntry{Time: begin.UnixNano(), Week: &structs.ProjectWeek{
-			Project: "chip", Week: "2026-W48", Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Count: 2}}, From: begin.UnixNano(), To: begin.Add(time.Hour).UnixNano(),
-		}})
+		b.project("chip", begin)
 		b.Put(b, &structs.ClaimsTimeEntry{Now: begin.UnixNano(), EvalSeed: "s"})
 		synctest.Wait()
 		b.next("chip")
@@ -51,10 +48,7 @@ func TestProjectsRaiseBeside(t *testing.T) {
 		b.register(m)
 		begin := time.Now().Truncate(time.Hour)
 		for _, name := range []string{"chip", "board"} {
-			b.Put(b, &structs.ProjectUpsertEntry{Project: &structs.Project{Name: name, Users: []string{"ada"}}, Time: begin.UnixNano()})
-			b.Put(b, &structs.ProjectCalendarEntry{Time: begin.UnixNano(), Week: &structs.ProjectWeek{
-				Project: name, Week: "2026-W48", Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Count: 2}}, From: begin.UnixNano(), To: begin.Add(time.Hour).UnixNano(),
-			}})
+			b.project(name, begin)
 			b.Put(b, &structs.JobRegisterEntry{Time: begin.UnixNano(), Job: &structs.Job{
 				ID: name, Namespace: structs.DefaultNamespace, Type: structs.JobTypeService, Priority: 50, NodePool: structs.NodePoolDefault,
 				Project: name, Submitter: &structs.Submitter{User: "ada"}, TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 2}},
@@ -84,4 +78,13 @@ func TestProjectsRaiseBeside(t *testing.T) {
 			t.Errorf("of %v something is due", names)
 		}
 	})
+}
+
+// project stores a project of the user ada that has two batch slots for an hour.
+func (b *bed) project(name string, begin time.Time) {
+	b.Helper()
+	b.Put(b, &structs.ProjectUpsertEntry{Project: &structs.Project{Name: name, Users: []string{"ada"}}, Time: begin.UnixNano()})
+	b.Put(b, &structs.ProjectCalendarEntry{Time: begin.UnixNano(), Week: &structs.ProjectWeek{
+		Project: name, Week: "2026-W48", Rows: []structs.CalendarRow{{Type: structs.SlotBatch, Count: 2}}, From: begin.UnixNano(), To: begin.Add(time.Hour).UnixNano(),
+	}})
 }

@@ -69,7 +69,6 @@ type Pass struct {
 	explained, explains, begins time.Time
 	// dues are when evaluations are to be looked at that were not written, with Unread.
 	dues map[string]time.Time
-	room room // that is left, with Unread
 }
 
 // NewPass makes a pass; Run runs it.
@@ -167,6 +166,27 @@ func (p *Pass) walk(ctx context.Context) (out []sent, again bool) {
 		triedCount.If(real).Add(tried)
 	}
 	return out, again
+}
+
+// hopeless returns which requests need not be tried; nil: all must be. It is known only where nobody reads what trying them would state: a
+// request that finds no room writes nothing else, unless it may reserve room. Who owns something may find room where none is free: others leave.
+func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopeless {
+	if !p.opts.Unread {
+		return nil
+	}
+	config := snap.SchedulerConfig(nil)
+	after, ever := config.ReserveAfter()
+	left := scheduler.NewRoom() // the pass ends when it has freed anything
+	return func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string, due bool) bool {
+		now, reserves := p.opts.Clock.Now(), time.Unix(0, e.CreateTime).Add(after)
+		switch {
+		case kind.Entitlement.Any(), ever && !now.Before(p.opts.ReserveFrom) && !now.Before(reserves):
+			return false
+		case due && (!ever || !reserves.Before(p.opts.ReserveFrom) || !now.Before(p.opts.ReserveFrom) || kind.Project != ""):
+			return false // else it was due as it would have reserved room, if any were reserved
+		}
+		return !left.Helped(pass.World(), kind, nodes)
+	}
 }
 
 // try decides one request; nil: nothing comes of it.
@@ -382,9 +402,6 @@ func (p *Pass) submit(ctx context.Context, out []sent) {
 func (p *Pass) learn(ctx context.Context, s sent, result *structs.PlanResult, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, structs.ErrNoLeader) && !errors.Is(err, structs.ErrStale) {
 		p.opts.Logger.Error("commit the plan of a request; it will be tried again", "eval", s.lease.Eval.ID, "job", s.lease.Eval.JobID, "error", err)
-	}
-	if err != nil || result.RefreshIndex > 0 {
-		p.room.forget()
 	}
 	p.queue.Answered(s.lease, err == nil && result.RefreshIndex > 0, err != nil)
 }
