@@ -3,6 +3,7 @@ package memtable
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-memdb"
@@ -86,6 +87,22 @@ func (o *Overlay) at(of layerKey, key []byte) (is layered, err error) {
 	is.below = is.row != nil
 	l.learn(string(key), is)
 	return is, nil
+}
+
+// named returns the row of a whole key of ByID. Most are known, and are found without a key on the heap.
+func (o *Overlay) named(table string, parts []string) any {
+	var short [128]byte
+	of, key := layerKey{table, ByID}, appendKey(short[:0], parts...)
+	if l := o.layers[of]; l != nil {
+		if is, found := l.known[string(key)]; found {
+			return is.row
+		}
+	}
+	is, err := o.at(of, slices.Clone(key))
+	if err != nil {
+		mistake(table, ByID, err)
+	}
+	return is.row
 }
 
 // layer returns the layer of an index, made if need be.
