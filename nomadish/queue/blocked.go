@@ -109,6 +109,8 @@ type group struct {
 	helped []string
 	// everywhere: they are too many to be listed, and nothing else may help.
 	everywhere bool
+	// oldest is which of the first of all users has waited for the longest time; nil: it is to be found anew.
+	oldest *entry
 }
 
 // of returns those of a user, made if need be.
@@ -218,10 +220,10 @@ func (b *blocked) update(p *pool, of *entries) {
 	switch first, some := of.first(); {
 	case !some:
 		p.all.remove(of)
-		of.placed = nil
+		of.placed, of.group.oldest = nil, nil
 	case of.inWaits == 0 || of.placed != first:
 		p.all.put(of)
-		of.placed = first
+		of.placed, of.group.oldest = first, nil
 	}
 	b.updateOpen(p, of)
 }
