@@ -165,7 +165,7 @@ func (b *Broker) leaseEntry(w *entry, round int) *Lease {
 	b.blocked.due.remove(w)
 	w.stop()
 	if w.group != nil {
-		b.blocked.setApart(w)
+		b.blocked.leased(w)
 	}
 	it := &item{
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,

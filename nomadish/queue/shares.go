@@ -126,7 +126,7 @@ func (g *gates) heapsOf(pool string) func(yield func(sharedHeap) bool) {
 // sharesMoved is called when shares of a pool have changed.
 func (g *gates) sharesMoved(pool string) {
 	if p := g.pools[pool]; p != nil {
-		p.first = firstOpen(p)
+		p.reshared = true
 		g.moved(p)
 	}
 }
