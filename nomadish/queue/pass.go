@@ -51,7 +51,7 @@ func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool
 			b.blocked.due.remove(w)
 			b.blocked.setApart(w)
 			if backingOff := l.current.token == "" && l.current.timer != nil; !backingOff {
-				b.gates.enter(l.current)
+				b.stands(l.current)
 			}
 			continue
 		case b.gates.outranks(w):
