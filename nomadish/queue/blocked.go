@@ -109,6 +109,8 @@ type group struct {
 	helped []string
 	// everywhere: they are too many to be listed, and nothing else may help.
 	everywhere bool
+	// oldest is which of the first of all users has waited for the longest time; nil: it is to be found anew.
+	oldest *entry
 }
 
 // of returns those of a user, made if need be.
@@ -218,10 +220,10 @@ func (b *blocked) update(p *pool, of *entries) {
 	switch first, some := of.first(); {
 	case !some:
 		p.all.remove(of)
-		of.placed = nil
+		of.placed, of.group.oldest = nil, nil
 	case of.inWaits == 0 || of.placed != first:
 		p.all.put(of)
-		of.placed = first
+		of.placed, of.group.oldest = first, nil
 	}
 	b.updateOpen(p, of)
 }
@@ -241,8 +243,9 @@ func (b *blocked) updateOpen(p *pool, of *entries) {
 }
 
 func (b *blocked) refreshed(p *pool) {
-	was := p.first
-	if p.first = firstOpen(p); was != nil && was != p.first {
+	was, moved := p.first, p.reshared
+	p.first, p.reshared = firstOpen(p), false
+	if was != nil && (moved || was != p.first) {
 		b.gates.moved(p)
 	}
 }
@@ -445,6 +448,14 @@ func (b *blocked) setApart(w *entry) {
 	w.apart = true
 	w.entries.remove(w)
 	b.refresh(w.entries)
+}
+
+// leased takes a request out of the queue that the pass has now. It counts in the gate of its pool as it did: whoever is the first of the others, nothing
+// that was behind it may go on before its lease ends.
+func (b *blocked) leased(w *entry) {
+	w.apart = true
+	w.entries.remove(w)
+	b.update(b.gates.pool(w.pool), w.entries)
 }
 
 // back puts a request that was apart back into the queue, to be tried.

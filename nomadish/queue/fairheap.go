@@ -103,11 +103,16 @@ func (h *fairHeap[T]) findFirst(ok func(T) bool) (best T, found bool) {
 
 func (u *userHeap[T]) firstOf(ok func(T) bool) (best T, found bool) {
 	if !u.known {
-		for _, x := range u.list {
-			if ok(x) && (!found || u.before(x, best)) {
+		u.visit(func(x T) bool {
+			switch {
+			case found && !u.before(x, best):
+				return false
+			case ok(x):
 				best, found = x, true
+				return false
 			}
-		}
+			return true
+		})
 		u.known, u.some, u.best = true, found, best
 	}
 	return u.best, u.some

@@ -454,3 +454,80 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 		b.done("2", low)
 	})
 }
+
+// TestSharesMoveWhoIsFirst: shares that a judged plan raises make another blocked request the first one, and when that leaves, who was first before is again:
+// what was sent back, and goes between the two, is let on then.
+func TestSharesMoveWhoIsFirst(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		of := func(namespace, id string, priority int) {
+			b.Put(b, &structs.NamespaceUpsertEntry{Namespace: &structs.Namespace{Name: namespace}})
+			b.Put(b, &structs.JobRegisterEntry{Time: time.Now().UnixNano(), Job: &structs.Job{
+				ID: id, Namespace: namespace, Type: structs.JobTypeService, Priority: priority, NodePool: structs.NodePoolDefault,
+				TaskGroups: []*structs.TaskGroup{{Name: "g", Count: 1}},
+			}})
+		}
+		put := func(e *structs.Evaluation, namespace string) {
+			e.Namespace = namespace
+			b.put(e)
+		}
+		of("a", "a0", 55)
+		of("a", "a1", 55)
+		of("b", "b1", 54)
+		of("c", "c1", 53)
+		put(eval("a0", "a0", 55), "a")
+		put(eval("c1", "c1", 53), "c")
+		b.next("a0")
+		token := b.next("c1")
+		put(blockedEval("a1", "a1", 0), "a")
+		put(blockedEval("b1", "b1", 0), "b")
+		b.SendBack("c1", token)
+		b.Judged("a0", true, nil, sharesNow{"a": 10})
+		b.next("") // b1 goes before it
+		put(with(b.store.Snapshot().Eval(nil, "b1"), structs.EvalStatusCancelled), "b")
+		b.next("c1")
+	})
+}
+
+// TestRankOfWhatComesAfterAnEnd: the plan of a request is judged and committed, and before the pass has reported that, another evaluation of its job comes. What
+// has ended counts in the gate for that one, at the rank that the job has now, and not at that of the request that has its room.
+func TestRankOfWhatComesAfterAnEnd(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		b.jobOfPriority("waits", structs.JobTypeService, 50)
+		b.jobOfPriority("other", structs.JobTypeService, 53)
+		now := time.Now().UnixNano()
+		other := eval("other", "other", 53)
+		other.CreateTime = now
+		b.put(other)
+		b.next("other")
+		b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: "0", Place: []*structs.PlacementBatch{{ // one runs already, so the job's own row stays as it is
+			Namespace: "default", JobID: "waits", Group: "g", Seed: "0", EvalID: "0", Nodes: []structs.PlacedNode{{ID: "s", Name: "s"}}, Instances: []structs.Instance{{}},
+		}}}}})
+		began := time.Now().Add(-1000 * time.Hour).UnixNano()
+		request := func(missing int, e *structs.Evaluation) {
+			b.Put(b, &structs.PlanCommit{Plans: []*structs.JudgedPlan{{EvalID: e.ID, Evals: []*structs.Evaluation{e}, Requests: []*structs.RequestUpdate{
+				{Namespace: "default", JobID: "waits", Group: "g", Missing: missing, Since: began, EvalID: e.ID},
+			}}}})
+			synctest.Wait()
+		}
+		verdict := func(what string, want Verdict) {
+			b.Helper()
+			if a := b.Admit("other", b.store.LatestIndex(), false); a.Verdict != want {
+				b.Errorf("%s: verdict %d, want %d", what, a.Verdict, want)
+			}
+		}
+		first := blockedEval("1", "waits", 0)
+		first.CreateTime = now
+		request(1, first)
+		b.lease("1")
+		verdict("it has waited for long", GateWait)
+		b.Judged("1", true, nil, nil)
+		request(0, with(b.store.Snapshot().Eval(nil, "1"), structs.EvalStatusComplete))
+		verdict("it has its room", GateOpen)
+		second := eval("2", "waits", 50)
+		second.CreateTime = now
+		b.put(second)
+		verdict("another comes, which has not waited", GateOpen)
+	})
+}

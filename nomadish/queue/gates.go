@@ -60,8 +60,9 @@ type pool struct {
 	// opened is how many of those are of groups that must be tried. These have no order of their own: a release opens most groups, and what takes its
 	// room closes them.
 	opened int
-	// first is the first entry of the open groups, as refresh saw it last; nil: none was open.
-	first *entry
+	// first is the first entry of the open groups, as refresh saw it last; nil: none was open. reshared: since then shares have moved, so another one may be.
+	first    *entry
+	reshared bool
 	// back is what was sent back, as it would have overtaken others. It is counted in the
 	// gate, and taken by nobody until nothing goes before it.
 	back   *fairHeap[*item]

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -99,6 +100,29 @@ func TestFairHeap(t *testing.T) {
 			if some && (!open.open || !slices.Contains(in, open)) {
 				t.Fatalf("first open %+v, which is not", open)
 			}
+		}
+	})
+}
+
+// TestFirstOpenOfAUser compares what a fairHeap finds first of the many open elements of one user, among others that are not, with a search of all.
+func TestFirstOpenOfAUser(t *testing.T) {
+	type element struct {
+		key, at int
+		open    bool
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		before := func(a, b *element) bool { return a.key < b.key }
+		h := newFairHeap(before, before, func(e *element) *int { return &e.at }, func(*element) tenant { return tenant{"default", "ada"} })
+		h.ok = func(x *element) bool { return x.open }
+		var want *element
+		for i, key := range rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}).Draw(t, "keys") {
+			e := &element{key: key, open: rapid.IntRange(0, 2).Draw(t, fmt.Sprint("open ", i)) == 0}
+			if h.put(e); e.open && (want == nil || key < want.key) {
+				want = e
+			}
+		}
+		if got, some := h.firstOf(); some != (want != nil) || got != want {
+			t.Fatalf("first open %+v (%t), want %+v", got, some, want)
 		}
 	})
 }

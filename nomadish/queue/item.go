@@ -59,6 +59,12 @@ func (i *item) before(g *gates, o *item) bool {
 	return cmp.Or(g.compare(i.rankKey(), o.rankKey()), cmp.Compare(i.seq, o.seq), strings.Compare(i.eval.ID, o.eval.ID)) < 0
 }
 
+// past reports whether an evaluation has ended whose worker has yet to report that, and is in no order of any kind: its rank matters to nobody, unless it comes to
+// stand for another one (see Broker.stands).
+func (i *item) past() bool {
+	return i.over && i.inReady == 0 && i.inGate == 0 && i.inBack == 0 && i.inLeft == 0
+}
+
 // stop ends whatever the item waits for.
 func (i *item) stop() {
 	if i.timer != nil {

@@ -51,7 +51,7 @@ func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool
 			b.blocked.due.remove(w)
 			b.blocked.setApart(w)
 			if backingOff := l.current.token == "" && l.current.timer != nil; !backingOff {
-				b.gates.enter(l.current)
+				b.stands(l.current)
 			}
 			continue
 		case b.gates.outranks(w):
@@ -85,7 +85,7 @@ func (b *blocked) passOver(g *group, hopeless Hopeless) {
 	b.shut(p, g)
 	if len(b.groups) <= maxSwept {
 		for _, o := range b.groups { // order does not matter: each has its own mark
-			if o.open && !o.key.entitled && o.key.pool == g.key.pool && o.allPass(hopeless) {
+			if o.open && !o.key.entitled && o.key.pool == g.key.pool && b.allPass(o, hopeless) {
 				b.shut(p, o)
 			}
 		}
@@ -94,19 +94,31 @@ func (b *blocked) passOver(g *group, hopeless Hopeless) {
 }
 
 // allPass is mayPass for whoever of a group would be tried: who has waited for the longest time may do what others may not.
-func (g *group) allPass(hopeless Hopeless) bool {
-	var oldest *entry
+func (b *blocked) allPass(g *group, hopeless Hopeless) bool {
+	if g.oldest == nil {
+		g.oldest = g.findOldest()
+	}
+	return g.oldest != nil && g.mayPass(hopeless, g.oldest) && (b.due.len() == 0 || !g.firstDue())
+}
+
+// findOldest returns which of the first requests of all users has waited for the longest time; nil: there are none.
+func (g *group) findOldest() (oldest *entry) {
 	for of := range g.users {
-		w, some := of.first()
-		switch {
-		case !some:
-		case w.inDue > 0:
-			return false
-		case oldest == nil || w.eval.CreateTime < oldest.eval.CreateTime:
+		if w, some := of.first(); some && (oldest == nil || w.eval.CreateTime < oldest.eval.CreateTime) {
 			oldest = w
 		}
 	}
-	return oldest != nil && g.mayPass(hopeless, oldest)
+	return oldest
+}
+
+// firstDue reports whether the time of the first request of any user has come.
+func (g *group) firstDue() bool {
+	for of := range g.users {
+		if w, some := of.first(); some && w.inDue > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // shut marks a group that need not be tried; refreshed must be called after that.
@@ -153,7 +165,7 @@ func (b *Broker) leaseEntry(w *entry, round int) *Lease {
 	b.blocked.due.remove(w)
 	w.stop()
 	if w.group != nil {
-		b.blocked.setApart(w)
+		b.blocked.leased(w)
 	}
 	it := &item{
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,

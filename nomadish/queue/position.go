@@ -60,7 +60,7 @@ func (b *blocked) positionOfEntry(snap *state.Snapshot, w *entry) position {
 func (b *Broker) reposition(snap *state.Snapshot, job structs.NamespacedID, requestKeys bool) {
 	if l := b.serial[job]; l != nil {
 		for _, it := range []*item{l.current, l.next} {
-			if it != nil {
+			if it != nil && (requestKeys || !it.past()) {
 				b.repositionItem(snap, it)
 			}
 		}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -125,7 +126,7 @@ func (g *gates) heapsOf(pool string) func(yield func(sharedHeap) bool) {
 // sharesMoved is called when shares of a pool have changed.
 func (g *gates) sharesMoved(pool string) {
 	if p := g.pools[pool]; p != nil {
-		p.first = firstOpen(p)
+		p.reshared = true
 		g.moved(p)
 	}
 }
@@ -179,22 +180,41 @@ func (e *entry) rankKey() rankKey { return rankKey{position: &e.position, namesp
 
 // rankAt returns the rank of what waits with its namespace's and its user's share.
 func (g *gates) rankAt(at rankKey) structs.Rank {
-	namespace, user := g.share(at.pool, at.namespace), g.userShare(at.pool, at.user)
+	return at.rank.Shared(g.shareOf(at), g.userShareOf(at))
+}
+
+// shareOf returns the share of the namespace of what waits, as its rank has it.
+func (g *gates) shareOf(at rankKey) int {
+	percent := g.share(at.pool, at.namespace)
 	if at.passed {
-		namespace, user = min(namespace, at.share), min(user, at.userShare)
+		return min(percent, at.share)
 	}
-	return at.rank.Shared(namespace, user)
+	return percent
+}
+
+// userShareOf is shareOf for its user.
+func (g *gates) userShareOf(at rankKey) int {
+	percent := g.userShare(at.pool, at.user)
+	if at.passed {
+		return min(percent, at.userShare)
+	}
+	return percent
 }
 
 // compare is below zero if a goes before b. Within a namespace its share makes no difference, and within what a user has there none does.
 func (g *gates) compare(a, b rankKey) int {
+	x, y := &a.rank, &b.rank
 	within := a.namespace == b.namespace
-	if within && a.user == b.user || a.rank.Standing != structs.StandingNormal || b.rank.Standing != structs.StandingNormal {
-		return a.rank.Compare(&b.rank)
+	if within && a.user == b.user || x.Standing != structs.StandingNormal || y.Standing != structs.StandingNormal || x.Claim != y.Claim || x.Band != y.Band {
+		return x.Compare(y)
 	}
-	x, y := g.rankAt(a), g.rankAt(b)
-	if within {
-		x.Share = y.Share
+	if !within {
+		if c := cmp.Compare(g.shareOf(a), g.shareOf(b)); c != 0 {
+			return c
+		}
 	}
-	return x.Compare(&y)
+	if c := cmp.Compare(g.userShareOf(a), g.userShareOf(b)); c != 0 {
+		return c
+	}
+	return x.Compare(y)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -247,4 +248,49 @@ func (p *passOfUsers) play(r *rapid.T) (moved int) {
 		}
 	}
 	return moved
+}
+
+// TestHopelessForTheOldest: of requests that fail alike, and find no room, none need be tried, unless one of them has waited so long that it may do what
+// others may not: also if it is the first of its user only since others of the group were looked at last.
+func TestHopelessForTheOldest(t *testing.T) {
+	run(t, func(b *bed) {
+		began := time.Now().UnixNano()
+		b.register(node("s", "small"))
+		put := func(id, user string, priority, cpu int, created int64) {
+			e := b.submitted(b, "default", id, user, priority, cpu)
+			e.CreateTime = created
+			b.put(e)
+		}
+		put("first", "ada", 53, 300, began)
+		put("young", "bob", 50, 200, began)
+		hopeless := func(e *structs.Evaluation, _ *scheduler.RequestKey, _ []string, _ bool) bool {
+			return e.CreateTime >= began
+		}
+		frees := func(seed string) { // room, and nothing else that may help
+			b.uses("s", seed, "", 100)
+			b.end(seed)
+		}
+		tried := func(want string) {
+			b.Helper()
+			synctest.Wait()
+			got := ""
+			lease, again := b.Next(b.store.LatestIndex(), hopeless)
+			if lease != nil {
+				got = lease.Eval.ID
+				b.Tried(lease, b.store.LatestIndex(), lease.Eval)
+			}
+			if got != want || again {
+				b.Fatalf("leased %q (again: %v), want %q", got, again, want)
+			}
+		}
+		tried("first") // all are when they come
+		tried("young")
+		frees("1")
+		tried("")
+		put("old", "bob", 51, 200, began-1)
+		tried("old")
+		frees("2")
+		tried("old")
+		tried("")
+	})
 }

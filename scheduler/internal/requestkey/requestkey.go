@@ -193,12 +193,12 @@ func (s *Key) byLittle(w *world.World) bool {
 
 // fits reports whether a node may have room for one instance.
 func (x need) fits(n *world.NodeState) bool {
-	if n.Node == nil || n.Capacity == nil || !n.Node.Ready() {
+	if n.Node == nil || n.Capacity == nil {
 		return false
 	}
 	free := n.Free()
 	if x.amount.CPU > free.CPU || x.amount.MemoryMB > free.MemoryMB || x.amount.DiskMB > free.DiskMB {
 		return false
 	}
-	return (x.cores == 0 || int64(n.FreeCores()) >= x.cores) && (x.device == 0 || int64(n.FreeDevices()) >= x.device)
+	return (x.cores == 0 || int64(n.FreeCores()) >= x.cores) && (x.device == 0 || int64(n.FreeDevices()) >= x.device) && n.Node.Ready()
 }

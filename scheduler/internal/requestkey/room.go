@@ -9,7 +9,7 @@ import (
 // Room is what is left of room on all nodes while nothing comes free: what no node has room for once, none has room for later. It is for one goroutine.
 type Room struct {
 	lack map[need]bool
-	last map[need]*world.NodeState // which had room when it was looked at last
+	last map[need]*world.NodeState // which had room when it was looked at last, and was the first that had
 }
 
 // NewRoom returns what is left before anything is placed.
@@ -35,17 +35,17 @@ func (r *Room) any(w *world.World, x need) bool {
 	if r.lack[x] {
 		return false
 	}
+	from := ""
 	if was := r.last[x]; was != nil {
-		if n, known := world.NodeStates(w).Get(was.ID); known && x.fits(n) {
-			return true
-		}
+		from = was.ID // those before it had no room then
 	}
-	for _, n := range world.NodeStates(w).All {
-		if x.fits(n) {
+	found := false
+	world.NodeStates(w).Ascend(from, func(_ string, n *world.NodeState) bool {
+		if found = x.fits(n); found {
 			r.last[x] = n
-			return true
 		}
-	}
-	r.lack[x] = true
-	return false
+		return !found
+	})
+	r.lack[x] = !found
+	return found
 }
