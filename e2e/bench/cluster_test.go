@@ -29,10 +29,10 @@ import (
 // The rows of `make bench-cluster` (docs/design/numbers.md): a server process that stores its log on disk, asked over HTTP, and
 // simulated nodes of another process, if not said otherwise. What asks is a third process on the same machine.
 
-// benchServer starts a server on disk. Its nodes are other processes'.
-func benchServer(b *testing.B) *harness.Agent {
+// benchServer starts a server on disk, with more in its block "server". Its nodes are other processes'.
+func benchServer(b *testing.B, more ...string) *harness.Agent {
 	b.Helper()
-	a := harness.NewAgent(b, false, "log_level = \"WARN\"\nenable_debug = true\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\nlimits {\n  http_max_conns_per_client = 0\n  rpc_max_conns_per_client = 0\n}\n")
+	a := harness.NewAgent(b, false, "log_level = \"WARN\"\nenable_debug = true\nserver {\n  enabled = true\n  bootstrap_expect = 1\n"+strings.Join(more, "\n")+"\n}\nlimits {\n  http_max_conns_per_client = 0\n  rpc_max_conns_per_client = 0\n}\n")
 	keep := http.DefaultTransport.(*http.Transport).Clone() // it is one
 	keep.MaxIdleConnsPerHost = 64                           // by default three are kept, and whoever else asks at once dials each time
 	conf := nomad.DefaultConfig()
@@ -47,10 +47,10 @@ func benchServer(b *testing.B) *harness.Agent {
 	return a
 }
 
-// benchWorld is a server with n simulated nodes, all of them ready.
-func benchWorld(b *testing.B, n int, layout string) *harness.Agent {
+// benchWorld is a server, with more in its block "server", and n simulated nodes, all of them ready.
+func benchWorld(b *testing.B, n int, layout string, more ...string) *harness.Agent {
 	b.Helper()
-	a := benchServer(b)
+	a := benchServer(b, more...)
 	populate(b, a, n, layout)
 	return a
 }
@@ -336,41 +336,47 @@ func reportMs(b *testing.B, took []time.Duration) {
 // BenchmarkWholeSteady registers 100 jobs of 10 instances in each of 60 seconds: how long it takes from the registration until
 // the 10 are committed.
 func BenchmarkWholeSteady(b *testing.B) {
-	const rate, seconds = 100, 60
 	a := benchWorld(b, 1000, smallNodes)
 	for round := range b.N {
-		w := watchEvals(b, a)
-		began := map[string]time.Time{}
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		errs := make(chan error, rate*seconds)
-		tick := time.NewTicker(time.Second / rate)
-		for i := range rate * seconds {
-			<-tick.C
-			wg.Go(func() {
-				id := fmt.Sprintf("steady-%d-%d", round, i)
-				mu.Lock()
-				began[id] = time.Now()
-				mu.Unlock()
-				if _, _, err := a.Nomad.Jobs().Register(pretendJob(id, 10), nil); err != nil {
-					errs <- err
-				}
-			})
-		}
-		tick.Stop()
-		wg.Wait()
-		close(errs)
-		for err := range errs {
-			b.Fatal(err)
-		}
-		done := w.all(b, rate*seconds)
-		placed(b, a, fmt.Sprintf("steady-%d-", round), rate*seconds, 10)
-		var took []time.Duration
-		for id, start := range began {
-			took = append(took, done[id].Sub(start))
-		}
-		reportMs(b, took)
+		reportMs(b, steady(b, a, fmt.Sprintf("steady-%d-", round), 60, 10))
 	}
+}
+
+// steady registers 100 jobs, of so many instances each, in each of some seconds, and returns how long it took from the registration of each until its
+// instances were committed.
+func steady(b *testing.B, a *harness.Agent, prefix string, seconds, instances int) (took []time.Duration) {
+	b.Helper()
+	const rate = 100
+	w := watchEvals(b, a)
+	began := map[string]time.Time{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	errs := make(chan error, rate*seconds)
+	tick := time.NewTicker(time.Second / rate)
+	for i := range rate * seconds {
+		<-tick.C
+		wg.Go(func() {
+			id := prefix + strconv.Itoa(i)
+			mu.Lock()
+			began[id] = time.Now()
+			mu.Unlock()
+			if _, _, err := a.Nomad.Jobs().Register(pretendJob(id, instances), nil); err != nil {
+				errs <- err
+			}
+		})
+	}
+	tick.Stop()
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		b.Fatal(err)
+	}
+	done := w.all(b, rate*seconds)
+	placed(b, a, prefix, rate*seconds, instances)
+	for id, start := range began {
+		took = append(took, done[id].Sub(start))
+	}
+	return took
 }
 
 // BenchmarkWholeDev starts development agents: until one leads, and then from a job's registration until its task is finished.
