@@ -33,7 +33,7 @@ func TestNewerThanTheForecast(t *testing.T) {
 		}},
 		Newer: []structs.RequestName{{Namespace: "default", JobID: "web", Group: "api"}}, NewerCount: 1,
 	}
-	for changed, in := range map[uint64]string{8: "in about 40 s", 9: "in 3 min at most"} {
+	for changed, in := range map[uint64]string{8: "in about 40 s", 9: "in about 3 min at most"} {
 		var out strings.Builder
 		e := newFake(t).on("GET /v1/forecast", answer).one(t)
 		e.printer, e.now = printer{out: &out}, func() time.Time { return present }

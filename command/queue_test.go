@@ -111,7 +111,7 @@ func TestQueueForecast(t *testing.T) {
 	wants(t, got.out, "but of one that is there in about 90 s.\n")
 	next.Forecast.Next[1].End = 0
 	got = newFake(t).on("GET /v1/queue", two[1:]).on("GET /v1/forecast", next).run(t, "queue")
-	wants(t, got.out, "Expected and latest start of all of a group's missing instances: they are part of a forecast that is there in 20 min at most.\n")
+	wants(t, got.out, "Expected and latest start of all of a group's missing instances: they are part of a forecast that is there in about 20 min at most.\n")
 }
 
 // TestQueueUsers: users are shown where they differ, and with -verbose where there are any.

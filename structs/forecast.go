@@ -103,7 +103,7 @@ type ForecastRenewal struct {
 	Index  uint64 // of the state that it is of; 0: it is of the newest state when it begins
 	Begin  int64  // Unix nanoseconds: when it began, or begins about
 	End    int64  // Unix nanoseconds: when it is there, about, as far as the last one shows; 0: it is of a much longer queue than that, or there was none
-	Latest int64  // Unix nanoseconds: when it is there at the latest
+	Latest int64  // Unix nanoseconds: when it is there at the latest, about
 }
 
 // RenewalText returns in how long there is a forecast that something is part of which came with an index, by those that come next: "in about 40 s"; empty:
@@ -123,7 +123,7 @@ func RenewalText(next []ForecastRenewal, index uint64, now time.Time) string {
 	if next[i].End > now.UnixNano() {
 		return "in about " + in(next[i].End)
 	}
-	return "in " + in(next[i].Latest) + " at most"
+	return "in about " + in(next[i].Latest) + " at most"
 }
 
 // NotYet states of what came with an index that it is not part of the forecast yet, how old that is, and in how long there is one that it is part of.

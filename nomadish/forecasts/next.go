@@ -47,6 +47,9 @@ func (s *Service) made(work time.Duration) time.Duration {
 	return work + time.Duration(float64(max(0, work-freely))*restOf(s.opts.CPUPercent))
 }
 
+// atMost returns in how long a forecast is made at most, where the machine has other work, too.
+func (s *Service) atMost() time.Duration { return s.made(maxTime) * 5 / 4 }
+
 // next returns when the next forecasts are there: the one that is being made, if one is, and the one after that. The lock is held.
 func (s *Service) next() (list []structs.ForecastRenewal) {
 	now := s.opts.Clock.Now()
@@ -57,14 +60,14 @@ func (s *Service) next() (list []structs.ForecastRenewal) {
 		list = append(list, r)
 		work, _ := s.cost.of(groups)
 		begins = later(s.began.at.Add(s.share(work)), time.Unix(0, r.End).Add(leastRest))
-		latest = s.began.at.Add(max(s.share(maxTime), s.made(maxTime)+leastRest))
+		latest = s.began.at.Add(max(s.share(maxTime), s.atMost()+leastRest))
 	}
 	return append(list, s.renewal(begins, latest, groups))
 }
 
 // renewal returns when a forecast of a number of groups is there that begins about at one time, and at another one at the latest.
 func (s *Service) renewal(begins, latest time.Time, groups int) structs.ForecastRenewal {
-	r := structs.ForecastRenewal{Begin: begins.UnixNano(), Latest: latest.Add(s.made(maxTime)).UnixNano()}
+	r := structs.ForecastRenewal{Begin: begins.UnixNano(), Latest: latest.Add(s.atMost()).UnixNano()}
 	if work, known := s.cost.of(groups); known {
 		r.End = begins.Add(s.made(work)).UnixNano()
 	}

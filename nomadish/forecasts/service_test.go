@@ -128,7 +128,7 @@ func TestOnlyWhatIsWanted(t *testing.T) {
 		s.run(false)
 		time.Sleep(time.Hour)
 		s.expect(0, "nobody wants one")
-		if f, why := s.Last(); f != nil || why != "no forecast has been made yet; the first one is there in 7 min at most" {
+		if f, why := s.Last(); f != nil || why != "no forecast has been made yet; the first one is there in about 9 min at most" {
 			t.Errorf("%v, %q", f, why)
 		}
 		s.Await(t.Context(), 0)
