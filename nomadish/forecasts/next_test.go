@@ -71,8 +71,8 @@ func TestNext(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		s.wait(3000)
 		comes("in about 9 min at most", 127) // it is the first one of many more
-		s.wait(3500)
 		s.took = 20 * time.Second
+		s.wait(3500)
 		time.Sleep(5 * time.Minute)
 		comes("in about 6 min at most", 100) // it takes longer than the last one
 		if f, _ := s.Last(); len(f.Next) != 1 || f.Next[0].Index != 0 || f.Next[0].Begin != s.rested.UnixNano() {
