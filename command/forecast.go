@@ -107,8 +107,9 @@ func forecastOfText(index uint64, made int64, now time.Time) string {
 	return text + ", as of " + ui.Short(now.Sub(time.Unix(0, made))) + " ago"
 }
 
-// showForecast prints when the groups of a job start that wait, as the last forecast has it; nothing if the server has none to answer with.
-func showForecast(ctx context.Context, e *env, job structs.NamespacedID) {
+// showForecast prints when the groups of a job start that wait, as the last forecast has it; nothing if the server has none to answer with. changed is the
+// index with which the job came, or changed.
+func showForecast(ctx context.Context, e *env, job structs.NamespacedID, changed uint64) {
 	answer, _, err := e.client.Forecast(ctx, job.ID, 0, &api.Query{Namespace: job.Namespace})
 	if err != nil { // what was requested has been answered
 		return
@@ -132,6 +133,9 @@ func showForecast(ctx context.Context, e *env, job structs.NamespacedID) {
 		rows = append(rows, []string{g.Group, "", "not part of it yet", "", ""})
 	}
 	ui.Table(e.out, rows)
+	if in := structs.RenewalText(f.Next, changed, e.now()); in != "" && answer.NewerCount > 0 {
+		e.printf("What is not part of it yet is of a forecast that is there %s.\n", in)
+	}
 }
 
 // forecastRow is the row of a group in a table of starts.
@@ -183,5 +187,5 @@ func showProjectQueue(ctx context.Context, e *env, project string) {
 	if meta.NextToken != "" {
 		e.printf("and more: `nomadish queue -namespace '*' -filter %s`\n", shellWord(q.Filter))
 	}
-	printForecastOf(&e.printer, entries, e.now())
+	printForecastOf(ctx, e, entries)
 }

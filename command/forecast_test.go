@@ -24,3 +24,20 @@ func TestForecastOfTheRest(t *testing.T) {
 	start.First = start.All
 	f(4, all)
 }
+
+// TestNewerThanTheForecast: of a job that came, or changed, after the last forecast it is stated when there is one that it is part of.
+func TestNewerThanTheForecast(t *testing.T) {
+	answer := &structs.ForecastAnswer{
+		Forecast: &structs.Forecast{Index: 7, Time: ago(12 * time.Second), Next: []structs.ForecastRenewal{
+			{Index: 8, End: present.Add(40 * time.Second).UnixNano()}, {End: present.Add(-time.Second).UnixNano(), Latest: present.Add(121 * time.Second).UnixNano()},
+		}},
+		Newer: []structs.RequestName{{Namespace: "default", JobID: "web", Group: "api"}}, NewerCount: 1,
+	}
+	for changed, in := range map[uint64]string{8: "in about 40 s", 9: "in about 3 min at most"} {
+		var out strings.Builder
+		e := newFake(t).on("GET /v1/forecast", answer).one(t)
+		e.printer, e.now = printer{out: &out}, func() time.Time { return present }
+		showForecast(t.Context(), e, structs.NamespacedID{Namespace: "default", ID: "web"}, changed)
+		wants(t, out.String(), "forecast of index 7, as of 12s ago", "api                  not part of it yet", "What is not part of it yet is of a forecast that is there "+in+".\n")
+	}
+}

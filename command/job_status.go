@@ -197,7 +197,7 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 	}
 	showUnplaced(&e.printer, r)
 	if waits(r) {
-		showForecast(ctx, e, j.NamespacedID())
+		showForecast(ctx, e, j.NamespacedID(), j.JobModifyIndex)
 	}
 	if text := e.preemptedText(ctx, preemptedFor(r.Allocations), j.Namespace); text != "" {
 		e.printf("\n%s\nIts allocations took the place of %s\n", e.style.Bold("Preemptions"), text)

@@ -53,7 +53,7 @@ func queueCmd() spec {
 					return e.fail(errNothingFollows(l.token))
 				case len(entries) > 0:
 					ui.Table(e.out, queueRows(entries, e.namespace == structs.AllNamespaces, *verbose, e.now()))
-					printForecastOf(&e.printer, entries, e.now())
+					printForecastOf(ctx, e, entries)
 				default:
 					printNothingWaits(ctx, e, *pool, q)
 				}
@@ -120,14 +120,14 @@ func printWaitingWorkflows(ctx context.Context, e *env, pool string) {
 			expected, latest := forecastCells(w.Forecast, e.now())
 			row = slices.Insert(row, 5, expected, latest)
 		}
-		rows, starts = append(rows, row), append(starts, forecastCell{w.ID, w.Forecast})
+		rows, starts = append(rows, row), append(starts, forecastCell{w.ID, w.ModifyIndex, w.Forecast})
 	}
 	if foreseen {
 		rows[0] = slices.Insert(rows[0], 5, "Expected", "Latest")
 	}
 	e.printf("\nWorkflows that wait for their reservation\n")
 	ui.Table(e.out, rows)
-	printForecast(&e.printer, starts, "Expected and latest start of their first stages", "nomadish workflow status <workflow>", e.now())
+	printForecast(ctx, e, starts, "Expected and latest start of their first stages", "nomadish workflow status <workflow>")
 }
 
 // queuePage is how many entries are requested at once where all are shown.
@@ -229,27 +229,28 @@ func forecastCells(f *structs.QueueForecast, now time.Time) (expected, latest st
 
 // forecastCell is what a table states of the start of something.
 type forecastCell struct {
-	name string
-	is   *structs.QueueForecast // nil: nothing yet
+	name    string
+	changed uint64                 // the index with which it came, or changed
+	is      *structs.QueueForecast // nil: nothing yet
 }
 
 // printForecastOf prints which forecast the starts of a queue are of, and what "not yet" and "not known" stand for if they are there.
-func printForecastOf(p *printer, entries []*structs.QueueEntry, now time.Time) {
+func printForecastOf(ctx context.Context, e *env, entries []*structs.QueueEntry) {
 	cells := make([]forecastCell, 0, len(entries))
 	for _, x := range entries {
-		cells = append(cells, forecastCell{x.JobID, x.Forecast})
+		cells = append(cells, forecastCell{x.JobID, x.ModifyIndex, x.Forecast})
 	}
-	printForecast(p, cells, "Expected and latest start of all of a group's missing instances", "nomadish job explain <job>", now)
+	printForecast(ctx, e, cells, "Expected and latest start of all of a group's missing instances", "nomadish job explain <job>")
 }
 
 // printForecast is printForecastOf for whatever a table is of; command states why a start is not known.
-func printForecast(p *printer, cells []forecastCell, title, command string, now time.Time) {
+func printForecast(ctx context.Context, e *env, cells []forecastCell, title, command string) {
 	var of *structs.QueueForecast
-	newer, why := 0, ""
+	newer, why, changed := 0, "", uint64(0)
 	for _, x := range cells {
 		switch {
 		case x.is == nil:
-			newer++
+			newer, changed = newer+1, max(changed, x.changed)
 		case of == nil:
 			of = x.is
 		}
@@ -257,17 +258,42 @@ func printForecast(p *printer, cells []forecastCell, title, command string, now 
 			why = x.name + ": " + x.is.Unknown
 		}
 	}
-	if of == nil {
+	next := ""
+	if newer > 0 {
+		next = nextForecast(ctx, e, changed)
+	}
+	switch {
+	case of == nil && next == "":
+		return
+	case of == nil:
+		e.printf("\n%s: they are part of a forecast that is there %s.\n", title, next)
 		return
 	}
-	p.printf("\n%s, by the %s", title, forecastOfText(of.Index, of.Time, now))
+	e.printf("\n%s, by the %s", title, forecastOfText(of.Index, of.Time, e.now()))
 	if newer > 0 {
-		p.printf("; what is newer is not yet part of it")
+		e.printf("; what is newer is not yet part of it")
+		if next != "" {
+			e.printf(", but of one that is there %s", next)
+		}
 	}
-	p.printf(".\n")
+	e.printf(".\n")
 	if why != "" {
-		p.printf("Not known: %s. `%s` states it for each.\n", why, command)
+		e.printf("Not known: %s. `%s` states it for each.\n", why, command)
 	}
+}
+
+// nextForecastTime is how long it is waited for when the next forecast is there: what was requested has been answered.
+const nextForecastTime = 500 * time.Millisecond
+
+// nextForecast returns in how long there is a forecast of what came with an index; "": that is not known.
+func nextForecast(ctx context.Context, e *env, index uint64) string {
+	limited, cancel := context.WithTimeout(ctx, nextForecastTime)
+	defer cancel()
+	answer, _, err := e.client.Forecast(limited, "", 0, &api.Query{PerPage: 1})
+	if err != nil || answer == nil || answer.Forecast == nil {
+		return ""
+	}
+	return structs.RenewalText(answer.Forecast.Next, index, e.now())
 }
 
 // priorityParts returns what an effective priority is made of: "83 = 60 + 3 waited + 2 x 10 requeued".

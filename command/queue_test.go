@@ -36,7 +36,7 @@ func TestQueue(t *testing.T) {
 	if got.code != exitDone || got.out != want {
 		t.Errorf("code %d, %s\nhave\n%s\nwant\n%s", got.code, got.err, got.out, want)
 	}
-	requested := f.requested[len(f.requested)-1]
+	requested := f.requests("GET /v1/queue")[0]
 	for _, part := range []string{"node_pool=default", "prefix=t", "filter=Missing+%3E+0", "per_page=7", "next_token=tok"} {
 		if !strings.Contains(requested, part) {
 			t.Errorf("asked %s, without %s", requested, part)
@@ -100,6 +100,18 @@ func TestQueueForecast(t *testing.T) {
 		"Not known: train: the forecast ran out of time at noon. `nomadish job explain <job>` states it for each.\n",
 		"Waited  Expected  Latest", "1m0s    "+minute+"  "+hour+"  6 cores are missing\n", "1s      not yet   not yet   <none>\n",
 		"Expected and latest start of their first stages, by the forecast of index 7, as of 12s ago; what is newer")
+	// When the next forecast is there.
+	next := &structs.ForecastAnswer{Forecast: &structs.Forecast{Index: 7, Next: []structs.ForecastRenewal{
+		{Index: 8, End: at(40 * time.Second), Latest: at(5 * time.Minute)}, {End: at(90 * time.Second), Latest: at(20 * time.Minute)},
+	}}}
+	got = newFake(t).on("GET /v1/queue", two).on("GET /v1/forecast", next).run(t, "queue")
+	wants(t, got.out, "what is newer is not yet part of it, but of one that is there in about 40 s.\n")
+	two[1].ModifyIndex = 9
+	got = newFake(t).on("GET /v1/queue", two).on("GET /v1/forecast", next).run(t, "queue")
+	wants(t, got.out, "but of one that is there in about 90 s.\n")
+	next.Forecast.Next[1].End = 0
+	got = newFake(t).on("GET /v1/queue", two[1:]).on("GET /v1/forecast", next).run(t, "queue")
+	wants(t, got.out, "Expected and latest start of all of a group's missing instances: they are part of a forecast that is there in about 20 min at most.\n")
 }
 
 // TestQueueUsers: users are shown where they differ, and with -verbose where there are any.

@@ -2,6 +2,7 @@ package structs
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type Forecast struct {
 	Workflows []*WorkflowForecast `json:",omitempty" codec:",omitempty"`
 	// NoReservations: more wait than get reservations in a forecast. Who needs much at once may start later than is stated, as others pass.
 	NoReservations bool `json:",omitempty" codec:",omitempty"`
+	// Next are the forecasts that come after this one, as it is answered with: what is newer than this one is part of the first of them that is of a later index.
+	Next []ForecastRenewal `json:",omitempty" codec:",omitempty"`
 }
 
 // RequestForecast is the forecast of a group of which instances wait.
@@ -93,6 +96,43 @@ type EndForecast struct {
 	JobID     string
 	Name      string // job.group[index]
 	NodeName  string
+}
+
+// ForecastRenewal is when a forecast that is being made, or will be, is there.
+type ForecastRenewal struct {
+	Index  uint64 // of the state that it is of; 0: it is of the newest state when it begins
+	Begin  int64  // Unix nanoseconds: when it began, or begins about
+	End    int64  // Unix nanoseconds: when it is there, about, as far as the last one shows; 0: it is of a much longer queue than that, or there was none
+	Latest int64  // Unix nanoseconds: when it is there at the latest, about
+}
+
+// RenewalText returns in how long there is a forecast that something is part of which came with an index, by those that come next: "in about 40 s"; empty:
+// that is not known.
+func RenewalText(next []ForecastRenewal, index uint64, now time.Time) string {
+	i := slices.IndexFunc(next, func(r ForecastRenewal) bool { return r.Index == 0 || r.Index >= index })
+	if i < 0 {
+		return ""
+	}
+	in := func(at int64) string {
+		d := time.Unix(0, at).Sub(now)
+		if d > 2*time.Minute {
+			return fmt.Sprintf("%d min", (d+time.Minute-1)/time.Minute)
+		}
+		return fmt.Sprintf("%d s", max(1, (d+time.Second-1)/time.Second))
+	}
+	if next[i].End > now.UnixNano() {
+		return "in about " + in(next[i].End)
+	}
+	return "in about " + in(next[i].Latest) + " at most"
+}
+
+// NotYet states of what came with an index that it is not part of the forecast yet, how old that is, and in how long there is one that it is part of.
+func (f *Forecast) NotYet(index uint64, now time.Time) string {
+	text := fmt.Sprintf("it is not part of a forecast yet: the last one is of index %d, as of %s ago", f.Index, f.Age(now))
+	if in := RenewalText(f.Next, index, now); in != "" {
+		text += "; one that it is part of is there " + in
+	}
+	return text
 }
 
 // Age returns how long ago the state was that it is of, in whole seconds.

@@ -65,7 +65,7 @@ type offer struct {
 func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now time.Time, newID func() string, passes worker.PassOptions, like queue.Options) *leader {
 	l := &leader{timeline: timeline{now: now}, store: store, apply: apply, newID: newID, again: true}
 	silent := hclog.NewNullLogger()
-	like.NewID, like.Clock, like.Logger = newID, l, silent
+	like.NewID, like.Clock, like.Logger, like.Unread = newID, l, silent, passes.Unread
 	l.broker = queue.New(like, l, l.store.LatestIndex)
 	applier := plan.New(plan.Options{Gate: gate{l.broker, l}, EntryBytes: 64 << 20, Clock: l, Logger: silent}, l.store, l, l.broker)
 	l.worker = worker.New(worker.Options{Schedulers: jobTypes, NewID: newID, Typicals: passes.Typicals, Clock: l, Logger: silent}, calls{l}, l.store)

@@ -29,8 +29,11 @@ type pacer struct {
 
 // newPacer returns the pacer of a forecast that begins now and takes a share of a core, in percent, on the average.
 func newPacer(c clock.Clock, percent float64, end context.CancelFunc) *pacer {
-	return &pacer{clock: c, rest: max(0, collected*100/(hurry*percent)-1), end: end, begun: c.Now()}
+	return &pacer{clock: c, rest: restOf(percent), end: end, begun: c.Now()}
 }
+
+// restOf returns how long a forecast that takes a share of a core rests while it is made, in times of its work.
+func restOf(percent float64) float64 { return max(0, collected*100/(hurry*percent)-1) }
 
 // pace has the forecast rest if it has worked for long enough.
 func (p *pacer) pace(ctx context.Context) {

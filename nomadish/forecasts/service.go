@@ -60,6 +60,8 @@ type Service struct {
 	wanting int       // those who want forecasts all the time: the leader's parts, and readers of events
 	wanted  time.Time // when one was wanted last
 	rested  time.Time // none is made before
+	began   start     // the one that is being made; zero: none is
+	cost    cost      // what the last one took
 	changed chan struct{}
 	poke    chan struct{}
 }
@@ -200,6 +202,10 @@ func (s *Service) pause(ctx context.Context, wait time.Duration, of uint64) {
 func (s *Service) renew(ctx context.Context) {
 	base := fsm.NewFork(s.store, 1).Store // the state that it is of, whatever is committed meanwhile
 	begun := s.opts.Clock.Now()
+	began := start{index: base.LatestIndex(), at: begun, groups: waiting(base.Snapshot())}
+	s.mu.Lock()
+	s.began = began
+	s.mu.Unlock()
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	work := newPacer(s.opts.Clock, s.opts.CPUPercent, cancel)
@@ -209,10 +215,10 @@ func (s *Service) renew(ctx context.Context) {
 	}
 	ended := s.opts.Clock.Now()
 	runTime.If(clock.IsMachine(s.opts.Clock)).Since(begun)
-	share := time.Duration(float64(work.work()) * collected * 100 / s.opts.CPUPercent) // the time of which its work is no more than its share
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rested = ended.Add(max(leastRest, share-ended.Sub(begun)))
+	s.began, s.cost = start{}, cost{work.work(), began.groups}
+	s.rested = ended.Add(max(leastRest, s.share(s.cost.work)-ended.Sub(begun)))
 	if err != nil {
 		if s.why == "" {
 			s.opts.Logger.Warn("a forecast of the queue could not be made", "index", base.LatestIndex(), "error", err)
@@ -244,10 +250,13 @@ func (s *Service) Last() (f *structs.Forecast, why string) {
 	if s.why != "" {
 		return nil, s.why
 	}
+	next := s.next()
 	if s.last == nil {
-		return nil, "no forecast has been made yet"
+		return nil, "no forecast has been made yet; the first one is there " + structs.RenewalText(next, 0, s.opts.Clock.Now())
 	}
-	return s.last, ""
+	f = new(*s.last)
+	f.Next = next
+	return f, ""
 }
 
 // note takes note that a forecast is wanted. The lock is held.

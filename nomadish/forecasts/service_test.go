@@ -128,7 +128,7 @@ func TestOnlyWhatIsWanted(t *testing.T) {
 		s.run(false)
 		time.Sleep(time.Hour)
 		s.expect(0, "nobody wants one")
-		if f, why := s.Last(); f != nil || why != "no forecast has been made yet" {
+		if f, why := s.Last(); f != nil || why != "no forecast has been made yet; the first one is there in about 9 min at most" {
 			t.Errorf("%v, %q", f, why)
 		}
 		s.Await(t.Context(), 0)
@@ -328,7 +328,7 @@ func TestOutOfTime(t *testing.T) {
 			Requests:  []*structs.RequestForecast{{Latest: structs.StartForecast{Unknown: was}}},
 			Workflows: []*structs.WorkflowForecast{{Expected: structs.WorkflowStartForecast{Start: 1, Unknown: was}}},
 		}
-		outOfTime(x)
+		outOfTime(x, "")
 		if got := x.Requests[0].Latest.Unknown; got != want || x.Workflows[0].Expected.Unknown != want || x.Requests[0].Expected.Unknown != "" {
 			t.Errorf("%q, not %q", got, want)
 		}
@@ -338,4 +338,9 @@ func TestOutOfTime(t *testing.T) {
 	f(forecast.RanOutOfTime+"2026-03-01T00:00:00Z; web.g[0] may hold their room", ended+"; web.g[0] may hold their room")
 	f("not within 168h0m0s", "not within 168h0m0s")
 	f("", "")
+	x := &structs.Forecast{Requests: []*structs.RequestForecast{{Latest: structs.StartForecast{Unknown: forecast.RanOutOfTime + "2026-03-01T00:00:00Z"}}}}
+	outOfTime(x, "in about 40 s")
+	if got, want := x.Requests[0].Latest.Unknown, ended+"; a forecast with more time is there in about 40 s"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
 }

@@ -75,17 +75,25 @@ func (s *Service) one(ctx context.Context, o forecast.Options, t structs.LogType
 	}
 	f.Index = index
 	if limited.Err() != nil && ctx.Err() == nil {
-		outOfTime(f)
+		in := ""
+		if entry == nil {
+			in = s.expected(index)
+		}
+		outOfTime(f, in)
 	}
 	return f, nil
 }
 
-// outOfTime has a forecast state of what it does not know as there was no time for it that this was so, and where it ended.
-func outOfTime(f *structs.Forecast) {
+// outOfTime has a forecast state of what it does not know as there was no time for it that this was so, where it ended, and in how long there is one that has
+// more time, if that is known.
+func outOfTime(f *structs.Forecast, in string) {
 	known := func(why *string) {
 		if at, is := strings.CutPrefix(*why, forecast.RanOutOfTime); is {
 			at, more, _ := strings.Cut(at, ";")
-			if *why = fmt.Sprintf("not known within %s of computing (the forecast ended at %s)", singleTime, at); more != "" {
+			if *why = fmt.Sprintf("not known within %s of computing (the forecast ended at %s)", singleTime, at); in != "" {
+				*why += "; a forecast with more time is there " + in
+			}
+			if more != "" {
 				*why += ";" + more
 			}
 		}

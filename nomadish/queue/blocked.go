@@ -63,9 +63,12 @@ type entry struct {
 	// explainAt is when it is to be counted anew why it waits; zero: never. explains is the timer of that.
 	explainAt time.Time
 	explains  clock.Timer
-	inGroup   int
-	inDue     int
-	inAged    int
+	// stated: it need not be counted why it waits though its evaluation states nothing of that, as that could not be stated.
+	stated     bool
+	inGroup    int
+	inDue      int
+	inAged     int
+	inUnstated int
 }
 
 func (e *entry) key() entryKey { return entryKey{e.eval.ID, e.entitled} }
@@ -111,6 +114,8 @@ type group struct {
 	everywhere bool
 	// oldest is which of the first of all users has waited for the longest time; nil: it is to be found anew.
 	oldest *entry
+	// unstated are the entries of all users that state nothing of why they wait; nil: none ever was there.
+	unstated *heap[*entry]
 }
 
 // of returns those of a user, made if need be.
@@ -322,6 +327,7 @@ func (b *blocked) join(snap *state.Snapshot, w *entry, requestKey scheduler.Requ
 		g.known = w.eval
 	}
 	w.group, w.entries = g, of
+	b.expectUnstated(w)
 	of.members++
 	if !w.apart {
 		of.put(w)
@@ -366,15 +372,6 @@ func (e *entry) stop() {
 	}
 }
 
-// explained has it be counted no more why it waits, until that is expected again.
-func (e *entry) explained() {
-	if e.explains != nil {
-		e.explains.Stop()
-		e.explains = nil
-	}
-	e.explainAt = time.Time{}
-}
-
 func jobOf(r *structs.Reservation) structs.NamespacedID {
 	return structs.NamespacedID{ID: r.JobID, Namespace: r.Namespace}
 }
@@ -384,6 +381,7 @@ func (b *blocked) leave(w *entry) {
 	w.entries.remove(w)
 	w.entries.members--
 	b.refresh(w.entries)
+	b.explainNext(w.group)
 }
 
 // unblock drops an evaluation that waits no longer.
@@ -423,22 +421,6 @@ func (b *blocked) expectDue(w *entry, at time.Time) {
 		if twin := b.of[entryKey{w.eval.ID, true}]; twin != nil { // at the rank that it has then
 			b.open(twin.group)
 		}
-		b.gates.poke()
-	})
-}
-
-// expectExplain has it counted at a time why a request waits, whatever was freed.
-func (b *blocked) expectExplain(w *entry, at time.Time) {
-	if at.Equal(w.explainAt) {
-		return
-	}
-	w.explained()
-	b.aged.remove(w)
-	if w.explainAt = at; at.IsZero() {
-		return
-	}
-	b.after(&w.explains, max(0, at.Sub(b.gates.opts.Clock.Now())), func() {
-		b.aged.put(w)
 		b.gates.poke()
 	})
 }

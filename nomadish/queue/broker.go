@@ -42,9 +42,11 @@ type Options struct {
 	// Keys, not nil, are those of the state that the broker begins with, which others have found, or are to know.
 	Keys      *RequestKeys
 	GateLimit time.Duration
-	NewID     func() string // mints tokens and evaluation IDs; needed
-	Clock     clock.Clock   // (the machine's)
-	Logger    hclog.Logger
+	// Unread: nobody reads why requests wait, as the state is a fork that is gone soon (see worker.PassOptions).
+	Unread bool
+	NewID  func() string // mints tokens and evaluation IDs; needed
+	Clock  clock.Clock   // (the machine's)
+	Logger hclog.Logger
 }
 
 func (o *Options) defaults() {

@@ -37,7 +37,7 @@ func TestNobodyTakesIt(t *testing.T) {
 			}
 		}
 		verdict(GateBusy)
-		b.put(blockedEval("3", "waits", 0))
+		b.put(blockedEval("3", "waits", 1))
 		b.lease("") // it stands behind the first
 		time.Sleep(7 * time.Second)
 		b.tried("3")
@@ -59,7 +59,7 @@ func TestNobodyTakesIt(t *testing.T) {
 func TestRefusedAgainAndAgain(t *testing.T) {
 	run(t, func(b *bed) {
 		b.register(node("s", "small"))
-		b.put(blockedEval("1", "a", 0))
+		b.put(blockedEval("1", "a", 1))
 		for range maxRefusals + 1 {
 			b.Answered(b.lease("1"), true, false)
 		}
@@ -152,13 +152,13 @@ func TestSentBackWaitsForItsGate(t *testing.T) {
 		})
 	}
 	f("an ask that must be tried", func(b *bed) func() {
-		b.put(blockedEval("high", "high", 0))
+		b.put(blockedEval("high", "high", 1))
 		lease := b.lease("high")
 		return func() { b.Tried(lease, b.store.LatestIndex(), lease.Eval) }
 	})
 	f("the first of several that must be tried", func(b *bed) func() {
 		b.jobOfPriority("lowest", structs.JobTypeService, 1)
-		b.put(blockedEval("high", "high", 0), blockedEval("lowest", "lowest", 0))
+		b.put(blockedEval("high", "high", 1), blockedEval("lowest", "lowest", 1))
 		return func() { b.put(with(b.store.Snapshot().Eval(nil, "high"), structs.EvalStatusCancelled)) }
 	})
 	f("an evaluation that a worker has", func(b *bed) func() {
@@ -167,7 +167,7 @@ func TestSentBackWaitsForItsGate(t *testing.T) {
 		return func() { b.done("high", token) }
 	})
 	f("its own rank", func(b *bed) func() {
-		b.put(blockedEval("high", "high", 0))
+		b.put(blockedEval("high", "high", 1))
 		return func() { b.jobOfPriority("low", structs.JobTypeService, 95) }
 	})
 }
@@ -179,7 +179,7 @@ func TestSentBackAndGone(t *testing.T) {
 		b.register(node("s", "small"))
 		b.jobOfPriority("high", structs.JobTypeService, 90)
 		b.jobOfPriority("low", structs.JobTypeService, 10)
-		b.put(blockedEval("high", "high", 0), eval("1", "low", 10))
+		b.put(blockedEval("high", "high", 1), eval("1", "low", 10))
 		if n := b.deliveries("1", 2*time.Second); n != 1 {
 			b.Fatalf("given out %d times", n)
 		}
@@ -266,10 +266,10 @@ func TestTryAgainInItsPool(t *testing.T) {
 			names := []string{"one", "two", structs.NodePoolAll}
 			for i, p := range names {
 				b.jobInPool(p, p, 50-i)
-				b.put(blockedEval(p, p, 0))
+				b.put(blockedEval(p, p, 1))
 			}
 			b.jobInPool("asks", pool, 90)
-			b.put(blockedEval("asks", "asks", 0))
+			b.put(blockedEval("asks", "asks", 1))
 			lease := b.lease("asks")
 			for _, p := range names {
 				b.tried(p)
@@ -409,10 +409,10 @@ func TestBetterRankComesLate(t *testing.T) {
 	run(t, func(b *bed) {
 		b.register(node("s", "small"))
 		b.jobOfPriority("low", structs.JobTypeService, 10)
-		b.put(blockedEval("low", "low", 0))
+		b.put(blockedEval("low", "low", 1))
 		low := b.lease("low")
 		b.jobOfPriority("high", structs.JobTypeService, 90)
-		b.put(blockedEval("high", "high", 0))
+		b.put(blockedEval("high", "high", 1))
 		synctest.Wait()
 		if lease, again := b.Next(b.store.LatestIndex(), nil); lease != nil || !again {
 			b.Fatalf("leased %+v, again: %v; want none, and again", lease, again)
@@ -439,7 +439,7 @@ func TestAnsweredBeforeItIsKnown(t *testing.T) {
 		b.next("1")
 		low := b.next("2")
 		b.mu.Lock() // the feed cannot report it
-		b.evals(b, with(eval("1", "high", 90), structs.EvalStatusComplete), blockedEval("3", "high", 0))
+		b.evals(b, with(eval("1", "high", 90), structs.EvalStatusComplete), blockedEval("3", "high", 1))
 		b.handleReply(b.known["1"], replyAck)
 		ahead := b.gates.ahead(b.gates.pool(structs.NodePoolDefault), b.known["2"])
 		b.mu.Unlock()

@@ -22,7 +22,7 @@ func (b *bed) jobNeeding(id string, cpu int) {
 
 // waits has a job's only group wait.
 func waits(id, job string) *structs.Evaluation {
-	e := blockedEval(id, job, 0)
+	e := blockedEval(id, job, 1)
 	e.FailedTGAllocs = map[string]*structs.AllocMetric{"g": {}}
 	return e
 }

@@ -129,19 +129,6 @@ func (b *blocked) shut(p *pool, g *group) {
 	}
 }
 
-// firstAged returns the first request of which it is to be counted anew why it waits; nil: there is none. What is to be decided soon, or is being decided,
-// is explained with that.
-func (b *blocked) firstAged(decided func(job structs.NamespacedID) bool) *entry {
-	for w, some := b.aged.first(); some; w, some = b.aged.first() {
-		if !w.apart && !w.group.open && !decided(w.eval.Job()) {
-			return w
-		}
-		b.aged.remove(w)
-		w.explainAt = time.Time{}
-	}
-	return nil
-}
-
 // nextOpen is the first that must be tried of all pools in which nothing pending goes
 // before it. What the pass has already does not delay it: it decides one after the other.
 func (b *Broker) nextOpen() (best *entry) {
@@ -203,12 +190,14 @@ func (b *Broker) Tried(t *Lease, index uint64, left *structs.Evaluation) {
 	}
 	w := it.entry
 	w.failures, w.refusals = 0, 0
+	defer b.blocked.explainNext(w.group)
 	if !w.gone {
 		due := w.due
 		if !t.Explain {
 			b.blocked.tried(w.group, index, left, t.LendRound)
 			due = left.WaitUntil
 		}
+		w.stated = t.Explain && t.ExplainAt.IsZero()
 		w.apart = false
 		w.entries.put(w)
 		b.blocked.refresh(w.entries)
@@ -234,6 +223,7 @@ func (b *Broker) Planned(t *Lease, index uint64, left *structs.Evaluation, share
 		return
 	}
 	b.gates.setShares(it, shares)
+	defer b.blocked.explainNext(it.entry.group)
 	if left == nil || it.entry.gone {
 		return
 	}
@@ -244,14 +234,6 @@ func (b *Broker) Planned(t *Lease, index uint64, left *structs.Evaluation, share
 	if !it.entry.entitled { // what waits on keeps the time
 		b.blocked.expectExplain(it.entry, t.ExplainAt)
 	}
-}
-
-// explainDue returns when it is to be counted anew why a request waits, as it was decided without that; zero: never.
-func (e *entry) explainDue() (at time.Time) {
-	if e != nil {
-		at = e.explainAt
-	}
-	return at
 }
 
 // maxRefusals is how often in a row a request is decided anew at once, because its plan was

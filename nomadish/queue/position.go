@@ -97,6 +97,7 @@ func (b *blocked) reposition(snap *state.Snapshot, job structs.NamespacedID, req
 		case inLater && !g.open:
 			b.tryLater(g, later.round-1)
 		}
+		b.explainNext(w.group)
 	}
 }
 

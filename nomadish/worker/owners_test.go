@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,16 +157,63 @@ func TestWhatWaitsSaysWhyAtOnce(t *testing.T) {
 		c.quiet(t)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		snap := c.store.Snapshot()
-		view, lines := queueview.NewViewer(nil, snap, time.Now()), queueview.Order(snap, time.Now().UnixNano())
-		if len(lines) != len(owners) {
-			t.Errorf("%d requests wait, want %d", len(lines), len(owners))
+		c.wantReasons(t, slices.Repeat([]int{2}, len(owners))...)
+	})
+}
+
+// wantReasons requires that as many requests wait as there are counts of what is missing of each, in the order of the queue, and that each states why.
+func (c *cluster) wantReasons(t testing.TB, missing ...int) {
+	t.Helper()
+	snap := c.store.Snapshot()
+	view, lines := queueview.NewViewer(nil, snap, time.Now()), queueview.Order(snap, time.Now().UnixNano())
+	if len(lines) != len(missing) {
+		t.Fatalf("%d requests wait, want %d", len(lines), len(missing))
+	}
+	for i, l := range lines {
+		if e := view.Entry(l); e.Missing != missing[i] || e.State != structs.QueueWaiting || e.Reason == "" {
+			t.Errorf("%s/%s: %d are missing, want %d; %s, reason %q", e.Namespace, e.JobID, e.Missing, missing[i], e.State, e.Reason)
 		}
-		for _, l := range lines {
-			if e := view.Entry(l); e.Missing != 2 || e.State != structs.QueueWaiting || e.Reason == "" {
-				t.Errorf("%s: %d are missing, %s, reason %q", e.Namespace, e.Missing, e.State, e.Reason)
-			}
+	}
+}
+
+// TestAlikeStateWhyAtOnce: of many requests of one namespace that are alike and come together, of which a part is entitled, each states soon why it waits, though
+// the first that finds no room speaks for all of them, and none of the others is tried.
+func TestAlikeStateWhyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tenantCluster(t, 2, cells("socket", 2))
+		c.explain = time.Hour
+		const many = 1000
+		for i := range many {
+			c.register(t, gpuJob("a", fmt.Sprint("six-", i), 50, 6))
 		}
+		defer c.run(t.Context(), 4)()
+		c.quiet(t)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		c.wantReasons(t, append([]int{2}, slices.Repeat([]int{6}, many-3)...)...)
+	})
+}
+
+// TestSaysWhyAgain: what states why it waits does so again soon after a part of it ran by what its namespace owns, though the reason is the same.
+func TestSaysWhyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := tenantCluster(t, 1, cells("socket", 1))
+		defer c.run(t.Context(), 4)()
+		one, six := gpuJob("a", "one", 60, 1), gpuJob("a", "six", 50, 6)
+		c.register(t, one)
+		c.rests(t)
+		c.register(t, gpuJob("b", "fills", 90, 4))
+		c.rests(t)
+		c.register(t, six)
+		c.rests(t)
+		c.wantClasses(t, six, 3, 0)
+		c.wantReasons(t, 3)
+		c.deregister(t, one)
+		c.quiet(t)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		c.wantClasses(t, six, 4, 0)
+		c.wantReasons(t, 2)
 	})
 }
 

@@ -67,6 +67,8 @@ type Pass struct {
 	// explained is when it was last counted why a request waits, explains the last time for which that is expected, and begins the last one for requests
 	// of which it never was.
 	explained, explains, begins time.Time
+	// counted is why a request waits as that was counted last for its own sake.
+	counted explanation
 	// dues are when evaluations are to be looked at that were not written, with Unread.
 	dues map[string]time.Time
 }
@@ -213,78 +215,6 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 	p.queue.Planned(lease, snap.Index(), left, pass.World())
 	plan.EvalToken = lease.Token
 	return plan
-}
-
-// brief reports whether why an evaluation waits need not be counted now.
-func (p *Pass) brief(e *structs.Evaluation) bool {
-	now := p.opts.Clock.Now()
-	if p.opts.Unread || e.SnapshotIndex > 0 && now.Sub(time.Unix(0, e.ModifyTime)) < p.opts.Explain || // else only what is entitled of it was looked at
-		now.Sub(p.explained) < p.opts.ExplainEach {
-		return true
-	}
-	p.explained = now
-	return false
-}
-
-// explainAt returns when it is to be counted anew why a request waits that was tried; zero: it was counted now.
-func (p *Pass) explainAt(lease *queue.Lease, brief bool) time.Time {
-	now := p.opts.Clock.Now()
-	switch {
-	case !brief || p.opts.Unread || lease.EntitledOnly:
-		return time.Time{}
-	case lease.ExplainAt.After(now):
-		return lease.ExplainAt
-	}
-	wait, last := p.opts.Explain, &p.explains
-	if lease.Eval.SnapshotIndex == 0 { // only what is entitled of it was looked at: it states nothing yet, and is shown as not tried
-		wait, last = p.opts.ExplainEach, &p.begins
-	}
-	at := now.Add(wait)
-	if next := last.Add(p.opts.ExplainEach); next.After(at) {
-		at = next
-	}
-	*last = at
-	return at
-}
-
-// explain counts why a request waits, and changes nothing else: not when it is to be decided, nor what is reserved for it. nil: it is as is stated.
-func (p *Pass) explain(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Lease) *structs.Plan {
-	now, was := p.opts.Clock.Now(), lease.Eval
-	if now.Sub(p.explained) < p.opts.ExplainEach {
-		lease.ExplainAt = p.explainAt(lease, true)
-		p.queue.Tried(lease, snap.Index(), was)
-		return nil
-	}
-	p.explained, lease.ExplainAt = now, time.Time{}
-	plan, err := p.guarded(func() (*structs.Plan, error) {
-		in := p.input(snap, lease, false)
-		in.Config.ReservationAfter = math.MaxInt64
-		return pass.Plan(was, in)
-	})
-	if err != nil {
-		p.opts.Logger.Error("why a request waits could not be counted", "eval", was.ID, "job", was.JobID, "error", err)
-		p.queue.Tried(lease, snap.Index(), was)
-		return nil
-	}
-	left := leftOf(plan)
-	if left == nil || !maps.Equal(left.QueuedAllocations, was.QueuedAllocations) || alike(left.FailedTGAllocs, was.FailedTGAllocs) {
-		p.queue.Tried(lease, snap.Index(), was)
-		return nil
-	}
-	left.WaitUntil, left.StatusDescription = was.WaitUntil, was.StatusDescription
-	p.queue.Planned(lease, snap.Index(), left, pass.World())
-	return &structs.Plan{
-		EvalID: plan.EvalID, EvalToken: lease.Token, Namespace: plan.Namespace, JobID: plan.JobID, JobVersion: plan.JobVersion, Priority: plan.Priority,
-		SnapshotIndex: plan.SnapshotIndex, FailedTGAllocs: plan.FailedTGAllocs, Evals: []*structs.Evaluation{left},
-	}
-}
-
-// alike reports whether two have the same explanation of why groups wait.
-func alike(a, b map[string]*structs.AllocMetric) bool {
-	return maps.EqualFunc(a, b, func(x, y *structs.AllocMetric) bool {
-		return x.NodesEvaluated == y.NodesEvaluated && x.NodesFiltered == y.NodesFiltered && x.NodesExhausted == y.NodesExhausted &&
-			maps.Equal(x.ConstraintFiltered, y.ConstraintFiltered) && maps.Equal(x.DimensionExhausted, y.DimensionExhausted)
-	})
 }
 
 // decide calls the scheduler, and goes on with what its plan does as done; a panic becomes an error.

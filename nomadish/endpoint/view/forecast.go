@@ -209,14 +209,9 @@ func (e *Endpoint) addForecast(x *structs.JobExplanation, job *structs.Job) {
 		case r != nil:
 			g.Forecast, g.Expected = &structs.GroupForecast{Index: f.Index, Time: f.Time, RequestForecast: *r}, nil
 		case f != nil:
-			g.NoForecast = notYet(f, e.Now())
+			g.NoForecast = f.NotYet(job.JobModifyIndex, e.Now())
 		default:
 			g.NoForecast = why
 		}
 	}
-}
-
-// notYet states that something is newer than a forecast, and how old that is.
-func notYet(f *structs.Forecast, now time.Time) string {
-	return fmt.Sprintf("it is not part of a forecast yet: the last one is of index %d, as of %s ago", f.Index, f.Age(now))
 }

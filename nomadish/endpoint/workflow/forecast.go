@@ -38,7 +38,7 @@ func (e *Endpoint) addForecast(s *structs.WorkflowStatus) {
 	case f == nil:
 		s.NoForecast = why
 	default:
-		s.NoForecast = fmt.Sprintf("it is not part of a forecast yet: the last one is of index %d, as of %s ago", f.Index, f.Age(e.Now()))
+		s.NoForecast = f.NotYet(s.ModifyIndex, e.Now())
 	}
 }
 
