@@ -87,7 +87,7 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	if len(groups)+len(runs) == 0 {
 		return out, nil
 	}
-	o.Queue.Keys = queue.NewRequestKeys() // both runs begin with the same
+	o.Queue.Keys = queue.RequestKeysOf(snap, o.Pace == nil) // both runs begin with the same
 	past := historyOf(snap)
 	at, then, err := both(ctx, base, o, past, awaits{groups, runs})
 	if err != nil {

@@ -293,7 +293,10 @@ func (b *blocked) add(snap *state.Snapshot, w *entry, requestKey scheduler.Reque
 
 // requestKeyOf returns the request key of what an evaluation waits for.
 func (b *blocked) requestKeyOf(snap *state.Snapshot, e *structs.Evaluation) scheduler.RequestKey {
-	return b.keys.of(e, func() scheduler.RequestKey { return b.findRequestKey(snap, e) })
+	if known := b.keys.of(e); known.found {
+		return known.requestKey
+	}
+	return b.findRequestKey(snap, e)
 }
 
 func (b *blocked) findRequestKey(snap *state.Snapshot, e *structs.Evaluation) scheduler.RequestKey {

@@ -39,7 +39,7 @@ type Options struct {
 	// for the gate before it is given out all the same (500 ms): it may have something
 	// to stop; what it places does not overtake anybody.
 	LeaseLimit time.Duration
-	// Keys, not nil, are those of the state that the broker begins with, which others have found, or are to know.
+	// Keys, not nil, are those of the state that the broker begins with.
 	Keys      *RequestKeys
 	GateLimit time.Duration
 	NewID     func() string // mints tokens and evaluation IDs; needed
