@@ -293,7 +293,7 @@ func (b *blocked) add(snap *state.Snapshot, w *entry, requestKey scheduler.Reque
 
 // requestKeyOf returns the request key of what an evaluation waits for.
 func (b *blocked) requestKeyOf(snap *state.Snapshot, e *structs.Evaluation) scheduler.RequestKey {
-	if known := b.keys.of(e); known.found {
+	if known := b.keys.of(e); known != nil {
 		return known.requestKey
 	}
 	return b.findRequestKey(snap, e)

@@ -12,7 +12,7 @@ import (
 // RequestKeys are the request keys and positions of the blocked evaluations of one state, at most one of a job, for the brokers of forks of it: finding them
 // is a good part of what a forecast begins with. They do not change, so several brokers may use them at a time.
 type RequestKeys struct {
-	known map[*structs.Evaluation]blockedKey
+	known map[*structs.Evaluation]*blockedKey
 }
 
 // blockedKey is what RequestKeys have of a blocked evaluation.
@@ -45,19 +45,19 @@ func RequestKeysOf(snap *state.Snapshot, beside bool) *RequestKeys {
 	wg.Go(func() { find(half, len(evals)) })
 	find(0, half)
 	wg.Wait()
-	k := &RequestKeys{make(map[*structs.Evaluation]blockedKey, len(evals))}
-	for i, e := range evals {
+	k := &RequestKeys{make(map[*structs.Evaluation]*blockedKey, len(evals))}
+	for i := range keys {
 		if keys[i].found {
-			k.known[e] = keys[i]
+			k.known[evals[i]] = &keys[i]
 		}
 	}
 	return k
 }
 
-// of returns what is known of an evaluation; of nil, nothing is.
-func (k *RequestKeys) of(e *structs.Evaluation) (key blockedKey) {
-	if k != nil {
-		key = k.known[e]
+// of returns what is known of an evaluation; nil: nothing is.
+func (k *RequestKeys) of(e *structs.Evaluation) *blockedKey {
+	if k == nil {
+		return nil
 	}
-	return key
+	return k.known[e]
 }

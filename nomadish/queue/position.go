@@ -21,12 +21,14 @@ const standingFirst = -1
 
 // positionOf returns the position of an evaluation by its job's best request.
 func (b *blocked) positionOf(snap *state.Snapshot, e *structs.Evaluation) position {
-	known := b.keys.of(e)
-	if !known.found {
-		known.position = b.findPosition(snap, e)
+	var at position
+	if known := b.keys.of(e); known != nil {
+		at = known.position
+	} else {
+		at = b.findPosition(snap, e)
 	}
-	b.gates.users = b.gates.users || known.position.user != ""
-	return known.position
+	b.gates.users = b.gates.users || at.user != ""
+	return at
 }
 
 func (b *blocked) findPosition(snap *state.Snapshot, e *structs.Evaluation) position {
