@@ -198,7 +198,7 @@ func (b *Broker) admit(it *item) {
 	case l.next == nil || l.next.seq < it.seq:
 		older, l.next = l.next, it
 		if l.current.token != "" {
-			b.stands(l.current)
+			l.current.stand(b)
 		}
 	}
 	if older != nil {
@@ -206,14 +206,6 @@ func (b *Broker) admit(it *item) {
 		delete(b.known, older.eval.ID)
 		b.chores.cancel(older.eval, "a newer evaluation of the job does its work")
 	}
-}
-
-// stands counts a leased evaluation in the gate of its pool, even if its own plan has been judged, as it stands for another one of its job.
-func (b *Broker) stands(it *item) {
-	if it.past() {
-		b.repositionItem(b.snapshot(), it)
-	}
-	b.gates.enter(it)
 }
 
 // forget drops an evaluation that is not pending any more. One that is leased stays
