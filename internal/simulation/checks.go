@@ -489,7 +489,7 @@ func (c *checks) unrest() string {
 // left returns what of a job can be done that is not: it is decided anew, and nothing may come
 // of that.
 func (c *checks) left(snap *state.Snapshot, job *structs.Job) string {
-	in := snap.Input(job.NamespacedID(), job, snap.AllocsByJob(nil, job.Namespace, job.ID, true), &state.InputOptions{
+	in := snap.Input(job, snap.AllocsByJob(nil, job.Namespace, job.ID, true), &state.InputOptions{
 		Now: epoch.Add(c.now), Seed: 1, NewID: func() string { return "unused" }, Typical: worker.NewTypicals().For,
 	})
 	plan, err := scheduler.Schedule(snap.World(), &structs.Evaluation{

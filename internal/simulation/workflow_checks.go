@@ -182,7 +182,7 @@ func (w *workflows) placesRest(now *state.Snapshot, world *scheduler.World, jobs
 			ID: "rest-" + job.ID, Namespace: job.Namespace, JobID: job.ID, Priority: job.Priority, Type: job.Type, Status: structs.EvalStatusPending,
 			TriggeredBy: structs.EvalTriggerJobRegister,
 		}
-		plan, err := scheduler.Schedule(world, ev, now.Input(job.NamespacedID(), job, now.AllocsToDecide(job.Namespace, job.ID), opts))
+		plan, err := scheduler.Schedule(world, ev, now.Input(job, now.AllocsToDecide(job.Namespace, job.ID), opts))
 		if err != nil || len(plan.Stop) > 0 {
 			return false
 		}

@@ -45,7 +45,7 @@ func (a *alone) start(j *job) (int64, error) {
 	spec := a.snap.Job(nil, j.id.Namespace, j.id.ID)
 	ids := uint64(0)
 	x, err := scheduler.Explain(a.snap.World(), scheduler.ExplainInput{
-		Input: a.snap.Input(j.id, spec, a.snap.AllocsByJob(nil, j.id.Namespace, j.id.ID, false), &state.InputOptions{
+		Input: a.snap.Input(spec, a.snap.AllocsByJob(nil, j.id.Namespace, j.id.ID, false), &state.InputOptions{
 			Now: a.now, Seed: a.snap.Index(), NewID: func() string { ids++; return structs.DeriveID("backtest "+j.id.ID, ids) },
 		}),
 		NoRemedies: true,

@@ -43,7 +43,7 @@ func (b *blocked) findPosition(snap *state.Snapshot, e *structs.Evaluation) posi
 		since = min(since, w.eval.CreateTime)
 	}
 	best := b.config.Rank(job, nil, since)
-	for _, request := range snap.Requests().OfJob(nil, e.Namespace, e.JobID) {
+	for _, request := range snap.Requests().OfGroups(job) {
 		if r := b.config.Rank(job, request, since); r.Compare(&best) < 0 {
 			best = r
 		}

@@ -203,7 +203,7 @@ func TestUserRuns(t *testing.T) {
 		}}}})
 	}
 	for _, snap := range []*Snapshot{w.store.Snapshot(), restored(t, w.store.Snapshot())} {
-		runs := snap.Input(structs.NamespacedID{}, nil, nil, &InputOptions{}).UserRuns
+		runs := snap.Input(nil, nil, &InputOptions{}).UserRuns
 		check(t, "runs of ada", fmt.Sprint(runs("ada")), "[20s 10s]")
 		check(t, "runs of bob", len(runs("bob")), 0)
 	}

@@ -82,7 +82,7 @@ func (x *txn) countEval(was, now *structs.Evaluation) {
 func (x *txn) settle() {
 	for _, id := range sortedIDs(x.jobs) {
 		x.settleTally(id)
-		job := get[structs.Job](x.rows, TableJobs, byID, id.Namespace, id.ID)
+		job := named[structs.Job](x.rows, TableJobs, id.Namespace, id.ID)
 		if job == nil || x.unread && job.Workflow == nil && x.tallyOf(id.Namespace, id.ID).Open == 0 {
 			continue
 		}
@@ -115,7 +115,7 @@ func (x *txn) settleTally(id structs.NamespacedID) {
 }
 
 func (x *txn) settleSummary(job *structs.Job, c *counts) {
-	was := get[structs.JobSummary](x.rows, TableSummaries, byID, job.Namespace, job.ID)
+	was := named[structs.JobSummary](x.rows, TableSummaries, job.Namespace, job.ID)
 	now := &structs.JobSummary{JobID: job.ID, Namespace: job.Namespace, CreateIndex: x.index, ModifyIndex: x.index}
 	old := map[string]structs.TaskGroupSummary{}
 	if was != nil {

@@ -17,7 +17,7 @@ func (x *txn) record(a *structs.Allocation) {
 	x.tables.add(TableHistory)
 	h := historytable.Record(a, jobVersion(x.rows, a.Namespace, a.JobID, a.JobVersion), x.index, x.now)
 	if h.Type == "" { // the job was purged while it ran; its evaluations are kept
-		if e := get[structs.Evaluation](x.rows, TableEvals, byID, a.EvalID); e != nil {
+		if e := named[structs.Evaluation](x.rows, TableEvals, a.EvalID); e != nil {
 			h.Type, h.Priority = e.Type, e.Priority
 		}
 	}

@@ -27,20 +27,22 @@ type InputOptions struct {
 // EvalInput returns what an evaluation is decided on: its job as it is registered, with all
 // allocations of that job and of earlier ones of its name.
 func (s *Snapshot) EvalInput(e *structs.Evaluation, o *InputOptions) scheduler.Input {
-	return s.Input(e.Job(), s.Job(nil, e.Namespace, e.JobID), s.AllocsToDecide(e.Namespace, e.JobID), o)
+	return s.Input(s.Job(nil, e.Namespace, e.JobID), s.AllocsToDecide(e.Namespace, e.JobID), o)
 }
 
-// Input returns what the scheduler is given for the job of an ID, with the job (nil: it was
-// purged) and the allocations that the caller chooses. Whoever schedules on a snapshot takes
+// Input returns what the scheduler is given for a job (nil: it was purged), with the
+// allocations that the caller chooses. Whoever schedules on a snapshot takes
 // its Input from here, so that workers, `job plan` and explanations see the same state.
-func (s *Snapshot) Input(id structs.NamespacedID, job *structs.Job, allocs []*structs.Allocation, o *InputOptions) scheduler.Input {
+func (s *Snapshot) Input(job *structs.Job, allocs []*structs.Allocation, o *InputOptions) scheduler.Input {
 	in := scheduler.Input{
 		Job: job, Allocs: allocs, Config: s.SchedulerConfig(nil), Now: o.Now, Seed: o.Seed, NewID: o.NewID, SnapshotIndex: s.Index(),
-		Requests: s.Requests().OfJob(nil, id.Namespace, id.ID), Past: pastFollowUps(allocs, func(id string) *structs.Evaluation { return s.Eval(nil, id) }), Prepared: o.Prepared, Alike: o.Alike, EntitledOnly: o.EntitledOnly, LendRound: o.LendRound,
+		Requests: s.Requests().OfGroups(job), Past: pastFollowUps(allocs, func(id string) *structs.Evaluation { return s.Eval(nil, id) }), Prepared: o.Prepared, Alike: o.Alike, EntitledOnly: o.EntitledOnly, LendRound: o.LendRound,
 		Brief: o.Brief, Annotate: o.Annotate, Pending: s.Requests().PendingOf, UserRuns: s.v.userRuns,
 	}
-	if v := s.VirtualClusters(nil).Get(id.Namespace); v != nil {
-		in.OverLimit = v.OverLimit
+	if job != nil {
+		if v := s.VirtualClusters(nil).Get(job.Namespace); v != nil {
+			in.OverLimit = v.OverLimit
+		}
 	}
 	if o.Typical != nil {
 		in.Typical = o.Typical(s, job, &in.Config)

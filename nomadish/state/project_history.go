@@ -87,7 +87,7 @@ func (p projects) waited(a *structs.Allocation) time.Duration {
 	var since int64
 	if r := (requestRows{x}).request(a.Namespace, a.JobID, a.TaskGroup); r != nil && r.Since > 0 {
 		since = r.Since
-	} else if e := get[structs.Evaluation](x.rows, TableEvals, byID, a.EvalID); e != nil {
+	} else if e := named[structs.Evaluation](x.rows, TableEvals, a.EvalID); e != nil {
 		since = e.CreateTime
 		if !e.WaitUntil.IsZero() {
 			since = max(since, e.WaitUntil.UnixNano())

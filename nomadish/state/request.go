@@ -44,12 +44,25 @@ func (r Requests) PendingOf(project string) int {
 // Get returns what is known of a job's group in the queue; nil if it never waited, or left
 // nothing to remember when it was placed.
 func (r Requests) Get(ws *WatchSet, ns, job, group string) *structs.PendingRequest {
-	return one[structs.PendingRequest](r.snap.v, ws, TableRequests, byID, ns, job, group)
+	return oneNamed[structs.PendingRequest](r.snap.v, ws, TableRequests, ns, job, group)
 }
 
 // OfJob returns a job's requests by group, those that do not wait as well.
 func (r Requests) OfJob(ws *WatchSet, ns, job string) []*structs.PendingRequest {
 	return collect(many[structs.PendingRequest](r.snap.v, ws, false, TableRequests, byID+"_prefix", ns, job, ""))
+}
+
+// OfGroups returns the requests of the groups that a job has, in the order of these: of a job as it is registered, all that it has (see fitRequests).
+func (r Requests) OfGroups(job *structs.Job) (list []*structs.PendingRequest) {
+	if job == nil {
+		return nil
+	}
+	for _, g := range job.TaskGroups {
+		if request := r.Get(nil, job.Namespace, job.ID, g.Name); request != nil {
+			list = append(list, request)
+		}
+	}
+	return list
 }
 
 // List walks all requests of a namespace ("*": all), those that do not wait as well, by
@@ -75,7 +88,7 @@ func (r Requests) list(ws *WatchSet, index, ns string) iter.Seq[*structs.Pending
 type requestRows struct{ txn *txn }
 
 func (w requestRows) request(ns, job, group string) *structs.PendingRequest {
-	return get[structs.PendingRequest](w.txn.rows, TableRequests, byID, ns, job, group)
+	return named[structs.PendingRequest](w.txn.rows, TableRequests, ns, job, group)
 }
 
 func requestKey(a *structs.PendingRequest) []byte { return key(a.Namespace, a.JobID, a.Group) }
@@ -303,7 +316,7 @@ func (w requestRows) mendRequests() {
 // requestFaults returns the pending requests that belong to no group.
 func requestFaults(r reader) (out []string) {
 	for a := range rows[structs.PendingRequest](r, false, TableRequests, byID) {
-		job := get[structs.Job](r, TableJobs, byID, a.Namespace, a.JobID)
+		job := named[structs.Job](r, TableJobs, a.Namespace, a.JobID)
 		switch {
 		case job == nil || job.LookupTaskGroup(a.Group) == nil:
 			out = append(out, fmt.Sprintf("pending request of job %s, group %s: there is no such group", a.Job(), a.Group))

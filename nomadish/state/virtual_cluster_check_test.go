@@ -577,7 +577,7 @@ func (m *tenantMachine) requires(snap *Snapshot, c *oracleChain, j *structs.Job)
 	j.Class = structs.ClassGuaranteed
 	j.Canonicalize()
 	e := &structs.Evaluation{ID: m.id(), Namespace: j.Namespace, JobID: j.ID, Priority: 1, Type: j.Type, Status: structs.EvalStatusPending}
-	plan, err := scheduler.Schedule(snap.World(), e, snap.Input(j.NamespacedID(), j, nil, m.input()))
+	plan, err := scheduler.Schedule(snap.World(), e, snap.Input(j, nil, m.input()))
 	if err != nil {
 		m.failed("%v", err)
 	}

@@ -31,7 +31,7 @@ func (x *txn) upsertEvals(evals []*structs.Evaluation) error {
 // blocked evaluations only the newest stays, and none once a later one has placed
 // all that was requested. The newest has waited as long as those whose request it continues.
 func (x *txn) upsertEval(e *structs.Evaluation) {
-	was := get[structs.Evaluation](x.rows, TableEvals, byID, e.ID)
+	was := named[structs.Evaluation](x.rows, TableEvals, e.ID)
 	if was != nil && was.Terminal() && !e.Terminal() {
 		return
 	}
@@ -68,7 +68,7 @@ func (x *txn) ofVictim(e *structs.Evaluation) {
 	if e.TriggeredBy != structs.EvalTriggerPreemption {
 		return
 	}
-	if job := get[structs.Job](x.rows, TableJobs, byID, e.Namespace, e.JobID); job != nil {
+	if job := named[structs.Job](x.rows, TableJobs, e.Namespace, e.JobID); job != nil {
 		e.Priority, e.Type, e.JobModifyIndex = job.Priority, job.Type, job.JobModifyIndex
 	}
 }
@@ -77,7 +77,7 @@ func (x *txn) ofVictim(e *structs.Evaluation) {
 // for the same specification, so that a request which is looked at often (a member fails, a
 // node comes) reserves room no later than one that is left alone.
 func (x *txn) waitOn(now *structs.Evaluation) {
-	job := get[structs.Job](x.rows, TableJobs, byID, now.Namespace, now.JobID)
+	job := named[structs.Job](x.rows, TableJobs, now.Namespace, now.JobID)
 	if job == nil || x.tallyOf(now.Namespace, now.JobID).Open == 0 {
 		return
 	}
@@ -112,7 +112,7 @@ func (x *txn) putEval(was, now *structs.Evaluation) {
 	now.ModifyIndex, now.ModifyTime = x.index, x.now
 	over := false
 	if x.unread && now.Terminal() {
-		job := get[structs.Job](x.rows, TableJobs, byID, now.Namespace, now.JobID)
+		job := named[structs.Job](x.rows, TableJobs, now.Namespace, now.JobID)
 		over = job == nil || job.Workflow == nil
 	}
 	switch {
@@ -176,7 +176,7 @@ func (x *txn) nodeEval(id structs.NamespacedID, node *structs.Node) structs.Eval
 		Namespace: id.Namespace, JobID: id.ID, Priority: structs.JobDefaultPriority, Type: structs.JobTypeService,
 		TriggeredBy: structs.EvalTriggerNodeUpdate, NodeID: node.ID, NodeModifyIndex: x.index,
 	}
-	if job := get[structs.Job](x.rows, TableJobs, byID, id.Namespace, id.ID); job != nil {
+	if job := named[structs.Job](x.rows, TableJobs, id.Namespace, id.ID); job != nil {
 		e.Priority, e.Type, e.JobModifyIndex = job.Priority, job.Type, job.JobModifyIndex
 	}
 	return e

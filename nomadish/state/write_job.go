@@ -14,7 +14,7 @@ import (
 const maxScalingEvents = 20
 
 func (x *txn) job(ns, id string) *structs.Job {
-	return get[structs.Job](x.rows, TableJobs, byID, ns, id)
+	return named[structs.Job](x.rows, TableJobs, ns, id)
 }
 
 // JobRegister stores a new version of a job, or leaves the one there is when the
@@ -205,7 +205,7 @@ func (x *txn) purge(job *structs.Job) {
 	for _, row := range collect(rows[submissionRow](x.rows, false, TableSubmissions, byID+"_prefix", job.Namespace, job.ID, "")) {
 		x.drop(TableSubmissions, row)
 	}
-	if row := get[structs.JobSummary](x.rows, TableSummaries, byID, job.Namespace, job.ID); row != nil {
+	if row := named[structs.JobSummary](x.rows, TableSummaries, job.Namespace, job.ID); row != nil {
 		x.drop(TableSummaries, row)
 	}
 	if row := get[scalingRow](x.rows, TableScaling, byID, job.Namespace, job.ID); row != nil {

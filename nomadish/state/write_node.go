@@ -12,7 +12,7 @@ import (
 	"github.com/nomadish/nomadish/structs"
 )
 
-func (x *txn) node(id string) *structs.Node { return get[structs.Node](x.rows, TableNodes, byID, id) }
+func (x *txn) node(id string) *structs.Node { return named[structs.Node](x.rows, TableNodes, id) }
 
 // putNode stores a node that is this transaction's own copy.
 func (x *txn) putNode(was, now *structs.Node) {

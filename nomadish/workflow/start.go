@@ -30,7 +30,7 @@ func (d *Driver) start(ctx context.Context, snap *state.Snapshot, r *structs.Wor
 	}
 	prepared := scheduler.NewPrepared()
 	begins := scheduler.PlanStage(snap.World(), structs.WorkflowKey(r.Namespace, r.ID), start, now.UnixNano(), func(job *structs.Job) scheduler.Input {
-		return snap.Input(job.NamespacedID(), job, snap.AllocsToDecide(job.Namespace, job.ID), &state.InputOptions{
+		return snap.Input(job, snap.AllocsToDecide(job.Namespace, job.ID), &state.InputOptions{
 			Now: now, Seed: seedOf(entry.EvalSeed, job.ID), NewID: d.opts.NewID, Prepared: prepared, Brief: true,
 		})
 	})

@@ -246,7 +246,7 @@ func TestPlacedAfterPartHasGone(t *testing.T) {
 	snap := s.Store.Snapshot()
 	job := snap.Job(nil, "default", id)
 	ev := &structs.Evaluation{ID: "e", Namespace: "default", JobID: id, Priority: 50, Type: job.Type, Status: structs.EvalStatusPending}
-	plan, err := scheduler.Schedule(snap.World(), ev, snap.Input(job.NamespacedID(), job, snap.AllocsToDecide("default", id), &state.InputOptions{
+	plan, err := scheduler.Schedule(snap.World(), ev, snap.Input(job, snap.AllocsToDecide("default", id), &state.InputOptions{
 		Now: s.clock.Now(), Seed: 1, NewID: testcluster.IDs(fmt.Sprint(s.Index()) + "-%d"),
 	}))
 	if err != nil || len(plan.Place) != 1 || plan.Place[0].Resources.Shared.Terms.Claim != structs.ClaimWorkflow {

@@ -109,7 +109,7 @@ func (e *Endpoint) checkLimit(ctx context.Context, snap *state.Snapshot, job *st
 func (e *Endpoint) overLimit(snap *state.Snapshot, job *structs.Job) error {
 	now := e.Now()
 	eval := structs.NewEval(e.NewID(), job, structs.EvalTriggerJobRegister, now.UnixNano())
-	in := snap.Input(job.NamespacedID(), atOnce(job), snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{Now: now, NewID: e.NewID, Typical: e.Typical})
+	in := snap.Input(atOnce(job), snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{Now: now, NewID: e.NewID, Typical: e.Typical})
 	in.Requests, in.SnapshotIndex = nil, 0
 	plan, err := scheduler.Schedule(snap.World(), eval, in)
 	if err != nil {

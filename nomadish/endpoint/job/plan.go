@@ -87,7 +87,7 @@ func (e *Endpoint) planned(ctx context.Context, args *structs.JobPlanRequest, wa
 	eval := structs.NewEval(e.NewID(), job, structs.EvalTriggerJobRegister, now.UnixNano())
 	eval.AnnotatePlan = true
 	eval.SnapshotIndex = snap.Index()
-	in := snap.Input(job.NamespacedID(), job, allocs, &state.InputOptions{
+	in := snap.Input(job, allocs, &state.InputOptions{
 		Now: now, Seed: uint64(now.UnixNano()), NewID: e.NewID, Typical: e.Typical, Annotate: true, // a seed
 	})
 	in.Requests, in.SnapshotIndex = nil, 0 // what would be registered has waited for nothing yet, and was decided on no state

@@ -131,7 +131,7 @@ func TestLimitOfRollingUpdates(t *testing.T) {
 	snap := s.Router.Snapshot()
 	job := snap.Job(nil, "default", "j")
 	eval := structs.NewEval(s.NewID(), job, structs.EvalTriggerJobRegister, 1)
-	plan, err := scheduler.Schedule(snap.World(), eval, snap.Input(job.NamespacedID(), job, nil, &state.InputOptions{Now: time.Unix(1, 0), NewID: s.NewID}))
+	plan, err := scheduler.Schedule(snap.World(), eval, snap.Input(job, nil, &state.InputOptions{Now: time.Unix(1, 0), NewID: s.NewID}))
 	if err != nil {
 		t.Fatal(err)
 	}

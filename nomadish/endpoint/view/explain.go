@@ -87,7 +87,7 @@ func explainIndex(snap *state.Snapshot) uint64 {
 // explainInput gathers what the scheduler explains a job with.
 func (e *Endpoint) explainInput(ctx context.Context, snap *state.Snapshot, job *structs.Job) (*scheduler.ExplainInput, error) {
 	now, ids := e.Now(), uint64(0)
-	in := &scheduler.ExplainInput{Input: snap.Input(job.NamespacedID(), job, snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{
+	in := &scheduler.ExplainInput{Input: snap.Input(job, snap.AllocsByJob(nil, job.Namespace, job.ID, false), &state.InputOptions{
 		Now: now, Seed: snap.Index(), Typical: e.Typical, // without it, where binpack places is explained
 		NewID: func() string { ids++; return structs.DeriveID("explain "+job.ID, ids) }, // nothing of it is kept
 	})}

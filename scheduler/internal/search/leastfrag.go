@@ -124,7 +124,7 @@ func (s *Search) compareWeighed(a, b *weighed) int {
 	if a.loss != b.loss {
 		return cmp.Compare(a.loss, b.loss)
 	}
-	return s.sort.CompareAt(&a.node.Indexed.At, &b.node.Indexed.At, a.node.ID, b.node.ID)
+	return s.sort.compareAt(&a.node.Indexed.At, &b.node.Indexed.At, a.node.ID, b.node.ID)
 }
 
 // weigh lists the nodes of a set that lose least, if that has not been done since it

@@ -42,7 +42,7 @@ type Search struct {
 	Random   *random.Numbers
 	Policy   string
 	Refusals []feasible.Refusal // distinct_hosts, distinct_property
-	sort     world.Sorter
+	sort     sorter
 	order    []int // the job's own order of dimensions; nil: the World's
 	phases   []phase
 
@@ -89,7 +89,7 @@ func begin(s *Search, e *world.Edit, a *Request, f *feasible.Feasibility, rng *r
 	world.Flush(e)
 	*s = Search{Edit: e, Request: a, Fit: f, Random: rng, Policy: policy, ByClass: f.LooksAtMeta()}
 	s.order = world.DimensionOrder(f.Job.Prefer)
-	s.sort = world.NewSorter(world.IndexConfig(world.Base(e)), s.order, policy == PolicySpread)
+	s.sort = newSorter(world.IndexConfig(world.Base(e)), s.order, policy == PolicySpread)
 	s.phases = a.phases
 	if policy != PolicyBinpack && policy != PolicyLeastFrag {
 		s.phases = anywhere
@@ -379,7 +379,7 @@ func (s *Search) onReserved(list *[]string, avoid []string) (Found, bool) {
 	return Found{}, false
 }
 
-func (s *Search) before(a, b Found) bool { return s.sort.Compare(&a.entry, &b.entry) < 0 }
+func (s *Search) before(a, b Found) bool { return s.sort.compare(&a.entry, &b.entry) < 0 }
 
 // amongCandidates takes the first that fits of the nodes that the group names, in the
 // order of the policy; of devices the smallest cell comes first.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nomadish/nomadish/scheduler/bucket"
 	"github.com/nomadish/nomadish/scheduler/internal/family"
 	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
@@ -30,7 +29,8 @@ type Edit struct {
 	owedNode string
 	of       *Owner // of the allocation last upserted
 	claims   claimsEdit
-	placed   int // instances of projects that an evaluation has placed
+	pair     [2]*NodeSet // that sets returned last
+	placed   int         // instances of projects that an evaluation has placed
 }
 
 // Begin begins an edit of a World in memory that the caller has, with a token of its own.
@@ -148,68 +148,6 @@ func Flush(e *Edit) {
 		tree.Put(e.pages, &e.w.nodes, s.ID, s)
 	}
 	e.moved = e.moved[:0]
-}
-
-// index moves the two sets that a node is in.
-func (e *Edit) index(s *NodeState) {
-	var to IndexKey
-	if s.Node != nil && s.Node.Ready() {
-		to = IndexKey{s.Node.ComputedClass, s.Capacity.Family, s.Vector()}
-	}
-	from := s.Indexed
-	s.Indexed, s.Pool = to, s.onePool()
-	e.supply(s)
-	e.move(&e.w.classes, from.Class, to.Class, from.At, to.At, s)
-	e.move(&e.w.families, from.Family, to.Family, from.At, to.At, s)
-	if e.w.usagesKept {
-		e.indexUsage(s)
-	}
-}
-
-// move takes a node out of one set and puts it into another, or moves it within one. A set without nodes goes.
-func (e *Edit) move(sets *Tree[string, *NodeSet], from, to string, was, is bucket.Vector, s *NodeState) {
-	if from != "" && from == to {
-		set := e.set(sets, from)
-		bucket.Update(e.pages, &set.Nodes, s.ID, was, is, s)
-		set.add(was, is)
-		return
-	}
-	e.w.members = e.tok
-	if from != "" {
-		set := e.set(sets, from)
-		bucket.Remove(e.pages, &set.Nodes, s.ID, was)
-		set.add(was, bucket.Vector{})
-		if set.Nodes.Len() == 0 {
-			tree.Delete(e.pages, sets, from)
-		}
-	}
-	if to != "" {
-		set := e.set(sets, to)
-		bucket.Add(e.pages, &set.Nodes, s.ID, is, s)
-		set.add(bucket.Vector{}, is)
-	}
-}
-
-// add moves the sum on.
-func (c *NodeSet) add(was, is bucket.Vector) {
-	for d := range c.Sum {
-		c.Sum[d] += is[d] - was[d]
-	}
-}
-
-// set returns a set to change, made if need be.
-func (e *Edit) set(sets *Tree[string, *NodeSet], name string) *NodeSet {
-	c, found := sets.Get(name)
-	switch {
-	case !found:
-		c = &NodeSet{Owner: e.tok, Nodes: bucket.New[*NodeState](e.w.rules.index)}
-	case c.Owner == e.tok:
-		return c
-	default:
-		c = &NodeSet{Owner: e.tok, Nodes: c.Nodes, Sum: c.Sum}
-	}
-	tree.Put(e.pages, sets, name, c)
-	return c
 }
 
 // Configure sets how room is compared from now on, which the bands are, what a slot of a type is, and whether it must be known who holds what. The

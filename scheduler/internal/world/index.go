@@ -1,12 +1,11 @@
 package world
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"github.com/nomadish/nomadish/scheduler/bucket"
+	"github.com/nomadish/nomadish/scheduler/internal/tree"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -60,6 +59,8 @@ type NodeSet struct {
 	Nodes bucket.Index[*NodeState]
 	// Sum is what the nodes have free together.
 	Sum bucket.Vector
+	// class and family are those that it is the set of, as they have the same nodes; neither is set if it is that of one of them alone.
+	class, family string
 }
 
 // Any returns one node of the set; all are alike but for unique attributes, and for meta within a
@@ -110,52 +111,137 @@ func (n *NodeState) Vector() (v bucket.Vector) {
 	return v
 }
 
-// Sorter compares nodes as the indexes do.
-type Sorter struct {
-	order []int
-	step  bucket.Vector
-	most  bool // most room first
-}
-
-// NewSorter returns the order of nodes by free room: least first, or most; order is a job's own order of dimensions, nil for the World's.
-func NewSorter(c bucket.Config, order []int, most bool) Sorter {
-	if order == nil {
-		order = c.Order
+// index moves the two sets that a node is in.
+func (e *Edit) index(s *NodeState) {
+	var to IndexKey
+	if s.Node != nil && s.Node.Ready() {
+		to = IndexKey{s.Node.ComputedClass, s.Capacity.Family, s.Vector()}
 	}
-	return Sorter{order, c.Granularity, most}
+	from := s.Indexed
+	s.Indexed, s.Pool = to, s.onePool()
+	e.supply(s)
+	if from.Class == to.Class && from.Family == to.Family {
+		e.move(from, to.At, s)
+	} else {
+		e.w.members = e.tok
+		e.leave(from, s)
+		e.enter(to, s)
+	}
+	if e.w.usagesKept {
+		e.indexUsage(s)
+	}
 }
 
-// Compare orders two entries of different indexes.
-func (s *Sorter) Compare(a, b *bucket.Entry[*NodeState]) int {
-	return s.CompareAt(&a.At, &b.At, a.ID, b.ID)
+// move moves a node within its sets.
+func (e *Edit) move(of IndexKey, to bucket.Vector, s *NodeState) {
+	for _, c := range e.sets(of) {
+		bucket.Update(e.pages, &c.Nodes, s.ID, of.At, to, s)
+		c.add(of.At, to)
+	}
 }
 
-// CompareAt orders two nodes by what they have available, then by ID.
-func (s *Sorter) CompareAt(a, b *bucket.Vector, aID, bID string) int {
-	for _, d := range s.order {
-		x, y := a[d], b[d]
-		if step := s.step[d]; step > 1 {
-			x, y = coordinate(x, step), coordinate(y, step)
+// leave takes a node out of its sets. A set without nodes goes.
+func (e *Edit) leave(from IndexKey, s *NodeState) {
+	for _, c := range e.sets(from) {
+		bucket.Remove(e.pages, &c.Nodes, s.ID, from.At)
+		c.add(from.At, bucket.Vector{})
+	}
+	dropEmpty(e, &e.w.classes, from.Class)
+	dropEmpty(e, &e.w.families, from.Family)
+}
+
+func dropEmpty(e *Edit, sets *Tree[string, *NodeSet], name string) {
+	if c, found := sets.Get(name); found && c.Nodes.Len() == 0 {
+		tree.Delete(e.pages, sets, name)
+	}
+}
+
+// enter puts a node into the sets of its class and family, made if need be. They are one as long as all nodes are in both: most families have one class.
+func (e *Edit) enter(to IndexKey, s *NodeState) {
+	if to.Class == "" {
+		return
+	}
+	class, known := e.w.classes.Get(to.Class)
+	family, found := e.w.families.Get(to.Family)
+	switch {
+	case !known && !found:
+		c := e.newSet()
+		c.class, c.family = to.Class, to.Family
+		e.put(c)
+	case class != family:
+		e.part(class)
+		e.part(family)
+		if !known {
+			tree.Put(e.pages, &e.w.classes, to.Class, e.newSet())
 		}
-		if x != y {
-			return cmp.Compare(x, y) * s.sign()
+		if !found {
+			tree.Put(e.pages, &e.w.families, to.Family, e.newSet())
 		}
 	}
-	return strings.Compare(aID, bID)
+	for _, c := range e.sets(to) {
+		bucket.Add(e.pages, &c.Nodes, s.ID, to.At, s)
+		c.add(bucket.Vector{}, to.At)
+	}
 }
 
-func (s *Sorter) sign() int {
-	if s.most {
-		return -1
+// part makes two sets of one that is of a class and a family, as a node is to be in one of them alone. The trees of two sets have no page in common: each
+// is changed in place.
+func (e *Edit) part(c *NodeSet) {
+	if c == nil || c.class == "" {
+		return
 	}
-	return 1
+	family := e.newSet()
+	family.Sum = c.Sum
+	c.Nodes.All(func(n bucket.Entry[*NodeState]) bool {
+		bucket.Add(e.pages, &family.Nodes, n.ID, n.At, n.Value)
+		return true
+	})
+	tree.Put(e.pages, &e.w.families, c.family, family)
+	tree.Put(e.pages, &e.w.classes, c.class, &NodeSet{Owner: e.tok, Nodes: c.Nodes, Sum: c.Sum})
 }
 
-// coordinate divides and rounds up.
-func coordinate(v, step int64) int64 {
-	q := v / step
-	if v%step > 0 {
-		q++
+// sets returns the sets of a class and a family, to be changed: one if they are one, and none if there are none. It is valid until it is called again.
+func (e *Edit) sets(of IndexKey) []*NodeSet {
+	class, found := e.w.classes.Get(of.Class)
+	if !found {
+		return nil
 	}
-	return q
+	sets := append(e.pair[:0], class)
+	if class.class == "" {
+		family, _ := e.w.families.Get(of.Family)
+		sets = append(sets, family)
+	}
+	for i, c := range sets {
+		if c.Owner == e.tok {
+			continue
+		}
+		own := *c
+		own.Owner, sets[i] = e.tok, &own
+		switch {
+		case own.class != "":
+			e.put(&own)
+		case i == 0:
+			tree.Put(e.pages, &e.w.classes, of.Class, &own)
+		default:
+			tree.Put(e.pages, &e.w.families, of.Family, &own)
+		}
+	}
+	return sets
+}
+
+// put puts a set where its class and its family are looked for.
+func (e *Edit) put(c *NodeSet) {
+	tree.Put(e.pages, &e.w.classes, c.class, c)
+	tree.Put(e.pages, &e.w.families, c.family, c)
+}
+
+func (e *Edit) newSet() *NodeSet {
+	return &NodeSet{Owner: e.tok, Nodes: bucket.New[*NodeState](e.w.rules.index)}
+}
+
+// add moves the sum on.
+func (c *NodeSet) add(was, is bucket.Vector) {
+	for d := range c.Sum {
+		c.Sum[d] += is[d] - was[d]
+	}
 }

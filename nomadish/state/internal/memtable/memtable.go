@@ -21,7 +21,10 @@ func Key(parts ...string) []byte {
 	for _, p := range parts {
 		n += len(p)
 	}
-	out := make([]byte, 0, n)
+	return appendKey(make([]byte, 0, n), parts...)
+}
+
+func appendKey(out []byte, parts ...string) []byte {
 	for _, p := range parts {
 		out = append(out, p...)
 		out = append(out, 0)

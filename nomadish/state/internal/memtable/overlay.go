@@ -3,6 +3,7 @@ package memtable
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-memdb"
@@ -24,15 +25,19 @@ type Overlay struct {
 	under  *memdb.Txn
 	tables map[string]*memdb.TableSchema
 	layers map[layerKey]*layer
-	// known are rows by whole keys of unique indexes, as they are now, of those that were read or written: the tables below are slow to be read.
-	known map[layerKey]map[string]layered
-	tok   *persist.Token
+	tok    *persist.Token
 }
 
 type layerKey struct{ table, index string }
 
-// layer is what was written of an index, in the order of keys.
-type layer = persist.Tree[indexkey.Text, layered]
+// layer is what an overlay has of an index.
+type layer struct {
+	// known are the rows by whole keys of a unique index, as they are now, that were read or written: the tables below are slow to be read.
+	known map[string]layered
+	// order is what was written, in the order of keys, but for unsorted, what was written since it was last walked: most indexes are never.
+	order    persist.Tree[indexkey.Text, layered]
+	unsorted []written
+}
 
 // layered is a row, or that there is none any more.
 type layered struct {
@@ -40,9 +45,15 @@ type layered struct {
 	below bool // there may be one under it
 }
 
+// written is that an index contains a row by a key now, or, with none, nothing.
+type written struct {
+	key string
+	layered
+}
+
 // NewOverlay returns an overlay on a transaction that reads only, of tables with a schema.
 func NewOverlay(under *memdb.Txn, schema *memdb.DBSchema) *Overlay {
-	return &Overlay{under: under, tables: schema.Tables, layers: map[layerKey]*layer{}, known: map[layerKey]map[string]layered{}, tok: persist.NewToken()}
+	return &Overlay{under: under, tables: schema.Tables, layers: map[layerKey]*layer{}, tok: persist.NewToken()}
 }
 
 // FirstWatch implements Reader; the channel is nil.
@@ -66,25 +77,69 @@ func (o *Overlay) FirstWatch(table, index string, args ...any) (<-chan struct{},
 
 // at returns the row of a whole key of a unique index, and whether there may be one of this key below.
 func (o *Overlay) at(of layerKey, key []byte) (is layered, err error) {
-	known := o.known[of]
-	if is, found := known[string(key)]; found {
+	l := o.layer(of)
+	if is, found := l.known[string(key)]; found {
 		return is, nil
-	}
-	if l := o.layers[of]; l != nil {
-		if is, found := l.Get(indexkey.Text(key)); found {
-			return is, nil
-		}
 	}
 	if is.row, err = o.under.First(of.table, of.index, rawKey(key)); err != nil {
 		return is, fmt.Errorf("read a row of %s: %w", of.table, err)
 	}
 	is.below = is.row != nil
-	if known == nil {
-		known = map[string]layered{}
-		o.known[of] = known
-	}
-	known[string(key)] = is
+	l.learn(string(key), is)
 	return is, nil
+}
+
+// named returns the row of a whole key of ByID. Most are known, and are found without a key on the heap.
+func (o *Overlay) named(table string, parts []string) any {
+	var short [128]byte
+	of, key := layerKey{table, ByID}, appendKey(short[:0], parts...)
+	if l := o.layers[of]; l != nil {
+		if is, found := l.known[string(key)]; found {
+			return is.row
+		}
+	}
+	is, err := o.at(of, slices.Clone(key))
+	if err != nil {
+		mistake(table, ByID, err)
+	}
+	return is.row
+}
+
+// layer returns the layer of an index, made if need be.
+func (o *Overlay) layer(of layerKey) *layer {
+	l := o.layers[of]
+	if l == nil {
+		l = &layer{}
+		o.layers[of] = l
+	}
+	return l
+}
+
+// learn keeps what the row of a whole key is now.
+func (l *layer) learn(key string, is layered) {
+	if l.known == nil {
+		l.known = map[string]layered{}
+	}
+	l.known[key] = is
+}
+
+// sorted returns what was written of an index in the order of keys.
+func (o *Overlay) sorted(l *layer) *persist.Tree[indexkey.Text, layered] {
+	for _, w := range l.unsorted {
+		key := indexkey.Text(w.key)
+		was, found := l.order.Get(key)
+		w.below = w.below || was.below
+		if w.row == nil && !w.below {
+			if found {
+				persist.Delete(o.tok, &l.order, key)
+			}
+			continue
+		}
+		persist.Put(o.tok, &l.order, key, w.layered)
+	}
+	clear(l.unsorted) // rows need not stay
+	l.unsorted = l.unsorted[:0]
+	return &l.order
 }
 
 // Get implements Reader.
@@ -101,7 +156,7 @@ func (o *Overlay) GetReverse(table, index string, args ...any) (memdb.ResultIter
 func (o *Overlay) find(table, index string) (*memdb.IndexSchema, *layer) {
 	name := strings.TrimSuffix(index, "_prefix")
 	l := o.layers[layerKey{table, name}]
-	if l == nil {
+	if l == nil || len(l.unsorted) == 0 && l.order.Len() == 0 {
 		return nil, nil
 	}
 	return o.tables[table].Indexes[name], l
@@ -134,7 +189,7 @@ func (o *Overlay) walk(table, index string, reverse bool, args []any) (memdb.Res
 	}
 	it := &overlaid{o: o, table: table, index: schema, below: below, reverse: reverse}
 	from := indexkey.Text(prefix)
-	l.Ascend(&from, func(key indexkey.Text, is layered) bool {
+	o.sorted(l).Ascend(&from, func(key indexkey.Text, is layered) bool {
 		if !strings.HasPrefix(string(key), string(from)) {
 			return false
 		}
@@ -283,10 +338,10 @@ func (o *Overlay) write(table string, of, now any) error {
 			}
 		}
 		if had && (!has || !bytes.Equal(from, to)) {
-			o.drop(layerKey{table, index.Name}, indexkey.Text(from), below)
+			o.put(layerKey{table, index.Name}, index.Unique, string(from), layered{nil, below})
 		}
 		if has {
-			o.put(layerKey{table, index.Name}, indexkey.Text(to), layered{now, below})
+			o.put(layerKey{table, index.Name}, index.Unique, string(to), layered{now, below})
 		}
 	}
 	return nil
@@ -305,34 +360,12 @@ func (o *Overlay) was(table string, id *memdb.IndexSchema, of any) (row any, bel
 	return is.row, is.below, err
 }
 
-func (o *Overlay) put(of layerKey, key indexkey.Text, is layered) {
-	l := o.layers[of]
-	if l == nil {
-		l = new(layer)
-		o.layers[of] = l
-	}
-	if was, found := l.Get(key); found {
-		is.below = is.below || was.below
-	}
-	o.learn(of, key, is)
-	persist.Put(o.tok, l, key, is)
-}
-
-// drop has an index contain nothing by a key.
-func (o *Overlay) drop(of layerKey, key indexkey.Text, below bool) {
-	if l := o.layers[of]; l != nil && !below {
-		if was, found := l.Get(key); found && !was.below {
-			delete(o.known[of], string(key))
-			persist.Delete(o.tok, l, key)
-			return
-		}
-	}
-	o.put(of, key, layered{nil, true})
-}
-
-// learn keeps what a row is now, if it is of an index of which rows are known.
-func (o *Overlay) learn(of layerKey, key indexkey.Text, is layered) {
-	if known := o.known[of]; known != nil {
-		known[string(key)] = is
+// put has an index contain a row by a key, or that there is none.
+func (o *Overlay) put(of layerKey, unique bool, key string, is layered) {
+	l := o.layer(of)
+	l.unsorted = append(l.unsorted, written{key, is})
+	if unique {
+		is.below = is.below || l.known[key].below
+		l.learn(key, is)
 	}
 }

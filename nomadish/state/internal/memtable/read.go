@@ -35,6 +35,15 @@ func Get[T any](r Reader, table, index string, args ...any) *T {
 	return row
 }
 
+// Named is Get by the parts of a whole key of ByID, all of them texts.
+func Named[T any](r Reader, table string, parts ...string) *T {
+	if o, is := r.(*Overlay); is {
+		row, _ := o.named(table, parts).(*T)
+		return row
+	}
+	return Get[T](r, table, ByID, rawKey(Key(parts...)))
+}
+
 // Count returns how many rows a table has. It walks all of them.
 func Count(r Reader, table string) (n int) {
 	for it := Open(r, false, table, ByID); it.Next() != nil; {

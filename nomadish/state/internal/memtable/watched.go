@@ -18,6 +18,14 @@ func One[T any](r Watched, table, index string, key ...any) *T {
 	return row
 }
 
+// NamedIn is One by the parts of a whole key of ByID, all of them texts.
+func NamedIn[T any](r Watched, table string, parts ...string) *T {
+	if r.Watch == nil {
+		return Named[T](r.Rows, table, parts...)
+	}
+	return One[T](r, table, ByID, rawKey(Key(parts...)))
+}
+
 // Many walks an index in key order, or backwards. The range is watched as one.
 func Many[T any](r Watched, reverse bool, table, index string, key ...any) iter.Seq[*T] {
 	if r.Watch != nil {
