@@ -47,7 +47,8 @@ type Options struct {
 	// Pace, not nil, is called between the steps of the work. It may wait, so that others have the processor; both runs are then made one after the other.
 	Pace func(ctx context.Context)
 
-	waiting int // groups that wait in all
+	waiting  int              // groups that wait in all
+	typicals *worker.Typicals // of the jobs that there are
 }
 
 // Run makes a forecast of the state that the store has now: when what waits starts. ctx bounds its time: what is not known when that ends is
@@ -87,7 +88,8 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	if len(groups)+len(runs) == 0 {
 		return out, nil
 	}
-	o.Queue.Keys = queue.NewRequestKeys() // both runs begin with the same
+	o.Queue.Keys = queue.RequestKeysOf(snap, o.Pace == nil) // both runs begin with the same
+	o.typicals = worker.LearnFrom(snap)
 	past := historyOf(snap)
 	at, then, err := both(ctx, base, o, past, awaits{groups, runs})
 	if err != nil {
@@ -159,7 +161,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	f := newFork(base, o.Entries)
 	f.Unread()
 	l := newLeader(f.Store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.PassOptions{
-		ReserveFrom: o.reserveFrom(), Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(), Pace: o.Pace,
+		ReserveFrom: o.reserveFrom(), Explain: never, ExplainEach: never, Unread: true, Typicals: o.typicals, Pace: o.Pace,
 	}, o.Queue)
 	defer l.stop()
 	w := newWatch(l, of.groups)

@@ -39,7 +39,7 @@ type Options struct {
 	// for the gate before it is given out all the same (500 ms): it may have something
 	// to stop; what it places does not overtake anybody.
 	LeaseLimit time.Duration
-	// Keys, not nil, are those of the state that the broker begins with, which others have found, or are to know.
+	// Keys, not nil, are those of the state that the broker begins with.
 	Keys      *RequestKeys
 	GateLimit time.Duration
 	// Unread: nobody reads why requests wait, as the state is a fork that is gone soon (see worker.PassOptions).
@@ -200,7 +200,7 @@ func (b *Broker) admit(it *item) {
 	case l.next == nil || l.next.seq < it.seq:
 		older, l.next = l.next, it
 		if l.current.token != "" {
-			b.stands(l.current)
+			l.current.stand(b)
 		}
 	}
 	if older != nil {
@@ -208,14 +208,6 @@ func (b *Broker) admit(it *item) {
 		delete(b.known, older.eval.ID)
 		b.chores.cancel(older.eval, "a newer evaluation of the job does its work")
 	}
-}
-
-// stands counts a leased evaluation in the gate of its pool, even if its own plan has been judged, as it stands for another one of its job.
-func (b *Broker) stands(it *item) {
-	if it.past() {
-		b.repositionItem(b.snapshot(), it)
-	}
-	b.gates.enter(it)
 }
 
 // forget drops an evaluation that is not pending any more. One that is leased stays

@@ -60,9 +60,17 @@ func (i *item) before(g *gates, o *item) bool {
 }
 
 // past reports whether an evaluation has ended whose worker has yet to report that, and is in no order of any kind: its rank matters to nobody, unless it comes to
-// stand for another one (see Broker.stands).
+// stand for another one.
 func (i *item) past() bool {
 	return i.over && i.inReady == 0 && i.inGate == 0 && i.inBack == 0 && i.inLeft == 0
+}
+
+// stand counts a leased evaluation in the gate of its pool, even if its own plan has been judged, as it stands for another one of its job.
+func (i *item) stand(b *Broker) {
+	if i.past() {
+		b.repositionItem(b.snapshot(), i)
+	}
+	b.gates.enter(i)
 }
 
 // stop ends whatever the item waits for.

@@ -1,37 +1,63 @@
 package queue
 
 import (
+	"slices"
 	"sync"
 
+	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// RequestKeys are the request keys of the blocked evaluations of one state, for the brokers of two forks of it: finding them is a good part of what a
-// forecast begins with. What one has found the other takes out. It is safe for use by many goroutines.
+// RequestKeys are the request keys and positions of the blocked evaluations of one state, at most one of a job, for the brokers of forks of it: finding them
+// is a good part of what a forecast begins with. They do not change, so several brokers may use them at a time.
 type RequestKeys struct {
-	mu    sync.Mutex
-	known map[*structs.Evaluation]scheduler.RequestKey
+	known map[*structs.Evaluation]*blockedKey
 }
 
-// NewRequestKeys returns an empty one.
-func NewRequestKeys() *RequestKeys {
-	return &RequestKeys{known: map[*structs.Evaluation]scheduler.RequestKey{}}
+// blockedKey is what RequestKeys have of a blocked evaluation.
+type blockedKey struct {
+	requestKey scheduler.RequestKey
+	position   position
+	found      bool
 }
 
-// of returns the key of an evaluation, which is found if it is not known; of nil, none is.
-func (k *RequestKeys) of(e *structs.Evaluation, find func() scheduler.RequestKey) scheduler.RequestKey {
+// RequestKeysOf finds those of a state. Two goroutines do, if beside is set.
+func RequestKeysOf(snap *state.Snapshot, beside bool) *RequestKeys {
+	evals := slices.Collect(snap.OpenEvals(nil, structs.EvalStatusBlocked))
+	keys := make([]blockedKey, len(evals))
+	config, reservations := snap.SchedulerConfig(nil), map[structs.NamespacedID]int{}
+	for r := range snap.Reservations(nil) {
+		reservations[jobOf(r)]++
+	}
+	find := func(from, to int) {
+		defer func() { _ = recover() }() // what is not found here, the broker looks for, and whoever runs that one learns by what it fails
+		b := &blocked{config: &config, reservations: reservations}
+		for i := from; i < to; i++ {
+			keys[i] = blockedKey{b.findRequestKey(snap, evals[i]), b.findPosition(snap, evals[i]), true}
+		}
+	}
+	half := len(evals)
+	if beside {
+		half /= 2
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { find(half, len(evals)) })
+	find(0, half)
+	wg.Wait()
+	k := &RequestKeys{make(map[*structs.Evaluation]*blockedKey, len(evals))}
+	for i := range keys {
+		if keys[i].found {
+			k.known[evals[i]] = &keys[i]
+		}
+	}
+	return k
+}
+
+// of returns what is known of an evaluation; nil: nothing is.
+func (k *RequestKeys) of(e *structs.Evaluation) *blockedKey {
 	if k == nil {
-		return find()
+		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	key, known := k.known[e]
-	if known {
-		delete(k.known, e)
-		return key
-	}
-	key = find()
-	k.known[e] = key
-	return key
+	return k.known[e]
 }

@@ -51,7 +51,7 @@ func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool
 			b.blocked.due.remove(w)
 			b.blocked.setApart(w)
 			if backingOff := l.current.token == "" && l.current.timer != nil; !backingOff {
-				b.stands(l.current)
+				l.current.stand(b)
 			}
 			continue
 		case b.gates.outranks(w):

@@ -19,8 +19,19 @@ type position struct {
 // standingFirst is that of work that places nothing, but mostly frees room.
 const standingFirst = -1
 
-// positionOf finds the position of an evaluation by its job's best request.
+// positionOf returns the position of an evaluation by its job's best request.
 func (b *blocked) positionOf(snap *state.Snapshot, e *structs.Evaluation) position {
+	var at position
+	if known := b.keys.of(e); known != nil {
+		at = known.position
+	} else {
+		at = b.findPosition(snap, e)
+	}
+	b.gates.users = b.gates.users || at.user != ""
+	return at
+}
+
+func (b *blocked) findPosition(snap *state.Snapshot, e *structs.Evaluation) position {
 	job := snap.Job(nil, e.Namespace, e.JobID)
 	if job == nil || job.Stopped() {
 		return position{rank: structs.Rank{
@@ -38,7 +49,6 @@ func (b *blocked) positionOf(snap *state.Snapshot, e *structs.Evaluation) positi
 		}
 	}
 	best = best.OfProject(scheduler.Standing(snap.World(), job), b.config)
-	b.gates.users = b.gates.users || job.Submitter != nil
 	return position{best, cmp.Or(job.NodePool, structs.DefaultNodePool), job.UserName()}
 }
 

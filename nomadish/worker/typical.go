@@ -32,6 +32,8 @@ type Typicals struct {
 	index    uint64
 	at       time.Time
 	once     bool // what was learned first is used for ever
+	// first, not nil, is the state that it is learned from, whatever is seen first.
+	first *state.Snapshot
 }
 
 // NewTypicals makes one that has learned nothing.
@@ -40,12 +42,18 @@ func NewTypicals() *Typicals { return &Typicals{} }
 // LearnOnce returns one that learns from the first state that it sees alone: for forecasts, whose jobs are those of that state.
 func LearnOnce() *Typicals { return &Typicals{once: true} }
 
+// LearnFrom returns one that learns from a state alone, when something is needed of it first: for the runs of a forecast beside each other, which begin with it.
+func LearnFrom(snap *state.Snapshot) *Typicals { return &Typicals{once: true, first: snap} }
+
 // learn returns what is typically requested, and a number that changes with it.
 func (t *Typicals) learn(snap *state.Snapshot, now time.Time) ([]structs.TypicalRequest, int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	index := snap.TableIndex(state.TableJobs)
 	if t.version == 0 || !t.once && index > t.index && now.Sub(t.at) >= typicalEvery {
+		if t.first != nil {
+			snap, t.first = t.first, nil
+		}
 		t.requests, t.index, t.at = typicalRequests(snap), index, now
 		t.version++
 	}

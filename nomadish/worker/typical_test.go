@@ -78,3 +78,19 @@ func TestTypicalRequestsAreKept(t *testing.T) {
 		}
 	})
 }
+
+// TestTypicalRequestsOfAState: what is learned from a state is of its jobs, whatever jobs there are when it is needed first, or later.
+func TestTypicalRequestsOfAState(t *testing.T) {
+	run(t, Options{}, func(b *bed) {
+		b.gpuJob("a", 3, 500)
+		typicals := LearnFrom(b.store.Snapshot())
+		for i, id := range []string{"b", "c"} {
+			b.gpuJob(id, 4, 300)
+			time.Sleep(typicalEvery)
+			requests, version := typicals.learn(b.store.Snapshot(), time.Now())
+			if len(requests) != 1 || requests[0].Weight != 3 || version != 1 {
+				t.Errorf("%d jobs later: %+v, version %d", i+1, requests, version)
+			}
+		}
+	})
+}
