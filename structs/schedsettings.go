@@ -111,6 +111,12 @@ func (c *SchedulerConfiguration) ReserveAfter() (time.Duration, bool) {
 	return c.ReservationAfter, c.ReservationAfter > 0
 }
 
+// ReserveAgain returns in how long a request is looked at again that has waited so long that it may reserve room, and could not.
+func (c *SchedulerConfiguration) ReserveAgain() time.Duration {
+	after, _ := c.ReserveAfter()
+	return max(after, time.Second)
+}
+
 // ReserveTTL is how long a reservation lasts.
 func (c *SchedulerConfiguration) ReserveTTL() time.Duration {
 	if c.ReservationTTL == 0 {

@@ -152,23 +152,47 @@ func TestLatestIsWhatHappens(t *testing.T) {
 			if len(f.Requests) < 100 {
 				t.Fatalf("%d requests wait: too few to show anything", len(f.Requests))
 			}
-			r.until(last(f).Add(time.Minute))
-			wrong := 0
-			for _, q := range f.Requests {
-				first, all, waits := r.differs(q, from)
-				if waits > 0 || q.Latest.All == 0 {
-					t.Errorf("%s/%s: %d of %d have not started; %s", q.Namespace, q.JobID, waits, q.Missing, q.Latest.Unknown)
-					continue
-				}
-				if first.Abs() >= time.Second || all.Abs() >= time.Second {
-					wrong++
-					t.Logf("%s/%s: the first of %d started %s after what was forecast, the last %s", q.Namespace, q.JobID, q.Missing, first, all)
-				}
-			}
-			if wrong > 0 {
-				t.Errorf("%d of %d started at another time", wrong, len(f.Requests))
-			}
+			r.startsAsForecast(f, from)
 		})
+	}
+}
+
+// TestLatestOfManyKinds: where each job has a time limit of its own, and all nodes are reserved, the forecast tries few of them, and is right.
+func TestLatestOfManyKinds(t *testing.T) {
+	for _, seed := range seedsOr([]uint64{1, 2, 3}) {
+		r := newReality(t)
+		r.nodes(3)
+		rng := rand.New(rand.NewPCG(seed, 1))
+		for i := range 60 {
+			r.submit(gpuJob(fmt.Sprint("j", i), []int{20, 50}[rng.IntN(2)], 1+rng.IntN(2), []int{1, 2, 4, 8}[rng.IntN(4)], time.Duration(600+rng.IntN(7200))*time.Second))
+			r.until(r.now.Add(time.Duration(rng.IntN(60)) * time.Second))
+		}
+		f, from := r.forecast(Options{}), r.now
+		if len(f.Requests) < 30 {
+			t.Fatalf("%d requests wait: too few to show anything", len(f.Requests))
+		}
+		r.startsAsForecast(f, from)
+	}
+}
+
+// startsAsForecast runs on, and reports what starts at another time than the latest of a forecast.
+func (r *reality) startsAsForecast(f *structs.Forecast, from time.Time) {
+	r.t.Helper()
+	r.until(last(f).Add(time.Minute))
+	wrong := 0
+	for _, q := range f.Requests {
+		first, all, waits := r.differs(q, from)
+		if waits > 0 || q.Latest.All == 0 {
+			r.t.Errorf("%s/%s: %d of %d have not started; %s", q.Namespace, q.JobID, waits, q.Missing, q.Latest.Unknown)
+			continue
+		}
+		if first.Abs() >= time.Second || all.Abs() >= time.Second {
+			wrong++
+			r.t.Logf("%s/%s: the first of %d started %s after what was forecast, the last %s", q.Namespace, q.JobID, q.Missing, first, all)
+		}
+	}
+	if wrong > 0 {
+		r.t.Errorf("%d of %d started at another time", wrong, len(f.Requests))
 	}
 }
 

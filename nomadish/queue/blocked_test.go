@@ -330,3 +330,41 @@ func TestForgottenReleases(t *testing.T) {
 		t.Fatalf("%d releases remembered, %d named", n, len(f.at))
 	}
 }
+
+// TestHopelessWhenDue: a request whose time has come, and which is hopeless, is not tried, and is looked at when it is due again.
+func TestHopelessWhenDue(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		e := b.submitted(b, "default", "waits", "ada", 50, 100)
+		b.put(e)
+		left := *e
+		left.WaitUntil = time.Now().Add(time.Minute)
+		lease, _ := b.Next(b.store.LatestIndex(), nil)
+		b.Tried(lease, b.store.LatestIndex(), &left)
+		looks := 0
+		next := func(none bool) *Lease {
+			b.Helper()
+			synctest.Wait()
+			lease, again := b.Next(b.store.LatestIndex(), func(r Untried) (bool, time.Time) {
+				looks++
+				return none && r.Due, time.Now().Add(time.Hour)
+			})
+			if again {
+				b.Fatal("another pass is needed")
+			}
+			return lease
+		}
+		time.Sleep(time.Minute)
+		if next(true) != nil || looks != 1 {
+			b.Fatalf("it was tried, or looked at %d times", looks)
+		}
+		time.Sleep(59 * time.Minute)
+		if next(true) != nil || looks != 1 {
+			b.Fatalf("it was tried, or looked at %d times before it was due again", looks)
+		}
+		time.Sleep(time.Minute)
+		if next(false) == nil || looks != 2 {
+			b.Fatalf("it was not tried when it was due again, or looked at %d times", looks)
+		}
+	})
+}

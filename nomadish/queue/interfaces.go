@@ -50,9 +50,20 @@ type Requests interface {
 }
 
 // Hopeless reports whether a request need not be tried, as it is of a kind that found no room before some nodes, and nothing else, came to have more,
-// and these have too little for it now; or, with due set, as its time alone has come, which changes nothing for it, and no node has enough. nodes is nil if
-// these are too many to be listed, or it is due.
-type Hopeless func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string, due bool) bool
+// and these have too little for it now; or, with Due set, as its time alone has come, which changes nothing for it, and no node has enough: then again is
+// when it is due next (zero: never).
+type Hopeless func(r Untried) (hopeless bool, again time.Time)
+
+// Untried is a request that may be hopeless.
+type Untried struct {
+	Eval  *structs.Evaluation
+	Kind  *scheduler.RequestKey
+	Nodes []string // that came to have more; nil: these are too many to be listed, or it is due
+	Due   bool
+	// Alone: no other request is of its kind. Reserved is how many reservations its job has.
+	Alone    bool
+	Reserved int
+}
 
 // Shares are dominant shares of a node pool, in whole percent (semantics part 7). A World has them.
 type Shares interface {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"time"
 
 	"github.com/nomadish/nomadish/structs"
 )
@@ -58,13 +57,15 @@ func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool
 			return nil, true
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
-		case hopeless != nil && w.inDue == 0 && w.group.mayPass(hopeless, w):
+		case hopeless != nil && w.inDue == 0 && b.blocked.mayPass(w.group, hopeless, w):
 			b.blocked.passOver(w.group, hopeless)
 			continue
-		case hopeless != nil && w.inDue > 0 && b.blocked.reservations[w.eval.Job()] == 0 && hopeless(w.eval, &w.group.requestKey, nil, true):
-			b.blocked.due.remove(w)
-			w.due = time.Time{}
-			continue
+		case hopeless != nil && w.inDue > 0 && b.blocked.reservations[w.eval.Job()] == 0:
+			if none, again := hopeless(Untried{Eval: w.eval, Kind: &w.group.requestKey, Due: true}); none {
+				b.blocked.due.remove(w)
+				b.blocked.expectDue(w, again)
+				continue
+			}
 		}
 		return b.leaseEntry(w, round), false
 	}
@@ -72,8 +73,14 @@ func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool
 }
 
 // mayPass reports whether a group need not be tried, of which it is the turn of an entry.
-func (g *group) mayPass(hopeless Hopeless, w *entry) bool {
-	return (g.helped != nil || g.everywhere) && g.requestKey.LendRounds <= 1 && hopeless(w.eval, &g.requestKey, g.helped, false)
+func (b *blocked) mayPass(g *group, hopeless Hopeless, w *entry) bool {
+	if g.helped == nil && !g.everywhere || g.requestKey.LendRounds > 1 {
+		return false
+	}
+	none, _ := hopeless(Untried{
+		Eval: w.eval, Kind: &g.requestKey, Nodes: g.helped, Alone: len(g.others) == 0 && g.first.members == 1, Reserved: b.reservations[w.eval.Job()],
+	})
+	return none
 }
 
 // maxSwept bounds the groups among which others are looked for when one is hopeless.
@@ -98,7 +105,7 @@ func (b *blocked) allPass(g *group, hopeless Hopeless) bool {
 	if g.oldest == nil {
 		g.oldest = g.findOldest()
 	}
-	return g.oldest != nil && g.mayPass(hopeless, g.oldest) && (b.due.len() == 0 || !g.firstDue())
+	return g.oldest != nil && b.mayPass(g, hopeless, g.oldest) && (b.due.len() == 0 || !g.firstDue())
 }
 
 // findOldest returns which of the first requests of all users has waited for the longest time; nil: there are none.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/nomadish/nomadish/internal/testcluster"
 	"github.com/nomadish/nomadish/nomadish/state"
-	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -263,8 +262,8 @@ func TestHopelessForTheOldest(t *testing.T) {
 		}
 		put("first", "ada", 53, 300, began)
 		put("young", "bob", 50, 200, began)
-		hopeless := func(e *structs.Evaluation, _ *scheduler.RequestKey, _ []string, _ bool) bool {
-			return e.CreateTime >= began
+		hopeless := func(r Untried) (bool, time.Time) {
+			return r.Eval.CreateTime >= began, time.Time{}
 		}
 		frees := func(seed string) { // room, and nothing else that may help
 			b.uses("s", seed, "", 100)

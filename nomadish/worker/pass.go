@@ -179,16 +179,33 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 	config := snap.SchedulerConfig(nil)
 	after, ever := config.ReserveAfter()
 	left := scheduler.NewRoom() // the pass ends when it has freed anything
-	return func(e *structs.Evaluation, kind *scheduler.RequestKey, nodes []string, due bool) bool {
-		now, reserves := p.opts.Clock.Now(), time.Unix(0, e.CreateTime).Add(after)
+	return func(r queue.Untried) (none bool, again time.Time) {
+		now, reserves := p.opts.Clock.Now(), time.Unix(0, r.Eval.CreateTime).Add(after)
+		may := ever && !now.Before(p.opts.ReserveFrom) && !now.Before(reserves) // reserve room
 		switch {
-		case kind.Entitlement.Any(), ever && !now.Before(p.opts.ReserveFrom) && !now.Before(reserves):
-			return false
-		case due && (!ever || !reserves.Before(p.opts.ReserveFrom) || !now.Before(p.opts.ReserveFrom) || kind.Project != ""):
-			return false // else it was due as it would have reserved room, if any were reserved
+		case r.Kind.Entitlement.Any(), r.Due && r.Kind.Project != "":
+			return false, again
+		case may && (!r.Due && !r.Alone || r.Reserved < missing(r.Eval) && left.Reservable(pass.World())): // unless it has all that it misses, or none is left
+			return false, again
+		case may && r.Due:
+			again = now.Add(config.ReserveAgain()).UTC()
+		case r.Due && (!ever || !reserves.Before(p.opts.ReserveFrom) || !now.Before(p.opts.ReserveFrom)):
+			return false, again // else it was due as it would have reserved room, if any were reserved
 		}
-		return !left.Helped(pass.World(), kind, nodes)
+		none = !left.Helped(pass.World(), r.Kind, r.Nodes)
+		if none && may && r.Due {
+			p.dues[r.Eval.ID] = again
+		}
+		return none, again
 	}
+}
+
+// missing is how many instances an evaluation waits for.
+func missing(e *structs.Evaluation) (n int) {
+	for _, queued := range e.QueuedAllocations { // order does not matter: a sum
+		n += queued
+	}
+	return n
 }
 
 // try decides one request; nil: nothing comes of it.

@@ -112,7 +112,7 @@ func (s *Scheduler) lookAgain(blocked *structs.Evaluation) time.Time {
 	}
 	if first == 0 {
 		blocked.StatusDescription = "waits; no room is reserved, as nothing that is in the way ends by a max_run_duration"
-		return s.Input.Now.Add(max(after, time.Second)).UTC()
+		return s.Input.Now.Add(s.Input.Config.ReserveAgain()).UTC()
 	}
 	return time.Unix(0, first).UTC()
 }

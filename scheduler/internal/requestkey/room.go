@@ -10,10 +10,12 @@ import (
 type Room struct {
 	lack map[need]bool
 	last map[need]*world.NodeState // which had room when it was looked at last, and was the first that had
+	// reserved: each node that is ready is.
+	reserved, counted bool
 }
 
 // NewRoom returns what is left before anything is placed.
-func NewRoom() *Room { return &Room{map[need]bool{}, map[need]*world.NodeState{}} }
+func NewRoom() *Room { return &Room{lack: map[need]bool{}, last: map[need]*world.NodeState{}} }
 
 // Helped reports whether room on nodes, as they are now, may be what a request with the key waits for; nil: on any. It is wrong in one direction only, as
 // Key.Helped is. The World must have no more room than that of the call before.
@@ -48,4 +50,26 @@ func (r *Room) any(w *world.World, x need) bool {
 	})
 	r.lack[x] = !found
 	return found
+}
+
+// Reservable reports whether a node that is ready may be reserved yet. No reservation may end between the calls.
+func (r *Room) Reservable(w *world.World) bool {
+	if r.counted {
+		return !r.reserved
+	}
+	ready := 0
+	for _, set := range world.Families(w).All { // order does not matter: a sum
+		ready += set.Nodes.Len()
+	}
+	r.counted = true
+	if world.Reservations(w).Len() < ready {
+		return true
+	}
+	for id := range world.Reservations(w).All { // nor here
+		if n, known := w.State(id); known && n.Node != nil && n.Node.Ready() {
+			ready--
+		}
+	}
+	r.reserved = ready == 0
+	return !r.reserved
 }

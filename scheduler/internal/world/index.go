@@ -63,8 +63,7 @@ type NodeSet struct {
 	class, family string
 }
 
-// Any returns one node of the set; all are alike but for unique attributes, and for meta within a
-// family.
+// Any returns one node of the set; all are alike but for unique attributes, and for meta within a family.
 func (c *NodeSet) Any() *NodeState {
 	e, _ := c.Nodes.Any() // a set in a World has at least one
 	return e.Value
@@ -121,19 +120,22 @@ func (e *Edit) index(s *NodeState) {
 	s.Indexed, s.Pool = to, s.onePool()
 	e.supply(s)
 	if from.Class == to.Class && from.Family == to.Family {
-		e.move(from, to.At, s)
+		setEdit{e}.move(from, to.At, s)
 	} else {
 		e.w.members = e.tok
-		e.leave(from, s)
-		e.enter(to, s)
+		setEdit{e}.leave(from, s)
+		setEdit{e}.enter(to, s)
 	}
 	if e.w.usagesKept {
 		e.indexUsage(s)
 	}
 }
 
+// setEdit is an edit of the sets of classes and families.
+type setEdit struct{ *Edit }
+
 // move moves a node within its sets.
-func (e *Edit) move(of IndexKey, to bucket.Vector, s *NodeState) {
+func (e setEdit) move(of IndexKey, to bucket.Vector, s *NodeState) {
 	for _, c := range e.sets(of) {
 		bucket.Update(e.pages, &c.Nodes, s.ID, of.At, to, s)
 		c.add(of.At, to)
@@ -141,23 +143,23 @@ func (e *Edit) move(of IndexKey, to bucket.Vector, s *NodeState) {
 }
 
 // leave takes a node out of its sets. A set without nodes goes.
-func (e *Edit) leave(from IndexKey, s *NodeState) {
+func (e setEdit) leave(from IndexKey, s *NodeState) {
 	for _, c := range e.sets(from) {
 		bucket.Remove(e.pages, &c.Nodes, s.ID, from.At)
 		c.add(from.At, bucket.Vector{})
 	}
-	dropEmpty(e, &e.w.classes, from.Class)
-	dropEmpty(e, &e.w.families, from.Family)
+	e.dropEmpty(&e.w.classes, from.Class)
+	e.dropEmpty(&e.w.families, from.Family)
 }
 
-func dropEmpty(e *Edit, sets *Tree[string, *NodeSet], name string) {
+func (e setEdit) dropEmpty(sets *Tree[string, *NodeSet], name string) {
 	if c, found := sets.Get(name); found && c.Nodes.Len() == 0 {
 		tree.Delete(e.pages, sets, name)
 	}
 }
 
 // enter puts a node into the sets of its class and family, made if need be. They are one as long as all nodes are in both: most families have one class.
-func (e *Edit) enter(to IndexKey, s *NodeState) {
+func (e setEdit) enter(to IndexKey, s *NodeState) {
 	if to.Class == "" {
 		return
 	}
@@ -186,7 +188,7 @@ func (e *Edit) enter(to IndexKey, s *NodeState) {
 
 // part makes two sets of one that is of a class and a family, as a node is to be in one of them alone. The trees of two sets have no page in common: each
 // is changed in place.
-func (e *Edit) part(c *NodeSet) {
+func (e setEdit) part(c *NodeSet) {
 	if c == nil || c.class == "" {
 		return
 	}
@@ -201,7 +203,7 @@ func (e *Edit) part(c *NodeSet) {
 }
 
 // sets returns the sets of a class and a family, to be changed: one if they are one, and none if there are none. It is valid until it is called again.
-func (e *Edit) sets(of IndexKey) []*NodeSet {
+func (e setEdit) sets(of IndexKey) []*NodeSet {
 	class, found := e.w.classes.Get(of.Class)
 	if !found {
 		return nil
@@ -230,12 +232,12 @@ func (e *Edit) sets(of IndexKey) []*NodeSet {
 }
 
 // put puts a set where its class and its family are looked for.
-func (e *Edit) put(c *NodeSet) {
+func (e setEdit) put(c *NodeSet) {
 	tree.Put(e.pages, &e.w.classes, c.class, c)
 	tree.Put(e.pages, &e.w.families, c.family, c)
 }
 
-func (e *Edit) newSet() *NodeSet {
+func (e setEdit) newSet() *NodeSet {
 	return &NodeSet{Owner: e.tok, Nodes: bucket.New[*NodeState](e.w.rules.index)}
 }
 
