@@ -252,7 +252,7 @@ func CheckRow(table string, row any) error {
 			return fmt.Errorf("import: %w", err)
 		}
 	case *structs.PendingRequest:
-		if err := checkRequestRow(r); err != nil {
+		if err := rowcheck.RequestRow(r); err != nil {
 			return fmt.Errorf("import: %w", err)
 		}
 	case nil:

@@ -17,9 +17,6 @@ const (
 	RequestWithdrawn = "RequestWithdrawn" // it is not wanted any more: its job or group is gone or stopped
 )
 
-// maxAged bounds PendingRequest.Aged, so that no clock or setting can make it overflow.
-const maxAged = 1 << 40
-
 // Requests reads the requests of jobs' groups that a snapshot has: the queue, and what is remembered of it.
 type Requests struct{ snap *Snapshot }
 
@@ -93,47 +90,6 @@ func (w requestRows) request(ns, job, group string) *structs.PendingRequest {
 
 func requestKey(a *structs.PendingRequest) []byte { return key(a.Namespace, a.JobID, a.Group) }
 
-// checkRequestUpdate refuses what cannot be a row.
-func checkRequestUpdate(u *structs.RequestUpdate) error {
-	if u == nil {
-		return structs.Errorf(structs.CodeBadRequest, "pending request: missing")
-	}
-	return checkRequest(&structs.PendingRequest{
-		Namespace: u.Namespace, JobID: u.JobID, Group: u.Group, Missing: u.Missing, Since: max(1, u.Since),
-	})
-}
-
-// checkRequest refuses a row that no plan could have made.
-func checkRequest(a *structs.PendingRequest) error {
-	if err := rowcheck.JobID(a.Namespace, a.JobID); err != nil {
-		return structs.Errorf(structs.CodeBadRequest, "pending request: %w", err)
-	}
-	if err := checkID("group", a.Group); err != nil {
-		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q: %w", a.JobID, err)
-	}
-	switch {
-	case a.Missing < 0 || a.Missing > math.MaxInt32:
-		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q, group %q: %d missing: allowed are 0 to %d", a.JobID, a.Group, a.Missing, math.MaxInt32)
-	case a.Aged < 0 || a.Aged > maxAged || a.Requeued < 0 || a.Requeued > math.MaxInt32:
-		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q, group %q: it has waited %d cycles and was requeued %d times, which is impossible",
-			a.JobID, a.Group, a.Aged, a.Requeued)
-	case a.Since < 0 || a.Missing > 0 && a.Since == 0:
-		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q, group %q: it waits since %d, which is impossible", a.JobID, a.Group, a.Since)
-	}
-	return nil
-}
-
-// checkRequestRow is checkRequest for a row of a snapshot.
-func checkRequestRow(a *structs.PendingRequest) error {
-	if err := checkRequest(a); err != nil {
-		return err
-	}
-	if a.Missing == 0 && (a.Since != 0 || a.EvalID != "") || a.Missing == 0 && a.Aged == 0 && a.Requeued == 0 {
-		return structs.Errorf(structs.CodeBadRequest, "pending request of job %q, group %q: it does not wait, but its row states otherwise or nothing", a.JobID, a.Group)
-	}
-	return nil
-}
-
 // wants reports whether a job still requests a group.
 func wants(job *structs.Job, group string) bool {
 	return job != nil && !job.Stop && job.LookupTaskGroup(group) != nil
@@ -201,7 +157,7 @@ func (w requestRows) countReclaimed(r *reclaims, s *structs.AllocStop) {
 // reclaimRequest puts a request back into the queue: more of it is missing, and it was requeued
 // once more, whatever the number of its instances that one plan took, unless all of them were suspended.
 func (w requestRows) reclaimRequest(r *structs.PendingRequest) {
-	if !wants(w.txn.job(r.Namespace, r.JobID), r.Group) || checkRequest(&structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
+	if !wants(w.txn.job(r.Namespace, r.JobID), r.Group) || rowcheck.Request(&structs.PendingRequest{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}) != nil {
 		return
 	}
 	was := w.request(r.Namespace, r.JobID, r.Group)
@@ -238,7 +194,7 @@ func (w requestRows) endWaiting(a *structs.PendingRequest) {
 			c = *set
 		}
 		waited := c.CycleAt(max(1, w.txn.now)) - c.CycleAt(a.Since)
-		a.Aged = min(a.Aged+min(max(0, waited), maxAged), maxAged)
+		a.Aged = min(a.Aged+min(max(0, waited), rowcheck.MaxAged), rowcheck.MaxAged)
 	}
 	a.Missing, a.Since, a.EvalID = 0, 0, ""
 }

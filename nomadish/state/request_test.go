@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nomadish/nomadish/nomadish/state/internal/rowcheck"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -231,7 +232,7 @@ func TestRequestsOfPlansThatCannotBeStored(t *testing.T) {
 		func(a *structs.PendingRequest) { a.Since = 0 },
 		func(a *structs.PendingRequest) { a.Since = -1 },
 		func(a *structs.PendingRequest) { a.Aged = -1 },
-		func(a *structs.PendingRequest) { a.Aged = maxAged + 1 },
+		func(a *structs.PendingRequest) { a.Aged = rowcheck.MaxAged + 1 },
 		func(a *structs.PendingRequest) { a.Requeued = -1 },
 		func(a *structs.PendingRequest) { a.Missing, a.Since = 0, 0 },
 		func(a *structs.PendingRequest) { a.Group = "" },

@@ -202,7 +202,7 @@ func checkPlan(p *structs.JudgedPlan) error {
 		}
 	}
 	for _, u := range p.Requests {
-		if err := checkRequestUpdate(u); err != nil {
+		if err := rowcheck.RequestUpdate(u); err != nil {
 			return structs.Errorf(structs.CodeBadRequest, "plan of evaluation %s: %w", p.EvalID, err)
 		}
 	}
