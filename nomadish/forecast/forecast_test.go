@@ -148,11 +148,7 @@ func TestLatestIsWhatHappens(t *testing.T) {
 			r := newReality(t)
 			r.nodes(16)
 			plant(r, rand.New(rand.NewPCG(seed, 1)), 200)
-			f, from := r.forecast(Options{}), r.now
-			if len(f.Requests) < 100 {
-				t.Fatalf("%d requests wait: too few to show anything", len(f.Requests))
-			}
-			r.startsAsForecast(f, from)
+			r.holds(100)
 		})
 	}
 }
@@ -167,32 +163,7 @@ func TestLatestOfManyKinds(t *testing.T) {
 			r.submit(gpuJob(fmt.Sprint("j", i), []int{20, 50}[rng.IntN(2)], 1+rng.IntN(2), []int{1, 2, 4, 8}[rng.IntN(4)], time.Duration(600+rng.IntN(7200))*time.Second))
 			r.until(r.now.Add(time.Duration(rng.IntN(60)) * time.Second))
 		}
-		f, from := r.forecast(Options{}), r.now
-		if len(f.Requests) < 30 {
-			t.Fatalf("%d requests wait: too few to show anything", len(f.Requests))
-		}
-		r.startsAsForecast(f, from)
-	}
-}
-
-// startsAsForecast runs on, and reports what starts at another time than the latest of a forecast.
-func (r *reality) startsAsForecast(f *structs.Forecast, from time.Time) {
-	r.t.Helper()
-	r.until(last(f).Add(time.Minute))
-	wrong := 0
-	for _, q := range f.Requests {
-		first, all, waits := r.differs(q, from)
-		if waits > 0 || q.Latest.All == 0 {
-			r.t.Errorf("%s/%s: %d of %d have not started; %s", q.Namespace, q.JobID, waits, q.Missing, q.Latest.Unknown)
-			continue
-		}
-		if first.Abs() >= time.Second || all.Abs() >= time.Second {
-			wrong++
-			r.t.Logf("%s/%s: the first of %d started %s after what was forecast, the last %s", q.Namespace, q.JobID, q.Missing, first, all)
-		}
-	}
-	if wrong > 0 {
-		r.t.Errorf("%d of %d started at another time", wrong, len(f.Requests))
+		r.holds(30)
 	}
 }
 
