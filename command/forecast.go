@@ -107,8 +107,8 @@ func forecastOfText(index uint64, made int64, now time.Time) string {
 	return text + ", as of " + ui.Short(now.Sub(time.Unix(0, made))) + " ago"
 }
 
-// showForecast prints when the groups of a job start that wait, as the last forecast has it; nothing if the server has none to answer with. changed is the
-// index with which the job came, or changed.
+// showForecast prints when the groups of a job start that wait, as the last forecast has it; nothing if the server has none to answer with. changed is an
+// index from which on a forecast has what waits of it.
 func showForecast(ctx context.Context, e *env, job structs.NamespacedID, changed uint64) {
 	answer, _, err := e.client.Forecast(ctx, job.ID, 0, &api.Query{Namespace: job.Namespace})
 	if err != nil { // what was requested has been answered

@@ -41,3 +41,17 @@ func TestNewerThanTheForecast(t *testing.T) {
 		wants(t, out.String(), "forecast of index 7, as of 12s ago", "api                  not part of it yet", "What is not part of it yet is of a forecast that is there "+in+".\n")
 	}
 }
+
+// TestWaitsSince: what waits of a job came to wait with its evaluations, where the job itself came before.
+func TestWaitsSince(t *testing.T) {
+	r := &jobReport{Job: &structs.Job{JobModifyIndex: 5}, Evaluations: []*structs.Evaluation{
+		{Status: structs.EvalStatusComplete, CreateIndex: 9}, {Status: structs.EvalStatusBlocked, CreateIndex: 8}, {Status: structs.EvalStatusPending, CreateIndex: 4},
+	}}
+	if since := waitsSince(r); since != 8 {
+		t.Errorf("since index %d", since)
+	}
+	r.Job.JobModifyIndex = 10
+	if since := waitsSince(r); since != 10 {
+		t.Errorf("since index %d", since)
+	}
+}

@@ -197,7 +197,7 @@ func showJob(ctx context.Context, e *env, r *jobReport, o jobStatusOptions) {
 	}
 	showUnplaced(&e.printer, r)
 	if waits(r) {
-		showForecast(ctx, e, j.NamespacedID(), j.JobModifyIndex)
+		showForecast(ctx, e, j.NamespacedID(), waitsSince(r))
 	}
 	if text := e.preemptedText(ctx, preemptedFor(r.Allocations), j.Namespace); text != "" {
 		e.printf("\n%s\nIts allocations took the place of %s\n", e.style.Bold("Preemptions"), text)
@@ -221,6 +221,17 @@ func waits(r *jobReport) bool {
 		}
 	}
 	return false
+}
+
+// waitsSince returns an index from which on a forecast has what waits of a job: it may wait since long after the job came, or changed.
+func waitsSince(r *jobReport) uint64 {
+	index := r.Job.JobModifyIndex
+	for _, e := range r.Evaluations {
+		if e.Status == structs.EvalStatusBlocked || e.Status == structs.EvalStatusPending {
+			index = max(index, e.CreateIndex)
+		}
+	}
+	return index
 }
 
 // showSummary counts the instances of each group, each once. One that is suspended is

@@ -59,7 +59,7 @@ func (s *Service) next() (list []structs.ForecastRenewal) {
 		r.Index, groups = s.began.index, s.began.groups
 		list = append(list, r)
 		work, _ := s.cost.of(groups)
-		begins = later(s.began.at.Add(s.share(work)), time.Unix(0, r.End).Add(leastRest))
+		begins = later(s.began.at.Add(s.share(work)), later(now, time.Unix(0, r.End)).Add(leastRest)) // it may be late
 		latest = s.began.at.Add(max(s.share(maxTime), s.atMost()+leastRest))
 	}
 	return append(list, s.renewal(begins, latest, groups))

@@ -80,3 +80,17 @@ func TestNext(t *testing.T) {
 		}
 	})
 }
+
+// TestNextAfterALateOne: while one takes longer than was expected, the one after it does not begin before it is there.
+func TestNextAfterALateOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{})
+		now := time.Now()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.cost, s.began = cost{work: 10 * time.Second, groups: 1}, start{index: 1, at: now.Add(-300 * time.Second), groups: 1}
+		if list := s.next(); len(list) != 2 || list[1].Begin <= now.UnixNano() {
+			t.Errorf("%+v come next, now it is %d", list, now.UnixNano())
+		}
+	})
+}

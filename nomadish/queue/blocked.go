@@ -462,6 +462,7 @@ func (b *blocked) idle(job structs.NamespacedID) {
 		if w.timer == nil || w.failures == 0 { // else it backs off
 			b.back(w)
 		}
+		b.explainAfter(w)
 	}
 }
 

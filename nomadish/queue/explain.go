@@ -68,6 +68,14 @@ func (of *entries) remove(w *entry) {
 	}
 }
 
+// explainAfter has a request explained that states nothing, and that could not be while its job was being decided.
+func (b *blocked) explainAfter(w *entry) {
+	if unstated := w.group.unstated; unstated != nil && !w.apart && w.unstated() {
+		unstated.put(w)
+		b.explainNext(w.group)
+	}
+}
+
 // explainNext has it counted why the first of a group waits that states nothing of that, unless the group must be tried. The others follow one by one, once
 // that is known: it holds for most of them, too.
 func (b *blocked) explainNext(g *group) {
@@ -89,8 +97,8 @@ func (b *blocked) firstAged(decided func(job structs.NamespacedID) bool) *entry 
 		}
 		b.aged.remove(w)
 		w.explainAt = time.Time{}
-		if w.unstated() && !w.apart && !w.group.open {
-			b.setApart(w) // until its job is decided
+		if unstated := w.group.unstated; unstated != nil && !w.group.open {
+			unstated.remove(w) // until its job is decided; when room comes free, it still goes before others
 		}
 		b.explainNext(w.group)
 	}

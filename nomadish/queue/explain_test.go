@@ -93,3 +93,47 @@ func TestExplainedElsewhere(t *testing.T) {
 		b.lease("")
 	})
 }
+
+// TestUnstatedIsNotPassed: what states nothing, and of whose job something is being decided whose plan has been judged already, goes before others when room
+// comes free, as what states why it waits does. It is explained once nothing of its job is being decided.
+func TestUnstatedIsNotPassed(t *testing.T) {
+	run(t, func(b *bed) {
+		b.unstated(3)
+		for _, id := range []string{"of-a", "of-c"} {
+			b.put(with(b.store.Snapshot().Eval(nil, id), structs.EvalStatusComplete)) // of-b alone is left
+		}
+		b.jobOfPriority("low", structs.JobTypeService, 10)
+		b.uses("s", "1", "", 100)
+		b.put(eval("new", "b", 50))
+		token := b.next("new")
+		b.Judged("new", true, nil, nil)
+		b.lease("")
+		b.end("1")
+		b.put(blockedEval("low", "low", 1))
+		b.lease("") // who decides on its job counts for it
+		b.put(with(b.store.Snapshot().Eval(nil, "new"), structs.EvalStatusCancelled))
+		if err := b.Ack("new", token); err != nil {
+			b.Fatal(err)
+		}
+		b.tried("of-b")
+		b.tried("low")
+		b.explained(b.explains("of-b"))
+		b.lease("")
+	})
+}
+
+// TestUnstatedAfterADecision: what states nothing, as of its job something was being decided when that was to be counted, is explained after that.
+func TestUnstatedAfterADecision(t *testing.T) {
+	run(t, func(b *bed) {
+		b.unstated(2)
+		b.put(eval("new", "b", 50))
+		token := b.next("new")
+		b.lease("")
+		b.put(with(b.store.Snapshot().Eval(nil, "new"), structs.EvalStatusCancelled))
+		if err := b.Ack("new", token); err != nil {
+			b.Fatal(err)
+		}
+		b.explained(b.explains("of-b"))
+		b.lease("")
+	})
+}

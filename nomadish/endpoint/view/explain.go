@@ -74,7 +74,7 @@ func (e *Endpoint) jobExplain(ctx context.Context, args *structs.JobExplainReque
 	if reply.Explanation, err = scheduler.Explain(snap.World(), *in); err != nil {
 		return nil, structs.Errorf(structs.CodeInternal, "explain job %q: %w", job.ID, err)
 	}
-	e.addForecast(reply.Explanation, job)
+	e.addForecast(reply.Explanation, snap, job)
 	return reply, nil
 }
 

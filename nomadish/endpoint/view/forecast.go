@@ -198,7 +198,7 @@ func inQueue(f *structs.Forecast, l *queueview.Line) *structs.QueueForecast {
 }
 
 // addForecast has an explanation state when the groups that wait start, in place of what follows from what runs now alone.
-func (e *Endpoint) addForecast(x *structs.JobExplanation, job *structs.Job) {
+func (e *Endpoint) addForecast(x *structs.JobExplanation, snap *state.Snapshot, job *structs.Job) {
 	f, why := e.Forecasts.Last()
 	for _, g := range x.Groups {
 		if g.Missing == 0 {
@@ -209,9 +209,17 @@ func (e *Endpoint) addForecast(x *structs.JobExplanation, job *structs.Job) {
 		case r != nil:
 			g.Forecast, g.Expected = &structs.GroupForecast{Index: f.Index, Time: f.Time, RequestForecast: *r}, nil
 		case f != nil:
-			g.NoForecast = f.NotYet(job.JobModifyIndex, e.Now())
+			g.NoForecast = f.NotYet(waitsSince(snap, job, g.Group), e.Now())
 		default:
 			g.NoForecast = why
 		}
 	}
+}
+
+// waitsSince returns an index from which on a forecast has a group that waits: it may wait since long after its job came, or changed.
+func waitsSince(snap *state.Snapshot, job *structs.Job, group string) uint64 {
+	if request := snap.Requests().Get(nil, job.Namespace, job.ID, group); request != nil {
+		return max(job.JobModifyIndex, request.ModifyIndex)
+	}
+	return job.JobModifyIndex
 }

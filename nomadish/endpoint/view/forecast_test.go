@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/endpoint/endpointtest"
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -108,5 +109,25 @@ func TestForecastInQueue(t *testing.T) {
 	f := &structs.Forecast{Index: 7, Time: 3, Requests: []*structs.RequestForecast{r}}
 	if got := inQueue(f, line); got == nil || *got != (structs.QueueForecast{Index: 7, Time: 3, Latest: 5, Unknown: "no time"}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestForecastOfWhatWaitsAnew: what came to wait since a forecast began is not part of it, however long ago its job came.
+func TestForecastOfWhatWaitsAnew(t *testing.T) {
+	s := newSite(t, endpointtest.Node("n1"))
+	s.Put(&structs.JobRegisterEntry{Job: endpointtest.Job("web", 1500)})
+	ran := s.Index()
+	s.Put(&structs.JobRegisterEntry{Job: endpointtest.Job("other", 1500)})
+	at := func(d time.Duration) int64 { return time.Now().Add(d).UnixNano() }
+	s.Requests("default", "web", 2)
+	s.Forecasts = &stated{list: []*structs.Forecast{{Index: ran, Next: []structs.ForecastRenewal{
+		{Index: ran + 1, End: at(time.Minute)}, {End: at(time.Hour), Latest: at(time.Hour)},
+	}}}}
+	reply, err := s.jobExplain(t.Context(), &structs.JobExplainRequest{ID: "web", NoRemedies: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := reply.Explanation.Group("g").NoForecast; !strings.HasSuffix(why, "; one that it is part of is there in about 60 min") {
+		t.Errorf("%q", why)
 	}
 }
