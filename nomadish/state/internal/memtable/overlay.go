@@ -26,6 +26,7 @@ type Overlay struct {
 	tables map[string]*memdb.TableSchema
 	layers map[layerKey]*layer
 	tok    *persist.Token
+	most   int // writes that stay unsorted, see mostUnsorted
 }
 
 type layerKey struct{ table, index string }
@@ -35,9 +36,14 @@ type layer struct {
 	// known are the rows by whole keys of a unique index, as they are now, that were read or written: the tables below are slow to be read.
 	known map[string]layered
 	// order is what was written, in the order of keys, but for unsorted, what was written since it was last walked: most indexes are never.
+	// Of writes of the same key only the last stay, once there are room more of them.
 	order    persist.Tree[indexkey.Text, layered]
 	unsorted []written
+	room     int
 }
+
+// mostUnsorted is how many writes of an index stay at least before those are dropped that others have replaced.
+const mostUnsorted = 1 << 14
 
 // layered is a row, or that there is none any more.
 type layered struct {
@@ -53,7 +59,7 @@ type written struct {
 
 // NewOverlay returns an overlay on a transaction that reads only, of tables with a schema.
 func NewOverlay(under *memdb.Txn, schema *memdb.DBSchema) *Overlay {
-	return &Overlay{under: under, tables: schema.Tables, layers: map[layerKey]*layer{}, tok: persist.NewToken()}
+	return &Overlay{under: under, tables: schema.Tables, layers: map[layerKey]*layer{}, tok: persist.NewToken(), most: mostUnsorted}
 }
 
 // FirstWatch implements Reader; the channel is nil.
@@ -138,7 +144,7 @@ func (o *Overlay) sorted(l *layer) *persist.Tree[indexkey.Text, layered] {
 		persist.Put(o.tok, &l.order, key, w.layered)
 	}
 	clear(l.unsorted) // rows need not stay
-	l.unsorted = l.unsorted[:0]
+	l.unsorted, l.room = l.unsorted[:0], 0
 	return &l.order
 }
 
@@ -363,9 +369,33 @@ func (o *Overlay) was(table string, id *memdb.IndexSchema, of any) (row any, bel
 // put has an index contain a row by a key, or that there is none.
 func (o *Overlay) put(of layerKey, unique bool, key string, is layered) {
 	l := o.layer(of)
-	l.unsorted = append(l.unsorted, written{key, is})
-	if unique {
-		is.below = is.below || l.known[key].below
-		l.learn(key, is)
+	if len(l.unsorted) >= max(l.room, o.most) {
+		l.compact()
 	}
+	l.unsorted = append(l.unsorted, written{key, is})
+	if !unique {
+		return
+	}
+	is.below = is.below || l.known[key].below
+	if is.row == nil && !is.below {
+		delete(l.known, key)
+		return
+	}
+	l.learn(key, is)
+}
+
+// compact keeps the last of the unsorted writes of each key.
+func (l *layer) compact() {
+	last, kept := make(map[string]int, len(l.unsorted)/2), l.unsorted[:0]
+	for _, w := range l.unsorted {
+		if at, before := last[w.key]; before {
+			w.below = w.below || kept[at].below
+			kept[at] = w
+			continue
+		}
+		last[w.key] = len(kept)
+		kept = append(kept, w)
+	}
+	clear(l.unsorted[len(kept):])
+	l.unsorted, l.room = kept, 2*len(kept)
 }

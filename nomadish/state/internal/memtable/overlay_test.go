@@ -46,6 +46,7 @@ func TestOverlay(t *testing.T) {
 		}
 		base.Commit()
 		over, all := NewOverlay(db.Txn(false), schema), db.Txn(true)
+		over.most = 3
 		for range rapid.IntRange(1, 12).Draw(t, "writes") {
 			r := draw()
 			if rapid.Bool().Draw(t, "insert") {
@@ -54,6 +55,9 @@ func TestOverlay(t *testing.T) {
 				}
 			} else if have, want := over.Delete("rows", r), all.Delete("rows", r); (have == nil) != (want == nil) {
 				t.Fatalf("delete: %v, want %v", have, want)
+			}
+			if rapid.Bool().Draw(t, "more before it is read") {
+				continue
 			}
 			for _, read := range [][]any{
 				{"id"}, {"id", r.id}, {"id_prefix", r.id[:1]}, {"group"}, {"group", "g"}, {"group_prefix", "g"}, {"marked"}, {"marked", r.id, "m"}, {"marked_prefix", r.id, ""},
