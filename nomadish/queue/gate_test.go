@@ -268,15 +268,15 @@ func TestTryAgainInItsPool(t *testing.T) {
 				b.jobInPool(p, p, 50-i)
 				b.put(blockedEval(p, p, 1))
 			}
-			b.jobInPool("asks", pool, 90)
-			b.put(blockedEval("asks", "asks", 1))
-			lease := b.lease("asks")
+			b.jobInPool("higher", pool, 90)
+			b.put(blockedEval("higher", "higher", 1))
+			lease := b.lease("higher")
 			for _, p := range names {
 				b.tried(p)
 			}
 			b.Answered(lease, !failed, failed)
 			if !failed {
-				b.Tried(b.lease("asks"), b.store.LatestIndex(), b.store.Snapshot().Eval(nil, "asks"))
+				b.Tried(b.lease("higher"), b.store.LatestIndex(), b.store.Snapshot().Eval(nil, "higher"))
 			}
 			for _, p := range want {
 				b.tried(p)
