@@ -400,7 +400,7 @@ func TestBrokenOnPurpose(t *testing.T) {
 			s.store.Snapshot().Job(nil, "default", "large").TaskGroups[0].Name = "other"
 		}},
 		{"blocked for nothing", structs.CheckBlocked, "nothing of the job is missing", later, func(s *site) {
-			s.eval("x", "web", structs.EvalStatusBlocked, 0)
+			s.eval("x", "web", structs.EvalStatusBlocked, 1) // what it states is not what the job's requests do
 		}},
 		{"blocked for a stopped job", structs.CheckBlocked, "which is stopped", later, func(s *site) {
 			s.eval("x", "old", structs.EvalStatusBlocked, 1)

@@ -42,15 +42,11 @@ func (c *checker) checkBlocked(j *job) {
 			c.fault(structs.CheckBlocked, "evaluation", e.ID, "it waits for room for job %s, as does evaluation %s", j.id, first.ID)
 		}
 		first = e
-		queued := 0
-		for _, n := range e.QueuedAllocations { // order does not matter: a sum
-			queued += n
-		}
 		switch {
 		case !c.late(max(e.CreateTime, e.ModifyTime), 0):
 		case j.spec.Stop:
 			c.fault(structs.CheckBlocked, "evaluation", e.ID, "it waits for room for job %s, which is stopped", j.id)
-		case !missing && queued == 0 && !j.spec.PerNode():
+		case !missing && !j.spec.PerNode():
 			c.fault(structs.CheckBlocked, "evaluation", e.ID, "it waits for room for job %s, and nothing of the job is missing", j.id)
 		}
 	}

@@ -48,29 +48,15 @@ func Watch(ws *state.WatchSet, snap *state.Snapshot) {
 // nothing before its time.
 func Order(snap *state.Snapshot, now int64) []*Line {
 	config := snap.SchedulerConfig(nil)
-	requests := slices.Collect(snap.Requests().Waiting(nil, structs.AllNamespaces))
-	q := &queue{snap: snap, jobs: make(map[structs.NamespacedID]*waiting, len(requests))}
-	var last structs.NamespacedID
-	var w *waiting
-	for _, request := range requests { // those of a job are together
-		if id := request.Job(); id != last {
-			last, w = id, q.of(id)
-		}
-		if w != nil {
-			w.add(request.Group, request, request.EvalID != "")
-		}
-	}
-	for ev := range snap.OpenEvals(nil, structs.EvalStatusBlocked) {
-		q.blocked(ev)
-	}
+	q := newQueue(snap)
 	for ev := range snap.OpenEvals(nil, structs.EvalStatusPending) {
 		if ev.WaitUntil.IsZero() || ev.WaitUntil.UnixNano() <= now {
 			q.pending(ev)
 		}
 	}
-	out := make([]*Line, 0, len(requests))
+	out := make([]*Line, 0, len(q.jobs))
 	shares := q.shares()
-	for _, w := range q.jobs { // order does not matter: sorted below
+	for _, w := range q.jobs {
 		w.rank(&config, shares)
 		out = w.split(shares.world, out)
 	}
@@ -98,7 +84,10 @@ func compare(a, b *Line) int {
 // queue gathers what waits by job.
 type queue struct {
 	snap *state.Snapshot
-	jobs map[structs.NamespacedID]*waiting
+	jobs []waiting
+	// requested is how many of jobs have requests: the first, by namespace and ID. Where the others are, of which only evaluations state that they wait, is in others.
+	requested int
+	others    map[structs.NamespacedID]int
 }
 
 // waiting is what waits of one job.
@@ -107,45 +96,59 @@ type waiting struct {
 	lines []*Line
 }
 
-// of is a job's; nil if it cannot wait: it is gone, stopped, or launches others.
-func (q *queue) of(id structs.NamespacedID) *waiting {
-	if w, known := q.jobs[id]; known {
-		return w
+// newQueue returns what waits by its requests. All lines are made at once: a queue may have a hundred thousand.
+func newQueue(snap *state.Snapshot) *queue {
+	requests := slices.Collect(snap.Requests().Waiting(nil, structs.AllNamespaces))
+	q := &queue{snap: snap, jobs: make([]waiting, 0, len(requests)), others: map[structs.NamespacedID]int{}}
+	lines, refs := make([]Line, len(requests)), make([]*Line, len(requests))
+	for i := 0; i < len(requests); {
+		job, first := waits(snap, requests[i].Job()), i
+		for of := requests[i].Job(); i < len(requests) && requests[i].Job() == of; i++ { // those of a job are together
+			lines[i].Request, lines[i].Tried, refs[i] = requests[i], requests[i].EvalID != "", &lines[i]
+		}
+		if job != nil {
+			w := waiting{job, refs[first:first:i]}
+			for _, l := range refs[first:i] {
+				if l.Job, l.Group = job, job.LookupTaskGroup(l.Request.Group); l.Group != nil {
+					w.lines = append(w.lines, l)
+				}
+			}
+			q.jobs = append(q.jobs, w)
+		}
 	}
-	job := q.snap.Job(nil, id.Namespace, id.ID)
+	q.requested = len(q.jobs)
+	return q
+}
+
+// waits returns a job; nil if it cannot wait: it is gone, stopped, or launches others.
+func waits(snap *state.Snapshot, id structs.NamespacedID) *structs.Job {
+	job := snap.Job(nil, id.Namespace, id.ID)
 	if job == nil || job.Stop || job.IsPeriodic() || job.IsParameterized() {
 		return nil
 	}
-	w := &waiting{job: job}
-	q.jobs[id] = w
-	return w
+	return job
+}
+
+// of is a job's; nil if it cannot wait.
+func (q *queue) of(id structs.NamespacedID) *waiting {
+	i, found := slices.BinarySearchFunc(q.jobs[:q.requested], id, func(w waiting, id structs.NamespacedID) int {
+		return cmp.Or(strings.Compare(w.job.Namespace, id.Namespace), strings.Compare(w.job.ID, id.ID))
+	})
+	if !found {
+		if i, found = q.others[id]; !found {
+			job := waits(q.snap, id)
+			if job == nil {
+				return nil
+			}
+			i = len(q.jobs)
+			q.others[id], q.jobs = i, append(q.jobs, waiting{job: job})
+		}
+	}
+	return &q.jobs[i]
 }
 
 func (w *waiting) has(group string) bool {
 	return slices.ContainsFunc(w.lines, func(l *Line) bool { return l.Group.Name == group })
-}
-
-func (w *waiting) add(group string, request *structs.PendingRequest, tried bool) {
-	if g := w.job.LookupTaskGroup(group); g != nil && !w.has(group) {
-		w.lines = append(w.lines, &Line{Job: w.job, Group: g, Request: request, Tried: tried})
-	}
-}
-
-// blocked adds what waits by a blocked evaluation, where no request does: it was
-// written by a version that kept none.
-func (q *queue) blocked(ev *structs.Evaluation) {
-	w := q.of(structs.NamespacedID{ID: ev.JobID, Namespace: ev.Namespace})
-	if w == nil {
-		return
-	}
-	if len(w.lines) == len(w.job.TaskGroups) { // as nearly always: the requests state them
-		return
-	}
-	for _, g := range w.job.TaskGroups {
-		if n := ev.QueuedAllocations[g.Name]; n > 0 && ev.FailedTGAllocs[g.Name] != nil && !w.has(g.Name) {
-			w.add(g.Name, q.stand(ev, g.Name, n), true)
-		}
-	}
 }
 
 // pending adds what is missing of a job that is to be looked at.
@@ -165,7 +168,7 @@ func (q *queue) pending(ev *structs.Evaluation) {
 			}
 		}
 		if missing > 0 && !w.has(g.Name) {
-			w.add(g.Name, q.stand(ev, g.Name, missing), false)
+			w.lines = append(w.lines, &Line{Job: w.job, Group: g, Request: q.stand(ev, g.Name, missing)})
 		}
 	}
 }
@@ -208,8 +211,8 @@ type shares struct {
 // shares returns the shares by which the jobs that wait rank.
 func (q *queue) shares() *shares {
 	s := &shares{world: q.snap.World(), namespaces: map[[2]string]int{}}
-	for _, w := range q.jobs { // order does not matter: any will do
-		if w != nil && w.job.Submitter != nil {
+	for _, w := range q.jobs {
+		if w.job.Submitter != nil {
 			s.users = map[[2]string]int{}
 			break
 		}

@@ -111,9 +111,9 @@ func TestOrder(t *testing.T) {
 	s.requests(5, 2, "b", "pair/a", "gpu/g")
 	s.requests(20, 1, "b", "pair/b")
 	// By number: pair 60-5 = 55, old and new 50-0, low 20-1; the earlier submitted first.
-	check(t, "by rank, a job by its best ask", s.order(20), "default: 1 pair/a×2, 1 pair/b×1, 2 old/g×1, 3 new/g×1, 4 low/g×3, gpu: 1 gpu/g×2")
+	check(t, "by rank, a job by its best request", s.order(20), "default: 1 pair/a×2, 1 pair/b×1, 2 old/g×1, 3 new/g×1, 4 low/g×3, gpu: 1 gpu/g×2")
 	s.requests(20, 0, "", "pair/a")
-	check(t, "when its best ask is placed", s.order(20), "default: 1 old/g×1, 2 new/g×1, 3 pair/b×1, 4 low/g×3, gpu: 1 gpu/g×2")
+	check(t, "when its best request is placed", s.order(20), "default: 1 old/g×1, 2 new/g×1, 3 pair/b×1, 4 low/g×3, gpu: 1 gpu/g×2")
 	s.requests(20, 0, "", "pair/b", "old/g", "new/g", "low/g", "gpu/g")
 	check(t, "all placed", s.order(20), "")
 }
@@ -173,18 +173,23 @@ func TestWhatNoPlanHasSpokenOf(t *testing.T) {
 	s.eval(at("e1", "web", structs.EvalStatusPending, 1))
 	check(t, "a new job", s.order(2), "default: 1 web/g×3?, 1 web/h×1?")
 	s.requests(2, 2, "b1", "web/g")
-	check(t, "what an ask says goes before", s.order(2), "default: 1 web/g×2, 1 web/h×1?")
+	check(t, "what a request states goes before", s.order(2), "default: 1 web/g×2, 1 web/h×1?")
 	late := at("e2", "sys", structs.EvalStatusPending, 2)
 	late.WaitUntil = time.Unix(0, epoch+8*cycle)
 	s.eval(late)
 	check(t, "one that is delayed", s.order(7), "default: 1 web/g×2, 1 web/h×1?")
 	check(t, "when it is due", s.order(8), "default: 1 web/g×2, 1 web/h×1?, 2 sys/g×1?")
-	old := at("e3", "sys", structs.EvalStatusBlocked, 2)
-	old.QueuedAllocations, old.FailedTGAllocs = map[string]int{"g": 1}, map[string]*structs.AllocMetric{"g": {}}
-	s.eval(old)
-	check(t, "blocked by a version without asks", s.order(8), "default: 1 web/g×2, 1 web/h×1?, 2 sys/g×1")
 	s.apply(&structs.JobDeregisterEntry{Namespace: "default", JobID: "web", Time: epoch})
-	check(t, "stopped", s.order(8), "default: 1 sys/g×1")
+	check(t, "stopped", s.order(8), "default: 1 sys/g×1?")
+
+	s = newSite(t)
+	names := []string{"x", "x-1", "x0", "y"} // each has a group that a request states, and one of which only the evaluation does
+	for i, name := range names {
+		s.job(name, 50-i, "default", "g:1", "h:1")
+		s.eval(at("of-"+name, name, structs.EvalStatusPending, 1))
+	}
+	s.requests(1, 1, "b1", "y/g", "x0/g", "x/g", "x-1/g")
+	check(t, "each job once", s.order(1), "default: 1 x/g×1, 1 x/h×1?, 2 x-1/g×1, 2 x-1/h×1?, 3 x0/g×1, 3 x0/h×1?, 4 y/g×1, 4 y/h×1?")
 
 	s = newSite(t)
 	j := s.job("done", 50, "default", "g:3")
