@@ -120,10 +120,13 @@ func RenewalText(next []ForecastRenewal, index uint64, now time.Time) string {
 		}
 		return fmt.Sprintf("%d s", max(1, (d+time.Second-1)/time.Second))
 	}
-	if next[i].End > now.UnixNano() {
+	switch at := now.UnixNano(); {
+	case next[i].End > at:
 		return "in about " + in(next[i].End)
+	case next[i].Latest > at:
+		return "in about " + in(next[i].Latest) + " at most"
 	}
-	return "in about " + in(next[i].Latest) + " at most"
+	return "soon: it is late"
 }
 
 // NotYet states of what came with an index that it is not part of the forecast yet, how old that is, and in how long there is one that it is part of.
