@@ -185,7 +185,7 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 		switch {
 		case r.Kind.Entitlement.Any(), r.Due && r.Kind.Project != "":
 			return false, again
-		case may && (!r.Due && !r.Alone || r.Reserved < missing(r.Eval) && left.Reservable(pass.World())): // unless it has all that it misses, or none is left
+		case may && (!r.Due && !r.Alone || r.Reserved < missing(r.Eval) && (r.Early || left.Reservable(pass.World()))): // unless it has all that it misses, or none is left
 			return false, again
 		case may && r.Due:
 			again = now.Add(config.ReserveAgain()).UTC()
