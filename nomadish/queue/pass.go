@@ -166,7 +166,6 @@ func (b *Broker) leaseEntry(w *entry, round int) *Lease {
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
 		share: b.gates.share(w.pool, w.eval.Namespace), userShare: b.gates.userShare(w.pool, w.user),
 	}
-	b.gates.pool(w.pool).gave(b.gates, it)
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.gates.enter(it)
