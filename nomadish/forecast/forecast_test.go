@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -260,6 +261,58 @@ func TestExpected(t *testing.T) {
 	q := f.Of(structs.DefaultNamespace, "waits", "g")
 	if q == nil || q.Expected.All != epoch.Add(30*time.Minute).UnixNano() || q.Latest.All != epoch.Add(80*time.Minute).UnixNano() {
 		t.Fatalf("%+v", q)
+	}
+}
+
+// TestManyAtOnce: a forecast is made, whatever happens at one time: of a job of more instances than a state keeps changes for those who follow it, which are
+// placed together and end together, and of more jobs on which nobody has decided.
+func TestManyAtOnce(t *testing.T) {
+	const many = 5000
+	r := newReality(t)
+	for i := range 10 {
+		r.put(&structs.NodeRegisterEntry{Node: testcluster.Node(fmt.Sprint("node-", i), 1_000_000), Time: r.now.UnixNano()})
+	}
+	job := func(id string, count, mhz int) *structs.Job {
+		j := testcluster.Job(id, structs.JobTypeBatch, count)
+		j.TaskGroups[0].MaxRunDuration, j.TaskGroups[0].Tasks[0].Resources = time.Hour, &structs.Resources{CPU: mhz, MemoryMB: 1}
+		return j
+	}
+	r.submit(job("many", many, 2000))
+	for i := range many {
+		r.submit(job(fmt.Sprintf("job-%04d", i), 1, 2000))
+	}
+	for _, q := range r.forecast(Options{}).Requests {
+		want := epoch
+		if q.JobID != "many" {
+			want = epoch.Add(time.Hour)
+		}
+		if q.Latest.All != want.UnixNano() {
+			t.Fatalf("%s starts %s: %s", q.JobID, time.Unix(0, q.Latest.All).UTC(), q.Latest.Unknown)
+		}
+	}
+}
+
+// TestPacedWhileDeciding: a forecast rests, and ends when its time is spent, while it decides on many jobs that came together, too.
+func TestPacedWhileDeciding(t *testing.T) {
+	const many, steps = 200, 10
+	r := newReality(t)
+	r.nodes(1)
+	for i := range many {
+		r.submit(gpuJob(fmt.Sprint("j", i), 50, 1, 8, time.Hour))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	paced := 0
+	f, err := Run(ctx, r.log.Store, Options{Now: r.now, Entries: many / 2, Pace: func(context.Context) {
+		if paced++; paced == steps {
+			cancel()
+		}
+	}})
+	if err != nil || paced != steps {
+		t.Fatalf("its time was spent after %d steps, and it ended after %d: %v", steps, paced, err)
+	}
+	if why := f.Requests[many-1].Latest.Unknown; !strings.HasPrefix(why, RanOutOfTime) {
+		t.Errorf("it went on with what came together: %s", why)
 	}
 }
 

@@ -88,6 +88,7 @@ func NewFuture(base *state.Store, o FutureOptions) *Future {
 	f.leader = newLeader(f.fork.Store, f.fork.apply, o.Now, ids(o.IDs), worker.PassOptions{
 		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: typicals,
 	}, queue.Options{})
+	f.drop = f.fork.Drop
 	f.clients = newClients(f.leader, lasting, see)
 	return f
 }
