@@ -206,6 +206,14 @@ func TestLimits(t *testing.T) {
 	f("12000 nodes are added: at most 10000 are allowed", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 6000, Like: "node-0"}}, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 6000, Like: "node-0"}})
 	f("add nodes: count 0: must be 1 to 10000", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Like: "node-0"}})
 	f("add nodes: one of Like and Node states", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1}})
+	large := testcluster.Node("large", 1000)
+	for i := range 50 {
+		large.Attributes[fmt.Sprint("attribute-", i)] = strings.Repeat("x", structs.MaxNodeValue)
+	}
+	more := func() *structs.WhatIfChange {
+		return &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1000, Node: large.Copy()}}
+	}
+	f("in all: at most 268435456 are allowed", 0, more(), more())
 	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{Lose: "nowhere"})
 	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{Drain: &structs.WhatIfDrain{Node: "nowhere"}})
 	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Like: "nowhere"}})
