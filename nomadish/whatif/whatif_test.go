@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -269,6 +270,22 @@ func TestEndedEarly(t *testing.T) {
 	if few == 0 {
 		t.Error("no start was unknown")
 	}
+}
+
+// TestOutOfTime: a change that is being made when the time is over, or as many entries have been applied as may be, is not made, and not refused.
+func TestOutOfTime(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	add := &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 100, Like: "node-0"}}
+	f := func(ctx context.Context, entries int, want string) {
+		t.Helper()
+		w, err := Run(ctx, site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{add}}, Options{Now: now, Entries: entries})
+		if err != nil || !w.Changes[0].NotMade || !strings.HasPrefix(w.After.Ended, want) {
+			t.Errorf("%v; %+v", err, w)
+		}
+	}
+	f(ended, 0, "it ran out of time at")
+	f(t.Context(), 50, "it ends after 50 log entries")
 }
 
 // TestVerdicts: what is stated of a group follows from what both futures have seen of it before they ended.
