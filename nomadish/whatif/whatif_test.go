@@ -102,21 +102,28 @@ func TestSameBytes(t *testing.T) {
 	l := site(t)
 	restored := testcluster.New(1, state.Options{})
 	restored.Restore(t, bytes.NewReader(l.Snapshot(t)))
-	var want []byte
-	for _, store := range []*state.Store{l.Store, l.Store, site(t).Store, restored.Store} {
-		w, err := Run(t.Context(), store, &structs.WhatIfRequest{Changes: everything(), Seed: 7}, Options{Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := json.Marshal(w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want == nil {
-			want = got
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("another answer:\n%.2000s\nnot\n%.2000s", got, want)
+	several := func() []*structs.WhatIfChange { // whoever owns lacks several things
+		cells := []*structs.CellQuota{{Level: structs.LevelNode, Count: 1}, {Level: structs.LevelGPU, Count: 2}}
+		return []*structs.WhatIfChange{{VirtualCluster: &structs.VirtualCluster{Name: "red", Cells: cells}}, {Lose: "node-0"}, {Lose: "node-1", After: time.Minute}}
+	}
+	for _, changes := range []func() []*structs.WhatIfChange{everything, several} {
+		var want []byte
+		for i := range 16 {
+			store := []*state.Store{l.Store, site(t).Store, restored.Store}[i%3]
+			w, err := Run(t.Context(), store, &structs.WhatIfRequest{Changes: changes(), Seed: 7, Horizon: 30 * time.Hour}, Options{Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = got
+			}
+			if !bytes.Equal(got, want) {
+				t.Fatalf("another answer:\n%.2000s\nnot\n%.2000s", got, want)
+			}
 		}
 	}
 }
