@@ -95,12 +95,12 @@ func TestChangedJob(t *testing.T) {
 func TestHolds(t *testing.T) {
 	r := newReality(t)
 	r.nodes(1)
-	r.submit(gpuJob("endless", 50, 1, 8, 0))
+	r.submit(gpuJob("endless", 50, 5, 1, 0))
 	r.until(r.now.Add(time.Minute))
 	r.submit(gpuJob("waits", 50, 1, 8, time.Hour))
 	r.until(r.now.Add(time.Minute))
 	f := r.forecast(Options{})
-	want := "not within 168h0m0s; endless.g[0] may hold their room: no max_run_duration and no finished run of their job or user"
+	want := "not within 168h0m0s; endless.g[0], endless.g[1], endless.g[2] and 2 more may hold their room: no max_run_duration and no finished run of their job or user"
 	if len(f.Requests) != 1 || f.Requests[0].Latest.All != 0 || f.Requests[0].Latest.Unknown != want {
 		t.Fatalf("%+v", f.Requests[0])
 	}
