@@ -347,5 +347,8 @@ func TestBounds(t *testing.T) {
 		if q := got.Requests[len(got.Requests)-1].Latest; q.All != 0 || len(q.Unknown) < len(what) || q.Unknown[:len(what)] != what {
 			t.Errorf("%s: %+v", what, q)
 		}
+		if next := got.Requests[1].Latest.All; next != 0 { // the first one alone starts within the horizon
+			t.Errorf("%s: the second one starts %s", what, time.Unix(0, next).UTC())
+		}
 	}
 }
