@@ -37,6 +37,9 @@ type leader struct {
 	store *state.Store
 	apply func(t structs.LogType, payload any) (uint64, error)
 	newID func() string
+	// drop, not nil, is called with an index up to which all parts have read what has changed; pace, not nil, before each evaluation: it may wait.
+	drop func(index uint64)
+	pace func(ctx context.Context)
 
 	broker *queue.Broker
 	evals  *queue.Steps
@@ -63,7 +66,7 @@ type offer struct {
 // newLeader returns the parts of a leader. apply commits entries, which the store has when it returns. The passes and the queue are as their options
 // state, of which those that all parts have in common are set here: the typicals are what the scheduler keeps room for.
 func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now time.Time, newID func() string, passes worker.PassOptions, like queue.Options) *leader {
-	l := &leader{timeline: timeline{now: now}, store: store, apply: apply, newID: newID, again: true}
+	l := &leader{timeline: timeline{now: now}, store: store, apply: apply, newID: newID, pace: passes.Pace, again: true}
 	silent := hclog.NewNullLogger()
 	like.NewID, like.Clock, like.Logger, like.Unread = newID, l, silent, passes.Unread
 	l.broker = queue.New(like, l, l.store.LatestIndex)
@@ -110,6 +113,9 @@ func (l *leader) settle(ctx context.Context, look func(ctx context.Context) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if l.drop != nil {
+			l.drop(before)
+		}
 		if !moved && l.store.LatestIndex() == before {
 			l.setAlarms(edge)
 			return nil
@@ -148,16 +154,20 @@ func (l *leader) follow() (moved bool) {
 
 // work has the worker decide all evaluations that may be taken.
 func (l *leader) work(ctx context.Context) (moved bool) {
-	for {
+	for ctx.Err() == nil {
 		got, err := l.evals.Take(jobTypes)
 		if err != nil || got.Eval == nil {
-			return moved
+			break
+		}
+		if l.pace != nil {
+			l.pace(ctx)
 		}
 		moved = true
 		l.decide(ctx, l.worker.Begin(got))
 		l.judge(ctx)
 		l.follow()
 	}
+	return moved
 }
 
 // decide makes the next plan of an evaluation and submits it.
