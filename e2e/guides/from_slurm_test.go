@@ -250,6 +250,13 @@ func (g *guide) runsScripts() {
 	harness.CheckOutput(t, a, 0, "job scale fails 1")
 	ran(3, 3)
 
+	// A signal reaches what the script has started, too.
+	harness.CheckOutput(t, a, 0, "job run -detach "+slurmJob(a, "signals", 1, 50, "trap 'echo trapped' USR1; sleep 3600 & echo ready; wait; wait; echo ended"))
+	signals := a.WaitRunning("signals", 1, 20*time.Second)[0].ID
+	harness.WaitOutput(t, a, "alloc logs "+signals, "ready\n")
+	harness.CheckOutput(t, a, 0, "alloc signal -s SIGUSR1 "+signals)
+	harness.WaitOutput(t, a, "alloc logs "+signals, "trapped\nended\n")
+
 	// One is ended for good, and one is submitted that does not start until it is scaled.
 	harness.CheckOutput(t, a, 0, "job run -detach "+slurmJob(a, "many-1", 2, 50, "exec sleep 3600"))
 	many := a.WaitRunning("many-1", 2, 20*time.Second)
