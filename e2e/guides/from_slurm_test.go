@@ -251,11 +251,12 @@ func (g *guide) runsScripts() {
 	ran(3, 3)
 
 	// A signal reaches what the script has started, too.
-	harness.CheckOutput(t, a, 0, "job run -detach "+slurmJob(a, "signals", 1, 50, "trap 'echo trapped' USR1; sleep 3600 & echo ready; wait; wait; echo ended"))
+	const started = `sh -c 'trap "echo started got it; exit" USR1; echo ready; while :; do sleep 0.1; done' & wait; wait`
+	harness.CheckOutput(t, a, 0, "job run -detach "+slurmJob(a, "signals", 1, 50, "trap 'echo script got it' USR1; "+started))
 	signals := a.WaitRunning("signals", 1, 20*time.Second)[0].ID
 	harness.WaitOutput(t, a, "alloc logs "+signals, "ready\n")
 	harness.CheckOutput(t, a, 0, "alloc signal -s SIGUSR1 "+signals)
-	harness.WaitOutput(t, a, "alloc logs "+signals, "trapped\nended\n")
+	harness.WaitOutput(t, a, "alloc logs "+signals, "started got it\n", "script got it\n")
 
 	// One is ended for good, and one is submitted that does not start until it is scaled.
 	harness.CheckOutput(t, a, 0, "job run -detach "+slurmJob(a, "many-1", 2, 50, "exec sleep 3600"))
