@@ -54,7 +54,11 @@ type leader struct {
 	passing int  // decisions of the pass whose plans are on their way
 	offers  []*offer
 
-	gated, parked, drained, flowed, edge, soon alarm
+	gated, parked, drained, flowed, edged, soon alarm
+
+	// edgeOf is the index of the state of which nextEdge is when the calendar is to move time on.
+	edgeOf   uint64
+	nextEdge time.Time
 }
 
 // offer is a plan that was submitted, with what to do with the answer.
@@ -103,7 +107,7 @@ func (l *leader) settle(ctx context.Context, look func(ctx context.Context) erro
 		}
 		l.drains.Step(ctx)
 		l.flows.Step(ctx)
-		edge := l.edges.Step(ctx, nil)
+		edge := l.edge(ctx)
 		if _, err := l.evals.Chores(ctx); err != nil {
 			return err
 		}
@@ -125,6 +129,15 @@ func (l *leader) settle(ctx context.Context, look func(ctx context.Context) erro
 	return nil
 }
 
+// edge moves time on if an edge of the calendar has come, and returns in how long the next one is; 0: there is none. It is looked for when something has
+// changed: it would be most of what is done while nothing happens.
+func (l *leader) edge(ctx context.Context) time.Duration {
+	if index := l.store.LatestIndex(); index != l.edgeOf || !l.now.Before(l.nextEdge) {
+		l.edgeOf, l.nextEdge = index, l.now.Add(l.edges.Step(ctx, nil))
+	}
+	return l.nextEdge.Sub(l.now)
+}
+
 // setAlarms has the time stop where a part wants to be called though nothing has happened.
 func (l *leader) setAlarms(edge time.Duration) {
 	set := func(a *alarm, wait time.Duration, wanted bool) {
@@ -140,7 +153,7 @@ func (l *leader) setAlarms(edge time.Duration) {
 	set(&l.drained, wait, wanted)
 	wait, wanted = l.flows.Again()
 	set(&l.flowed, wait, wanted)
-	set(&l.edge, edge, edge > 0)
+	set(&l.edged, edge, edge > 0)
 	set(&l.soon, tick, l.again)
 }
 

@@ -71,6 +71,8 @@ type Pass struct {
 	counted explanation
 	// dues are when evaluations are to be looked at that were not written, with Unread.
 	dues map[string]time.Time
+	// nothing is of which state (its index) evaluations were tried last that could not reserve room, with Unread: on that state they cannot later, either.
+	nothing map[string]uint64
 }
 
 // NewPass makes a pass; Run runs it.
@@ -96,7 +98,7 @@ func NewPass(opts PassOptions, requests queue.Requests, raises queue.Raises, pla
 	opts.Clock = clock.Or(opts.Clock)
 	return &Pass{
 		opts: opts, queue: requests, raises: raises, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock},
-		prepared: scheduler.NewPrepared(), dues: map[string]time.Time{},
+		prepared: scheduler.NewPrepared(), dues: map[string]time.Time{}, nothing: map[string]uint64{},
 	}
 }
 
@@ -185,6 +187,10 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 		switch {
 		case r.Kind.Entitlement.Any(), r.Due && r.Kind.Project != "":
 			return false, again
+		case may && r.Due && p.nothing[r.Eval.ID] == snap.Index():
+			again = now.Add(config.ReserveAgain()).UTC()
+			p.dues[r.Eval.ID] = again
+			return true, again
 		case may && (!r.Due && !r.Alone || r.Reserved < missing(r.Eval) && (r.Early || left.Reservable(pass.World()))): // unless it has all that it misses, or none is left
 			return false, again
 		case may && r.Due:
@@ -224,7 +230,7 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 	if left != nil {
 		lease.ExplainAt = p.explainAt(lease, brief)
 	}
-	if left != nil && p.idle(plan, lease.Eval, left) {
+	if left != nil && p.idle(plan, lease.Eval, left, snap.Index()) {
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
 	}
@@ -298,8 +304,8 @@ func leftOf(p *structs.Plan) *structs.Evaluation {
 	return nil
 }
 
-// idle reports whether a plan changes nothing that is stored, or that is to be stored.
-func (p *Pass) idle(plan *structs.Plan, was, left *structs.Evaluation) bool {
+// idle reports whether a plan, of the state of an index, changes nothing that is stored, or that is to be stored.
+func (p *Pass) idle(plan *structs.Plan, was, left *structs.Evaluation, index uint64) bool {
 	if len(plan.Place)+len(plan.Stop)+len(plan.Update)+len(plan.Reserve)+len(plan.Unreserve)+len(plan.Requests) > 0 || len(plan.Evals) > 1 {
 		return false
 	}
@@ -312,6 +318,7 @@ func (p *Pass) idle(plan *structs.Plan, was, left *structs.Evaluation) bool {
 			left.WaitUntil = due
 		}
 		p.dues[was.ID] = left.WaitUntil
+		p.nothing[was.ID] = index
 		return maps.Equal(left.QueuedAllocations, was.QueuedAllocations)
 	}
 	if !stays(was.WaitUntil, left) {
