@@ -183,7 +183,7 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 	left := scheduler.NewRoom() // the pass ends when it has freed anything
 	return func(r queue.Untried) (none bool, again time.Time) {
 		now, reserves := p.opts.Clock.Now(), time.Unix(0, r.Eval.CreateTime).Add(after)
-		may := ever && !now.Before(p.opts.ReserveFrom) && !now.Before(reserves) // reserve room
+		may := p.mayReserve(config, r.Eval)
 		switch {
 		case r.Kind.Entitlement.Any(), r.Due && r.Kind.Project != "":
 			return false, again
@@ -204,6 +204,13 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 		}
 		return none, again
 	}
+}
+
+// mayReserve reports whether an evaluation may reserve room now.
+func (p *Pass) mayReserve(config structs.SchedulerConfiguration, e *structs.Evaluation) bool {
+	after, ever := config.ReserveAfter()
+	now := p.opts.Clock.Now()
+	return ever && !now.Before(p.opts.ReserveFrom) && !now.Before(time.Unix(0, e.CreateTime).Add(after))
 }
 
 // missing is how many instances an evaluation waits for.
@@ -230,7 +237,10 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 	if left != nil {
 		lease.ExplainAt = p.explainAt(lease, brief)
 	}
-	if left != nil && p.idle(plan, lease.Eval, left, snap.Index()) {
+	if left != nil && p.idle(plan, lease.Eval, left) {
+		if p.opts.Unread && !lease.EntitledOnly && p.mayReserve(snap.SchedulerConfig(nil), left) {
+			p.nothing[left.ID] = snap.Index()
+		}
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
 	}
@@ -304,8 +314,8 @@ func leftOf(p *structs.Plan) *structs.Evaluation {
 	return nil
 }
 
-// idle reports whether a plan, of the state of an index, changes nothing that is stored, or that is to be stored.
-func (p *Pass) idle(plan *structs.Plan, was, left *structs.Evaluation, index uint64) bool {
+// idle reports whether a plan changes nothing that is stored, or that is to be stored.
+func (p *Pass) idle(plan *structs.Plan, was, left *structs.Evaluation) bool {
 	if len(plan.Place)+len(plan.Stop)+len(plan.Update)+len(plan.Reserve)+len(plan.Unreserve)+len(plan.Requests) > 0 || len(plan.Evals) > 1 {
 		return false
 	}
@@ -318,7 +328,6 @@ func (p *Pass) idle(plan *structs.Plan, was, left *structs.Evaluation, index uin
 			left.WaitUntil = due
 		}
 		p.dues[was.ID] = left.WaitUntil
-		p.nothing[was.ID] = index
 		return maps.Equal(left.QueuedAllocations, was.QueuedAllocations)
 	}
 	if !stays(was.WaitUntil, left) {
