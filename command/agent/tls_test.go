@@ -133,6 +133,30 @@ func TestUnknownOverHTTPS(t *testing.T) {
 	}
 }
 
+// TestCheckConfigTLS: a configuration whose certificates an agent refuses at its start is not valid, for the same reason.
+func TestCheckConfigTLS(t *testing.T) {
+	files := newCertFiles(t)
+	files.issue("server")
+	files.issue("client")
+	files.issueAs("old", certs.Request{Role: "server", Region: "global", Days: 1, Now: time.Now().Add(-3 * certs.Day)})
+	files.issueAs("soon", certs.Request{Role: "server", Region: "global", Days: 3, Now: time.Now()})
+	config := filepath.Join(files.dir, "agent.hcl")
+	check := func(cert, warns, refused string) {
+		t.Helper()
+		files.write("agent.hcl", []byte("data_dir = \"/var/lib/nomadish\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n"+
+			files.block(cert, "http = true\nrpc = true\nverify_server_hostname = true")))
+		warnings, err := CheckConfig(config)
+		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) || !strings.Contains(warnings.Error(), warns) {
+			t.Errorf("%s: %v, warnings %v; want an error with %q and a warning with %q", cert, err, warnings, refused, warns)
+		}
+	}
+	check("server", "", "")
+	check("soon", "expires on", "")
+	check("old", "", "expired on")
+	check("client", "", "names [client.global.nomad")
+	check("none", "", "none.pem: no such file")
+}
+
 // HTTPS asks callers for certificates if it shall. SIGHUP takes new certificates, and
 // refuses broken ones.
 func TestHTTPS(t *testing.T) {
