@@ -443,8 +443,9 @@ func TestPoolOutlivesTheFirstCaller(t *testing.T) {
 	opened := <-opening
 	waiting(2)
 	hangUp()
-	<-first
-	<-second
+	if a, b := <-first, <-second; !errors.Is(a, context.Canceled) || !errors.Is(b, context.Canceled) {
+		t.Errorf("who gave up got %v and %v", a, b)
+	}
 	<-opened.Done()
 	if len(p.sessions) > 0 {
 		t.Error("nobody waits, and a session is still being opened")
