@@ -184,7 +184,7 @@ func TestEarlyEnds(t *testing.T) {
 		r.until(last(f).Add(time.Hour))
 		late, count := 0, map[string]int{}
 		for _, q := range f.Requests {
-			_, by, waits := r.differs(q, from)
+			_, by, waits := r.differs(q, goBefore(f, q), from)
 			if waits > 0 {
 				t.Errorf("%s/%s: %d of %d have not started", q.Namespace, q.JobID, waits, q.Missing)
 				continue

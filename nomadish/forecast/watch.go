@@ -15,21 +15,23 @@ import (
 // maxWaitsFor bounds the ends that are listed of what a group waits for.
 const maxWaitsFor = 8
 
-// group is a group of which instances wait.
+// group is a group of which instances wait, or a part of it as it stands in the queue.
 type group struct {
 	job     structs.NamespacedID
 	name    string
 	pool    string
 	missing int
+	// entitled: it is of those that are entitled alone.
+	entitled bool
 	// recounted: missing are all that a changed job lacks, those that replace what runs of it included.
 	recounted bool
 }
 
-// waiting returns the groups that wait at a time, by namespace, job and name.
+// waiting returns the groups that wait at a time, by namespace, job and name; of one of which a part is entitled this first.
 func waiting(snap *state.Snapshot, now int64) []group {
 	var list []group
 	for _, line := range queueview.Order(snap, now) {
-		list = append(list, group{line.Job.NamespacedID(), line.Group.Name, line.Pool(), line.Missing, false})
+		list = append(list, group{job: line.Job.NamespacedID(), name: line.Group.Name, pool: line.Pool(), missing: line.Missing, entitled: line.Rank.IsEntitled()})
 	}
 	sortGroups(list)
 	return list
@@ -37,8 +39,21 @@ func waiting(snap *state.Snapshot, now int64) []group {
 
 func sortGroups(list []group) {
 	slices.SortFunc(list, func(a, b group) int {
-		return cmp.Or(strings.Compare(a.job.Namespace, b.job.Namespace), strings.Compare(a.job.ID, b.job.ID), strings.Compare(a.name, b.name))
+		return cmp.Or(
+			strings.Compare(a.job.Namespace, b.job.Namespace), strings.Compare(a.job.ID, b.job.ID), strings.Compare(a.name, b.name), -compareBools(a.entitled, b.entitled),
+		)
 	})
+}
+
+// compareBools orders false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // groupKey names a group.
@@ -51,6 +66,7 @@ type groupKey struct {
 type awaited struct {
 	group
 	left  int // instances that have not started
+	room  int // that have not got room since the run began
 	first time.Time
 	all   time.Time // zero: some have not
 	ends  []ending  // whose room they got
@@ -67,8 +83,8 @@ type watch struct {
 	l       *leader
 	clients *clients
 	groups  []*awaited
-	of      map[groupKey]*awaited
-	open    int // groups of which instances have not started
+	of      map[groupKey][]*awaited // the lines of each group in the queue, of those that are entitled first
+	open    int                     // of them, those of which instances have not started
 	// freed is the last end on each node since the run began, and last that on any.
 	freed map[string]ending
 	last  ending
@@ -78,30 +94,35 @@ type watch struct {
 }
 
 func newWatch(l *leader, groups []group) *watch {
-	w := &watch{l: l, of: map[groupKey]*awaited{}, open: len(groups), freed: map[string]ending{}}
+	w := &watch{l: l, of: map[groupKey][]*awaited{}, open: len(groups), freed: map[string]ending{}}
 	for _, g := range groups {
-		a := &awaited{group: g, left: g.missing}
+		a, key := &awaited{group: g, left: g.missing, room: g.missing}, groupKey{g.job, g.name}
 		w.groups = append(w.groups, a)
-		w.of[groupKey{g.job, g.name}] = a
+		w.of[key] = append(w.of[key], a)
 	}
 	return w
 }
 
-// find returns the group of an instance, if it is awaited.
-func (w *watch) find(in *instance) *awaited {
-	a := w.of[groupKey{in.job, in.group}]
-	if a == nil || !a.all.IsZero() {
-		return nil
+// awaited returns the lines of an instance's group that are awaited, in the order in which their instances start: those that are entitled go first.
+func (w *watch) awaited(in *instance) []*awaited {
+	lines := w.of[groupKey{in.job, in.group}]
+	for len(lines) > 0 && !lines[0].all.IsZero() {
+		lines = lines[1:]
 	}
-	return a
+	return lines
 }
 
 // placed implements observer.
 func (w *watch) placed(in *instance) {
-	a := w.find(in)
-	if a == nil {
+	lines := w.awaited(in)
+	if len(lines) == 0 {
 		return
 	}
+	for len(lines) > 1 && lines[0].room <= 0 {
+		lines = lines[1:]
+	}
+	a := lines[0]
+	a.room--
 	a.ends = w.freedFor(a.ends, in.node)
 }
 
@@ -122,13 +143,14 @@ func (w *watch) starts(in *instance) {
 	if of := in.is.job.Workflow; of != nil {
 		w.runStarts(structs.NamespacedID{Namespace: in.job.Namespace, ID: of.ID}, in)
 	}
-	a := w.find(in)
+	lines := w.awaited(in)
 	if in.before {
-		in.before, a = false, nil
+		in.before, lines = false, nil
 	}
-	if a == nil {
+	if len(lines) == 0 {
 		return
 	}
+	a := lines[0]
 	if a.first.IsZero() {
 		a.first = in.since
 	}
@@ -146,8 +168,12 @@ func (w *watch) ended(in *instance) {
 
 // stopped implements observer.
 func (w *watch) stopped(in *instance) {
-	if a := w.find(in); a != nil && (in.before || !in.started.IsZero()) && in.phase != suspended && (!a.recounted || !w.replaced(in)) {
-		a.left++ // it waits again
+	lines := w.awaited(in)
+	if len(lines) == 0 {
+		return
+	}
+	if a := lines[len(lines)-1]; (in.before || !in.started.IsZero()) && in.phase != suspended && (!a.recounted || !w.replaced(in)) {
+		a.left++ // it waits again, behind those that are entitled
 	}
 }
 
