@@ -396,6 +396,34 @@ func TestDisplaced(t *testing.T) {
 	}
 }
 
+// TestDisplacedOfSystemJobs: the instances of a system job have one name and a node each. Each that is displaced is listed, and none runs again on the node of
+// another.
+func TestDisplacedOfSystemJobs(t *testing.T) {
+	l := testcluster.New(1, state.Options{})
+	for i := range 3 {
+		l.Put(t, &structs.NodeRegisterEntry{Node: testcluster.Node(fmt.Sprint("node-", i), 1000), Time: now.UnixNano(), EvalSeed: "e"})
+	}
+	sys := testcluster.Job("sys", structs.JobTypeSystem, 1)
+	l.Put(t, &structs.JobRegisterEntry{Job: sys, Eval: structs.NewEval("eval-sys", sys, structs.EvalTriggerJobRegister, now.UnixNano()), Time: now.UnixNano()})
+	w, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{
+		{Lose: "node-0", After: time.Minute}, {Lose: "node-1", After: time.Minute}, {AddNodes: &structs.WhatIfNodes{Count: 1, Like: "node-2"}, After: 2 * time.Minute},
+		{Drain: &structs.WhatIfDrain{Node: "node-2", DrainSpec: structs.DrainSpec{Deadline: time.Minute}}, After: 3 * time.Minute},
+	}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]bool{}
+	for _, x := range w.After.Displaced {
+		nodes[x.NodeName] = true
+		if x.Name != "sys.g[0]" || x.Back != 0 {
+			t.Errorf("%+v", x)
+		}
+	}
+	if len(nodes) != 3 || len(w.After.Displaced) != 3 {
+		t.Errorf("displaced: %+v", w.After.Displaced)
+	}
+}
+
 // TestUntilDrained: where nothing waits, both futures are run until a drain among the changes is through and what it displaced runs again, and no further than
 // the horizon.
 func TestUntilDrained(t *testing.T) {
