@@ -138,6 +138,8 @@ type WhatIfStart struct {
 	Since int64 // Unix nanoseconds: when they begin to wait, not before the what-if begins
 	First int64 // Unix nanoseconds; 0: none starts
 	All   int64 // Unix nanoseconds; 0: not all start
+	// Why states why not all start, if that is known: that none can on the nodes that there are, or who may hold the room.
+	Why string `json:",omitempty" codec:",omitempty"`
 }
 
 // WhatIfFuture is what becomes of the cluster in one of the futures.

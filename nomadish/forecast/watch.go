@@ -9,6 +9,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -187,7 +188,7 @@ func (w *watch) replaced(in *instance) bool {
 // results returns when each group starts; why states why the run ended before some of them did.
 func (w *watch) results(why string) []structs.StartForecast {
 	out := make([]structs.StartForecast, len(w.groups))
-	holding := map[string]string{}
+	holding, snap := map[string]string{}, w.l.store.Snapshot()
 	for i, a := range w.groups {
 		s := &out[i]
 		if !a.first.IsZero() {
@@ -198,14 +199,32 @@ func (w *watch) results(why string) []structs.StartForecast {
 			s.All = a.all.UnixNano()
 			continue
 		}
+		if a.first.IsZero() {
+			if s.Unknown = tooLarge(snap, a.job, a.name); s.Unknown != "" { // whatever ends
+				continue
+			}
+		}
 		text, known := holding[a.pool]
 		if !known {
-			text = w.holding(a.pool)
+			text = w.clients.holding(a.pool)
 			holding[a.pool] = text
 		}
 		s.Unknown = joined(why, text)
 	}
 	return out
+}
+
+// tooLarge states why a group cannot start on the nodes that there are, whatever ends; empty: it may be able to.
+func tooLarge(snap *state.Snapshot, id structs.NamespacedID, name string) string {
+	job := snap.Job(nil, id.Namespace, id.ID)
+	if job == nil || job.Workflow != nil { // it may run in what its workflow has reserved alone
+		return ""
+	}
+	g := job.LookupTaskGroup(name)
+	if g == nil {
+		return ""
+	}
+	return scheduler.TooLarge(snap.World(), job, g)
 }
 
 // joined joins reasons of which the second may be empty.
@@ -237,10 +256,10 @@ func (w *watch) waitsFor(ends []ending) (list []structs.EndForecast) { // in the
 const maxHolding = 3
 
 // holding states what holds its room in a pool, as nobody knows when it ends; empty: nothing does.
-func (w *watch) holding(pool string) string {
-	snap := w.l.store.Snapshot()
+func (c *clients) holding(pool string) string {
+	snap := c.l.store.Snapshot()
 	var names []string
-	for _, in := range w.clients.endless { // order does not matter: sorted below
+	for _, in := range c.endless { // order does not matter: sorted below
 		if node := snap.Node(nil, in.node); node == nil || cmp.Or(node.NodePool, structs.DefaultNodePool) != pool {
 			continue
 		}

@@ -16,16 +16,16 @@ func compare(out *structs.WhatIf, before, after *run) {
 	from, to := time.Unix(0, out.Time), time.Unix(0, out.Until)
 	out.Before, out.After = before.future(from, to), after.future(from, to)
 	for _, k := range slices.Compact(keys) {
-		g := groupOf(k, before.known[k], after.known[k])
+		g := groupOf(k, before, after)
 		judge(g, out.Before.EndedAt, out.After.EndedAt)
 		out.Groups = append(out.Groups, g)
 	}
 }
 
-func groupOf(k groupKey, was, is *waiter) *structs.WhatIfGroup {
-	g := &structs.WhatIfGroup{Namespace: k.namespace, JobID: k.job, Group: k.group, Before: startOf(was), After: startOf(is)}
-	for _, w := range []*waiter{was, is} {
-		if w != nil {
+func groupOf(k groupKey, before, after *run) *structs.WhatIfGroup {
+	g := &structs.WhatIfGroup{Namespace: k.namespace, JobID: k.job, Group: k.group, Before: before.startOf(k), After: after.startOf(k)}
+	for _, r := range []*run{before, after} {
+		if w := r.known[k]; w != nil {
 			g.Project = w.project
 		}
 	}
@@ -79,7 +79,8 @@ func shifted(g *structs.WhatIfGroup, by int64) {
 }
 
 // startOf returns when a group starts; nil: nothing of it waits.
-func startOf(w *waiter) *structs.WhatIfStart {
+func (r *run) startOf(k groupKey) *structs.WhatIfStart {
+	w := r.known[k]
 	if w == nil || w.waits == 0 {
 		return nil
 	}
@@ -89,6 +90,8 @@ func startOf(w *waiter) *structs.WhatIfStart {
 	}
 	if all := w.last(); !all.IsZero() {
 		s.All = all.UnixNano()
+	} else {
+		s.Why = r.Why(structs.NamespacedID{Namespace: k.namespace, ID: k.job}, k.group, s.First == 0)
 	}
 	return s
 }

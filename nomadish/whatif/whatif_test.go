@@ -424,6 +424,32 @@ func TestDisplacedOfSystemJobs(t *testing.T) {
 	}
 }
 
+// TestNeverStarts: of what never starts it is stated why: it is larger than any node, or something holds the room to the end.
+func TestNeverStarts(t *testing.T) {
+	large := fullJob("large", 50)
+	large.TaskGroups[0].Tasks[0].Resources.CPU = 2000
+	endless := fullJob("endless", 90)
+	endless.TaskGroups[0].MaxRunDuration = 0
+	w, err := Run(t.Context(), fullNode(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Job: large}, {Job: endless}, {Job: fullJob("waits", 50), After: time.Second}}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for job, want := range map[string]string{
+		"endless": "", "large": "larger than any node: an instance needs 2000 MHz, and no node that is ready and may run it has more than 1000",
+		"waits": "endless.g[0] may hold their room: no max_run_duration and no finished run of their job or user",
+	} {
+		found := false
+		for _, g := range w.Groups {
+			if found = found || g.JobID == job; g.JobID == job && g.After.Why != want {
+				t.Errorf("%s: %+v", job, g.After)
+			}
+		}
+		if !found {
+			t.Errorf("nothing of %s", job)
+		}
+	}
+}
+
 // TestUntilDrained: where nothing waits, both futures are run until a drain among the changes is through and what it displaced runs again, and no further than
 // the horizon.
 func TestUntilDrained(t *testing.T) {
