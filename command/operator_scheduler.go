@@ -163,7 +163,7 @@ func (s *schedulerEdit) set(ctx context.Context, e *env, check int64, try *trial
 		return e.fail(byFlag(s.fs, err))
 	}
 	if whatIf {
-		return try.changes(ctx, e, &structs.WhatIfChange{Text: "scheduler configuration", Scheduler: now})
+		return try.changes(ctx, e, checking(check, &structs.WhatIfChange{Text: "scheduler configuration", Scheduler: now})...)
 	}
 	if check >= 0 {
 		now.ModifyIndex = uint64(check)
@@ -173,7 +173,7 @@ func (s *schedulerEdit) set(ctx context.Context, e *env, check int64, try *trial
 		return e.fail(err)
 	}
 	if !updated {
-		return e.fail(fmt.Errorf("the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"))
+		return e.fail(errors.New(structs.SchedulerConfigChanged))
 	}
 	e.printf("Scheduler configuration updated!\n")
 	if s.fs.Lookup("slot").Value.String() != "" {

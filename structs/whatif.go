@@ -43,7 +43,7 @@ type (
 		QueryMeta
 	}
 
-	// WhatIfChange is a change as if it were applied. Exactly one of the fields after Force states what is changed.
+	// WhatIfChange is a change as if it were applied. Exactly one of the fields after CheckIndex states what is changed.
 	WhatIfChange struct {
 		// Text is how the user states it; it is only shown.
 		Text string `json:",omitempty"`
@@ -55,6 +55,8 @@ type (
 		Opportunistic bool `json:",omitempty"`
 		WhenFree      bool `json:",omitempty"`
 		Force         bool `json:",omitempty"`
+		// CheckIndex requires that what is changed was last changed at this index, as -check-index does; 0: there is none. nil: it is not looked at.
+		CheckIndex *uint64 `json:",omitempty" codec:",omitempty"`
 
 		Job            *Job                    `json:",omitempty"` // it is registered
 		VirtualCluster *VirtualCluster         `json:",omitempty"` // it is applied

@@ -68,8 +68,8 @@ type watch struct {
 	waiting map[string]bool     // those of the latter that were suspended at the beginning: they wait, and start when they go on
 	flows   map[string]bool     // workflows that have not ended
 
-	taken     departures // for others
-	displaced departures // as their nodes are lost or drained
+	taken     departures           // for others
+	displaced departures           // as their nodes are lost or drained
 	back      map[string]departure // that are not, by instanceOf
 	lack      *shortfalls
 }

@@ -177,7 +177,20 @@ func TestRefusedInTheSameWords(t *testing.T) {
 	} {
 		f(wire.MethodWorkflowRun, &structs.WorkflowRunRequest{Workflow: w}, &structs.WhatIfChange{Workflow: w})
 	}
+	other := uint64(9999)
+	f(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: gpuJob("job-0", 1), EnforceIndex: true, JobModifyIndex: other, WriteRequest: structs.WriteRequest{Namespace: structs.DefaultNamespace}},
+		&structs.WhatIfChange{Job: gpuJob("job-0", 1), CheckIndex: &other})
+	f(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: gpuJob("job-0", 1), EnforceIndex: true, WriteRequest: structs.WriteRequest{Namespace: structs.DefaultNamespace}},
+		&structs.WhatIfChange{Job: gpuJob("job-0", 1), CheckIndex: new(uint64)})
+	red, chip, flow := &structs.VirtualCluster{Name: "red"}, &structs.Project{Name: "chip"}, flowOf(&structs.WorkflowJob{Name: "a", Job: gpuJob("a", 1)})
+	f(wire.MethodVirtualClusterUpsert, &structs.VirtualClusterUpsertRequest{VirtualCluster: red, CAS: true, CheckIndex: other}, &structs.WhatIfChange{VirtualCluster: red, CheckIndex: &other})
+	f(wire.MethodProjectUpsert, &structs.ProjectUpsertRequest{Project: chip, CAS: true, CheckIndex: other}, &structs.WhatIfChange{Project: chip, CheckIndex: &other})
+	f(wire.MethodWorkflowRun, &structs.WorkflowRunRequest{Workflow: flow, CAS: true, CheckIndex: other}, &structs.WhatIfChange{Workflow: flow, CheckIndex: &other})
 	config := structs.DefaultSchedulerConfiguration()
+	_, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Scheduler: &config, CheckIndex: &other}}}, Options{Now: now})
+	if structs.CodeOf(err) != structs.CodeConflict || !strings.Contains(err.Error(), "has changed since") {
+		t.Errorf("another configuration: %v", err)
+	}
 	config.Bands = []structs.PriorityBand{{Low: 50, High: 40}}
 	f(wire.MethodSchedulerSet, &structs.SchedulerConfigRequest{Config: config}, &structs.WhatIfChange{Scheduler: &config})
 	ada := structs.WriteRequest{Namespace: structs.DefaultNamespace, User: "ada"} // whom these servers do not trust to be
