@@ -18,7 +18,7 @@ const (
 	WhatIfStarts  = "starts"  // it starts now, and did not without the changes
 	WhatIfNew     = "new"     // nothing of it waits without the changes
 	WhatIfGone    = "gone"    // nothing of it waits with the changes
-	WhatIfSame    = "same"
+	WhatIfSame    = "same"    // by less than a second
 	WhatIfUnknown = "unknown" // a future ended before that was known
 )
 
@@ -126,7 +126,7 @@ type WhatIfGroup struct {
 	Group     string
 	Project   string `json:",omitempty"`
 	Verdict   string // one of the WhatIf constants
-	// Shift is by how much later the last of its instances starts; 0 where it starts in one of the futures only.
+	// Shift is by how much later the last of its instances starts; 0 where it starts in one of the futures only, or the verdict is the same.
 	Shift time.Duration
 	// AtLeast: it starts in one future alone, and earlier than the other one ended: Shift is at least that much.
 	AtLeast bool         `json:",omitempty" codec:",omitempty"`

@@ -55,11 +55,13 @@ func judge(g *structs.WhatIfGroup, before, after int64) {
 	case a.All == 0:
 		shifted(g, max(0, after-b.All))
 	default:
-		g.Shift, g.Verdict = time.Duration(a.All-b.All), structs.WhatIfSame
-		if g.Shift < 0 {
-			g.Verdict = structs.WhatIfEarlier
-		} else if g.Shift > 0 {
-			g.Verdict = structs.WhatIfLater
+		switch by := time.Duration(a.All - b.All); {
+		case by.Abs() < time.Second:
+			g.Verdict = structs.WhatIfSame
+		case by < 0:
+			g.Shift, g.Verdict = by, structs.WhatIfEarlier
+		default:
+			g.Shift, g.Verdict = by, structs.WhatIfLater
 		}
 	}
 }

@@ -279,17 +279,22 @@ func TestEndedEarly(t *testing.T) {
 // TestVerdicts: what is stated of a group follows from what both futures have seen of it before they ended.
 func TestVerdicts(t *testing.T) {
 	start := func(since, all int64) *structs.WhatIfStart {
-		return &structs.WhatIfStart{Waits: 1, Since: since, All: all}
+		return &structs.WhatIfStart{Waits: 1, Since: since * 1e9, All: all * 1e9}
 	}
 	f := func(b, a *structs.WhatIfStart, before, after int64, want string, shift int64, atLeast bool) {
 		t.Helper()
 		g := &structs.WhatIfGroup{Before: b, After: a}
-		if judge(g, before, after); g.Verdict != want || int64(g.Shift) != shift || g.AtLeast != atLeast {
+		if judge(g, before*1e9, after*1e9); g.Verdict != want || int64(g.Shift) != shift*1e9 || g.AtLeast != atLeast {
 			t.Errorf("%+v", g)
 		}
 	}
 	f(start(1, 5), start(1, 9), 0, 0, structs.WhatIfLater, 4, false)
 	f(start(1, 9), start(1, 5), 10, 10, structs.WhatIfEarlier, -4, false)
+	for _, by := range []int64{-1e9 + 1, 1e9 - 1} { // less than a second is the same
+		moved := start(1, 5)
+		moved.All += by
+		f(start(1, 5), moved, 0, 0, structs.WhatIfSame, 0, false)
+	}
 	f(start(1, 5), start(1, 0), 0, 0, structs.WhatIfNever, 0, false)
 	f(start(1, 5), start(1, 0), 0, 8, structs.WhatIfLater, 3, true)
 	f(start(1, 5), start(1, 0), 0, 3, structs.WhatIfUnknown, 0, false)
