@@ -29,6 +29,9 @@ func TestWhatIfChecks(t *testing.T) {
 		words := strings.Fields(line)
 		at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") || strings.ContainsAny(w, "/.") })
 		got := f.run(t, slices.Insert(words, at, "-what-if", "-check-index", "77")...)
+		if body := strings.Join(f.bodies, ""); strings.Contains(line, "set-config") && !strings.Contains(body, `"Text":"config:scheduler-algorithm=spread"`) {
+			t.Errorf("%s: %s", line, body)
+		}
 		if n := strings.Count(strings.Join(f.bodies, ""), `"CheckIndex":77`); n != checks {
 			t.Errorf("%s: %d checks, %d %s%s", line, n, got.code, got.out, got.err)
 		}

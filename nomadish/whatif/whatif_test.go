@@ -90,6 +90,13 @@ func TestNothingIsTouched(t *testing.T) {
 	if snap := l.Store.Snapshot(); snap.Index() != index || snap.Hash() != hash {
 		t.Error("the state has changed")
 	}
+	for i, text := range []string{
+		"job:new", "vc:red", "project:chip-b", "project:chip (week 2026-W10)", "project: (flow f)", "workflow:flow", "add-nodes:2:like=node-1", "drain:node-0", "lose:node-1", "config",
+	} {
+		if w.Changes[i].Text != text {
+			t.Errorf("change %d: %q, not %q", i, w.Changes[i].Text, text)
+		}
+	}
 	if len(w.Changes) != 10 || w.Index != index || len(w.After.Workflows) != 1 || w.After.Workflows[0].State != structs.WorkflowComplete {
 		t.Errorf("%+v", w)
 	}
