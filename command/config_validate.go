@@ -13,7 +13,8 @@ func configValidate() spec {
 		usage:    "PATH…", example: "/etc/nomadish.d", local: true,
 		details: "PATH is a file in HCL or JSON, or a directory; of a directory, all files whose names end in .hcl or .json are read. Later\n" +
 			"files override earlier ones, as with `agent -config`. Exits 1 and prints every problem with its file and line if an agent\n" +
-			"would not start with these files.",
+			"would not start with these files. When there is none, the certificates and keys of the block tls are read, too, as the agent\n" +
+			"does: run it on the agent's machine, and as its user.",
 		setup: func(*flag.FlagSet) func(context.Context, *env, []string) int {
 			return func(_ context.Context, e *env, args []string) int {
 				if len(args) == 0 {

@@ -61,7 +61,7 @@ func showExplanation(p *printer, x *structs.JobExplanation, verbose bool, now ti
 			p.printf("  * %s\n", waitSentence(&w, verbose))
 		}
 		showReasons(p, g, verbose)
-		showRemedies(p, g, verbose)
+		showRemedies(p, g, x.Queue, verbose)
 		showExpected(p, g, now)
 		showPlaced(p, g, verbose)
 	}
@@ -219,14 +219,18 @@ func classesText(classes map[string]int) string {
 	return " (by class: " + pairsText(text) + ")"
 }
 
-func showRemedies(p *printer, g *structs.GroupExplanation, verbose bool) {
+func showRemedies(p *printer, g *structs.GroupExplanation, q *structs.QueuePosition, verbose bool) {
 	if len(g.Smallest) == 0 {
 		if g.Missing > g.PlacedNow {
 			p.printf("\nNone of the changes that were tried would place it by itself (tried: %d).\n", g.Tries)
 		}
 		return
 	}
-	p.printf("\nThe smallest change that would place it:\n")
+	before := ""
+	if q != nil && q.Place > 1 {
+		before = fmt.Sprintf(" (%s before it in the queue may take the room first)", plural(q.Place-1, "job"))
+	}
+	p.printf("\nThe smallest change that would place it%s:\n", before)
 	for i, r := range g.Smallest {
 		if i == remediesShown && !verbose {
 			p.printf("  (%s, with -verbose)\n", plural(len(g.Smallest)-i, "other change"))

@@ -41,7 +41,8 @@ func TestJobExplain(t *testing.T) {
 		"2nd of 12 in the queue of node pool default, with an effective priority of 73: 50 declared + 3 waited + 20 for being taken back twice (band 41 to 70)",
 		`3 of 4 placed (3 running); 1 waits, 2nd in the queue of pool default.`, "9 are in its pool: 4 may not be used, 5 without room",
 		"nothing is preempted [5f3a9c01, 2 more]", "4      constraint not met: ${attr.x} = y (by class: small=4)", "5      memory: 900 MiB",
-		`-> request less: memory of task "t" 700 instead of 900`, "1 other change, with -verbose", "allocation x ends", "gpu-1")
+		`-> request less: memory of task "t" 700 instead of 900`, "The smallest change that would place it (1 job before it in the queue may take the room first):",
+		"1 other change, with -verbose", "allocation x ends", "gpu-1")
 	wants(t, got.out, `Right before it: job "big".`)
 	other := smallExplanation()
 	other.Queue.Ahead[0].Namespace = "vision"

@@ -220,8 +220,14 @@ func (m *monitor) allocs(ctx context.Context, ev *structs.Evaluation) (int, erro
 			}
 			return exitIncomplete, nil
 		}
-		if err != nil || len(allocs) == 0 {
+		if err != nil {
 			return exitDone, err
+		}
+		if len(allocs) == 0 {
+			if toTheEnd && len(m.seen) == 0 && ev.TriggeredBy == structs.EvalTriggerJobRegister {
+				return m.placedBefore(ctx, ev)
+			}
+			return exitDone, nil
 		}
 		m.took(ctx, allocs)
 		done := m.settled(allocs, toTheEnd, ev.CreateIndex)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nomadish/nomadish/api"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -109,6 +110,38 @@ func (m *monitor) failed(allocs []*structs.AllocListStub) {
 		m.e.printf("      * and %d more: `nomadish job allocs %s%s` lists them\n", left, inNamespace(m.ns), shellWord(m.jobID))
 	}
 	m.e.printf("    `nomadish alloc status %s%s` shows more\n", inNamespace(m.ns), short(bad[0].ID, m.verbose))
+}
+
+// placedBefore prints what has become of the allocations of a job that was submitted as it was, so that nothing was placed. It returns
+// the exit code that following them would have had, where none of them runs any more.
+func (m *monitor) placedBefore(ctx context.Context, ev *structs.Evaluation) (int, error) {
+	q := &api.Query{Namespace: ev.Namespace}
+	job, _, err := m.e.client.Jobs().Info(ctx, ev.JobID, q)
+	if err != nil {
+		return exitDone, err
+	}
+	allocs, _, err := m.e.client.Jobs().Allocations(ctx, ev.JobID, false, q)
+	if err != nil {
+		return exitDone, err
+	}
+	allocs = slices.DeleteFunc(allocs, func(a *structs.AllocListStub) bool {
+		return a.JobVersion != job.Version || a.DesiredStatus != structs.AllocDesiredRun || a.NextAllocation != ""
+	})
+	if len(allocs) == 0 {
+		return exitDone, nil
+	}
+	counts := map[string]int{}
+	for _, a := range allocs {
+		counts[statusText(a)]++
+	}
+	m.line("Nothing is placed: this version of the job has been placed before (%s)", countText(counts))
+	alive := func(a *structs.AllocListStub) bool { return !structs.TerminalClientStatus(a.ClientStatus) }
+	if slices.ContainsFunc(allocs, alive) || !slices.ContainsFunc(allocs, unwell) {
+		return exitDone, nil
+	}
+	m.failed(allocs)
+	m.e.printf("    `nomadish job eval -force-reschedule %s%s` runs again what has failed\n", inNamespace(m.ns), shellWord(m.jobID))
+	return exitFailed, nil
 }
 
 // alikeOf puts those together that failed in the same way, in the order of their first ones.

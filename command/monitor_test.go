@@ -116,6 +116,47 @@ func TestJobRunOfBatchThatFails(t *testing.T) {
 	}
 }
 
+// A batch job of which all has failed fails again where it is submitted as it was, though nothing is placed.
+func TestJobRunOfBatchThatHasFailed(t *testing.T) {
+	of := func(a *structs.AllocListStub, change func(a *structs.AllocListStub)) *structs.AllocListStub {
+		change(a)
+		return a
+	}
+	bad := func() *structs.AllocListStub { return broken(allocA, "Failed tasks", "Out of memory") }
+	fine := after(allocB, structs.AllocClientComplete)[0]
+	for name, c := range map[string]struct {
+		allocs []*structs.AllocListStub
+		code   int
+		says   string
+	}{
+		"one failed": {[]*structs.AllocListStub{fine, bad()}, exitFailed, "1 of 2 allocations failed:"},
+		"all are complete": {[]*structs.AllocListStub{fine}, exitDone,
+			"Nothing is placed: this version of the job has been placed before (1 complete)"},
+		"one runs": {[]*structs.AllocListStub{bad(), after(allocB, structs.AllocClientRunning)[0]}, exitDone,
+			"Nothing is placed: this version of the job has been placed before (1 failed, 1 running)"},
+		"of another version": {[]*structs.AllocListStub{of(bad(), func(a *structs.AllocListStub) { a.JobVersion-- })}, exitDone, ""},
+		"stopped":            {[]*structs.AllocListStub{of(bad(), func(a *structs.AllocListStub) { a.DesiredStatus = structs.AllocDesiredStop })}, exitDone, ""},
+		"replaced":           {[]*structs.AllocListStub{of(bad(), func(a *structs.AllocListStub) { a.NextAllocation = allocB }), fine}, exitDone, ""},
+		"none":               {nil, exitDone, ""},
+	} {
+		job := webJob()
+		job.Version = fine.JobVersion
+		ev := batchEval()
+		ev.TriggeredBy = structs.EvalTriggerJobRegister
+		f := registered(newFake(t)).on("GET /v1/evaluation/"+evalA, ev).on("GET /v1/evaluation/"+evalA+"/allocations", []*structs.AllocListStub{}).
+			on("GET /v1/job/web", job).on("GET /v1/job/web/allocations", c.allocs)
+		got := f.run(t, "run", file(t, "a.hcl", examples.Batch))
+		if got.code != c.code || got.err != "" {
+			t.Errorf("%s: exit code %d, want %d: %s", name, got.code, c.code, got.err)
+		}
+		wants(t, got.out, c.says)
+		const again = "`nomadish job eval -force-reschedule web` runs again what has failed"
+		if strings.Contains(got.out, again) != (c.code == exitFailed) {
+			t.Errorf("%s:\n%s", name, got.out)
+		}
+	}
+}
+
 // Of a service with many instances is told why the first one fails, and in the end how many did.
 func TestMonitorOfManySaysWhyTheyFail(t *testing.T) {
 	stubs := func(failed int) (out []*structs.AllocListStub) {

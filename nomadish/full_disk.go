@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/nomadish/nomadish/nomadish/gossip"
+	"github.com/nomadish/nomadish/structs"
 )
 
 // fullDiskCheckInterval is how often a leader with a full disk looks for another that could lead.
@@ -65,10 +66,18 @@ func (s *Server) transferToServerWithRoom(ctx context.Context, logged bool) bool
 		if err == nil || ctx.Err() != nil || s.raft.State() != raft.Leader {
 			return false
 		}
-		s.logger.Warn("transfer leadership, as this server's disk is full; trying another server", "to", one.ID, "error", err)
+		s.logTransfer(one.ID, err)
 	}
 	if !logged {
 		s.logger.Error("no other server can lead in place of this one, whose disk is full: reads are answered, writes are refused")
 	}
 	return true
+}
+
+// logTransfer logs that leadership could not be transferred. It is tried each second; a server to which that failed within the last minute
+// is refused, and was logged then.
+func (s *Server) logTransfer(to raft.ServerID, err error) {
+	if structs.CodeOf(err) != structs.CodeConflict {
+		s.logger.Warn("transfer leadership, as this server's disk is full; trying another server, and this one again in a minute", "to", to, "error", err)
+	}
 }

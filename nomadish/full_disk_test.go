@@ -48,6 +48,17 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.b.String(), text)
 }
 
+// TestRefusedTransferIsNotLogged: leadership is offered each second, and that it was refused, as it failed a moment ago, is not logged each time.
+func TestRefusedTransferIsNotLogged(t *testing.T) {
+	log := &lines{}
+	s := &Server{logger: hclog.New(&hclog.LoggerOptions{Output: log})}
+	s.logTransfer("b", errors.New("it does not answer"))
+	s.logTransfer("b", structs.Errorf(structs.CodeConflict, "leadership could not be transferred 1s ago"))
+	if n := log.count("transfer leadership"); n != 1 || log.count("it does not answer") != 1 {
+		t.Errorf("%d lines are logged, want that of the failure", n)
+	}
+}
+
 // A leader whose disk fills up hands over before it breaks, says why wherever servers are looked at, does not lead again
 // while another can, and takes its part when there is room.
 func TestFullDiskStepsDown(t *testing.T) {

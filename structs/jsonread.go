@@ -3,6 +3,7 @@ package structs
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -71,8 +72,27 @@ type jsonReader struct {
 	depth int
 }
 
-// maxJSONDepth is far below what encoding/json takes, and no job comes near.
-const maxJSONDepth = 200
+// MaxJSONDepth bounds how deep lists and objects lie within each other: in the body of a request, in each config of a job, and in meta.
+// The decoder of the log takes 1024.
+const MaxJSONDepth = 200
+
+// DeeperThan reports whether more than limit lists and objects lie within each other in a value without a type.
+func DeeperThan(limit int, v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		if limit == 0 {
+			return true
+		}
+		for _, in := range v {
+			if DeeperThan(limit-1, in) {
+				return true
+			}
+		}
+	case []any:
+		return limit == 0 || slices.ContainsFunc(v, func(in any) bool { return DeeperThan(limit-1, in) })
+	}
+	return false
+}
 
 func (r *jsonReader) space() {
 	for r.at < len(r.text) {
@@ -118,7 +138,7 @@ func (r *jsonReader) over() bool {
 // object reads an object. member is called with each key, to read its value; it must not keep the key.
 func (r *jsonReader) object(member func(key []byte) bool) bool {
 	r.space()
-	if r.depth++; r.depth > maxJSONDepth || !r.take('{') {
+	if r.depth++; r.depth > MaxJSONDepth || !r.take('{') {
 		return false
 	}
 	defer func() { r.depth-- }()
@@ -146,7 +166,7 @@ func (r *jsonReader) object(member func(key []byte) bool) bool {
 // list reads a list. element is called for each, to read it.
 func (r *jsonReader) list(element func(i int) bool) bool {
 	r.space()
-	if r.depth++; r.depth > maxJSONDepth || !r.take('[') {
+	if r.depth++; r.depth > MaxJSONDepth || !r.take('[') {
 		return false
 	}
 	defer func() { r.depth-- }()

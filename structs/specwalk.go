@@ -55,6 +55,7 @@ type specType struct {
 	blocks  []specField // fields with structs inside
 	checked []Field     // those that a check tag limits
 	silent  []specField // those that nothing acts on, with their default
+	free    []Field     // those that hold whatever is written
 }
 
 type specField struct {
@@ -77,6 +78,9 @@ func specOf(t reflect.Type) *specType {
 				name = "port" // where Canonicalize took them from
 			}
 			s.blocks = append(s.blocks, specField{f, name, form})
+		}
+		if f.Type == reflect.TypeFor[map[string]any]() {
+			s.free = append(s.free, f)
 		}
 		if f.hasMin || f.hasMax || len(f.oneOf) > 0 {
 			s.checked = append(s.checked, f)

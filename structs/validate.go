@@ -37,8 +37,13 @@ func (j *Job) Validate() Problems {
 	return list.all
 }
 
-// checkTags reports values that the check tags of a struct's fields refuse.
+// checkTags reports values that the check tags of a struct's fields refuse, and those that are nested too deep.
 func checkTags(list *problemList, at *specPath, v reflect.Value) {
+	for _, f := range specOf(v.Type()).free {
+		if DeeperThan(MaxJSONDepth, v.FieldByIndex(f.Index).Interface()) {
+			list.at(at.path()).addf(cmp.Or(f.HCL, f.Name), "must have at most %d lists and objects within each other", MaxJSONDepth)
+		}
+	}
 	for _, f := range specOf(v.Type()).checked {
 		value := v.FieldByIndex(f.Index)
 		if f.hasMin && f.min > 0 && value.CanInt() && (value.IsZero() || value.Int() == shareOfNothing) {

@@ -8,6 +8,8 @@ const (
 	MaxWhatIfChanges = 100
 	// MaxWhatIfNodes is how many nodes it may add, in all.
 	MaxWhatIfNodes = 10_000
+	// MaxWhatIfNodeBytes is how large all of these are together, as they are encoded: each is in the server's memory until the what-if ends.
+	MaxWhatIfNodeBytes = 256 << 20
 )
 
 // Verdicts of a what-if about a group: what the changes do to the start of its instances.

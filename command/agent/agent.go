@@ -81,16 +81,17 @@ type Agent struct {
 	logger hclog.Logger
 	reload func() (*config.Config, config.Problems, error)
 
-	telemetry    *telemetry
-	server       *serverPart
-	client       *clientPart
-	stopRemote   func()
-	http         *httpapi.Server
-	listeners    []net.Listener
-	serving      sync.WaitGroup
-	tempDir      string      // removed at the end
-	tls          *wire.TLS   // nil: nothing is guarded
-	queryClients atomic.Bool // HTTPS requires certificates of callers
+	telemetry     *telemetry
+	server        *serverPart
+	client        *clientPart
+	stopRemote    func()
+	http          *httpapi.Server
+	listeners     []net.Listener
+	serving       sync.WaitGroup
+	tempDir       string      // removed at the end
+	tls           *wire.TLS   // nil: nothing is guarded
+	queryClients  atomic.Bool // HTTPS requires certificates of callers
+	stopFollowing func()      // what looks at the end of the certificate; nil: nothing does
 
 	rpcAddr, httpAddr string // as others reach them
 	self              atomic.Pointer[httpapi.Self]
@@ -126,6 +127,7 @@ func (a *Agent) start(p parts) error {
 	if err := a.loadTLS(); err != nil {
 		return err
 	}
+	a.followExpiry()
 	if err := a.listen(); err != nil {
 		return err
 	}
@@ -385,6 +387,9 @@ func (a *Agent) Shutdown(ctx context.Context, leave bool) error {
 	}
 	if a.server != nil {
 		errs = append(errs, a.server.stop(ctx, leave))
+	}
+	if a.stopFollowing != nil {
+		a.stopFollowing()
 	}
 	if a.telemetry != nil {
 		a.telemetry.stop()

@@ -9,8 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/command/ui"
+	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -256,8 +259,22 @@ func (f *flags) load() (*config.Config, config.Problems, error) {
 }
 
 // CheckConfig returns what an agent with the configuration in files or directories would warn of, and why it would not start.
-// The error is config.Problems, or one of reading.
+// The error is config.Problems, or one of reading. Where the configuration is in order, the certificates that it names are read, too.
 func CheckConfig(paths ...string) (config.Problems, error) {
-	_, warnings, err := (&flags{files: paths}).load()
-	return warnings, err
+	c, warnings, err := (&flags{files: paths}).load()
+	if err != nil || !c.TLS.On() {
+		return warnings, err
+	}
+	o, err := tlsOptions(c)
+	if err != nil {
+		return warnings, err
+	}
+	read, err := wire.LoadTLS(o, hclog.NewNullLogger())
+	if err != nil {
+		return warnings, err
+	}
+	for _, w := range read.Warnings() {
+		warnings = append(warnings, config.Problem{Text: w})
+	}
+	return warnings, nil
 }

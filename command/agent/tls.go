@@ -2,9 +2,11 @@ package agent
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nomadish/nomadish/command/agent/config"
+	telemetryhub "github.com/nomadish/nomadish/internal/telemetry"
 	"github.com/nomadish/nomadish/internal/wire"
 	"github.com/nomadish/nomadish/structs"
 )
@@ -57,6 +59,44 @@ func (a *Agent) logTLS() {
 	a.logger.Info("TLS certificate in use", "file", file, "expires", expires.Format(time.RFC3339))
 	for _, w := range a.tls.Warnings() {
 		a.logger.Warn(w)
+	}
+}
+
+// expiryEvery is how often an agent that runs looks at the end of its certificate.
+const expiryEvery = 24 * time.Hour
+
+// followExpiry warns of the end of the certificate in use, and measures how far it is, until the agent ends.
+func (a *Agent) followExpiry() {
+	if a.tls == nil {
+		return
+	}
+	a.telemetry.hub.Add(func(b *telemetryhub.Batch) {
+		_, end := a.tls.Using()
+		b.Add(expiryFamily, time.Until(end).Seconds(), nil)
+	})
+	ticker, ended := time.NewTicker(expiryEvery), make(chan struct{})
+	var warning sync.WaitGroup
+	warning.Go(func() { a.warnExpiry(ticker.C, ended) })
+	a.stopFollowing = sync.OnceFunc(func() {
+		ticker.Stop()
+		close(ended)
+		warning.Wait()
+	})
+}
+
+var expiryFamily = telemetryhub.Named("tls.certificate.seconds_left")
+
+// warnExpiry logs at each time that comes if the certificate in use ends soon, or has ended.
+func (a *Agent) warnExpiry(times <-chan time.Time, ended <-chan struct{}) {
+	for {
+		select {
+		case now := <-times:
+			if text := a.tls.Expiring(now); text != "" {
+				a.logger.Warn(text)
+			}
+		case <-ended:
+			return
+		}
 	}
 }
 

@@ -7,11 +7,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/command/agent/config"
 	"github.com/nomadish/nomadish/internal/certs"
 )
 
@@ -130,6 +133,76 @@ func TestUnknownOverHTTPS(t *testing.T) {
 	r.signals <- syscall.SIGINT
 	if code := <-r.code; code != 0 {
 		t.Errorf("exit %d: %s", code, r.err)
+	}
+}
+
+// TestCheckConfigTLS: a configuration whose certificates an agent refuses at its start is not valid, for the same reason.
+func TestCheckConfigTLS(t *testing.T) {
+	files := newCertFiles(t)
+	files.issue("server")
+	files.issue("client")
+	files.issueAs("old", certs.Request{Role: "server", Region: "global", Days: 1, Now: time.Now().Add(-3 * certs.Day)})
+	files.issueAs("soon", certs.Request{Role: "server", Region: "global", Days: 3, Now: time.Now()})
+	config := filepath.Join(files.dir, "agent.hcl")
+	check := func(cert, warns, refused string) {
+		t.Helper()
+		files.write("agent.hcl", []byte("data_dir = \"/var/lib/nomadish\"\nserver {\n  enabled = true\n  bootstrap_expect = 1\n}\n"+
+			files.block(cert, "http = true\nrpc = true\nverify_server_hostname = true")))
+		warnings, err := CheckConfig(config)
+		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) || !strings.Contains(warnings.Error(), warns) {
+			t.Errorf("%s: %v, warnings %v; want an error with %q and a warning with %q", cert, err, warnings, refused, warns)
+		}
+	}
+	check("server", "", "")
+	check("soon", "expires on", "")
+	check("old", "", "expired on")
+	check("client", "", "names [client.global.nomad")
+	check("none", "", "none.pem: no such file")
+}
+
+// TestExpiry: an agent that runs warns each day of the end of its certificate, from seven days before it on, and after it, and measures
+// how far it is.
+func TestExpiry(t *testing.T) {
+	files := newCertFiles(t)
+	files.issue("server") // for 20 days
+	files.write("agent.hcl", []byte(files.block("server", "rpc = true\nverify_server_hostname = true")))
+	r := launch(t, &world{}, "-dev", "-http-port=0", "-config="+filepath.Join(files.dir, "agent.hcl"))
+	_, metrics := r.get(t, "/v1/metrics?format=prometheus")
+	found := regexp.MustCompile(`(?m)^nomad_tls_certificate_seconds_left(?:{.*})? (\S+)$`).FindStringSubmatch(metrics)
+	if found == nil {
+		t.Fatal("the metric is missing")
+	}
+	if left, err := strconv.ParseFloat(found[1], 64); err != nil || left < 19.9*86_400 || left > 20*86_400 {
+		t.Errorf("%s s are left, %v; want 20 days", found[1], err)
+	}
+	r.signals <- syscall.SIGINT
+	if code := <-r.code; code != 0 {
+		t.Errorf("exit %d: %s", code, r.err)
+	}
+
+	out := &output{}
+	cfg := config.Default()
+	cfg.TLS = config.TLS{RPC: true, VerifyServerHostname: true, CAFile: filepath.Join(files.dir, "ca.pem")}
+	cfg.Server.Enabled = true
+	cfg.TLS.CertFile, cfg.TLS.KeyFile = filepath.Join(files.dir, "server.pem"), filepath.Join(files.dir, "server-key.pem")
+	a := &Agent{cfg: cfg, logger: newLogger(cfg, out)}
+	if err := a.loadTLS(); err != nil {
+		t.Fatal(err)
+	}
+	days, ended, done := make(chan time.Time), make(chan struct{}), make(chan struct{})
+	go func() {
+		a.warnExpiry(days, ended)
+		close(done)
+	}()
+	for _, day := range []int{1, 12, 14, 15, 21} {
+		days <- time.Now().Add(time.Duration(day) * 24 * time.Hour)
+	}
+	close(ended)
+	<-done
+	logged := out.String()
+	if strings.Count(logged, "server.pem expires on") != 2 || strings.Count(logged, "server.pem expired on") != 1 ||
+		!strings.Contains(logged, "`nomadish tls cert create -server -region global` makes one") {
+		t.Errorf("want warnings of two days, and one after the end, with what to do:\n%s", logged)
 	}
 }
 

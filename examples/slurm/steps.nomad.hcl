@@ -28,6 +28,12 @@ workflow "steps" {
       group "g" {
         count            = 2
         max_run_duration = "10m"
+        restart {
+          attempts = 0
+        }
+        reschedule {
+          attempts = 0
+        }
         task "t" {
           driver = "raw_exec"
           config {

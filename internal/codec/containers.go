@@ -43,9 +43,17 @@ func sizeAfter(b byte, rest []byte) int {
 	if len(rest) < width {
 		return width
 	}
+	return width + extra + sizeOf(rest, width)
+}
+
+// sizeOf returns a number of width bytes; 0: it is cut off.
+func sizeOf(data []byte, width int) int {
+	if len(data) < width {
+		return 0
+	}
 	n := 0
-	for _, c := range rest[:width] {
+	for _, c := range data[:width] {
 		n = n<<8 | int(c)
 	}
-	return width + extra + n
+	return n
 }

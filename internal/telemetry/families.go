@@ -273,5 +273,6 @@ var ownFamilies = []Family{
 	{"nomad.virtual_cluster.entitled_missing", Gauge, "allocations", "namespace", "Allocations that wait although their namespace's free cells could hold them, each group's by itself"},
 	{"nomad.drain.moves", Counter, "allocations", "", "Allocations that drains have moved"},
 	{"nomad.gc.collect", Summary, "ms", "", "Collecting what is over"},
+	{"tls.certificate.seconds_left", Gauge, "s", "", "Until the agent's certificate ends; less than 0 once it has. Agents without TLS do not have it"},
 	{"telemetry.series_dropped", Gauge, "series", "of", "Series of jobs, allocations, nodes or namespaces that are left out because of telemetry.max_series"},
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -28,10 +29,12 @@ type target struct{ region, addr string }
 const redial = 100 * time.Millisecond
 
 type pooled struct {
-	ready chan struct{} // closed when session or err is set
-	s     *Session
-	err   error
-	until time.Time // the error is the answer to all callers before that
+	ready   chan struct{} // closed when session or err is set
+	s       *Session
+	err     error
+	until   time.Time // the error is the answer to all callers before that
+	waiting int       // callers, while it is being opened
+	cancel  context.CancelFunc
 }
 
 // NewPool makes an empty pool; onOpen may be nil.
@@ -93,23 +96,44 @@ func (p *Pool) SessionIn(ctx context.Context, region, addr string) (*Session, er
 	if ok && (e.s != nil && e.s.mux.IsClosed() || e.err != nil && time.Now().After(e.until)) {
 		ok = false
 	}
-	if !ok {
-		e = &pooled{ready: make(chan struct{})}
-		p.sessions[to] = e
+	if ok && e.s != nil {
 		p.mu.Unlock()
-		p.open(ctx, to, e)
-		return e.s, e.err
+		return e.s, nil
 	}
+	if !ok {
+		opening, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it is for all who come while it opens
+		e = &pooled{ready: make(chan struct{}), cancel: cancel}
+		p.sessions[to] = e
+		go p.open(opening, to, e) // ends with the dialing, at the latest when nobody waits any more
+	}
+	e.waiting++
 	p.mu.Unlock()
 	select {
 	case <-e.ready:
 		return e.s, e.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		p.giveUp(to, e)
+		return nil, fmt.Errorf("reach %s: %w", to.addr, ctx.Err())
 	}
 }
 
+// giveUp has a caller wait no longer. When the last one does so, nothing is opened any more.
+func (p *Pool) giveUp(to target, e *pooled) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.waiting--
+	if e.waiting > 0 || e.s != nil || e.err != nil {
+		return
+	}
+	e.cancel()
+	if p.sessions[to] == e {
+		delete(p.sessions, to)
+	}
+}
+
+// open opens a session for all who wait for it.
 func (p *Pool) open(ctx context.Context, to target, e *pooled) {
+	defer e.cancel()
 	s, err := Dial(ctx, to.region, to.addr, p.config)
 	if err == nil && p.onOpen != nil {
 		if err = p.onOpen(ctx, s); err != nil {
@@ -118,22 +142,18 @@ func (p *Pool) open(ctx context.Context, to target, e *pooled) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil && p.closed {
-		_ = s.Close()
-		err = ErrSessionClosed
-	}
+	defer close(e.ready)
 	switch {
+	case p.closed, p.sessions[to] != e: // the pool is, or all have given up
+		if err == nil {
+			_ = s.Close()
+		}
+		e.err = ErrSessionClosed
 	case err == nil:
 		e.s = s
-	case ctx.Err() == nil && !p.closed:
+	default:
 		e.err, e.until = err, time.Now().Add(redial)
-	default: // it was the caller who gave up
-		e.err = err
-		if p.sessions[to] == e {
-			delete(p.sessions, to)
-		}
 	}
-	close(e.ready)
 }
 
 // Drop ends the session to a server of the own region, if there is one, with all its calls.
@@ -158,6 +178,7 @@ func (p *Pool) Close() {
 		if e.s != nil {
 			_ = e.s.Close()
 		}
+		e.cancel()
 		delete(p.sessions, to)
 	}
 }

@@ -78,6 +78,9 @@ func (t *TLS) Reload(o TLSOptions) error {
 // Warnings are things that work, but that an operator should know of.
 func (t *TLS) Warnings() []string { return t.now.Load().warnings }
 
+// Expiring warns of the end of the own certificate in use, from seven days before it on; empty: it is not soon.
+func (t *TLS) Expiring(now time.Time) string { return t.now.Load().expiring(now) }
+
 // Using returns the file of the own certificate that is in use, and when it expires.
 func (t *TLS) Using() (file string, expires time.Time) {
 	s := t.now.Load()
@@ -121,7 +124,7 @@ func (s *tlsState) read(now time.Time) error {
 func (s *tlsState) checkOwn(now time.Time) error {
 	leaf := s.cert.Leaf
 	if now.After(leaf.NotAfter) {
-		return fmt.Errorf("expired on %s", leaf.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("expired on %s: put a new one in its place%s; an agent that runs reads it on SIGHUP", leaf.NotAfter.Format(time.RFC3339), s.howToMake())
 	}
 	if now.Before(leaf.NotBefore) {
 		return fmt.Errorf("is valid from %s only; is this machine's clock right?", leaf.NotBefore.Format(time.RFC3339))
@@ -148,8 +151,15 @@ func (s *tlsState) checkOwn(now time.Time) error {
 	if p.has(structs.CertServer, s.Region) || (s.Role == structs.CertClient && p.has(structs.CertClient, s.Region)) {
 		return nil
 	}
-	return fmt.Errorf("names %v, but verify_server_hostname requires %s (`nomadish tls cert create -%s -region %s` makes one)",
-		leaf.DNSNames, structs.CertName(s.Role, s.Region), s.Role, s.Region)
+	return fmt.Errorf("names %v, but verify_server_hostname requires %s%s", leaf.DNSNames, structs.CertName(s.Role, s.Region), s.howToMake())
+}
+
+// howToMake says how a certificate of the agent's role is made; empty: it has none.
+func (s *tlsState) howToMake() string {
+	if s.Role == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (`nomadish tls cert create -%s -region %s` makes one)", s.Role, s.Region)
 }
 
 func pemOf(chain [][]byte) [][]byte {
@@ -163,10 +173,23 @@ func pemOf(chain [][]byte) [][]byte {
 // soon is how long before its end a certificate is warned of.
 const soon = 7 * 24 * time.Hour
 
+// expiring warns of the end of the own certificate; empty: it is not soon.
+func (s *tlsState) expiring(now time.Time) string {
+	end := s.cert.Leaf.NotAfter
+	if !now.Add(soon).After(end) {
+		return ""
+	}
+	verb := "expires"
+	if now.After(end) {
+		verb = "expired"
+	}
+	return fmt.Sprintf("tls.cert_file %s %s on %s: put a new one in its place%s and send SIGHUP", s.CertFile, verb, end.Format(time.RFC3339), s.howToMake())
+}
+
 func (s *tlsState) warn(now time.Time) {
 	warn := func(format string, args ...any) { s.warnings = append(s.warnings, fmt.Sprintf(format, args...)) }
-	if end := s.cert.Leaf.NotAfter; now.Add(soon).After(end) {
-		warn("tls.cert_file %s expires on %s: put a new one in its place and send SIGHUP", s.CertFile, end.Format(time.RFC3339))
+	if text := s.expiring(now); text != "" {
+		warn("%s", text)
 	}
 	if info, err := os.Stat(s.KeyFile); err == nil && info.Mode().Perm()&0o077 != 0 {
 		warn("tls.key_file %s can be read by others than its owner (mode %s): chmod 600", s.KeyFile, info.Mode().Perm())

@@ -150,7 +150,8 @@ func TestRefusedTLSFiles(t *testing.T) {
 func TestExpired(t *testing.T) {
 	p := newPKI(t)
 	p.issue("old", "server", "global", 3*certs.Day)
-	if _, err := LoadTLS(p.options("old", "server"), hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "expired on") {
+	if _, err := LoadTLS(p.options("old", "server"), hclog.NewNullLogger()); err == nil || !strings.Contains(err.Error(), "expired on") ||
+		!strings.Contains(err.Error(), "put a new one in its place (`nomadish tls cert create -server -region global` makes one)") {
 		t.Errorf("expired: %v", err)
 	}
 	p.issue("soon", "server", "global", 0)

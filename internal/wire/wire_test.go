@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -382,6 +383,93 @@ func TestPoolDoesNotRedialAtOnce(t *testing.T) {
 	e.until = time.Now().Add(-time.Hour)
 	if _, err := p.Session(t.Context(), addr); err != nil {
 		t.Fatalf("later: %v", err)
+	}
+}
+
+// TestPoolOutlivesTheFirstCaller: a session that is being opened is for all who wait for it: who called first may give up. When all have,
+// it is not opened any more.
+func TestPoolOutlivesTheFirstCaller(t *testing.T) {
+	addr := serve(t)
+	opening, let := make(chan context.Context, 1), make(chan struct{})
+	p := NewPool(Config{}, func(ctx context.Context, _ *Session) error {
+		opening <- ctx
+		select {
+		case <-let:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	defer p.Close()
+	request := func(ctx context.Context) chan error {
+		got := make(chan error, 1)
+		go func() {
+			_, err := p.Session(ctx, addr)
+			got <- err
+		}()
+		return got
+	}
+	waiting := func(n int) {
+		t.Helper()
+		for {
+			p.mu.Lock()
+			now := p.sessions[target{addr: addr}].waiting
+			p.mu.Unlock()
+			if now == n {
+				return
+			}
+			runtime.Gosched()
+		}
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	first := request(ctx)
+	<-opening
+	second := request(t.Context())
+	waiting(2)
+	hangUp()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up got %v", err)
+	}
+	waiting(1)
+	close(let)
+	if err := <-second; err != nil {
+		t.Errorf("who did not give up got %v", err)
+	}
+
+	p.Drop(addr)
+	let = make(chan struct{})
+	ctx, hangUp = context.WithCancel(t.Context())
+	first, second = request(ctx), request(ctx)
+	opened := <-opening
+	waiting(2)
+	hangUp()
+	if a, b := <-first, <-second; !errors.Is(a, context.Canceled) || !errors.Is(b, context.Canceled) {
+		t.Errorf("who gave up got %v and %v", a, b)
+	}
+	<-opened.Done()
+	if len(p.sessions) > 0 {
+		t.Error("nobody waits, and a session is still being opened")
+	}
+}
+
+// TestPoolClosesWhatOpens: who waits for a session when the pool is closed waits no longer.
+func TestPoolClosesWhatOpens(t *testing.T) {
+	opening := make(chan struct{})
+	p := NewPool(Config{}, func(ctx context.Context, _ *Session) error {
+		close(opening)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	got := make(chan error, 1)
+	addr := serve(t)
+	go func() {
+		_, err := p.Session(t.Context(), addr)
+		got <- err
+	}()
+	<-opening
+	p.Close()
+	if err := <-got; !errors.Is(err, ErrSessionClosed) {
+		t.Error(err)
 	}
 }
 

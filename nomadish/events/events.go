@@ -50,9 +50,10 @@ func (f *Filter) Events(c state.Changes) structs.Events {
 }
 
 // Moves returns the chosen events of latest starts that forecasts moved.
-func (f *Filter) Moves(moves []*structs.ForecastMove, index uint64) structs.Events {
-	out := structs.Events{Index: index}
+func (f *Filter) Moves(moves []*structs.ForecastMove) structs.Events {
+	out := structs.Events{}
 	for _, m := range moves {
+		out.Index = m.Index // later ones are of no earlier state
 		r := m.Forecast
 		ev := structs.Event{Topic: structs.TopicForecast, Type: structs.EventForecastMoved, Key: r.JobID, Namespace: r.Namespace, Index: m.Index, Payload: map[string]any{"ForecastMove": m}}
 		if f.wants(&ev) {

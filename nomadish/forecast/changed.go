@@ -23,6 +23,7 @@ func lacking(ctx context.Context, base *state.Store, o Options, groups []group) 
 	l := newLeader(f.Store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/lacking", base.LatestIndex())), worker.PassOptions{
 		ReserveFrom: o.reserveFrom(), Explain: never, ExplainEach: never, Unread: true, Typicals: worker.LearnOnce(), Pace: o.Pace,
 	}, o.Queue)
+	l.drop = f.Drop
 	defer l.stop()
 	switch err := l.settle(ctx, func(context.Context) error { return nil }); {
 	case f.spent(), ctx.Err() != nil:

@@ -163,6 +163,7 @@ func future(ctx context.Context, base *state.Store, o Options, mode string, last
 	l := newLeader(f.Store, f.apply, o.Now, ids(fmt.Sprintf("forecast/%d/%s", base.LatestIndex(), mode)), worker.PassOptions{
 		ReserveFrom: o.reserveFrom(), Explain: never, ExplainEach: never, Unread: true, Typicals: o.typicals, Pace: o.Pace,
 	}, o.Queue)
+	l.drop = f.Drop
 	defer l.stop()
 	w := newWatch(l, of.groups)
 	w.await(of.runs, o.Workflow != nil)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,12 +95,12 @@ func TestChangedJob(t *testing.T) {
 func TestHolds(t *testing.T) {
 	r := newReality(t)
 	r.nodes(1)
-	r.submit(gpuJob("endless", 50, 1, 8, 0))
+	r.submit(gpuJob("endless", 50, 5, 1, 0))
 	r.until(r.now.Add(time.Minute))
 	r.submit(gpuJob("waits", 50, 1, 8, time.Hour))
 	r.until(r.now.Add(time.Minute))
 	f := r.forecast(Options{})
-	want := "not within 168h0m0s; endless.g[0] may hold their room: no max_run_duration and no finished run of their job or user"
+	want := "not within 168h0m0s; endless.g[0], endless.g[1], endless.g[2] and 2 more may hold their room: no max_run_duration and no finished run of their job or user"
 	if len(f.Requests) != 1 || f.Requests[0].Latest.All != 0 || f.Requests[0].Latest.Unknown != want {
 		t.Fatalf("%+v", f.Requests[0])
 	}
@@ -174,7 +175,7 @@ func last(f *structs.Forecast) time.Time {
 }
 
 // Seeds of planted queues that CI runs.
-var latestSeeds, earlySeeds = []uint64{1}, []uint64{3}
+var latestSeeds, earlySeeds = []uint64{13}, []uint64{3}
 
 // TestLatestIsWhatHappens: if all that runs takes all the time that it may, what waits in a queue of 200 jobs starts when the forecast states, to the second.
 // The leader counts now and then why it waits, as it does in earnest: the forecast does not, and that must make no difference.
@@ -299,6 +300,58 @@ func TestExpected(t *testing.T) {
 	}
 }
 
+// TestManyAtOnce: a forecast is made, whatever happens at one time: of a job of more instances than a state keeps changes for those who follow it, which are
+// placed together and end together, and of more jobs on which nobody has decided.
+func TestManyAtOnce(t *testing.T) {
+	const many = 5000
+	r := newReality(t)
+	for i := range 10 {
+		r.put(&structs.NodeRegisterEntry{Node: testcluster.Node(fmt.Sprint("node-", i), 1_000_000), Time: r.now.UnixNano()})
+	}
+	job := func(id string, count, mhz int) *structs.Job {
+		j := testcluster.Job(id, structs.JobTypeBatch, count)
+		j.TaskGroups[0].MaxRunDuration, j.TaskGroups[0].Tasks[0].Resources = time.Hour, &structs.Resources{CPU: mhz, MemoryMB: 1}
+		return j
+	}
+	r.submit(job("many", many, 2000))
+	for i := range many {
+		r.submit(job(fmt.Sprintf("job-%04d", i), 1, 2000))
+	}
+	for _, q := range r.forecast(Options{}).Requests {
+		want := epoch
+		if q.JobID != "many" {
+			want = epoch.Add(time.Hour)
+		}
+		if q.Latest.All != want.UnixNano() {
+			t.Fatalf("%s starts %s: %s", q.JobID, time.Unix(0, q.Latest.All).UTC(), q.Latest.Unknown)
+		}
+	}
+}
+
+// TestPacedWhileDeciding: a forecast rests, and ends when its time is spent, while it decides on many jobs that came together, too.
+func TestPacedWhileDeciding(t *testing.T) {
+	const many, steps = 200, 10
+	r := newReality(t)
+	r.nodes(1)
+	for i := range many {
+		r.submit(gpuJob(fmt.Sprint("j", i), 50, 1, 8, time.Hour))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	paced := 0
+	f, err := Run(ctx, r.log.Store, Options{Now: r.now, Entries: many / 2, Pace: func(context.Context) {
+		if paced++; paced == steps {
+			cancel()
+		}
+	}})
+	if err != nil || paced != steps {
+		t.Fatalf("its time was spent after %d steps, and it ended after %d: %v", steps, paced, err)
+	}
+	if why := f.Requests[many-1].Latest.Unknown; !strings.HasPrefix(why, RanOutOfTime) {
+		t.Errorf("it went on with what came together: %s", why)
+	}
+}
+
 // TestBounds: a horizon beyond the limit is refused, and a forecast ends when its budget or its time is spent.
 func TestBounds(t *testing.T) {
 	r := newReality(t)
@@ -329,6 +382,9 @@ func TestBounds(t *testing.T) {
 		}
 		if q := got.Requests[len(got.Requests)-1].Latest; q.All != 0 || len(q.Unknown) < len(what) || q.Unknown[:len(what)] != what {
 			t.Errorf("%s: %+v", what, q)
+		}
+		if next := got.Requests[1].Latest.All; next != 0 { // the first one alone starts within the horizon
+			t.Errorf("%s: the second one starts %s", what, time.Unix(0, next).UTC())
 		}
 	}
 }

@@ -1,13 +1,16 @@
 package forecast
 
 import (
+	"math"
+
 	"github.com/nomadish/nomadish/nomadish/fsm"
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/structs"
 )
 
-// eventBuffer is how many changes a fork keeps for the parts, which follow each entry at once.
-const eventBuffer = 4096
+// eventBuffer is how many changes a fork keeps: all, until its leader drops them. However many come at one time, as of a job of thousands of instances, none is
+// lost to who follows them.
+const eventBuffer = math.MaxInt
 
 // fork is a private fork of a state that applies so many entries at most.
 type fork struct {

@@ -89,6 +89,7 @@ func NewFuture(base *state.Store, o FutureOptions) *Future {
 	f.leader = newLeader(f.fork.Store, f.fork.apply, o.Now, ids(o.IDs), worker.PassOptions{
 		ReserveFrom: reserveFrom, Explain: never, ExplainEach: never, Unread: true, Typicals: typicals,
 	}, queue.Options{})
+	f.drop = f.fork.Drop
 	f.clients = newClients(f.leader, lasting, see)
 	return f
 }
@@ -104,6 +105,9 @@ func (f *Future) At(when time.Time, do func()) { f.at(when, do) }
 
 // NoReservations reports whether so many groups wait at the beginning that none reserves room anew.
 func (f *Future) NoReservations() bool { return f.noReservations }
+
+// Spent reports whether as many log entries have been applied as may be, so that the future ends when it is run.
+func (f *Future) Spent() bool { return f.fork.spent() }
 
 // Ended states why the future cannot be run on; empty: it can.
 func (f *Future) Ended() string { return f.ended }

@@ -37,6 +37,9 @@ type leader struct {
 	store *state.Store
 	apply func(t structs.LogType, payload any) (uint64, error)
 	newID func() string
+	// drop, not nil, is called with an index up to which all parts have read what has changed; pace, not nil, before each evaluation: it may wait.
+	drop func(index uint64)
+	pace func(ctx context.Context)
 
 	broker *queue.Broker
 	evals  *queue.Steps
@@ -51,7 +54,11 @@ type leader struct {
 	passing int  // decisions of the pass whose plans are on their way
 	offers  []*offer
 
-	gated, parked, drained, flowed, edge, soon alarm
+	gated, parked, drained, flowed, edged, soon alarm
+
+	// edgeOf is the index of the state of which nextEdge is when the calendar is to move time on.
+	edgeOf   uint64
+	nextEdge time.Time
 }
 
 // offer is a plan that was submitted, with what to do with the answer.
@@ -63,7 +70,7 @@ type offer struct {
 // newLeader returns the parts of a leader. apply commits entries, which the store has when it returns. The passes and the queue are as their options
 // state, of which those that all parts have in common are set here: the typicals are what the scheduler keeps room for.
 func newLeader(store *state.Store, apply func(structs.LogType, any) (uint64, error), now time.Time, newID func() string, passes worker.PassOptions, like queue.Options) *leader {
-	l := &leader{timeline: timeline{now: now}, store: store, apply: apply, newID: newID, again: true}
+	l := &leader{timeline: timeline{now: now}, store: store, apply: apply, newID: newID, pace: passes.Pace, again: true}
 	silent := hclog.NewNullLogger()
 	like.NewID, like.Clock, like.Logger, like.Unread = newID, l, silent, passes.Unread
 	l.broker = queue.New(like, l, l.store.LatestIndex)
@@ -100,7 +107,7 @@ func (l *leader) settle(ctx context.Context, look func(ctx context.Context) erro
 		}
 		l.drains.Step(ctx)
 		l.flows.Step(ctx)
-		edge := l.edges.Step(ctx, nil)
+		edge := l.edge(ctx)
 		if _, err := l.evals.Chores(ctx); err != nil {
 			return err
 		}
@@ -110,6 +117,9 @@ func (l *leader) settle(ctx context.Context, look func(ctx context.Context) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if l.drop != nil {
+			l.drop(before)
+		}
 		if !moved && l.store.LatestIndex() == before {
 			l.setAlarms(edge)
 			return nil
@@ -117,6 +127,15 @@ func (l *leader) settle(ctx context.Context, look func(ctx context.Context) erro
 	}
 	l.soon.set(&l.timeline, l.now.Add(tick))
 	return nil
+}
+
+// edge moves time on if an edge of the calendar has come, and returns in how long the next one is; 0: there is none. It is looked for when something has
+// changed: it would be most of what is done while nothing happens.
+func (l *leader) edge(ctx context.Context) time.Duration {
+	if index := l.store.LatestIndex(); index != l.edgeOf || !l.now.Before(l.nextEdge) {
+		l.edgeOf, l.nextEdge = index, l.now.Add(l.edges.Step(ctx, nil))
+	}
+	return l.nextEdge.Sub(l.now)
 }
 
 // setAlarms has the time stop where a part wants to be called though nothing has happened.
@@ -134,7 +153,7 @@ func (l *leader) setAlarms(edge time.Duration) {
 	set(&l.drained, wait, wanted)
 	wait, wanted = l.flows.Again()
 	set(&l.flowed, wait, wanted)
-	set(&l.edge, edge, edge > 0)
+	set(&l.edged, edge, edge > 0)
 	set(&l.soon, tick, l.again)
 }
 
@@ -148,16 +167,20 @@ func (l *leader) follow() (moved bool) {
 
 // work has the worker decide all evaluations that may be taken.
 func (l *leader) work(ctx context.Context) (moved bool) {
-	for {
+	for ctx.Err() == nil {
 		got, err := l.evals.Take(jobTypes)
 		if err != nil || got.Eval == nil {
-			return moved
+			break
+		}
+		if l.pace != nil {
+			l.pace(ctx)
 		}
 		moved = true
 		l.decide(ctx, l.worker.Begin(got))
 		l.judge(ctx)
 		l.follow()
 	}
+	return moved
 }
 
 // decide makes the next plan of an evaluation and submits it.

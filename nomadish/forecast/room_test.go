@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nomadish/nomadish/nomadish/queue"
+	"github.com/nomadish/nomadish/nomadish/worker"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -64,5 +66,38 @@ func TestLeaversRoom(t *testing.T) {
 				t.Errorf("it starts %s (%s), not %s", time.Unix(0, got.All).UTC(), got.Unknown, want)
 			}
 		})
+	}
+}
+
+// TestNothingIsTriedWhileNothingHappens: who waits for what never ends is not tried again and again for reservations that nothing has made possible since, and
+// starts when its room comes free all the same.
+func TestNothingIsTriedWhileNothingHappens(t *testing.T) {
+	r := newReality(t)
+	minted, mint := 0, ids("quiet") // each request that is tried has a token
+	apply := func(typ structs.LogType, payload any) (uint64, error) {
+		return r.log.Apply(t.Context(), typ, payload)
+	}
+	r.leader = newLeader(r.log.Store, apply, epoch, func() string { minted++; return mint() }, worker.PassOptions{
+		Explain: never, ExplainEach: never, Unread: true, Typicals: worker.NewTypicals(),
+	}, queue.Options{})
+	t.Cleanup(r.leader.stop)
+	r.nodes(1)
+	endless, waits := gpuJob("endless", 50, 1, 8, 0), gpuJob("waits", 50, 1, 8, time.Hour)
+	r.submit(endless)
+	r.until(r.now.Add(time.Minute))
+	r.submit(waits)
+	r.until(r.now.Add(time.Hour))
+	before := minted
+	r.until(r.now.Add(24 * time.Hour))
+	if n := minted - before; n > 0 {
+		t.Errorf("in a day in which nothing happens %d requests are tried", n)
+	}
+	ended := r.now
+	r.put(&structs.JobDeregisterEntry{
+		Namespace: endless.Namespace, JobID: endless.ID, Eval: structs.NewEval(r.newID(), endless, structs.EvalTriggerJobDeregister, r.now.UnixNano()), Time: r.now.UnixNano(),
+	})
+	r.until(r.now.Add(time.Minute))
+	if starts := r.starts[groupKey{waits.NamespacedID(), "g"}]; len(starts) != 1 || starts[0].Before(ended) {
+		t.Errorf("it starts at %v, when its room is free from %s", starts, ended)
 	}
 }

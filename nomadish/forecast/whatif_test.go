@@ -97,6 +97,13 @@ func TestNodeDrained(t *testing.T) {
 			{Drain: &structs.WhatIfDrain{Node: "node-0003", DrainSpec: structs.DrainSpec{Deadline: 10 * time.Minute}}}, {After: time.Hour, Lose: "node-0001"},
 		}
 	})
+	left := map[string]bool{}
+	for _, x := range w.After.Displaced {
+		left[x.For+" "+x.NodeName] = true
+	}
+	if !left["drained node-0003"] || !left["lost node-0001"] || len(left) != 2 {
+		t.Errorf("displaced: %v", left)
+	}
 	if at := time.Unix(0, w.Changes[1].Time); !at.Equal(time.Unix(0, w.Time).Add(time.Hour)) {
 		t.Errorf("the node is lost at %s", at)
 	}

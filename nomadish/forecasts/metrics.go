@@ -63,12 +63,12 @@ func median(times []int64) time.Duration {
 	return time.Duration(times[len(times)/2])
 }
 
-// Metrics adds what the last forecast states of each priority band, and its age, to a batch.
+// Metrics adds what the last forecast states of each priority band, and its age, to a batch, for as long as forecasts are made.
 func (s *Service) Metrics(b *telemetry.Batch) {
 	s.mu.Lock()
-	last, waits := s.last, s.waits
+	last, waits, making := s.last, s.waits, s.making()
 	s.mu.Unlock()
-	if last == nil {
+	if last == nil || !making {
 		return
 	}
 	b.Add(ageFamily, s.opts.Clock.Now().Sub(time.Unix(0, last.Time)).Seconds(), nil)

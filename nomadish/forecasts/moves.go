@@ -20,11 +20,12 @@ type moves struct {
 	// stated is the latest start of each group as it was last stated: of small moves the sum counts.
 	stated map[structs.RequestName]*structs.RequestForecast
 	kept   []batch // the latest last
+	place  uint64  // of the latest, from 1 on; 0: nothing has moved yet
 }
 
-// batch is what has moved with one forecast.
+// batch is what has moved with one forecast. Several may be of one state, so that its index is no place among them.
 type batch struct {
-	index uint64
+	place uint64
 	moves []*structs.ForecastMove
 }
 
@@ -32,7 +33,7 @@ func newMoves() *moves { return &moves{stated: map[structs.RequestName]*structs.
 
 // add takes in a forecast after the one that was before; nil: it is the first.
 func (m *moves) add(was, is *structs.Forecast) {
-	b, stated := batch{index: is.Index}, make(map[structs.RequestName]*structs.RequestForecast, len(is.Requests))
+	b, stated := batch{place: m.place + 1}, make(map[structs.RequestName]*structs.RequestForecast, len(is.Requests))
 	for _, r := range is.Groups() {
 		name := r.Name()
 		before := m.stated[name]
@@ -49,7 +50,7 @@ func (m *moves) add(was, is *structs.Forecast) {
 	if len(b.moves) == 0 || was == nil {
 		return
 	}
-	m.kept = append(m.kept, b)
+	m.kept, m.place = append(m.kept, b), b.place
 	if len(m.kept) > keptMoves {
 		m.kept = append([]batch(nil), m.kept[len(m.kept)-keptMoves:]...)
 	}
@@ -64,48 +65,39 @@ func moved(was, is, now int64) bool {
 	return by > int64(leastMoved) && by > max(0, was-now)/movedPart
 }
 
-// Moved waits until a forecast of a state after an index has moved latest starts of groups by more than a tenth of their wait and a minute, and returns
-// those moves, which must not be changed, with the index to go on from. With index 0 it begins with the next such forecast. The error is ctx's.
-func (s *Service) Moved(ctx context.Context, after uint64) ([]*structs.ForecastMove, uint64, error) {
+// Moved waits until a forecast has moved latest starts of groups by more than a tenth of their wait and a minute after those that the caller has seen, and
+// returns those moves, which must not be changed, with where to go on from, which is not 0. From 0 on it begins with the next such forecast. The error is ctx's.
+func (s *Service) Moved(ctx context.Context, from uint64) ([]*structs.ForecastMove, uint64, error) {
 	if !s.opts.On {
 		<-ctx.Done()
-		return nil, after, ctx.Err()
+		return nil, from, ctx.Err()
 	}
 	defer s.want()()
 	for {
 		s.mu.Lock()
 		changed := s.changed
-		if after == 0 {
-			after = s.moves.latest()
+		if from == 0 {
+			from = s.moves.place + 1
 		}
-		out, index := s.moves.after(after)
+		out, next := s.moves.from(from)
 		s.mu.Unlock()
 		if len(out) > 0 {
-			return out, index, nil
+			return out, next, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, after, ctx.Err()
+			return nil, from, ctx.Err()
 		}
 	}
 }
 
-// latest returns the index of the latest forecast that moved something; 1: none has.
-func (m *moves) latest() uint64 {
-	if len(m.kept) == 0 {
-		return 1
-	}
-	return m.kept[len(m.kept)-1].index
-}
-
-// after returns the moves of forecasts after an index.
-func (m *moves) after(index uint64) (out []*structs.ForecastMove, last uint64) {
-	last = index
+// from returns the moves from a place on, and that after them.
+func (m *moves) from(place uint64) (out []*structs.ForecastMove, next uint64) {
 	for _, b := range m.kept {
-		if b.index > index {
-			out, last = append(out, b.moves...), b.index
+		if b.place >= place {
+			out = append(out, b.moves...)
 		}
 	}
-	return out, last
+	return out, m.place + 1
 }

@@ -23,10 +23,15 @@ type cost struct {
 // few is how many groups make no difference for how long a forecast takes.
 const few = 100
 
-// waiting counts the groups that wait.
+// waiting counts the groups that wait, and those of jobs of which nobody has decided yet whether they do: a forecast decides that.
 func waiting(snap *state.Snapshot) (n int) {
 	for range snap.Requests().Waiting(nil, structs.AllNamespaces) {
 		n++
+	}
+	for e := range snap.OpenEvals(nil, structs.EvalStatusPending) {
+		if job := snap.Job(nil, e.Namespace, e.JobID); job != nil {
+			n += len(job.TaskGroups)
+		}
 	}
 	return n
 }
@@ -54,15 +59,21 @@ func (s *Service) atMost() time.Duration { return s.made(maxTime) * 5 / 4 }
 func (s *Service) next() (list []structs.ForecastRenewal) {
 	now := s.opts.Clock.Now()
 	begins, latest, groups := later(now, s.rested), later(now, s.rested), s.cost.groups
+	late := false
 	if !s.began.at.IsZero() {
 		r := s.renewal(s.began.at, s.began.at, s.began.groups)
 		r.Index, groups = s.began.index, s.began.groups
+		late = r.End <= now.UnixNano() // how long it takes is not known, then
 		list = append(list, r)
 		work, _ := s.cost.of(groups)
 		begins = later(s.began.at.Add(s.share(work)), later(now, time.Unix(0, r.End)).Add(leastRest)) // it may be late
 		latest = s.began.at.Add(max(s.share(maxTime), s.atMost()+leastRest))
 	}
-	return append(list, s.renewal(begins, latest, groups))
+	next := s.renewal(begins, latest, groups)
+	if late {
+		next.End = 0
+	}
+	return append(list, next)
 }
 
 // renewal returns when a forecast of a number of groups is there that begins about at one time, and at another one at the latest.

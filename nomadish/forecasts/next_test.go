@@ -81,7 +81,7 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// TestNextAfterALateOne: while one takes longer than was expected, the one after it does not begin before it is there.
+// TestNextAfterALateOne: while one takes longer than was expected, the one after it does not begin before it is there, and it is not known when that one is.
 func TestNextAfterALateOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, Options{})
@@ -89,8 +89,23 @@ func TestNextAfterALateOne(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.cost, s.began = cost{work: 10 * time.Second, groups: 1}, start{index: 1, at: now.Add(-300 * time.Second), groups: 1}
-		if list := s.next(); len(list) != 2 || list[1].Begin <= now.UnixNano() {
+		if list := s.next(); len(list) != 2 || list[1].Begin <= now.UnixNano() || list[1].End != 0 {
 			t.Errorf("%+v come next, now it is %d", list, now.UnixNano())
+		}
+	})
+}
+
+// TestWaitingCountsTheUndecided: a forecast decides on jobs that have just come, too, so that it takes as long as if their groups waited.
+func TestWaitingCountsTheUndecided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{})
+		s.groups(300)
+		s.wait(200)
+		j := testcluster.Job("new", structs.JobTypeBatch, 1)
+		j.TaskGroups = append(j.TaskGroups, &structs.TaskGroup{Name: "more", Count: 1})
+		s.Put(s.t, &structs.JobRegisterEntry{Job: j, Eval: structs.NewEval("of-new", j, structs.EvalTriggerJobRegister, time.Now().UnixNano()), Time: time.Now().UnixNano()})
+		if n := waiting(s.Store.Snapshot()); n != 202 {
+			t.Errorf("%d groups are counted, not 202", n)
 		}
 	})
 }

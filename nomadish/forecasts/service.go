@@ -136,12 +136,17 @@ func (s *Service) await(ctx context.Context) bool {
 	return false
 }
 
+// making reports whether forecasts are made: somebody wants them all the time, or one was wanted not long ago. The lock is held.
+func (s *Service) making() bool {
+	return s.wanting > 0 || !s.wanted.IsZero() && s.opts.Clock.Now().Sub(s.wanted) <= wantedFor
+}
+
 // due returns how long to wait before a forecast is to be made, or before it is to be looked again whether one is: until the state has the index of.
 func (s *Service) due() (wait time.Duration, of uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.opts.Clock.Now()
-	if s.wanting == 0 && (s.wanted.IsZero() || now.Sub(s.wanted) > wantedFor) {
+	if !s.making() {
 		return longest, 0
 	}
 	if rest := s.rested.Sub(now); rest > 0 {

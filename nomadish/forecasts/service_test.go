@@ -232,6 +232,67 @@ func TestMoved(t *testing.T) {
 	})
 }
 
+// TestMovedAsNothingHappens: a start that passes and moves on as nothing has happened is seen each time, though all these forecasts are of one state.
+func TestMovedAsNothingHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{})
+		s.result = func(now time.Time) []*structs.RequestForecast {
+			at := now.Add(5 * time.Minute).UnixNano()
+			return []*structs.RequestForecast{{JobID: "j", Group: "g", Latest: structs.StartForecast{First: at, All: at}}}
+		}
+		s.run(true)
+		seen := 0
+		go func() {
+			for after := uint64(0); ; {
+				moves, next, err := s.Moved(t.Context(), after)
+				if err != nil {
+					return
+				}
+				after, seen = next, seen+len(moves)
+			}
+		}()
+		time.Sleep(16 * time.Minute)
+		s.expect(4, "its start has passed three times")
+		if seen != 3 {
+			t.Errorf("%d moves were seen", seen)
+		}
+	})
+}
+
+// TestMetricsEnd: a server that makes forecasts no more, as another one leads, states no figures of the last.
+func TestMetricsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.Run(t.Context())
+		go s.Lead(ctx)
+		series := func() int {
+			synctest.Wait()
+			b, n := telemetry.NewBatch(100), 0
+			s.Metrics(b)
+			b.Each(func(*telemetry.Family, []telemetry.Value) { n++ })
+			return n
+		}
+		if series() == 0 {
+			t.Error("the leader has no figures")
+		}
+		cancel()
+		if n := series(); n != 0 {
+			t.Errorf("%d figures of a forecast that is renewed no more", n)
+		}
+		s.Last()
+		time.Sleep(time.Second)
+		if series() == 0 {
+			t.Error("no figures while somebody wants forecasts")
+		}
+		time.Sleep(11 * time.Minute)
+		if n := series(); n != 0 {
+			t.Errorf("%d figures once nobody wants them", n)
+		}
+	})
+}
+
 // TestIfRegistered: the forecast of a job that is not registered, on the real parts: nothing of it is written, counted or timed.
 func TestIfRegistered(t *testing.T) {
 	log := testcluster.New(0, state.Options{EventBuffer: 16})

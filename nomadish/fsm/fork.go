@@ -30,6 +30,9 @@ func (f *Fork) Apply(t structs.LogType, payload any) (uint64, error) {
 // Unread has the fork keep nothing that only its readers want: see [state.Writer.Unread].
 func (f *Fork) Unread() { f.writer.Unread() }
 
+// Drop has the changes up to an index kept no longer: all feeds of the fork have read them.
+func (f *Fork) Drop(index uint64) { f.writer.Drop(index) }
+
 // Empty returns a state of nothing, which nobody writes to.
 func Empty() *state.Store {
 	store, _ := state.New(state.Options{EventBuffer: 1})

@@ -1,6 +1,7 @@
 package fsm_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/nomadish/nomadish/internal/testcluster"
@@ -36,5 +37,24 @@ func TestFork(t *testing.T) {
 	}
 	if again := fsm.NewFork(fork.Store, 100).Store.Snapshot().Hash(); again != forked {
 		t.Error("a fork of a fork begins with another state")
+	}
+}
+
+// TestForkDrop: a feed reads on from changes that are kept no longer once it has read them, and no other does.
+func TestForkDrop(t *testing.T) {
+	fork := fsm.NewFork(fsm.Empty(), 100)
+	slow, feed, read := fork.Store.Feed(0), fork.Store.Feed(0), 0
+	for _, id := range []string{"a", "b", "c"} {
+		index, err := fork.Apply(structs.LogNodeRegister, &structs.NodeRegisterEntry{Node: testcluster.Node(id, 1000), Time: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := feed.Each(func(*state.Changes) { read++ }); err != nil {
+			t.Fatal(err)
+		}
+		fork.Drop(index)
+	}
+	if _, _, err := slow.Poll(); read != 3 || !errors.Is(err, state.ErrFellBehind) {
+		t.Errorf("%d commits were read, and one who has read none: %v", read, err)
 	}
 }

@@ -82,6 +82,9 @@ func Encode(t structs.LogType, payload any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log entry type %d: %w", t, err)
 	}
+	if codec.TooDeep(entry[1:]) { // no server could read it
+		return nil, structs.Errorf(structs.CodeBadRequest, "log entry type %d: must have at most %d lists and objects within each other", t, codec.MaxWrittenDepth)
+	}
 	return entry, nil
 }
 

@@ -46,6 +46,25 @@ func (r *replica) restore(data []byte) error {
 	return r.fsm.Restore(io.NopCloser(bytes.NewReader(data)))
 }
 
+// TestDeepEntry: an entry that is deeper than what the log's decoder takes is refused before it is in the log.
+func TestDeepEntry(t *testing.T) {
+	for _, depth := range []int{structs.MaxJSONDepth, 1000, 1017, 1100} {
+		var config any = []any{1}
+		for range depth - 2 {
+			config = []any{config}
+		}
+		job := &structs.Job{TaskGroups: []*structs.TaskGroup{{Tasks: []*structs.Task{{Config: map[string]any{"a": config}}}}}}
+		data, err := Encode(structs.LogJobRegister, &structs.JobRegisterEntry{Job: job})
+		if depth == structs.MaxJSONDepth {
+			if _, _, err := Decode(data); err != nil {
+				t.Error(err)
+			}
+		} else if !errors.Is(err, structs.ErrBadRequest) || !strings.Contains(err.Error(), "at most 512 lists and objects") {
+			t.Errorf("%d lists within each other: %v, want a bad request with the limit", depth, err)
+		}
+	}
+}
+
 // Every entry comes out of the log as it went in, whatever is in its fields.
 func TestEntriesComeOutAsTheyWentIn(t *testing.T) {
 	for _, typ := range structs.LogTypes() {

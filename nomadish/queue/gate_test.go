@@ -531,3 +531,27 @@ func TestRankOfWhatComesAfterAnEnd(t *testing.T) {
 		verdict("another comes, which has not waited", GateOpen)
 	})
 }
+
+// TestMovedWhileItIsTried: a request that is alone in its pool, and whose rank changes while its plan is on its way, goes before what comes behind it then.
+func TestMovedWhileItIsTried(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		b.put(b.submitted(b, "default", "first", "ada", 50, 100))
+		synctest.Wait()
+		lease, _ := b.Next(b.store.LatestIndex(), nil)
+		b.Planned(lease, b.store.LatestIndex(), nil, sharesNow{})
+		b.submitted(b, "default", "first", "ada", 45, 100)
+		before := b.submitted(b, "default", "before", "ada", 48, 100)
+		b.put(before)
+		b.put(b.submitted(b, "default", "behind", "ada", 40, 100))
+		synctest.Wait()
+		if lease, again := b.Next(b.store.LatestIndex(), nil); lease != nil || !again {
+			b.Fatalf("%+v is leased (again: %v) that goes before one whose plan is on its way", lease, again)
+		}
+		b.put(with(before, structs.EvalStatusComplete))
+		synctest.Wait()
+		if lease, _ := b.Next(b.store.LatestIndex(), nil); lease == nil || lease.Eval.ID != "behind" {
+			b.Fatalf("%+v is leased, not what is behind", lease)
+		}
+	})
+}

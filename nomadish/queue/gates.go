@@ -174,9 +174,14 @@ func (g *gates) firstReady(q *fairHeap[*item]) (it *item, ok bool) {
 
 // enter counts an evaluation in the gate of its pool.
 func (g *gates) enter(it *item) {
-	if it.pool != "" {
-		g.pool(it.pool).gateOf(it).put(it)
+	if it.pool == "" {
+		return
 	}
+	p := g.pool(it.pool)
+	if it.entry != nil {
+		p.gave(g, it)
+	}
+	p.gateOf(it).put(it)
 }
 
 // leaves records that an evaluation was judged and found no room for a part of it, or that it has left nothing.

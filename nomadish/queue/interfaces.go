@@ -60,6 +60,8 @@ type Untried struct {
 	Kind  *scheduler.RequestKey
 	Nodes []string // that came to have more; nil: these are too many to be listed, or it is due
 	Due   bool
+	// Early: others go before it. What comes of these may end reservations, which alone it would not be tried for once more.
+	Early bool
 	// Alone: no other request is of its kind. Reserved is how many reservations its job has.
 	Alone    bool
 	Reserved int

@@ -57,7 +57,7 @@ func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool
 			return nil, true
 		case w.after > index || w.eval.ModifyIndex > index || w.inDue == 0 && w.group.freed > index:
 			return nil, true
-		case hopeless != nil && w.inDue == 0 && b.blocked.mayPass(w.group, hopeless, w):
+		case hopeless != nil && w.inDue == 0 && b.blocked.mayPass(w.group, hopeless, w, false):
 			b.blocked.passOver(w.group, hopeless)
 			continue
 		case hopeless != nil && w.inDue > 0 && b.blocked.reservations[w.eval.Job()] == 0:
@@ -72,13 +72,14 @@ func (b *Broker) Next(index uint64, hopeless Hopeless) (lease *Lease, again bool
 	return nil, false
 }
 
-// mayPass reports whether a group need not be tried, of which it is the turn of an entry.
-func (b *blocked) mayPass(g *group, hopeless Hopeless, w *entry) bool {
+// mayPass reports whether a group need not be tried, of which it is the turn of an entry, or, early, will be.
+func (b *blocked) mayPass(g *group, hopeless Hopeless, w *entry, early bool) bool {
 	if g.helped == nil && !g.everywhere || g.requestKey.LendRounds > 1 {
 		return false
 	}
 	none, _ := hopeless(Untried{
-		Eval: w.eval, Kind: &g.requestKey, Nodes: g.helped, Alone: len(g.others) == 0 && g.first.members == 1, Reserved: b.reservations[w.eval.Job()],
+		Eval: w.eval, Kind: &g.requestKey, Nodes: g.helped, Early: early,
+		Alone: len(g.others) == 0 && g.first.members == 1, Reserved: b.reservations[w.eval.Job()],
 	})
 	return none
 }
@@ -105,7 +106,7 @@ func (b *blocked) allPass(g *group, hopeless Hopeless) bool {
 	if g.oldest == nil {
 		g.oldest = g.findOldest()
 	}
-	return g.oldest != nil && b.mayPass(g, hopeless, g.oldest) && (b.due.len() == 0 || !g.firstDue())
+	return g.oldest != nil && b.mayPass(g, hopeless, g.oldest, true) && (b.due.len() == 0 || !g.firstDue())
 }
 
 // findOldest returns which of the first requests of all users has waited for the longest time; nil: there are none.
@@ -165,7 +166,6 @@ func (b *Broker) leaseEntry(w *entry, round int) *Lease {
 		eval: w.eval, position: w.position, seq: w.eval.CreateIndex, since: b.now(), taken: b.now(), token: b.opts.NewID(), entry: w,
 		share: b.gates.share(w.pool, w.eval.Namespace), userShare: b.gates.userShare(w.pool, w.user),
 	}
-	b.gates.pool(w.pool).gave(b.gates, it)
 	b.known[w.eval.ID] = it
 	b.serial[w.eval.Job()] = &lane{current: it}
 	b.gates.enter(it)

@@ -249,6 +249,30 @@ func (p *passOfUsers) play(r *rapid.T) (moved int) {
 	return moved
 }
 
+// TestHopelessEarly: when one is hopeless, others are looked at before others have been tried that go before them. It is stated that it is early, and who is
+// not hopeless then is looked at once more in its place.
+func TestHopelessEarly(t *testing.T) {
+	run(t, func(b *bed) {
+		b.register(node("s", "small"))
+		for i, id := range []string{"first", "second"} {
+			b.put(b.submitted(b, "default", id, "ada", 53-i, 300-100*i))
+			lease, _ := b.Next(b.store.LatestIndex(), nil)
+			b.Tried(lease, b.store.LatestIndex(), lease.Eval)
+		}
+		b.uses("s", "1", "", 100)
+		b.end("1") // room, and nothing else that may help
+		synctest.Wait()
+		var looks []string
+		lease, _ := b.Next(b.store.LatestIndex(), func(r Untried) (bool, time.Time) {
+			looks = append(looks, fmt.Sprint(r.Eval.ID, " early ", r.Early))
+			return r.Eval.ID == "first", time.Time{}
+		})
+		if want := []string{"first early false", "second early true", "second early false"}; !slices.Equal(looks, want) || lease == nil || lease.Eval.ID != "second" {
+			b.Fatalf("looked at %q, want %q; leased %+v", looks, want, lease)
+		}
+	})
+}
+
 // TestHopelessForTheOldest: of requests that fail alike, and find no room, none need be tried, unless one of them has waited so long that it may do what
 // others may not: also if it is the first of its user only since others of the group were looked at last.
 func TestHopelessForTheOldest(t *testing.T) {

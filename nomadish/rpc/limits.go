@@ -20,6 +20,11 @@ func CheckMeta[V any](meta map[string]V) error {
 	if len(meta) == 0 {
 		return nil
 	}
+	for _, v := range meta {
+		if structs.DeeperThan(structs.MaxJSONDepth-1, v) {
+			return structs.Errorf(structs.CodeBadRequest, "Meta: must have at most %d lists and objects within each other", structs.MaxJSONDepth)
+		}
+	}
 	text, err := json.Marshal(meta)
 	if err != nil {
 		return structs.Errorf(structs.CodeBadRequest, "Meta: %w", err)

@@ -54,6 +54,9 @@ func (w *Writer) Unread() {
 	}
 }
 
+// Drop has the changes up to an index kept no longer: all feeds have read them.
+func (w *Writer) Drop(index uint64) { w.store.ring.Drop(index) }
+
 // Together shows what apply does with entries as one step, and writes what they share
 // once: the state is the same as after one entry at a time, but nobody sees it in
 // between. If apply answers with an error, which it must if an entry's method does, or

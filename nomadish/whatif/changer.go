@@ -44,6 +44,7 @@ type Changer struct {
 	newID  func() string
 	now    func() time.Time
 	added  int // nodes
+	bytes  int // of those
 }
 
 // NewChanger returns a changer of a state, whose entries apply applies before it returns.
@@ -215,10 +216,17 @@ func (c *Changer) addNodes(ctx context.Context, add *structs.WhatIfNodes) error 
 	if add.Node != nil {
 		c.equip(model)
 	}
+	raw, err := codec.Encode(model) // the state's own is never changed, and Copy shares what is in it
+	if err != nil {
+		return structs.Errorf(structs.CodeInternal, "copy node %q: %w", model.Name, err)
+	}
+	if c.bytes += add.Count * len(raw); c.bytes > structs.MaxWhatIfNodeBytes {
+		return structs.Errorf(structs.CodeBadRequest, "add nodes: those that are added have %d bytes in all: at most %d are allowed", c.bytes, structs.MaxWhatIfNodeBytes)
+	}
 	for range add.Count {
 		c.added++
 		var reply structs.NodeUpdateReply
-		n, err := another(model, fmt.Sprintf("%s-new-%d", model.Name, c.added), c.newID())
+		n, err := another(raw, fmt.Sprintf("%s-new-%d", model.Name, c.added), c.newID())
 		if err != nil {
 			return err
 		}
@@ -252,15 +260,11 @@ func (c *Changer) equip(n *structs.Node) {
 	}
 }
 
-// another returns a node that is like one, with a name and an ID of its own, and so its devices.
-func another(model *structs.Node, name, id string) (*structs.Node, error) {
-	raw, err := codec.Encode(model) // the state's own is never changed, and Copy shares what is in it
+// another returns a node that is like an encoded one, with a name and an ID of its own, and so its devices.
+func another(raw []byte, name, id string) (*structs.Node, error) {
 	n := &structs.Node{}
-	if err == nil {
-		err = codec.Decode(raw, n)
-	}
-	if err != nil {
-		return nil, structs.Errorf(structs.CodeInternal, "copy node %q: %w", model.Name, err)
+	if err := codec.Decode(raw, n); err != nil {
+		return nil, structs.Errorf(structs.CodeInternal, "copy node %q: %w", name, err)
 	}
 	n.ID, n.Name, n.SecretID = id, name, id
 	n.Status, n.StatusDescription, n.SchedulingEligibility = structs.NodeStatusReady, "", structs.NodeEligible

@@ -152,6 +152,10 @@ func (r *run) schedule(ctx context.Context, changes []*structs.WhatIfChange, rul
 		}
 		ch := changes[i]
 		warnings, err := c.Make(ctx, ch)
+		if err != nil && (ctx.Err() != nil || r.Spent()) { // it was not found out whether it is refused: the future ends here
+			applied[i] = structs.WhatIfApplied{Text: ch.Text, Time: r.Now().UnixNano(), NotMade: true}
+			return
+		}
 		if err != nil && ch.After > 0 {
 			err = structs.Errorf(structs.CodeOf(err), "at %s: %w", r.Now().UTC().Format(time.RFC3339), err)
 		}

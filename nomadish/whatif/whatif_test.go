@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -108,21 +109,28 @@ func TestSameBytes(t *testing.T) {
 	l := site(t)
 	restored := testcluster.New(1, state.Options{})
 	restored.Restore(t, bytes.NewReader(l.Snapshot(t)))
-	var want []byte
-	for _, store := range []*state.Store{l.Store, l.Store, site(t).Store, restored.Store} {
-		w, err := Run(t.Context(), store, &structs.WhatIfRequest{Changes: everything(), Seed: 7}, Options{Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := json.Marshal(w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want == nil {
-			want = got
-		}
-		if !bytes.Equal(got, want) {
-			t.Errorf("another answer:\n%.2000s\nnot\n%.2000s", got, want)
+	several := func() []*structs.WhatIfChange { // whoever owns lacks several things
+		cells := []*structs.CellQuota{{Level: structs.LevelNode, Count: 1}, {Level: structs.LevelGPU, Count: 2}}
+		return []*structs.WhatIfChange{{VirtualCluster: &structs.VirtualCluster{Name: "red", Cells: cells}}, {Lose: "node-0"}, {Lose: "node-1", After: time.Minute}}
+	}
+	for _, changes := range []func() []*structs.WhatIfChange{everything, several} {
+		var want []byte
+		for i := range 16 {
+			store := []*state.Store{l.Store, site(t).Store, restored.Store}[i%3]
+			w, err := Run(t.Context(), store, &structs.WhatIfRequest{Changes: changes(), Seed: 7, Horizon: 30 * time.Hour}, Options{Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = got
+			}
+			if !bytes.Equal(got, want) {
+				t.Fatalf("another answer:\n%.2000s\nnot\n%.2000s", got, want)
+			}
 		}
 	}
 }
@@ -226,6 +234,14 @@ func TestLimits(t *testing.T) {
 	f("12000 nodes are added: at most 10000 are allowed", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 6000, Like: "node-0"}}, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 6000, Like: "node-0"}})
 	f("add nodes: count 0: must be 1 to 10000", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Like: "node-0"}})
 	f("add nodes: one of Like and Node states", 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1}})
+	large := testcluster.Node("large", 1000)
+	for i := range 50 {
+		large.Attributes[fmt.Sprint("attribute-", i)] = strings.Repeat("x", structs.MaxNodeValue)
+	}
+	more := func() *structs.WhatIfChange {
+		return &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1000, Node: large.Copy()}}
+	}
+	f("in all: at most 268435456 are allowed", 0, more(), more())
 	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{Lose: "nowhere"})
 	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{Drain: &structs.WhatIfDrain{Node: "nowhere"}})
 	f(`node "nowhere": not found`, 0, &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Like: "nowhere"}})
@@ -281,6 +297,22 @@ func TestEndedEarly(t *testing.T) {
 	if few == 0 {
 		t.Error("no start was unknown")
 	}
+}
+
+// TestOutOfTime: a change that is being made when the time is over, or as many entries have been applied as may be, is not made, and not refused.
+func TestOutOfTime(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	add := &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 100, Like: "node-0"}}
+	f := func(ctx context.Context, entries int, want string) {
+		t.Helper()
+		w, err := Run(ctx, site(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{add}}, Options{Now: now, Entries: entries})
+		if err != nil || !w.Changes[0].NotMade || !strings.HasPrefix(w.After.Ended, want) {
+			t.Errorf("%v; %+v", err, w)
+		}
+	}
+	f(ended, 0, "it ran out of time at")
+	f(t.Context(), 50, "it ends after 50 log entries")
 }
 
 // TestVerdicts: what is stated of a group follows from what both futures have seen of it before they ended.

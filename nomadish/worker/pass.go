@@ -71,6 +71,8 @@ type Pass struct {
 	counted explanation
 	// dues are when evaluations are to be looked at that were not written, with Unread.
 	dues map[string]time.Time
+	// nothing is of which state (its index) evaluations were tried last that could not reserve room, with Unread: on that state they cannot later, either.
+	nothing map[string]uint64
 }
 
 // NewPass makes a pass; Run runs it.
@@ -96,7 +98,7 @@ func NewPass(opts PassOptions, requests queue.Requests, raises queue.Raises, pla
 	opts.Clock = clock.Or(opts.Clock)
 	return &Pass{
 		opts: opts, queue: requests, raises: raises, plans: plans, store: store, learned: learner{from: opts.Typicals, clock: opts.Clock},
-		prepared: scheduler.NewPrepared(), dues: map[string]time.Time{},
+		prepared: scheduler.NewPrepared(), dues: map[string]time.Time{}, nothing: map[string]uint64{},
 	}
 }
 
@@ -181,11 +183,15 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 	left := scheduler.NewRoom() // the pass ends when it has freed anything
 	return func(r queue.Untried) (none bool, again time.Time) {
 		now, reserves := p.opts.Clock.Now(), time.Unix(0, r.Eval.CreateTime).Add(after)
-		may := ever && !now.Before(p.opts.ReserveFrom) && !now.Before(reserves) // reserve room
+		may := p.mayReserve(config, r.Eval)
 		switch {
 		case r.Kind.Entitlement.Any(), r.Due && r.Kind.Project != "":
 			return false, again
-		case may && (!r.Due && !r.Alone || r.Reserved < missing(r.Eval) && left.Reservable(pass.World())): // unless it has all that it misses, or none is left
+		case may && r.Due && p.nothing[r.Eval.ID] == snap.Index():
+			again = now.Add(config.ReserveAgain()).UTC()
+			p.dues[r.Eval.ID] = again
+			return true, again
+		case may && (!r.Due && !r.Alone || r.Reserved < missing(r.Eval) && (r.Early || left.Reservable(pass.World()))): // unless it has all that it misses, or none is left
 			return false, again
 		case may && r.Due:
 			again = now.Add(config.ReserveAgain()).UTC()
@@ -198,6 +204,13 @@ func (p *Pass) hopeless(pass *scheduler.Pass, snap *state.Snapshot) queue.Hopele
 		}
 		return none, again
 	}
+}
+
+// mayReserve reports whether an evaluation may reserve room now.
+func (p *Pass) mayReserve(config structs.SchedulerConfiguration, e *structs.Evaluation) bool {
+	after, ever := config.ReserveAfter()
+	now := p.opts.Clock.Now()
+	return ever && !now.Before(p.opts.ReserveFrom) && !now.Before(time.Unix(0, e.CreateTime).Add(after))
 }
 
 // missing is how many instances an evaluation waits for.
@@ -225,6 +238,9 @@ func (p *Pass) try(pass *scheduler.Pass, snap *state.Snapshot, lease *queue.Leas
 		lease.ExplainAt = p.explainAt(lease, brief)
 	}
 	if left != nil && p.idle(plan, lease.Eval, left) {
+		if p.opts.Unread && !lease.EntitledOnly && p.mayReserve(snap.SchedulerConfig(nil), left) {
+			p.nothing[left.ID] = snap.Index()
+		}
 		p.queue.Tried(lease, snap.Index(), left)
 		return nil
 	}

@@ -1,8 +1,8 @@
 package httpapi
 
 import (
+	"fmt"
 	"net"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,10 +27,12 @@ type limitedListener struct {
 	open map[string]int // by address, without port
 }
 
-const tooManyConns = "Your IP is issuing too many concurrent connections, please rate limit your calls\n"
-
-var tooManyAnswer = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nConnection: close\r\n" +
-	"Content-Length: " + strconv.Itoa(len(tooManyConns)) + "\r\n\r\n" + tooManyConns
+// tooManyConns is the answer where one address has max connections. It begins as Nomad's.
+func tooManyConns(max int) []byte {
+	text := fmt.Sprintf("Your IP is issuing too many concurrent connections, please rate limit your calls: "+
+		"at most %d of one address may be open (limits { http_max_conns_per_client })\n", max)
+	return fmt.Appendf(nil, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+}
 
 // Accept returns the next connection that is within its client's bound.
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -51,7 +53,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		// It fits the fresh socket's buffer, so that this does not wait.
 		_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _ = conn.Write([]byte(tooManyAnswer))
+		_, _ = conn.Write(tooManyConns(l.max))
 		_ = conn.Close()
 	}
 }

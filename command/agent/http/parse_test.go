@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -71,7 +72,25 @@ func TestManyValues(t *testing.T) {
 	f(`[`+strings.Repeat(`1,`, maxJSONValues+1)+`1]`, true)
 	f(`"`+strings.Repeat(`\"{[,`, maxJSONValues)+`"`, false)
 	var v any
-	if err := decodeJSON([]byte(strings.Repeat("[", maxJSONContainers+countedJSON)), &v); structs.CodeOf(err) != structs.CodeBadRequest {
+	if err := decodeJSON([]byte(strings.Repeat("[],", maxJSONContainers+1)), &v); structs.CodeOf(err) != structs.CodeBadRequest {
 		t.Errorf("%v, want a bad request", err)
+	}
+}
+
+// TestDeepBody: a body with more values within each other than any request needs is refused with the limit, at each door.
+func TestDeepBody(t *testing.T) {
+	nested := func(depth int) []byte {
+		return []byte(`{"Job":{"TaskGroups":[{"Tasks":[{"Config":` + strings.Repeat(`{"a":`, depth-6) + `[]` + strings.Repeat(`}`, depth-6) + `}]}]}}`)
+	}
+	for _, into := range []any{new(any), new(structs.JobRegisterRequest), new(structs.JobPlanRequest), new(structs.Job)} {
+		if err := decodeJSON(nested(structs.MaxJSONDepth-1), into); err != nil {
+			t.Errorf("%T: %v", into, err)
+		}
+		for _, depth := range []int{structs.MaxJSONDepth, 300, 1018} {
+			err := decodeJSON(nested(depth), into)
+			if !errors.Is(err, structs.ErrBadRequest) || !strings.Contains(err.Error(), "at most 200 are allowed") {
+				t.Errorf("%T: %d within each other: %v, want a bad request with the limit", into, depth+1, err)
+			}
+		}
 	}
 }

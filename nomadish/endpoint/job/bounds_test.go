@@ -58,6 +58,30 @@ func TestWriteLimits(t *testing.T) {
 	scale.Message, scale.Meta = "", map[string]any{"m": []any{large, large, large}}
 	_, err = e.scale(t.Context(), &scale)
 	refused("meta of 6,000 bytes", err, "Meta: must be at most 4096 bytes")
+	scale.Meta = map[string]any{"m": nested(structs.MaxJSONDepth)}
+	_, err = e.scale(t.Context(), &scale)
+	refused("deep meta", err, "Meta: must have at most 200 lists and objects within each other")
+	deep := job(1)
+	deep.TaskGroups[0].Tasks[0].Config = map[string]any{"a": nested(structs.MaxJSONDepth)}
+	_, err = e.register(t.Context(), &structs.JobRegisterRequest{Job: deep})
+	refused("a deep config", err, "config: must have at most 200 lists and objects within each other")
+	deep.TaskGroups[0].Tasks[0].Config = map[string]any{"a": nested(structs.MaxJSONDepth - 1)}
+	if _, err = e.register(t.Context(), &structs.JobRegisterRequest{Job: deep}); err != nil {
+		t.Error(err)
+	}
+}
+
+// nested is so many lists and maps within each other.
+func nested(depth int) any {
+	var v any = []any{}
+	for i := range depth - 1 {
+		if i%2 == 0 {
+			v = map[string]any{"a": v}
+		} else {
+			v = []any{v}
+		}
+	}
+	return v
 }
 
 // TestPlansWait: two jobs are planned at a time. Who waits and hangs up waits no longer.

@@ -34,8 +34,8 @@ type Forecasts interface {
 	Await(ctx context.Context, after uint64)
 	// Job makes one of a job alone, of the newest state.
 	Job(ctx context.Context, job structs.NamespacedID) (*structs.Forecast, error)
-	// Moved waits for latest starts that move after the forecast of an index; 0: from now on.
-	Moved(ctx context.Context, after uint64) (moves []*structs.ForecastMove, index uint64, err error)
+	// Moved waits for latest starts that move after those that the caller has seen, and returns where to go on from; from 0 on: from now on.
+	Moved(ctx context.Context, from uint64) (moves []*structs.ForecastMove, next uint64, err error)
 }
 
 // Endpoint answers the methods that look at the whole cluster.

@@ -67,14 +67,14 @@ func (s *sender) events(out *structs.Events) error {
 
 // sendMoves sends events of latest starts that move, until ctx ends or the caller goes away. None is kept for later: a stream begins with the next.
 func (e *Endpoint) sendMoves(ctx context.Context, wanted *events.Filter, to *sender) {
-	index := uint64(0)
+	from := uint64(0)
 	for {
-		moves, next, err := e.Forecasts.Moved(ctx, index)
+		moves, next, err := e.Forecasts.Moved(ctx, from)
 		if err != nil {
 			return
 		}
-		index = next
-		if out := wanted.Moves(moves, index); len(out.Events) > 0 && to.events(&out) != nil {
+		from = next
+		if out := wanted.Moves(moves); len(out.Events) > 0 && to.events(&out) != nil {
 			return // the stream's other source finds out that the caller went away
 		}
 	}

@@ -3,6 +3,8 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/nomadish/nomadish/internal/codec"
@@ -46,4 +48,48 @@ func TestEventStreamFromAnIndex(t *testing.T) {
 	f(1, 0, 3, 4, 5) // 1 and 2 are not kept
 	f(3, 0, 3, 4, 5)
 	f(5, 0, 5)
+}
+
+// moving is forecasts that move starts now and then; end is called when there are no more.
+type moving struct {
+	noForecasts
+	list [][]*structs.ForecastMove
+	end  func()
+}
+
+func (m moving) Moved(ctx context.Context, from uint64) ([]*structs.ForecastMove, uint64, error) {
+	if from >= uint64(len(m.list)) {
+		m.end()
+		return nil, from, ctx.Err()
+	}
+	return m.list[from], from + 1, nil
+}
+
+// TestForecastEvents: a stream of forecasts has each latest start that moves, of the jobs and the namespace that are requested.
+func TestForecastEvents(t *testing.T) {
+	move := func(index uint64, ns, job string) *structs.ForecastMove {
+		return &structs.ForecastMove{Index: index, Was: 5, Forecast: &structs.RequestForecast{Namespace: ns, JobID: job, Group: "g"}}
+	}
+	router := rpc.New(rpc.Config{}, rpc.Deps{Store: testcluster.New(0, state.Options{}).Store})
+	list := [][]*structs.ForecastMove{{move(7, "default", "a"), move(7, "red", "b")}, {move(7, "default", "a")}, {move(9, "default", "c")}}
+	f := func(topic, namespace string, want ...string) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		e := New(Deps{Router: router, Forecasts: moving{list: list, end: cancel}})
+		var got []string
+		err := e.eventStream(ctx, &structs.EventStreamRequest{Topics: map[string][]string{structs.TopicForecast: {topic}}, Namespace: namespace}, func(v any) error {
+			for _, ev := range v.(codec.Given).V.(*structs.Events).Events {
+				m := ev.Payload["ForecastMove"].(*structs.ForecastMove)
+				got = append(got, fmt.Sprint(ev.Type, " ", ev.Key, " ", ev.Index, " ", m.Was))
+			}
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) || !slices.Equal(got, want) {
+			t.Errorf("%s of %s: %v: %q, not %q", topic, namespace, err, got, want)
+		}
+	}
+	f("*", "*", "ForecastMoved a 7 5", "ForecastMoved b 7 5", "ForecastMoved a 7 5", "ForecastMoved c 9 5")
+	f("*", "default", "ForecastMoved a 7 5", "ForecastMoved a 7 5", "ForecastMoved c 9 5")
+	f("c", "default", "ForecastMoved c 9 5")
 }

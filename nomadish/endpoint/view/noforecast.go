@@ -25,7 +25,7 @@ func (noForecasts) Job(context.Context, structs.NamespacedID) (*structs.Forecast
 }
 
 // Moved implements Forecasts.
-func (noForecasts) Moved(ctx context.Context, after uint64) ([]*structs.ForecastMove, uint64, error) {
+func (noForecasts) Moved(ctx context.Context, from uint64) ([]*structs.ForecastMove, uint64, error) {
 	<-ctx.Done()
-	return nil, after, ctx.Err()
+	return nil, from, ctx.Err()
 }

@@ -1,9 +1,11 @@
 package cells
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Reasons for which a cell is not bound.
@@ -276,28 +278,38 @@ func (e *Edit) rebindSites(names []string) (lost []Binding) {
 	return lost
 }
 
+// rebindAll binds what was bound, as far as there is room for it. Which of them that is goes by what they are, and not by the order in which they came to be away:
+// a state that was made anew knows only that they are.
 func (e *Edit) rebindAll(away []Binding) (lost []Binding) {
-	for _, pinned := range []bool{true, false} {
-		for _, b := range away {
-			if b.Pinned != pinned {
-				continue
-			}
-			if e.stale {
-				e.recount()
-			}
-			if b.Pinned {
-				e.account(b.Owner, b.Kind).Away--
-				e.line(b.Kind).quota++
-			} else if e.doom(); e.Safe(b.Cell, b.Kind, b.Owner) != nil {
-				lost = append(lost, b)
-				continue
-			}
-			if err := e.bind(b); err != nil {
-				lost = append(lost, b)
-			}
+	for _, b := range slices.SortedFunc(slices.Values(away), compareAway) {
+		if e.stale {
+			e.recount()
+		}
+		if b.Pinned {
+			e.account(b.Owner, b.Kind).Away--
+			e.line(b.Kind).quota++
+		} else if e.doom(); e.Safe(b.Cell, b.Kind, b.Owner) != nil {
+			lost = append(lost, b)
+			continue
+		}
+		if err := e.bind(b); err != nil {
+			lost = append(lost, b)
 		}
 	}
 	return lost
+}
+
+// compareAway orders what is to be bound again: what is pinned, then the largest, then what is used most.
+func compareAway(a, b Binding) int {
+	pinned := 0
+	switch {
+	case a.Pinned && !b.Pinned:
+		pinned = -1
+	case b.Pinned && !a.Pinned:
+		pinned = 1
+	}
+	return cmp.Or(pinned, b.Kind.Compare(a.Kind), cmp.Compare(b.Uses, a.Uses), strings.Compare(a.Cell.Site, b.Cell.Site), strings.Compare(a.Cell.Node, b.Cell.Node),
+		cmp.Compare(a.Cell.Index, b.Cell.Index), strings.Compare(a.Owner, b.Owner))
 }
 
 // Use counts one more use of a bound cell. It returns ErrUnknown if the cell is not bound.

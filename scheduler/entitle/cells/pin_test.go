@@ -2,6 +2,7 @@ package cells
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 )
 
@@ -61,5 +62,45 @@ func TestPinsOfNodesThatAreAway(t *testing.T) {
 	e.PutNode(Node{ID: "r2-n0", Sites: []string{"r2"}})
 	if err := e.Pin(Cell{Site: `/0:"r2"`}, rack(2), "A"); err != nil {
 		t.Errorf("a rack of which a part is used: %v", err)
+	}
+}
+
+// TestRebindInOneOrder: which of the cells of a node are bound again for which there is not room any more when it comes back does not go by the order in which they
+// were bound, or ceased to be ready: a state that was restored has lost that, and must do as the others do.
+func TestRebindInOneOrder(t *testing.T) {
+	all := []Binding{
+		{Cell: Cell{Node: "r1-n0", Index: 1}, Kind: socket, Owner: "A", Uses: 1},
+		{Cell: Cell{Node: "r1-n0", Index: 0}, Kind: gpu, Owner: "A", Uses: 1},
+		{Cell: Cell{Node: "r1-n0", Index: 2}, Kind: gpu, Owner: "A", Uses: 2},
+		{Cell: Cell{Node: "r1-n0", Index: 3}, Kind: gpu, Owner: "A", Uses: 1},
+	}
+	const want = "gpu 0, gpu 3, " // the third GPU is used most
+	for _, order := range []string{"0123", "3210", "1302"} {
+		for _, away := range []bool{false, true} { // bound, and then not ready; or not ready when they are
+			e := twoRacks(t)
+			e.Give("A", socket, 1, 0)
+			e.Give("A", gpu, 3, 0)
+			n := Node{ID: "r1-n0", Sites: []string{"r1"}}
+			if away {
+				e.PutNode(n)
+			}
+			for _, i := range order {
+				if err := e.Restore(all[i-'0']); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e.PutNode(n)
+			if err := e.Withdraw("A", gpu, 2); err != nil {
+				t.Fatal(err)
+			}
+			n.Ready = true
+			lost := ""
+			for _, b := range e.PutNode(n) {
+				lost += fmt.Sprintf("%s %d, ", e.View().LevelName(b.Kind), b.Cell.Index)
+			}
+			if lost != want {
+				t.Errorf("in the order %s, away %v: lost %s, not %s", order, away, lost, want)
+			}
+		}
 	}
 }

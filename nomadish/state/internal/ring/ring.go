@@ -54,6 +54,18 @@ func (r *Ring[T]) Append(together []Batch[T]) {
 	r.wake()
 }
 
+// Drop forgets the batches up to an index, which everybody has read who is to read them.
+func (r *Ring[T]) Drop(index uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	drop := 0
+	for ; drop < len(r.batches) && r.batches[drop].Index <= index; drop++ {
+		r.items -= len(r.batches[drop].Items)
+		r.lost = r.batches[drop].Index
+	}
+	r.batches = slices.Delete(r.batches, 0, drop)
+}
+
 // Reset forgets everything: the state was replaced by one at index.
 func (r *Ring[T]) Reset(index uint64) {
 	r.mu.Lock()
