@@ -126,7 +126,7 @@ func showForecast(ctx context.Context, e *env, job structs.NamespacedID, changed
 	rows := [][]string{{"Task Group", "Waiting", "Expected", "At the Latest", "Waits For"}}
 	for _, r := range f.Requests {
 		if !newer[r.Group] {
-			rows = append(rows, forecastRow(r, e.now()))
+			rows = append(rows, forecastRow(f, r, e.now()))
 		}
 	}
 	for _, g := range answer.Newer {
@@ -139,7 +139,7 @@ func showForecast(ctx context.Context, e *env, job structs.NamespacedID, changed
 }
 
 // forecastRow is the row of a group in a table of starts.
-func forecastRow(r *structs.RequestForecast, now time.Time) []string {
+func forecastRow(f *structs.Forecast, r *structs.RequestForecast, now time.Time) []string {
 	waits := "<none>"
 	switch ends := r.Expected.WaitsFor; {
 	case len(ends) > 0:
@@ -150,7 +150,18 @@ func forecastRow(r *structs.RequestForecast, now time.Time) []string {
 	case r.Latest.Unknown != "":
 		waits = r.Latest.Unknown
 	}
-	return []string{r.Group, fmt.Sprint(r.Missing), startText(&r.Expected, now), startText(&r.Latest, now), waits}
+	return []string{r.Group + partText(f, r, " (", ")"), fmt.Sprint(r.Missing), startText(&r.Expected, now), startText(&r.Latest, now), waits}
+}
+
+// partText states between two texts which part of its group a forecast is of, as the queue has it; nothing if it is of all of it that waits.
+func partText(f *structs.Forecast, r *structs.RequestForecast, before, after string) string {
+	switch {
+	case len(f.Lines(r.Namespace, r.JobID, r.Group)) < 2:
+		return ""
+	case r.Entitled:
+		return before + "entitled" + after
+	}
+	return before + "others" + after
 }
 
 // printSingle prints a forecast that was made of one job alone.
@@ -158,7 +169,7 @@ func printSingle(p *printer, f *structs.Forecast, now time.Time) {
 	for _, r := range f.Requests {
 		for i, line := range forecastLines(r, now) {
 			if i == 0 {
-				line = fmt.Sprintf("Task Group %q: %s", r.Group, line)
+				line = fmt.Sprintf("Task Group %q%s: %s", r.Group, partText(f, r, fmt.Sprintf(", %d ", r.Missing), ""), line)
 			}
 			p.printf("  %s\n", line)
 		}

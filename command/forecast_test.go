@@ -25,6 +25,21 @@ func TestForecastOfTheRest(t *testing.T) {
 	f(4, all)
 }
 
+// TestForecastOfParts: of a group of which a part is entitled, it is stated which part starts when.
+func TestForecastOfParts(t *testing.T) {
+	f := &structs.Forecast{Requests: []*structs.RequestForecast{{Group: "g", Entitled: true, Missing: 10}, {Group: "g", Missing: 35}}}
+	var out strings.Builder
+	printSingle(&printer{out: &out}, f, present)
+	wants(t, out.String(), "Task Group \"g\", 10 entitled: Expected start", "Task Group \"g\", 35 others: Expected start")
+	if a, b := forecastRow(f, f.Requests[0], present), forecastRow(f, f.Requests[1], present); a[0] != "g (entitled)" || b[0] != "g (others)" {
+		t.Errorf("%q, %q", a[0], b[0])
+	}
+	f.Requests = f.Requests[:1]
+	if a := forecastRow(f, f.Requests[0], present); a[0] != "g" {
+		t.Errorf("of all: %q", a[0])
+	}
+}
+
 // TestNewerThanTheForecast: of a job that came, or changed, after the last forecast it is stated when there is one that it is part of.
 func TestNewerThanTheForecast(t *testing.T) {
 	answer := &structs.ForecastAnswer{

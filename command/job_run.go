@@ -72,7 +72,7 @@ func jobRun() spec {
 				}
 				e.client = e.client.As(*user)
 				if whatIf {
-					return try.jobs(ctx, e, files, *opportunistic)
+					return try.jobs(ctx, e, files, *opportunistic, *check)
 				}
 				return runJobs(ctx, e, files, requests, *detach, *verbose)
 			}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nomadish/nomadish/command/ui"
@@ -127,6 +128,18 @@ func (s *schedulerEdit) apply(now *structs.SchedulerConfiguration) error {
 	return bad
 }
 
+// text states what the flags change as a change of a what-if does.
+func (s *schedulerEdit) text() string {
+	var list []string
+	own := switches(&s.wanted)
+	s.fs.Visit(func(f *flag.Flag) {
+		if own[f.Name] != nil || s.own[f.Name] != nil || f.Name == "scheduler-algorithm" || f.Name == "node-limit" {
+			list = append(list, "config:"+f.Name+"="+f.Value.String())
+		}
+	})
+	return strings.Join(list, " ")
+}
+
 func schedulerSetConfig() spec {
 	return spec{
 		synopsis: "Change the scheduler's configuration; options that are not set stay as they are",
@@ -163,7 +176,7 @@ func (s *schedulerEdit) set(ctx context.Context, e *env, check int64, try *trial
 		return e.fail(byFlag(s.fs, err))
 	}
 	if whatIf {
-		return try.changes(ctx, e, &structs.WhatIfChange{Text: "scheduler configuration", Scheduler: now})
+		return try.changes(ctx, e, checking(check, &structs.WhatIfChange{Text: s.text(), Scheduler: now})...)
 	}
 	if check >= 0 {
 		now.ModifyIndex = uint64(check)
@@ -173,7 +186,7 @@ func (s *schedulerEdit) set(ctx context.Context, e *env, check int64, try *trial
 		return e.fail(err)
 	}
 	if !updated {
-		return e.fail(fmt.Errorf("the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"))
+		return e.fail(errors.New(structs.SchedulerConfigChanged))
 	}
 	e.printf("Scheduler configuration updated!\n")
 	if s.fs.Lookup("slot").Value.String() != "" {

@@ -46,7 +46,7 @@ func projectApply() spec {
 				}
 				e.client = e.client.As(*user)
 				if whatIf {
-					return try.file(ctx, e, file.changes(args[0], *force), file.refused)
+					return try.file(ctx, e, checking(*check, file.changes(args[0], *force)...), file.refused)
 				}
 				if err := file.applyFlows(ctx, e); err != nil {
 					return e.fail(file.refused(err))

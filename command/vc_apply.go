@@ -41,7 +41,7 @@ func vcApply() spec {
 					return e.usage("-check-index is of one virtual cluster: apply them one by one")
 				}
 				if whatIf {
-					return try.file(ctx, e, file.changes(args[0], *whenFree), file.placedChange)
+					return try.file(ctx, e, checking(*check, file.changes(args[0], *whenFree)...), file.placedChange)
 				}
 				edit := api.VirtualClusterEdit{WhenFree: *whenFree, CAS: *check >= 0, CheckIndex: uint64(max(0, *check))}
 				for _, vc := range file.clusters {

@@ -230,8 +230,19 @@ func (t *trial) file(ctx context.Context, e *env, changes []*structs.WhatIfChang
 	return o.show(e, w)
 }
 
+// checking has changes require that what they change was last changed at an index, as -check-index does; below 0: at any. Flows and weeks, which a file of a project may
+// have beside it, are changed at any.
+func checking(index int64, changes ...*structs.WhatIfChange) []*structs.WhatIfChange {
+	for _, ch := range changes {
+		if index >= 0 && ch.Flow == nil && ch.Week == nil {
+			ch.CheckIndex = new(uint64(index))
+		}
+	}
+	return changes
+}
+
 // jobs is changes for job files.
-func (t *trial) jobs(ctx context.Context, e *env, files []*readFile, opportunistic bool) int {
+func (t *trial) jobs(ctx context.Context, e *env, files []*readFile, opportunistic bool, check int64) int {
 	var changes []*structs.WhatIfChange
 	for _, f := range files {
 		if e.jobNamespace() != "" {
@@ -239,7 +250,7 @@ func (t *trial) jobs(ctx context.Context, e *env, files []*readFile, opportunist
 		}
 		changes = append(changes, &structs.WhatIfChange{Text: "job:" + f.path, Job: f.job, Opportunistic: opportunistic})
 	}
-	return t.file(ctx, e, changes, func(err error) error {
+	return t.file(ctx, e, checking(check, changes...), func(err error) error {
 		if len(files) == 1 {
 			return files[0].placed(err)
 		}

@@ -111,7 +111,9 @@ func (c *changeReader) takeApart(text, kind, rest string) (*statedChange, error)
 	case after != "" && at != "":
 		return nil, fmt.Errorf("after and at exclude each other")
 	case after != "":
-		s.after, err = time.ParseDuration(after)
+		if s.after, err = time.ParseDuration(after); err != nil {
+			err = fmt.Errorf("after=%s: write a duration, such as 90m or 2h", after)
+		}
 	case at != "":
 		s.after, err = c.until(at)
 	}
@@ -300,7 +302,7 @@ func (c *changeReader) configured(s *statedChange) (*structs.WhatIfChange, error
 			return nil, fmt.Errorf("%q: there is no option %q of the scheduler's configuration (`nomadish operator scheduler set-config -help` lists them)", s.text, name)
 		}
 		if err := fs.Set(name, value); err != nil {
-			return nil, fmt.Errorf("%q: %s cannot be %q: %w (`nomadish operator scheduler set-config -help` states what it takes)", s.text, name, value, err)
+			return nil, fmt.Errorf("%q: %s cannot be %q%s (`nomadish operator scheduler set-config -help` states what it takes)", s.text, name, value, causeText(err))
 		}
 	}
 	if err := edit.apply(c.config); err != nil {
@@ -312,6 +314,14 @@ func (c *changeReader) configured(s *statedChange) (*structs.WhatIfChange, error
 	config := *c.config
 	config.Slots = config.Slots.Copy()
 	return &structs.WhatIfChange{Scheduler: &config}, nil
+}
+
+// causeText states why a flag cannot have a value, unless that states nothing.
+func causeText(err error) string {
+	if err.Error() == "parse error" { // of the package flag
+		return ""
+	}
+	return ": " + err.Error()
 }
 
 // refused puts the place in the file before an error, if it is known.

@@ -126,6 +126,11 @@ func (p *whatIfPrinter) starts() {
 	if more > 0 {
 		p.printf("%d more; -all lists them.\n", more)
 	}
+	for _, g := range list {
+		if s := g.After; s != nil && s.Why != "" {
+			p.printf("%s, group %q, with the changes: %s\n", jobOf(g.Namespace, g.JobID), g.Group, s.Why)
+		}
+	}
 }
 
 // jobOf names a job, with its namespace where that is not the default one.

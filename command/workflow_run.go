@@ -55,7 +55,7 @@ func workflowRun() spec {
 				}
 				e.client = e.client.As(*user)
 				if whatIf {
-					return try.file(ctx, e, []*structs.WhatIfChange{{Text: "workflow:" + args[0], Workflow: w}}, file.refused)
+					return try.file(ctx, e, checking(*check, &structs.WhatIfChange{Text: "workflow:" + args[0], Workflow: w}), file.refused)
 				}
 				reply, err := e.client.Workflows().Run(ctx, w, api.Check{CAS: *check >= 0, Index: uint64(max(0, *check))})
 				if err != nil {

@@ -224,6 +224,11 @@ func UsableNodes(w *World, job *structs.Job, group *structs.TaskGroup) iter.Seq[
 	return feasible.UsableNodes(w, job, group)
 }
 
+// TooLarge states why no instance of a group of a job can start on the nodes that are ready, whatever ends there; "": it may be able to.
+func TooLarge(w *World, job *structs.Job, group *structs.TaskGroup) string {
+	return feasible.TooLarge(w, job, group)
+}
+
 // ExplainInput is what a job is explained with, beside the World.
 type ExplainInput = explain.Input
 

@@ -22,7 +22,7 @@ type Forecast struct {
 	Index    uint64             // of the state
 	Time     int64              // Unix nanoseconds: when it begins
 	Until    int64              // Unix nanoseconds: how far it looks
-	Requests []*RequestForecast // by namespace, job and group
+	Requests []*RequestForecast // by namespace, job and group, of which one may have two: first of those that are entitled
 	// Workflows are those that wait for their reservation, by namespace and ID.
 	Workflows []*WorkflowForecast `json:",omitempty" codec:",omitempty"`
 	// NoReservations: more wait than get reservations in a forecast. Who needs much at once may start later than is stated, as others pass.
@@ -31,12 +31,14 @@ type Forecast struct {
 	Next []ForecastRenewal `json:",omitempty" codec:",omitempty"`
 }
 
-// RequestForecast is the forecast of a group of which instances wait.
+// RequestForecast is the forecast of a group of which instances wait, or of a part of it as it stands in the queue.
 type RequestForecast struct {
 	Namespace string
 	JobID     string
 	Group     string
-	Missing   int // instances that wait at the time of the forecast
+	// Entitled: it is of those instances alone that a claim or slots of theirs may hold, which start first.
+	Entitled bool `json:",omitempty" codec:",omitempty"`
+	Missing  int  // instances that wait at the time of the forecast
 	// Latest is when they start if all that runs takes all the time that it may, Expected if it runs as long as the finished runs of its job, or
 	// else of its user, did in the mean.
 	Latest   StartForecast
@@ -143,18 +145,89 @@ func (f *Forecast) Age(now time.Time) time.Duration {
 	return max(0, now.Sub(time.Unix(0, f.Time)).Truncate(time.Second))
 }
 
-// Of returns the forecast of a group; nil if none of its instances waits.
-func (f *Forecast) Of(namespace, job, group string) *RequestForecast {
+// Lines returns the forecasts of a group as it stands in the queue: of a part that is entitled first, and of the rest; none if none of its instances waits.
+func (f *Forecast) Lines(namespace, job, group string) []*RequestForecast {
 	if f == nil {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(f.Requests, RequestName{namespace, job, group}, func(r *RequestForecast, o RequestName) int {
-		return cmp.Or(strings.Compare(r.Namespace, o.Namespace), strings.Compare(r.JobID, o.JobID), strings.Compare(r.Group, o.Group))
-	})
-	if !found {
-		return nil
+	name := RequestName{namespace, job, group}
+	from, _ := slices.BinarySearchFunc(f.Requests, name, func(r *RequestForecast, o RequestName) int { return r.Name().compare(o) })
+	to := from
+	for to < len(f.Requests) && f.Requests[to].Name() == name {
+		to++
 	}
-	return f.Requests[i]
+	return f.Requests[from:to]
+}
+
+// Line returns the forecast of a line of the queue, of those of a group that are entitled or of the others. Where it has them together, which was so when it was
+// made, it returns that; nil if none of the group's instances waits.
+func (f *Forecast) Line(namespace, job, group string, entitled bool) *RequestForecast {
+	lines := f.Lines(namespace, job, group)
+	for _, l := range lines {
+		if l.Entitled == entitled || len(lines) == 1 {
+			return l
+		}
+	}
+	return nil
+}
+
+// Of returns the forecast of a group, of all its instances that wait; nil if none does.
+func (f *Forecast) Of(namespace, job, group string) *RequestForecast {
+	return together(f.Lines(namespace, job, group))
+}
+
+// Groups returns the forecasts of all groups, each of all its instances that wait.
+func (f *Forecast) Groups() []*RequestForecast {
+	out := make([]*RequestForecast, 0, len(f.Requests))
+	for from, to := 0, 0; from < len(f.Requests); from = to {
+		for to = from + 1; to < len(f.Requests) && f.Requests[to].Name() == f.Requests[from].Name(); {
+			to++
+		}
+		out = append(out, together(f.Requests[from:to]))
+	}
+	return out
+}
+
+// together returns the forecast of all instances of the lines of a group; nil if there are none.
+func together(lines []*RequestForecast) *RequestForecast {
+	switch len(lines) {
+	case 0:
+		return nil
+	case 1:
+		return lines[0]
+	}
+	all := *lines[0]
+	all.Entitled = false
+	for _, l := range lines[1:] {
+		all.Missing += l.Missing
+		all.Latest, all.Expected = all.Latest.with(&l.Latest), all.Expected.with(&l.Expected)
+	}
+	return &all
+}
+
+// Name names its group.
+func (r *RequestForecast) Name() RequestName { return RequestName{r.Namespace, r.JobID, r.Group} }
+
+func (n RequestName) compare(o RequestName) int {
+	return cmp.Or(strings.Compare(n.Namespace, o.Namespace), strings.Compare(n.JobID, o.JobID), strings.Compare(n.Group, o.Group))
+}
+
+// with returns when the instances of two parts of a group start.
+func (s StartForecast) with(o *StartForecast) StartForecast {
+	if s.First == 0 || o.First > 0 && o.First < s.First {
+		s.First = o.First
+	}
+	if s.All == 0 || o.All == 0 {
+		s.All, s.Unknown = 0, cmp.Or(s.Unknown, o.Unknown)
+	} else {
+		s.All = max(s.All, o.All)
+	}
+	ends := slices.Concat(s.WaitsFor, o.WaitsFor)
+	slices.SortStableFunc(ends, func(a, b EndForecast) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	s.WaitsFor = slices.Compact(ends)
+	return s
 }
 
 // OfWorkflow returns the forecast of a run of a workflow; nil: it is no part of it, as it does not wait for its reservation.

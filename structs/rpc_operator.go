@@ -1,5 +1,8 @@
 package structs
 
+// SchedulerConfigChanged states that the scheduler's configuration is not the one that a change was made for.
+const SchedulerConfigChanged = "the configuration has changed since: look at it with `nomadish operator scheduler get-config` and try again"
+
 // What is called about the cluster: its servers, their configuration, its events and history, and
 // what a search finds.
 type (

@@ -20,7 +20,7 @@ const (
 	WhatIfStarts  = "starts"  // it starts now, and did not without the changes
 	WhatIfNew     = "new"     // nothing of it waits without the changes
 	WhatIfGone    = "gone"    // nothing of it waits with the changes
-	WhatIfSame    = "same"
+	WhatIfSame    = "same"    // by less than a second
 	WhatIfUnknown = "unknown" // a future ended before that was known
 )
 
@@ -45,7 +45,7 @@ type (
 		QueryMeta
 	}
 
-	// WhatIfChange is a change as if it were applied. Exactly one of the fields after Force states what is changed.
+	// WhatIfChange is a change as if it were applied. Exactly one of the fields after CheckIndex states what is changed.
 	WhatIfChange struct {
 		// Text is how the user states it; it is only shown.
 		Text string `json:",omitempty"`
@@ -57,6 +57,8 @@ type (
 		Opportunistic bool `json:",omitempty"`
 		WhenFree      bool `json:",omitempty"`
 		Force         bool `json:",omitempty"`
+		// CheckIndex requires that what is changed was last changed at this index, as -check-index does; 0: there is none. nil: it is not looked at.
+		CheckIndex *uint64 `json:",omitempty" codec:",omitempty"`
 
 		Job            *Job                    `json:",omitempty"` // it is registered
 		VirtualCluster *VirtualCluster         `json:",omitempty"` // it is applied
@@ -126,7 +128,7 @@ type WhatIfGroup struct {
 	Group     string
 	Project   string `json:",omitempty"`
 	Verdict   string // one of the WhatIf constants
-	// Shift is by how much later the last of its instances starts; 0 where it starts in one of the futures only.
+	// Shift is by how much later the last of its instances starts; 0 where it starts in one of the futures only, or the verdict is the same.
 	Shift time.Duration
 	// AtLeast: it starts in one future alone, and earlier than the other one ended: Shift is at least that much.
 	AtLeast bool         `json:",omitempty" codec:",omitempty"`
@@ -140,6 +142,8 @@ type WhatIfStart struct {
 	Since int64 // Unix nanoseconds: when they begin to wait, not before the what-if begins
 	First int64 // Unix nanoseconds; 0: none starts
 	All   int64 // Unix nanoseconds; 0: not all start
+	// Why states why not all start, if that is known: that none can on the nodes that there are, or who may hold the room.
+	Why string `json:",omitempty" codec:",omitempty"`
 }
 
 // WhatIfFuture is what becomes of the cluster in one of the futures.

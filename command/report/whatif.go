@@ -125,7 +125,11 @@ func WhatIfFigures(w *structs.WhatIf) [][]string {
 func (v *whatIfView) tables() {
 	starts := tableView{Title: "Starts", Head: []string{"job", "group", "without", "with", ""}, Open: true}
 	for _, g := range v.w.Groups {
-		starts.Rows = append(starts.Rows, []string{g.Namespace + "/" + g.JobID, g.Group, WhatIfStartText(g.Before, &v.w.Before, stamp), WhatIfStartText(g.After, &v.w.After, stamp), WhatIfVerdict(g)})
+		with := WhatIfStartText(g.After, &v.w.After, stamp)
+		if g.After != nil && g.After.Why != "" {
+			with += ": " + g.After.Why
+		}
+		starts.Rows = append(starts.Rows, []string{g.Namespace + "/" + g.JobID, g.Group, WhatIfStartText(g.Before, &v.w.Before, stamp), with, WhatIfVerdict(g)})
 	}
 	taken := tableView{Title: "Taken with the changes", Head: []string{"instance", "node", "when", "how", "for what", "runs again"}, Open: true}
 	for _, t := range v.w.After.Taken {

@@ -58,11 +58,12 @@ func (b *backtest) forecast(ctx context.Context, at time.Time) error {
 			m.places[id] = i + 1
 		}
 	}
-	b.figures.forecast(at, len(f.Requests))
-	if len(f.Requests) > 0 {
+	groups := f.Groups()
+	b.figures.forecast(at, len(groups))
+	if len(groups) > 0 {
 		whole := b.wholeNodes(lines, at)
 		alone := newAlone(snap, at)
-		for _, q := range f.Requests {
+		for _, q := range groups {
 			id := structs.NamespacedID{Namespace: q.Namespace, ID: q.JobID}
 			j := b.jobs[id]
 			if j == nil || j.missing == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/state"
 	"github.com/nomadish/nomadish/nomadish/worker"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
@@ -30,19 +31,29 @@ func lacking(ctx context.Context, base *state.Store, o Options, groups []group) 
 	case err != nil:
 		return nil, fmt.Errorf("forecast: %w", err)
 	}
-	then, lacks := f.Store.Snapshot(), map[string]int{}
+	then, lacks, entitled := f.Store.Snapshot(), map[string]int{}, map[string]int{}
 	for _, r := range then.Requests().OfJob(nil, job.Namespace, job.ID) {
 		lacks[r.Group] += r.Missing
+		entitled[r.Group] = scheduler.Entitled(then.World(), job, r.Group, r.Missing)
 	}
 	for row := range then.AllocRowsByJob(nil, job.Namespace, job.ID) {
 		if !row.Terminal() && snap.AllocRow(row.ID()) == nil { // it is placed at once
 			lacks[row.Group()]++
+			if entitled[row.Group()] > 0 { // and uses what is left of that before others do
+				entitled[row.Group()]++
+			}
 		}
 	}
 	out := []group{}
 	for _, g := range job.TaskGroups {
-		if n := lacks[g.Name]; n > 0 {
-			out = append(out, group{*o.Only, g.Name, cmp.Or(job.NodePool, structs.DefaultNodePool), n, true})
+		line := group{job: *o.Only, name: g.Name, pool: cmp.Or(job.NodePool, structs.DefaultNodePool), recounted: true}
+		for _, part := range []struct {
+			missing  int
+			entitled bool
+		}{{entitled[g.Name], true}, {lacks[g.Name] - entitled[g.Name], false}} {
+			if line.missing, line.entitled = part.missing, part.entitled; line.missing > 0 {
+				out = append(out, line)
+			}
 		}
 	}
 	sortGroups(out)

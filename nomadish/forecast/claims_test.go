@@ -18,7 +18,7 @@ func (r *reality) holds(least int) *structs.Forecast {
 	}
 	r.until(last(f).Add(time.Minute))
 	for _, q := range f.Requests {
-		first, all, waits := r.differs(q, from)
+		first, all, waits := r.differs(q, goBefore(f, q), from)
 		if waits > 0 || q.Latest.All == 0 {
 			r.t.Errorf("%s/%s: %d of %d have not started; %s", q.Namespace, q.JobID, waits, q.Missing, q.Latest.Unknown)
 			continue

@@ -98,7 +98,7 @@ func Run(ctx context.Context, store *state.Store, o Options) (*structs.Forecast,
 	at = latestOf(&at, &then)
 	for i, g := range groups {
 		out.Requests = append(out.Requests, &structs.RequestForecast{
-			Namespace: g.job.Namespace, JobID: g.job.ID, Group: g.name, Missing: g.missing, Latest: at.groups[i], Expected: then.groups[i],
+			Namespace: g.job.Namespace, JobID: g.job.ID, Group: g.name, Entitled: g.entitled, Missing: g.missing, Latest: at.groups[i], Expected: then.groups[i],
 		})
 	}
 	for i, r := range runs {

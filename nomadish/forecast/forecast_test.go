@@ -106,6 +106,42 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+// TestTooLarge: what cannot start on the nodes that there are is stated to be so, and nobody is stated to hold its room: where an instance is larger than any
+// node, where a gang is larger than all of them, and where no node may run it. Half a GPU for each of more tasks than GPUs is not.
+func TestTooLarge(t *testing.T) {
+	r := newReality(t)
+	r.nodes(2)
+	r.put(&structs.NodeStatusEntry{NodeIDs: []string{"node-0001"}, Status: structs.NodeStatusDown, Time: r.now.UnixNano(), EvalSeed: r.newID()})
+	r.comes(gpuJob("endless", 50, 1, 8, 0))
+	r.comes(gpuJob("a-large", 50, 1, 9, time.Hour))
+	gang := gpuJob("b-gang", 50, 2, 8, time.Hour)
+	gang.TaskGroups[0].Gang = &structs.Gang{}
+	r.comes(gang)
+	nowhere := gpuJob("c-nowhere", 50, 1, 1, time.Hour)
+	nowhere.Constraints = []*structs.Constraint{{LTarget: "${node.class}", RTarget: "other", Operand: "="}}
+	r.comes(nowhere)
+	parts := gpuJob("d-parts", 50, 1, 1, time.Hour)
+	task := parts.TaskGroups[0].Tasks[0]
+	task.Resources.Devices[0].Share = 500
+	for i := range 8 {
+		other := *task
+		other.Name = fmt.Sprint("t", i)
+		parts.TaskGroups[0].Tasks = append(parts.TaskGroups[0].Tasks, &other)
+	}
+	r.comes(parts)
+	f := r.forecast(Options{})
+	for i, want := range []string{
+		"larger than any node: an instance needs 9 devices, and no node that is ready and may run it has more than 8",
+		"larger than the cluster: 2 instances start together, and all nodes that are ready and may run them have room for 1, when they are empty",
+		"no node that is ready may run it",
+		"not within 168h0m0s; endless.g[0] may hold their room: no max_run_duration and no finished run of their job or user",
+	} {
+		if q := f.Requests[i]; q.Latest.Unknown != want || q.Expected.Unknown != want {
+			t.Errorf("%s: %s", q.JobID, q.Latest.Unknown)
+		}
+	}
+}
+
 // plant submits jobs of several sizes, limits, bands, gangs and tenants.
 func plant(r *reality, rng *rand.Rand, n int) {
 	for _, name := range []string{"blue", "red"} {
@@ -185,7 +221,7 @@ func TestEarlyEnds(t *testing.T) {
 		r.until(last(f).Add(time.Hour))
 		late, count := 0, map[string]int{}
 		for _, q := range f.Requests {
-			_, by, waits := r.differs(q, from)
+			_, by, waits := r.differs(q, goBefore(f, q), from)
 			if waits > 0 {
 				t.Errorf("%s/%s: %d of %d have not started", q.Namespace, q.JobID, waits, q.Missing)
 				continue

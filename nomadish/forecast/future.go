@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -110,6 +111,25 @@ func (f *Future) Spent() bool { return f.fork.spent() }
 
 // Ended states why the future cannot be run on; empty: it can.
 func (f *Future) Ended() string { return f.ended }
+
+// Why states why not all instances of a group have started that wait: that none can on the nodes that there are, if none has, or else what holds its room
+// in its pool, as nobody knows when it ends. Empty: neither is known.
+func (f *Future) Why(job structs.NamespacedID, group string, none bool) string {
+	snap := f.Store().Snapshot()
+	if none {
+		if why := tooLarge(snap, job, group); why != "" {
+			return why
+		}
+	}
+	if f.ended != "" {
+		return "" // what holds it may have ended next
+	}
+	pool := structs.DefaultNodePool
+	if j := snap.Job(nil, job.Namespace, job.ID); j != nil {
+		pool = cmp.Or(j.NodePool, pool)
+	}
+	return f.clients.holding(pool)
+}
 
 // Close ends the future.
 func (f *Future) Close() { f.stop() }

@@ -289,11 +289,15 @@ func (r *reality) started(f *structs.RequestForecast, after time.Time) []time.Ti
 }
 
 // differs returns by how much later than is forecast the first of a group started after a time that waits, and by how much later all ran that wait: those that
-// were stopped before that wait again. waits, not 0: so many have not started.
-func (r *reality) differs(f *structs.RequestForecast, after time.Time) (first, all time.Duration, waits int) {
+// were stopped before that wait again. So many of the group go before. waits, not 0: so many have not started.
+func (r *reality) differs(f *structs.RequestForecast, before int, after time.Time) (first, all time.Duration, waits int) {
 	waits, started := f.Missing, false
 	for _, m := range r.moves[groupKey{structs.NamespacedID{Namespace: f.Namespace, ID: f.JobID}, f.Group}] {
 		if m.at.Before(after) || waits == 0 {
+			continue
+		}
+		if m.by > 0 && before > 0 {
+			before--
 			continue
 		}
 		if waits -= m.by; m.by > 0 && !started {
@@ -302,4 +306,14 @@ func (r *reality) differs(f *structs.RequestForecast, after time.Time) (first, a
 		all = m.at.Sub(time.Unix(0, f.Latest.All))
 	}
 	return first, all, waits
+}
+
+// goBefore returns how many instances of a request's group are entitled and it is of the others: these start first.
+func goBefore(f *structs.Forecast, q *structs.RequestForecast) (n int) {
+	for _, o := range f.Requests {
+		if o.Entitled && !q.Entitled && o.Namespace == q.Namespace && o.JobID == q.JobID && o.Group == q.Group {
+			n += o.Missing
+		}
+	}
+	return n
 }

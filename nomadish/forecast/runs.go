@@ -89,7 +89,7 @@ func (w *watch) runResults(why string) []structs.WorkflowStartForecast {
 		s.Start, s.WaitsFor = a.start(), w.waitsFor(a.ends)
 		switch {
 		case s.Start == 0:
-			s.Unknown = joined(joined(why, a.is.Missing), w.holding(a.is.Workflow.NodePool))
+			s.Unknown = joined(joined(why, a.is.Missing), w.clients.holding(a.is.Workflow.NodePool))
 		case a.endless != "":
 			s.Unknown = fmt.Sprintf("job %q has no end: no max_run_duration and no finished run of it or its user", a.endless)
 		case !a.over:

@@ -9,27 +9,30 @@ import (
 
 	"github.com/nomadish/nomadish/nomadish/queueview"
 	"github.com/nomadish/nomadish/nomadish/state"
+	"github.com/nomadish/nomadish/scheduler"
 	"github.com/nomadish/nomadish/structs"
 )
 
 // maxWaitsFor bounds the ends that are listed of what a group waits for.
 const maxWaitsFor = 8
 
-// group is a group of which instances wait.
+// group is a group of which instances wait, or a part of it as it stands in the queue.
 type group struct {
 	job     structs.NamespacedID
 	name    string
 	pool    string
 	missing int
+	// entitled: it is of those that are entitled alone.
+	entitled bool
 	// recounted: missing are all that a changed job lacks, those that replace what runs of it included.
 	recounted bool
 }
 
-// waiting returns the groups that wait at a time, by namespace, job and name.
+// waiting returns the groups that wait at a time, by namespace, job and name; of one of which a part is entitled this first.
 func waiting(snap *state.Snapshot, now int64) []group {
 	var list []group
 	for _, line := range queueview.Order(snap, now) {
-		list = append(list, group{line.Job.NamespacedID(), line.Group.Name, line.Pool(), line.Missing, false})
+		list = append(list, group{job: line.Job.NamespacedID(), name: line.Group.Name, pool: line.Pool(), missing: line.Missing, entitled: line.Rank.IsEntitled()})
 	}
 	sortGroups(list)
 	return list
@@ -37,8 +40,21 @@ func waiting(snap *state.Snapshot, now int64) []group {
 
 func sortGroups(list []group) {
 	slices.SortFunc(list, func(a, b group) int {
-		return cmp.Or(strings.Compare(a.job.Namespace, b.job.Namespace), strings.Compare(a.job.ID, b.job.ID), strings.Compare(a.name, b.name))
+		return cmp.Or(
+			strings.Compare(a.job.Namespace, b.job.Namespace), strings.Compare(a.job.ID, b.job.ID), strings.Compare(a.name, b.name), -compareBools(a.entitled, b.entitled),
+		)
 	})
+}
+
+// compareBools orders false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // groupKey names a group.
@@ -51,6 +67,7 @@ type groupKey struct {
 type awaited struct {
 	group
 	left  int // instances that have not started
+	room  int // that have not got room since the run began
 	first time.Time
 	all   time.Time // zero: some have not
 	ends  []ending  // whose room they got
@@ -67,8 +84,8 @@ type watch struct {
 	l       *leader
 	clients *clients
 	groups  []*awaited
-	of      map[groupKey]*awaited
-	open    int // groups of which instances have not started
+	of      map[groupKey][]*awaited // the lines of each group in the queue, of those that are entitled first
+	open    int                     // of them, those of which instances have not started
 	// freed is the last end on each node since the run began, and last that on any.
 	freed map[string]ending
 	last  ending
@@ -78,30 +95,35 @@ type watch struct {
 }
 
 func newWatch(l *leader, groups []group) *watch {
-	w := &watch{l: l, of: map[groupKey]*awaited{}, open: len(groups), freed: map[string]ending{}}
+	w := &watch{l: l, of: map[groupKey][]*awaited{}, open: len(groups), freed: map[string]ending{}}
 	for _, g := range groups {
-		a := &awaited{group: g, left: g.missing}
+		a, key := &awaited{group: g, left: g.missing, room: g.missing}, groupKey{g.job, g.name}
 		w.groups = append(w.groups, a)
-		w.of[groupKey{g.job, g.name}] = a
+		w.of[key] = append(w.of[key], a)
 	}
 	return w
 }
 
-// find returns the group of an instance, if it is awaited.
-func (w *watch) find(in *instance) *awaited {
-	a := w.of[groupKey{in.job, in.group}]
-	if a == nil || !a.all.IsZero() {
-		return nil
+// awaited returns the lines of an instance's group that are awaited, in the order in which their instances start: those that are entitled go first.
+func (w *watch) awaited(in *instance) []*awaited {
+	lines := w.of[groupKey{in.job, in.group}]
+	for len(lines) > 0 && !lines[0].all.IsZero() {
+		lines = lines[1:]
 	}
-	return a
+	return lines
 }
 
 // placed implements observer.
 func (w *watch) placed(in *instance) {
-	a := w.find(in)
-	if a == nil {
+	lines := w.awaited(in)
+	if len(lines) == 0 {
 		return
 	}
+	for len(lines) > 1 && lines[0].room <= 0 {
+		lines = lines[1:]
+	}
+	a := lines[0]
+	a.room--
 	a.ends = w.freedFor(a.ends, in.node)
 }
 
@@ -122,13 +144,14 @@ func (w *watch) starts(in *instance) {
 	if of := in.is.job.Workflow; of != nil {
 		w.runStarts(structs.NamespacedID{Namespace: in.job.Namespace, ID: of.ID}, in)
 	}
-	a := w.find(in)
+	lines := w.awaited(in)
 	if in.before {
-		in.before, a = false, nil
+		in.before, lines = false, nil
 	}
-	if a == nil {
+	if len(lines) == 0 {
 		return
 	}
+	a := lines[0]
 	if a.first.IsZero() {
 		a.first = in.since
 	}
@@ -146,8 +169,12 @@ func (w *watch) ended(in *instance) {
 
 // stopped implements observer.
 func (w *watch) stopped(in *instance) {
-	if a := w.find(in); a != nil && (in.before || !in.started.IsZero()) && in.phase != suspended && (!a.recounted || !w.replaced(in)) {
-		a.left++ // it waits again
+	lines := w.awaited(in)
+	if len(lines) == 0 {
+		return
+	}
+	if a := lines[len(lines)-1]; (in.before || !in.started.IsZero()) && in.phase != suspended && (!a.recounted || !w.replaced(in)) {
+		a.left++ // it waits again, behind those that are entitled
 	}
 }
 
@@ -161,7 +188,7 @@ func (w *watch) replaced(in *instance) bool {
 // results returns when each group starts; why states why the run ended before some of them did.
 func (w *watch) results(why string) []structs.StartForecast {
 	out := make([]structs.StartForecast, len(w.groups))
-	holding := map[string]string{}
+	holding, snap := map[string]string{}, w.l.store.Snapshot()
 	for i, a := range w.groups {
 		s := &out[i]
 		if !a.first.IsZero() {
@@ -172,14 +199,32 @@ func (w *watch) results(why string) []structs.StartForecast {
 			s.All = a.all.UnixNano()
 			continue
 		}
+		if a.first.IsZero() {
+			if s.Unknown = tooLarge(snap, a.job, a.name); s.Unknown != "" { // whatever ends
+				continue
+			}
+		}
 		text, known := holding[a.pool]
 		if !known {
-			text = w.holding(a.pool)
+			text = w.clients.holding(a.pool)
 			holding[a.pool] = text
 		}
 		s.Unknown = joined(why, text)
 	}
 	return out
+}
+
+// tooLarge states why a group cannot start on the nodes that there are, whatever ends; empty: it may be able to.
+func tooLarge(snap *state.Snapshot, id structs.NamespacedID, name string) string {
+	job := snap.Job(nil, id.Namespace, id.ID)
+	if job == nil || job.Workflow != nil { // it may run in what its workflow has reserved alone
+		return ""
+	}
+	g := job.LookupTaskGroup(name)
+	if g == nil {
+		return ""
+	}
+	return scheduler.TooLarge(snap.World(), job, g)
 }
 
 // joined joins reasons of which the second may be empty.
@@ -211,10 +256,10 @@ func (w *watch) waitsFor(ends []ending) (list []structs.EndForecast) { // in the
 const maxHolding = 3
 
 // holding states what holds its room in a pool, as nobody knows when it ends; empty: nothing does.
-func (w *watch) holding(pool string) string {
-	snap := w.l.store.Snapshot()
+func (c *clients) holding(pool string) string {
+	snap := c.l.store.Snapshot()
 	var names []string
-	for _, in := range w.clients.endless { // order does not matter: sorted below
+	for _, in := range c.endless { // order does not matter: sorted below
 		if node := snap.Node(nil, in.node); node == nil || cmp.Or(node.NodePool, structs.DefaultNodePool) != pool {
 			continue
 		}

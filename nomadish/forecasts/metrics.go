@@ -33,7 +33,7 @@ func waitsOf(snap *state.Snapshot, f *structs.Forecast) []BandWait {
 	bands := config.PriorityBands()
 	out := make([]BandWait, len(bands))
 	expected, latest := make([][]int64, len(bands)), make([][]int64, len(bands))
-	for _, r := range f.Requests {
+	for _, r := range f.Groups() {
 		job := snap.Job(nil, r.Namespace, r.JobID)
 		if job == nil {
 			continue

@@ -34,8 +34,8 @@ func newMoves() *moves { return &moves{stated: map[structs.RequestName]*structs.
 // add takes in a forecast after the one that was before; nil: it is the first.
 func (m *moves) add(was, is *structs.Forecast) {
 	b, stated := batch{place: m.place + 1}, make(map[structs.RequestName]*structs.RequestForecast, len(is.Requests))
-	for _, r := range is.Requests {
-		name := structs.RequestName{Namespace: r.Namespace, JobID: r.JobID, Group: r.Group}
+	for _, r := range is.Groups() {
+		name := r.Name()
 		before := m.stated[name]
 		switch {
 		case before == nil:

@@ -77,21 +77,22 @@ func (c *Changer) Make(ctx context.Context, ch *structs.WhatIfChange) (warnings 
 		var reply structs.WriteReply
 		return "", c.mux.Local(ctx, method, args, &reply)
 	}
+	cas, index := checked(ch)
 	switch {
 	case ch.Job != nil:
 		return c.job(ctx, ch, write)
 	case ch.VirtualCluster != nil:
-		return call(wire.MethodVirtualClusterUpsert, &structs.VirtualClusterUpsertRequest{VirtualCluster: ch.VirtualCluster, WhenFree: ch.WhenFree, WriteRequest: write})
+		return call(wire.MethodVirtualClusterUpsert, &structs.VirtualClusterUpsertRequest{VirtualCluster: ch.VirtualCluster, WhenFree: ch.WhenFree, CAS: cas, CheckIndex: index, WriteRequest: write})
 	case ch.Project != nil:
-		return call(wire.MethodProjectUpsert, &structs.ProjectUpsertRequest{Project: ch.Project, Force: ch.Force, WriteRequest: write})
+		return call(wire.MethodProjectUpsert, &structs.ProjectUpsertRequest{Project: ch.Project, Force: ch.Force, CAS: cas, CheckIndex: index, WriteRequest: write})
 	case ch.Week != nil:
 		w := ch.Week
 		return call(wire.MethodProjectCalendarEdit, &structs.ProjectCalendarRequest{Project: w.Project, Week: w.Week, Rows: w.Rows, Force: ch.Force, WriteRequest: write})
 	case ch.Flow != nil:
-		return call(wire.MethodFlowUpsert, &structs.FlowUpsertRequest{Flow: ch.Flow, WriteRequest: write})
+		return call(wire.MethodFlowUpsert, &structs.FlowUpsertRequest{Flow: ch.Flow, CAS: cas, CheckIndex: index, WriteRequest: write})
 	case ch.Workflow != nil:
 		var reply structs.WorkflowRunReply
-		err := c.mux.Local(ctx, wire.MethodWorkflowRun, &structs.WorkflowRunRequest{Workflow: ch.Workflow, WriteRequest: write}, &reply)
+		err := c.mux.Local(ctx, wire.MethodWorkflowRun, &structs.WorkflowRunRequest{Workflow: ch.Workflow, CAS: cas, CheckIndex: index, WriteRequest: write}, &reply)
 		return reply.Warnings, err
 	case ch.AddNodes != nil:
 		return "", c.addNodes(ctx, ch.AddNodes)
@@ -100,10 +101,30 @@ func (c *Changer) Make(ctx context.Context, ch *structs.WhatIfChange) (warnings 
 	case ch.Lose != "":
 		return "", c.lose(ctx, ch.Lose)
 	case ch.Scheduler != nil:
-		var reply structs.SchedulerSetReply
-		return "", c.mux.Local(ctx, wire.MethodSchedulerSet, &structs.SchedulerConfigRequest{Config: *ch.Scheduler, Absent: ch.Absent, WriteRequest: write}, &reply)
+		return "", c.configure(ctx, ch, write)
 	}
 	return "", structs.Errorf(structs.CodeBadRequest, "the change states nothing that is to be changed")
+}
+
+// checked returns at which index what a change changes must have been changed last; false: at any.
+func checked(ch *structs.WhatIfChange) (cas bool, index uint64) {
+	if ch.CheckIndex == nil {
+		return false, 0
+	}
+	return true, *ch.CheckIndex
+}
+
+// configure replaces the scheduler's configuration.
+func (c *Changer) configure(ctx context.Context, ch *structs.WhatIfChange, write structs.WriteRequest) error {
+	req := &structs.SchedulerConfigRequest{Config: *ch.Scheduler, Absent: ch.Absent, WriteRequest: write}
+	if cas, index := checked(ch); cas {
+		req.CAS, req.Config.ModifyIndex = true, index
+	}
+	var reply structs.SchedulerSetReply
+	if err := c.mux.Local(ctx, wire.MethodSchedulerSet, req, &reply); err != nil || reply.Updated {
+		return err
+	}
+	return structs.Errorf(structs.CodeConflict, "%s", structs.SchedulerConfigChanged)
 }
 
 // job registers a job, in this region alone.
@@ -117,7 +138,9 @@ func (c *Changer) job(ctx context.Context, ch *structs.WhatIfChange, write struc
 	}
 	var reply structs.JobRegisterReply
 	write.Namespace = job.Namespace
-	err := c.mux.Local(ctx, wire.MethodJobRegister, &structs.JobRegisterRequest{Job: job, Opportunistic: ch.Opportunistic, WriteRequest: write}, &reply)
+	req := &structs.JobRegisterRequest{Job: job, Opportunistic: ch.Opportunistic, WriteRequest: write}
+	req.EnforceIndex, req.JobModifyIndex = checked(ch)
+	err := c.mux.Local(ctx, wire.MethodJobRegister, req, &reply)
 	return reply.Warnings, err
 }
 

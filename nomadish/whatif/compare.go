@@ -16,16 +16,16 @@ func compare(out *structs.WhatIf, before, after *run) {
 	from, to := time.Unix(0, out.Time), time.Unix(0, out.Until)
 	out.Before, out.After = before.future(from, to), after.future(from, to)
 	for _, k := range slices.Compact(keys) {
-		g := groupOf(k, before.known[k], after.known[k])
+		g := groupOf(k, before, after)
 		judge(g, out.Before.EndedAt, out.After.EndedAt)
 		out.Groups = append(out.Groups, g)
 	}
 }
 
-func groupOf(k groupKey, was, is *waiter) *structs.WhatIfGroup {
-	g := &structs.WhatIfGroup{Namespace: k.namespace, JobID: k.job, Group: k.group, Before: startOf(was), After: startOf(is)}
-	for _, w := range []*waiter{was, is} {
-		if w != nil {
+func groupOf(k groupKey, before, after *run) *structs.WhatIfGroup {
+	g := &structs.WhatIfGroup{Namespace: k.namespace, JobID: k.job, Group: k.group, Before: before.startOf(k), After: after.startOf(k)}
+	for _, r := range []*run{before, after} {
+		if w := r.known[k]; w != nil {
 			g.Project = w.project
 		}
 	}
@@ -55,11 +55,13 @@ func judge(g *structs.WhatIfGroup, before, after int64) {
 	case a.All == 0:
 		shifted(g, max(0, after-b.All))
 	default:
-		g.Shift, g.Verdict = time.Duration(a.All-b.All), structs.WhatIfSame
-		if g.Shift < 0 {
-			g.Verdict = structs.WhatIfEarlier
-		} else if g.Shift > 0 {
-			g.Verdict = structs.WhatIfLater
+		switch by := time.Duration(a.All - b.All); {
+		case by.Abs() < time.Second:
+			g.Verdict = structs.WhatIfSame
+		case by < 0:
+			g.Shift, g.Verdict = by, structs.WhatIfEarlier
+		default:
+			g.Shift, g.Verdict = by, structs.WhatIfLater
 		}
 	}
 }
@@ -79,7 +81,8 @@ func shifted(g *structs.WhatIfGroup, by int64) {
 }
 
 // startOf returns when a group starts; nil: nothing of it waits.
-func startOf(w *waiter) *structs.WhatIfStart {
+func (r *run) startOf(k groupKey) *structs.WhatIfStart {
+	w := r.known[k]
 	if w == nil || w.waits == 0 {
 		return nil
 	}
@@ -89,6 +92,8 @@ func startOf(w *waiter) *structs.WhatIfStart {
 	}
 	if all := w.last(); !all.IsZero() {
 		s.All = all.UnixNano()
+	} else {
+		s.Why = r.Why(structs.NamespacedID{Namespace: k.namespace, ID: k.job}, k.group, s.First == 0)
 	}
 	return s
 }

@@ -68,9 +68,9 @@ type watch struct {
 	waiting map[string]bool     // those of the latter that were suspended at the beginning: they wait, and start when they go on
 	flows   map[string]bool     // workflows that have not ended
 
-	taken     departures // for others
-	displaced departures // as their nodes are lost or drained
-	back      map[string]departure
+	taken     departures           // for others
+	displaced departures           // as their nodes are lost or drained
+	back      map[string]departure // that are not, by instanceOf
 	lack      *shortfalls
 }
 
@@ -218,7 +218,7 @@ func (w *watch) grow(r *structs.PendingRequest, now time.Time) {
 	}
 	lacks := r.Missing
 	for name := range w.back { // a count: the order cannot show
-		if strings.HasPrefix(name, r.Namespace+"/"+r.JobID+"."+r.Group+"[") {
+		if strings.HasPrefix(name, r.Namespace+"/"+r.JobID+"."+r.Group+"[") && strings.HasSuffix(name, "]") { // of one per node nobody waits for the node that is gone
 			lacks--
 		}
 	}
@@ -318,12 +318,21 @@ func displacedBy(was, is *state.AllocRow) string {
 	return ""
 }
 
+// instanceOf names an instance, whichever allocation it is now. Those of a job that has one on each node have all the same name.
+func (w *watch) instanceOf(a *structs.Allocation) string {
+	name := a.Namespace + "/" + a.Name
+	if job := w.store.Snapshot().Job(nil, a.Namespace, a.JobID); job != nil && job.PerNode() {
+		name += " on " + a.NodeID
+	}
+	return name
+}
+
 // isBack notes that an instance runs that was taken.
 func (w *watch) isBack(row *state.AllocRow, now time.Time) {
 	if len(w.back) == 0 {
 		return
 	}
-	name := row.Namespace() + "/" + row.Whole().Name
+	name := w.instanceOf(row.Whole())
 	if d, was := w.back[name]; was {
 		d.of.list[d.line].Back = now.UnixNano()
 		delete(w.back, name)
@@ -333,7 +342,7 @@ func (w *watch) isBack(row *state.AllocRow, now time.Time) {
 // left notes that an instance has left its node, and why.
 func (w *watch) left(row *state.AllocRow, in *departures, why string, now time.Time) {
 	a := row.Whole()
-	if _, away := w.back[a.Namespace+"/"+a.Name]; away { // it was placed, and did not run before it had to leave again
+	if _, away := w.back[w.instanceOf(a)]; away { // it was placed, and did not run before it had to leave again
 		return
 	}
 	if len(in.list) == maxTaken {
@@ -344,7 +353,7 @@ func (w *watch) left(row *state.AllocRow, in *departures, why string, now time.T
 	if n := w.store.Snapshot().Node(nil, a.NodeID); n != nil {
 		t.NodeName = n.Name
 	}
-	w.back[a.Namespace+"/"+a.Name] = departure{in, len(in.list)}
+	w.back[w.instanceOf(a)] = departure{in, len(in.list)}
 	in.list = append(in.list, t)
 }
 

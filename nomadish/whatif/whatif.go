@@ -164,7 +164,7 @@ func (r *run) schedule(ctx context.Context, changes []*structs.WhatIfChange, rul
 				r.drained = append(r.drained, n.ID)
 			}
 		}
-		applied[i] = structs.WhatIfApplied{Text: ch.Text, Time: r.Now().UnixNano(), Warnings: warnings}
+		applied[i] = structs.WhatIfApplied{Text: textOf(ch), Time: r.Now().UnixNano(), Warnings: warnings}
 		r.refused = err
 	}
 	for i, ch := range changes {
@@ -172,7 +172,7 @@ func (r *run) schedule(ctx context.Context, changes []*structs.WhatIfChange, rul
 			apply(i)
 			continue
 		}
-		applied[i] = structs.WhatIfApplied{Text: ch.Text, Time: r.Now().Add(ch.After).UnixNano(), NotMade: true}
+		applied[i] = structs.WhatIfApplied{Text: textOf(ch), Time: r.Now().Add(ch.After).UnixNano(), NotMade: true}
 		r.pending++
 		r.At(r.Now().Add(ch.After), func() {
 			r.pending--
@@ -182,6 +182,35 @@ func (r *run) schedule(ctx context.Context, changes []*structs.WhatIfChange, rul
 	}
 	r.submitted(r.Now(), false)
 	return applied
+}
+
+// textOf states a change, as a user does where the caller does not.
+func textOf(ch *structs.WhatIfChange) string {
+	switch {
+	case ch.Text != "":
+		return ch.Text
+	case ch.Job != nil:
+		return "job:" + ch.Job.ID
+	case ch.VirtualCluster != nil:
+		return "vc:" + ch.VirtualCluster.Name
+	case ch.Project != nil:
+		return "project:" + ch.Project.Name
+	case ch.Week != nil:
+		return "project:" + ch.Week.Project + " (week " + ch.Week.Week + ")"
+	case ch.Flow != nil:
+		return "project: (flow " + ch.Flow.Name + ")"
+	case ch.Workflow != nil:
+		return "workflow:" + ch.Workflow.ID
+	case ch.AddNodes != nil && ch.AddNodes.Node != nil:
+		return fmt.Sprintf("add-nodes:%d (%s)", ch.AddNodes.Count, ch.AddNodes.Node.Name)
+	case ch.AddNodes != nil:
+		return fmt.Sprintf("add-nodes:%d:like=%s", ch.AddNodes.Count, ch.AddNodes.Like)
+	case ch.Drain != nil:
+		return "drain:" + ch.Drain.Node
+	case ch.Lose != "":
+		return "lose:" + ch.Lose
+	}
+	return "config"
 }
 
 // quiet runs the future until nothing waits any more and all drains among the changes are through, or a time.

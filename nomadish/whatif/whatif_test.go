@@ -91,6 +91,13 @@ func TestNothingIsTouched(t *testing.T) {
 	if snap := l.Store.Snapshot(); snap.Index() != index || snap.Hash() != hash {
 		t.Error("the state has changed")
 	}
+	for i, text := range []string{
+		"job:new", "vc:red", "project:chip-b", "project:chip (week 2026-W10)", "project: (flow f)", "workflow:flow", "add-nodes:2:like=node-1", "drain:node-0", "lose:node-1", "config",
+	} {
+		if w.Changes[i].Text != text {
+			t.Errorf("change %d: %q, not %q", i, w.Changes[i].Text, text)
+		}
+	}
 	if len(w.Changes) != 10 || w.Index != index || len(w.After.Workflows) != 1 || w.After.Workflows[0].State != structs.WorkflowComplete {
 		t.Errorf("%+v", w)
 	}
@@ -185,7 +192,20 @@ func TestRefusedInTheSameWords(t *testing.T) {
 	} {
 		f(wire.MethodWorkflowRun, &structs.WorkflowRunRequest{Workflow: w}, &structs.WhatIfChange{Workflow: w})
 	}
+	other := uint64(9999)
+	f(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: gpuJob("job-0", 1), EnforceIndex: true, JobModifyIndex: other, WriteRequest: structs.WriteRequest{Namespace: structs.DefaultNamespace}},
+		&structs.WhatIfChange{Job: gpuJob("job-0", 1), CheckIndex: &other})
+	f(wire.MethodJobRegister, &structs.JobRegisterRequest{Job: gpuJob("job-0", 1), EnforceIndex: true, WriteRequest: structs.WriteRequest{Namespace: structs.DefaultNamespace}},
+		&structs.WhatIfChange{Job: gpuJob("job-0", 1), CheckIndex: new(uint64)})
+	red, chip, flow := &structs.VirtualCluster{Name: "red"}, &structs.Project{Name: "chip"}, flowOf(&structs.WorkflowJob{Name: "a", Job: gpuJob("a", 1)})
+	f(wire.MethodVirtualClusterUpsert, &structs.VirtualClusterUpsertRequest{VirtualCluster: red, CAS: true, CheckIndex: other}, &structs.WhatIfChange{VirtualCluster: red, CheckIndex: &other})
+	f(wire.MethodProjectUpsert, &structs.ProjectUpsertRequest{Project: chip, CAS: true, CheckIndex: other}, &structs.WhatIfChange{Project: chip, CheckIndex: &other})
+	f(wire.MethodWorkflowRun, &structs.WorkflowRunRequest{Workflow: flow, CAS: true, CheckIndex: other}, &structs.WhatIfChange{Workflow: flow, CheckIndex: &other})
 	config := structs.DefaultSchedulerConfiguration()
+	_, err := Run(t.Context(), l.Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Scheduler: &config, CheckIndex: &other}}}, Options{Now: now})
+	if structs.CodeOf(err) != structs.CodeConflict || !strings.Contains(err.Error(), "has changed since") {
+		t.Errorf("another configuration: %v", err)
+	}
 	config.Bands = []structs.PriorityBand{{Low: 50, High: 40}}
 	f(wire.MethodSchedulerSet, &structs.SchedulerConfigRequest{Config: config}, &structs.WhatIfChange{Scheduler: &config})
 	ada := structs.WriteRequest{Namespace: structs.DefaultNamespace, User: "ada"} // whom these servers do not trust to be
@@ -298,17 +318,22 @@ func TestOutOfTime(t *testing.T) {
 // TestVerdicts: what is stated of a group follows from what both futures have seen of it before they ended.
 func TestVerdicts(t *testing.T) {
 	start := func(since, all int64) *structs.WhatIfStart {
-		return &structs.WhatIfStart{Waits: 1, Since: since, All: all}
+		return &structs.WhatIfStart{Waits: 1, Since: since * 1e9, All: all * 1e9}
 	}
 	f := func(b, a *structs.WhatIfStart, before, after int64, want string, shift int64, atLeast bool) {
 		t.Helper()
 		g := &structs.WhatIfGroup{Before: b, After: a}
-		if judge(g, before, after); g.Verdict != want || int64(g.Shift) != shift || g.AtLeast != atLeast {
+		if judge(g, before*1e9, after*1e9); g.Verdict != want || int64(g.Shift) != shift*1e9 || g.AtLeast != atLeast {
 			t.Errorf("%+v", g)
 		}
 	}
 	f(start(1, 5), start(1, 9), 0, 0, structs.WhatIfLater, 4, false)
 	f(start(1, 9), start(1, 5), 10, 10, structs.WhatIfEarlier, -4, false)
+	for _, by := range []int64{-1e9 + 1, 1e9 - 1} { // less than a second is the same
+		moved := start(1, 5)
+		moved.All += by
+		f(start(1, 5), moved, 0, 0, structs.WhatIfSame, 0, false)
+	}
 	f(start(1, 5), start(1, 0), 0, 0, structs.WhatIfNever, 0, false)
 	f(start(1, 5), start(1, 0), 0, 8, structs.WhatIfLater, 3, true)
 	f(start(1, 5), start(1, 0), 0, 3, structs.WhatIfUnknown, 0, false)
@@ -407,23 +432,28 @@ func TestSuspendedGoOn(t *testing.T) {
 	}
 }
 
-// TestDisplaced: a job that runs on a node that is lost, or drained, is listed as displaced, with when it runs again.
-func TestDisplaced(t *testing.T) {
-	add := &structs.WhatIfChange{AddNodes: &structs.WhatIfNodes{Count: 1, Like: "node-0"}, After: 2 * time.Minute}
-	for why, ch := range map[string]*structs.WhatIfChange{
-		"lost": {Lose: "node-0", After: time.Minute}, "drained": {Drain: &structs.WhatIfDrain{Node: "node-0", DrainSpec: structs.DrainSpec{Deadline: time.Minute}}},
+// TestNeverStarts: of what never starts it is stated why: it is larger than any node, or something holds the room to the end.
+func TestNeverStarts(t *testing.T) {
+	large := fullJob("large", 50)
+	large.TaskGroups[0].Tasks[0].Resources.CPU = 2000
+	endless := fullJob("endless", 90)
+	endless.TaskGroups[0].MaxRunDuration = 0
+	w, err := Run(t.Context(), fullNode(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{{Job: large}, {Job: endless}, {Job: fullJob("waits", 50), After: time.Second}}}, Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for job, want := range map[string]string{
+		"endless": "", "large": "larger than any node: an instance needs 2000 MHz, and no node that is ready and may run it has more than 1000",
+		"waits": "endless.g[0] may hold their room: no max_run_duration and no finished run of their job or user",
 	} {
-		w, err := Run(t.Context(), fullNode(t).Store, &structs.WhatIfRequest{Changes: []*structs.WhatIfChange{ch, add}}, Options{Now: now})
-		if err != nil {
-			t.Fatal(err)
+		found := false
+		for _, g := range w.Groups {
+			if found = found || g.JobID == job; g.JobID == job && g.After.Why != want {
+				t.Errorf("%s: %+v", job, g.After)
+			}
 		}
-		left, back := now.Add(time.Minute), now.Add(2*time.Minute)
-		x := w.After.Displaced
-		if len(x) != 1 || x[0].Name != "low.g[0]" || x[0].For != why || x[0].NodeName != "node-0" || x[0].Time < left.UnixNano() || x[0].Back < back.UnixNano() {
-			t.Errorf("%s: %+v", why, x)
-		}
-		if len(w.Before.Displaced)+len(w.After.Taken) != 0 {
-			t.Errorf("%s: without %+v; taken %+v", why, w.Before.Displaced, w.After.Taken)
+		if !found {
+			t.Errorf("nothing of %s", job)
 		}
 	}
 }

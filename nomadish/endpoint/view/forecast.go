@@ -51,7 +51,7 @@ func (e *Endpoint) forecast(ctx context.Context, args *structs.ForecastRequest) 
 		shown := *f
 		shown.Workflows = workflowsOf(f, args)
 		shown.Requests, err = rpc.Page(&args.QueryOptions, &reply.QueryMeta, requestsOf(f, args), func(r *structs.RequestForecast) string {
-			return queueview.TokenOf(r.Namespace, r.JobID, r.Group)
+			return tokenOf(r)
 		})
 		reply.Forecast = &shown
 		if err != nil || args.Fresh {
@@ -61,6 +61,14 @@ func (e *Endpoint) forecast(ctx context.Context, args *structs.ForecastRequest) 
 		reply.Newer, reply.NewerCount = newer(f, lines, args)
 		return f.Index, err
 	})
+}
+
+// tokenOf returns a token of a request, in the order of a forecast: of those of a group that are entitled before the others.
+func tokenOf(r *structs.RequestForecast) string {
+	if r.Entitled {
+		return queueview.TokenOf(r.Namespace, r.JobID, r.Group)
+	}
+	return queueview.TokenOf(r.Namespace, r.JobID, r.Group+"\x00")
 }
 
 // forecastOf returns the forecast that a request is answered from; nil: there is none, and why.
@@ -100,10 +108,9 @@ func requestsOf(f *structs.Forecast, args *structs.ForecastRequest) iter.Seq[*st
 				continue
 			}
 			if args.Horizon > 0 {
-				r = &structs.RequestForecast{
-					Namespace: r.Namespace, JobID: r.JobID, Group: r.Group, Missing: r.Missing,
-					Expected: within(r.Expected, horizon, args.Horizon), Latest: within(r.Latest, horizon, args.Horizon),
-				}
+				near := *r
+				near.Expected, near.Latest = within(r.Expected, horizon, args.Horizon), within(r.Latest, horizon, args.Horizon)
+				r = &near
 			}
 			if !yield(r) {
 				return
@@ -167,7 +174,7 @@ func newer(f *structs.Forecast, lines []*queueview.Line, args *structs.ForecastR
 			continue
 		}
 		name := structs.RequestName{Namespace: l.Job.Namespace, JobID: l.Job.ID, Group: l.Group.Name}
-		if seen[name] || partOf(f, l.Job, l.Group.Name) != nil {
+		if seen[name] || isPartOf(f, l.Job, l.Group.Name) {
 			continue
 		}
 		seen[name] = true
@@ -178,20 +185,17 @@ func newer(f *structs.Forecast, lines []*queueview.Line, args *structs.ForecastR
 	return list, n
 }
 
-// partOf returns what a forecast states of a group; nil: it is not part of it, or of it is an earlier version of its job.
-func partOf(f *structs.Forecast, job *structs.Job, group string) *structs.RequestForecast {
-	if f == nil || job.JobModifyIndex > f.Index {
-		return nil
-	}
-	return f.Of(job.Namespace, job.ID, group)
+// isPartOf reports whether a forecast states something of a group, of its job as it is now.
+func isPartOf(f *structs.Forecast, job *structs.Job, group string) bool {
+	return f != nil && job.JobModifyIndex <= f.Index && len(f.Lines(job.Namespace, job.ID, group)) > 0
 }
 
 // inQueue returns what a forecast states of a line of the queue; nil: nothing.
 func inQueue(f *structs.Forecast, l *queueview.Line) *structs.QueueForecast {
-	r := partOf(f, l.Job, l.Group.Name)
-	if r == nil {
+	if !isPartOf(f, l.Job, l.Group.Name) {
 		return nil
 	}
+	r := f.Line(l.Job.Namespace, l.Job.ID, l.Group.Name, l.Rank.IsEntitled())
 	return &structs.QueueForecast{
 		Index: f.Index, Time: f.Time, Expected: r.Expected.All, Latest: r.Latest.All, Unknown: cmp.Or(r.Latest.Unknown, r.Expected.Unknown),
 	}
@@ -204,10 +208,9 @@ func (e *Endpoint) addForecast(x *structs.JobExplanation, snap *state.Snapshot, 
 		if g.Missing == 0 {
 			continue
 		}
-		r := partOf(f, job, g.Group)
 		switch {
-		case r != nil:
-			g.Forecast, g.Expected = &structs.GroupForecast{Index: f.Index, Time: f.Time, RequestForecast: *r}, nil
+		case isPartOf(f, job, g.Group):
+			g.Forecast, g.Expected = &structs.GroupForecast{Index: f.Index, Time: f.Time, RequestForecast: *f.Of(job.Namespace, job.ID, g.Group)}, nil
 		case f != nil:
 			g.NoForecast = f.NotYet(waitsSince(snap, job, g.Group), e.Now())
 		default:

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,42 @@ func TestForecastInQueue(t *testing.T) {
 	f := &structs.Forecast{Index: 7, Time: 3, Requests: []*structs.RequestForecast{r}}
 	if got := inQueue(f, line); got == nil || *got != (structs.QueueForecast{Index: 7, Time: 3, Latest: 5, Unknown: "no time"}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestForecastOfTwoLines: each line of a group in the queue has the forecast of its own instances, and page by page each comes once.
+func TestForecastOfTwoLines(t *testing.T) {
+	t.Parallel()
+	of := func(entitled bool, missing int, first, all int64) *structs.RequestForecast {
+		at := structs.StartForecast{First: first, All: all, WaitsFor: []structs.EndForecast{{Time: all, Name: "fill.g[0]"}}}
+		return &structs.RequestForecast{Namespace: "default", JobID: "a", Group: "g", Entitled: entitled, Missing: missing, Latest: at, Expected: at}
+	}
+	forecast := &structs.Forecast{Index: 7, Requests: []*structs.RequestForecast{of(true, 2, 5, 6), of(false, 3, 6, 9)}}
+	line := &queueview.Line{Rank: structs.Rank{Standing: structs.StandingRecognised}, Job: &structs.Job{ID: "a", Namespace: "default"}, Group: &structs.TaskGroup{Name: "g"}}
+	if got := inQueue(forecast, line); got.Latest != 9 {
+		t.Errorf("the others start at %d", got.Latest)
+	}
+	line.Rank = line.Rank.Entitled(structs.ClaimRankSlots)
+	if got := inQueue(forecast, line); got.Latest != 6 {
+		t.Errorf("those that are entitled start at %d", got.Latest)
+	}
+	g := forecast.Groups()
+	if len(g) != 1 || g[0].Missing != 5 || g[0].Entitled || g[0].Expected.First != 5 || g[0].Latest.All != 9 || len(g[0].Latest.WaitsFor) != 2 {
+		t.Errorf("together: %+v", g[0])
+	}
+	s := newSite(t)
+	e := New(Deps{Router: s.Router, Now: time.Now, Forecasts: &stated{list: []*structs.Forecast{forecast}}})
+	var got []bool
+	args := structs.ForecastRequest{QueryOptions: structs.QueryOptions{PerPage: 1}}
+	for range 2 {
+		reply, err := e.forecast(t.Context(), &args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, args.NextToken = append(got, reply.Forecast.Requests[0].Entitled), reply.NextToken
+	}
+	if !slices.Equal(got, []bool{true, false}) || args.NextToken != "" {
+		t.Errorf("entitled are those of the pages: %v, and more at %q", got, args.NextToken)
 	}
 }
 
