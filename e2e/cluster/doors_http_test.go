@@ -330,7 +330,7 @@ func TestDoorBigBody(t *testing.T) {
 		says string
 	}{
 		"too large":        {`{"Job":"` + strings.Repeat("x", 3<<20) + `"}`, 413, "2097152"},
-		"nested":           {deep[:100_000], 400, "JSON"},
+		"nested":           {deep[:100_000], 400, "at most 200"},
 		"nested further":   {deep, 400, "objects and lists"},
 		"nested in a job":  {`{"Job":{"ID":"x","Meta":` + deep + `}}`, 400, ""},
 		"nested, unknown":  {`{"Job":{"ID":"x","Nothing":` + deep[:1<<19] + strings.Repeat("]", 1<<19) + `}}`, 400, ""},
