@@ -80,7 +80,7 @@ func TestNothingIsTriedWhileNothingHappens(t *testing.T) {
 	r.leader = newLeader(r.log.Store, apply, epoch, func() string { minted++; return mint() }, worker.PassOptions{
 		Explain: never, ExplainEach: never, Unread: true, Typicals: worker.NewTypicals(),
 	}, queue.Options{})
-	t.Cleanup(r.leader.stop)
+	t.Cleanup(r.stop)
 	r.nodes(1)
 	endless, waits := gpuJob("endless", 50, 1, 8, 0), gpuJob("waits", 50, 1, 8, time.Hour)
 	r.submit(endless)
