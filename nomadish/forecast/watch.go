@@ -38,23 +38,11 @@ func waiting(snap *state.Snapshot, now int64) []group {
 	return list
 }
 
+// sortGroups orders groups by namespace, job and name. What is entitled of one comes before the rest of it already, as it does in the queue.
 func sortGroups(list []group) {
-	slices.SortFunc(list, func(a, b group) int {
-		return cmp.Or(
-			strings.Compare(a.job.Namespace, b.job.Namespace), strings.Compare(a.job.ID, b.job.ID), strings.Compare(a.name, b.name), -compareBools(a.entitled, b.entitled),
-		)
+	slices.SortStableFunc(list, func(a, b group) int {
+		return cmp.Or(strings.Compare(a.job.Namespace, b.job.Namespace), strings.Compare(a.job.ID, b.job.ID), strings.Compare(a.name, b.name))
 	})
-}
-
-// compareBools orders false before true.
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // groupKey names a group.
